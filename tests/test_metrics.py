@@ -9,12 +9,26 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
 from ihgmm.metrics import (
+    class_agreement,
     exact_recovery,
     match_labels,
     misclassification_loss,
     misclassification_rate,
     stability_score,
 )
+
+
+def test_classes_and_clusters_of_different_numbers():
+    classes = np.repeat(["a", "b", "c"], [4, 4, 2])
+    two = class_agreement(classes, [0] * 4 + [1] * 6)
+    assert (two.misplaced, two.by_majority) == (2, True)
+    five = class_agreement(classes, [0, 0, 1, 1, 2, 2, 3, 3, 4, 0])
+    assert (five.misplaced, five.rate) == (1, 0.1)
+    assert class_agreement(classes, classes).adjusted_rand_index == 1
+    three = class_agreement(classes, [0] * 8 + [1, 2])
+    assert three.misplaced == misclassification_loss(classes, [0] * 8 + [1, 2])
+    # Rows of no cluster are of no class.
+    assert class_agreement(classes, [0] * 4 + [-1] * 6).misplaced == 6
 
 
 def by_permutation(true, pred):

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 # Results and models are below what shows them; here they learn who does.
 MAKERS.update(
-    text="ihgmm.words:text",
-    html="ihgmm.words:html",
+    text="ihgmm.words.results:text",
+    html="ihgmm.words.results:html",
     doubts="ihgmm.words.counts:count_doubts",
     plot="ihgmm.plotting.tree:plot_result",
     report="ihgmm.report:write_report",

@@ -7,17 +7,16 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from os import sep
 from os.path import dirname
 from threading import Lock
 
-import joblib
-import sklearn
-
 # What lies between a user's line and a warning: this package, scikit-learn's searches
-# and pipelines, and joblib, which runs the searches.
+# and pipelines, and joblib, which runs the searches. They take long to import.
 _INNER = tuple(
-    dirname(path) + sep for path in (__file__, sklearn.__file__, joblib.__file__)
+    dirname(getattr(find_spec(name), "origin", None) or name) + sep
+    for name in ("ihgmm", "sklearn", "joblib")
 )
 _lock = Lock()
 _ignored: dict[tuple[type[Warning], str], int] = {}

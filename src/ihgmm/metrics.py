@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import clone
-from sklearn.metrics import adjusted_rand_score
 
 from ihgmm._checks import check_labels, data_first, is_outlier
 from ihgmm.matrix import to_host
@@ -41,8 +40,8 @@ def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:
     >>> misclassification_loss(["a", "a", "b", "b"], [1, 1, 0, 1])
     1
     """
-    table, rows, columns, _, _ = _matched(labels_true, labels_pred)
-    return int(table.sum() - table[rows, columns].sum())
+    m = _matched(labels_true, labels_pred)
+    return int(m.table.sum() - m.table[m.rows, m.columns].sum())
 
 
 def misclassification_rate(labels_true: Any, labels_pred: Any) -> float:
@@ -93,15 +92,51 @@ def match_labels(labels_true: Any, labels_pred: Any, *, unmatched: Any = None) -
     >>> match_labels(["a", "a", "b", "b"], [7, 7, 3, 3])
     array(['a', 'a', 'b', 'b'], dtype='<U1')
     """
-    table, rows, columns, names, code = _matched(labels_true, labels_pred)
+    m = _matched(labels_true, labels_pred)
+    names, n_pred = m.names, m.table.shape[1]
     if unmatched is None:
         unmatched = -1 if names.dtype.kind in "iuf" else "unmatched"
-    n_pred = table.shape[1]
-    complete = len(columns) == n_pred  # a partner for every predicted cluster
+    complete = len(m.columns) == n_pred  # a partner for every predicted cluster
     kind = names.dtype if complete else np.result_type(names, np.asarray(unmatched))
     renamed = np.full(n_pred, names[0] if complete else unmatched, dtype=kind)
-    renamed[columns] = names[rows]
-    return renamed[code]
+    renamed[m.columns] = names[m.rows]
+    return renamed[m.pred]
+
+
+@dataclass(frozen=True)
+class ClassAgreement:
+    """How clusters go with known classes."""
+
+    misplaced: int  # rows of another class than the one that their cluster stands for
+    rate: float  # the share of such rows
+    adjusted_rand_index: float  # 1 for the same groups, about 0 for unrelated ones
+    by_majority: bool  # whether a cluster stands for the class of most of its rows
+
+
+def class_agreement(labels_true: Any, labels_pred: Any) -> ClassAgreement:
+    """Compare clusters with known classes, also where their numbers differ.
+
+    With as many clusters as classes, each cluster stands for one class, under the best
+    matching. Otherwise it stands for the class that most of its rows have: clusters
+    that are parts of a class are not wrong, and no cluster can stand for two classes.
+
+    Examples
+    --------
+    >>> class_agreement(["a", "a", "b", "b"], [0, 0, 1, 2])
+    ClassAgreement(misplaced=0, rate=0.0, adjusted_rand_index=0.57..., by_majority=True)
+    """
+    from sklearn.metrics import adjusted_rand_score
+
+    m = _matched(labels_true, labels_pred)
+    classes, clusters = (m.table.shape[axis] - m.first[axis] for axis in (0, 1))
+    right = m.table[m.rows, m.columns].sum()
+    if classes != clusters:
+        inside = m.table[m.first[0] :, m.first[1] :]
+        # Outliers go with each other alone.
+        right = inside.max(axis=0, initial=0).sum() + all(m.first) * m.table[0, 0]
+    n_wrong, n = int(m.table.sum() - right), len(m.pred)
+    rand = float(adjusted_rand_score(m.true, m.pred))
+    return ClassAgreement(n_wrong, n_wrong / n, rand, classes != clusters)
 
 
 def stability_score(model: Any, X: Any, y: Any = None) -> float:
@@ -159,6 +194,9 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     ...     search.fit(X).best_params_
     {'n_clusters': 3}
     """
+    from sklearn.base import clone
+    from sklearn.metrics import adjusted_rand_score
+
     X, model = data_first(X, model)
     predicted = to_host(model.predict(X))
     refitted = to_host(clone(model).fit_predict(X))
@@ -167,10 +205,20 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     return float(adjusted_rand_score(predicted, refitted))
 
 
-def _matched(
-    labels_true: Any, labels_pred: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return counts, rows and columns that match, true names and predicted codes."""
+class _Matching(NamedTuple):
+    """Counts of true by predicted labels, and which of them match."""
+
+    table: np.ndarray
+    rows: np.ndarray  # of the table that match its columns
+    columns: np.ndarray
+    names: np.ndarray  # of the true labels
+    true: np.ndarray  # the place of each label among those that are sorted
+    pred: np.ndarray
+    first: tuple[int, int]  # 1 where the first is that of outliers, for both
+
+
+def _matched(labels_true: Any, labels_pred: Any) -> _Matching:
+    """Return the best matching of two clusterings."""
     true = check_labels("labels_true", labels_true)
     pred = check_labels("labels_pred", labels_pred)
     if len(true) != len(pred):
@@ -189,4 +237,4 @@ def _matched(
     rows, columns = rows + first[0], columns + first[1]
     if all(first):
         rows, columns = np.append(rows, 0), np.append(columns, 0)
-    return table, rows, columns, names, pred_code
+    return _Matching(table, rows, columns, names, true_code, pred_code, first)

@@ -377,6 +377,7 @@ class Cautions:
     AGREE = 0.9  # share of rows on which halves agree that show clear clusters
     MORE = 0.3  # by which they agree more with each other than with the labels
     RULING = 0.5  # share of the sum of squares in one column
+    DECIDES_ALONE = 3.0  # times the lower median deviation of the columns
     OFFSET = 0.9  # share of a column's squares that is its mean: dividing it hurts
     HUGE = 5  # rows so many times as long as the median show no column
     LEAST_ROWS = 10  # below which nothing is said of columns

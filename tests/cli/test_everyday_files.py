@@ -1,8 +1,9 @@
-"""Ten files as people have them: read, prepared and clustered without an option."""
+"""Files as people have them: read, prepared and clustered without an option."""
 
 import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import fail, good, read, run_printed, table_of
+from command_line import fail, good, invoke, read, run_printed, table_of
 from typer.testing import CliRunner
 
 from ihgmm import make_ihgmm, open_data
@@ -71,6 +72,32 @@ def with_a_constant_column(path):
     return kinds, ["Left out 1 column: 'year' (constant: 2024)."]
 
 
+def with_what_measures_nothing(path):
+    table, kinds = customers()
+    n = len(table)
+    table["year"] = np.resize([2019, 2020, 2021], n)
+    table["founded"] = np.resize(np.arange(1950, 1990), n)
+    table["place"] = np.random.default_rng(0).permutation(n) + 1
+    table["region"] = np.resize([3, 1, 4, 7], n)
+    table["paid.code"] = np.resize([1, 0], n)  # a flag, by whatever name
+    table.to_csv(path, index=False)
+    return kinds, [
+        "Used 9 columns: ",
+        "'year', 'founded' (years), 'place' (row numbers or ranks: 1 to 90, each once),"
+        " 'region' (codes, as its name says).",
+        "To cluster by 'year' as well, name it in --columns",
+    ]
+
+
+def as_r_writes_it(path):
+    table, kinds = customers()
+    lines = table.to_csv(sep=" ", index_label="x").splitlines()
+    lines[0] = lines[0].removeprefix("x ")
+    path = Path(path)
+    path.write_text("\n".join(lines))
+    return kinds, ["Left out 1 column: 'row.names' (looks like ids"]
+
+
 def with_ids_and_dates(path):
     table, kinds = customers()
     days = pd.date_range("2021-01-31", periods=len(table))
@@ -115,9 +142,13 @@ def as_anndata(path):
     counts[:, 7] = 5  # a spike that was added to every cell
     cells = anndata.AnnData(sp.csr_matrix(counts))
     cells.obs_names = [f"cell{i}" for i in range(90)]
-    cells.var_names = [f"gene{i}" for i in range(60)]
+    cells.var["gene_symbols"] = [f"gene{i // 2}" for i in range(60)]
+    cells.var_names = [f"ENSG{i:011d}" for i in range(60)]
     cells.write_h5ad(path)
-    return kinds, ["Left out 1 column: 'gene7' (constant: 5)."]
+    return kinds, [
+        "Left out 1 column: 'gene3.1' (constant: 5).",
+        "Took names of genes from 'gene_symbols' of var.",
+    ]
 
 
 FILES = {
@@ -127,6 +158,8 @@ FILES = {
     "constant.csv": with_a_constant_column,
     "ids.csv": with_ids_and_dates,
     "gaps.csv": with_missing_cells,
+    "codes.csv": with_what_measures_nothing,
+    "frame.txt": as_r_writes_it,
     "sheet.xlsx": as_spreadsheet,
     "cells.h5ad": as_anndata,
 }
@@ -135,7 +168,7 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 def test_everyday_file(name):
     kinds, phrases = FILES[name](name)
-    text = good("fit", name, "-k", "auto", "-o", "labels.csv")
+    text = good("fit", name, "-k", "auto", "-o", "labels.csv", "--explain")
     first = "\n".join(text.splitlines()[:5])
     assert "90 rows, " in first
     for phrase in phrases:
@@ -166,7 +199,8 @@ def test_what_is_printed_has_the_options_of_the_command():
     frame, _ = customers()
     frame.mask(np.random.default_rng(1).random(frame.shape) < 0.03).to_csv("a.csv")
     options = ["--columns", "miles,hours,rate,calls", "--method", "SphericalKMeans"]
-    text = good("fit", "a.csv", "-k", "3", *options, "--seed", "3", "-o", "l.csv")
+    options += ["--seed", "3", "-o", "l.csv", "--explain"]
+    text = good("fit", "a.csv", "-k", "3", *options)
     call = "columns=['miles', 'hours', 'rate', 'calls'], missing='drop'"
     assert f"X = read_table('a.csv', {call}).X" in text
     labels = run_printed(text)["model"].labels_
@@ -306,3 +340,24 @@ def test_a_spreadsheet_needs_openpyxl(monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     message = fail("fit", "a.xlsx", "-k", "3", code=1)
     assert "a.xlsx needs the package openpyxl: pip install 'ihgmm[cli]'" in message
+
+
+def test_tables_of_genes_and_of_text_are_told_what_to_type():
+    rng = np.random.default_rng(0)
+    genes = pd.DataFrame(rng.poisson(9, (600, 6)), columns=list("uvwxyz"))
+    letters = rng.choice(list("ABCDEFGHIJKLMNOP"), (600, 3))
+    names = ["".join(row) + str(i % 9) for i, row in enumerate(letters)]
+    for first in (names, [f"ENSG{i:011d}" for i in range(600)]):
+        genes.assign(gene=first)[["gene", *"uvwxyz"]].to_csv("g.csv", index=False)
+        done = invoke("fit", "g.csv", "-k", "2")
+        assert "read_table('g.csv', prepare='none').X.T)" in done.stdout
+    genes.assign(gene=[f"C{i:03d}" for i in range(600)])[["gene", *"uvwxyz"]].to_csv(
+        "c.csv", index=False
+    )
+    assert "genes" not in invoke("fit", "c.csv", "-k", "2").stdout
+    words = [" ".join(rng.choice(names, 12)) for _ in range(40)]
+    pd.DataFrame({"review": words}).to_csv("t.csv", index=False)
+    message = fail("fit", "t.csv", "-k", "2")
+    code = re.search(r'python -c "(.*)" and fit words.npz', message)[1]
+    exec(code)
+    assert sp.load_npz("words.npz").shape[0] == 40

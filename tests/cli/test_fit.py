@@ -105,7 +105,7 @@ def test_a_doubtful_count_tells_one_story():
     found = json.loads(invoke("choose-k", "a.csv", "--json").stdout)
     assert found["confidence"] == "low"
     assert invoke("choose-k", "a.csv", "-q").stderr.startswith("warning: ")
-    text = invoke("choose-k", "a.csv").stdout
+    text = invoke("choose-k", "a.csv", "--explain").stdout
     head, *lines = text.splitlines()
     assert [int(n) for n in re.findall(r"\d+", head.rpartition(":")[2])] == found[
         "plausible"

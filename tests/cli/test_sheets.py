@@ -249,7 +249,7 @@ def test_totals_are_left_out():
     sheet = pd.concat([frame, pd.DataFrame([total])]).astype({"customer no.": object})
     sheet["customer no."] = [*map(int, frame["customer no."]), "Total"]
     sheet.to_excel("sheet.xlsx", index=False)
-    done = invoke("fit", "sheet.xlsx", "-k", 3, "-o", "a.csv")
+    done = invoke("fit", "sheet.xlsx", "-k", 3, "-o", "a.csv", "--explain")
     assert "row 92 of the sheet is the sum of all other rows" in done.stderr
     assert "'spent' (the sum of 5 columns, 'cheese' to 'drinks')" in done.stdout
     assert "90 rows, 5 features" in done.stdout

@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 from nested_rows import nested
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.metrics import silhouette_samples
+from sklearn.metrics import adjusted_rand_score, silhouette_samples
 
 from ihgmm import (
     IhGMM,
@@ -500,19 +500,28 @@ def test_centers_take_names_and_units_from_the_model(data):
 # Trust.
 
 
+RAND = "adjusted Rand index"
+
+
 def test_confusion_is_matched_and_framed():
     true = np.repeat(["ant", "bee", "cat"], [5, 4, 3])
     pred = np.array([7, 7, 7, 7, 9, 3, 3, 3, 7, 5, 5, 3])
     ax = plot_confusion(true, pred)
-    # 7 goes with ant, 3 with bee, 5 with cat, and 9 finds no partner.
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["7", "3", "5", "9"]
+    # Four clusters stand for the class of most of their rows: 7 and 9 for ant.
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["7", "9", "3", "5"]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["ant", "bee", "cat"]
-    table = np.array([[4, 0, 0, 1], [1, 3, 0, 0], [0, 1, 2, 0]])
+    table = np.array([[4, 1, 0, 0], [1, 0, 3, 0], [0, 0, 1, 2]])
     assert_allclose(ax.images[0].get_array(), table / [[5], [4], [3]])
     cells = {t.get_position(): t.get_text() for t in ax.texts}
     assert cells == {(j, i): str(table[i, j] or "") for i in range(3) for j in range(4)}
-    assert [p.get_xy() for p in ax.patches] == [(i - 0.5, i - 0.5) for i in range(3)]
-    assert ax.get_title() == "25.0% of rows misplaced"
+    frames = [(j - 0.5, i - 0.5) for j, i in enumerate([0, 0, 1, 2])]
+    assert [p.get_xy() for p in ax.patches] == frames
+    rand = adjusted_rand_score(true, pred)
+    title = f"16.7% of rows not of their cluster's main class, {RAND} {rand:.2f}"
+    assert ax.get_title() == title
+    ax = plot_confusion(true, np.where(pred == 9, 7, pred))  # as many as classes
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["7", "3", "5"]
+    assert ax.get_title() == "16.7% of rows misplaced"
 
 
 def test_confusion_with_fewer_clusters_than_labels():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
-from ihgmm.metrics import misclassification_loss
+from ihgmm.metrics import ClassAgreement, class_agreement
 from ihgmm.statistics.contrasts import typical_ranks
 from ihgmm.statistics.diagnosis import Diagnosis
 from ihgmm.statistics.observed import filled_cells
+from ihgmm.words.comparisons import class_words
 from ihgmm.words.diagnoses import CLUSTER_WORDS
+from ihgmm.words.phrases import percent
 
 
 def figures_of(
@@ -104,29 +107,39 @@ def print_clusters(screen: Screen, clusters: list[dict[str, Any]]) -> None:
     screen.explain(CLUSTER_WORDS)
 
 
-def compare_labels(table: Table, labels: np.ndarray) -> dict[str, Any] | None:
-    """Return how labels differ from those known; None where none are."""
+@dataclass(frozen=True)
+class KnownLabels(ClassAgreement):
+    """How labels go with those known."""
+
+    classes: int = 0
+    k_means_misplaced: int | None = None  # by k-means of the same columns, if asked
+
+
+def compare_labels(table: Table, labels: np.ndarray) -> KnownLabels | None:
+    """Return how labels go with those known; None where none are."""
     if table.labels is None:
         return None
     known = table.labels.astype(str)
-    wrong = misclassification_loss(known, labels)
-    return {"classes": len(set(known)), "misplaced": wrong, "rate": wrong / len(known)}
+    agreement = class_agreement(known, labels)
+    return KnownLabels(**asdict(agreement), classes=len(set(known)))
 
 
 def print_labels(
     screen: Screen,
     n: int,
-    comparison: dict[str, Any] | None,
+    comparison: KnownLabels | None,
     path: Path | None,
     remarks: Iterable[str],
 ) -> None:
     """Print how labels compare with those known, and where they are."""
     if comparison is not None:
-        classes = comparison["classes"]
+        classes, others = comparison.classes, comparison.k_means_misplaced
+        beside = ""
+        if others is not None:
+            beside = f"; with k-means {others:,} ({percent(others / n)})"
         screen.say(
             f"against the known labels ({classes} class{'es' * (classes != 1)}): "
-            f"{comparison['misplaced']:,} of {n:,} rows differ "
-            f"({comparison['rate']:.1%})"
+            f"{class_words(comparison, n)}{beside}"
         )
     written = f"labels written to {path}"
     screen.say(written if path else "labels were not saved; add -o labels.csv")

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-import ihgmm
 from ihgmm.cli.tables.missing import HANDLING
 from ihgmm.cli.tables.preparation import PREPARATIONS
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
 from ihgmm.cli.tables.table import Table
 from ihgmm.datasets import list_datasets
-from ihgmm.numerics.whitening import NOISES
 from ihgmm.words.phrases import listed
 
 if TYPE_CHECKING:
@@ -87,7 +85,7 @@ WHITEN = option(
     "mean of an entry; learned: it is learnt from what a low-rank fit leaves; auto: "
     "the first for counts, the second for other data with many zeros and a long tail, "
     "else neither.",
-    words=("auto", *NOISES),
+    words=("auto", "counts", "learned"),
 )
 
 
@@ -165,9 +163,7 @@ class Reading(RowReading):
 
 
 # By the names that they have in Python.
-METHODS: dict[str, Any] = {
-    name: getattr(ihgmm, name) for name in ("IhSC", "IhGMM", "PSC", "SphericalKMeans")
-}
+METHODS = ("IhSC", "IhGMM", "PSC", "SphericalKMeans")
 
 
 @dataclass(frozen=True)
@@ -214,6 +210,8 @@ class Fitting:
 
         What the method cannot do is refused, before any work is done.
         """
+        from ihgmm import estimators  # not for the help
+
         if self.n_clusters is None:
             raise ValueError(
                 "Give the number of clusters, such as -k 5, or -k auto to let the data "
@@ -250,7 +248,7 @@ class Fitting:
         }
         given = {key: v for key, v in options.items() if not (v is None or v is False)}
         for key in given:
-            able = [other for other in METHODS if key in METHODS[other]().get_params()]
+            able = [m for m in METHODS if key in getattr(estimators, m)().get_params()]
             if name not in able:
                 raise ValueError(
                     f"--{key}: {name} has no such option, {listed(able, 'and')} "
@@ -259,7 +257,7 @@ class Fitting:
                 )
         if self.paper:
             given["recipe"] = "paper"
-        return METHODS[name](k, random_state=self.random_state, **given)
+        return getattr(estimators, name)(k, random_state=self.random_state, **given)
 
 
 def options_given(group: Any) -> dict[str, Any]:

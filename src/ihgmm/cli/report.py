@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ihgmm.cli.files import check_output, real_file
-from ihgmm.cli.fit import fit_table
 from ihgmm.cli.options import (
     DATA,
     NAMES_FILE,
@@ -15,7 +13,6 @@ from ihgmm.cli.options import (
     output_option,
 )
 from ihgmm.cli.screen import Screen
-from ihgmm.report import write_report
 
 
 def report(
@@ -44,6 +41,10 @@ def report(
 
       ihgmm report wine -k 3 --prepare standardize --title "Wines" -o wine.html
     """
+    from ihgmm.cli.files import check_output, real_file
+    from ihgmm.cli.fitting import fit_table
+    from ihgmm.report import write_report
+
     check_output(output, "-o", (".html", ".htm"), [data], streams=True)
     screen = screen.beside(output)
     model, table, cluster_names = fit_table(data, fitting, reading, names, screen)

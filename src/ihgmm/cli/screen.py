@@ -15,7 +15,6 @@ from enum import Enum
 from typing import Any
 
 import typer
-from rich import progress as bars
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
@@ -63,11 +62,6 @@ _PHRASES: list[tuple[str, Any]] = [
     (r"\bgive n_clusters\b", "give -k"),
     (r"\bDivide the columns by their deviation", r"\g<0> (--prepare scale)"),
     (r"\bSubtract its mean\b", r"\g<0> (--prepare standardize)"),
-    # A column that is to be left out has been named before.
-    (
-        r"""([Cc]olumn ('[^']*'|"[^"]*") .*\bleave it out)\b""",
-        r"\1 (--drop-columns \2, or --id-column \2 if it names the rows)",
-    ),
     (r"; give one of (.*), None\.$", r"; give one of \1."),
     (r"; give 'auto', 'cells', None or", "; give auto, cells or"),
     # People count from 1, and rows of arrays have no other name.
@@ -135,6 +129,11 @@ class Screen:
     quiet: bool = output_option(
         "Print nothing but warnings, errors and the bare answer.", False, "-q --quiet"
     )
+    explained: bool = output_option(
+        "Say what words mean, and after a fit how to do it in Python.",
+        False,
+        "--explain",
+    )
 
     @property
     def silent(self) -> bool:
@@ -149,7 +148,7 @@ class Screen:
             raise ValueError(
                 "--json and -o - both write to standard output; give -o a file name."
             )
-        return _ErrorScreen(self.as_json, self.quiet)
+        return _ErrorScreen(self.as_json, self.quiet, self.explained)
 
     def _console(self) -> Console:
         return Console(highlight=False)
@@ -161,8 +160,8 @@ class Screen:
             out.print(Text(clean(text), style=style), soft_wrap=not out.is_terminal)
 
     def explain(self, lines: Iterable[str]) -> None:
-        """Print what words mean, a line each."""
-        for line in lines:
+        """Print what words mean, a line each, if people want to know."""
+        for line in lines if self.explained else ():
             self.say(f"  {line}", "dim")
 
     def notes(self, notes: Iterable[Note]) -> None:
@@ -205,6 +204,11 @@ class Screen:
     ) -> Iterator[Callable[[int, int | None], None]]:
         """Show that work goes on; yields what to call with (done, total)."""
         err = Console(stderr=True)
+        if self.quiet or not err.is_terminal:
+            yield lambda done, total: None
+            return
+        from rich import progress as bars
+
         text = bars.TextColumn("{task.description}")
         columns = [bars.SpinnerColumn(), text, bars.BarColumn()]
         if total is None:
@@ -212,7 +216,6 @@ class Screen:
         else:
             columns += [bars.MofNCompleteColumn(), bars.TimeRemainingColumn()]
         options: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
-        options["disable"] = self.quiet or not err.is_terminal
         with bars.Progress(
             *columns, console=err, transient=True, **options
         ) as progress:

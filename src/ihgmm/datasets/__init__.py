@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn import datasets as bundled
-from sklearn.utils import Bunch
 
 from ihgmm._parameters import check_choice, check_number
 from ihgmm.datasets._cache import DatasetError, fetch
 from ihgmm.datasets._catalog import CATALOG
+
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
 
 __all__ = ["DatasetError", "list_datasets", "load_dataset", "zscore"]
 
@@ -80,6 +81,9 @@ def load_dataset(
     >>> wine.X.shape, wine.preprocessing
     ((178, 13), 'zscore')
     """
+    from sklearn import datasets as bundled
+    from sklearn.utils import Bunch
+
     key = name.lower() if isinstance(name, str) else name
     check_choice("name", key, list(CATALOG))
     timeout = check_number("timeout", timeout, above=0)

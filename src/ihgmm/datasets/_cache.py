@@ -5,13 +5,9 @@ from __future__ import annotations
 import bz2
 import io
 import os
-from http.client import HTTPException
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import numpy as np
-from sklearn.datasets import load_svmlight_file
 
 from ihgmm._files import atomic_write
 from ihgmm.datasets._catalog import Entry
@@ -63,6 +59,10 @@ def fetch(
         f"Try again, or get the file by other means and save it as {path}; another "
         "folder can be given as data_home or in the environment variable IHGMM_DATA."
     )
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
     try:
         with urlopen(entry.url, timeout=timeout) as response:
             raw = response.read()  # all files are small enough for memory
@@ -99,6 +99,8 @@ def parse(entry: Entry, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
         if not raw.strip():
             raise ValueError("it is empty")
         if entry.layout == "svmlight":
+            from sklearn.datasets import load_svmlight_file
+
             features, labels = load_svmlight_file(
                 io.BytesIO(raw), n_features=len(entry.feature_names), zero_based=False
             )

@@ -11,6 +11,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -133,9 +134,15 @@ def _look_at(path: Path, encoding: str, block_bytes: int) -> TextTable:
         delimiter, n_titles = find_header(file.read(2**16), suffix)
         file.seek(0)
         rows = csv.reader(islice(file, n_titles, None), delimiter=delimiter)
-        header = next((row for row in rows if row), None)
+        filled = (row for row in rows if row)
+        header, first = next(filled, None), None
+        with suppress(csv.Error):  # a cell that is too long for it
+            first = next(filled, None)
     if header is None:
         raise ValueError(f"{path} is empty.")
+    # R's write.table has no name above the names of rows.
+    if first and len(first) == len(header) + 1 and first[-1].strip():
+        header = ["row.names", *header]
     return TextTable(path, encoding, block_bytes, delimiter, n_titles, header)
 
 
@@ -151,6 +158,8 @@ def find_header(start: str, suffix: str) -> tuple[str, int]:
         lines = lines[:-1] or lines
     first = next((line for line in lines if line.strip()), "")
     delimiters = dict.fromkeys((DELIMITERS.get(suffix, ","), ";", "\t"))
+    if suffix == ".txt" and not any(map(first.count, delimiters)):
+        return " ", 0  # as R's write.table has it
     likely = max(delimiters, key=first.count)
     tried = []
     for delimiter in delimiters:

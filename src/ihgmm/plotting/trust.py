@@ -8,7 +8,7 @@ import numpy as np
 
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
 from ihgmm.matrix import Matrix, only, to_host
-from ihgmm.metrics import match_labels, misclassification_rate
+from ihgmm.metrics import class_agreement, match_labels
 from ihgmm.plotting._axes import (
     LIGHT,
     draw_profiles,
@@ -181,7 +181,7 @@ def plot_confusion(
     >>> ax.get_title(), [label.get_text() for label in ax.get_xticklabels()]
     ('25.0% of rows misplaced', ['1', '0'])
     """
-    rate = misclassification_rate(labels_true, labels_pred)
+    agreement = class_agreement(labels_true, labels_pred)
     true, pred = (
         clusters_of(labels, "plot_confusion").with_outliers("outlier")
         for labels in (labels_true, labels_pred)
@@ -189,12 +189,16 @@ def plot_confusion(
     n_true = len(true.names)
     partner = np.empty(len(pred.names), dtype=np.intp)
     partner[pred.codes] = match_labels(true.codes, pred.codes, unmatched=n_true)
+    counts = true.table(pred)
+    if agreement.by_majority:
+        is_class = np.array([[name != "outlier"] for name in true.names])
+        partner = np.where(is_class, counts, -1).argmax(axis=0)
     if "outlier" in pred.names:  # outliers are matched with each other alone
         same = true.names.index("outlier") if "outlier" in true.names else n_true
         partner[pred.names.index("outlier")] = same
     order = np.argsort(partner, kind="stable")
     matched = partner[order][partner[order] < n_true]  # these clusters come first
-    table = true.table(pred)[:, order]
+    table = counts[:, order]
     share = table / table.sum(axis=1, keepdims=True)
     columns = [pred.names[j] for j in order]
     side = float(np.clip(2.0 + 0.32 * max(table.shape), 4.2, 11.0))
@@ -212,6 +216,10 @@ def plot_confusion(
     stroke = 1.5 if len(order) <= 20 else 0.8
     frame: dict[str, Any] = {"fill": False, "ec": LIGHT[1], "lw": stroke}
     ax.bar(range(len(matched)), 1, 1, matched - 0.5, **frame)
-    ax.set(ylabel="known label", title=f"{percent(rate)} of rows misplaced")
+    title = f"{percent(agreement.rate)} of rows misplaced"
+    if agreement.by_majority:
+        title = f"{percent(agreement.rate)} of rows not of their cluster's main class, "
+        title += f"adjusted Rand index {agreement.adjusted_rand_index:.2f}"
+    ax.set(ylabel="known label", title=title)
     ax.set_xlabel("cluster; framed where it goes with a label")
     return ax

@@ -233,11 +233,21 @@ def _as_read(name: str) -> tuple[Any, ...]:
 
 
 def cross_table(
-    clusters: Clusters, other: Clusters, most_columns: int = 60
+    clusters: Clusters,
+    other: Clusters,
+    most_columns: int = 60,
+    *,
+    by_majority: bool = False,
 ) -> dict[str, Any]:
-    """Return how clusters and other labels go together."""
+    """Return how clusters and other labels go together.
+
+    Clusters go with labels one by one, or ``by_majority`` with that of most rows.
+    """
     names, counts = other.names, clusters.table(other)
     matched, partners = linear_sum_assignment(counts, maximize=True)
+    pairs = dict(zip(matched.tolist(), partners.tolist(), strict=True))
+    if by_majority:
+        partners = np.array(list(dict.fromkeys(counts.argmax(axis=1).tolist())))
     # First come the classes that clusters are matched to, in the order of these, then
     # classes without a partner; if not all find room, the largest. The last column
     # counts the others, where there are any.
@@ -247,8 +257,7 @@ def cross_table(
     more = np.sort(alone[largest[: max(room - len(partners), 0)]])
     columns = np.concatenate([partners[:room], more])
     return {
-        "n_wrong": int(counts.sum() - counts[matched, partners].sum()),
-        "partners": dict(zip(matched.tolist(), partners.tolist(), strict=True)),
+        "partners": pairs,
         "columns": [names[j] for j in columns],
         "counts": counts[:, columns].tolist(),
         "n_others": len(names) - len(columns),

@@ -20,13 +20,14 @@ import numpy as np
 
 from ihgmm._checks import data_first
 from ihgmm._files import atomic_write, regular_target
+from ihgmm.metrics import class_agreement
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
 from ihgmm.report.comparison import Comparison
 from ihgmm.report.facts import Facts, cross_table
-from ihgmm.words.comparisons import agreement_words, stability_text
+from ihgmm.words.comparisons import agreement_words, class_words, stability_text
 from ihgmm.words.counts import count_headline, tree_headline
 from ihgmm.words.diagnoses import figure_table, outlier_note
 from ihgmm.words.phrases import counted, percent, shorten
@@ -314,6 +315,11 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     """Return what fills the slots of the report."""
     sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
     known, count = facts.known, facts.count
+    agreement = table = None
+    if known is not None:
+        agreement = class_agreement(known.codes, facts.clusters.codes)
+        by_majority = agreement.by_majority
+        table = cross_table(facts.clusters, known, by_majority=by_majority)
     chart = eigenvalues = None
     if count is not None:
         chart = scree_chart(count.eigenvalues, facts.n_clusters, count.edge)
@@ -331,7 +337,9 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "tree": tree_chart(facts.tree) if facts.tree and facts.tree.splits else None,
         "tree_words": _tree_words(facts),
         "eigenvalues": eigenvalues,
-        "known": None if known is None else cross_table(facts.clusters, known),
+        "known": table,
+        "matching": agreement,
+        "class_words": class_words,
         "doubt": count_headline(count) if count and count.is_doubtful else None,
         "call": _call(facts.method, facts.parameters),
     }

@@ -344,6 +344,12 @@ def _cautions(
         yield Caution(CautionKind.ZERO_ROWS, {"rows": zero})
 
 
+def decides_alone(deviations: np.ndarray) -> np.ndarray:
+    """Tell which columns decide alone: those that vary several times more than most."""
+    median = np.sort(deviations)[(len(deviations) - 1) // 2]
+    return np.asarray(deviations > Cautions.DECIDES_ALONE * median)
+
+
 def _ruling_column(data: Matrix, rng: np.random.Generator) -> Iterator[Caution]:
     """Yield a caution about a column that decides the clusters."""
     ops, sqnorms = data.ops, data.sqnorms
@@ -361,8 +367,11 @@ def _ruling_column(data: Matrix, rng: np.random.Generator) -> Iterator[Caution]:
     if share < max(Cautions.RULING, 2 / data.shape[1]):
         return
     ones = part.cast(np.ones((part.shape[0], 1)))
-    mean = float(to_host(part.adjoint(ones))[column, 0]) / part.shape[0]
-    if mean**2 * part.shape[0] > Cautions.OFFSET * squares[column]:
+    means = to_host(part.adjoint(ones))[:, 0].astype(float) / part.shape[0]
+    if means[column] ** 2 * part.shape[0] > Cautions.OFFSET * squares[column]:
+        return
+    variances = to_host(squares) / part.shape[0] - means**2
+    if not decides_alone(np.sqrt(np.maximum(variances, 0.0)))[column]:
         return
     name = data.names[column] if data.names else column
     yield Caution(CautionKind.RULING_COLUMN, {"column": name, "share": share})

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
+from ihgmm.matrix.delimited import unique_names
 from ihgmm.matrix.faults import near
 from ihgmm.matrix.files import frame_index, hdf5_column, open_data, opened_hdf5
-from ihgmm.numerics.whitening import preparation_of_counts
+
+# Columns of var that hold symbols of genes, as programs write them.
+SYMBOLS = ("gene_symbols", "feature_name", "gene_symbol", "gene_name", "symbol")
 
 
 def read_h5ad(path: Path, request: Request, memory: float) -> Table:
@@ -19,6 +22,8 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     It stays on disk where it would take more bytes than ``memory``. Rows go by the
     names of the observations, unless a column is asked for.
     """
+    from ihgmm.numerics.whitening import preparation_of_counts
+
     with opened_hdf5(path, external=request.external) as file:
         layers = {"X": "X"} if "X" in file else {}
         layers |= {"raw": "raw/X"} if "raw/X" in file else {}
@@ -49,19 +54,41 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     # Beside each entry of a sparse matrix stands its place.
     size = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1)
     stays = size > memory
+    names, symbol_notes = _symbols(path, request, layer, X.names)
     table = Table(
         request.source,
         X if stays else X.to_memory().array,  # type: ignore[attr-defined]
         **beside,
-        names=X.names,
+        names=names,
         notes=[
             *[Note("The data are read block by block.")] * stays,
             *notes,
             *obs_notes,
+            *symbol_notes,
         ],
         is_sparse=X.sparse,
     )
     return request.select(table)
+
+
+def _symbols(
+    path: Path, request: Request, layer: str, names: list[str] | None
+) -> tuple[list[str] | None, list[Note]]:
+    """Return symbols of genes in the place of ids of Ensembl, where ``var`` has them.
+
+    Ids that are asked for, or that a model knows, stay.
+    """
+    asked = {*request.columns, *request.drop_columns, *(request.features or ())}
+    if not names or not names[0].startswith("ENS") or asked.intersection(names):
+        return names, []
+    with opened_hdf5(path, external=request.external) as file:
+        variables = file["raw/var" if layer == "raw" else "var"]
+        for column in SYMBOLS:
+            if column in variables:
+                symbols = map(str, hdf5_column(variables[column]))
+                note = Note(f"Took names of genes from {quote(column)} of var.")
+                return unique_names(list(symbols)), [note]
+    return names, []
 
 
 def _layer(path: Path, request: Request, layers: list[str]) -> tuple[str, list[Note]]:

@@ -115,8 +115,9 @@ def read_table(
     return prepare_columns(table, prepare, wild_cells=wild_cells)
 
 
-def load_text(path: Path) -> dict[str, list[str]]:
+def load_text(path: str | Path) -> dict[str, list[str]]:
     """Return the columns of a table as text, as they are written in the file."""
+    path = Path(path)
     _check_kind(path)
     if _suffix(path) not in LOADERS:
         raise ValueError(
@@ -296,6 +297,7 @@ def _by_blocks(path: Path, request: Request) -> Table:
 LOADERS: dict[str, Callable[[Path, str | None], RawTable]] = {
     ".csv": _load_text,
     ".tsv": _load_text,
+    ".txt": _load_text,
     ".parquet": _load_parquet,
     ".xlsx": load_sheet,
     ".xlsm": load_sheet,

@@ -1,0 +1,245 @@
+"""Fitting a model to a table, and telling people what was found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ihgmm._checks import complete_matrix
+from ihgmm._warnings import UnstableLabelsWarning, ignored
+from ihgmm.cli import clusters as cl
+from ihgmm.cli import files
+from ihgmm.cli.options import Fitting, Reading, command_line
+from ihgmm.cli.screen import Screen, in_shell, print_warning
+from ihgmm.cli.tables.table import Note, Table
+from ihgmm.matrix import to_host
+from ihgmm.metrics import class_agreement
+from ihgmm.statistics.contrasts import set_apart
+from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose_fit
+from ihgmm.statistics.estimation import estimate_parameters
+from ihgmm.words.diagnoses import (
+    FEATURE_WORDS,
+    caution_text,
+    trust_sentence,
+    wild_cells_note,
+)
+from ihgmm.words.phrases import counted
+
+
+def run_fit(
+    data: str,
+    fitting: Fitting,
+    output: Path | None,
+    raw_cells: bool,
+    save: Path | None,
+    names: Path | None,
+    reading: Reading,
+    screen: Screen,
+) -> None:
+    """Do what ``ihgmm fit`` is asked for."""
+    files.check_output(output, "-o", files.LABELS_SUFFIXES, [data], streams=True)
+    files.check_output(save, "--save", sources=[data])
+    if output is not None and save is not None and output.resolve() == save.resolve():
+        raise ValueError(f"-o and --save both name {save}; give two files.")
+    screen = screen.beside(output)
+    model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
+    if save is not None:
+        from sklearn.pipeline import make_pipeline
+
+        from ihgmm.storage import save_model
+
+        save_model(
+            make_pipeline(table.scaler, model) if table.scaler else model,
+            save,
+            feature_names=table.names,
+            id_column=reading.id_column,
+            label_column=reading.label_column,
+            layer=reading.layer,
+            empty_is_zero=reading.missing == "zero",
+            cluster_names=cluster_names,
+        )
+    labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
+    with screen.working("describing"):
+        figures, clusters, diagnosis = _describe(model, table, labels, cluster_names)
+    remarks = files.write_labels(
+        output, table, labels, figures, cluster_names, raw_cells=raw_cells
+    )
+    comparison = cl.compare_labels(table, labels)
+    if comparison is not None:
+        misplaced = _misplaced_by_k_means(table, k, fitting.random_state)
+        comparison = replace(comparison, k_means_misplaced=misplaced)
+    cautions = [
+        in_shell(caution_text(caution, table.column_names))
+        for caution in diagnosis.cautions
+    ]
+    wild = _wild_cells(model, table)
+    if wild:
+        note = Note(wild_cells_note(len(wild), table.X.shape))
+        table = replace(table, notes=[*table.notes, note])
+    count = getattr(model, "selection_", None)
+    method, python = type(model).__name__, _python_lines(model, data, reading)
+    screen.document(
+        "fit",
+        table.facts,
+        method=method,
+        n_clusters=k,
+        count=None if count is None else in_shell(str(count)),
+        clusters=clusters,
+        verdict=str(diagnosis.verdict),
+        stability=diagnosis.stability,
+        doubt=diagnosis.doubt,
+        expected_error=diagnosis.expected_error,
+        error_range=diagnosis.error_range,
+        eigenvalues=getattr(model, "eigenvalues_", None),
+        outlier_cells=wild,
+        known_labels=comparison,
+        notes=[*table.notes, *cautions, *remarks],
+        python=python,
+        labels_file=output,
+        model_file=save,
+    )
+    screen.say(f"{table.heading}, {counted(k, 'cluster')} ({method})", "bold")
+    screen.notes(table.notes)
+    if count and count.n_clusters > 1 and not count.is_doubtful:
+        screen.say(in_shell(str(count)))  # of any other count, a warning has said it
+    if count and count.is_doubtful:
+        options = {"whiten": fitting.whiten, "seed": fitting.random_state or None}
+        look = command_line("choose-k", data, reading, **options)
+        screen.say(f"To see the evidence for each number: {look}")
+    cl.print_clusters(screen, clusters)
+    _print_features(screen, clusters)
+    _print_trust(screen, diagnosis, cautions)
+    cl.print_labels(screen, len(labels), comparison, output, remarks)
+    if screen.explained:
+        screen.say("The same in Python:", "bold")
+        for line in python:
+            screen.say(f"    {line}")
+    if save is not None:
+        screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
+    if not screen.explained:
+        screen.say("what the words mean, and the same in Python: --explain", "dim")
+
+
+def fit_table(
+    data: str, fitting: Fitting, reading: Reading, names: Path | None, screen: Screen
+) -> tuple[Any, Table, list[str] | None]:
+    """Return a fitted model, its data, and names of its clusters where a file has some.
+
+    What cannot be done is refused before the data are read.
+    """
+    model = fitting.model(reading.missing)
+    named = None if names is None else files.read_names(names)
+    options = {"fills": model.missing is not None, "wild_cells": _takes_cells(model)}
+    table = reading.load(data, screen, **options)
+    if table.has_missing:
+        model.missing = "fit"
+    # How stable labels are, the diagnosis of all that fit a table says.
+    with screen.working("clustering"), ignored(UnstableLabelsWarning):
+        model.fit(table.named_data)
+    if named is None:
+        return model, table, None
+    k, labels = len(model.cluster_centers_), to_host(model.labels_)
+    return model, table, named.names_for(table, labels, k)
+
+
+def _takes_cells(model: Any) -> bool:
+    """Tell whether a model takes cells that fit no row for missing."""
+    return bool(getattr(model, "outliers", None) == "cells")
+
+
+def _python_lines(model: Any, data: str, reading: Reading) -> list[str]:
+    """Return what reads the same data and fits the same model in Python."""
+    given = reading.given
+    if reading.missing == "auto" and model.missing is None:
+        given["missing"] = "drop"
+    if _takes_cells(model):
+        given["wild_cells"] = True
+    options = "".join(f", {name}={value!r}" for name, value in given.items())
+    return [
+        f"from ihgmm import {type(model).__name__}",
+        "from ihgmm.cli.tables import read_table",
+        f"X = read_table({data!r}{options}).X",
+        f"model = {' '.join(repr(model).split())}.fit(X)",
+    ]
+
+
+def _misplaced_by_k_means(table: Table, k: int, seed: int) -> int | None:
+    """Return the rows that k-means of the same columns misplaces, if it is quick."""
+    is_large = table.on_disk or table.X.shape[0] * table.X.shape[1] > 10**7
+    if is_large or table.is_sparse or table.has_missing or table.labels is None:
+        return None
+    from sklearn.cluster import KMeans
+
+    labels = KMeans(k, n_init=10, random_state=seed).fit_predict(table.X)
+    return class_agreement(table.labels.astype(str), labels).misplaced
+
+
+def _wild_cells(model: Any, table: Table) -> list[list[Any]] | None:
+    """Return row and column of cells that fit no row; None if nobody looked."""
+    if not hasattr(model, "outlier_cells_"):
+        return None
+    names = table.column_names
+    return [[table.ids[i], names[j]] for i, j in model.outlier_cells_]
+
+
+def _describe(
+    model: Any, table: Table, labels: np.ndarray, names: list[str] | None
+) -> tuple[dict[str, np.ndarray], list[dict[str, Any]], Diagnosis]:
+    """Return figures of rows, a line about each cluster, and how far to trust them."""
+    data, k = complete_matrix(table.X, model), len(model.cluster_centers_)
+    if hasattr(model, "scales_"):
+        known = model.scales_, model.cluster_centers_, model.noise_levels_
+    else:  # a method that knows nothing of scales
+        estimates = estimate_parameters(data, labels, k)
+        known = estimates.scales, estimates.centers, estimates.noise_levels
+    scales, centers, levels = (to_host(values).astype(float) for values in known)
+    diagnosis = diagnose_fit(model, table.X, labels)
+    scores = getattr(model, "outlier_scores_", None)
+    figures = cl.figures_of(data, labels, scales, centers, diagnosis, scores)
+    clusters = cl.cluster_lines(labels, names or [""] * k, figures, table.ids)
+    units = {"original": table.original, "n_features": 3}
+    apart = set_apart(model, data, labels, levels, **units)
+    features = table.names or [f"feature {j}" for j in range(1, data.shape[1] + 1)]
+    for line in clusters:
+        i = line["cluster"]
+        line["features"] = [
+            {
+                "feature": str(features[j]),
+                "mean": apart.means[i, j],
+                "others_same_size": apart.others[i, j],
+                "contrast": apart.ranked.contrasts[i, j],
+            }
+            for j in (apart.ranked.features[i] if k > 1 and i >= 0 else ())
+            if apart.ranked.contrasts[i, j] != 0
+        ]
+    return figures, clusters, diagnosis
+
+
+def _print_features(
+    screen: Screen, clusters: list[dict[str, Any]], most: int = 12
+) -> None:
+    """Print the two features that set each of the largest clusters apart most."""
+    rows = [
+        (cl.called(line) if i == 0 else "", *list(feature.values())[:3])
+        for line in clusters[:most]
+        for i, feature in enumerate(line["features"][:2])
+    ]
+    if rows:
+        formats = {"cluster": "", "set apart by": "", "mean": ".4g"}
+        screen.table(formats | {"others, same size": ".4g"}, rows)
+        screen.explain(FEATURE_WORDS)
+        if len(clusters) > most:
+            screen.say(f"These are the {most} largest clusters; --json has all.", "dim")
+
+
+def _print_trust(screen: Screen, diagnosis: Diagnosis, cautions: list[str]) -> None:
+    """Print how far to trust the labels; where not at all, also if little is said."""
+    trust = trust_sentence(diagnosis)
+    if screen.silent and diagnosis.verdict is Verdict.NO_SEPARATION:
+        print_warning(trust)
+    screen.say(trust)
+    for caution in cautions:
+        screen.say(caution, "yellow")

@@ -11,7 +11,7 @@ from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
 from ihgmm.cli.files import check_output
 from ihgmm.cli.options import DATA, SEED, WHITEN, Reading, option, output_option
-from ihgmm.cli.screen import Screen, in_shell, print_warning
+from ihgmm.cli.screen import ExplainingScreen, Screen, in_shell, print_warning
 from ihgmm.plotting.tree import plot_result
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words.counts import (
@@ -35,7 +35,7 @@ def choose_k(
         "PDF or SVG file."
     ),
     reading: Reading,
-    screen: Screen,
+    screen: ExplainingScreen,
 ) -> None:
     """Find the number of clusters in DATA, and show the evidence.
 

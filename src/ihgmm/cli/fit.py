@@ -13,7 +13,7 @@ from ihgmm.cli.options import (
     Reading,
     output_option,
 )
-from ihgmm.cli.screen import Screen
+from ihgmm.cli.screen import ExplainingScreen
 
 
 def fit(
@@ -27,7 +27,7 @@ def fit(
     ),
     names: Path | None = NAMES_FILE,
     reading: Reading,
-    screen: Screen,
+    screen: ExplainingScreen,
 ) -> None:
     """Cluster the rows of DATA and describe the clusters.
 

@@ -113,13 +113,13 @@ def run_fit(
     _print_features(screen, clusters)
     _print_trust(screen, diagnosis, cautions)
     cl.print_labels(screen, len(labels), comparison, output, remarks)
-    if screen.explained:
+    if screen.explains:
         screen.say("The same in Python:", "bold")
         for line in python:
             screen.say(f"    {line}")
     if save is not None:
         screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
-    if not screen.explained:
+    if not screen.explains:
         screen.say("what the words mean, and the same in Python: --explain", "dim")
 
 

@@ -22,7 +22,7 @@ from ihgmm.cli.options import (
     RowReading,
     argument,
 )
-from ihgmm.cli.screen import Screen
+from ihgmm.cli.screen import ExplainingScreen, Screen
 from ihgmm.cli.tables.preparation import prepared_columns
 from ihgmm.cli.tables.table import Note, Table
 from ihgmm.matrix import Matrix, to_host
@@ -44,7 +44,7 @@ def predict(
     raw_cells: bool = RAW_CELLS,
     names: Path | None = NAMES_FILE,
     rows: RowReading,
-    screen: Screen,
+    explaining: ExplainingScreen,
 ) -> None:
     """Label the rows of DATA with a saved model.
 
@@ -67,7 +67,7 @@ def predict(
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
     files.check_output(output, "-o", files.LABELS_SUFFIXES, [data, model], streams=True)
     named = None if names is None else files.read_names(names)
-    screen = screen.beside(output)
+    screen = explaining.beside(output)
     saved = load_saved(model)
     fitted = saved.model
     scaler, estimator = fitted if isinstance(fitted, Pipeline) else (None, fitted)

@@ -129,11 +129,11 @@ class Screen:
     quiet: bool = output_option(
         "Print nothing but warnings, errors and the bare answer.", False, "-q --quiet"
     )
-    explained: bool = output_option(
-        "Say what words mean, and after a fit how to do it in Python.",
-        False,
-        "--explain",
-    )
+
+    @property
+    def explains(self) -> bool:
+        """Whether people want to know what words mean."""
+        return False
 
     @property
     def silent(self) -> bool:
@@ -148,7 +148,7 @@ class Screen:
             raise ValueError(
                 "--json and -o - both write to standard output; give -o a file name."
             )
-        return _ErrorScreen(self.as_json, self.quiet, self.explained)
+        return _ErrorScreen(self.as_json, self.quiet, self.explains)
 
     def _console(self) -> Console:
         return Console(highlight=False)
@@ -161,7 +161,7 @@ class Screen:
 
     def explain(self, lines: Iterable[str]) -> None:
         """Print what words mean, a line each, if people want to know."""
-        for line in lines if self.explained else ():
+        for line in lines if self.explains else ():
             self.say(f"  {line}", "dim")
 
     def notes(self, notes: Iterable[Note]) -> None:
@@ -223,7 +223,23 @@ class Screen:
             yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-class _ErrorScreen(Screen):
+@dataclass(frozen=True)
+class ExplainingScreen(Screen):
+    """The screen of a command whose words may need an explanation."""
+
+    explained: bool = output_option(
+        "Say what words mean, and after a fit how to do it in Python.",
+        False,
+        "--explain",
+    )
+
+    @property
+    def explains(self) -> bool:
+        """Whether people want to know what words mean."""
+        return self.explained
+
+
+class _ErrorScreen(ExplainingScreen):
     """A screen whose sentences and tables go to standard error."""
 
     def _console(self) -> Console:

@@ -173,7 +173,7 @@ class Whitening:
     COLUMNS = 16  # from which the noise of columns is learnt well enough
     TAIL = 8.0  # share of a row that one in a hundred entries has, over the median
     UNEQUAL = 1.25  # mean square of column means over the squared mean, of counts
-    CENTRED = 0.1  # standard errors: means that are nearer to 0 were subtracted
+    MOST_ZEROS = 0.9  # share of zeros in data that are no counts: tf-idf has more
 
 
 class Doubt:
@@ -327,6 +327,7 @@ class Counting:
     GAP = 0.5  # of clusters in few features or along one direction, standard errors
     LEVEL_DROP = 0.2  # of the stability of the worst cluster, with one more
     LEVEL_CONTRAST = 0.25  # logarithm of how much dearer the next merger is
+    LEVEL_STABILITY = 0.5  # of its worst cluster: below, most of its rows move
     SURE = 0.95  # stability of a level that needs no drop: halves may split alike
     SURE_CONTRAST = 0.4  # of such a level
     # The answer

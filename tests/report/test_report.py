@@ -135,29 +135,31 @@ def features(page, k=0):
     return Tables(card).tables["features"]
 
 
-def at_same_size(means, original, k, offset):
+def at_same_size(means, original, k):
     """What the others have at the size of a cluster, from means by a second way."""
     lengths = np.linalg.norm(means, axis=1)
     others = [j for j in range(len(means)) if j != k]
-    patterns = [(original[j] - offset) * lengths[k] / lengths[j] for j in others]
-    return np.mean(patterns, axis=0) + offset
+    return np.mean([original[j] * lengths[k] / lengths[j] for j in others], axis=0)
 
 
-def test_means_are_in_the_units_of_the_data(sample, tmp_path):
+@pytest.mark.parametrize("offset", [0, 7])
+def test_means_are_in_the_units_of_the_data(sample, tmp_path, offset):
     X, _, model = sample
     names = [f"g{j}" for j in range(30)]
-    original = 1000 * X + 7
+    original = 1000 * X + offset
     page = written(model, X, tmp_path, feature_names=names, original=original)
     means = np.array([X[model.labels_ == k].mean(axis=0) for k in range(3)])
     for k in range(3):
         head, *lines = features(page, k)
-        assert head == ["Feature", "Mean", "Others, same size", "Contrast"]
+        others = "Others" if offset else "Others, same size"
+        assert head == ["Feature", "Mean", others, "Contrast"]
         assert len(lines) == 8
-        expected = at_same_size(means, 1000 * means + 7, k, 7)
+        same_size = at_same_size(means, 1000 * means, k)
+        expected = original[model.labels_ != k].mean(axis=0) if offset else same_size
         for name, mean, others, contrast in lines:
             j = int(name[1:])
-            gap = means[k, j] * 1000 + 7 - expected[j]
-            assert thousands(mean) == pytest.approx(1000 * means[k, j] + 7, rel=0.006)
+            gap, here = means[k, j] * 1000 - same_size[j], 1000 * means[k, j] + offset
+            assert thousands(mean) == pytest.approx(here, rel=0.006)
             assert thousands(others) == pytest.approx(expected[j], rel=0.006)
             assert contrast.startswith("+" if gap > 0 else MINUS)
 
@@ -187,7 +189,7 @@ def test_the_report_and_the_description_of_a_fit_agree(tmp_path, monkeypatch):
         for feature in cluster["features"]:
             mean, others = map(thousands, shown[feature["feature"]])
             assert mean == pytest.approx(feature["mean"], rel=0.006)
-            assert others == pytest.approx(feature["others_same_size"], rel=0.006)
+            assert others == pytest.approx(feature["others"], rel=0.006)
 
 
 def thousands(text):

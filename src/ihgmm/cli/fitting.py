@@ -21,8 +21,8 @@ from ihgmm.statistics.contrasts import set_apart
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.words.diagnoses import (
-    FEATURE_WORDS,
     caution_text,
+    feature_words,
     trust_sentence,
     wild_cells_note,
 )
@@ -44,7 +44,7 @@ def run_fit(
     files.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():
         raise ValueError(f"-o and --save both name {save}; give two files.")
-    screen = screen.beside(output)
+    screen, reading = screen.beside(output), reading.before(fitting.whiten)
     model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
     if save is not None:
         from sklearn.pipeline import make_pipeline
@@ -63,13 +63,15 @@ def run_fit(
         )
     labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
     with screen.working("describing"):
-        figures, clusters, diagnosis = _describe(model, table, labels, cluster_names)
+        figures, clusters, diagnosis, same_size = _describe(
+            model, table, labels, cluster_names
+        )
     remarks = files.write_labels(
         output, table, labels, figures, cluster_names, raw_cells=raw_cells
     )
     comparison = cl.compare_labels(table, labels)
     if comparison is not None:
-        misplaced = _misplaced_by_k_means(table, k, fitting.random_state)
+        misplaced = _misplaced_by_k_means(model, table, fitting.random_state)
         comparison = replace(comparison, k_means_misplaced=misplaced)
     cautions = [
         in_shell(caution_text(caution, table.column_names))
@@ -110,7 +112,7 @@ def run_fit(
         look = command_line("choose-k", data, reading, **options)
         screen.say(f"To see the evidence for each number: {look}")
     cl.print_clusters(screen, clusters)
-    _print_features(screen, clusters)
+    _print_features(screen, clusters, same_size)
     _print_trust(screen, diagnosis, cautions)
     cl.print_labels(screen, len(labels), comparison, output, remarks)
     if screen.explains:
@@ -166,14 +168,18 @@ def _python_lines(model: Any, data: str, reading: Reading) -> list[str]:
     ]
 
 
-def _misplaced_by_k_means(table: Table, k: int, seed: int) -> int | None:
-    """Return the rows that k-means of the same columns misplaces, if it is quick."""
-    is_large = table.on_disk or table.X.shape[0] * table.X.shape[1] > 10**7
-    if is_large or table.is_sparse or table.has_missing or table.labels is None:
+def _misplaced_by_k_means(model: Any, table: Table, seed: int) -> int | None:
+    """Return the rows that k-means of the same numbers misplaces, if it is quick."""
+    n, k = table.X.shape[0], len(model.cluster_centers_)
+    is_large = table.on_disk or n * table.X.shape[1] > 10**7
+    if is_large or table.is_sparse or table.labels is None or k < 2:
         return None
     from sklearn.cluster import KMeans
 
-    labels = KMeans(k, n_init=10, random_state=seed).fit_predict(table.X)
+    X = table.X
+    if table.has_missing:  # filled in as for the fit
+        X = to_host(complete_matrix(X, model).rows(np.arange(n)))
+    labels = KMeans(k, n_init=10, random_state=seed).fit_predict(X)
     return class_agreement(table.labels.astype(str), labels).misplaced
 
 
@@ -187,8 +193,11 @@ def _wild_cells(model: Any, table: Table) -> list[list[Any]] | None:
 
 def _describe(
     model: Any, table: Table, labels: np.ndarray, names: list[str] | None
-) -> tuple[dict[str, np.ndarray], list[dict[str, Any]], Diagnosis]:
-    """Return figures of rows, a line about each cluster, and how far to trust them."""
+) -> tuple[dict[str, np.ndarray], list[dict[str, Any]], Diagnosis, bool]:
+    """Return figures of rows, a line about each cluster, and how far to trust them.
+
+    The last tells whether clusters are compared with others of the same size.
+    """
     data, k = complete_matrix(table.X, model), len(model.cluster_centers_)
     if hasattr(model, "scales_"):
         known = model.scales_, model.cluster_centers_, model.noise_levels_
@@ -209,17 +218,17 @@ def _describe(
             {
                 "feature": str(features[j]),
                 "mean": apart.means[i, j],
-                "others_same_size": apart.others[i, j],
+                "others": apart.others[i, j],
                 "contrast": apart.ranked.contrasts[i, j],
             }
             for j in (apart.ranked.features[i] if k > 1 and i >= 0 else ())
             if apart.ranked.contrasts[i, j] != 0
         ]
-    return figures, clusters, diagnosis
+    return figures, clusters, diagnosis, apart.same_size
 
 
 def _print_features(
-    screen: Screen, clusters: list[dict[str, Any]], most: int = 12
+    screen: Screen, clusters: list[dict[str, Any]], same_size: bool, most: int = 12
 ) -> None:
     """Print the two features that set each of the largest clusters apart most."""
     rows = [
@@ -229,8 +238,9 @@ def _print_features(
     ]
     if rows:
         formats = {"cluster": "", "set apart by": "", "mean": ".4g"}
-        screen.table(formats | {"others, same size": ".4g"}, rows)
-        screen.explain(FEATURE_WORDS)
+        others = "others, same size" if same_size else "others"
+        screen.table(formats | {others: ".4g"}, rows)
+        screen.explain(feature_words(same_size))
         if len(clusters) > most:
             screen.say(f"These are the {most} largest clusters; --json has all.", "dim")
 

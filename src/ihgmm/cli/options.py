@@ -6,9 +6,9 @@ import csv
 import shlex
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
@@ -160,6 +160,12 @@ class Reading(RowReading):
         "auto",
         words=PREPARATIONS,
     )
+
+    def before(self, whiten: str | None) -> Self:
+        """Return options that leave columns alone where whitening prepares them."""
+        if whiten is None or self.prepare != "auto":
+            return self
+        return replace(self, prepare="none")
 
 
 # By the names that they have in Python.

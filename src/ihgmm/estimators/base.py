@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
@@ -241,7 +241,8 @@ class StepwiseClusterer(Clusterer):
         """Return the number of clusters, given or counted; there are rows for them."""
         if self.n_clusters == "auto":
             with steps.step("count") as say:
-                k = self._counted(data, rng)
+                # The fit draws as if the number had been given.
+                k = self._counted(data, deepcopy(rng))
                 say(f"{k} cluster{'s' * (k != 1)}")
         else:
             k = int(self.n_clusters)

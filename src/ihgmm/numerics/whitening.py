@@ -165,7 +165,7 @@ def _warn_of_fractions(X: Matrix) -> None:
     strange = rows[(rows > 0) & (rows != np.round(rows))]
     if 2 * strange.size > np.count_nonzero(rows):
         warn(
-            f"X has the entry {strange[0]:.3g}, and 'counts' expects whole numbers, "
+            f"X has the entry {strange[0]:.6g}, and 'counts' expects whole numbers, "
             "whose noise grows with their mean. Logarithms, shares and tf-idf have "
             "other noise: give the counts themselves (of an AnnData object a layer), "
             "or do not whiten X.",
@@ -318,7 +318,8 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> Noise | None:
 
     Data none of which are negative and many 0 have noise that grows with the mean if
     they look like counts of rare events, or have a long tail. Shades of a picture have
-    zeros too, but large ones are common. Whole numbers with a long tail often lose
+    zeros too, but large ones are common; tf-idf is nearly all zeros, and its columns
+    are weighted already. Whole numbers with a long tail often lose
     nothing without whitening: with ``surely`` they need none. A first part of the rows
     is looked at; a few of them show most data to be of neither kind.
     """
@@ -332,6 +333,8 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> Noise | None:
     whole = (rows == np.round(rows)).all() and rows.max() < 1 / np.finfo(rows.dtype).eps
     if whole and _are_rare_events(rows):
         return "counts"
+    if not whole and (rows == 0).sum() > Whitening.MOST_ZEROS * rows.count():
+        return None
     if (whole and surely) or not _have_long_tail(rows / X.unit):
         return None
     return "counts" if whole else "learned"
@@ -389,15 +392,6 @@ def preparation_of_counts(
     few = _first_rows(X, 2**16).data
     if (few >= 0).all() and (few == np.round(few)).all():  # counts
         return None
-    if (few < 0).any() and _is_centered(X):
+    if (few < 0).any():  # no count and no logarithm of one is
         return "centred"
     return "logged" if logged else None
-
-
-def _is_centered(X: Matrix) -> bool:
-    """Tell whether columns have the mean 0 as nothing but centring gives it."""
-    ones = X.to_device(np.ones((X.shape[0], 1)))
-    means = to_host(X.adjoint(ones))[:, 0] / X.shape[0]
-    # What the mean of noise around 0 is off by.
-    errors = np.sqrt(X.column_sqnorms()) / X.shape[0]
-    return bool(np.median(np.abs(means) - Whitening.CENTRED * errors) <= 0)

@@ -12,6 +12,7 @@ from ihgmm._display import Result
 from ihgmm._parameters import check_count
 from ihgmm.matrix import HOST, Filled, Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
+from ihgmm.policy import Small
 from ihgmm.statistics.likelihood import indicators
 from ihgmm.statistics.model import check_model
 
@@ -117,13 +118,15 @@ class SetApart:
     ``ranked`` are the features that differ most. ``means`` has the mean of each feature
     in each cluster, over observed cells. ``others`` has what rows of the other clusters
     would have of it on average, if they were as large as those of the cluster: size is
-    no pattern. ``has_noise`` is whether contrasts are in noise levels; without noise
-    they are shares of a length.
+    no pattern. Where columns were shifted, a multiple of a row means nothing in their
+    units, and ``others`` has plain means: then ``same_size`` is False. ``has_noise`` is
+    whether contrasts are in noise levels; without noise they are shares of a length.
     """
 
     ranked: TellingFeatures
     means: np.ndarray
     others: np.ndarray
+    same_size: bool
     has_noise: bool
 
 
@@ -161,8 +164,14 @@ def set_apart(
     patterns = (means - offsets).T / np.where(live, lengths, 1.0)
     patterns = np.where(live, patterns, 0.0).T
     count = live.sum() - 1 if live.sum() > 1 else np.nan
-    others = lengths[:, None] * (patterns.sum(axis=0) - patterns) / count + offsets
-    return SetApart(ranked, means, others, noise > 0)
+    others = lengths[:, None] * (patterns.sum(axis=0) - patterns) / count
+    shifted = np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means))
+    if shifted:
+        sizes = np.bincount(labels[labels >= 0], minlength=k)[:, None]
+        sums = sizes * np.nan_to_num(means)
+        others = (sums.sum(axis=0) - sums) / np.maximum(sizes.sum() - sizes, 1)
+        others[:, :] = np.where(live.sum() > 1, others, np.nan)
+    return SetApart(ranked, means, others, not shifted, noise > 0)
 
 
 def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -409,6 +409,7 @@ def _stands(split: Split) -> bool:
     """Tell whether a number of clusters stands out from the next."""
     falls = split.drop >= Counting.LEVEL_DROP
     falls &= split.contrast >= Counting.LEVEL_CONTRAST
+    falls &= split.stability >= Counting.LEVEL_STABILITY
     # Of several clusters that could be split next, all halves may take the same.
     sure = split.stability >= Counting.SURE and split.contrast >= Counting.SURE_CONTRAST
     return (falls or sure) and split.agreement >= Counting.AGREEMENT

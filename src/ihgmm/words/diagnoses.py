@@ -144,11 +144,18 @@ CLUSTER_WORDS = (
     "certainty: how probable it is that a row belongs there, judged by other rows",
     "typical: the row of ordinary size whose pattern is nearest to the cluster's",
 )
-FEATURE_WORDS = (
-    "mean: of the feature in the cluster, in the units of the data",
-    "others, same size: what rows of the other clusters would have of it on average,",
-    "    if they were as large as the rows of the cluster",
-)
+
+
+def feature_words(same_size: bool) -> tuple[str, ...]:
+    """Return what the words of a table of features mean."""
+    mean = "mean: of the feature in the cluster, in the units of the data"
+    if not same_size:
+        return mean, "others: the mean of the rows of all other clusters"
+    return (
+        mean,
+        "others, same size: what rows of the other clusters would have of it on",
+        "    average, if they were as large as the rows of the cluster",
+    )
 
 
 def wild_cells_note(n_cells: int, shape: tuple[int, int]) -> str:

@@ -89,6 +89,9 @@ def _check_sizes(file: BinaryIO) -> None:
             )
         for entry in entries:
             with archive.open(entry) as part:
+                if part.read(6) != np.lib.format.MAGIC_PREFIX:
+                    continue  # bytes that are no array
+                part.seek(0)
                 major, _ = np.lib.format.read_magic(part)
                 read = (
                     "read_array_header_1_0" if major == 1 else "read_array_header_2_0"

@@ -15,6 +15,7 @@ from ihgmm.matrix.delimited import Numbers, parse_numbers, unique_names
 from ihgmm.words.phrases import counted, sentence
 
 LONG_TEXT = 8  # words from which a cell is no name
+WIDE = 100  # columns from which their names are those of words or genes
 
 
 @dataclass(frozen=True)
@@ -100,18 +101,20 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
         raise ValueError(
             f"{request.source}: column {quote(name)} cannot be used: {reason}."
         )
-    if not used:
+    layout = _layout_hints(raw, request)
+    if not used or (len(used) == 1 and layout):
+        what = f"only {quote(used[0])} as a column" if used else "no columns"
         raise ValueError(
-            f"{request.source} has no numeric columns beside those named; it has "
+            f"{request.source} has {what} of numbers beside those named; it has "
             f"{quote_all(names)}. {left_out_note(left_out)} "
-            f"{' '.join(map(str, _layout_hints(raw, request)))}".rstrip()
+            f"{' '.join(map(str, layout))}".rstrip()
         )
     ids, labels = (
         None if name is None else np.array(raw.arrow[name].to_pylist(), dtype=object)
         for name in (request.id_column, request.label_column)
     )
     numbers = {name: columns[name].numbers for name in used}
-    hints = [] if asked else _hints(request, columns) + _layout_hints(raw, request)
+    hints = [] if asked else layout + _hints(request, columns)
     warnings = [column.warning for column in columns.values() if column.warning]
     table = Table(
         request.source,
@@ -181,7 +184,9 @@ def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
     if judged.reason or asked:
         return judged
     known = values[~np.isnan(values)]
-    reason = no_measurement(name, known)
+    # Among many columns a name is a word or a gene, and says nothing of this kind.
+    is_wide = len(raw.arrow.column_names) > WIDE
+    reason = no_measurement("" if is_wide else name, known)
     if reason:
         differ = len(np.unique(known)) == len(values) > 1
         return replace(judged, reason=reason, may_be_ids=differ)
@@ -335,7 +340,9 @@ def _layout_hints(raw: RawTable, request: Request) -> list[Note]:
         if not pa.types.is_string(raw.arrow[name].type) or source == "-":
             continue
         cells = [str(cell or "") for cell in raw.arrow[name].slice(0, 200).to_pylist()]
-        if place == 0 and n >= max(500, 10 * p) and _look_like_genes(cells):
+        barcodes = [c for c in raw.arrow.column_names if re.match("[ACGT]{8}", c)]
+        is_tall = n >= max(500, 10 * p) or 2 * len(barcodes) > p
+        if place == 0 and is_tall and _look_like_genes(cells):
             text = f"Rows look like genes ({quote(cells[0])}), and they are clustered."
             save = f"np.save('samples.npy', read_table({source!r}, prepare='none').X.T)"
             begin = "import numpy as np; from ihgmm.cli.tables import read_table"

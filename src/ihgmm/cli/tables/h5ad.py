@@ -13,7 +13,10 @@ from ihgmm.matrix.faults import near
 from ihgmm.matrix.files import frame_index, hdf5_column, open_data, opened_hdf5
 
 # Columns of var that hold symbols of genes, as programs write them.
-SYMBOLS = ("gene_symbols", "feature_name", "gene_symbol", "gene_name", "symbol")
+SYMBOLS = (
+    *("gene_symbols", "feature_name", "gene_symbol", "gene_name", "symbol"),
+    *("gene_short_name", "hgnc_symbol", "external_gene_name"),
+)
 
 
 def read_h5ad(path: Path, request: Request, memory: float) -> Table:

@@ -64,7 +64,8 @@ def prepare_columns(table: Table, how: str, *, wild_cells: bool = False) -> Tabl
     is_flag = (cells.low == 0) & (cells.high == 1)
     deviations = scaler.scale_[~is_flag]
     if how == "auto" and not (len(deviations) and decides_alone(deviations).any()):
-        return table
+        note = Note("Left the columns as they are: no column would decide alone.")
+        return replace(table, notes=[*table.notes, note])
     has_offset = np.full(len(is_flag), how == "standardize")
     if how == "auto" and not table.on_disk:
         has_offset = (np.abs(scaler.mean_) > OFFSET * scaler.scale_) & ~is_flag

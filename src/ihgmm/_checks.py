@@ -572,7 +572,7 @@ def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
     rows = n / X.ops.number(xp.mean(X.weights**2))
     if rows < min(Weighting.ROWS_A_CLUSTER * n_clusters, n / 2):
         warn(
-            f"A few rows have nearly all of sample_weight: {n:,} rows count like "
+            f"A few rows carry nearly all of sample_weight: {n:,} rows count like "
             f"{rows:.0f} of equal weight, for n_clusters={n_clusters}. Labels may "
             "depend on these few. Cap the largest weights, or leave sample_weight out.",
             UnstableLabelsWarning,

@@ -142,7 +142,7 @@ def test_noise_is_no_separation(n, p, k):
     found = diagnose(X, IhSC(k, random_state=0).fit_predict(X))
     assert found.verdict is Verdict.NO_SEPARATION
     assert CautionKind.PURE_NOISE in kinds(found)
-    assert "pure noise" in str(found)
+    assert "Pure noise" in str(found)
 
 
 def test_wrong_labels_are_seen_through():

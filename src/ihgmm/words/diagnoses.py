@@ -77,8 +77,8 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     shape = f"{d.n_samples:,} x {d.n_features:,}"
     data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
     left_out = "are outliers and were left out"
-    stays = "of the labels stay the same in fits to other rows"
-    wrong = "of the labels were wrong on most real data with as much doubt"
+    stays = "of labels stay the same in fits to other rows"
+    wrong = "of labels were wrong on most real data with as much doubt"
     sure = f"have a label that is less than {d.certain_from:.0%} certain"
     judged = d.n_clusters > 1 and not np.isnan(d.stability)
     few = [str(name) for name in d.classes[np.isnan(d.cluster_stability)]]

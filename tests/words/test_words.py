@@ -18,11 +18,11 @@ from ihgmm import (
     make_ihgmm,
     scale_heterogeneity_test,
     select_n_clusters,
-    words,
 )
 from ihgmm._display import Result
 from ihgmm.statistics.contrasts import telling_features
 from ihgmm.statistics.selection import Confidence
+from ihgmm.words import results
 from ihgmm.words.counts import SPLIT_HEAD, count_headline
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -142,7 +142,7 @@ def test_estimators_keep_the_diagram_of_scikit_learn(sample):
 
 
 def test_every_kind_of_result_has_words():
-    assert set(Result.__subclasses__()) == set(words._FORMS)
+    assert set(Result.__subclasses__()) == set(results._FORMS)
 
 
 def test_a_result_of_a_file_finds_its_words(sample, tmp_path):

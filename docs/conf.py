@@ -60,6 +60,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "show_toc_level": 2,
+    "navigation_depth": 1,  # deeper pages would need a button, which has no name
 }
 html_sidebars = {
     page: [] for page in ("index", "start", "glossary", "changelog", "citing")

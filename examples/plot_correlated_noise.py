@@ -3,9 +3,9 @@ Noise that features share
 =========================
 
 Real noise is seldom the same in all directions: neighbouring features move together,
-some are noisier than others. Where a model takes it to be the same, intervals are too
+some are noisier than others. If a model takes it to be the same, intervals are too
 narrow, a test takes noise for scales, and memberships are too sure. Here is what each
-does with noise of several kinds, and what it did before it looked at the residuals.
+does with several kinds of noise, and what it would do without the residuals.
 """
 
 import warnings
@@ -35,7 +35,7 @@ def draw(seed, correlation=0.0, decades=0.0, spread=0.5, length=6.0):
 # %%
 # Intervals for the entries of the centres, in the noisiest tenth of the features. One
 # error for all entries of a centre, as the model has it, is too small for them; the
-# residuals of each feature tell what its own noise is.
+# residuals of each feature show its own noise.
 settings = {
     "independent": {},
     "AR(.5)": {"correlation": 0.5},

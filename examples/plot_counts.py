@@ -54,8 +54,8 @@ left.set(
 )
 
 # %%
-# What that does to labels. ``IhSC`` hints at whitening where data look like counts;
-# here it is asked not to.
+# What that does to labels. ``IhSC`` warns if data look like counts and are not
+# whitened; the warning is turned off here.
 warnings.filterwarnings("ignore", message="X looks like counts|Labels may be unstable")
 ways = {
     "counts": (lambda X: IhSC(4, random_state=0).fit_predict(X), "#0072B2", "s"),

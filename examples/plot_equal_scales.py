@@ -1,6 +1,6 @@
 """
-Are individual scales there at all?
-===================================
+Do rows differ in scale at all?
+===============================
 
 The classical mixture gives all rows of a cluster the same scale. Before using a model
 with a scale for each row, ask the data: the test of
@@ -21,7 +21,7 @@ print(scale_heterogeneity_test(X, IhSC(4, random_state=0).fit_predict(X)))
 
 # %%
 # Without individual scales its p-values are uniform, whatever the distribution of the
-# noise, and though it is up to nine times as large in some rows as in others.
+# noise, even if it is up to nine times as large in some rows as in others.
 levels = (0.5, 4.5)
 p_values = {}
 for noise in ("gaussian", "rademacher"):
@@ -35,7 +35,7 @@ for noise in ("gaussian", "rademacher"):
     ]
 
 # %%
-# With them, it rejects once they are farther apart than noise hides.
+# With individual scales, it rejects once they differ by more than noise hides.
 ratios = np.array([1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5])
 true = (ratios - 1) / np.sqrt(12) / ((ratios + 1) / 2)
 tests = [

@@ -5,10 +5,10 @@ Few rows, similar patterns: filling in the diagonal
 The diagonal of a Gram matrix holds the squared norms of the rows, noise included.
 ``gram="hollow"`` sets it to zero, which takes away the noise of the diagonal and the
 signal in it. With few rows in a cluster that signal is a sizeable part of the matrix.
-Patterns at right angles do not need it; patterns that resemble each other do, for what
+Patterns at right angles do not need it; patterns that resemble each other do: what
 tells them apart has small eigenvalues. ``gram="hetero"`` estimates the signal's part of
-the diagonal from the other entries (HeteroPCA), and is the default. All else is here as
-in the paper.
+the diagonal from the other entries (HeteroPCA), and is the default. Here all else is
+as in the paper.
 """
 
 import matplotlib.pyplot as plt

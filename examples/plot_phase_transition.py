@@ -6,8 +6,8 @@ How far apart must the centres be? A small version of the study that ``ihgmm rep
 phase`` runs: the distance of the centres grows from left to right, the noise of the
 rows from equal to very unequal. Each method is compared with an oracle that knows the
 labels of all other rows and has only the centres to learn. IhSC has the settings of the
-paper. A line marks the limit: where one who knows the centres finds all labels in about
-half of the samples.
+paper. A line marks the limit: where someone who knows the centres finds all labels in
+about half of the samples.
 """
 
 import matplotlib.pyplot as plt

@@ -45,14 +45,14 @@ plot_scree(model, count, ax=scree)
 plot_embedding(model, ax=flat)
 plot_embedding_3d(model, ax=deep)
 
-# In the middle: what the fit says of rows and of clusters. A centre is bright in a
-# feature where it is above the others by so many noise levels.
+# In the middle: what the fit says of rows and of clusters. A cell is bright
+# if the centre is many noise levels above the others in that feature.
 plot_scales(model, ax=scales)
 plot_centers(model, n_features=12, ax=centers)
 plot_sizes(model, ax=sizes)
 
-# Below: can the labels be trusted? Known labels tell, where there are any. Without them
-# there is the certainty of each label and, by angle alone, the silhouette.
+# Below: can the labels be trusted? Known labels show it, if there are any. Without
+# them, look at the certainty of each label and at the silhouette, which uses angles.
 plot_confusion(truth, model.labels_, ax=confusion)
 plot_confidence(X, model, ax=confidence)
 plot_silhouette(model, ax=silhouette)

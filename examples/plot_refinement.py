@@ -2,12 +2,11 @@
 Labels close to an oracle's
 ===========================
 
-Near the limit of what can be told apart, the algorithm of the paper leaves something on
-the table, and the default settings of IhSC less. Refinement
-takes every row once more and compares it with the centres that the *other* rows give,
-weighted by how much they have to say. This example draws the error as the separation of
-the centres grows, beside that of a label oracle, who knows the labels of all other rows
-and has only the centres to learn.
+Near the limit of what can be told apart, the algorithm of the paper makes avoidable
+errors, and the default settings of IhSC make fewer. Refinement compares every row once
+more with the centres of the *other* rows, weighted by how much they say. This example
+draws the error as the separation of the centres grows, beside that of a label oracle,
+which knows the labels of all other rows and has only the centres to learn.
 """
 
 import matplotlib.pyplot as plt

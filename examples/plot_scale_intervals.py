@@ -3,7 +3,7 @@ How well is a scale known?
 ==========================
 
 Every row is a multiple of its cluster's pattern, plus noise: the multiple is the row's
-scale. ``estimate_parameters`` tells how far off each scale may be. With many more
+scale. ``estimate_parameters`` says how far off each scale may be. With many more
 features than rows, the obvious estimate is wrong: it takes noise for size.
 """
 

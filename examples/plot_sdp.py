@@ -3,11 +3,11 @@ The semidefinite relaxation, on rows and on unit rows
 =====================================================
 
 K-means can be relaxed to a convex problem, whose solution is a matrix with a block for
-each cluster. On the rows as they are, large rows rule it; on unit rows,
+each cluster. On the rows as they are, large rows dominate it; on unit rows,
 ``SDPKMeans(gram="cosine")``, it finds the kinds. It is an honest rival of IhSC: it has
 no local optima, and where its solution is a clustering, ``exact_`` says that k-means on
 unit rows has no better one. But near the limit of what can be found it makes about as
-many errors as IhSC with cosines, and it takes far longer, more with every row.
+many errors as IhSC with cosines, and it takes far longer.
 
 Take it for a few hundred rows at most, where a certificate is worth the wait. Take IhSC
 for everything else: it also gives scales, counts clusters, and works on any number of
@@ -36,8 +36,9 @@ solutions = {
 }
 
 # %%
-# Errors as the centres part: 40 rows of 100 features, scales from 1 to 5. The dotted
-# line is where one who knows the centres finds all labels in about half of the samples.
+# Errors as the centres move apart: 40 rows of 100 features, scales from 1 to 5. The
+# dotted line is where someone who knows the centres finds all labels in about half of
+# the samples.
 constants = np.array([0.15, 0.25, 0.4, 0.6, 0.9])
 methods = {
     "SDPKMeans": (lambda: SDPKMeans(3, random_state=0), "#D55E00", "s-"),

@@ -4,8 +4,8 @@ Cells that differ in depth
 
 Counts of RNA molecules in cells of five types. The cells of a type share a pattern and
 differ 20-fold in how many of their molecules were caught. The usual way is to divide
-that out, take logarithms, choose genes, and cluster principal components. IhSC takes
-the depth for what the model calls the scale, and gives it back.
+that out, take logarithms, choose genes, and cluster principal components. To IhSC
+the depth is the scale of a row, which it estimates.
 
 Run ``python examples/plot_single_cell.py table`` for the table of the tutorial, which
 takes some minutes. Without scanpy (``pip install scanpy igraph``) the usual way is left
@@ -56,7 +56,7 @@ def simulate(
 
 
 # %%
-# The way of this package: genes that weigh alike, then IhSC.
+# With this package: give all genes the same weight, then run IhSC.
 def even(adata):
     mean = np.asarray(adata.X.mean(axis=0)).ravel()
     weights = np.divide(1, np.sqrt(mean), out=np.zeros_like(mean), where=mean > 0)

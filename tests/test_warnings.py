@@ -32,7 +32,7 @@ CALLS = {
     'GridSearchCV(IhSC("auto"), {"refine": [False]}, cv=2).fit(noise)': "All rows are",
     "IhSC(2).fit(zero)": "1 of 41 rows are zero",
     "IhGMM(2).fit(zero)": "1 of 41 rows are zero",
-    "IhGMM(4, max_iter=1, random_state=0).fit(noise)": "Memberships still moved",
+    "IhGMM(4, max_iter=1, random_state=0).fit(noise)": "Memberships still changed",
     "SphericalKMeans(2).fit(zero)": "1 of 41 rows are zero",
     "SphericalKMeans(2).fit_predict(same)": "1 clusters were found",
     "PSC(2).fit(same)": "1 distinct row",

@@ -89,7 +89,7 @@ def check_matrix(
         return scaled
     warn(
         f"{count} of {matrix.shape[0]} rows of X are shorter than {np.sqrt(least):.0e} "
-        "of its largest entry: beside that they count as zero. Check that entry, or "
+        "of its largest entry, and count as zero beside it. Check that entry, or "
         "divide each row by its length.",
         DataConversionWarning,
     )
@@ -330,7 +330,7 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
     if array.dtype.kind in "OU" and (absent := int(np.sum(array == "NA"))):
         warn(
             f"{name} is the text 'NA' in {absent} of {len(array)} rows, which make up "
-            "a cluster of this name. NA among text or in a factor of R arrives so: if "
+            "a cluster of this name. R passes NA in text or in a factor this way: if "
             "it stands for no label, leave these rows out, keep <- !is.na(labels).",
             UserWarning,
         )
@@ -354,8 +354,8 @@ def _check_held(name: str, labels: Any) -> None:
     """Raise if labels are a tensor that has a shape and no numbers, or an AnnData."""
     if hasattr(labels, "obs") and hasattr(labels, "n_obs"):
         raise TypeError(
-            f"{name} is of type {type(labels).__name__}, in which NumPy would search "
-            "for labels without end; give a column of it, such as adata.obs['ihsc']."
+            f"{name} is of type {type(labels).__name__}, which is no sequence of "
+            "labels; give a column of it, such as adata.obs['ihsc']."
         )
     if getattr(getattr(labels, "device", None), "type", "") == "meta":
         raise ValueError(
@@ -572,7 +572,7 @@ def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
     rows = n / X.ops.number(xp.mean(X.weights**2))
     if rows < min(Weighting.ROWS_A_CLUSTER * n_clusters, n / 2):
         warn(
-            f"A few rows have nearly all of sample_weight: {n:,} rows count like "
+            f"A few rows carry nearly all of sample_weight: {n:,} rows count like "
             f"{rows:.0f} of equal weight, for n_clusters={n_clusters}. Labels may "
             "depend on these few. Cap the largest weights, or leave sample_weight out.",
             UnstableLabelsWarning,

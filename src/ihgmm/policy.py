@@ -245,7 +245,7 @@ class Scales:
     level is the usual one, the others were taken by eye.
     """
 
-    LEVEL = 0.05  # p-values below it speak for individual scales
+    LEVEL = 0.05  # p-values below it mean that scales differ
     LEVEL_QUANTILE = 1.645  # a standard normal variable exceeds it at that level
     SLIGHT_SPREAD = 0.05  # scales that differ by less do not matter
     WEAK_SPREAD = 1.0  # where only larger spreads would be found, nothing is advised
@@ -326,7 +326,7 @@ class Counting:
     AGREEMENT_OF_ONE = 0.8  # where rows share one direction, which noise turns
     GAP = 0.5  # of clusters in few features or along one direction, standard errors
     LEVEL_DROP = 0.2  # of the stability of the worst cluster, with one more
-    LEVEL_CONTRAST = 0.25  # logarithm of how much dearer the next merger is
+    LEVEL_CONTRAST = 0.25  # logarithm of how much more the next merger costs
     LEVEL_STABILITY = 0.5  # of its worst cluster: below, most of its rows move
     SURE = 0.95  # stability of a level that needs no drop: halves may split alike
     SURE_CONTRAST = 0.4  # of such a level

@@ -120,9 +120,7 @@ def test_output_is_whole_or_not_at_all(folder, sample):
     write("a.csv", *sample)
     before = Path("a.csv").read_bytes()
     for option in ("-o", "--save"):
-        assert "is a file that is read" in fail(
-            "fit", "a.csv", "-k", 3, option, "a.csv"
-        )
+        assert "is also an input file" in fail("fit", "a.csv", "-k", 3, option, "a.csv")
     assert Path("a.csv").read_bytes() == before
     Path("old.csv").write_text("kept")
     fail("fit", "a.csv", "-k", 500, "-o", "old.csv", "--save", "m.npz")
@@ -178,7 +176,7 @@ def test_predict_finds_columns_by_name(sample):
     table[table.columns[::-1]].to_parquet("new.parquet")
     options = ["--id-column", "id", "--label-column", "kind", "-o", "out.csv"]
     text = good("predict", "model.npz", "new.parquet", *options)
-    assert "120 rows placed by model.npz (IhSC)" in text
+    assert "120 rows labelled by model.npz (IhSC)" in text
     model = IhSC(3, random_state=0).fit(StandardScaler().fit_transform(X))
     expected = model.predict(StandardScaler().fit_transform(X))
     differ = misclassification_loss(labels, expected)
@@ -234,7 +232,7 @@ def test_predict_says_what_does_not_fit(sample):
     assert "iris lacks 12 of the 12 columns" in fail("predict", "model.npz", "iris")
     Path("cut.npz").write_bytes(Path("model.npz").read_bytes()[:999])
     assert "no model, or only a part" in fail("predict", "cut.npz", "a.csv")
-    assert "is a file that is read" in fail(
+    assert "is also an input file" in fail(
         "predict", "model.npz", "a.csv", "-o", "a.csv"
     )
 
@@ -312,7 +310,7 @@ def test_choose_k_shows_clusters_inside_clusters(folder):
     X, *_ = nested(0)
     np.save("a.npy", X)
     text = good("choose-k", "a.npy")
-    assert "Clusters are nested: the tree is stable at 3 and 9." in text
+    assert "Clusters are nested: the tree is stable at 3 and 9 clusters." in text
     assert [k for k, cells in evidence(text).items() if cells[-1] == "yes"] == [3, 9]
     tree = select_n_clusters(X, random_state=0).tree
     coarse, fine = tree.labels(3), tree.labels(9)
@@ -513,7 +511,7 @@ def test_wild_cells(folder):
     rows = read("labels.csv")
     assert [i for i in range(80) if float(rows[i]["filled"])] == [3, 7]
     assert "outlier_score" not in rows[0]
-    assert "Took 2 wild cells (0.2%) for missing" in good("fit", *arguments)
+    assert "Treated 2 wild cells (0.2%) as missing" in good("fit", *arguments)
     good("predict", "model.npz", "rows.csv", "-o", "again.csv")
     assert [row["cluster"] for row in read("again.csv")] == [
         row["cluster"] for row in rows
@@ -525,6 +523,6 @@ def test_wild_cells(folder):
     write("rows.csv", X + 0.1 * rng.normal(size=X.shape), None)
     assert "by the deviation" in good("fit", *arguments[:3])
     text = good("fit", *arguments, "--explain")
-    assert "Took 1 wild cell" in text
+    assert "Treated 1 wild cell" in text
     assert "by the deviation" not in text
     assert "wild_cells=True" in text

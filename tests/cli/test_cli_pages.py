@@ -104,7 +104,7 @@ def test_compare(folder):
     assert "Clusters compared: one and two" in page
     shown = good("compare", "one.csv", "two.csv")
     assert f"50 rows in both: {moved} (" in shown
-    assert "Nothing here says which of them is better" in shown
+    assert "It is not known which one is more stable" in shown
     # With the data of both it says which one is more stable there.
     X, truth = make_ihgmm(60, 20, 3, random_state=0)
     np.savetxt(
@@ -126,7 +126,7 @@ def test_compare(folder):
     assert line in page_of(folder / "c.html")
     write_labels(folder / "few.csv", numbers, np.minimum(truth, 1))
     shown = good("compare", "mixed.csv", "few.csv", "--data", "x.csv")
-    assert "numbers of clusters, ask ihgmm choose-k" in shown
+    assert "number of clusters, use ihgmm choose-k" in shown
     assert "x.csv has no row 'c2'; give the data that both" in fail(
         "compare", "one.csv", "two.csv", "--data", "x.csv"
     )
@@ -149,10 +149,10 @@ def test_files_that_cannot_be_compared(folder):
     (folder / "other.csv").write_text("cell,kind\na,0\n")
     (folder / "ragged.csv").write_text("cell,cluster\na,0\nb\n")
     (folder / "bytes.csv").write_bytes(b"\xff\xfe\x00cluster")
-    assert "have no id in common, the first being 'a' and 'x'" in fail(
+    assert "have no id in common, the first ids are 'a' and 'x'" in fail(
         "compare", "one.csv", "two.csv"
     )
-    assert "twice.csv: the id 'a' stands in 2 rows" in fail(
+    assert "twice.csv: the id 'a' occurs in 2 rows" in fail(
         "compare", "one.csv", "twice.csv"
     )
     assert "other.csv has columns 'cell', 'kind'" in fail(

@@ -218,7 +218,7 @@ def test_columns_of_arrays_and_built_in_data_can_be_chosen(sample):
     table = table_of("a.npy", columns=["col3", "col1", "col2"], drop_columns=["col1"])
     np.testing.assert_array_equal(table.X, sample[0][:, [2, 1]])
     good("fit", "a.npy", "-k", "3", "--drop-columns", "col4", "--save", "m.npz")
-    assert "120 rows placed" in good("predict", "m.npz", "a.npy")
+    assert "120 rows labelled" in good("predict", "m.npz", "a.npy")
     assert len(table_of("wine", drop_columns=["ash", "hue"]).names) == 11
 
 

@@ -89,7 +89,7 @@ def test_certainty_is_that_of_the_diagnosis(sample):
     assert {row["certainty"] for row in read("few.csv")} == {""}
     assert {row["typical"] for row in read("few.csv")} == {""}
     assert "Certainty is not known" in told
-    assert "3 clusters take 30 rows. The file has 4" in told
+    assert "3 clusters need 30 rows, but the file has 4" in told
     assert "Certainty is not known" not in good("predict", "m.npz", "a.csv")
 
 
@@ -122,7 +122,7 @@ def test_a_doubtful_count_tells_one_story():
     assert levels == found["levels"]
     assert found["n_clusters"] in levels
     agreement = splits[found["n_clusters"]]["agreement"]
-    assert f"trees of halves of the rows agree by {agreement:.2f}" in text
+    assert f"halves of the rows have an agreement of {agreement:.2f}" in text
     # The legend has the words of the table, and no others.
     legend = re.findall(r"^  ([a-z ]+): ", text, re.MULTILINE)
     assert legend == [*names.split()[1:], "edge"]

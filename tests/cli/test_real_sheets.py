@@ -34,7 +34,7 @@ def test_predict_remembers_that_empty_cells_meant_zero():
     assert load_saved("m.npz").empty_is_zero
     found = document("predict", "m.npz", "a.csv", "-o", "b.csv")
     cells = int(frame[GOODS].isna().to_numpy().sum())
-    assert f"Took {cells} missing cells for 0, as the fit did." in found["notes"]
+    assert f"Read {cells} missing cells as 0, as the fit did." in found["notes"]
     clusters = [[row["cluster"] for row in read(f)] for f in ("a.out.csv", "b.csv")]
     assert clusters[0] == clusters[1]
     # What is asked for goes before.

@@ -106,7 +106,7 @@ def test_names_that_cannot_be_used():
     pd.DataFrame({"Cluster": [0], "name": ["x"]}).to_csv("case.csv", index=False)
     assert "column 'cluster' (did you mean 'Cluster'?)" in fail(*line, "case.csv")
     pd.DataFrame({"cluster": ["a"], "name": ["x"]}).to_csv("text.csv", index=False)
-    assert "'a' is no number of a cluster" in fail(*line, "text.csv")
+    assert "'a' is not the number of a cluster" in fail(*line, "text.csv")
     np.save("names.npy", np.eye(2))
     assert "names.npy has no named columns; give one of .csv" in fail(
         *line, "names.npy"

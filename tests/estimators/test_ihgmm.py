@@ -193,7 +193,9 @@ def test_zero_rows():
 
 def test_cap_warns_and_is_reported():
     X = np.random.default_rng(0).standard_normal((100, 30))
-    with pytest.warns(ConvergenceWarning, match="max_iter=2 rounds; tol=1e-06"):
+    with pytest.warns(
+        ConvergenceWarning, match="max_iter=2 rounds, more than tol=1e-06"
+    ):
         model = IhGMM(4, max_iter=2, tol=1e-6, random_state=0).fit(X)
     assert not model.converged_
     assert model.n_iter_ == 2

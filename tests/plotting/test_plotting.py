@@ -287,7 +287,7 @@ def test_tree_without_levels():
     noise = np.random.default_rng(0).normal(size=(80, 40))
     tree = cluster_tree(noise, random_state=0)
     ax = plot_tree(tree)
-    assert ax.get_title() == "stable at no number of clusters"
+    assert ax.get_title() == "not stable at any number of clusters"
     assert len(brackets(ax)) == tree.n_leaves - 1
     assert not ax.texts
     (only,) = ax.get_xticklabels()

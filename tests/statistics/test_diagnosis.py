@@ -142,7 +142,7 @@ def test_noise_is_no_separation(n, p, k):
     found = diagnose(X, IhSC(k, random_state=0).fit_predict(X))
     assert found.verdict is Verdict.NO_SEPARATION
     assert CautionKind.PURE_NOISE in kinds(found)
-    assert "pure noise" in str(found)
+    assert "Pure noise" in str(found)
 
 
 def test_wrong_labels_are_seen_through():
@@ -157,7 +157,7 @@ def test_wrong_labels_are_seen_through():
     assert found.stability == pytest.approx(0.9)
     assert found.error_range[0] < 0.1 < found.error_range[1]
     assert found.certainty[:20].max() < found.certainty[20:].min()
-    assert "90.0%  of the labels stay" in str(found)
+    assert "90.0%  of labels stay" in str(found)
     some[20:68] = (some[20:68] + 1) % 4
     found = diagnose(X, some)
     caution = found.cautions[0]

@@ -149,7 +149,7 @@ def test_what_is_assumed():
     Y[:, :2] = X[:, :2]
     assert scale_heterogeneity_test(Y, labels).assumption in Assumption
     for test in (several, one):
-        assert str(test).splitlines()[-1].startswith("Assumed: ")
+        assert str(test).splitlines()[-1].startswith("This assumes that ")
 
 
 def test_halves_are_halves():
@@ -413,10 +413,10 @@ def test_exact_multiples():
          "about 2.1%."),
         (0.4, 0.1, 0.04, Evidence.ABSENT,
          "classical mixture: there is no sign of individual scales (p = 0.4), and a "
-         "spread of 4.0% would have shown."),
+         "spread of 4.0% would have been noticed."),
         (0.4, 0.1, 2.0, Evidence.TOO_WEAK,
          "no recommendation: there is no sign of individual scales (p = 0.4), but the "
-         "signal is too weak, or rows or features are too few, to be sure."),
+         "signal is too weak, or there are too few rows or features, to be sure."),
         (0.01, np.nan, 0.04, Evidence.UNKNOWN_SPREAD,
          "Ih-GMM: rows of a cluster differ in scale (p = 0.01); the signal is too weak "
          "to say by how much."),

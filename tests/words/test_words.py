@@ -18,11 +18,11 @@ from ihgmm import (
     make_ihgmm,
     scale_heterogeneity_test,
     select_n_clusters,
-    words,
 )
 from ihgmm._display import Result
 from ihgmm.statistics.contrasts import telling_features
 from ihgmm.statistics.selection import Confidence
+from ihgmm.words import results
 from ihgmm.words.counts import SPLIT_HEAD, count_headline
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -111,7 +111,7 @@ def test_a_tree(sample):
         assert line[:-1] == [str(split.n_clusters), *(f"{one:.2f}" for one in figures)]
         assert (line[-1] == "yes") == (split.n_clusters in tree.levels)
     flat = cluster_tree(np.random.default_rng(0).normal(size=(80, 40)), random_state=0)
-    assert str(flat) == "The tree is stable at no number of clusters."
+    assert str(flat) == "The tree is not stable at any number of clusters."
 
 
 def test_a_number_of_clusters_in_few_words():
@@ -123,15 +123,17 @@ def test_a_number_of_clusters_in_few_words():
     tree = known.tree
     assert count_headline(known) == "9 clusters"
     assert count_headline(said(0)) == "no structure"
-    assert count_headline(said(3, 4, 2)) == "perhaps 3 clusters, else 4 or 2"
-    assert "rows are too few to look for groups" in str(said(1))
-    assert "agree on no groups" in str(said(1, confidence=Confidence.HIGH, tree=tree))
+    assert count_headline(said(3, 4, 2)) == "perhaps 3 clusters, or 4 or 2"
+    assert "there are too few rows to look for groups" in str(said(1))
+    assert "do not agree on any groups" in str(
+        said(1, confidence=Confidence.HIGH, tree=tree)
+    )
     text = str(said(1, 4, 2, tree=tree))
-    assert "agree on no number of groups" in text
-    assert "If there are clusters, 4 or 2 are likeliest." in text
+    assert "do not agree on any number of groups" in text
+    assert "If there are clusters, their number is most likely 4 or 2." in text
     # Nothing else is plausible where a tree has but one branch.
     alone = replace(tree, splits=(), levels=())
-    assert str(said(1, tree=alone)).startswith("One cluster")
+    assert str(said(1, tree=alone)).startswith("Probably one cluster")
     assert "stopped at max_clusters=3" in str(said(3, tree=tree, most=3))
 
 
@@ -140,7 +142,7 @@ def test_estimators_keep_the_diagram_of_scikit_learn(sample):
 
 
 def test_every_kind_of_result_has_words():
-    assert set(Result.__subclasses__()) == set(words._FORMS)
+    assert set(Result.__subclasses__()) == set(results._FORMS)
 
 
 def test_a_result_of_a_file_finds_its_words(sample, tmp_path):

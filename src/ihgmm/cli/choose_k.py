@@ -27,12 +27,12 @@ from ihgmm.words.counts import (
 def choose_k(
     *,
     data: str = DATA,
-    max_clusters: int = option("The largest number to look for.", 50),
+    max_clusters: int = option("The largest number of clusters to look for.", 50),
     whiten: str | None = WHITEN,
     random_state: int = SEED,
     plot: Path | None = output_option(
-        "Draw the tree of clusters, and the eigenvalues with the edge of noise: a PNG, "
-        "PDF or SVG file."
+        "Draw the tree of clusters, and the eigenvalues with the edge of noise, in a "
+        "PNG, PDF or SVG file."
     ),
     reading: Reading,
     screen: ExplainingScreen,
@@ -75,7 +75,7 @@ def choose_k(
         _show_tree(count, screen)
     _show_eigenvalues(count, screen)
     if plot is not None:
-        screen.say(f"drawn in {plot}")
+        screen.say(f"picture written to {plot}")
     if screen.quiet and not screen.as_json:
         if count.is_doubtful:
             print_warning(f"{count_headline(count)}. {summary}")

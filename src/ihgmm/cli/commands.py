@@ -24,8 +24,8 @@ COMMANDS = {
     "predict": "Label the rows of DATA with a saved model.",
     "choose-k": "Find the number of clusters in DATA, and show the evidence.",
     "report": "Cluster the rows of DATA and write a report about it.",
-    "compare": "Compare two clusterings of the same rows: how far they agree, what "
-    "moved where.",
+    "compare": "Compare two clusterings of the same rows: how far they agree, which "
+    "rows moved.",
     "reproduce": "Run the experiments of the paper, or its table of real data.",
 }
 
@@ -98,9 +98,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Cluster observations that share a pattern but differ in scale.",
-    epilog="Exit codes: 0 success; 1 the work could not be done: a download, a disk, "
-    "memory, a package that is not installed; 2 wrong use, or data that cannot be "
-    "used; 130 interrupted.",
+    epilog="Exit codes: 0 success; 1 the work failed: a download, the disk, memory, or "
+    "a package that is not installed; 2 wrong options, or data that cannot be used; "
+    "130 interrupted.",
 )
 
 

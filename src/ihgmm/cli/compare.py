@@ -22,20 +22,22 @@ from ihgmm.words.phrases import counted, percent
 def compare(
     *,
     first: Path = argument("FIRST", "A labels file, as ihgmm fit -o writes it."),
-    second: Path = argument("SECOND", "Another one, with rows of the same ids."),
+    second: Path = argument("SECOND", "Another labels file, with the same ids."),
     data: str | None = option(
-        "The data of both, if they were made from the same: says which is more stable.",
+        "The data that both were made from, to see which one is more stable.",
         None,
         "--data",
     ),
     reading: Reading,
     output: Path | None = output_option(
-        "Write a page of HTML about it; an old one is replaced.", None, "-o --output"
+        "Write an HTML page about it; an existing file is replaced.",
+        None,
+        "-o --output",
     ),
     title: str | None = output_option("Heading of the page."),
     screen: Screen,
 ) -> None:
-    """Compare two clusterings of the same rows: how far they agree, what moved where.
+    """Compare two clusterings of the same rows: how far they agree, which rows moved.
 
     With the data that both were made from, it also says which one is more stable.
 
@@ -92,7 +94,7 @@ def compare(
     screen.say(f"{agreement_words(comparison.rand, n_moved)}.", "bold")
     screen.say(
         f"{counted(n, 'row')} in both: {n_moved:,} ({percent(n_moved / n)}) are "
-        f"in another cluster; agreement beyond chance {comparison.rand:.2f}"
+        f"in another cluster; the adjusted Rand index is {comparison.rand:.2f}"
     )
     quoted = [quote(name) for name in rows["called"]]
     stability, numbers = comparison.stability, comparison.n_clusters
@@ -126,16 +128,16 @@ def _common_rows(one: Labels, two: Labels) -> tuple[dict[str, Any], list[str]]:
             (name, times), *_ = Counter(labels.ids).most_common(1)
             if times > 1:
                 raise ValueError(
-                    f"{labels.path}: the id {quote(name)} stands in {times} rows, and "
-                    "rows are matched by their ids; give files with a column of ids "
-                    "that differ."
+                    f"{labels.path}: the id {quote(name)} occurs in {times} rows, and "
+                    "rows are matched by id; give files in which each id occurs once."
                 )
         places = {name: i for i, name in enumerate(two.ids)}
         pairs = [(i, places[name]) for i, name in enumerate(one.ids) if name in places]
     if not pairs:
         raise ValueError(
-            f"{one.path} and {two.path} have no id in common, the first being "
-            f"{quote(one.ids[0])} and {quote(two.ids[0])}; give files on the same rows."
+            f"{one.path} and {two.path} have no id in common, the first ids are "
+            f"{quote(one.ids[0])} and {quote(two.ids[0])}; give files about the same "
+            "rows."
         )
     mine, others = (list(rows) for rows in zip(*pairs, strict=True))
     rows = {

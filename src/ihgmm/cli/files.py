@@ -54,7 +54,7 @@ def check_output(
     for source in map(Path, sources):
         if path.exists() and source.exists() and path.samefile(source):
             raise ValueError(
-                f"{option} {path} is a file that is read; give another name."
+                f"{option} {path} is also an input file; give another name."
             )
 
 
@@ -213,8 +213,8 @@ class Labels(NamedTuple):
             if len(places) >= 5 and place != int(cluster):
                 print_warning(
                     f"--names {self.path}: most rows that it calls {quote(name)} are "
-                    f"in cluster {place} now, and names go by number: cluster "
-                    f"{cluster} gets that name. Look whether the names still fit."
+                    f"in cluster {place} now. Names go by number, so cluster "
+                    f"{cluster} gets that name; check that the names still fit."
                 )
         return names
 
@@ -250,8 +250,8 @@ def read_names(path: Path) -> Labels:
     for number in labels.names:
         if not number.isdecimal():
             raise ValueError(
-                f"--names {path}: {quote(number)} is no number of a cluster; give "
-                "numbers from 0."
+                f"--names {path}: {quote(number)} is not the number of a cluster; "
+                "give numbers from 0."
             )
     return labels
 

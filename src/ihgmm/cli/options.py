@@ -65,8 +65,8 @@ DATA = argument(
     [*BUILT_IN, *FETCHED],
 )
 LABELS_FILE = output_option(
-    "Write a line for each row to this CSV, TSV or XLSX file; an old one is replaced. "
-    "- is standard output.",
+    "Write a line for each row to this CSV, TSV or XLSX file; an existing file is "
+    "replaced. Use - for standard output.",
     names="-o --output",
 )
 RAW_CELLS = output_option(
@@ -77,14 +77,14 @@ RAW_CELLS = output_option(
 )
 NAMES_FILE = output_option(
     "Names of clusters: a table with the columns cluster and name, such as the labels "
-    "that a report lets you save."
+    "saved from a report."
 )
 SEED = option("Seed of the random numbers.", 0, "--seed")
 WHITEN = option(
-    "Make noise alike in rows and columns first. counts: its variance grows with the "
-    "mean of an entry; learned: it is learnt from what a low-rank fit leaves; auto: "
-    "the first for counts, the second for other data with many zeros and a long tail, "
-    "else neither.",
+    "Even out the noise of rows and columns first. counts: for counts, whose variance "
+    "grows with their mean; learned: by what a low-rank fit leaves; auto: the first "
+    "for counts, the second for other data with many zeros and a long tail, otherwise "
+    "neither.",
     words=("auto", "counts", "learned"),
 )
 
@@ -94,22 +94,22 @@ class RowReading:
     """The options that say which rows to read, and what is known about them."""
 
     label_column: str | None = reading_option(
-        "Column with known labels, which are compared with the clusters."
+        "Column with known labels, to compare with the clusters."
     )
     id_column: str | None = reading_option("Column with names of rows, for the output.")
     layer: str | None = reading_option(
-        "Layer of an H5AD file to use, such as counts; raw for its raw data, and X, "
-        "which is the default."
+        "Layer of an H5AD file to use, such as counts; raw is its raw data, and X the "
+        "default."
     )
     sheet: str | None = reading_option(
         "Sheet of an XLSX file to use; by default the first that has two columns of "
         "numbers."
     )
     missing: str = reading_option(
-        "Missing cells: auto (fill them in where the method can, and else leave out "
-        "their rows; predict does as the fit did, and leaves out none), fit (fill them "
-        "in by a low-rank model of the data), zero (an empty cell means none), drop "
-        "(leave out their rows), error (refuse them).",
+        "What to do with missing cells: auto (fill them in if the method can, "
+        "otherwise leave out their rows; predict does as the fit did, but leaves out "
+        "no row), fit (fill them in by a low-rank model of the data), zero (read an "
+        "empty cell as 0), drop (leave out their rows), error (stop).",
         "auto",
         words=HANDLING,
     )
@@ -119,8 +119,9 @@ class RowReading:
         "--external",
     )
     memory: float | None = reading_option(
-        "GB that the data may take in memory; CSV, TSV, Parquet, H5AD and NPY files "
-        "that need more are read block by block. A quarter of what is free by default."
+        "How many GB of memory the data may take; CSV, TSV, Parquet, H5AD and NPY "
+        "files that need more are read block by block. The default is a quarter of the "
+        "free memory."
     )
 
     @property
@@ -145,7 +146,7 @@ class Reading(RowReading):
     """The options that say how to read the data."""
 
     columns: list[str] | None = reading_option(
-        "Columns to use; all that hold numbers by default. Names with a comma in "
+        "Columns to use; by default all that hold numbers. Put a name with a comma in "
         "double quotes: '\"a,b\",c'.",
         metavar="NAME,...",
     )
@@ -153,10 +154,11 @@ class Reading(RowReading):
         "Columns to leave out.", metavar="NAME,..."
     )
     prepare: str = reading_option(
-        "Columns in different units: auto (do nothing where deviations are alike; else "
-        "divide each column by its deviation, and subtract the mean where zero means "
-        "nothing), none, scale (divide all: zero stays zero, so that rows stay "
-        "multiples of a pattern), standardize (subtract all means, too).",
+        "What to do with columns in different units: auto (nothing if their standard "
+        "deviations are alike; otherwise divide each column by its own, and subtract "
+        "the mean if zero means nothing), none, scale (divide all columns; zero stays "
+        "zero, so rows stay multiples of a pattern), standardize (also subtract all "
+        "means).",
         "auto",
         words=PREPARATIONS,
     )
@@ -177,14 +179,14 @@ class Fitting:
     """The options of the model; those that were not given are None or False."""
 
     n_clusters: str | None = option(
-        'Number of clusters, or "auto" to let the data decide; it has to be given.',
+        'Number of clusters, or "auto" to let the data decide. Required.',
         None,
         "-k --n-clusters",
         words=["auto"],
     )
     method: str = option(
-        f"How to cluster: {', '.join(METHODS)}. The first is the package's best, and "
-        "the options below are for it unless they say otherwise.",
+        f"How to cluster: {', '.join(METHODS)}. IhSC is the best of them, and the "
+        "options below are for it unless they say otherwise.",
         "IhSC",
         words=METHODS,
     )
@@ -195,13 +197,13 @@ class Fitting:
     )
     whiten: str | None = WHITEN
     signed: bool = option(
-        "Rows that point opposite ways are of one kind; scales have both signs.",
+        "Treat rows that point opposite ways as one kind; scales then have both signs.",
         False,
         "--signed",
     )
     outliers: str | None = option(
         'Give rows that fit no cluster the label -1: "auto", or a share such as 0.05. '
-        '"cells": take single cells that fit no row for missing. For IhSC and IhGMM.',
+        '"cells": treat single cells that fit no row as missing. For IhSC and IhGMM.',
         None,
         "--outliers",
         words=["auto", "cells"],
@@ -258,7 +260,7 @@ class Fitting:
             if name not in able:
                 raise ValueError(
                     f"--{key}: {name} has no such option, {listed(able, 'and')} "
-                    f"{'has' if len(able) == 1 else 'have'}. Take another --method, or "
+                    f"{'has' if len(able) == 1 else 'have'}. Use another --method, or "
                     "leave the option out."
                 )
         if self.paper:

@@ -36,8 +36,8 @@ def predict(
     *,
     model: Path = argument(
         "MODEL",
-        "A model that ihgmm fit --save or ihgmm.storage.save_model has written. "
-        "Nothing in it is executed.",
+        "A model that ihgmm fit --save or ihgmm.storage.save_model wrote. Loading it "
+        "runs no code.",
     ),
     data: str = DATA,
     output: Path | None = LABELS_FILE,
@@ -98,7 +98,7 @@ def predict(
         notes=[*notes, *remarks],
         labels_file=output,
     )
-    screen.say(f"{data}: {counted(n, 'row')} placed by {model} ({kind})", "bold")
+    screen.say(f"{data}: {counted(n, 'row')} labelled by {model} ({kind})", "bold")
     screen.notes(notes)
     cl.print_clusters(screen, clusters)
     cl.print_labels(screen, n, comparison, output, remarks)
@@ -152,9 +152,8 @@ def _notes(
     if np.isnan(figures["certainty"]).all():
         yield Note(
             "Certainty is not known: it is judged by other rows of the same file, and "
-            f"{counted(k, 'cluster')} take {10 * k:,} rows. The file has "
-            f"{data.shape[0]:,}; judge new rows together with those of the "
-            "fit."
+            f"{counted(k, 'cluster')} need {10 * k:,} rows, but the file has "
+            f"{data.shape[0]:,}. Put new rows in one file with those of the fit."
         )
 
 

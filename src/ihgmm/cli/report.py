@@ -20,7 +20,7 @@ def report(
     data: str = DATA,
     fitting: Fitting,
     output: Path = output_option(
-        "The page, ending in .html; an old one is replaced.", ..., "-o --output"
+        "The page, ending in .html; an existing file is replaced.", ..., "-o --output"
     ),
     title: str | None = output_option("Heading of the page."),
     names: Path | None = NAMES_FILE,
@@ -29,7 +29,7 @@ def report(
 ) -> None:
     """Cluster the rows of DATA and write a report about it.
 
-    The report is one page of HTML that opens in any browser, without network. It has a
+    The report is one HTML page that opens in any browser, also offline. It has a
     verdict, a map of the rows, their scales, the features that set clusters apart, and
     a table to search. Readers can name the clusters.
 

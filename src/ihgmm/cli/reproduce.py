@@ -30,13 +30,13 @@ class Extent:
     repeats: int | None = option(
         "Repetitions of each setting (200, phase 5), seeds of the table (10)."
     )
-    jobs: int | None = option("Processes; all cores by default.")
+    jobs: int | None = option("Number of processes; by default one for each core.")
     only: str | None = option(
-        "Only what has this in its name: a panel ('p>>n'), a noise ('rademacher'), a "
-        "setting ('exp4/beta/0.1'), a map ('phase/K='), or a data set."
+        "Run only what has this in its name: a panel ('p>>n'), a noise ('rademacher'), "
+        "a setting ('exp4/beta/0.1'), a map ('phase/K='), or a data set."
     )
     quick: bool = option(
-        "A few repetitions, without the largest samples.", False, "--quick"
+        "Run a few repetitions only, without the largest samples.", False, "--quick"
     )
     data_home: Path | None = option("Folder with the downloaded data sets.")
 
@@ -97,8 +97,8 @@ def reproduce(
             screen.say(f"  written to {extent.output}: {', '.join(facts['files'])}")
     except KeyboardInterrupt:
         typer.echo(
-            f"stopped; what is finished is kept in {clean(str(extent.output))}. Give "
-            "the same command again to go on.",
+            f"stopped; what is finished is kept in {clean(str(extent.output))}. Run "
+            "the same command again to continue.",
             err=True,
         )
         raise typer.Exit(130) from None

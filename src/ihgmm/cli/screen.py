@@ -228,7 +228,7 @@ class ExplainingScreen(Screen):
     """The screen of a command whose words may need an explanation."""
 
     explained: bool = output_option(
-        "Say what words mean, and after a fit how to do it in Python.",
+        "Explain the words, and after a fit show how to do it in Python.",
         False,
         "--explain",
     )

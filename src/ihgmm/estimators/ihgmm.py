@@ -272,8 +272,8 @@ class IhGMM(DensityMixin, StepwiseClusterer):
             warn_empty_clusters(data, likeliest, k)
         if mixture.change > self.tol:
             warn(
-                f"Memberships still moved by {mixture.change:.1e} a row after "
-                f"max_iter={self.max_iter} rounds; tol={self.tol:g} was asked for. "
+                f"Memberships still changed by {mixture.change:.1e} per row after "
+                f"max_iter={self.max_iter} rounds, more than tol={self.tol:g}. "
                 "Raise max_iter or tol, or ask for fewer clusters.",
                 ConvergenceWarning,
             )

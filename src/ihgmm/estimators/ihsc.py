@@ -87,7 +87,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         Which rows get the label -1 and have no part in the fit, because they fit no
         cluster: none; those that stand out ("auto"); or the strangest ones, a share
         of the rows above 0 and at most 0.5. With "cells" no row is left out: single
-        cells that neither their row nor their column explains are taken for missing,
+        cells that neither their row nor their column explains count as missing,
         as with ``missing="fit"``, here and in ``predict``. See :doc:`/outliers`.
     missing : {"error", "fit"}, default="error"
         What to do with missing cells: NaN, masked cells, and pandas' NA. ``"error"``
@@ -133,11 +133,11 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         clusters split by size, the recorded amount of RNA correlated .46 with the
         scales and .93 with the sizes.
     noise_levels_ : ndarray of shape (n_samples,)
-        Standard deviation of what the centre leaves of each row.
+        Standard deviation of the noise in each row: what its centre does not explain.
     n_clusters_ : int
         Number of clusters, given or found.
     selection_ : ClusterCount
-        How the number of clusters was spectral; only with ``n_clusters="auto"``.
+        How the number of clusters was chosen; only with ``n_clusters="auto"``.
     outlier_scores_ : ndarray of shape (n_samples,)
         How strange each row is, if ``outliers`` looks for rows: a score of 3 says that
         one in a thousand rows of the clusters is as strange. Rows above

@@ -103,8 +103,8 @@ class PSC(DistanceClusterer):
         kept = ("gram", "clip", "space", "unit_norm")
         if any(getattr(recipe, name) != getattr(RECIPES["psc"], name) for name in kept):
             raise ValueError(
-                f"recipe={self.recipe!r} is another method than PSC; give 'psc' or "
-                "Recipe.of('psc', ...), or take IhSC."
+                f"recipe={self.recipe!r} belongs to another method than PSC; give "
+                "'psc' or Recipe.of('psc', ...), or take IhSC."
             )
 
     @whole
@@ -122,7 +122,7 @@ class PSC(DistanceClusterer):
         if rows.unobserved:
             warn(
                 f"{rows.unobserved} of {data.shape[0]} rows have no observed cell. "
-                "They are filled with zeros and clustered as such; leave them out.",
+                "They are clustered as rows of zeros; leave them out.",
                 DataConversionWarning,
             )
         check_row_count(data.shape[0], k)

@@ -154,8 +154,8 @@ class SphericalKMeans(CosineClusterer):
         distinct = int(np.count_nonzero(groups.sizes))
         if distinct < k:
             warn(
-                f"{distinct} clusters were found, fewer than n_clusters={k}: X has "
-                "too few rows of different direction. Ask for fewer clusters, or "
+                f"{distinct} clusters were found, fewer than n_clusters={k}: too few "
+                "rows of X point in different directions. Ask for fewer clusters, or "
                 "look for duplicates in X.",
                 ClusterCountWarning,
             )

@@ -38,7 +38,7 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
     """
     tree = source.tree if isinstance(source, ClusterCount) else source
     if tree is None:
-        raise ValueError("This count has no tree: rows were too few to look for.")
+        raise ValueError("This count has no tree: there were too few rows.")
     ax = given_or_new(ax, (6.0, 4.0))
     order, brackets = tree.drawn()
     # A model's own clusters are named, and else those of the last level.
@@ -76,15 +76,16 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
         )
     top = float(heights[0]) if len(heights) else 1.0
     ax.set(xlim=(-0.5, right), ylim=(base, 1.3 * top))
-    ax.set_ylabel("cost of merging, for each row")
+    ax.set_ylabel("cost of merging, per row")
     if isinstance(source, ClusterCount):
         confidence = f" (confidence {source.confidence.value})"
         ax.set_title(count_headline(source) + confidence)
     elif tree.of_model and not tree.levels:
         ax.set_title("no smaller number of clusters stands out")
     else:
-        levels = listed([f"{k}" for k in tree.levels] or ["no number of"], "and")
-        ax.set_title(f"stable at {levels} clusters")
+        levels = listed([f"{k}" for k in tree.levels] or ["any number of"], "and")
+        stable = "stable" if tree.levels else "not stable"
+        ax.set_title(f"{stable} at {levels} clusters")
     return quiet(ax)
 
 

@@ -56,7 +56,7 @@ class Facts:
         self.parameters = model.get_params(deep=False)
         recipe = Recipe.of(self.parameters.get("recipe", "default"))
         self.gram = recipe.gram
-        # How many clusters the data speak for, where the fit asked them.
+        # How many clusters the data have, if the fit counted them.
         self.count: Any = getattr(model, "selection_", None)
         # Also of clusters without rows.
         k = max(int(model.cluster_centers_.shape[0]), int(own.max()) + 1)

@@ -196,7 +196,7 @@ def write_comparison(
         What the two clusterings are called.
     X : array-like or sparse matrix of shape (n_samples, n_features), optional
         The data on which to judge both. If they were made from different data, or from
-        data prepared in different ways, neither speaks for the other: leave it out.
+        data prepared in different ways, they cannot be compared on it: leave it out.
     title : str, optional
         Heading of the page.
     notes : iterable of str, optional

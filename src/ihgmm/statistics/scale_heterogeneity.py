@@ -58,7 +58,7 @@ class ScaleTest(Result):
         clusters together; NaN when no cluster could be tested.
     statistic : float
         Excess of the differences between rows over those that noise makes. With equal
-        scales its mean is 0 and its standard deviation 1; a large one speaks for
+        scales its mean is 0 and its standard deviation 1; a large one points to
         individual scales.
     spread : float
         Standard deviation over mean of the scales in a cluster, noise removed, pooled
@@ -206,7 +206,7 @@ def scale_heterogeneity_test(
     1            100   13.7%   <1e-16
     all          200   12.4%   <1e-16
     Ih-GMM: rows of a cluster differ in scale by about 12% (p < 0.0001).
-    Assumed: noise is correlated alike in all clusters.
+    This assumes that noise is correlated alike in all clusters.
     >>> X, labels = make_ihgmm(200, 100, 2, scale_ratio=1.0, random_state=0)
     >>> scale_heterogeneity_test(X, labels).p_value > 0.05
     True

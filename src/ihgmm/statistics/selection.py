@@ -48,7 +48,7 @@ class ClusterCount(Result):
         The numbers of clusters at which the tree is stable: several, where clusters are
         nested.
     plausible : tuple of int
-        ``n_clusters``, the levels, and other numbers that have most support, unless the
+        ``n_clusters``, the levels, and other numbers with the most support, unless the
         confidence is high.
     confidence : Confidence
         How far to rely on the number: ``HIGH``, ``MIDDLE`` or ``LOW``.
@@ -172,14 +172,14 @@ def select_n_clusters(
     Along these directions a tree of clusters is grown, see
     :func:`ihgmm.cluster_tree`, and trees of random halves of the rows judge it. If it
     is stable with as many clusters as there are directions, this is the answer, as
-    under the model. Otherwise it is the number with most support: the next merger is
-    far dearer than the one before, and one cluster more would be less stable. Where
-    halves agree on no number, there is one cluster. In few features, or along one
-    direction, halves may cut one cloud alike. There the cuts have to run through gaps
-    between rows, or there is one cluster.
+    under the model. Otherwise it is the number with the most support: the next merger
+    costs far more than the one before, and one more cluster would be less stable. If
+    halves do not agree on any number, there is one cluster. In few features, or along
+    one direction, halves may cut one cloud alike. There the cuts have to run through
+    gaps between rows, or there is one cluster.
 
-    Of more than 2,000 rows so many are drawn at random; clusters with few of those rows
-    can be missed. :doc:`/statistics` says how often the answer is right.
+    If there are more than 2,000 rows, so many are drawn at random; clusters with few of
+    these can be missed. :doc:`/statistics` says how often the answer is right.
 
     References
     ----------

@@ -32,9 +32,8 @@ class Split:
     n_clusters : int
         How many clusters there are after this split.
     contrast : float
-        How much dearer it is to merge two of these clusters than two of one more: a
-        difference of logarithms of ``costs``, the mean over trees of all rows and of
-        halves.
+        How much more the next merger would cost than the last one: a difference of
+        logarithms of ``costs``, the mean over trees of all rows and of halves.
     agreement : float
         How far trees of separate halves of the rows agree on so many clusters: the
         adjusted Rand index, 0 by chance and 1 at most.
@@ -65,7 +64,7 @@ class Split:
 
     @property
     def support(self) -> float:
-        """The sum of what speaks for this number: contrast, and drop of stability."""
+        """The evidence for this number: its contrast, and its drop of stability."""
         return self.contrast + Counting.DROP_WEIGHT * self.drop
 
 
@@ -327,7 +326,7 @@ class _Branches(NamedTuple):
         return cls(leaves, members, losses + (m + 1) / 2 * np.log(n) / n, gaps)
 
     def contrasts(self, most: int) -> np.ndarray:
-        """Return how much dearer each merger is than the one before, from 2 to most."""
+        """Return how much more each merger costs than the last, from 2 to most."""
         logs = np.log(self.costs[: most - 1])
         return np.append(logs[:-1] - logs[1:], 0.0)
 

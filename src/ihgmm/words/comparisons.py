@@ -38,7 +38,7 @@ def agreement_words(rand: float, n_moved: int) -> str:
     }
     return next(
         (words for least, words in steps.items() if rand >= least),
-        "They have nothing to do with each other",
+        "They have almost nothing in common",
     )
 
 
@@ -50,21 +50,22 @@ def stability_text(
     """Return which of two clusterings of the same data is more stable, if any."""
     if stability is None or np.isnan(stability).any():
         return (
-            "Nothing here says which of them is better: that takes the data, and both "
-            "have to be judged on the same."
+            "It is not known which one is more stable: that takes the data that both "
+            "were made from, and enough rows."
         )
     more = int(stability[1] > stability[0])
     figures = [f"{percent(stability[i])} of the labels of {names[i]}" for i in (0, 1)]
     text = (
-        f"{figures[more]} stay the same in fits to other rows, and {figures[1 - more]}."
+        f"{figures[more]} stay the same in fits to other rows, against "
+        f"{figures[1 - more]}."
     )
     if abs(stability[0] - stability[1]) < Trust.AS_STABLE:
-        return f"Both are about as stable: {text}"
+        return f"Both are about equally stable: {text}"
     text = f"On these data {names[more]} is more stable: {text}"
     if n_clusters[more] < n_clusters[1 - more]:
         return (
-            f"{text} It has fewer clusters, in which rows are easier to place. To "
-            "choose between numbers of clusters, ask ihgmm choose-k, or "
+            f"{text} But it has fewer clusters, and rows are easier to place in few "
+            "clusters. To choose the number of clusters, use ihgmm choose-k, or "
             "select_n_clusters in Python."
         )
     return f"{text} Stable labels are right more often, but not always."

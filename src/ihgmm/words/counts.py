@@ -24,7 +24,7 @@ def count_headline(count: ClusterCount) -> str:
     clusters = counted(count.n_clusters, "cluster")
     if not count.is_doubtful:
         return clusters
-    return f"perhaps {clusters}, else {_either(others)}" if others else clusters
+    return f"perhaps {clusters}, or {_either(others)}" if others else clusters
 
 
 def count_text(count: ClusterCount) -> str:
@@ -47,7 +47,7 @@ def count_html(count: ClusterCount) -> str:
 def tree_headline(tree: ClusterTree) -> str:
     """Return at which numbers of clusters a tree is stable."""
     if not tree.levels:
-        return "The tree is stable at no number of clusters."
+        return "The tree is not stable at any number of clusters."
     levels = listed([f"{k:,}" for k in tree.levels], "and")
     return f"The tree is stable at {levels} clusters."
 
@@ -103,17 +103,17 @@ def split_rows(tree: ClusterTree, splits: Iterable[Split]) -> Iterator[tuple[Any
 def split_words(tree: ClusterTree) -> list[str]:
     """Return what the columns of the evidence mean, a line each."""
     gap = [
-        "gap: how far rows keep from the cuts between so many clusters, in standard",
-        f"    errors; below {Counting.GAP:g} one cloud was cut, and is one cluster",
+        "gap: how far rows stay away from the cuts between clusters, in standard",
+        f"    errors; below {Counting.GAP:g} they are one cloud, which is one cluster",
     ]
     return [
-        "contrast: how much dearer it is to merge two of so many clusters than two of",
-        "    one more, as a difference of logarithms",
-        "agreement: how far trees of separate halves of the rows agree, 1 at most",
-        "stability: how well such trees find the worst of the clusters again, 0 to 1",
-        "drop: how much of that is lost with one cluster more",
+        "contrast: how much more the next merger would cost than the last one, as a",
+        "    difference of logarithms",
+        "agreement: how well trees of separate halves of the rows agree, at most 1",
+        "stability: how well such trees recover the least stable cluster, from 0 to 1",
+        "drop: how much stability falls with one more cluster",
         *(gap if "gap" in split_head(tree) else ()),
-        "level: halves agree, contrast and drop are large: a number that stands",
+        "level: yes for a stable number: halves agree, contrast and drop are large",
     ]
 
 
@@ -122,36 +122,36 @@ def count_doubts(count: ClusterCount) -> Iterator[str]:
     if count.n_clusters <= 1:
         yield (
             f"{count_text(count)} All rows are put in one cluster; give n_clusters if "
-            "you know better."
+            "you know the number."
         )
     elif count.is_capped:
         yield (
             "n_clusters='auto' looks for at most "
-            f"{counted(count.max_clusters, 'cluster')} and found as many; there may be "
-            "more. Count them with "
+            f"{counted(count.max_clusters, 'cluster')} and found that many; there may "
+            "be more. Count them with "
             f"select_n_clusters(X, max_clusters={10 * count.max_clusters}) and give "
             "the number."
         )
     elif count.is_doubtful:
         yield (
             f"n_clusters='auto' chose {count.n_clusters}, which is doubtful. "
-            f"{count_text(count)} Look at select_n_clusters(X).plot(), compare fits, "
-            "and give n_clusters."
+            f"{count_text(count)} Look at select_n_clusters(X).plot(), compare fits "
+            "with different numbers, and give n_clusters."
         )
 
 
 def edge_words(count: ClusterCount) -> list[str]:
     """Return what the table of eigenvalues means, a line each."""
     lines = [
-        "edge: the largest eigenvalue of noise, found in copies of the data in which",
-        "    each cell got a random sign; an eigenvalue has to exceed it to stand out",
+        "edge: the largest eigenvalue that noise gives, measured on copies of the data",
+        "    with random signs; eigenvalues above it stand out",
     ]
     if 0 < count.rank < count.n_clusters:
-        lines.append("Clusters can be more than eigenvalues that stand out:")
+        lines.append("There can be more clusters than eigenvalues that stand out:")
         lines.append(
-            f"    in {counted(count.n_features, 'feature')}, random signs hide some"
+            f"    with {counted(count.n_features, 'feature')}, random signs hide some"
             if count.has_few_features
-            else "    the pattern of one may be a mixture of others"
+            else "    one pattern may be a mixture of others"
         )
     return lines
 
@@ -174,16 +174,18 @@ def _few_clusters(count: ClusterCount) -> str:
         return f"{sentence(start)}."
     text = "No structure" if count.n_clusters == 0 else "One cluster"
     if count.tree is None:
-        return f"{text}: {start}, and rows are too few to look for groups."
+        return f"{text}: {start}, and there are too few rows to look for groups."
     if count.confidence is Confidence.HIGH:
-        return f"{text}: {start}, and halves of the rows agree on no groups."
+        return f"{text}: {start}, and halves of the rows do not agree on any groups."
     text = (
-        f"{text}, it seems: {start}, but halves of the rows agree on no number of "
-        "groups with gaps between them. Noise that features share looks like this, "
-        "and so do clusters that overlap."
+        f"Probably {text[0].lower()}{text[1:]}: {start}, but halves of the rows do not "
+        "agree on any number of groups with gaps between them. Noise that features "
+        "share looks like this, and so do clusters that overlap."
     )
     if others:
-        text += f" If there are clusters, {_either(others)} are likeliest."
+        text += (
+            f" If there are clusters, their number is most likely {_either(others)}."
+        )
     return text
 
 
@@ -191,18 +193,19 @@ def _clusters(count: ClusterCount) -> str:
     clusters, start = counted(count.n_clusters, "cluster"), _standing_out(count)
     split = None if count.tree is None else count.tree.split(count.n_clusters)
     if split is None:
-        return f"{clusters}: {start}, and rows are too few to say more."
+        return f"{clusters}: {start}, and there are too few rows to say more."
     first = f"{clusters}, with {count.confidence.value} confidence"
     if count.is_doubtful:
         first = f"Perhaps {clusters}, with low confidence"
-    text = f"{first}: trees of halves of the rows agree by {split.agreement:.2f}"
+    text = f"{first}: trees of halves of the rows have an agreement of "
+    text += f"{split.agreement:.2f}"
     if split.drop >= 0:
-        text += f", and one cluster more would be {split.drop:.2f} less stable"
+        text += f", and one more cluster would lower stability by {split.drop:.2f}"
     text += "."
     nested = [k for k in count.levels if k != count.n_clusters]
     if nested:
         levels = listed([f"{k:,}" for k in count.levels], "and")
-        text += f" Clusters are nested: the tree is stable at {levels}."
+        text += f" Clusters are nested: the tree is stable at {levels} clusters."
     others = [k for k in count.plausible[1:] if k not in count.levels]
     if others:
         text += f" Also plausible: {_either(others)}."

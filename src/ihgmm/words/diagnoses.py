@@ -42,16 +42,16 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
     if diagnosis.n_clusters == 1 or np.isnan(diagnosis.stability):
         return f"{verdict}."
     stays = f"{verdict}. {percent(diagnosis.stability)} of the labels would stay"
-    stays = f"{stays} with other rows"
+    stays = f"{stays} the same with other rows"
     if not has_range(diagnosis):
         return f"{stays}."
     return (
-        f"{stays}, with a doubt of {percent(diagnosis.doubt)}; on real data with as "
-        f"much doubt mostly {error_words(diagnosis)} of the labels were wrong."
+        f"{stays}; on real data with as much doubt ({percent(diagnosis.doubt)}), "
+        f"usually {error_words(diagnosis)} of the labels were wrong."
     )
 
 
-_OTHER_CLASSES = "Stable clusters may be other classes than those you have in mind."
+_OTHER_CLASSES = "Stable clusters need not be the classes that you have in mind."
 
 
 def has_range(diagnosis: Diagnosis) -> bool:
@@ -77,8 +77,8 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     shape = f"{d.n_samples:,} x {d.n_features:,}"
     data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
     left_out = "are outliers and were left out"
-    stays = "of the labels stay in fits to other halves of the rows"
-    wrong = "of the labels were wrong on most real data of such doubt"
+    stays = "of labels stay the same in fits to other rows"
+    wrong = "of labels were wrong on most real data with as much doubt"
     sure = f"have a label that is less than {d.certain_from:.0%} certain"
     judged = d.n_clusters > 1 and not np.isnan(d.stability)
     few = [str(name) for name in d.classes[np.isnan(d.cluster_stability)]]
@@ -99,9 +99,9 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
 
 _CAUTIONS = {
     "OTHER_CLUSTERS": "Fits to halves of the rows agree with each other on "
-    "{agreement:.0%} of the rows, and with these labels on {share:.0%}: the data show "
-    "other clusters. {order}The default settings of IhSC find them.",
-    "PURE_NOISE": "Labels of pure noise look like this. Try other features, another "
+    "{agreement:.0%} of the rows, but with these labels on {share:.0%} only: the data "
+    "show other clusters. {order}IhSC finds them with its default settings.",
+    "PURE_NOISE": "Pure noise gives labels like these. Try other features, another "
     "scaling or fewer clusters; select_n_clusters shows whether there is any "
     "structure.",
     "RULING_COLUMN": "Column {column} holds {percent} of the sum of squares and "
@@ -138,23 +138,23 @@ def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
 
 # What the headings of tables of clusters and of features mean, a line each.
 CLUSTER_WORDS = (
-    "size: how much a row has of the pattern of its cluster, the root of a sum of",
-    "    squares and not the sum of its columns; here the median",
-    "scales: sizes over their mean in the cluster, from 5% to 95% of its rows",
-    "certainty: how probable it is that a row belongs there, judged by other rows",
+    "size: how much a row has of the pattern of its cluster: the root of a sum of",
+    "    squares, not the sum of its columns; the median is shown",
+    "scales: sizes over their mean in the cluster, for the middle 90% of its rows",
+    "certainty: how probable it is that a label is right, judged by other rows",
     "typical: the row of ordinary size whose pattern is nearest to the cluster's",
 )
 
 
 def feature_words(same_size: bool) -> tuple[str, ...]:
     """Return what the words of a table of features mean."""
-    mean = "mean: of the feature in the cluster, in the units of the data"
+    mean = "mean: the mean of the feature in the cluster, in the units of the data"
     if not same_size:
         return mean, "others: the mean of the rows of all other clusters"
     return (
         mean,
-        "others, same size: what rows of the other clusters would have of it on",
-        "    average, if they were as large as the rows of the cluster",
+        "others, same size: the mean in the other clusters, if their rows were as large",
+        "    as those of this cluster",
     )
 
 
@@ -162,8 +162,8 @@ def wild_cells_note(n_cells: int, shape: tuple[int, int]) -> str:
     """Return how many cells fit no row."""
     share = percent(n_cells / (shape[0] * shape[1]))
     return (
-        f"Took {counted(n_cells, 'wild cell')} ({share}) for missing: rows and columns "
-        "do not explain values so far off."
+        f"Treated {counted(n_cells, 'wild cell')} ({share}) as missing: the other "
+        "cells of the row and the column do not explain such values."
     )
 
 
@@ -172,5 +172,5 @@ def outlier_note(n_outliers: int, n_samples: int) -> str:
     share = percent(n_outliers / (n_outliers + n_samples))
     return (
         f"Left out {counted(n_outliers, 'row')} ({share}) that "
-        f"{'fit' if n_outliers > 1 else 'fits'} no cluster: label -1."
+        f"{'fit' if n_outliers > 1 else 'fits'} no cluster (label -1)."
     )

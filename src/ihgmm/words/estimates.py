@@ -16,9 +16,9 @@ _EVIDENCE = {
     "corrected for {tested} clusters), though all clusters together do not show it "
     "({p}).",
     Evidence.TOO_WEAK: "there is no sign of individual scales ({p}), but the signal is "
-    "too weak, or rows or features are too few, to be sure.",
+    "too weak, or there are too few rows or features, to be sure.",
     Evidence.ABSENT: "there is no sign of individual scales ({p}), and a spread of "
-    "{detectable:.1%} would have shown.",
+    "{detectable:.1%} would have been noticed.",
     Evidence.UNKNOWN_SPREAD: "rows of a cluster differ in scale ({p}); the signal is "
     "too weak to say by how much.",
     Evidence.SLIGHT: "rows of a cluster differ in scale ({p}), but only by about "
@@ -27,16 +27,16 @@ _EVIDENCE = {
 }
 
 _ASSUMPTIONS = {
-    Assumption.ALIKE: "Assumed: noise is correlated alike in all clusters.",
-    Assumption.SOME_ALIKE: "Assumed: noise is correlated alike in all clusters, and is "
-    "not correlated along centres for which no other cluster shows it.",
-    Assumption.INDEPENDENT: "Assumed: entries of the noise are independent; one "
-    "cluster alone cannot show whether they are.",
+    Assumption.ALIKE: "This assumes that noise is correlated alike in all clusters.",
+    Assumption.SOME_ALIKE: "This assumes that noise is correlated alike in all "
+    "clusters, and not at all along centres for which no other cluster shows it.",
+    Assumption.INDEPENDENT: "This assumes that entries of the noise are independent; "
+    "one cluster alone cannot show whether they are.",
 }
 
 
 def _recommendation(test: ScaleTest) -> str:
-    """Return which mixture to use, with the figures that speak for it."""
+    """Return which mixture to use, with the figures behind it."""
     cluster, cluster_p = test.strongest
     reason = _EVIDENCE[test.evidence].format(
         p=_p_value(test.p_value),
@@ -103,9 +103,9 @@ def estimates_html(estimates: Estimates) -> str:
         for values in (estimates.scale_errors, estimates.noise_levels)
     )
     words = (
-        f"Scales go from {three_digits(low)} (5%) to {three_digits(high)} (95%), their "
-        "mean in a cluster being 1. In the median row, the standard error of the scale "
-        f"is {three_digits(error)} and the noise level {three_digits(noise)}."
+        f"Scales go from {three_digits(low)} (5%) to {three_digits(high)} (95%); their "
+        "mean in each cluster is 1. The median standard error of a scale is "
+        f"{three_digits(error)}, and the median noise level {three_digits(noise)}."
     )
     size = f"{counted(n, 'row')}, {counted(p, 'feature')}, {counted(k, 'cluster')}"
     return page(f"Estimates from {size}", lines, paragraph(words))

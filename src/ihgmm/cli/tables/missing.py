@@ -81,7 +81,7 @@ def handle_missing(
         part = n_gaps / (n * len(gaps))
         what = counted(n_gaps, "missing cell")
         text = f"Filled in {what} ({percent(part)}), {where}."
-        # Beyond a fifth results may not speak for the data.
+        # Beyond a fifth, results may not represent the data.
         remedy = "If an empty cell means none, add --missing zero."
         notes = [*table.notes, Note(text, remedy, loud=part > 0.2)]
         return replace(table, notes=notes, has_missing=True)
@@ -93,7 +93,7 @@ def handle_missing(
             )
         was_zero = request.fit is not None and request.fit.empty_is_zero
         as_fit = ", as the fit did" * was_zero
-        note = Note(f"Took {counted(n_gaps, 'missing cell')} for 0{as_fit}.")
+        note = Note(f"Read {counted(n_gaps, 'missing cell')} as 0{as_fit}.")
         X = np.where(np.isnan(table.X), 0.0, table.X)
         return replace(table, X=X, notes=[*table.notes, note])
     remedies = ["--missing fit to have them filled in"] * fills
@@ -116,7 +116,7 @@ def handle_missing(
             f"{listed(remedies, 'or')}."
         )
     note = Note(f"Left out {counted(count, 'row')} with missing cells.", in_quiet=True)
-    if count > 0.2 * n:  # so many that results may not speak for the data
+    if count > 0.2 * n:  # so many that results may not represent the data
         share = f"{count:,} of {n:,} rows ({count / n:.0%})"
         text = f"Left out {share} with missing cells, {where}."
         note = Note(

@@ -116,8 +116,6 @@ def judged(
                 cautions.append(Said(kind, better < error, error, better))
             elif method == "mixed up":
                 continue
-            elif kind == "PURE_NOISE":
-                cautions.append(Said(kind, error >= 0.4))
             elif kind == "RULING_COLUMN":
                 deviations = X.std(axis=0)
                 scaled = X / np.where(deviations > 0, deviations, 1)
@@ -335,8 +333,8 @@ the share of cases whose true error is in `error_range`, give or take half a poi
 A caution "other clusters" is right if the default settings of IhSC make fewer errors;
 it is asked of labels of three other methods and of labels that were shuffled. The other
 cautions are asked of labels of the default settings: "ruling column" is right if there
-are no more errors once columns are divided by their deviation, "pure noise" if at least
-40% of the labels are wrong, and "zero rows" is a fact.
+are no more errors once columns are divided by their deviation, and "zero rows" is a
+fact.
 
 """
 

@@ -95,7 +95,8 @@ class Labelling:
     GAIN = 1e-4  # of log-likelihood a row that ends the rounds
     FLATTEST = 1e-6  # variance of a direction over the mean: less is rounding
     OPPOSITE = 0.9  # cosine of opposite rows over that of near ones, for lines
-    LINE_GAIN = 0.15  # log-likelihood a row that lines gain, unless the mean is near 0
+    LEAST_WEIGHT = 1e-3  # of a row that shows lines; the mean is 1
+    LINE_GAIN = 0.4  # of lines over directions, a row, unless the mean is near 0
     NEAR_ZERO = 2.0  # standard errors
     LINE_ROWS = 2**9  # that are asked whether they are lines
     LINE_ROWS_A_CLUSTER = 16  # of these, at least: fewer often look like lines
@@ -173,6 +174,7 @@ class Whitening:
     COLUMNS = 16  # from which the noise of columns is learnt well enough
     TAIL = 8.0  # share of a row that one in a hundred entries has, over the median
     UNEQUAL = 1.25  # mean square of column means over the squared mean, of counts
+    CENTRED = 0.1  # standard errors: means that are nearer to 0 were subtracted
     MOST_ZEROS = 0.9  # share of zeros in data that are no counts: tf-idf has more
 
 

@@ -227,8 +227,8 @@ def test_missing_cells_are_told_where_they_are(sample):
     table["f6"] = [1.0 if i % 2 else np.nan for i in range(120)]
     table.to_csv("d.csv", index=False)
     assert refusal("d.csv", missing="drop").endswith(
-        "every row has a missing cell, the most of them in columns 'f5' (60), "
-        "'f6' (60), 'f1' (5). Add --missing fit to have them filled in or "
+        "every row has a missing cell, in columns 'f5' (60), "
+        "'f6' (60), 'f1' (5) and others. Add --missing fit to have them filled in or "
         "--missing zero if an empty cell means none."
     )
 

@@ -256,7 +256,7 @@ def test_a_signed_fit_is_judged_on_one_side():
     nothing = dict.fromkeys(
         ("ids", "id_name", "features", "known", "names", "original")
     )
-    facts = Facts(model, X, **nothing)
+    facts = Facts(X, model, **nothing)
     assert facts.diagnosis.verdict is Verdict.SEPARATED
     turned = X * np.sign(model.scales_)[:, None]
     assert diagnose(turned, model.labels_).verdict is Verdict.SEPARATED

@@ -23,7 +23,7 @@ def test_labels_of_whitened_counts_are_judged_on_whitened_rows(seed):
     X = rng.poisson(depths * rates[kinds]).astype(float)
     X = X[:, X.any(axis=0)]
     model = IhSC(4, whiten="counts", random_state=0).fit(X)
-    expected = Facts(model, X, **NOTHING).diagnosis.expected_error
+    expected = Facts(X, model, **NOTHING).diagnosis.expected_error
     true = misclassification_rate(kinds, model.labels_)
     assert abs(expected - true) < 0.01  # raw counts say 3 to 5% more
 

@@ -392,6 +392,15 @@ def preparation_of_counts(
     few = _first_rows(X, 2**16).data
     if (few >= 0).all() and (few == np.round(few)).all():  # counts
         return None
-    if (few < 0).any():  # no count and no logarithm of one is
+    if (few < 0).any() and _is_centered(X):
         return "centred"
     return "logged" if logged else None
+
+
+def _is_centered(X: Matrix) -> bool:
+    """Tell whether columns have the mean 0 as nothing but centring gives it."""
+    ones = X.to_device(np.ones((X.shape[0], 1)))
+    means = to_host(X.adjoint(ones))[:, 0] / X.shape[0]
+    # What the mean of noise around 0 is off by.
+    errors = np.sqrt(X.column_sqnorms()) / X.shape[0]
+    return bool(np.median(np.abs(means) - Whitening.CENTRED * errors) <= 0)

@@ -45,7 +45,6 @@ class CautionKind(StrEnum):
     """What to look at; each with the names of its figures."""
 
     OTHER_CLUSTERS = auto()  # agreement, share, by_chance
-    PURE_NOISE = auto()
     RULING_COLUMN = auto()  # column, share
     ZERO_ROWS = auto()  # rows
 
@@ -336,8 +335,6 @@ def _cautions(
         if agreement > max(Cautions.AGREE, share + Cautions.MORE):
             figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
             yield Caution(CautionKind.OTHER_CLUSTERS, figures)
-        elif hopeless:
-            yield Caution(CautionKind.PURE_NOISE, {})
     yield from _ruling_column(data, rng)
     zero = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms == 0)))
     if zero:

@@ -44,7 +44,8 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
     stays = f"{verdict}. {percent(diagnosis.stability)} of the labels would stay"
     stays = f"{stays} the same with other rows"
     if not has_range(diagnosis):
-        return f"{stays}."
+        largest = percent(diagnosis.sizes.max() / diagnosis.sizes.sum())
+        return f"{stays}; {largest} of the rows are in the largest cluster anyway."
     return (
         f"{stays}; on real data with as much doubt ({percent(diagnosis.doubt)}), "
         f"usually {error_words(diagnosis)} of the labels were wrong."
@@ -101,9 +102,6 @@ _CAUTIONS = {
     "OTHER_CLUSTERS": "Fits to halves of the rows agree with each other on "
     "{agreement:.0%} of the rows, but with these labels on {share:.0%} only: the data "
     "show other clusters. {order}IhSC finds them with its default settings.",
-    "PURE_NOISE": "Pure noise gives labels like these. Try other features, another "
-    "scaling or fewer clusters; select_n_clusters shows whether there is any "
-    "structure.",
     "RULING_COLUMN": "Column {column} holds {percent} of the sum of squares and "
     "decides the clusters. Divide the columns by their deviation.",
     "ZERO_ROWS": "{rows} {are} zero: {labels}.",
@@ -153,8 +151,8 @@ def feature_words(same_size: bool) -> tuple[str, ...]:
         return mean, "others: the mean of the rows of all other clusters"
     return (
         mean,
-        "others, same size: the mean in the other clusters, if their rows were as large",
-        "    as those of this cluster",
+        "others, same size: the mean in the other clusters, if their rows were as",
+        "    large as those of this cluster",
     )
 
 

@@ -20,7 +20,6 @@ class Cells:
     """Gaps and ranges of a table."""
 
     incomplete: np.ndarray  # which rows lack cells
-    empty: np.ndarray  # which rows have none
     gaps: np.ndarray  # how many cells each column lacks
     low: np.ndarray  # the smallest number of each column, infinite if there is none
     high: np.ndarray
@@ -40,17 +39,15 @@ def examine(table: Table, learn: Callable[[Any], Any] | None = None) -> Cells:
             learn(X)
         if table.is_sparse:  # the estimator names the place of a NaN
             low, high = (bound(axis=0).toarray().ravel() for bound in (X.min, X.max))
-            none = np.zeros(X.shape[0], bool)
-            gaps = none, none, np.zeros(X.shape[1], int)
+            gaps = np.zeros(X.shape[0], bool), np.zeros(X.shape[1], int)
         else:
             missing = np.isnan(X)
             low = np.min(X, axis=0, where=~missing, initial=np.inf)
             high = np.max(X, axis=0, where=~missing, initial=-np.inf)
-            gaps = missing.any(axis=1), missing.all(axis=1), missing.sum(axis=0)
+            gaps = missing.any(axis=1), missing.sum(axis=0)
         parts.append(Cells(*gaps, low, high))
     return Cells(
         np.concatenate([part.incomplete for part in parts]),
-        np.concatenate([part.empty for part in parts]),
         np.sum([part.gaps for part in parts], axis=0),
         np.min([part.low for part in parts], axis=0),
         np.max([part.high for part in parts], axis=0),
@@ -65,13 +62,6 @@ def handle_missing(
     ``handling`` is one of :data:`HANDLING` but ``"auto"``. Messages advise to have
     cells filled in if the method ``fills`` them.
     """
-    if handling == "fit" and not request.features and cells.empty.any():
-        n_empty = counted(int(cells.empty.sum()), "row")
-        note = Note(f"Left out {n_empty} without a number.", in_quiet=True)
-        some = table.keep_rows(np.flatnonzero(~cells.empty))
-        if len(some.ids):
-            table = replace(some, notes=[*table.notes, note])
-            cells = examine(table)
     rows, gaps = cells.incomplete, cells.gaps
     n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
     if count == 0:

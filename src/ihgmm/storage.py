@@ -140,9 +140,9 @@ def save_model(
     known = ESTIMATORS.get(type(estimator).__name__) is type(estimator)
     if not known or [type(step) for step in before] not in ([], [StandardScaler]):
         raise StorageError(
-            f"{' and '.join(type(step).__name__ for step in steps)} cannot be saved; "
-            f"give one of {', '.join(ESTIMATORS)}, or a pipeline of a StandardScaler "
-            "and one of them."
+            f"A model of {' and '.join(type(s).__name__ for s in steps)} cannot be "
+            f"saved; give one of {', '.join(ESTIMATORS)}, or a pipeline of a "
+            "StandardScaler and one of them, and keep other steps yourself."
         )
     if not hasattr(estimator, "cluster_centers_"):
         kind = type(estimator).__name__

@@ -141,7 +141,8 @@ def print_labels(
             f"against the known labels ({classes} class{'es' * (classes != 1)}): "
             f"{class_words(comparison, n)}{beside}"
         )
-    written = f"labels written to {path}"
+    where = "standard output" if str(path) == "-" else path
+    written = f"labels written to {where}"
     screen.say(written if path else "labels were not saved; add -o labels.csv")
     for text in remarks if not screen.as_json else ():
         print_message("note", text, "yellow")

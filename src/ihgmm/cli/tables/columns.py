@@ -355,7 +355,7 @@ def _layout_hints(raw: RawTable, request: Request) -> list[Note]:
                 "from ihgmm.cli.tables import load_text; from scipy.sparse import "
                 "save_npz; from sklearn.feature_extraction.text import TfidfVectorizer"
             )
-            words = "TfidfVectorizer(min_df=2, sublinear_tf=True).fit_transform"
+            words = "TfidfVectorizer(min_df=2, norm=None).fit_transform"
             save = f"save_npz('words.npz', {words}(load_text({source!r})[{name!r}]))"
             cure = f'To cluster by their words, type: python -c "{begin}; {save}"'
             hints.append(Note(text, f"{cure} and fit words.npz."))

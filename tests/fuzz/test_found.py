@@ -14,6 +14,26 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 
 FOUND = {
+    "counting rows of which all that weigh are zero": case(
+        "select_n_clusters", "zero", 10, 3, weights="zeros"
+    ),
+    "fewer rows than clusters once outliers are set aside": case(
+        "IhSC", "one column", 10, 30, "tiny", seed=2614, k=4, outliers="auto"
+    ),
+    "counting numbers whose fourth powers overflow": case(
+        "IhSC",
+        "model",
+        57,
+        4,
+        "scales over decades",
+        "signs",
+        seed=14880,
+        dtype="float32",
+        kind="csr",
+        missing="fit",
+        n_clusters="auto",
+        weights="tiny",
+    ),
     "one-hot rows by Lanczos, whose Gram matrix is zero": case(
         "IhSC", "identity", 36, 29, n_clusters=1, gram="hollow", solver="lanczos"
     ),

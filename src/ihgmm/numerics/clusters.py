@@ -73,7 +73,9 @@ def lloyd(
             best = ops.pick(scores, labels)
             misfits = ops.to_host(squares - best if by_angle else squares - 2 * best)
             worst = np.argsort(-weights * misfits, kind="stable")[: empty.sum()]
-            sums[empty] = ops.to_host(ops.few_rows(rows, worst))
+            # There may be fewer rows than clusters.
+            lost = np.flatnonzero(empty)[: len(worst)]
+            sums[lost] = ops.to_host(ops.few_rows(rows, worst))
             sizes = np.where(empty, 1.0, sizes)
         centers = sums / sizes[:, None]
         n_iter += 1

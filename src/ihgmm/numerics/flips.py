@@ -80,7 +80,7 @@ class _FlippedLanczos:
     """Lanczos for the hollow Gram matrix of one flipped matrix F.
 
     Beside each basis vector its product with ``F.T`` is taken along, so that a step
-    reads F once.
+    reads F once. F is divided by a power of 2, lest its fourth powers overflow.
     """
 
     def __init__(
@@ -90,6 +90,8 @@ class _FlippedLanczos:
         self.accuracy = accuracy
         self.flip = Signs(A, rng).flip
         self.removed = np.zeros(n, dtype=A.dtype)
+        longest = max(A.ops.number(A.ops.xp.max(A.sqnorms)), 1.0)
+        self.unit = float(2.0 ** np.ceil(np.log2(longest) / 2))
         self.basis: Basis | None = None
         self.steps = steps
         self.value = 0.0
@@ -103,13 +105,13 @@ class _FlippedLanczos:
 
     def read(self, flipped: Matrix, rows: slice) -> None:
         """Do a step's part for a block of flipped rows."""
-        u = to_host(flipped @ self.direction)
+        u = to_host(flipped @ self.direction) / self.unit
         if self.basis is None:
-            self.removed[rows] = to_host(flipped.sqnorms)
+            self.removed[rows] = to_host(flipped.sqnorms) / self.unit**2
         else:
             u -= self.removed[rows] * self.basis.blocks[-1][rows, 0]
         self.u[rows] = u
-        self.w += to_host(flipped.adjoint(u))
+        self.w += to_host(flipped.adjoint(u)) / self.unit
 
     def step(self) -> None:
         """End a step: make the new vector orthogonal and look at the top Ritz value."""
@@ -150,13 +152,13 @@ class _FlippedLanczos:
         at a + 2 b.
         """
         if self.converged or self.basis is None:
-            return self.value
+            return self.value * self.unit**2
         done = len(self.basis.rayleigh)
         off_diagonal = np.append(np.diag(self.basis.rayleigh, 1), self.next)
         late = slice(done // 2, done)
         bulk_end = np.diag(self.basis.rayleigh)[late].mean()
         bulk_end += 2 * off_diagonal[late].mean()
-        return max(self.value, float(bulk_end))
+        return max(self.value, float(bulk_end)) * self.unit**2
 
 
 class Spectrum(NamedTuple):

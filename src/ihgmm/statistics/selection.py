@@ -306,7 +306,9 @@ def count_clusters(
         shares = shares / max(shares.sum(), np.finfo(float).tiny)
         size = int(1 / max(np.square(shares).sum(), 1 / len(shares)))
         size = min(max(size, 1), max_rows, int((shares > 0).sum()))
-        rows = np.sort(rng.choice(len(shares), size, replace=False, p=shares))
+        rows = np.flatnonzero(shares)
+        if size < len(rows):
+            rows = np.sort(rng.choice(len(shares), size, replace=False, p=shares))
 
     def work(
         part: Matrix,

@@ -14,6 +14,49 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 
 FOUND = {
+    "small numbers that single precision cannot divide by": case(
+        "Biwhitener", "few", 34, 36, seed=522, k=1, dtype="float32"
+    ),
+    "labels that no fit believes, with missing cells": case(
+        "PSC",
+        "model",
+        31,
+        17,
+        "small column",
+        "nan row",
+        seed=3156,
+        k=5,
+        missing="fit",
+        max_iter=30,
+        labels="tied",
+        solver="lanczos",
+        then=["report"],
+    ),
+    "a report of rows whose squares overflow": case(
+        "PSC",
+        "identity",
+        46,
+        20,
+        "large row",
+        "huge row",
+        seed=376301,
+        kind="csc",
+        weights="uniform",
+        tol=0.01,
+        then=["report"],
+    ),
+    "new rows 1e300 times as large as those of a fit": case(
+        "IhSC",
+        "cauchy",
+        21,
+        16,
+        "denormal",
+        seed=1002478,
+        k=2,
+        weights="huge",
+        then=["transform", "predict"],
+    )
+    | {"new": "offset"},
     "counting rows of which all that weigh are zero": case(
         "select_n_clusters", "zero", 10, 3, weights="zeros"
     ),

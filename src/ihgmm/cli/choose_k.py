@@ -100,10 +100,11 @@ def _show_tree(count: ClusterCount, screen: Screen) -> None:
 def _show_eigenvalues(count: ClusterCount, screen: Screen) -> None:
     """Show the eigenvalues that stand out from noise, and how they go on."""
     beyond, most = 5, 15
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     shown = min(count.rank + beyond, count.n_features)  # no more can be of signal
     for i, value in enumerate(count.eigenvalues[:shown], 1):
         if beyond < i <= shown - most + beyond:  # of many, the first and the last
+            rows += [("...", None, None, "")] * (i == beyond + 1)
             continue
         ratio = value / count.edge if count.edge > 0 else None
         rows.append((i, value, ratio, "yes" if i <= count.rank else "no"))

@@ -108,6 +108,11 @@ class Embedding:
     def coordinates(self, X: Matrix) -> Tall:
         """Return the coordinates of rows, without weights, where the data are."""
         factor = X.unit / self.unit
+        if factor > Small.HUGE:
+            raise ValueError(
+                f"X is some {factor:.0e} times as large as the rows of the fit; give "
+                "new rows in the units of the fit."
+            )
         products, sqnorms = X @ self.directions, X.sqnorms * factor**2
         work = partial(self._coordinates, factor)
         coordinates = X.ops.row_map(work, products, sqnorms, width=products.shape[1])

@@ -70,8 +70,9 @@ class Whitener:
             # A row that makes a direction alone leaves nothing beside it, and would get
             # the larger a factor for it: it may have so much of a direction at most.
             most = Whitening.LARGEST_PART * self.strengths
-            parts = along**2 * ops.cast_like(HOST.ratio(1.0, most), along)
-            larger = xp.maximum(variances, ops.widen(xp.max(parts, axis=1)))
+            wide = ops.widen(along)
+            parts = wide**2 * ops.cast_like(HOST.ratio(1.0, most), wide)
+            larger = xp.maximum(variances, xp.max(parts, axis=1))
             variances = xp.where(total > 0, larger, total)  # whose squares are numbers
         return (variances, total), ()
 

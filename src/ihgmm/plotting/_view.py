@@ -34,6 +34,7 @@ def circle_view(
     It is the least-squares fit of these places, each cluster counting the same, by a
     linear function of the coordinates: rows between two clusters lie between them.
     """
+    rows = rows / (np.abs(rows).max(initial=0.0) or 1.0)  # squares may overflow
     sizes, codes, means = clusters.sizes, clusters.codes, clusters.means(rows)
     used = np.flatnonzero(sizes)
     corners = np.full((len(sizes), n_axes), np.nan)

@@ -129,7 +129,7 @@ class Facts:
             return np.column_stack([sizes, fit]), "scale and fit"
         if hasattr(model, "embedding_"):
             rows = to_host(model.embedding_).astype(np.float64)[inside]
-            lengths = np.linalg.norm(rows, axis=1)
+            lengths = row_lengths(rows)
             even = np.allclose(lengths[lengths > 0], 1, atol=1e-3)
             basis = "unit rows" if even else "rows of all sizes"
         else:

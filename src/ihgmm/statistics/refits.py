@@ -18,7 +18,7 @@ from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import Assignment, LinearRule, learn_rule
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
-from ihgmm.policy import Doubt, Refitting
+from ihgmm.policy import Doubt, Refitting, Small
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,8 @@ def refit_halves(
     stays, doubt, lead, *again = tall
     kept = None
     if gaps is not None:
-        kept = ops.clip((1 - again[0]) / (1 - doubt), None, 1.0)
+        sure = ops.clip(1 - doubt, Small.TINY, None)
+        kept = ops.clip((1 - again[0]) / sure, None, 1.0)
     return Refits(stays, doubt, lead, kept, float(np.mean(agreement)))
 
 

@@ -196,6 +196,7 @@ def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
     known = known[drawn]  # some rows, of every cluster
     embedded = ops_of(model.embedding_).few_rows(model.embedding_, known)
     rows = to_host(embedded).astype(np.float64)
+    rows /= max(np.abs(rows).max(initial=0.0), 1.0)  # lest squares overflow
 
     def grow(seen: np.ndarray | None) -> _Branches:
         if seen is None:

@@ -105,7 +105,7 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
     if not used or (len(used) == 1 and layout):
         what = f"only {quote(used[0])} as a column" if used else "no columns"
         raise ValueError(
-            f"{request.source} has {what} of numbers beside those named; it has "
+            f"{request.source} has {what} of numbers to cluster by; it has "
             f"{quote_all(names)}. {left_out_note(left_out)} "
             f"{' '.join(map(str, layout))}".rstrip()
         )

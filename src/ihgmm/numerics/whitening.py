@@ -320,9 +320,9 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> Noise | None:
     Data none of which are negative and many 0 have noise that grows with the mean if
     they look like counts of rare events, or have a long tail. Shades of a picture have
     zeros too, but large ones are common; tf-idf is nearly all zeros, and its columns
-    are weighted already. Whole numbers with a long tail often lose
-    nothing without whitening: with ``surely`` they need none. A first part of the rows
-    is looked at; a few of them show most data to be of neither kind.
+    are weighted already. Whole numbers with a long tail often lose nothing without
+    whitening: with ``surely`` they need none. A first part of the rows is looked at; a
+    few of them show most data to be of neither kind.
     """
     for size in (2**10, 2**16):
         rows = _first_rows(X, size)

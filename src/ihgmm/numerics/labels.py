@@ -386,10 +386,10 @@ def _shared_covariance(
 
     All starts are tried in all spaces, with a covariance of any shape and with a
     sphere, and the best goes on with all rows, unless it has seen them and ended. Best
-    is what clusters add to the likelihood of a single Gaussian, which no linear map of
-    a space changes, less the price that BIC puts on a shape. Where many rows are noise
-    in the first space, only the last is tried; where all this is a lot of work, with
-    one start.
+    is what clusters add to the likelihood of a single Gaussian, which a linear map of a
+    space changes only by the pull of the covariance, less the price that BIC puts on a
+    shape. Where many rows are noise in the first space, only the last is tried; where
+    all this is a lot of work, with one start.
     """
     trial = _trial(len(weights), k)
     lean = len(trial) * k * spaces[-1].shape[1] > Labelling.WORK

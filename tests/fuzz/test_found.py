@@ -14,6 +14,32 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 
 FOUND = {
+    "weights by length where squares of lengths fill single precision": case(
+        "IhGMM",
+        "model",
+        13,
+        23,
+        "scales over decades",
+        seed=1305,
+        k=4,
+        dtype="float32",
+        noise="tied",
+        missing="fit",
+        gram="cosine",
+        n_clusters=5,
+        max_iter=1,
+    ),
+    "a score of new rows that are all outliers": case(
+        "IhGMM",
+        "constant",
+        11,
+        4,
+        seed=5374,
+        dtype="float16",
+        outliers="auto",
+        then=["score"],
+    )
+    | {"new": "small column"},
     "small numbers that single precision cannot divide by": case(
         "Biwhitener", "few", 34, 36, seed=522, k=1, dtype="float32"
     ),

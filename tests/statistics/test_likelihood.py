@@ -112,11 +112,12 @@ def test_accuracy_is_the_squared_cosine_with_the_true_centre():
 def test_weights_are_length_over_noise():
     seen = seen_from([[0.6, -0.2], [0.8, 0.1]], [1.0, 4.0], 10)
     length = np.array([0.6, 1.6])
+    level = 5.0
     for noise, first in [
-        ("individual", length / np.array([0.64, 4 * 0.36])),
-        ("class", length),
+        ("individual", level * length / np.array([0.64, 4 * 0.36])),
+        ("class", length / level),
     ]:
-        weights = seen.weights(np.ones((2, 2)), noise)
+        weights = seen.weights(np.ones((2, 2)), noise, level)
         assert_allclose(weights[:, 0], first)
         assert weights[0, 1] == 0
         assert weights[1, 1] > 0

@@ -428,7 +428,12 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         weights = data.to_device(check_weights(sample_weight, values.shape[0]))
         weights = mark(ops, weights, self._is_outlier(data), 0.0)
         total = ops.number(ops.xp.sum(weights))
-        return ops.number(ops.xp.sum(values * weights)) / total if total else np.nan
+        if not total:
+            raise ValueError(
+                f"All {len(weights)} rows of X are outliers of this model. Outliers "
+                "do not count in the score; score_samples tells of each row."
+            )
+        return ops.number(ops.xp.sum(values * weights)) / total
 
     def _log_likelihoods(self, data: Matrix) -> Tall:
         ops, volume = data.ops, self._covariance().log_volume

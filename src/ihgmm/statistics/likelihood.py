@@ -288,7 +288,7 @@ class _Rounds:
         ) -> Any:
             new, figures = judge(seen, memberships, counts, variances)
             members = _counted(new, counts)
-            weights = seen.weights(members, noise) * level
+            weights = seen.weights(members, noise, level)
             sums = _sums(block, weights, new, members, seen.sqnorms)
             return (new, weights), (*sums, *figures)
 
@@ -421,14 +421,15 @@ class Projections:
         share = ops.ratio(noise, self.center_sqnorms, 1.0)
         return ops.clip(1.0 - share, Rounds.LEAST_ACCURACY, 1.0)
 
-    def weights(self, memberships: Tall, noise: Noise) -> Tall:
+    def weights(self, memberships: Tall, noise: Noise, level: float) -> Tall:
         """Return the weight of each row in each centre: its length over its noise.
 
         Both are read off the projections; a row that points away from a centre has
         weight 0 in it. Unless noise is individual, it is the same within a cluster.
+        Lengths are in units of a ``level``.
         """
         weights = memberships * self.ops.clip(self.cosines, 0.0, None)
-        norms = self.ops.xp.sqrt(self.sqnorms)
+        norms = self.ops.xp.sqrt(self.sqnorms) / level
         if noise == "individual":
             weights = weights / self.sines
             norms = self.ops.ratio(1.0, norms)

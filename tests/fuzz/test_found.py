@@ -14,6 +14,20 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 
 FOUND = {
+    "tied noise of rows of which none makes a direction": case(
+        "IhGMM",
+        "one column",
+        4,
+        7,
+        seed=4518,
+        dtype="float32",
+        noise="tied",
+        outliers="auto",
+        n_clusters="auto",
+    ),
+    "counts of 1e-310": case(
+        "Biwhitener", "one-hot", 4, 4, "denormal", seed=1885, k=4, noise="counts"
+    ),
     "weights by length where squares of lengths fill single precision": case(
         "IhGMM",
         "model",

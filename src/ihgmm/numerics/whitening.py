@@ -86,6 +86,11 @@ def learn_whitener(X: Matrix, noise: Noise, rng: np.random.Generator) -> Whitene
     """
     if noise == "learned":
         return _learned_whitener(_few_rows(X, Whitening.ENTRIES, rng), rng)
+    if X.unit * Small.HUGE < 1:
+        raise ValueError(
+            f"The entries of X are {X.unit:.0e} or less: they are no counts. "
+            "whiten='learned' takes numbers of any size."
+        )
     _warn_of_fractions(X)
     few = _few_rows(X, Whitening.COUNTS, rng)
     few = few.with_common_columns_first()  # the dispersion is the same in any order

@@ -176,9 +176,9 @@ def leading_covariance(
     if n <= n_clusters:
         return Covariance.none(p)
     m, level, ratios = _standing_out(squares / max(n, 1), total, p - span.shape[1], n)
-    if level <= 0:
-        return Covariance.none(p)
     L = np.hstack([span, outside[:, :m]])
+    if level <= 0 or not L.size:
+        return Covariance.none(p)
 
     def moments_of(block: Matrix, labels: Tall, counts: Tall) -> Any:
         ops, Y = block.ops, block.ops.widen(block @ L)

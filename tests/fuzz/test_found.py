@@ -14,6 +14,19 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 
 FOUND = {
+    "eigenvalues whose squares fill single precision": case(
+        "IhSC",
+        "sparse",
+        30,
+        20,
+        "small row",
+        "scales over decades",
+        seed=112017,
+        k=2,
+        dtype="float32",
+        n_clusters="auto",
+        clip=None,
+    ),
     "tied noise of rows of which none makes a direction": case(
         "IhGMM",
         "one column",

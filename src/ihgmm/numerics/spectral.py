@@ -293,6 +293,7 @@ def _diagonal_turn(ops: Ops, pairs: EigenPairs, k: int) -> float:
     values = np.maximum(pairs.values[:k], 0.0)
     if values[-1] <= 0:
         return np.inf
+    values /= values.max()  # whose squares are numbers
     columns = np.column_stack([values, np.ones(k)])
 
     def moments(ops: Ops, vectors: Tall) -> tuple[Tall, ...]:

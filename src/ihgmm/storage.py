@@ -25,7 +25,9 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -48,6 +50,10 @@ SCALER: dict[str, Any] = {
     "var_": Annotated[np.ndarray, Domain("p", least=0)] | None,
     "scale_": Annotated[np.ndarray, Domain("p", above=0)] | None,
     "n_samples_seen_": int | float | np.ndarray,
+}
+PREPARATIONS: dict[type, dict[str, Any]] = {
+    StandardScaler: SCALER,
+    TfidfTransformer: {"idf_": Annotated[np.ndarray, Domain("p", above=0)]},
 }
 # What libraries raise at bytes that make no sense, beside errors of their own.
 SENSELESS = (ValueError, TypeError, RuntimeError, OverflowError)
@@ -82,6 +88,7 @@ class SavedModel:
     model: Any
     id_column: str | None = None  # that held names of rows
     label_column: str | None = None  # that held known labels
+    text_column: str | None = None  # that held texts, whose words are the features
     layer: str | None = None  # of an AnnData file, that held the data
     empty_is_zero: bool = False  # missing cells of the data were taken for 0
     cluster_names: list[str] | None = None  # "" for a cluster that has none
@@ -99,15 +106,16 @@ def save_model(
     Parameters
     ----------
     model : IhSC, IhGMM, PSC or SphericalKMeans
-        The fitted estimator; or a scikit-learn pipeline of a ``StandardScaler`` and
-        one of these.
+        The fitted estimator; or a scikit-learn pipeline of a ``StandardScaler`` or a
+        ``TfidfTransformer`` and one of these.
     path : path
         The file. One that is there is replaced.
     feature_names : sequence of str, optional
         Names of the features, where the model was fitted on an array without names.
     **told
-        What ``ihgmm predict`` should know of the data: the columns with names of rows
-        and with known labels (``id_column``, ``label_column``), the ``layer`` of an
+        What ``ihgmm predict`` should know of the data: the columns with names of rows,
+        with known labels and with texts, of which the features are words
+        (``id_column``, ``label_column``, ``text_column``), the ``layer`` of an
         AnnData file, whether missing cells were taken for 0 (``empty_is_zero``), and a
         list of ``cluster_names``, ``""`` for a cluster without one.
 
@@ -138,11 +146,12 @@ def save_model(
     steps = [step for _, step in model.steps] if type(model) is Pipeline else [model]
     *before, estimator = steps
     known = ESTIMATORS.get(type(estimator).__name__) is type(estimator)
-    if not known or [type(step) for step in before] not in ([], [StandardScaler]):
+    if not known or len(before) > 1 or any(type(s) not in PREPARATIONS for s in before):
         raise StorageError(
             f"A model of {' and '.join(type(s).__name__ for s in steps)} cannot be "
             f"saved; give one of {', '.join(ESTIMATORS)}, or a pipeline of a "
-            "StandardScaler and one of them, and keep other steps yourself."
+            "StandardScaler or a TfidfTransformer and one of them, and keep other "
+            "steps yourself."
         )
     if not hasattr(estimator, "cluster_centers_"):
         kind = type(estimator).__name__
@@ -276,7 +285,7 @@ def _decode_estimator(
 def _types(kind: type) -> dict[str, Any]:
     """Return the types of parameters and attributes; first what counts the clusters."""
     declared = get_type_hints(kind, include_extras=True)
-    declared = SCALER if kind is StandardScaler else declared
+    declared = PREPARATIONS.get(kind, declared)
     names = sorted(declared, key=lambda name: name != "cluster_centers_")
     hints = FEATURES | {name: declared[name] for name in names if name[-1] == "_"}
     of_init = get_type_hints(kind.__init__)  # type: ignore[misc]
@@ -297,7 +306,7 @@ def _decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Save
     model = _decode_estimator(header.get("model"), ESTIMATORS, arrays)
     before = []
     if header.get("scaler") is not None:
-        known = {"StandardScaler": StandardScaler}
+        known = {kind.__name__: kind for kind in PREPARATIONS}
         before = [_decode_estimator(header["scaler"], known, arrays)]
     odd = min(arrays, default=None)
     _require(odd is None, f"the array {odd!r} does not belong in it.")
@@ -310,6 +319,9 @@ def _decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Save
     k, names = len(model.cluster_centers_), told["cluster_names"]
     text = f"cluster_names is {names!r}; give a text for each of the {k} clusters."
     _require(names is None or len(names) == k, text)
+    has_words = hasattr((*before, model)[0], "feature_names_in_")
+    text = "text_column is given, and the features have no names, which are words."
+    _require(told["text_column"] is None or has_words, text)
     count = getattr(model, "n_clusters_", k)
     _require(count == k, f"n_clusters_={count} and there are {k} centres.")
     _try_out(before, model)
@@ -323,7 +335,8 @@ def _try_out(before: list[Any], model: Any) -> None:
     inside = model.labels_ >= 0
     try:
         with ignored(Warning):
-            answers = [scaler.transform(np.zeros_like(row)) for scaler in before]
+            # Words stay sparse.
+            answers = [csr_array(s.transform(0 * row)).toarray() for s in before]
             answers += [getattr(model, m)(row) for m in methods if hasattr(model, m)]
         # Only outliers have no scale and noise of their own.
         lines = [getattr(model, key, inside) for key in ("scales_", "noise_levels_")]

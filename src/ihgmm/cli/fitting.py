@@ -57,6 +57,7 @@ def run_fit(
             feature_names=table.names,
             id_column=reading.id_column,
             label_column=reading.label_column,
+            text_column=reading.text_column,
             layer=reading.layer,
             empty_is_zero=reading.missing == "zero",
             cluster_names=cluster_names,

@@ -97,6 +97,9 @@ class RowReading:
         "Column with known labels, to compare with the clusters."
     )
     id_column: str | None = reading_option("Column with names of rows, for the output.")
+    text_column: str | None = reading_option(
+        "Column with texts, to cluster by their words; predict takes that of the fit."
+    )
     layer: str | None = reading_option(
         "Layer of an H5AD file to use, such as counts; raw is its raw data, and X the "
         "default."
@@ -153,12 +156,18 @@ class Reading(RowReading):
     drop_columns: list[str] | None = reading_option(
         "Columns to leave out.", metavar="NAME,..."
     )
+    transpose: bool = reading_option(
+        "Cluster the columns of the file by its rows, whose names are in the first "
+        "column; predict sees for itself which way a file is.",
+        False,
+        "--transpose",
+    )
     prepare: str = reading_option(
         "What to do with columns in different units: auto (nothing if their standard "
         "deviations are alike; otherwise divide each column by its own, and subtract "
         "the mean if zero means nothing), none, scale (divide all columns; zero stays "
         "zero, so rows stay multiples of a pattern), standardize (also subtract all "
-        "means).",
+        "means). Words: auto weighs them by tf-idf, and none leaves counts.",
         "auto",
         words=PREPARATIONS,
     )

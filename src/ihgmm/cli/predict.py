@@ -119,7 +119,13 @@ def _read_as_fit(
         )
     if missing == "auto":  # rows are not left out unless it is asked for
         missing = "fit" if fills else "zero" if saved.empty_is_zero else "error"
+    if rows.text_column is not None and saved.text_column is None:
+        raise ValueError(
+            f"--text-column {rows.text_column}: {path} was fitted on numbers, not on "
+            "texts; leave the option out."
+        )
     options: dict[str, Any] = {"missing": missing, "prepare": "none", "fit": saved}
+    options["text_column"] = rows.text_column or saved.text_column
     table = rows.load(data, screen, fills=fills, **options)
     p = table.X.shape[1]
     if p != fitted.n_features_in_:
@@ -144,9 +150,12 @@ def _notes(
             what = f"{sentence(first)} is"
         else:
             what = f"{len(zero):,} of {data.shape[0]:,} rows, the first is {first}, are"
+        lack = "zero in all columns of the model. Zeros show no pattern"
+        if table.counts_words:
+            lack = "without a word of the model"
         yield Note(
-            f"{what} zero in all columns of the model. Zeros show no pattern: the "
-            "label is 0, that of the largest cluster, and means nothing.",
+            f"{what} {lack}: the label is 0, that of the largest cluster, and means "
+            "nothing.",
             loud=True,
         )
     if np.isnan(figures["certainty"]).all():

@@ -229,7 +229,9 @@ class Numbers(NamedTuple):
     """A column of text as numbers."""
 
     values: np.ndarray  # NaN where a cell has no number
-    cells: Any  # text of cells without blanks around it; null where they are missing
+    # Text of cells without blanks around it, null where they are missing; None for a
+    # column that is not of text.
+    cells: Any
     # The decimal point, of numbers as people write them: with signs of money or %, and
     # thousands apart. None of those as machines write them.
     point: str | None = None
@@ -237,8 +239,16 @@ class Numbers(NamedTuple):
     @property
     def bad_rows(self) -> np.ndarray:
         """The rows whose cells hold something else than a number."""
+        if self.cells is None:
+            return np.array([], int)
         is_filled = self.cells.is_valid().to_numpy(zero_copy_only=False)
         return np.flatnonzero(np.isnan(self.values) & is_filled)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether most cells hold something else than a number."""
+        n_bad = len(self.bad_rows)
+        return n_bad > 0 and 2 * n_bad > len(self.cells.drop_null())
 
 
 def parse_numbers(column: Any, point: str = ".") -> Numbers:

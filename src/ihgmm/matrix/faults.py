@@ -51,6 +51,8 @@ def explain_lack(package: str, extra: str, path: Path) -> Iterator[None]:
 
 def near(name: str, names: Sequence[str]) -> str:
     """Return what to add to the message that there is no such name: the nearest one."""
+    if name in names:  # the message is about something else
+        return ""
     lower = {other.lower(): other for other in names}
     # At 0.6, the default, 'cluster' is near 'customer no.', which helps nobody.
     matches = get_close_matches(name.lower(), lower, n=1, cutoff=0.7)

@@ -25,7 +25,8 @@ def read_npy(path: Path, request: Request, memory: float) -> Table:
             raise damaged(path, "it is an archive of arrays; name it .npz.")
     with explain_damage(path, *HEADER_ERRORS):
         X = np.load(path, mmap_mode="r", allow_pickle=False)
-    if X.nbytes > memory and X.ndim == 2 and X.flags.c_contiguous and X.size:
+    may_stay = X.ndim == 2 and X.flags.c_contiguous and not request.transpose
+    if X.nbytes > memory and may_stay and X.size:
         note = Note("The data are read block by block.")
         return request.numbered(as_matrix(X), [note])
     return _from_matrix(np.array(X), request)
@@ -111,5 +112,7 @@ def _from_matrix(X: Any, request: Request, is_sparse: bool = False) -> Table:
         raise ValueError(f"{source} has shape {X.shape}: there is nothing to cluster.")
     if X.dtype.kind not in "fiub":
         raise ValueError(f"{source} holds {X.dtype} entries; give real numbers.")
+    if request.transpose:
+        X = sp.csr_array(X.T) if is_sparse else X.T
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     return request.numbered(X, is_sparse=is_sparse)

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
+from ihgmm.cli.tables.texts import LEAST, count_words
 from ihgmm.cli.tables.totals import no_observations, totals
-from ihgmm.matrix.delimited import Numbers, parse_numbers, unique_names
+from ihgmm.matrix.delimited import Numbers, parse_numbers, place_names, unique_names
 from ihgmm.words.phrases import counted, sentence
 
 LONG_TEXT = 8  # words from which a cell is no name
+NO_NAMES = ("Unnamed: 0", "row.names")  # of a first column that has none in the file
 WIDE = 100  # columns from which their names are those of words or genes
 
 
@@ -40,6 +42,49 @@ class RawTable:
         n = self.arrow.num_rows
         places = np.arange(1, n + 1) if self.places is None else self.places
         return replace(self, arrow=self.arrow.take(rows), places=places[rows])
+
+    def transposed(self) -> RawTable:
+        """Return the table with a row for each column, whose names come first.
+
+        The first column has the names of the new ones, if it has anything like it.
+        Columns of text are about the rows, and left out.
+        """
+        import pyarrow as pa
+
+        raw = replace(
+            self, arrow=self.arrow.rename_columns(unique_names(self.arrow.column_names))
+        )
+        columns = {name: _judge(name, raw, True) for name in raw.arrow.column_names}
+        first = next(iter(columns))
+        names: Sequence[str] = place_names(raw.arrow.num_rows)
+        phrases = [*self.phrases, "rows as columns"]
+        if _judge(first, raw, False).reason:
+            names = [str(c.as_py() or "") for c in raw.arrow[first]]
+            phrases[-1] += f", with the names in {quote(first)}"
+            del columns[first]
+        numbers = {
+            name: column.numbers
+            for name, column in columns.items()
+            if not (column.numbers.is_text or np.isnan(column.numbers.values).all())
+        }
+        if len(numbers) < len(columns):
+            others = [name for name in columns if name not in numbers]
+            phrases.append(f"but not {quote_all(others)}, without numbers")
+        if not numbers:
+            return replace(raw, phrases=phrases)  # which has nothing to cluster by
+        cells = np.column_stack([column.values for column in numbers.values()])
+        made = list(map(pa.array, cells))
+        # Rows with text, such as known labels, become columns of text.
+        for row in {int(i) for column in numbers.values() for i in column.bad_rows}:
+            made[row] = pa.array([str(raw.arrow[name][row]) for name in numbers])
+        places = [raw.arrow.column_names.index(name) + 1 for name in numbers]
+        return replace(
+            raw,
+            arrow=pa.table([pa.array([*numbers]), *made], ["column", *names]),
+            phrases=phrases,
+            places=np.array(places),
+            place_words="column {}",
+        )
 
 
 @dataclass(frozen=True)
@@ -71,8 +116,10 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
     raw = replace(raw, arrow=raw.arrow.rename_columns(names), phrases=phrases)
     if raw.arrow.num_rows == 0:
         raise ValueError(f"{request.source} has a header but no rows.")
-    request, notes = request.resolve(names)
+    request, notes = find_ids(raw, request)
     request.check(names, list(request.named), request.source)
+    if request.text_column is not None:
+        return _words(raw, request, notes)
     request.check_features(names)
     for option in ("--label-column", "--id-column"):
         for name in request.named[option]:
@@ -109,27 +156,116 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
             f"{quote_all(names)}. {left_out_note(left_out)} "
             f"{' '.join(map(str, layout))}".rstrip()
         )
-    ids, labels = (
-        None if name is None else np.array(raw.arrow[name].to_pylist(), dtype=object)
-        for name in (request.id_column, request.label_column)
-    )
     numbers = {name: columns[name].numbers for name in used}
     hints = [] if asked else layout + _hints(request, columns)
     warnings = [column.warning for column in columns.values() if column.warning]
     table = Table(
         request.source,
         np.column_stack([column.values for column in numbers.values()]),
-        rows + 1 if ids is None else ids,
-        "row" if request.id_column is None else request.id_column,
-        labels,
-        used,
-        [*_reading_notes(raw, numbers), *notes, *hints, *warnings],
+        **_beside(raw, request, rows),
+        names=used,
+        notes=[*_reading_notes(raw, numbers), *notes, *hints, *warnings],
         is_mixed=True,
-        places=raw.places,
-        place_words=raw.place_words,
         left_out=left_out,
     )
     return table if asked or not is_whole else _leave_out_totals(table)
+
+
+def find_ids(raw: RawTable, request: Request) -> tuple[Request, list[Note]]:
+    """Return the request with the columns of ids and labels, and notes of them.
+
+    A first column without a name has ids, if it holds text that is nowhere the same.
+    """
+    names = unique_names(raw.arrow.column_names)
+    request, notes = request.resolve(names)
+    raw, first = replace(raw, arrow=raw.arrow.rename_columns(names)), names[0]
+    asked = {name for named in request.named.values() for name in named}
+    if request.id_column is not None or first in asked:
+        return request, notes
+    if first in NO_NAMES:
+        column = _judge(first, raw, False)
+        if column.may_be_ids and column.numbers.is_text:
+            notes.append(Note("Took ids from the first column, which has no name."))
+            return replace(request, id_column=first), notes
+    return replace(request, id_column=first if request.transpose else None), notes
+
+
+def is_turned(raw: RawTable, request: Request) -> bool:
+    """Tell whether rows, not columns, have the names of the columns of the model."""
+    features = set(request.features or ())
+    names = raw.arrow.column_names
+    if not features or request.text_column or features <= set(unique_names(names)):
+        return False
+    return features <= {str(cell or "") for cell in raw.arrow.column(0).to_pylist()}
+
+
+def _beside(raw: RawTable, request: Request, rows: np.ndarray) -> dict[str, Any]:
+    """Return what a table has beside its matrix: ids, labels and places of rows."""
+    ids, labels = (
+        None if name is None else np.array(raw.arrow[name].to_pylist(), dtype=object)
+        for name in (request.id_column, request.label_column)
+    )
+    return {
+        "ids": rows + 1 if ids is None else ids,
+        "id_name": _id_name(request),
+        "labels": labels,
+        "places": raw.places,
+        "place_words": raw.place_words,
+    }
+
+
+def _id_name(request: Request) -> str:
+    """Return what ids are called."""
+    has_none = request.id_column is None or request.id_column in NO_NAMES
+    return "row" if has_none else str(request.id_column)
+
+
+def _words(raw: RawTable, request: Request, notes: list[Note]) -> Table:
+    """Make a table of the words of a column of texts; other columns have no part.
+
+    For a fit, texts without a word are left out.
+    """
+    name, words = str(request.text_column), request.features
+    judged, cells = _judge(name, raw, True), None
+    if judged.numbers.is_text:
+        cells = judged.numbers.cells.fill_null("").to_pylist()
+    if cells is None:
+        raise ValueError(
+            f"--text-column {quote(name)}: that column of {request.source} holds "
+            f"{judged.reason or 'numbers'}; give one of texts."
+        )
+    try:
+        X, names = count_words(cells, words)
+    except ValueError:
+        raise ValueError(
+            f"--text-column {quote(name)}: the {counted(len(cells), 'text')} of "
+            f"{request.source} have no word that is in {LEAST} of them or more; give "
+            "more texts, or longer ones."
+        ) from None
+    own = {name, request.id_column, request.label_column}
+    others = [other for other in raw.arrow.column_names if other not in own]
+    if words is None:
+        text = f"Used {counted(len(names), 'word')} of column {quote(name)}: those in "
+        notes = [Note(f"{text}{LEAST} texts or more."), *notes]
+    notes = [*_reading_notes(raw, {}), *notes]
+    if others and words is None:
+        notes.append(Note(left_out_note(dict.fromkeys(others, "beside the texts"))))
+    table = Table(
+        request.source,
+        X,
+        **_beside(raw, request, np.arange(len(cells))),
+        names=names,
+        notes=notes,
+        is_sparse=True,
+        counts_words=True,
+    )
+    bare = np.flatnonzero(np.diff(X.indptr) == 0)
+    if words is not None or len(bare) == 0:
+        return table
+    which = f"the first is {table.place(bare[0])}"
+    text = f"Left out {counted(len(bare), 'row')} without such a word, {which}."
+    kept = table.keep_rows(np.setdiff1d(np.arange(len(cells)), bare))
+    return replace(kept, notes=[*notes, Note(text, loud=True)])
 
 
 def describe_columns(table: Table) -> Table:
@@ -185,7 +321,7 @@ def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
         return judged
     known = values[~np.isnan(values)]
     # Among many columns a name is a word or a gene, and says nothing of this kind.
-    is_wide = len(raw.arrow.column_names) > WIDE
+    is_wide = raw.arrow.num_columns > WIDE
     reason = no_measurement("" if is_wide else name, known)
     if reason:
         differ = len(np.unique(known)) == len(values) > 1
@@ -282,7 +418,7 @@ def _observations(
     for row, what in sorted(others.items()):
         place = raw.place(row)
         if request.id_column and (name := raw.arrow[request.id_column][row].as_py()):
-            place = f"{request.id_column} {quote(name)}"
+            place = f"{_id_name(request)} {quote(name)}"
         if what and (request.features is None or what.startswith("is")):
             texts.append(f"{place} {what}")
     shown = ", ".join(texts[:4]) + f", and {len(texts) - 4} more" * (len(texts) > 4)
@@ -331,34 +467,25 @@ def _reading_notes(raw: RawTable, columns: dict[str, Numbers]) -> list[Note]:
 
 
 def _layout_hints(raw: RawTable, request: Request) -> list[Note]:
-    """Return what to type for tables of genes by samples, and for columns of text."""
+    """Return the options for tables of genes by samples, and for columns of text."""
     import pyarrow as pa
 
-    hints, (n, p), source = [], raw.arrow.shape, request.source
+    hints, (n, p), names = [], raw.arrow.shape, raw.arrow.column_names
+    barcodes = [name for name in names if re.match("[ACGT]{8}", name)]
+    is_tall = n >= max(500, 10 * p) or 2 * len(barcodes) > p
     beside = (request.id_column, request.label_column, *request.drop_columns)
-    for place, name in enumerate(raw.arrow.column_names):
-        if not pa.types.is_string(raw.arrow[name].type) or source == "-":
+    for place, (name, column) in enumerate(zip(names, raw.arrow.columns, strict=True)):
+        if not pa.types.is_string(column.type):
             continue
-        cells = [str(cell or "") for cell in raw.arrow[name].slice(0, 200).to_pylist()]
-        barcodes = [c for c in raw.arrow.column_names if re.match("[ACGT]{8}", c)]
-        is_tall = n >= max(500, 10 * p) or 2 * len(barcodes) > p
+        cells = [str(cell or "") for cell in column.slice(0, 200).to_pylist()]
         if place == 0 and is_tall and _look_like_genes(cells):
             text = f"Rows look like genes ({quote(cells[0])}), and they are clustered."
-            save = f"np.save('samples.npy', read_table({source!r}, prepare='none').X.T)"
-            begin = "import numpy as np; from ihgmm.cli.tables import read_table"
-            cure = f'To cluster the columns, type: python -c "{begin}; {save}"'
-            hints.append(Note(text, f"{cure} and fit samples.npy."))
+            hints.append(Note(text, "To cluster the columns, add --transpose."))
         n_words = float(np.median([len(cell.split()) for cell in cells]))
         if n_words >= LONG_TEXT and name not in beside:
             text = f"Column {quote(name)} holds texts of some {n_words:.0f} words."
-            begin = (
-                "from ihgmm.cli.tables import load_text; from scipy.sparse import "
-                "save_npz; from sklearn.feature_extraction.text import TfidfVectorizer"
-            )
-            words = "TfidfVectorizer(min_df=2, norm=None).fit_transform"
-            save = f"save_npz('words.npz', {words}(load_text({source!r})[{name!r}]))"
-            cure = f'To cluster by their words, type: python -c "{begin}; {save}"'
-            hints.append(Note(text, f"{cure} and fit words.npz."))
+            cure = f"To cluster by their words, add --text-column {quote(name)}."
+            hints.append(Note(text, cure))
     return hints
 
 

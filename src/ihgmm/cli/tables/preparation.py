@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ihgmm.cli.tables.missing import examine
 from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import Scaled
 from ihgmm.words.phrases import counted, figure, sentence
-
-if TYPE_CHECKING:
-    from sklearn.preprocessing import StandardScaler
 
 PREPARATIONS = ("auto", "none", "scale", "standardize")
 # Of 77 labelled tables of R's collections, 60 have a column that decides alone: mean
@@ -36,6 +34,8 @@ def prepare_columns(table: Table, how: str, *, wild_cells: bool = False) -> Tabl
     ``wild_cells``, cells that fit no row have no part in means and deviations, if data
     are dense and in memory.
     """
+    if how == "auto" and table.counts_words:
+        return _weigh_words(table)
     if how == "none" or (how == "auto" and not table.is_mixed):
         return table
     if not (table.on_disk or table.is_sparse) and np.isinf(table.X).any():
@@ -89,8 +89,30 @@ def prepare_columns(table: Table, how: str, *, wild_cells: bool = False) -> Tabl
     return replace(table, X=X, scaler=scaler, original=table.X, notes=notes)
 
 
-def prepared_columns(table: Table, scaler: StandardScaler) -> Any:
+def _weigh_words(table: Table) -> Table:
+    """Return tf-idf: rare words weigh more, and so do words that a text repeats.
+
+    Rows keep their length, which grows with that of the text. In 12 labelled sets of
+    texts, on which this was chosen, 37% are misplaced, 43% with the counts in the
+    place of their logarithms, and 35% if English stop words are left out as well.
+    """
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    weights = TfidfTransformer(norm=None, sublinear_tf=True).fit(table.X)
+    note = Note("Weighed words by tf-idf, the logarithms of counts by rarity.")
+    return replace(
+        table,
+        X=prepared_columns(table, weights),
+        scaler=weights,
+        original=table.X,
+        notes=[*table.notes, note],
+    )
+
+
+def prepared_columns(table: Table, scaler: Any) -> Any:
     """Return the data with its columns prepared as for the fit."""
+    if table.is_sparse and not table.on_disk:
+        return sp.csr_array(scaler.transform(table.X))
     if not table.on_disk:
         return scaler.transform(table.X)
     if scaler.with_mean:

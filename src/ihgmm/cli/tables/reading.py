@@ -23,7 +23,13 @@ import numpy as np
 from ihgmm._files import plain_path
 from ihgmm._parameters import check_choice
 from ihgmm.cli.tables.arrays import free_memory, read_npy, read_npz
-from ihgmm.cli.tables.columns import RawTable, choose_columns, describe_columns
+from ihgmm.cli.tables.columns import (
+    RawTable,
+    choose_columns,
+    describe_columns,
+    find_ids,
+    is_turned,
+)
 from ihgmm.cli.tables.h5ad import read_h5ad
 from ihgmm.cli.tables.missing import (
     HANDLING,
@@ -33,12 +39,13 @@ from ihgmm.cli.tables.missing import (
 )
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare_columns
 from ihgmm.cli.tables.sheets import load_sheet
-from ihgmm.cli.tables.table import Note, Request, Table
+from ihgmm.cli.tables.table import Note, Request, Table, quote
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.matrix import Matrix
-from ihgmm.matrix.delimited import decimal_point, open_text, read_text, unique_names
+from ihgmm.matrix.delimited import decimal_point, open_text, read_text
 from ihgmm.matrix.faults import explain_damage
 from ihgmm.matrix.files import open_data
+from ihgmm.words.phrases import listed
 
 STANDARD_INPUT = "-"  # what stands for it where a file is named
 # How files begin that are told by it. Archives are told by what is in them.
@@ -179,13 +186,51 @@ def _read(path: Path, request: Request, memory: float) -> Table:
     """Read a file into memory, or leave it on disk where it may and has to."""
     _check_kind(path)
     suffix = _suffix(path)
-    request.check_kind(suffix)
+    _check_asked(request, suffix)
     if suffix in READERS:
         return READERS[suffix](path, request, memory)
     with plain_path(path) as plain:
         if suffix in STREAMED and _size(plain) > memory:
+            for option in ("--text-column", "--transpose"):
+                if getattr(request, option[2:].replace("-", "_")):
+                    raise ValueError(
+                        f"{option} takes a table that is in memory, and {path} is too "
+                        f"large for {memory / 1e9:.3g} GB; raise --memory."
+                    )
             return _by_blocks(plain, request)
-        return choose_columns(LOADERS[suffix](plain, request.sheet), request)
+        raw = LOADERS[suffix](plain, request.sheet)
+        if request.transpose or is_turned(raw, request):
+            raw, request = raw.transposed(), replace(request, transpose=True)
+        return choose_columns(raw, request)
+
+
+def _check_asked(request: Request, suffix: str) -> None:
+    """Raise if something is asked for that files of a kind do not have."""
+    tables = (*LOADERS,)
+    for name, kinds, things in (
+        ("layer", (".h5ad",), "layers"),
+        ("sheet", (".xlsx", ".xlsm"), "sheets"),
+        ("text_column", tables, "columns of text"),
+        ("transpose", (*tables, ".npy", ".npz"), "features in its rows"),
+    ):
+        value = getattr(request, name)
+        if value not in (None, False) and suffix not in kinds:
+            option = f"--{name.replace('_', '-')}"
+            shown = "" if value is True else f" {quote(value)}"
+            files = listed([kind[1:].upper() for kind in kinds], "and")
+            raise ValueError(
+                f"{option}{shown}: {request.source} has no {things}; that option is "
+                f"for {files} files."
+            )
+    if request.text_column is None:
+        return
+    for option in ("transpose", "columns", "drop_columns"):
+        if getattr(request, option):
+            raise ValueError(
+                f"--text-column {quote(request.text_column)} and "
+                f"--{option.replace('_', '-')}: with texts, words are the columns. "
+                "Leave one of the two out."
+            )
 
 
 def _size(path: Path) -> int:
@@ -268,7 +313,7 @@ def _by_blocks(path: Path, request: Request) -> Table:
             batch = next(parquet.ParquetFile(path).iter_batches(2**13))
             head = RawTable(pa.Table.from_batches([batch]), is_typed=True)
     table = choose_columns(head, request, is_whole=False)
-    request, _ = request.resolve(unique_names(head.arrow.column_names))
+    request, _ = find_ids(head, request)
     id_column, label_column = request.id_column, request.label_column
     beside = [name for name in (id_column, label_column) if name is not None]
     columns: Any = {}
@@ -317,8 +362,12 @@ READERS: dict[str, Callable[[Path, Request, float], Table]] = {
 def _built_in(request: Request) -> Table:
     from sklearn import datasets
 
-    request.check_kind("")
-    name = request.source
+    name, known = request.source, dict.fromkeys([*BUILT_IN, *list_datasets()])
+    if name not in known:
+        raise ValueError(
+            f"{name}: no such file, nor a built-in data set ({', '.join(known)})."
+        )
+    _check_asked(request, "")
     if name == "demo":
         from ihgmm.statistics.model import make_ihgmm
 
@@ -326,11 +375,8 @@ def _built_in(request: Request) -> Table:
         return request.numbered(X, labels=labels)
     if name in BUILT_IN:
         bunch = getattr(datasets, f"load_{name}")()
-    elif name in list_datasets():
-        bunch = load_dataset(name)
     else:
-        known = ", ".join(dict.fromkeys([*BUILT_IN, *list_datasets()]))
-        raise ValueError(f"{name}: no such file, nor a built-in data set ({known}).")
+        bunch = load_dataset(name)
     return request.numbered(
         np.asarray(bunch.data, dtype=np.float64),
         labels=np.asarray(bunch.target_names)[bunch.target],

@@ -44,6 +44,7 @@ class Table:
     is_sparse: bool = False  # entries that are not stored are 0
     has_missing: bool = False  # cells are NaN, for the model to fill in
     is_mixed: bool = False  # columns may be in different units, as in a spreadsheet
+    counts_words: bool = False  # columns are words, and cells how often texts have them
     # Where people find each row in the file, by its number if None, and in what words.
     places: np.ndarray | None = None
     place_words: str = "row {}"
@@ -114,8 +115,10 @@ class Request:
     source: str  # a file, or the name of a data set
     label_column: str | None = None  # with known labels
     id_column: str | None = None  # with names of rows
+    text_column: str | None = None  # with texts, whose words are the features
     columns: Sequence[str] = ()  # to use; all that hold numbers, if empty
     drop_columns: Sequence[str] = ()  # to leave out
+    transpose: bool = False  # whether rows of the file are columns of the table
     layer: str | None = None  # of an AnnData file; X, if None
     sheet: str | None = None  # of a workbook; the first with a table, if None
     external: bool = False  # whether an AnnData file may take data from other files
@@ -137,7 +140,7 @@ class Request:
         """
         if self.fit is None:
             return self, []
-        there = set(names) - set(self.features or ())
+        there = set(names) - set(self._taken[0])
         label, ids = self.label_column, self.id_column
         fit_label, fit_ids = self.fit.label_column, self.fit.id_column
         notes = []
@@ -156,35 +159,31 @@ class Request:
     @property
     def named(self) -> dict[str, Sequence[str]]:
         """The columns that each option names."""
-        label, ids = self.label_column, self.id_column
+        single = self.label_column, self.id_column, self.text_column
+        label, ids, text = ([] if name is None else [name] for name in single)
         return {
-            "--label-column": [] if label is None else [label],
-            "--id-column": [] if ids is None else [ids],
+            "--label-column": label,
+            "--id-column": ids,
+            "--text-column": text,
             "--columns": self.columns,
             "--drop-columns": self.drop_columns,
         }
 
-    def check_kind(self, suffix: str) -> None:
-        """Raise if a layer or a sheet is asked for, and files of a kind have none."""
-        for option, name, kinds in (
-            ("--layer", self.layer, (".h5ad",)),
-            ("--sheet", self.sheet, (".xlsx", ".xlsm")),
-        ):
-            if name is not None and suffix not in kinds:
-                raise ValueError(
-                    f"{option} {quote(name)}: {self.source} has no {option[2:]}s; that "
-                    f"option is for {kinds[0][1:].upper()} files."
-                )
+    @property
+    def _taken(self) -> tuple[Sequence[str], str]:
+        """The columns that can be neither labels nor ids, and why."""
+        if self.text_column is not None:
+            return [self.text_column], "holds the texts"
+        if self.features is not None:
+            return self.features, "is one that the model was fitted on"
+        return self.columns, "is in --columns"
 
     def check(self, names: Sequence[str], options: Sequence[str], where: str) -> None:
         """Raise if an option names no column of these, or one that it must not name.
 
         They are the columns of ``where``.
         """
-        there = set(names)
-        used, why = self.columns, "is in --columns"
-        if self.features is not None:
-            used, why = self.features, "is one that the model was fitted on"
+        there, (used, why) = set(names), self._taken
         for option, name in ((o, name) for o in options for name in self.named[o]):
             if name not in there:
                 raise ValueError(
@@ -202,10 +201,11 @@ class Request:
         features, there = self.features or (), set(names)
         missing = [name for name in features if name not in there]
         if missing:
+            others = [name for name in names if name not in features]
             raise ValueError(
                 f"{self.source} lacks {len(missing)} of the {len(features)} columns "
                 f"that the model was fitted on: {quote_all(missing)}"
-                f"{near(missing[0], names)}. It has {quote_all(names)}."
+                f"{near(missing[0], others)}. It has {quote_all(names)}."
             )
 
     def numbered(self, X: Any, notes: Sequence[Note] = (), **beside: Any) -> Table:

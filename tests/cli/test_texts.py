@@ -1,0 +1,253 @@
+"""Columns of texts, whose words are the features, and tables with features in rows."""
+
+import re
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from command_line import document, fail, good, invoke, read, run_printed, write
+
+from ihgmm import make_ihgmm
+from ihgmm.cli.tables import read_table
+from ihgmm.storage import StorageError, load_model, load_saved
+
+WORDS = {
+    "sea": ["wave", "boat", "sail", "tide", "harbour", "wind", "salt", "anchor"],
+    "kitchen": ["flour", "oven", "butter", "knife", "salt", "dough", "pan", "sugar"],
+}
+FIT = ("fit", "t.csv", "-k", "2", "--text-column", "text")
+
+
+def texts(n=60, name="t.csv"):
+    """Write documents of two topics, of very different lengths; return the topics."""
+    rng = np.random.default_rng(0)
+    topics = rng.choice(list(WORDS), n)
+    lengths = rng.integers(8, 120, n)
+    pairs = zip(topics, lengths, strict=True)
+    cells = [", ".join(rng.choice(WORDS[t], m)).capitalize() for t, m in pairs]
+    names = [f"d{i}" for i in range(n)]
+    frame = pd.DataFrame({"doc": names, "topic": topics, "text": cells, "price": 1.5})
+    if name.endswith("csv"):
+        frame.to_csv(name, index=False)
+    else:
+        frame.to_excel(name, index=False)
+    return topics
+
+
+def test_words_are_the_features_and_other_columns_keep_their_roles():
+    texts()
+    columns = ("--id-column", "doc", "--label-column", "topic")
+    found = document(*FIT, *columns, "-o", "l.csv")
+    assert found["known_labels"]["misplaced"] == 0
+    assert found["n_features"] == 15  # salt is in both
+    assert "Used 15 words of column 'text'" in found["notes"][0]
+    assert "Left out 1 column: 'price' (beside the texts)." in found["notes"]
+    words = {f["feature"] for line in found["clusters"] for f in line["features"]}
+    assert words <= {*WORDS["sea"], *WORDS["kitchen"]} - {"salt"}
+    assert [row["doc"] for row in read("l.csv")][:2] == ["d0", "d1"]
+
+
+def test_a_saved_model_reads_the_texts_of_new_files_as_the_fit_did():
+    texts()
+    good(*FIT, "--id-column", "doc", "--save", "m.npz", "-o", "l.csv")
+    good("predict", "m.npz", "t.csv", "-o", "again.csv")
+    pairs = zip(read("l.csv"), read("again.csv"), strict=True)
+    assert all(a["doc"] == b["doc"] and a["cluster"] == b["cluster"] for a, b in pairs)
+    frame = pd.read_csv("t.csv").rename(columns={"text": "review"})
+    frame.loc[0, "review"] = "words that nobody has seen"
+    frame.to_csv("new.csv", index=False)
+    message = fail("predict", "m.npz", "new.csv")
+    assert "--text-column 'text': new.csv has no such column" in message
+    done = invoke("predict", "m.npz", "new.csv", "--text-column", "review")
+    assert done.exit_code == 0
+    assert "Doc 'd0' is without a word of the model: the label is 0" in done.stderr
+
+
+def test_a_saved_model_of_texts_is_checked_when_it_is_read():
+    texts()
+    good(*FIT, "--save", "m.npz")
+    assert load_saved("m.npz").text_column == "text"
+    counts = read_table("t.csv", text_column="text", prepare="none").X
+    with pytest.warns(UserWarning, match="valid feature names"):  # of scikit-learn
+        assert load_model("m.npz").predict(counts).shape == (60,)
+    with zipfile.ZipFile("m.npz") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    header = parts["header.json"]
+    for old, new, message in (
+        (b'"text_column": "text"', b'"text_column": 3', "text_column is 3"),
+        (b'"feature_names_in_"', b'"odd"', "has no parameter or attribute odd"),
+        (b'"TfidfTransformer"', b'"Pickle"', "known are StandardScaler, TfidfTrans"),
+    ):
+        changed = parts | {"header.json": header.replace(old, new)}
+        with zipfile.ZipFile("bad.npz", "w") as archive:
+            for name, content in changed.items():
+                archive.writestr(name, content)
+        with pytest.raises(StorageError, match=message):
+            load_model("bad.npz")
+    weights = np.frombuffer(parts["scaler.idf_.npy"][-8 * 15 :])
+    negative = parts["scaler.idf_.npy"][: -8 * 15] + (-weights).tobytes()
+    with zipfile.ZipFile("bad.npz", "w") as archive:
+        for name, content in (parts | {"scaler.idf_.npy": negative}).items():
+            archive.writestr(name, content)
+    with pytest.raises(StorageError, match=r"idf_ holds -.*out of range"):
+        load_model("bad.npz")
+
+
+def test_the_scale_of_a_text_grows_with_its_length_and_python_does_the_same():
+    texts()
+    printed = good(*FIT, "--explain", "-o", "l.csv")
+    space = run_printed(printed)
+    labels = [int(row["cluster"]) for row in read("l.csv")]
+    assert space["model"].labels_.tolist() == labels
+    lengths = pd.read_csv("t.csv")["text"].str.split().str.len()
+    sizes = [float(row["size"]) for row in read("l.csv")]
+    assert np.corrcoef(lengths, sizes)[0, 1] > 0.8
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--prepare", "none"),
+        ("--prepare", "scale"),
+        ("--whiten", "counts"),
+        ("--outliers", "auto"),
+        ("--method", "IhGMM"),
+        ("--method", "SphericalKMeans"),
+        ("--missing", "zero"),
+    ],
+)
+def test_texts_go_with_the_other_options(options):
+    topics = texts()
+    done = invoke(*FIT, *options, "--save", "m.npz", "-o", "l.csv", "-q")
+    assert done.exit_code == 0, done.stderr
+    good("predict", "m.npz", "t.csv", "-o", "again.csv")
+    labels, again = ([r["cluster"] for r in read(f)] for f in ("l.csv", "again.csv"))
+    assert labels == again
+    counts = pd.crosstab(topics, labels).drop(columns="-1", errors="ignore")
+    assert counts.min(axis=1).sum() <= 1  # of those with a cluster
+
+
+def test_whitening_takes_the_counts_and_a_report_shows_words():
+    texts()
+    table = read_table("t.csv", text_column="text", prepare="none")
+    assert sp.issparse(table.X)
+    assert (table.X.data == np.round(table.X.data)).all()
+    notes = document(*FIT, "--whiten", "counts")["notes"]
+    assert not any("tf-idf" in note for note in notes)
+    good("report", *FIT[1:], "--label-column", "topic", "-o", "r.html")
+    with open("r.html", encoding="utf-8") as page:
+        assert "harbour" in page.read()
+    texts(name="t.xlsx")
+    assert "15 features" in good("choose-k", "t.xlsx", "--text-column", "text")
+
+
+def test_what_makes_no_sense_with_texts_is_refused():
+    texts()
+    for option, value in (
+        ("--columns", "price"),
+        ("--drop-columns", "price"),
+        ("--transpose", ""),
+    ):
+        message = fail(*FIT, *[word for word in (option, value) if word])
+        assert f"--text-column 'text' and {option}: with texts, words are" in message
+    assert "'text': that column holds the texts" in fail(*FIT, "--id-column", "text")
+    assert "which fills sparse data up" in fail(*FIT, "--prepare", "standardize")
+    assert "takes a table that is in memory" in fail(*FIT, "--memory", "0")
+    price = ("fit", "t.csv", "-k", "2", "--text-column", "price")
+    assert "'price': that column of t.csv holds numbers" in fail(*price)
+    names = ("fit", "t.csv", "-k", "2", "--text-column", "doc")
+    assert "have no word that is in 2 of them or more" in fail(*names)
+    assert "iris has no columns of text" in fail("fit", "iris", "-k", "3", *names[-2:])
+    write("x.csv", *make_ihgmm(60, 5, 2, random_state=0))
+    good("fit", "x.csv", "-k", "2", "--save", "x.npz")
+    message = fail("predict", "x.npz", "t.csv", "--text-column", "text")
+    assert "x.npz was fitted on numbers, not on texts" in message
+
+
+def test_texts_without_a_word_are_left_out_of_a_fit():
+    texts()
+    frame = pd.read_csv("t.csv")
+    frame.loc[[3, 7], "text"] = ["", "Unheard!"]
+    frame.to_csv("t.csv", index=False)
+    done = invoke(*FIT, "--id-column", "doc", "-o", "l.csv")
+    assert "Left out 2 rows without such a word, the first is doc 'd3'" in done.stderr
+    assert len(read("l.csv")) == 58
+
+
+# Features in rows
+
+
+def genes():
+    """Write cells by genes, and genes by cells with the kinds and a description."""
+    rng = np.random.default_rng(1)
+    patterns = np.array([[9, 1, 1, 4, 2], [1, 9, 2, 1, 5], [2, 1, 9, 3, 1]])
+    kinds = np.arange(48) % 3
+    X = rng.poisson(20 * patterns[kinds] * rng.uniform(0.3, 3, (48, 1)))
+    cells = pd.DataFrame(X, columns=[f"G{j}" for j in range(5)])
+    cells.index = [f"c{i}" for i in range(48)]
+    cells.to_csv("cells.csv")
+    turned = cells.T.astype(object)
+    turned.loc["kind"] = [f"kind {k}" for k in kinds]
+    turned.insert(0, "about", [*list("abcde"), ""])
+    turned.index.name = "gene"
+    turned.to_csv("genes.csv")
+    turned.to_excel("genes.xlsx")
+    turned.drop(index="kind").infer_objects().reset_index().to_parquet("genes.parquet")
+    return cells
+
+
+def test_a_transposed_table_is_the_table_of_its_columns():
+    cells = genes()
+    for name in ("genes.csv", "genes.xlsx", "genes.parquet"):
+        table = read_table(name, transpose=True, prepare="none")
+        assert table.names == list(cells.columns)
+        assert (table.ids.tolist(), table.id_name) == (list(cells.index), "column")
+        np.testing.assert_array_equal(table.X, cells)
+    X = cells.to_numpy(float)
+    np.save("g.npy", X.T)
+    sp.save_npz("g.npz", sp.csr_array(X.T))
+    np.testing.assert_array_equal(read_table("g.npy", transpose=True).X, X)
+    np.testing.assert_array_equal(read_table("g.npz", transpose=True).X.toarray(), X)
+
+
+def test_options_name_rows_of_a_transposed_file():
+    genes()
+    fit = ("fit", "genes.csv", "-k", "3", "--transpose", "--label-column", "kind")
+    found = document(*fit, "--drop-columns", "G4", "-o", "l.csv")
+    assert found["known_labels"]["misplaced"] == 0
+    assert found["n_features"] == 4
+    assert any("but not 'about', without numbers" in note for note in found["notes"])
+    assert read("l.csv")[5]["column"] == "c5"
+    assert document(*fit, "--columns", "G0,G1,G2")["n_features"] == 3
+    good("choose-k", *fit[1:2], "--transpose")
+    good("report", *fit[1:], "-o", "r.html")
+    assert "iris has no features in its rows" in fail("fit", "iris", *fit[2:5])
+    assert "--transpose takes a table that is in" in fail(*fit[:5], "--memory", "0")
+
+
+def test_predict_sees_which_way_a_file_is():
+    genes()
+    good("fit", "cells.csv", "-k", "3", "--save", "m.npz", "-o", "l.csv")
+    for name, ids in (("cells.csv", "row"), ("genes.csv", "column")):
+        good("predict", "m.npz", name, "-o", "p.csv")
+        assert [(row[ids], row["cluster"]) for row in read("p.csv")] == [
+            (row["row"], row["cluster"]) for row in read("l.csv")
+        ]
+
+
+def test_a_first_column_of_text_without_a_name_holds_the_ids():
+    cells = genes()
+    table = read_table("cells.csv", prepare="none")
+    assert (table.ids.tolist(), table.id_name) == (list(cells.index), "row")
+    assert table.left_out == {}
+    on_disk = read_table("cells.csv", prepare="none", memory=0)
+    assert on_disk.on_disk
+    assert on_disk.ids.tolist() == list(cells.index)
+    assert "Took ids from the first column" in good("fit", "cells.csv", "-k", "3")
+    cells.index = ["a", "b"] * 24
+    cells.to_csv("groups.csv")
+    assert "Unnamed: 0" in read_table("groups.csv").left_out
+    cells.reset_index(drop=True).to_csv("numbers.csv")
+    assert re.match("looks like ids", read_table("numbers.csv").left_out["Unnamed: 0"])

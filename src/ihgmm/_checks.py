@@ -546,17 +546,19 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
 
 
 def warn_zero_rows(X: Matrix, unobserved: int = 0) -> None:
-    """Warn once when some rows are zero, some unobserved; raise when all are zero."""
+    """Warn once when some rows are zero, or unobserved; raise when all are zero."""
     zero = _count(X, X.sqnorms == 0)
     if zero == X.shape[0]:
         raise ValueError(
             f"All {zero} rows of X are zero: they show no pattern to cluster by. Check "
             "how X was read or preprocessed."
         )
-    why = f", {unobserved} of them without an observed cell" if unobserved else ""
+    what = f"are zero, {unobserved} of them without an observed cell"
+    if unobserved in (0, zero):
+        what = "have no observed cell" if unobserved else "are zero"
     if zero:
         warn(
-            f"{zero} of {X.shape[0]} rows are zero{why}. They show no pattern; "
+            f"{zero} of {X.shape[0]} rows {what}. They show no pattern; "
             "they get a zero embedding and the label of the largest cluster, 0. Drop "
             "them beforehand if they should not be labelled.",
             DataConversionWarning,

@@ -70,8 +70,16 @@ class Commands(_PlainFlags, TyperGroup):
         """Run a command."""
         from ihgmm.cli.screen import in_shell, print_message, print_warning
 
+        told = set()
+
+        def tell_once(message: object, *_: Any, **__: Any) -> None:
+            # Steps of a command look at the same data, and warn of the same things.
+            if str(message) not in told:
+                told.add(str(message))
+                print_warning(message)
+
         with warnings.catch_warnings():
-            warnings.showwarning = print_warning
+            warnings.showwarning = tell_once
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:

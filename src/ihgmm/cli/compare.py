@@ -117,7 +117,10 @@ def _print_moves(screen: Screen, comparison: Comparison) -> None:
         for move in comparison.moves[:12]
     ]
     if moves:
-        screen.table({"moved from": "", "to": "", "rows": ",", "such as": ""}, moves)
+        # Numbers of one file are not those of the other.
+        one, other = comparison.called
+        ends = {f"moved from, in {one}": "", f"to, in {other}": ""}
+        screen.table(ends | {"rows": ",", "such as": ""}, moves)
 
 
 def _common_rows(one: Labels, two: Labels) -> tuple[dict[str, Any], list[str]]:

@@ -161,11 +161,14 @@ def _python_lines(model: Any, data: str, reading: Reading) -> list[str]:
     if _takes_cells(model):
         given["wild_cells"] = True
     options = "".join(f", {name}={value!r}" for name, value in given.items())
+    made = " ".join(repr(model).split())
+    if "n_clusters=" not in made:  # the default is not written
+        made = made.replace("(", f"(n_clusters={model.n_clusters!r}, ", 1)
     return [
         f"from ihgmm import {type(model).__name__}",
         "from ihgmm.cli.tables import read_table",
         f"X = read_table({data!r}{options}).X",
-        f"model = {' '.join(repr(model).split())}.fit(X)",
+        f"model = {made}.fit(X)",
     ]
 
 

@@ -153,6 +153,8 @@ def _notes(
         lack = "zero in all columns of the model. Zeros show no pattern"
         if table.counts_words:
             lack = "without a word of the model"
+        elif (figures["filled"][zero] == data.shape[1]).all():
+            lack = "without an observed cell in the columns of the model"
         yield Note(
             f"{what} {lack}: the label is 0, that of the largest cluster, and means "
             "nothing.",

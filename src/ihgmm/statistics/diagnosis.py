@@ -24,6 +24,7 @@ from ihgmm._parameters import check_choice, generator
 from ihgmm.matrix import Matrix, Tall, only, to_host
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.policy import Cautions, Refitting, Trust
+from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.refits import Refits, refit_halves
 
 
@@ -46,7 +47,7 @@ class CautionKind(StrEnum):
 
     OTHER_CLUSTERS = auto()  # agreement, share, by_chance
     RULING_COLUMN = auto()  # column, share
-    ZERO_ROWS = auto()  # rows
+    ZERO_ROWS = auto()  # rows, unobserved
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Caution(Result):
     >>> X[:9] = 0
     >>> caution = diagnose(X, kinds).cautions[0]
     >>> caution.kind.name, caution.figures
-    ('ZERO_ROWS', {'rows': 9})
+    ('ZERO_ROWS', {'rows': 9, 'unobserved': 0})
     """
 
     kind: CautionKind
@@ -338,7 +339,9 @@ def _cautions(
     yield from _ruling_column(data, rng)
     zero = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms == 0)))
     if zero:
-        yield Caution(CautionKind.ZERO_ROWS, {"rows": zero})
+        unobserved = int((filled_cells(data) == data.shape[1]).sum())
+        figures = {"rows": zero, "unobserved": unobserved}
+        yield Caution(CautionKind.ZERO_ROWS, figures)
 
 
 def decides_alone(deviations: np.ndarray) -> np.ndarray:

@@ -209,6 +209,10 @@ def _clusters(count: ClusterCount) -> str:
     others = [k for k in count.plausible[1:] if k not in count.levels]
     if others:
         text += f" Also plausible: {_either(others)}."
+    if count.rank == 0:
+        few = counted(count.n_features, "feature")
+        why = f", as happens with {few}" if count.has_few_features else ""
+        return f"{text} These trees are the evidence: {start}{why}."
     return f"{text} {sentence(start)}."
 
 

@@ -104,7 +104,7 @@ _CAUTIONS = {
     "show other clusters. {order}IhSC finds them with its default settings.",
     "RULING_COLUMN": "Column {column} holds {percent} of the sum of squares and "
     "decides the clusters. Divide the columns by their deviation.",
-    "ZERO_ROWS": "{rows} {are} zero: {labels}.",
+    "ZERO_ROWS": "{rows} {lack}: {labels}.",
 }
 
 
@@ -122,7 +122,7 @@ def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
     rows = f.get("rows", 0)
     words = {
         "rows": counted(rows, "row"),
-        "are": "is" if rows == 1 else "are",
+        "lack": "is zero" if rows == 1 else "are zero",
         "labels": "its label means nothing"
         if rows == 1
         else "their labels mean nothing",
@@ -131,6 +131,9 @@ def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
         if f.get("by_chance")
         else "",
     }
+    if f.get("unobserved"):
+        words["lack"] = "has no observed cell" if rows == 1 else "have no observed cell"
+        words["lack"] += " but zeros" * (f["unobserved"] < rows)
     return _CAUTIONS[caution.kind.name].format(**{**f, **words})
 
 

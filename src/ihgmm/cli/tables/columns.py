@@ -186,7 +186,7 @@ def find_ids(raw: RawTable, request: Request) -> tuple[Request, list[Note]]:
         column = _judge(first, raw, False)
         if column.may_be_ids and column.numbers.is_text:
             notes.append(Note("Took ids from the first column, which has no name."))
-            return replace(request, id_column=first), notes
+            return replace(request, id_column=first, id_name="row"), notes
     return replace(request, id_column=first if request.transpose else None), notes
 
 
@@ -207,17 +207,11 @@ def _beside(raw: RawTable, request: Request, rows: np.ndarray) -> dict[str, Any]
     )
     return {
         "ids": rows + 1 if ids is None else ids,
-        "id_name": _id_name(request),
+        "id_name": request.ids_called,
         "labels": labels,
         "places": raw.places,
         "place_words": raw.place_words,
     }
-
-
-def _id_name(request: Request) -> str:
-    """Return what ids are called."""
-    has_none = request.id_column is None or request.id_column in NO_NAMES
-    return "row" if has_none else str(request.id_column)
 
 
 def _words(raw: RawTable, request: Request, notes: list[Note]) -> Table:
@@ -418,7 +412,7 @@ def _observations(
     for row, what in sorted(others.items()):
         place = raw.place(row)
         if request.id_column and (name := raw.arrow[request.id_column][row].as_py()):
-            place = f"{_id_name(request)} {quote(name)}"
+            place = f"{request.ids_called} {quote(name)}"
         if what and (request.features is None or what.startswith("is")):
             texts.append(f"{place} {what}")
     shown = ", ".join(texts[:4]) + f", and {len(texts) - 4} more" * (len(texts) > 4)

@@ -115,6 +115,9 @@ class Request:
     source: str  # a file, or the name of a data set
     label_column: str | None = None  # with known labels
     id_column: str | None = None  # with names of rows
+    id_name: str | None = (
+        None  # what these are called, if not by the name of the column
+    )
     text_column: str | None = None  # with texts, whose words are the features
     columns: Sequence[str] = ()  # to use; all that hold numbers, if empty
     drop_columns: Sequence[str] = ()  # to leave out
@@ -155,6 +158,11 @@ class Request:
             taken = f"Took known labels from {quote(label)}, as the fit did."
             notes.append(Note(taken))
         return replace(self, label_column=label, id_column=ids), notes
+
+    @property
+    def ids_called(self) -> str:
+        """What names of rows are called."""
+        return self.id_name or self.id_column or "row"
 
     @property
     def named(self) -> dict[str, Sequence[str]]:

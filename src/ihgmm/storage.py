@@ -113,9 +113,9 @@ def save_model(
     feature_names : sequence of str, optional
         Names of the features, where the model was fitted on an array without names.
     **told
-        What ``ihgmm predict`` should know of the data: the columns with names of rows,
-        with known labels and with texts, of which the features are words
-        (``id_column``, ``label_column``, ``text_column``), the ``layer`` of an
+        What ``ihgmm predict`` should know of the data. ``text_column`` has texts, if
+        features are their words. Others are the columns with names of rows and with
+        known labels (``id_column``, ``label_column``), the ``layer`` of an
         AnnData file, whether missing cells were taken for 0 (``empty_is_zero``), and a
         list of ``cluster_names``, ``""`` for a cluster without one.
 

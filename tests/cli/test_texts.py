@@ -156,7 +156,7 @@ def test_what_makes_no_sense_with_texts_is_refused():
     assert "which fills sparse data up" in fail(*FIT, "--prepare", "standardize")
     assert "takes a table that is in memory" in fail(*FIT, "--memory", "0")
     price = ("fit", "t.csv", "-k", "2", "--text-column", "price")
-    assert "'price': that column of t.csv holds numbers" in fail(*price)
+    assert "'price': that column of t.csv holds no texts" in fail(*price)
     names = ("fit", "t.csv", "-k", "2", "--text-column", "doc")
     assert "have no word that is in 2 of them or more" in fail(*names)
     assert "iris has no columns of text" in fail("fit", "iris", "-k", "3", *names[-2:])

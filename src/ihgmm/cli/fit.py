@@ -44,6 +44,8 @@ def fit(
 
       ihgmm fit customers.csv -k 5 --prepare scale --save model.npz
 
+      ihgmm fit reviews.csv -k auto --text-column review --id-column order
+
       cat cells.csv | ihgmm fit - -k 8 -o - > labels.csv
 
       ihgmm fit demo -k auto --refine --json

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ihgmm.cli.tables.reading import load_text, read_table
+    from ihgmm.cli.tables.reading import read_table
 
-__all__ = ["load_text", "read_table"]
+__all__ = ["read_table"]
 
 
 def __getattr__(name: str) -> Any:

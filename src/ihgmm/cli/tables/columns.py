@@ -118,9 +118,8 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
         raise ValueError(f"{request.source} has a header but no rows.")
     request, notes = find_ids(raw, request)
     request.check(names, list(request.named), request.source)
-    if request.text_column is not None:
-        return _words(raw, request, notes)
-    request.check_features(names)
+    if request.text_column is None:
+        request.check_features(names)
     for option in ("--label-column", "--id-column"):
         for name in request.named[option]:
             kind = raw.arrow.schema.field(name).type
@@ -129,6 +128,8 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
                     f"{option} {quote(name)}: that column of {request.source} holds "
                     f"{kind}; give one of text or numbers."
                 )
+    if request.text_column is not None:
+        return _words(raw, request, notes)
     asked = list(request.features or request.columns)
     beside = {request.label_column, request.id_column, *request.drop_columns}
     tried = asked or [name for name in names if name not in beside]
@@ -196,7 +197,8 @@ def is_turned(raw: RawTable, request: Request) -> bool:
     names = raw.arrow.column_names
     if not features or request.text_column or features <= set(unique_names(names)):
         return False
-    return features <= {str(cell or "") for cell in raw.arrow.column(0).to_pylist()}
+    cells = [str(cell or "") for cell in raw.arrow.column(0).to_pylist()]
+    return features <= set(unique_names(cells))
 
 
 def _beside(raw: RawTable, request: Request, rows: np.ndarray) -> dict[str, Any]:
@@ -220,14 +222,13 @@ def _words(raw: RawTable, request: Request, notes: list[Note]) -> Table:
     For a fit, texts without a word are left out.
     """
     name, words = str(request.text_column), request.features
-    judged, cells = _judge(name, raw, True), None
-    if judged.numbers.is_text:
-        cells = judged.numbers.cells.fill_null("").to_pylist()
-    if cells is None:
+    numbers = _judge(name, raw, True).numbers
+    if not numbers.is_text:
         raise ValueError(
-            f"--text-column {quote(name)}: that column of {request.source} holds "
-            f"{judged.reason or 'numbers'}; give one of texts."
+            f"--text-column {quote(name)}: that column of {request.source} holds no "
+            "texts; give one that does."
         )
+    cells = numbers.cells.fill_null("").to_pylist()
     try:
         X, names = count_words(cells, words)
     except ValueError:
@@ -236,14 +237,14 @@ def _words(raw: RawTable, request: Request, notes: list[Note]) -> Table:
             f"{request.source} have no word that is in {LEAST} of them or more; give "
             "more texts, or longer ones."
         ) from None
-    own = {name, request.id_column, request.label_column}
-    others = [other for other in raw.arrow.column_names if other not in own]
-    if words is None:
-        text = f"Used {counted(len(names), 'word')} of column {quote(name)}: those in "
-        notes = [Note(f"{text}{LEAST} texts or more."), *notes]
     notes = [*_reading_notes(raw, {}), *notes]
-    if others and words is None:
-        notes.append(Note(left_out_note(dict.fromkeys(others, "beside the texts"))))
+    if words is None:
+        own = {name, request.id_column, request.label_column}
+        others = [other for other in raw.arrow.column_names if other not in own]
+        text = f"Used {counted(len(names), 'word')} of column {quote(name)}: those in "
+        notes.insert(0, Note(f"{text}{LEAST} texts or more."))
+        left_out = left_out_note(dict.fromkeys(others, "beside the texts"))
+        notes += [Note(left_out)] * bool(others)
     table = Table(
         request.source,
         X,

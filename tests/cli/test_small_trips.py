@@ -44,7 +44,7 @@ def test_a_count_without_eigenvalues_says_what_it_rests_on():
 
 def test_the_tree_of_choose_k_is_not_taken_for_the_clusters_of_a_fit():
     printed = good("choose-k", "demo")
-    assert "A fit places each row anew: its clusters may differ from these." in printed
+    assert "A fit places rows anew: its clusters may differ from the tree's." in printed
 
 
 def test_rows_that_moved_are_named_by_the_clusters_of_both_files():

@@ -90,12 +90,13 @@ def _show_tree(count: ClusterCount, screen: Screen) -> None:
         screen.say("The tree of clusters:", "bold")
         for line in lines:
             screen.say(f"    {line}")
-        screen.say("A fit places each row anew: its clusters may differ from these.")
     last = 2 + max(count.plausible)
     shown = [split for split in tree.splits if split.n_clusters <= last]
     formats = dict.fromkeys(split_head(tree), ".2f") | {"clusters": "", "level": ""}
     screen.table(formats, split_rows(tree, shown))
     screen.explain(split_words(tree))
+    if lines:
+        screen.say("A fit places rows anew: its clusters may differ from the tree's.")
 
 
 def _show_eigenvalues(count: ClusterCount, screen: Screen) -> None:

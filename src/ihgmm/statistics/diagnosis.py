@@ -47,7 +47,7 @@ class CautionKind(StrEnum):
 
     OTHER_CLUSTERS = auto()  # agreement, share, by_chance
     RULING_COLUMN = auto()  # column, share
-    ZERO_ROWS = auto()  # rows, unobserved
+    ZERO_ROWS = auto()  # rows, unobserved where some are
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Caution(Result):
     >>> X[:9] = 0
     >>> caution = diagnose(X, kinds).cautions[0]
     >>> caution.kind.name, caution.figures
-    ('ZERO_ROWS', {'rows': 9, 'unobserved': 0})
+    ('ZERO_ROWS', {'rows': 9})
     """
 
     kind: CautionKind
@@ -341,6 +341,7 @@ def _cautions(
     if zero:
         unobserved = int((filled_cells(data) == data.shape[1]).sum())
         figures = {"rows": zero, "unobserved": unobserved}
+        figures = {name: count for name, count in figures.items() if count}
         yield Caution(CautionKind.ZERO_ROWS, figures)
 
 

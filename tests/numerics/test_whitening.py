@@ -207,6 +207,17 @@ def test_columns_without_counts():
     assert not change.transform(new).any()
 
 
+@pytest.mark.parametrize("hold", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("tiny", [1e-42, 1e-25])
+def test_a_column_of_next_to_nothing_does_no_harm(hold, tiny):
+    X, labels = make_ihgmm(200, 40, 3, random_state=0)
+    X = np.c_[X, np.zeros(200)].astype(np.float32)
+    X[:3, 40] = tiny  # 1e-42 is below the smallest normal number
+    model = IhSC(3, whiten="learned", random_state=0).fit(hold(X))
+    assert model.preparation_[0].columns[40] == 0
+    assert misclassification_rate(labels, model.labels_) == 0
+
+
 def test_negative_counts_are_refused():
     with pytest.raises(ValueError, match=r"entry -2; counts are not negative.*learned"):
         Biwhitener("counts").fit([[1.0, 0.0], [-2.0, 3.0]])

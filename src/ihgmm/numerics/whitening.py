@@ -195,7 +195,7 @@ def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
     for _ in range(2):
         work = partial(_column_sums, squares, dispersion)
         variances, counts = X.sweep(work, X.weights)[1]
-        squares = _over_squares(n, variances)
+        squares = _over_squares(X, variances)
     columns = np.sqrt(squares * np.minimum(counts * (X.unit / n) * np.sqrt(p), 1.0))
     return Whitener("counts", columns, *_no_pattern(p), dispersion)
 
@@ -225,13 +225,14 @@ def _column_sums(
     return (), (columns, ops.widen(block.adjoint(ones)))
 
 
-def _over_squares(n: int, squares: np.ndarray) -> np.ndarray:
+def _over_squares(X: Matrix, squares: np.ndarray) -> np.ndarray:
     """Return n over squares of columns, 0 for those that are nothing beside others.
 
-    A column of 1e-100 of the largest would get a factor whose square is no number.
+    A column of 1e-103 of the largest, or 1e-13 in single precision, would get a factor
+    that is no number once it is squared or meets others.
     """
-    least = squares.max(initial=0.0) * Small.HUGE**-2
-    return HOST.ratio(float(n), np.where(squares > least, squares, 0.0))
+    least = squares.max(initial=0.0) * float(np.finfo(X.dtype).tiny) ** (2 / 3)
+    return HOST.ratio(float(X.shape[0]), np.where(squares > least, squares, 0.0))
 
 
 def _low_rank(
@@ -303,7 +304,7 @@ def _learned_whitener(
     n, p = X.shape
     rank = min(n, p, Whitening.RANK) // 2
     whitener = Whitener("learned", np.ones(p), *_no_pattern(p))
-    columns = np.sqrt(_over_squares(n, whitener(X).column_sqnorms()))
+    columns = np.sqrt(_over_squares(X, whitener(X).column_sqnorms()))
     whitener = replace(whitener, columns=columns)
     for _ in range(rounds):
         white = whitener(X)

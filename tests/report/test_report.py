@@ -135,11 +135,16 @@ def features(page, k=0):
     return Tables(card).tables["features"]
 
 
-def at_same_size(means, original, k):
+def at_same_size(X, model, means, k):
     """What the others have at the size of a cluster, from means by a second way."""
-    lengths = np.linalg.norm(means, axis=1)
+    own, scales = model.labels_, model.scales_[:, None]
+    patterns = [
+        np.linalg.lstsq(scales[own == j], X[own == j], rcond=None)[0] for j in range(3)
+    ]
+    noise = (X - scales * np.vstack(patterns)[own]).std(axis=0)
+    lengths = np.linalg.norm(means / noise, axis=1)
     others = [j for j in range(len(means)) if j != k]
-    return np.mean([original[j] * lengths[k] / lengths[j] for j in others], axis=0)
+    return np.mean([means[j] * lengths[k] / lengths[j] for j in others], axis=0)
 
 
 @pytest.mark.parametrize("offset", [0, 7])
@@ -154,7 +159,7 @@ def test_means_are_in_the_units_of_the_data(sample, tmp_path, offset):
         others = "Others" if offset else "Others, same size"
         assert head == ["Feature", "Mean", others, "Contrast"]
         assert len(lines) == 8
-        same_size = at_same_size(means, 1000 * means, k)
+        same_size = 1000 * at_same_size(X, model, means, k)
         expected = original[model.labels_ != k].mean(axis=0) if offset else same_size
         for name, mean, others, contrast in lines:
             j = int(name[1:])

@@ -36,6 +36,11 @@ def test_noise_of_features_changes_ranks():
     assert telling_features(centers, n_features=1).features[0] == 0
     noisy = telling_features(centers, [[100.0, 1.0, 1.0]], n_features=1)
     assert noisy.features[0] == 2
+    # A loud feature has no part in how large a row is.
+    quiet = telling_features(centers[:, 1:], n_features=2)
+    noise = telling_features(centers, [[1e9, 1.0, 1.0]], n_features=2)
+    lengths = np.linalg.norm(centers[:, 1:], axis=1, keepdims=True)
+    assert_allclose(noise.contrasts[:, 1:], quiet.contrasts * lengths)
 
 
 def test_zero_centres_single_clusters_and_exact_data():
@@ -64,6 +69,7 @@ def test_the_first_of_equal_features_leads():
         (np.eye(3), {"noise_levels": np.ones(2)}, r"noise_levels has shape \(2,\)"),
         (np.eye(3), {"noise_levels": np.ones((2, 3))}, "give one number, 3 of them"),
         (np.eye(3), {"noise_levels": -1.0}, "negative or not finite"),
+        (np.eye(3), {"noise_levels": [[1, 0, 2]]}, "a feature of noise 0, beside"),
     ],
 )
 def test_bad_input(centers, options, message):

@@ -48,7 +48,7 @@ def choose_k(
       ihgmm choose-k cells.csv --id-column barcode --json
     """
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
-    table = reading.before(whiten).load(data, screen)
+    table = reading.load(data, screen, whiten=whiten)
     options: dict[str, Any] = {
         "max_clusters": max_clusters,
         "whiten": whiten,

@@ -44,7 +44,7 @@ def run_fit(
     files.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():
         raise ValueError(f"-o and --save both name {save}; give two files.")
-    screen, reading = screen.beside(output), reading.before(fitting.whiten)
+    screen = screen.beside(output)
     model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
     if save is not None:
         from sklearn.pipeline import make_pipeline
@@ -135,8 +135,9 @@ def fit_table(
     """
     model = fitting.model(reading.missing)
     named = None if names is None else files.read_names(names)
-    options = {"fills": model.missing is not None, "wild_cells": _takes_cells(model)}
-    table = reading.load(data, screen, **options)
+    fills, wild_cells = model.missing is not None, _takes_cells(model)
+    options: dict[str, Any] = {"fills": fills, "wild_cells": wild_cells}
+    table = reading.load(data, screen, whiten=fitting.whiten, **options)
     if table.has_missing:
         model.missing = "fit"
     # How stable labels are, the diagnosis of all that fit a table says.
@@ -160,6 +161,8 @@ def _python_lines(model: Any, data: str, reading: Reading) -> list[str]:
         given["missing"] = "drop"
     if _takes_cells(model):
         given["wild_cells"] = True
+    if getattr(model, "whiten", None) and reading.prepare == "auto":
+        given["whiten"] = model.whiten
     options = "".join(f", {name}={value!r}" for name, value in given.items())
     made = " ".join(repr(model).split())
     if "n_clusters=" not in made:  # the default is not written
@@ -204,17 +207,17 @@ def _describe(
     """
     data, k = complete_matrix(table.X, model), len(model.cluster_centers_)
     if hasattr(model, "scales_"):
-        known = model.scales_, model.cluster_centers_, model.noise_levels_
+        known = model.scales_, model.cluster_centers_
     else:  # a method that knows nothing of scales
         estimates = estimate_parameters(data, labels, k)
-        known = estimates.scales, estimates.centers, estimates.noise_levels
-    scales, centers, levels = (to_host(values).astype(float) for values in known)
+        known = estimates.scales, estimates.centers
+    scales, centers = (to_host(values).astype(float) for values in known)
     diagnosis = diagnose_fit(model, table.X, labels)
     scores = getattr(model, "outlier_scores_", None)
     figures = cl.figures_of(data, labels, scales, centers, diagnosis, scores)
     clusters = cl.cluster_lines(labels, names or [""] * k, figures, table.ids)
-    units = {"original": table.original, "n_features": 3}
-    apart = set_apart(model, data, labels, levels, **units)
+    units = {"original": table.original, "n_features": 5}
+    apart = set_apart(model, data, labels, scales, **units)
     features = table.names or [f"feature {j}" for j in range(1, data.shape[1] + 1)]
     for line in clusters:
         i = line["cluster"]
@@ -234,16 +237,20 @@ def _describe(
 def _print_features(
     screen: Screen, clusters: list[dict[str, Any]], same_size: bool, most: int = 12
 ) -> None:
-    """Print the two features that set each of the largest clusters apart most."""
+    """Print the features that set each of the largest clusters apart most.
+
+    They are five for each, and fewer for more clusters, so that they fit a screen.
+    """
+    shown = int(np.clip(30 // len(clusters), 2, 5))
     rows = [
-        (cl.called(line) if i == 0 else "", *list(feature.values())[:3])
+        (cl.called(line) if i == 0 else "", *feature.values())
         for line in clusters[:most]
-        for i, feature in enumerate(line["features"][:2])
+        for i, feature in enumerate(line["features"][:shown])
     ]
     if rows:
-        formats = {"cluster": "", "set apart by": "", "mean": ".4g"}
         others = "others, same size" if same_size else "others"
-        screen.table(formats | {others: ".4g"}, rows)
+        formats = {"cluster": "", "set apart by": "", "mean": ".4g", others: ".4g"}
+        screen.table(formats | {"contrast": "+.1f"}, rows)
         screen.explain(feature_words(same_size))
         if len(clusters) > most:
             screen.say(f"These are the {most} largest clusters; --json has all.", "dim")

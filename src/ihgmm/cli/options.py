@@ -6,9 +6,9 @@ import csv
 import shlex
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -164,19 +164,14 @@ class Reading(RowReading):
     )
     prepare: str = reading_option(
         "What to do with columns in different units: auto (nothing if their standard "
-        "deviations are alike; otherwise divide each column by its own, and subtract "
-        "the mean if zero means nothing), none, scale (divide all columns; zero stays "
+        "deviations are alike or --whiten evens out their noise; otherwise divide each "
+        "column by its own, and subtract the mean if zero means nothing; divide "
+        "counts), none, scale (divide all columns; zero stays "
         "zero, so rows stay multiples of a pattern), standardize (also subtract all "
         "means). Words: auto weighs them by tf-idf, and none leaves counts.",
         "auto",
         words=PREPARATIONS,
     )
-
-    def before(self, whiten: str | None) -> Self:
-        """Return options that leave columns alone where whitening prepares them."""
-        if whiten is None or self.prepare != "auto":
-            return self
-        return replace(self, prepare="none")
 
 
 # By the names that they have in Python.

@@ -46,7 +46,7 @@ def report(
     from ihgmm.report import write_report
 
     check_output(output, "-o", (".html", ".htm"), [data], streams=True)
-    screen, reading = screen.beside(output), reading.before(fitting.whiten)
+    screen = screen.beside(output)
     model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
     files = {"names": names, "title": title, "output": output}
     with screen.working("writing the report"), real_file(output, ".html") as page:

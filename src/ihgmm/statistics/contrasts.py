@@ -10,9 +10,9 @@ import numpy as np
 from ihgmm._checks import check_matrix, turned_rows
 from ihgmm._display import Result
 from ihgmm._parameters import check_count
-from ihgmm.matrix import HOST, Filled, Matrix, to_host
+from ihgmm.matrix import HOST, Filled, Matrix, Tall, only, to_host
 from ihgmm.matrix.ops import row_lengths
-from ihgmm.policy import Small
+from ihgmm.policy import Small, Whitening
 from ihgmm.statistics.likelihood import indicators
 from ihgmm.statistics.model import check_model
 
@@ -60,8 +60,8 @@ def telling_features(
         an empty cluster has, is left out.
     noise_levels : array-like, optional
         Standard deviation of the noise in an entry of a row, in units of the centres:
-        a number for all, or shape (n_clusters,), or (1, n_features) or
-        (n_clusters, n_features) where features differ in noise.
+        a number for all, or shape (n_clusters,), or (1, n_features) and above 0 where
+        features differ in noise.
     n_features : int, default=10
         How many features to return for each cluster; all, if there are fewer.
 
@@ -78,9 +78,11 @@ def telling_features(
         ``c_k - |c_k| * mean(u_l for l != k)``, over the noise level:
 
     by how many noise levels a row of scale 1 is expected to stand out among rows of the
-    other clusters that are as large. Without noise levels it is divided by ``|c_k|``
-    instead, and is between -2 and 2. The ranks go by the absolute contrast; of equal
-    ones the first column leads. A single cluster has its own entries ranked.
+    other clusters that are as large. Where features differ in noise, each is first
+    divided by its own, so that a common and loud one does not make the length. Without
+    noise levels contrasts are divided by ``|c_k|`` instead, and are between -2 and 2.
+    The ranks go by the absolute contrast; of equal ones the first column leads. A
+    single cluster has its own entries ranked.
 
     Examples
     --------
@@ -92,14 +94,18 @@ def telling_features(
     """
     count = check_count("n_features", n_features)
     (array,) = check_model(centers=to_host(centers))
+    noise: Any = None
+    if noise_levels is not None:
+        noise = _check_noise(noise_levels, array.shape)
+        if noise.shape[-1:] == array.shape[1:]:
+            array, noise = array / noise, 1.0
     unit = HOST.unit_rows(array)
     live = unit.any(axis=1)
     contrasts, others = unit, int(live.sum()) - 1
     if others > 0:
         mean = (unit.sum(axis=0) - unit) / others
         contrasts = np.where(live[:, None], unit - mean, 0.0)
-    if noise_levels is not None:
-        noise = _check_noise(noise_levels, array.shape)
+    if noise is not None:
         lengths = np.linalg.norm(array, axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             contrasts = contrasts * lengths / noise
@@ -118,7 +124,8 @@ class SetApart:
     ``ranked`` are the features that differ most. ``means`` has the mean of each feature
     in each cluster, over observed cells. ``others`` has what rows of the other clusters
     would have of it on average, if they were as large as those of the cluster: size is
-    no pattern. Where columns were shifted, a multiple of a row means nothing in their
+    no pattern. The size of rows is the length of their pattern, each feature divided by
+    its noise. Where columns were shifted, a multiple of a row means nothing in their
     units, and ``others`` has plain means: then ``same_size`` is False. ``has_noise`` is
     whether contrasts are in noise levels; without noise they are shares of a length.
     """
@@ -134,7 +141,7 @@ def set_apart(
     model: Any,
     data: Matrix,
     labels: np.ndarray,
-    noise_levels: Any,
+    scales: np.ndarray,
     *,
     original: Any = None,
     n_features: int = 10,
@@ -143,14 +150,13 @@ def set_apart(
 
     ``data`` are the rows of the fit, missing cells filled in, and ``original`` are the
     same before their columns were shifted and divided, if they were. Outliers have the
-    label -1 and do not count.
+    label -1 and do not count. In counts, the noise of a gene grows with its mean: by
+    differences alone, the most abundant genes would mark every cluster.
     """
     k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)
-    means = _means(data, labels, k)
-    centers = np.nan_to_num(means / data.unit)
-    levels = to_host(noise_levels).astype(np.float64) / data.unit
-    noise = float(np.sqrt(np.nanmean(levels**2)))
-    ranked = telling_features(centers, noise or None, n_features=n_features)
+    means, noise = _means_and_noise(data, labels, scales, k)
+    means, centers = means * data.unit, np.nan_to_num(means)
+    ranked = telling_features(centers, noise, n_features=n_features)
     if data.incomplete is not None:
         means = _means(data.incomplete, labels, k)
     offsets = np.zeros(means.shape[1])
@@ -159,7 +165,7 @@ def set_apart(
         prepared, means = means, _means(before, labels, k)
         offsets = _offsets(prepared, means)
     # The mean pattern of the other clusters, at the length of each; NaN without others.
-    lengths = row_lengths(centers)
+    lengths = row_lengths(centers if noise is None else centers / noise)
     live = lengths > 0
     patterns = (means - offsets).T / np.where(live, lengths, 1.0)
     patterns = np.where(live, patterns, 0.0).T
@@ -171,7 +177,40 @@ def set_apart(
         sums = sizes * np.nan_to_num(means)
         others = (sums.sum(axis=0) - sums) / np.maximum(sizes.sum() - sizes, 1)
         others[:, :] = np.where(live.sum() > 1, others, np.nan)
-    return SetApart(ranked, means, others, not shifted, noise > 0)
+    return SetApart(ranked, means, others, not shifted, noise is not None)
+
+
+def _means_and_noise(
+    data: Matrix, labels: np.ndarray, scales: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return means by cluster and feature, and noise levels of features, (1, p).
+
+    A cluster without rows has NaN. Noise is what multiples of the clusters' patterns leave of a feature, a thousandth
+    of its squares at least: of one that they explain no more is known. None is
+    returned for data without noise. All is in the unit of the matrix.
+    """
+    rows = np.flatnonzero(labels >= 0)
+    inside = data if len(rows) == len(labels) else only(data, rows)
+    members = np.eye(k)[labels[rows]]
+    lengths = np.abs(np.nan_to_num(scales[rows]))[:, None]
+    sides = inside.cast(np.hstack([members, members * lengths]))
+    sums, total = inside.sweep(_sums_and_squares, sides)[1]
+    plain, weighted = np.vsplit(to_host(sums).astype(np.float64).T, [k])
+    with np.errstate(invalid="ignore"):
+        means = plain / members.sum(axis=0)[:, None]
+    weights = np.square(members * lengths).sum(axis=0)[:, None]
+    left = total - HOST.ratio(np.square(weighted), weights + 0 * weighted).sum(axis=0)
+    if left.sum() <= Small.ROUNDING * total.sum():
+        return means, None
+    left = np.maximum(left, Whitening.LEAST_NOISE * total) / len(rows)
+    return means, np.where(left > 0, np.sqrt(left), 1.0)[None]
+
+
+def _sums_and_squares(
+    block: Matrix, members: Tall
+) -> tuple[tuple[()], tuple[Any, Any]]:
+    """Return sums of rows by their members, and squared norms of columns."""
+    return (), (block.adjoint(members), block.column_sqnorms())
 
 
 def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -209,20 +248,22 @@ def _offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
 
 def _check_noise(levels: Any, shape: tuple[int, ...]) -> np.ndarray:
     array = to_host(levels).astype(np.float64)
-    if array.shape == (shape[0],):
-        array = array[:, None]
-    sizes = zip(array.shape, shape, strict=False)
-    if array.ndim not in (0, 2) or any(size not in (1, full) for size, full in sizes):
+    if array.shape not in ((), (shape[0],), (1, shape[1])):
         raise ValueError(
             f"noise_levels has shape {array.shape}; give one number, {shape[0]} of "
-            f"them, or an array of shape (1, {shape[1]}) or {shape}."
+            f"them, or an array of shape (1, {shape[1]})."
         )
     if not np.isfinite(array).all() or (array < 0).any():
         raise ValueError(
             "noise_levels has entries that are negative or not finite; give standard "
             "deviations."
         )
-    return array
+    if array.ndim == 2 and not array.all():
+        raise ValueError(
+            "noise_levels has a feature of noise 0, beside which no other would count; "
+            "give levels above 0."
+        )
+    return array[:, None] if array.ndim == 1 else array
 
 
 def typical_ranks(

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ihgmm.cli.tables.missing import examine
 from ihgmm.cli.tables.table import Note, Table, quote
-from ihgmm.matrix import Scaled
+from ihgmm.matrix import Scaled, as_matrix
 from ihgmm.words.phrases import counted, figure, sentence
 
 PREPARATIONS = ("auto", "none", "scale", "standardize")
@@ -22,22 +22,39 @@ PREPARATIONS = ("auto", "none", "scale", "standardize")
 # temperatures and years. Amounts keep theirs: of customers of very different sizes (180
 # rows, five draws) none is misplaced then, and half of them if all is standardised.
 OFFSET = 3.0
+# What looks like counts is divided, wherever it comes from: the deviation of a count is
+# about the root of its mean. On ten real tables of counts (cells, species, words) the
+# mean agreement is .31 as they are, .38 divided and .35 with --whiten counts; in nine
+# draws of thin simulated ones it is .51, .81 and .86.
 
 
-def prepare_columns(table: Table, how: str, *, wild_cells: bool = False) -> Table:
+def prepare_columns(
+    table: Table, how: str, *, wild_cells: bool = False, whiten: str | None = None
+) -> Table:
     """Return a table with its columns prepared, and a note of it.
 
     ``how`` is one of :data:`PREPARATIONS`. ``"scale"`` divides every column by its
     deviation, so that rows stay multiples of a pattern; ``"standardize"`` subtracts its
     mean before. ``"auto"`` does nothing where deviations are alike, and otherwise
-    divides amounts, and standardises columns whose zero means nothing. With
+    divides amounts, and standardises columns whose zero means nothing. It divides
+    counts, and leaves columns to a model that whitens them as ``whiten`` says. With
     ``wild_cells``, cells that fit no row have no part in means and deviations, if data
     are dense and in memory.
     """
-    if how == "auto" and table.counts_words:
+    from ihgmm.numerics.whitening import suited_noise
+
+    noise: str | None = None
+    if how == "auto":
+        noise = suited_noise(as_matrix(table.X), surely=whiten is None)
+        noise = noise if whiten in (None, "auto") else whiten
+    is_counts, leaves = noise == "counts", whiten is not None and noise is not None
+    if how == "auto" and table.counts_words and not leaves:
         return _weigh_words(table)
-    if how == "none" or (how == "auto" and not table.is_mixed):
+    if how == "none" or (how == "auto" and not (table.is_mixed or is_counts)):
         return table
+    if leaves:
+        text = f"Left the columns as they are: --whiten {whiten} evens out their noise."
+        return replace(table, notes=[*table.notes, Note(text)])
     if not (table.on_disk or table.is_sparse) and np.isinf(table.X).any():
         return table  # the model will name the place
     if how == "standardize" and table.is_sparse:
@@ -63,11 +80,12 @@ def prepare_columns(table: Table, how: str, *, wild_cells: bool = False) -> Tabl
     # True and false have no unit, and say nothing about those of other columns.
     is_flag = (cells.low == 0) & (cells.high == 1)
     deviations = scaler.scale_[~is_flag]
-    if how == "auto" and not (len(deviations) and decides_alone(deviations).any()):
+    alike = not (len(deviations) and decides_alone(deviations).any())
+    if how == "auto" and alike and not is_counts:
         note = Note("Left the columns as they are: no column would decide alone.")
         return replace(table, notes=[*table.notes, note])
     has_offset = np.full(len(is_flag), how == "standardize")
-    if how == "auto" and not table.on_disk:
+    if how == "auto" and not (table.on_disk or is_counts):
         has_offset = (np.abs(scaler.mean_) > OFFSET * scaler.scale_) & ~is_flag
     scaler.with_mean = bool(has_offset.any())
     if scaler.with_mean:
@@ -85,7 +103,11 @@ def prepare_columns(table: Table, how: str, *, wild_cells: bool = False) -> Tabl
             after = " to ".join(map(figure, (ends - shift[j]) / scaler.scale_[j]))
             name, done = quote(table.column_names[j]), counted(len(places), "column")
             kinds.append(f"{what.format(done)} ({name}: {before} became {after})")
-    notes = [*table.notes, Note(f"{sentence(', '.join(kinds))}.")]
+    note = Note(f"{sentence(', '.join(kinds))}.")
+    if is_counts:
+        why = "They look like counts, whose noise grows with the mean."
+        note = Note(f"{note} {why}", "Another way to even it out is --whiten counts.")
+    notes = [*table.notes, note]
     return replace(table, X=X, scaler=scaler, original=table.X, notes=notes)
 
 

@@ -68,6 +68,7 @@ def read_table(
     memory: float | None = None,
     fills: bool = True,
     wild_cells: bool = False,
+    whiten: str | None = None,
     **asked: Any,
 ) -> Table:
     """Read a file in one of the formats of ``ihgmm fit``, or a data set by its name.
@@ -86,6 +87,8 @@ def read_table(
     wild_cells : bool
         Whether the model takes cells that fit no row for missing. These then have no
         part in how columns are prepared.
+    whiten : str, optional
+        How the model whitens. With ``prepare="auto"`` its columns are then left alone.
     **asked
         ``label_column``, ``id_column``, ``columns``, ``drop_columns``, ``layer``,
         ``sheet`` and ``external``, as the command takes them.
@@ -119,7 +122,7 @@ def read_table(
     table = leave_out_constants(complete, request, cells)
     if has_choice or table.left_out:
         table = describe_columns(table)
-    return prepare_columns(table, prepare, wild_cells=wild_cells)
+    return prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
 
 
 def load_text(path: str | Path) -> dict[str, list[str]]:

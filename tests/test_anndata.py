@@ -367,7 +367,7 @@ def as_scanpy_leaves_it(X, kind):
 
 
 PREPARED = {
-    "logarithms": r"adata.X holds logarithms, as adata.uns\['log1p'\] says",
+    "logarithms": "adata.X holds logarithms, as sc.pp.log1p takes them",
     "z-scores": "The columns of adata.X were centred, as sc.pp.scale does",
 }
 
@@ -387,6 +387,10 @@ def test_what_is_no_multiple_of_a_pattern_is_named_rightly():
         with pytest.warns(UserWarning, match=f"{message}.*layer='counts', whiten="):
             ihsc(adata, 4)
         errors.append(misclassification_rate(types, adata.obs["ihsc"].astype(int)))
+    adata.layers["logs"] = as_scanpy_leaves_it(X, "logarithms").X
+    del adata.uns["log1p"]  # logarithms show by themselves, also in a layer
+    with pytest.warns(UserWarning, match=r"layers\['logs'\] holds logarithms"):
+        ihsc(adata, 4, layer="logs")
     ihsc(adata, 4, layer="counts", whiten="counts")
     advised = misclassification_rate(types, adata.obs["ihsc"].astype(int))
     assert advised < min(errors) / 2

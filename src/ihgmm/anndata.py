@@ -122,8 +122,8 @@ def ihsc(
     import pandas as pd  # comes with anndata
 
     X = _matrix(adata, layer, use_rep)
-    if layer is None and use_rep in (None, "X"):
-        _warn_of_preparation(adata, options.get("whiten"))
+    if use_rep in (None, "X"):
+        _warn_of_preparation(adata, X, layer, options.get("whiten"))
     obs = [
         key_added,
         *(f"{key_added}_{name}" for name in ("scale", "size", "confidence")),
@@ -214,16 +214,21 @@ def _check_object(adata: Any, copy: bool) -> None:
         )
 
 
-def _warn_of_preparation(adata: AnnData, whiten: Any) -> None:
-    """Warn of ``X`` in which cells of a type are no multiples of one pattern."""
-    prepared = preparation_of_counts(as_matrix(adata.X), "log1p" in adata.uns)
+def _warn_of_preparation(
+    adata: AnnData, X: Any, layer: str | None, whiten: Any
+) -> None:
+    """Warn of a matrix in which cells of a type are no multiples of one pattern."""
+    is_logged = layer is None and "log1p" in adata.uns
+    prepared = preparation_of_counts(as_matrix(X), is_logged)
+    name = "adata.X" if layer is None else f"adata.layers[{layer!r}]"
     if prepared == "centred":
-        what = "The columns of adata.X were centred, as sc.pp.scale does"
+        what = f"The columns of {name} were centred, as sc.pp.scale does"
     elif prepared == "logged" and whiten != "counts":  # of which the whitening warns
-        what = "adata.X holds logarithms, as adata.uns['log1p'] says"
+        what = f"{name} holds logarithms, as sc.pp.log1p takes them"
     else:
         return
-    layer = "counts" if "counts" in adata.layers else "..."
+    has_counts = layer != "counts" and "counts" in adata.layers
+    layer = "counts" if has_counts else "..."
     warn(
         f"{what}: cells of a type are then no multiples of one pattern, which ihsc "
         f"looks for. Give the counts: ihsc(adata, ..., layer={layer!r}, "

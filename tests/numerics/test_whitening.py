@@ -14,6 +14,7 @@ from ihgmm.numerics.whitening import (
     Whitener,
     _count_variances,
     learn_whitener,
+    preparation_of_counts,
     suited_noise,
 )
 
@@ -344,6 +345,31 @@ def test_what_is_no_longer_counts_is_named(name, kind):
     for fit in (Biwhitener("counts").fit, IhSC(4, whiten="counts").fit):
         with pytest.warns(PreparationWarning, match="'counts' expects whole .* give"):
             fit(X)
+
+
+@pytest.mark.parametrize("total", [None, 1e4, "median"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logarithms_show_by_themselves(total, dtype):
+    X = bursts(0, 0.3)[0]
+    depths = X.sum(axis=1, keepdims=True)
+    scaled = X if total is None else X / depths * np.median(depths)
+    scaled = 1e4 * X / depths if total == 1e4 else scaled
+    for logs in (
+        np.log1p(scaled),
+        np.log1p(scaled)[:, np.argsort(-X.var(axis=0))[:60]],
+    ):
+        data = as_matrix(sp.csr_array(logs.astype(dtype)))
+        assert preparation_of_counts(data, False) == "logged"
+
+
+def test_other_fractions_are_no_logarithms():
+    X, rng = bursts(0, 0.3)[0], np.random.default_rng(0)
+    thin = counts(0, 60)[0]
+    others = [*prepared().values()][1:]  # shares and tf-idf
+    others += [X / X.sum(axis=1, keepdims=True), X, thin, thin / 7, np.sqrt(thin)]
+    others += [rng.gamma(0.5, size=X.shape) * (X > 0), np.log2(1 + thin), 100 * X + 0.5]
+    for data in others:
+        assert preparation_of_counts(as_matrix(data), False) is None
 
 
 def test_counts_are_whitened_without_a_word():

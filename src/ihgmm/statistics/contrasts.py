@@ -185,9 +185,10 @@ def _means_and_noise(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return means by cluster and feature, and noise levels of features, (1, p).
 
-    A cluster without rows has NaN. Noise is what multiples of the clusters' patterns leave of a feature, a thousandth
-    of its squares at least: of one that they explain no more is known. None is
-    returned for data without noise. All is in the unit of the matrix.
+    A cluster without rows has NaN. Noise is what multiples of the clusters' patterns
+    leave of a feature, a thousandth of its squares at least: of one that they explain
+    no more is known. None is returned for data without noise. All is in the unit of the
+    matrix.
     """
     rows = np.flatnonzero(labels >= 0)
     inside = data if len(rows) == len(labels) else only(data, rows)

@@ -149,17 +149,17 @@ CLUSTER_WORDS = (
 
 def feature_words(same_size: bool) -> tuple[str, ...]:
     """Return what the words of a table of features mean."""
-    others = ("others: the mean of the rows of all other clusters",)
+    others = ["others: the mean of the rows of all other clusters"]
     if same_size:
-        others = (
+        others = [
             "others, same size: the mean in the other clusters, if their rows were as",
             "    large as those of this cluster",
-        )
+        ]
     return (
         "mean: the mean of the feature in the cluster, in the units of the data",
         *others,
-        "contrast: how far the cluster is above (+) or below (-) others of its size, in",
-        "    noise levels of the feature: how far its cells stray by chance",
+        "contrast: how far the cluster is above (+) or below (-) others of its size,",
+        "    in noise levels of the feature: how far its cells stray by chance",
     )
 
 

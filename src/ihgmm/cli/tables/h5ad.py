@@ -46,11 +46,12 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         beside["ids"] = np.arange(1, X.shape[0] + 1)
     # Cells of a type are multiples of one pattern in counts, and in nothing else.
     what = {
-        "logged": f"X of {path} holds logarithms, as its uns says",
-        "centred": f"The columns of X of {path} were centred",
-    }.get((layer == "X" and preparation_of_counts(X, is_logged)) or "")
+        "logged": f"{layer} of {path} holds logarithms",
+        "centred": f"The columns of {layer} of {path} were centred",
+    }.get(preparation_of_counts(X, is_logged and layer == "X") or "")
     if what is not None and request.features is None:  # which are those of a model
-        counts = next((name for name in ("counts", "raw") if name in layers), "LAYER")
+        others = [name for name in ("counts", "raw") if name in layers.keys() - {layer}]
+        counts = [*others, "LAYER"][0]
         text = f"{what}: cells of a type are then no multiples of one pattern."
         cure = f"If there are counts, take them: --layer {counts} --whiten counts."
         obs_notes.append(Note(text, cure, loud=True))

@@ -13,6 +13,7 @@ out.
 """
 
 import sys
+import warnings
 from importlib.util import find_spec
 
 import anndata
@@ -22,6 +23,7 @@ import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
+from ihgmm import PreparationWarning
 from ihgmm.anndata import ihsc
 
 SCANPY = find_spec("scanpy") is not None and find_spec("igraph") is not None
@@ -56,20 +58,15 @@ def simulate(
 
 
 # %%
-# With this package: give all genes the same weight, then run IhSC.
-def even(adata):
-    mean = np.asarray(adata.X.mean(axis=0)).ravel()
-    weights = np.divide(1, np.sqrt(mean), out=np.zeros_like(mean), where=mean > 0)
-    adata.layers["even"] = (adata.X @ sp.diags_array(weights)).astype(np.float32)
-
-
+# With this package: the counts as they are, and with the noise of genes and cells made
+# alike.
 def ours(adata):
     n_types = adata.obs["type"].nunique()
-    even(adata)
-    ihsc(adata, n_types, key_added="counts")
-    ihsc(adata, n_types, layer="even", key_added="even")
-    ihsc(adata, n_types, layer="even", refine=True)
-    ihsc(adata, "auto", layer="even", key_added="auto")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PreparationWarning)  # which asks for whitening
+        ihsc(adata, n_types, key_added="counts")
+    ihsc(adata, n_types, whiten="counts")
+    ihsc(adata, "auto", whiten="counts", key_added="auto")
 
 
 # %%
@@ -99,8 +96,7 @@ METHODS = {
     "500 genes first, Leiden": "leiden_chosen",
     "500 genes first, k-means": "kmeans_chosen",
     "IhSC on counts": "counts",
-    "IhSC on even genes": "even",
-    "IhSC on even genes, refine": "ihsc",
+    "IhSC on whitened counts": "ihsc",
 }
 
 
@@ -170,8 +166,8 @@ def picture(adata):
     angle = adata.obsm["X_ihsc"]
     middle.scatter(angle[:, 1], angle[:, 2], c=colors, s=5, lw=0)
     middle.set(xlabel="second eigenvector", ylabel="third eigenvector")
-    score = agreement(adata)["IhSC on even genes, refine"]
-    middle.set_title(f"IhSC, counts with even genes\nagreement {score:.2f}")
+    score = agreement(adata)["IhSC on whitened counts"]
+    middle.set_title(f"IhSC on whitened counts\nagreement {score:.2f}")
     depth = adata.obs["depth"].to_numpy()
     right.scatter(depth, adata.obs["ihsc_scale"], c=colors, s=5, lw=0)
     right.set(xscale="log", yscale="log", xlabel="true depth", ylabel="ihsc_scale")

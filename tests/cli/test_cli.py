@@ -73,7 +73,9 @@ def test_whitening_and_signs(folder):
     X = rng.poisson(rng.gamma(0.5, size=(2, 60))[np.arange(80) % 2]).astype(float)
     np.save("counts.npy", X)
     np.save("lines.npy", X * rng.choice([-1, 1], (80, 1)))
-    assert "looks like counts" in invoke("fit", "counts.npy", "-k", 2).stderr
+    assert "They look like counts" in good("fit", "counts.npy", "-k", 2)
+    raw = invoke("fit", "counts.npy", "-k", 2, "--prepare", "none")
+    assert "looks like counts" in raw.stderr
     good("fit", "counts.npy", "-k", 2, "--whiten", "counts", "--save", "m.npz")
     assert "80 rows" in good("predict", "m.npz", "counts.npy")
     found = document("choose-k", "counts.npy", "--whiten", "counts")
@@ -170,21 +172,22 @@ def test_predict_finds_columns_by_name(sample):
     X, labels = sample
     write("a.csv", X, labels)
     good("fit", "a.csv", "-k", 3, "--prepare", "standardize", "--save", "model.npz")
-    table = pd.read_csv("a.csv")
+    scaler, X = StandardScaler().fit(X), 1.01 * X + 0.1  # rows of the fit differ
+    table = 1.01 * pd.read_csv("a.csv") + 0.1
     table["kind"] = labels
     table["id"] = [f"<{i}>" for i in range(120)]
     table[table.columns[::-1]].to_parquet("new.parquet")
     options = ["--id-column", "id", "--label-column", "kind", "-o", "out.csv"]
     text = good("predict", "model.npz", "new.parquet", *options)
     assert "120 rows labelled by model.npz (IhSC)" in text
-    model = IhSC(3, random_state=0).fit(StandardScaler().fit_transform(X))
-    expected = model.predict(StandardScaler().fit_transform(X))
+    model = IhSC(3, random_state=0).fit(scaler.transform(sample[0]))
+    expected = model.predict(scaler.transform(X))
     differ = misclassification_loss(labels, expected)
     assert f"(3 classes): {differ} of 120 rows differ" in text
     rows = read("out.csv")
     assert [row["id"] for row in rows] == list(table["id"])
     assert [int(row["cluster"]) for row in rows] == list(expected)
-    for row, x in zip(rows, StandardScaler().fit_transform(X), strict=True):
+    for row, x in zip(rows, scaler.transform(X), strict=True):
         center = model.cluster_centers_[int(row["cluster"]), None]
         nearest = np.linalg.lstsq(center.T, x)[0]
         np.testing.assert_allclose(float(row["scale"]), nearest.clip(0), rtol=1e-4)

@@ -57,7 +57,7 @@ def run_fit(
         from ihgmm.storage import FittedRows, save_model
 
         marks = FittedRows.mark(complete_matrix(table.X, model, of_fit=False))
-        rows = FittedRows(marks, figures["scale"], figures["certainty"])
+        rows = FittedRows(marks, figures["certainty"])
         can_find = np.abs(marks).max() < 1e150  # whose squares are numbers
         save_model(
             make_pipeline(table.scaler, model) if table.scaler else model,
@@ -117,7 +117,7 @@ def run_fit(
         look = command_line("choose-k", data, reading, **options)
         screen.say(f"To see the evidence for each number: {look}")
     cl.print_clusters(screen, clusters)
-    _print_features(screen, clusters, same_size)
+    _print_features(screen, clusters, same_size, table.X.shape[1])
     _print_trust(screen, diagnosis, cautions)
     cl.print_labels(screen, len(labels), comparison, output, remarks)
     if screen.explains:
@@ -240,13 +240,17 @@ def _describe(
 
 
 def _print_features(
-    screen: Screen, clusters: list[dict[str, Any]], same_size: bool, most: int = 12
+    screen: Screen,
+    clusters: list[dict[str, Any]],
+    same_size: bool,
+    n_features: int,
+    most: int = 12,
 ) -> None:
     """Print the features that set each of the largest clusters apart most.
 
-    They are five for each, and fewer for more clusters, so that they fit a screen.
+    They are five for each; fewer, but two, of few features or for many clusters.
     """
-    shown = int(np.clip(30 // len(clusters), 2, 5))
+    shown = int(np.clip(min(30 // len(clusters), n_features // 2), 2, 5))
     rows = [
         (cl.called(line) if i == 0 else "", *feature.values())
         for line in clusters[:most]

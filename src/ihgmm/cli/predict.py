@@ -192,17 +192,19 @@ def _figures(
     scales = products / np.where(squares > 0, squares, 1.0)
     if not getattr(estimator, "signed", False):
         scales = np.maximum(scales, 0.0)
-    if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
-        scales = np.full(n, np.nan)
     own, certainty = np.zeros(n, dtype=bool), np.full(n, np.nan)
     if saved.rows is not None:
         rows = saved.rows.find(data)
         own = (rows >= 0) & (estimator.labels_[rows] == labels)
-        scales = np.where(own, saved.rows.scales[rows], scales)
+        if hasattr(estimator, "scales_"):
+            scales = np.where(own, estimator.scales_[rows], scales)
         certainty = np.where(own, saved.rows.certainty[rows], certainty)
     if not own.all() and (labels >= 0).sum() >= 10 * k:  # fewer show no clusters
         judged = diagnose_fit(estimator, X, labels, of_fit=False).certainty
         certainty = np.where(own, certainty, to_host(judged))
     rule = getattr(estimator, "outlier_rule_", None)
     scores = None if rule is None else rule.scores(data)
-    return cl.figures_of(data, labels, scales, centers, certainty, scores)
+    figures = cl.figures_of(data, labels, scales, centers, certainty, scores)
+    if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
+        figures["scale"] = np.full(n, np.nan)
+    return figures

@@ -47,7 +47,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     # Cells of a type are multiples of one pattern in counts, and in nothing else.
     what = {
         "logged": f"{layer} of {path} holds logarithms",
-        "centred": f"The columns of {layer} of {path} were centred",
+        "centred": f"In {layer} of {path}, columns were centred",
     }.get(preparation_of_counts(X, is_logged and layer == "X") or "")
     if what is not None and request.features is None:  # which are those of a model
         others = [name for name in ("counts", "raw") if name in layers.keys() - {layer}]

@@ -60,7 +60,7 @@ def ihsc(
     copy : bool, default=False
         Return a copy with the results instead of writing them to ``adata``.
     **options
-        Further parameters of :class:`~ihgmm.IhSC`, such as ``refine=True``.
+        Further parameters of :class:`~ihgmm.IhSC`, such as ``whiten="counts"``.
 
     Returns
     -------
@@ -92,8 +92,8 @@ def ihsc(
     Notes
     -----
     The method takes noise to be about as large in all variables. In counts it grows
-    with the mean: a few genes that are everywhere drown all others. Divide each gene by
-    the root of its mean (docs/tutorial-single-cell.md): cells of a type still are
+    with the mean: a few genes that are everywhere drown all others. Give
+    ``whiten="counts"`` (docs/tutorial-single-cell.md): cells of a type still are
     multiples of one pattern then, as they are not after a logarithm.
 
     Logarithms and centred columns, which ``sc.pp.log1p`` and ``sc.pp.scale`` leave in

@@ -15,6 +15,7 @@ from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import ClassAgreement, class_agreement
 from ihgmm.statistics.contrasts import typical_ranks
+from ihgmm.statistics.diagnosis import Diagnosis
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.words.comparisons import class_words
 from ihgmm.words.diagnoses import CLUSTER_WORDS
@@ -26,16 +27,20 @@ def figures_of(
     labels: np.ndarray,
     scales: np.ndarray,
     centers: np.ndarray,
-    certainty: np.ndarray,
+    diagnosis: Diagnosis | None,
     outlier_scores: Any = None,
 ) -> dict[str, np.ndarray]:
     """Return figures of each row, which are columns of the labels file.
 
-    What is not known is NaN. ``data`` has its missing cells filled in, and ``filled``
-    says how many a row had. There are no outlier scores if nobody looked for outliers.
+    What is not known is NaN: so is certainty without a diagnosis, or where that had too
+    few rows to ask. ``data`` has its missing cells filled in, and ``filled`` says how
+    many a row had. There are no outlier scores if nobody looked for outliers.
     """
     lengths = np.minimum(row_lengths(centers), np.finfo(float).max)
     sizes = scales * lengths[labels]
+    certainty = np.full(len(labels), np.nan)
+    if diagnosis is not None:
+        certainty = to_host(diagnosis.certainty).astype(float)
     filled = filled_cells(data)
     typical = typical_ranks(data, labels, centers, sizes, complete=filled == 0)
     figures = {"scale": scales, "size": sizes, "certainty": certainty}

@@ -46,19 +46,11 @@ def run_fit(
         raise ValueError(f"-o and --save both name {save}; give two files.")
     screen = screen.beside(output)
     model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
-    labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
-    with screen.working("describing"):
-        figures, clusters, diagnosis, same_size = _describe(
-            model, table, labels, cluster_names
-        )
     if save is not None:
         from sklearn.pipeline import make_pipeline
 
-        from ihgmm.storage import FittedRows, save_model
+        from ihgmm.storage import save_model
 
-        marks = FittedRows.mark(complete_matrix(table.X, model, of_fit=False))
-        rows = FittedRows(marks, figures["certainty"])
-        can_find = np.abs(marks).max() < 1e150  # whose squares are numbers
         save_model(
             make_pipeline(table.scaler, model) if table.scaler else model,
             save,
@@ -69,7 +61,11 @@ def run_fit(
             layer=reading.layer,
             empty_is_zero=reading.missing == "zero",
             cluster_names=cluster_names,
-            rows=rows if can_find else None,
+        )
+    labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
+    with screen.working("describing"):
+        figures, clusters, diagnosis, same_size = _describe(
+            model, table, labels, cluster_names
         )
     remarks = files.write_labels(
         output, table, labels, figures, cluster_names, raw_cells=raw_cells
@@ -218,8 +214,7 @@ def _describe(
     scales, centers = (to_host(values).astype(float) for values in known)
     diagnosis = diagnose_fit(model, table.X, labels)
     scores = getattr(model, "outlier_scores_", None)
-    certainty = to_host(diagnosis.certainty).astype(float)
-    figures = cl.figures_of(data, labels, scales, centers, certainty, scores)
+    figures = cl.figures_of(data, labels, scales, centers, diagnosis, scores)
     clusters = cl.cluster_lines(labels, names or [""] * k, figures, table.ids)
     units = {"original": table.original, "n_features": 5}
     apart = set_apart(model, data, labels, scales, **units)

@@ -53,9 +53,8 @@ def predict(
     the fit, but no row is left out unless you ask for it. Ids and known labels come
     from the columns that the fit used, if DATA has them; name others with --id-column
     and --label-column. The labels file has the columns of ihgmm fit; names of clusters
-    are those that the fit was given, or those of --names. Rows of the fit keep the
-    scale and the certainty that it gave them. The certainty of new rows is judged by
-    the other rows of DATA, and stays empty if these are fewer than ten for each
+    are those that the fit was given, or those of --names. Certainty is judged by the
+    other rows of DATA, and stays empty if there are fewer than ten rows for each
     cluster.
 
     [bold]Examples[/]
@@ -83,7 +82,7 @@ def predict(
     if named is not None:
         cluster_names = named.names_for(table, labels, k)
     complete = complete_matrix(X, estimator, of_fit=False)
-    figures = _figures(saved, X, complete, labels)
+    figures = _figures(estimator, X, complete, labels)
     notes = [*table.notes, *_notes(table, complete, figures, k)]
     remarks = files.write_labels(
         output, table, labels, figures, cluster_names, raw_cells=raw_cells
@@ -170,15 +169,13 @@ def _notes(
 
 
 def _figures(
-    saved: SavedModel, X: Any, data: Matrix, labels: np.ndarray
+    estimator: Any, X: Any, data: Matrix, labels: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return the figures of rows that a model has placed; its own are those of the fit.
+    """Return the figures of rows that a model has placed.
 
     Scale and size are those of the multiple of its centre nearest to a row, columns
     being weighed as in the fit. No multiple is below 0, unless scales have both signs.
     """
-    fitted = saved.model
-    estimator = fitted[-1] if isinstance(fitted, Pipeline) else fitted
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
     weighted = centers
     for change in estimator.preparation_:
@@ -192,19 +189,12 @@ def _figures(
     scales = products / np.where(squares > 0, squares, 1.0)
     if not getattr(estimator, "signed", False):
         scales = np.maximum(scales, 0.0)
-    own, certainty = np.zeros(n, dtype=bool), np.full(n, np.nan)
-    if saved.rows is not None:
-        rows = saved.rows.find(data)
-        own = (rows >= 0) & (estimator.labels_[rows] == labels)
-        if hasattr(estimator, "scales_"):
-            scales = np.where(own, estimator.scales_[rows], scales)
-        certainty = np.where(own, saved.rows.certainty[rows], certainty)
-    if not own.all() and (labels >= 0).sum() >= 10 * k:  # fewer show no clusters
-        judged = diagnose_fit(estimator, X, labels, of_fit=False).certainty
-        certainty = np.where(own, certainty, to_host(judged))
+    diagnosis = None
+    if (labels >= 0).sum() >= 10 * k:  # else clusters of these rows would not show
+        diagnosis = diagnose_fit(estimator, X, labels, of_fit=False)
     rule = getattr(estimator, "outlier_rule_", None)
     scores = None if rule is None else rule.scores(data)
-    figures = cl.figures_of(data, labels, scales, centers, certainty, scores)
+    figures = cl.figures_of(data, labels, scales, centers, diagnosis, scores)
     if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
         figures["scale"] = np.full(n, np.nan)
     return figures

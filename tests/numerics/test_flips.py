@@ -7,8 +7,7 @@ from numpy.testing import assert_allclose
 
 from ihgmm import make_ihgmm
 from ihgmm.matrix import as_matrix
-from ihgmm.matrix.flipped import Residual, Signs
-from ihgmm.numerics.flips import default_flips, null_eigenvalues
+from ihgmm.numerics.flips import Residual, Signs, default_flips, null_eigenvalues
 from ihgmm.numerics.gram import GramOperator
 
 

@@ -194,7 +194,8 @@ class Matrix(metaclass=_FrozenAfterInit):
     @cached_property
     def row_blocks(self) -> list[slice]:
         """The rows of each block that :meth:`map` goes through."""
-        return self.ranges()
+        n, n_entries = self.shape[0], max(2**22, self.least_range)
+        return row_ranges(n, n_entries * n // max(self.n_entries, 1))
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
         """Yield the results of some work on each block of rows, in order.
@@ -256,11 +257,6 @@ class Matrix(metaclass=_FrozenAfterInit):
                 first = (rows.start + row, *place)
             total += count
         return total, *first
-
-    def ranges(self, n_entries: int = 2**22) -> list[slice]:
-        """Cut the rows into ranges of about so many entries."""
-        n, n_entries = self.shape[0], max(n_entries, self.least_range)
-        return row_ranges(n, n_entries * n // max(self.n_entries, 1))
 
     def dense_ranges(self, n_entries: int = 2**22) -> list[slice]:
         """Cut the rows into ranges of about so many entries once they are dense."""

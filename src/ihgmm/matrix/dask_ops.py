@@ -104,14 +104,10 @@ class BlockOps(Ops):
         low, high, total = self._extents(given)
         return self._with_more_below(given, low, high, total / 2)
 
-    def in_order(
-        self, values: Tall, places: np.ndarray, where: Tall | None = None
-    ) -> np.ndarray:
-        given = _counted_by(values, None, where)
-        low, high, _ = self._extents(given)
-        wanted = set(places.tolist())
-        at = {i: self._with_more_below(given, low, high, i) for i in wanted}
-        return np.array([at[i] for i in places.tolist()])
+    def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
+        low, high, _ = self._extents([values])
+        found = [self._with_more_below([values], low, high, i) for i in places.tolist()]
+        return np.array(found)
 
     def _extents(self, given: list[Tall]) -> tuple[float, float, float]:
         low, high, total = np.array(self.gather_blocks(_extent, *given)).T

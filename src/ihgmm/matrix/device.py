@@ -99,14 +99,6 @@ class Device(Array):
         lines = self.ops.row_map(work, self.array, width=4 * self.shape[1])
         return Device(lines, self.about)
 
-    def with_signs(self, signs: Any, places: np.ndarray, _: Any) -> Device:
-        """Multiply each row by a window, from its place on, of a vector of signs."""
-        xp, starts = self.xp, self.to_device(places)
-        steps = xp.arange(self.shape[1], dtype=starts.dtype, device=self.array.device)
-        index = xp.reshape(starts[:, None] + steps[None, :], (-1,))
-        signed = self.array * xp.reshape(xp.take(signs, index), self.shape)
-        return Device(signed, self.about.of_taken_rows())
-
 
 def dense(array: Any, about: About) -> Dense | Device:
     """Return a dense array of floats, here or on a device, as a matrix."""

@@ -75,15 +75,6 @@ class Array(Matrix):
         xp = self.ops.xp
         return type(self)(xp.astype(xp.isnan(self.array), self.array.dtype), NOTHING)
 
-    def minus_fit(self, parts: Any, directions: np.ndarray, gain: np.ndarray) -> Self:
-        """Return the rows less their fit, each column times a gain."""
-        left = parts @ self.cast(-directions.T)
-        left += self.array
-        # Gains within half a percent of one do not matter.
-        if gain.max(initial=1.0) > 1.005:
-            left *= self.cast(gain)
-        return type(self)(left, self.about.of_taken_rows())
-
 
 class Dense(InMemory, Array):
     """A NumPy array, float32 or float64.
@@ -232,6 +223,17 @@ class Dense(InMemory, Array):
         else:
             work(slice(0, self.shape[0]))
         return Dense(out, self.about)
+
+    def minus_fit(
+        self, parts: np.ndarray, directions: np.ndarray, gain: np.ndarray
+    ) -> Dense:
+        """Return the rows less their fit, each column times a gain."""
+        left = parts @ -directions.T
+        left += self.array
+        # Gains within half a percent of one do not matter.
+        if gain.max(initial=1.0) > 1.005:
+            left *= gain
+        return Dense(left, self.about.of_taken_rows())
 
     def with_signs(self, signs: np.ndarray, places: np.ndarray, _: Any) -> Dense:
         """Multiply each row by a window, from its place on, of a vector of signs."""

@@ -194,13 +194,6 @@ class Ops:
         others = xp.zeros_like(all_rows) if others is None else others
         return xp.where(where if values.ndim == 1 else where[:, None], all_rows, others)
 
-    def side_by_side(self, rows: Tall, count: int) -> int:
-        """Return how many of several runs on some rows to take at once.
-
-        A device works on all as fast as on one. On a host, one stays in the cache.
-        """
-        return 1 if str(compat.device(rows)) == "cpu" else count
-
     def stack(self, parts: Sequence[Tall]) -> Tall:
         """Put tall arrays below each other."""
         return parts[0] if len(parts) == 1 else self.xp.concat(parts)
@@ -461,28 +454,9 @@ class Ops:
         half = int(xp.count_nonzero(below <= below[-1] / 2))
         return float(values[order[min(half, values.shape[0] - 1)]])
 
-    def in_order(
-        self, values: Tall, places: np.ndarray, where: Tall | None = None
-    ) -> np.ndarray:
-        """Return the values at some places of their order, those that count first.
-
-        A mask may say ``where`` values count.
-        """
-        if where is not None:
-            beyond = self.xp.full_like(values, np.inf)
-            values = self.xp.where(where, values, beyond)
+    def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
+        """Return the values at some places of their order."""
         return self.to_host(self.few_rows(self.xp.sort(values), places))
-
-    def quantiles(self, values: Tall, where: Tall, shares: list[float]) -> np.ndarray:
-        """Return quantiles of values where a mask is true; NaN where it never is."""
-        count = int(self.number(self.xp.count_nonzero(where)))
-        if count == 0:
-            return np.full(len(shares), np.nan)
-        at = np.array(shares) * (count - 1)
-        low = np.floor(at).astype(int)
-        places = np.concatenate([low, np.minimum(low + 1, count - 1)])
-        first, second = self.in_order(values, places, where).reshape(2, -1)
-        return np.asarray(first + (at - low) * (second - first))
 
     def draw_rows(self, where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:
         """Return positions of rows where a mask is true: at most so many, at random.
@@ -534,9 +508,6 @@ class HostOps(Ops):
         with one_thread():  # those of BLAS would wait for ours
             return list(in_parts(rows.shape[0], work))
 
-    def side_by_side(self, rows: Tall, count: int) -> int:
-        return 1
-
     @by_row
     def row_dots(self, A: Tall, B: Tall) -> Tall:
         return np.einsum("ij,ij->i", A, B)  # several times faster, without a copy
@@ -587,11 +558,7 @@ class HostOps(Ops):
         members.indptr = np.arange(n + 1)
         return np.asarray(members @ rows, dtype=np.float64)
 
-    def in_order(
-        self, values: Tall, places: np.ndarray, where: Tall | None = None
-    ) -> np.ndarray:
-        if where is not None:
-            values = np.where(where, values, np.inf)
+    def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
         return np.partition(values, np.unique(places))[places]
 
 

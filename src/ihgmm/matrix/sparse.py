@@ -40,12 +40,8 @@ class Entries(Matrix):
         """Return other entries in a matrix of this kind and shape."""
 
     @abstractmethod
-    def places(self, at: slice) -> Any:
-        """Return where some entries are, as :meth:`spread` takes it."""
-
-    @abstractmethod
-    def spread(self, figures: Tall, places: Any) -> Any:
-        """Return, for each entry, the figure of its row."""
+    def spread(self, figures: Tall, at: slice) -> Any:
+        """Return, for each of some entries, the figure of its row."""
 
     def by_rows(self) -> Self:
         return self
@@ -77,7 +73,7 @@ class Entries(Matrix):
         for at in X._parts():
             values = X.values[at]
             if rows is not None:
-                values = values * X.spread(rows, X.places(at))
+                values = values * X.spread(rows, at)
             if columns is not None:
                 values = values * self.ops.xp.take(columns, X.indices[at])
             parts.append(values)
@@ -125,40 +121,6 @@ class Entries(Matrix):
         indptr = xp.astype(xp.searchsorted(bad, X.indptr), kind)
         ones = xp.ones_like(xp.take(X.values, bad))
         return X.of_places(indptr, xp.take(X.indices, bad), ones)
-
-    def energy_at_entries(
-        self, parts: Tall, directions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return sums of squares of a fit at stored entries, and of what it leaves.
-
-        The fit is ``parts @ directions.T``. There is a sum for each column.
-        """
-        X, along, p = self.by_rows(), self.cast(directions), self.shape[1]
-        sums = np.zeros((2, p))
-        for at in X._parts():
-            fit = X._fit(at, parts, along)
-            for total, figures in zip(sums, (fit, X.values[at] - fit), strict=True):
-                total += self.ops.group_sums(
-                    X.indices[at], p, self.ops.widen(figures * figures)
-                )
-        return sums[0], sums[1]
-
-    def minus_fit(self, parts: Tall, directions: np.ndarray, gain: np.ndarray) -> Self:
-        """Return stored entries less their fit, each column times a gain."""
-        X, along, gains = self.by_rows(), self.cast(directions), self.cast(gain)
-        values, take = self.ops.xp.empty_like(X.values), self.ops.xp.take
-        for at in X._parts():
-            left = X.values[at] - X._fit(at, parts, along)
-            values[at] = left * take(gains, X.indices[at])
-        return X.with_values(values, self.about.of_taken_rows())
-
-    def _fit(self, at: slice, parts: Tall, directions: Tall) -> Any:
-        """Return ``parts @ directions.T`` at some entries."""
-        xp, places, columns = self.ops.xp, self.places(at), self.indices[at]
-        fit = xp.zeros_like(self.values[at])
-        for j in range(parts.shape[1]):
-            fit += self.spread(parts[:, j], places) * xp.take(directions[:, j], columns)
-        return fit
 
 
 class Sparse(InMemory, Entries):
@@ -231,11 +193,8 @@ class Sparse(InMemory, Entries):
     def of_places(self, indptr: Any, indices: Any, values: Any) -> Sparse:
         return Sparse(_stored("csr", self.shape, values, indices, indptr))
 
-    def places(self, at: slice) -> np.ndarray:
-        return np.diff(self.indptr)  # of all entries
-
-    def spread(self, figures: np.ndarray, places: np.ndarray) -> np.ndarray:
-        return np.repeat(figures, places)
+    def spread(self, figures: np.ndarray, at: slice) -> np.ndarray:
+        return np.repeat(figures, np.diff(self.indptr))  # of all entries
 
     def take(self, rows: Index) -> Sparse:
         X, about = self.array, self.about.of_taken_rows()
@@ -282,6 +241,21 @@ class Sparse(InMemory, Entries):
         at = bad[np.lexsort((entries.col[bad], entries.row[bad]))[0]]
         row, column = int(entries.row[at]), int(entries.col[at])
         return len(bad), row, column, float(entries.data[at])
+
+    def fit_at_entries(self, parts: np.ndarray, directions: np.ndarray) -> np.ndarray:
+        """Return ``parts @ directions.T`` at stored entries, which are by rows."""
+        fit, sizes = np.zeros_like(self.values), np.diff(self.indptr)
+        for part, direction in zip(parts.T, directions.T, strict=True):
+            fit += np.repeat(part, sizes) * direction[self.indices]
+        return fit
+
+    def minus_fit(
+        self, parts: np.ndarray, directions: np.ndarray, gain: np.ndarray
+    ) -> Sparse:
+        """Return stored entries less their fit, each column times a gain."""
+        left = self.values - self.fit_at_entries(parts, directions)
+        about = self.about.of_taken_rows()
+        return self.with_values(left * gain[self.indices], about)
 
     def with_signs(self, _: Any, __: Any, seed: tuple[int, int]) -> Sparse:
         """Multiply stored entries by random signs that a seed gives."""

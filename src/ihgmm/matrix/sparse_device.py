@@ -53,11 +53,8 @@ class SparseDevice(Entries):
     def of_places(self, indptr: Any, indices: Any, values: Any) -> Self:
         return type(self)(self.built(indptr, indices, values, self.shape))
 
-    def places(self, at: slice) -> Any:
-        return self._owners(at, self.indptr)
-
-    def spread(self, figures: Tall, places: Any) -> Any:
-        return self.xp.take(figures, places)
+    def spread(self, figures: Tall, at: slice) -> Any:
+        return self.xp.take(figures, self._owners(at, self.indptr))
 
     def with_entries(self, X: Any) -> Any:
         """Return a scipy.sparse CSR matrix as one of this library, on this device."""
@@ -136,7 +133,7 @@ class SparseDevice(Entries):
             column_weights = np.ones(self.shape[1])
         weights = self.ops.widen(self.to_device(np.asarray(column_weights)))
         norms = []
-        for rows in self.ranges(self.at_once):
+        for rows in self.row_blocks:
             part = self.take(rows)
             squares = self.xp.square(self.ops.widen(part.values))
             squared = self.built(part.indptr, part.indices, squares, part.shape)
@@ -156,17 +153,6 @@ class SparseDevice(Entries):
         if bool(self.xp.all(self.xp.isfinite(self.values))):
             return 0, -1, -1, 0.0
         return self.to_memory().not_finite()
-
-    def with_signs(self, _: Any, __: Any, seed: tuple[int, int]) -> Self:
-        """Multiply stored entries by random signs that a seed gives."""
-        xp, rng = self.xp, np.random.default_rng(seed)
-        drawn = np.frombuffer(rng.bytes(-(-self.n_entries // 8)), dtype=np.uint8)
-        # Bits travel, eight to a byte, in the order of random_signs.
-        shifts = self.to_device(np.arange(7, -1, -1, dtype=np.uint8))
-        bits = xp.reshape((self.to_device(drawn)[:, None] >> shifts) & 1, (-1,))
-        up = bits[: self.n_entries] == 1
-        signed = xp.where(up, self.values, -self.values)
-        return self.with_values(signed, self.about.of_taken_rows())
 
 
 class TorchSparse(SparseDevice):

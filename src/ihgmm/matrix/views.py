@@ -213,9 +213,6 @@ class Scaled(View):
         matrix = self.matrix.rescaled(factor)
         return Scaled(matrix, self.row_scale, self.columns, unit=unit)
 
-    def ranges(self, n_entries: int = 2**22) -> list[slice]:
-        return self.matrix.ranges(n_entries)
-
 
 def _times(block: Tall, scale: Tall | None) -> Tall:
     if scale is not None:

@@ -1,14 +1,18 @@
-"""Eigenvalues that noise alone has: those of data whose signs change at random."""
+"""Eigenvalues that noise alone has: those of data whose signs change at random.
+
+The signal goes and the noise stays. Rows are few, and in the memory of the host; copies
+of large data are never kept: blocks of rows are made anew each time.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihgmm.matrix import HOST, Matrix, Tall, to_host
-from ihgmm.matrix.flipped import Residual, Signs
-from ihgmm.matrix.threads import one_thread
+from ihgmm.matrix import HOST, Matrix
+from ihgmm.matrix.memory import random_signs
+from ihgmm.matrix.threads import one_thread, row_ranges
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import Basis, EigenPairs, project_out, ritz_pairs
@@ -31,9 +35,85 @@ def default_flips(X: Matrix) -> int:
     return small if is_small(X) else kept if is_kept(X) else large
 
 
-def residual_of(A: Matrix, vectors: Tall) -> Residual:
-    """Return the rows less their part along some directions; small data is kept."""
-    return Residual(A, vectors, keep=is_kept(A))
+class Residual:
+    """The rows of a matrix less their part along some directions, some at a time.
+
+    The directions are those of ``A.T @ vectors``. What is left of the noise in a
+    feature is too little by the feature's share in them; a gain gives it back. Blocks
+    of ``n_entries`` stay in the cache; ``keep`` keeps all in memory. Features get up to
+    ``most`` times their energy at stored entries for those not stored.
+    """
+
+    def __init__(
+        self,
+        A: Matrix,
+        vectors: np.ndarray,
+        *,
+        keep: bool = False,
+        n_entries: int = 2**18,
+        most: float = 3.0,
+    ) -> None:
+        self.A = A = A.by_rows()
+        self.directions = np.linalg.qr(A.adjoint(vectors))[0]
+        self.parts = A @ self.directions
+        taken = np.einsum("ij,ij->i", self.directions, self.directions)
+        # A feature that lies in the directions by more than 0.9 is not made up for.
+        gain = 1 / np.sqrt(1 - np.minimum(taken, 0.9))
+        n = A.shape[0]
+        self.ranges = row_ranges(n, n_entries * n // max(A.n_entries, 1))
+        if A.sparse and vectors.shape[1]:
+            gain *= self._gap_gain(most)
+        self.gain = gain.astype(A.dtype)
+        self.kept = [self._block(rows) for rows in self.ranges] if keep else None
+
+    def __getitem__(self, i: int) -> Any:
+        """Return block number i."""
+        return self._block(self.ranges[i]) if self.kept is None else self.kept[i]
+
+    def _block(self, rows: slice) -> Any:
+        block: Any = self.A.take(rows)
+        if self.directions.shape[1] == 0:
+            return block
+        return block.minus_fit(self.parts[rows], self.directions, self.gain)
+
+    def _gap_gain(self, most: float) -> np.ndarray:
+        """Return what gives each feature the energy it has at entries not stored.
+
+        The directions fit those entries too.
+        """
+        p, parts = self.A.shape[1], HOST.widen(self.parts)
+        inner = HOST.tall_dot(parts, parts)
+        missing = np.einsum("ij,jk,ik->i", self.directions, inner, self.directions)
+        kept = np.zeros(p)
+        for rows in self.ranges:
+            block: Any = self.A.take(rows)
+            fit = block.fit_at_entries(self.parts[rows], self.directions)
+            left = block.values - fit
+            missing -= np.bincount(block.indices, fit * fit, p)
+            kept += np.bincount(block.indices, left * left, p)
+        ratio = np.divide(np.maximum(missing, 0), kept, out=np.zeros(p), where=kept > 0)
+        return np.sqrt(1 + np.minimum(ratio, most))
+
+
+class Signs:
+    """Random signs for blocks of rows, the same on every pass.
+
+    Row i of a dense block takes a window, at a random place, of one long vector of
+    signs: as good as independent, and much cheaper.
+    """
+
+    def __init__(self, A: Matrix, rng: np.random.Generator) -> None:
+        n, p = A.shape
+        self.seed = int(rng.integers(2**62))
+        self.signs, self.places = np.empty(0), np.zeros(n, dtype=np.intp)
+        if not A.sparse:
+            length = max(2**14, 4 * n)
+            self.signs = random_signs(rng, length + p, A.dtype)
+            self.places = rng.integers(length + 1, size=n)
+
+    def flip(self, block: Any, rows: slice) -> Any:
+        """Return a block of rows with its signs changed."""
+        return block.with_signs(self.signs, self.places[rows], (self.seed, rows.start))
 
 
 def null_eigenvalues(
@@ -90,7 +170,7 @@ class _FlippedLanczos:
         self.accuracy = accuracy
         self.flip = Signs(A, rng).flip
         self.removed = np.zeros(n, dtype=A.dtype)
-        longest = max(A.ops.number(A.ops.xp.max(A.sqnorms)), 1.0)
+        longest = max(float(A.sqnorms.max()), 1.0)
         self.unit = float(2.0 ** np.ceil(np.log2(longest) / 2))
         self.basis: Basis | None = None
         self.steps = steps
@@ -105,13 +185,13 @@ class _FlippedLanczos:
 
     def read(self, flipped: Matrix, rows: slice) -> None:
         """Do a step's part for a block of flipped rows."""
-        u = to_host(flipped @ self.direction) / self.unit
+        u = flipped @ self.direction / self.unit
         if self.basis is None:
-            self.removed[rows] = to_host(flipped.sqnorms) / self.unit**2
+            self.removed[rows] = flipped.sqnorms / self.unit**2
         else:
             u -= self.removed[rows] * self.basis.blocks[-1][rows, 0]
         self.u[rows] = u
-        self.w += to_host(flipped.adjoint(u)) / self.unit
+        self.w += flipped.adjoint(u) / self.unit
 
     def step(self) -> None:
         """End a step: make the new vector orthogonal and look at the top Ritz value."""
@@ -189,7 +269,7 @@ def count_above_noise(
     pairs = _eigenpairs(G, min(max(least, start + 6), most + 1, G.shape[0]), rng)
     while True:
         above = rank
-        residual = residual_of(G.A, pairs.vectors[:, :rank])
+        residual = Residual(G.A, pairs.vectors[:, :rank], keep=is_kept(G.A))
         # A first rough look is enough when components stand out clearly.
         for rough in (True, False) if rank == start else (False,):
             flips = 1 if rough else default_flips(G.A)
@@ -224,8 +304,7 @@ def _edge(G: GramOperator, null: np.ndarray, margin: float) -> float:
     eigenvalue of white noise counts for a few. Rows of unequal norm count for fewer.
     """
     prior, tracy_widom_deviation = Counting.PRIOR_FLIPS, 1.268
-    p = G.A.shape[1]
-    sqnorms = to_host(G.A.sqnorms)
+    p, sqnorms = G.A.shape[1], G.A.sqnorms
     n = sqnorms.sum() ** 2 / np.square(sqnorms).sum()
     root = np.sqrt(n) + np.sqrt(p)
     scale = root * (1 / np.sqrt(n) + 1 / np.sqrt(p)) ** (1 / 3)

@@ -355,9 +355,9 @@ def _ruling_column(data: Matrix, rng: np.random.Generator) -> Iterator[Caution]:
     """Yield a caution about a column that decides the clusters."""
     ops, sqnorms = data.ops, data.sqnorms
     live = sqnorms > 0
-    (typical,) = ops.quantiles(sqnorms, live, [0.5])
     # A few huge rows would show their own columns.
-    usual = live & (sqnorms <= Cautions.HUGE**2 * float(typical))
+    longest = Cautions.HUGE**2 * ops.median(sqnorms, where=live)
+    usual = live & (sqnorms <= longest)
     part = data.take(ops.draw_rows(usual, Refitting.ROWS, rng))
     if part.shape[0] < Cautions.LEAST_ROWS:
         return

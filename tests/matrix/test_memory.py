@@ -25,11 +25,23 @@ def in_one_and_two_threads(work):
     return results[0]
 
 
+class Parallel(Sparse):
+    """Products with few entries are cut up too."""
+
+    parallel = 1
+
+
+class Large(Dense):
+    """Threads work on few entries too, of which five rows stay in the cache."""
+
+    large, cached = 1, 30
+
+
 @pytest.mark.parametrize("container", [sp.csr_array, sp.csc_array, sp.csr_matrix])
 def test_large_sparse_products(container):
     A = X * (RNG.random(X.shape) < 0.3)
     A[20:60] = 0  # whole blocks without entries
-    S = Sparse(container(A), parallel=1)
+    S = Parallel(container(A))
     product, adjoint = in_one_and_two_threads(lambda: (S @ W, S.adjoint(V)))
     assert_allclose(product, A @ W, atol=1e-12)
     assert_allclose(adjoint, A.T @ V, atol=1e-12)
@@ -40,8 +52,7 @@ def test_large_sparse_products(container):
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_large_dense_products(order):
     scale, minus = RNG.random(103), RNG.standard_normal((103, 4))
-    # Five rows at a time stay in the cache.
-    D = Dense(np.array(X, order=order), large=1, cached=30)
+    D = Large(np.array(X, order=order))
     product, adjoint, norms = in_one_and_two_threads(
         lambda: (D @ W, D.adjoint(V), D.row_sqnorms())
     )

@@ -12,21 +12,39 @@ from typing import Any
 import numpy as np
 
 from ihgmm.matrix.base import NOTHING, About, Index
-from ihgmm.matrix.memory import Array, Dense
+from ihgmm.matrix.memory import Array, Dense, Held
 from ihgmm.matrix.ops import Ops, Tall, library_ops, to_host
 from ihgmm.matrix.threads import one_thread, row_ranges
 
 
-class Device(Array):
-    """An array of another library; all that is tall stays on its device."""
+class OnDevice(Held):
+    """Numbers in an array of another library; all that is tall stays on its device."""
 
     on_host = False
     least_range = 2**24
 
+    def to_device(self, values: Any) -> Tall:
+        return self.ops.to_device(values, self.values)
+
+    def cast(self, values: Any) -> Tall:
+        return self.ops.cast_like(values, self.values)
+
+    def not_finite(self) -> tuple[int, int, int, float]:
+        if len(self.row_blocks) > 1:
+            return super().not_finite()
+        if bool(self.ops.xp.all(self.ops.xp.isfinite(self.values))):
+            return 0, -1, -1, 0.0
+        return self.to_memory().not_finite()
+
+
+class Device(OnDevice, Array):
+    """A dense array of another library."""
+
     def __init__(self, array: Any, about: About = NOTHING) -> None:
         ops, shape = library_ops(array), (int(array.shape[0]), int(array.shape[1]))
         super().__init__(shape, ops.host_dtype(array), about, ops)
-        self.array, self.xp = array, ops.xp
+        self.array = self.values = array
+        self.xp = ops.xp
 
     def __matmul__(self, W: Any) -> Tall:
         return self.array @ self.cast(W)
@@ -44,12 +62,6 @@ class Device(Array):
 
     def to_memory(self) -> Dense:
         return Dense(to_host(self.array), self.about.of_taken_rows())
-
-    def to_device(self, values: Any) -> Tall:
-        return self.ops.to_device(values, self.array)
-
-    def cast(self, values: Any) -> Tall:
-        return self.ops.cast_like(values, self.array)
 
     @cached_property
     def row_blocks(self) -> list[slice]:
@@ -75,13 +87,6 @@ class Device(Array):
             square = self.xp.square(self.array[rows, :])
             total += to_host(self.xp.sum(square, axis=0))
         return total
-
-    def not_finite(self) -> tuple[int, int, int, float]:
-        if len(self.row_blocks) > 1:
-            return super().not_finite()
-        if bool(self.xp.all(self.xp.isfinite(self.array))):
-            return 0, -1, -1, 0.0
-        return self.to_memory().not_finite()
 
     def threads(self) -> AbstractContextManager[Any]:
         return one_thread()  # what is left for the host is small

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -39,36 +40,49 @@ class InMemory(Matrix):
                 yield from results
 
 
-class Array(Matrix):
-    """A dense array, here or on a device."""
+class Held(Matrix):
+    """Rows whose stored numbers, ``values``, are in an array, here or on a device."""
+
+    values: Any
+
+    @abstractmethod
+    def with_values(self, values: Any, about: About) -> Self:
+        """Return the matrix with other values in the same places."""
+
+    def entrywise(self, change: Callable[[Any], Any]) -> Self:
+        """Return the rows with each entry changed alike, 0 to 0."""
+        return self.with_values(change(self.values), self.about)
+
+    def rescaled(self, factor: float) -> Self:
+        values = times(self.values, factor, self.dtype)
+        return self.with_values(values, self.about.rescaled(factor))
+
+    def max_abs(self) -> float:
+        xp, values = self.ops.xp, self.values
+        return float(max(xp.max(values), -xp.min(values))) if self.n_entries else 0.0
+
+    def most_negative(self) -> float:
+        return min(float(self.ops.xp.min(self.values)), 0.0) if self.n_entries else 0.0
+
+
+class Array(Held):
+    """A dense array."""
 
     array: Any
+
+    def with_values(self, values: Any, about: About) -> Self:
+        return type(self)(values, about)
 
     def take(self, rows: Index) -> Self:
         return type(self)(self.rows(rows), self.about.of_taken_rows())
 
-    def entrywise(self, change: Callable[[Any], Any]) -> Self:
-        """Return the rows with each entry changed alike, 0 to 0."""
-        return type(self)(change(self.array), self.about)
-
-    def multiplied(self, rows: Any, columns: Any, about: About | None = None) -> Self:
+    def multiplied(self, rows: Any, columns: Any, about: About) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
         array = self.array
         if rows is not None:
             array = array * rows[:, None]
         array = array if columns is None else array * columns
-        return type(self)(array, about or self.about.of_taken_rows())
-
-    def max_abs(self) -> float:
-        xp = self.ops.xp
-        return float(max(xp.max(self.array), -xp.min(self.array)))
-
-    def most_negative(self) -> float:
-        return min(float(self.ops.xp.min(self.array)), 0.0)
-
-    def rescaled(self, factor: float) -> Self:
-        array = times(self.array, factor, self.dtype)
-        return type(self)(array, self.about.rescaled(factor))
+        return type(self)(array, about)
 
     def missing(self) -> Self:
         """Return 1 where a cell is missing and 0 elsewhere."""
@@ -95,27 +109,15 @@ class Dense(InMemory, Array):
            [2.]])
     """
 
-    _large: bool
-    _read_once: bool
-    _cached_entries: int
+    large = 10**7
+    cached = 2**18
 
-    def __init__(
-        self,
-        array: np.ndarray,
-        about: About = NOTHING,
-        *,
-        large: int = 10**7,
-        cached: int = 2**18,
-    ) -> None:
+    def __init__(self, array: np.ndarray, about: About = NOTHING) -> None:
         super().__init__(array.shape, array.dtype, about)
-        is_large = array.size >= large
+        self.array = self.values = array
+        self._large = array.size >= self.large
         is_short = array.shape[1] <= 512 and array.flags.c_contiguous
-        vars(self).update(
-            array=array,
-            _large=is_large,
-            _read_once=is_large and is_short,
-            _cached_entries=cached,
-        )
+        self._read_once = self._large and is_short
 
     def __matmul__(self, W: Any) -> np.ndarray:
         X, W = self.array, np.asarray(W, dtype=self.dtype)
@@ -167,7 +169,7 @@ class Dense(InMemory, Array):
 
     def _cached(self, part: slice, least: int = 1) -> list[slice]:
         """Cut a range of rows into pieces that stay in the cache."""
-        step = max(least, self._cached_entries // self.shape[1])
+        step = max(least, self.cached // self.shape[1])
         starts = range(part.start, part.stop, step)
         return [slice(start, min(start + step, part.stop)) for start in starts]
 

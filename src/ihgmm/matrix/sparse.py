@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any, Self
@@ -11,13 +10,13 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.matrix.base import NOTHING, About, Index, Matrix, sum_of, times
-from ihgmm.matrix.memory import InMemory, random_signs
+from ihgmm.matrix.base import NOTHING, About, Index, sum_of
+from ihgmm.matrix.memory import Held, InMemory, random_signs
 from ihgmm.matrix.ops import Tall, to_host
 from ihgmm.matrix.threads import in_parts, one_thread, row_ranges
 
 
-class Entries(Matrix):
+class Entries(Held):
     """Rows by their stored entries, in three arrays; entries not stored are 0.
 
     Entries ``indptr[i]`` to ``indptr[i + 1]`` are those of row i: ``values`` in the
@@ -29,11 +28,6 @@ class Entries(Matrix):
     at_once: int
     indptr: Any
     indices: Any
-    values: Any
-
-    @abstractmethod
-    def with_values(self, values: Any, about: About) -> Self:
-        """Return the matrix with other values in the same places."""
 
     @abstractmethod
     def of_places(self, indptr: Any, indices: Any, values: Any) -> Self:
@@ -52,22 +46,7 @@ class Entries(Matrix):
     def _parts(self) -> list[slice]:
         return row_ranges(self.n_entries, self.at_once)
 
-    def max_abs(self) -> float:
-        xp, values = self.ops.xp, self.values
-        return float(max(xp.max(values), -xp.min(values))) if self.n_entries else 0.0
-
-    def most_negative(self) -> float:
-        return min(float(self.ops.xp.min(self.values)), 0.0) if self.n_entries else 0.0
-
-    def rescaled(self, factor: float) -> Self:
-        values = times(self.values, factor, self.dtype)
-        return self.with_values(values, self.about.rescaled(factor))
-
-    def entrywise(self, change: Callable[[Any], Any]) -> Self:
-        """Return the rows with each entry changed alike, 0 to 0."""
-        return self.with_values(change(self.values), self.about)
-
-    def multiplied(self, rows: Any, columns: Any, about: About | None = None) -> Self:
+    def multiplied(self, rows: Any, columns: Any, about: About) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
         X, parts = self.by_rows(), []
         for at in X._parts():
@@ -78,7 +57,7 @@ class Entries(Matrix):
                 values = values * self.ops.xp.take(columns, X.indices[at])
             parts.append(values)
         values = self.ops.stack(parts) if parts else X.values
-        return X.with_values(values, about or self.about.of_taken_rows())
+        return X.with_values(values, about)
 
     def filled(self, fill: Any = None) -> Self:
         """Return the rows with stored NaN filled in; by zeros without a ``fill``."""
@@ -141,13 +120,12 @@ class Sparse(InMemory, Entries):
     """
 
     at_once = 2**62  # of a block, which is small
+    parallel = 2**20
     _transpose: Any = None  # stored like the array, where there are two copies
 
-    def __init__(
-        self, array: Any, about: About = NOTHING, *, parallel: int = 2**20
-    ) -> None:
+    def __init__(self, array: Any, about: About = NOTHING) -> None:
         super().__init__(array.shape, array.dtype, about)
-        self.array, self._parallel = array, parallel
+        self.array = array
         self.n_entries = int(array.nnz)
         self.indptr, self.indices = array.indptr, array.indices
         self.values = array.data
@@ -177,7 +155,7 @@ class Sparse(InMemory, Entries):
     def _times(self, X: Any, W: Any) -> np.ndarray:
         W = np.asarray(W, dtype=self.dtype)
         # Threads cost more than they bring to a product with one vector.
-        most = self._parallel * (2 if W.shape[-1] == 1 else 1)
+        most = self.parallel * (2 if W.shape[-1] == 1 else 1)
         if W.ndim != 2 or X.nnz <= most:
             return np.asarray(X @ W)
         if X.format == "csr":

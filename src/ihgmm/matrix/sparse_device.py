@@ -15,17 +15,20 @@ import scipy.sparse as sp
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix.base import NOTHING, About, Index
-from ihgmm.matrix.device import check_numbers, check_two_dimensions, real_floats
+from ihgmm.matrix.device import (
+    OnDevice,
+    check_numbers,
+    check_two_dimensions,
+    real_floats,
+)
 from ihgmm.matrix.ops import Tall, library_ops, to_host
 from ihgmm.matrix.sparse import Entries, Sparse
 from ihgmm.matrix.threads import row_ranges
 
 
-class SparseDevice(Entries):
-    """A CSR matrix of another library; all that is tall stays on its device."""
+class SparseDevice(OnDevice, Entries):
+    """A CSR matrix of another library."""
 
-    on_host = False
-    least_range = 2**24
     at_once = 2**24
 
     def __init__(self, array: Any, about: About = NOTHING) -> None:
@@ -63,12 +66,6 @@ class SparseDevice(Entries):
             self.xp.astype(a, self.indptr.dtype, copy=False) for a in places
         )
         return self.built(indptr, indices, self.cast(X.data), X.shape)
-
-    def to_device(self, values: Any) -> Tall:
-        return self.ops.to_device(values, self.values)
-
-    def cast(self, values: Any) -> Tall:
-        return self.ops.cast_like(values, self.values)
 
     # Rows
 
@@ -146,13 +143,6 @@ class SparseDevice(Entries):
             squares = self.xp.square(self.ops.widen(self.values[at]))
             total += self.ops.group_sums(self.indices[at], p, squares)
         return total
-
-    def not_finite(self) -> tuple[int, int, int, float]:
-        if len(self.row_blocks) > 1:
-            return super().not_finite()
-        if bool(self.xp.all(self.xp.isfinite(self.values))):
-            return 0, -1, -1, 0.0
-        return self.to_memory().not_finite()
 
 
 class TorchSparse(SparseDevice):

@@ -43,18 +43,7 @@ from ihgmm.policy import Leading, Solving
 
 @dataclass(frozen=True, eq=False)
 class Imputed:
-    """A Gram matrix with an imputed diagonal, and how it was reached.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.numerics.gram import GramOperator
-    >>> from ihgmm.numerics.hetero import impute_diagonal
-    >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [0.6, 0.8])
-    >>> imputed = impute_diagonal(GramOperator.of(X), 1)
-    >>> imputed.pairs.values.round(3), imputed.ranks
-    (array([30.]), (1,))
-    """
+    """A Gram matrix with an imputed diagonal, and how it was reached."""
 
     gram: GramOperator  # the matrix
     diagonal: Tall  # float64: estimates of the squared norms of rows without noise
@@ -76,7 +65,6 @@ def impute_diagonal(
     rng: np.random.Generator | None = None,
     max_iter: int = 1000,
     max_products: int = MAX_PRODUCTS,
-    quiet: bool = False,
 ) -> Imputed:
     """Replace the diagonal of a Gram matrix by that of its own rank-k approximation.
 
@@ -112,9 +100,7 @@ def impute_diagonal(
         Source of the random start.
     max_iter, max_products : int
         Caps on the updates of the diagonal and on the products with the matrix; a
-        ConvergenceWarning says by how much the goal was missed, unless ``quiet``.
-    quiet : bool
-        Do not warn.
+        ConvergenceWarning says by how much the goal was missed.
 
     Returns
     -------
@@ -150,13 +136,11 @@ def impute_diagonal(
         # Of few rows all eigenvectors are known, and can be told from the next.
         found = _Imputation(first, k, k if dense else count, tol, max_iter, most)
         found.run()
-        if not quiet:
-            found.warn_of_caps()
+        found.warn_of_caps()
     ritz, own = found.ritz, unit * G.factor
     pairs = EigenPairs(
         ritz.values[:count] * own,
         A.ops.fix_signs(A.cast(A.to_device(ritz.vectors(count))))[0],
-        ritz.residual(k) * own,
         space.n_products,
         space.solver,
     )

@@ -44,7 +44,6 @@ class EigenPairs:
 
     values: np.ndarray  # float64, leading first
     vectors: Tall  # orthonormal, in columns, the entry of largest magnitude positive
-    residual: float  # the largest norm(G @ u - value * u), as the solver estimates it
     n_iter: int  # products of G with a block ("block") or vector ("lanczos"); else 0
     solver: str  # the solver that was used
     adjoint: Any = None  # A.T @ vectors, where the solver knows it
@@ -340,7 +339,7 @@ def block_krylov(
     del product  # it is as large as a block
     vectors = combine(basis.ops, basis.blocks, ritz[:, :count])
     adjoint = basis.adjoint_of(ritz[:, :count])
-    return EigenPairs(values[:count], vectors, residual, n_iter, "block", adjoint)
+    return EigenPairs(values[:count], vectors, n_iter, "block", adjoint)
 
 
 def progress(

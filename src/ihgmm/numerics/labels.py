@@ -145,16 +145,7 @@ def nearest_center(centers: np.ndarray) -> LinearRule:
 
 
 class Learnt(NamedTuple):
-    """A rule that was learnt, and where.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.numerics.labels import learn_rule
-    >>> rows = np.eye(2)[[0, 0, 1, 1, 1]]
-    >>> learn_rule([rows], 2, "cluster_qr").space
-    0
-    """
+    """A rule that was learnt, and where."""
 
     rule: Rule
     space: int = 0  # the position of the space that was chosen

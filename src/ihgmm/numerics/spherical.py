@@ -17,20 +17,7 @@ from ihgmm.policy import Labelling, Small
 
 
 class Spherical(NamedTuple):
-    """Where one run of spherical k-means has ended.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.matrix import as_matrix
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> from ihgmm.numerics.spherical import spherical_kmeans
-    >>> rng = np.random.default_rng(0)
-    >>> found = spherical_kmeans(as_matrix(X), 3, n_init=5, rng=rng)
-    >>> found.centers.shape, found.inertia > 0
-    ((3, 50), True)
-    """
+    """Where one run of spherical k-means has ended."""
 
     labels: Tall  # the nearest centre of each row, where the data are
     centers: np.ndarray  # of unit length
@@ -194,7 +181,7 @@ def _plus_plus(
     """
     direction = rng.standard_normal((X.shape[1], 1))
     # More starts begin with the same as fewer.
-    draws = rng.random((1, n_runs, k, 2 + int(np.log(k))))
+    draws = rng.random((n_runs, k, 2 + int(np.log(k))))
     drawn = X.ops.draw_rows(X.sqnorms > 0, most, rng)
     few = X.take(drawn)
     ops = few.ops
@@ -216,44 +203,42 @@ def _plus_plus(
         return xp.reshape(xp.matrix_transpose(gaps), (*at.shape, -1))
 
     for i in range(0, n_runs, step):
-        (chosen,) = _spread(ops, gaps_to, draws[:, i : i + step], counts)
+        chosen = _spread(ops, gaps_to, draws[i : i + step], counts)
         yield unit(chosen).reshape(*chosen.shape, -1)
 
 
 def _spread(
     ops: Ops, gaps_to: Callable[[Tall], Tall], draws: np.ndarray, counts: Tall
 ) -> np.ndarray:
-    """Return positions of rows, (n_spaces, n_runs, k), that are far from each other.
+    """Return positions of rows, (n_runs, k), that are far from each other.
 
     Each is that of a few candidates, drawn with the distance to the rows chosen before,
     which leaves the smallest sum of such distances. ``gaps_to`` takes positions,
-    (n_spaces, n_runs, n_trials), and returns distances of all rows to those rows, one
-    more dimension. In sums a row counts by ``counts``. Candidates are drawn along the
-    order of the rows, by cumulated sums: a row twice is a row that counts twice.
+    (n_runs, n_trials), and returns distances of all rows to those rows, one more
+    dimension. In sums a row counts by ``counts``. Candidates are drawn along the order
+    of the rows, by cumulated sums: a row twice is a row that counts twice.
     """
-    xp, n = ops.xp, counts.shape[0]
-    n_spaces, n_runs, k = draws.shape[:3]
+    xp, n, (n_runs, k, _) = ops.xp, counts.shape[0], draws.shape
     uniform = ops.to_device(draws, counts)
-    runs = ops.to_device(np.arange(n_spaces * n_runs), counts)
-    mass = xp.broadcast_to(counts, (n_spaces, n_runs, n))
+    runs = ops.to_device(np.arange(n_runs), counts)
+    mass = xp.broadcast_to(counts, (n_runs, n))
     closest: Any = None
     chosen = []
     for step in range(k):
         mass = mass if closest is None else closest * counts
-        total = xp.cumulative_sum(mass, axis=2)
-        wanted = uniform[:, :, step, :] * total[:, :, -1:]
-        wanted = wanted[:, :, :1] if closest is None else wanted
-        below = total[:, :, None, :] <= wanted[..., None]
-        at = xp.clip(xp.count_nonzero(below, axis=3), 0, n - 1)
+        total = xp.cumulative_sum(mass, axis=1)
+        wanted = uniform[:, step, :] * total[:, -1:]
+        wanted = wanted[:, :1] if closest is None else wanted
+        below = total[:, None, :] <= wanted[..., None]
+        at = xp.clip(xp.count_nonzero(below, axis=2), 0, n - 1)
         gaps = gaps_to(at)
         if closest is not None:
-            gaps = xp.minimum(gaps, closest[:, :, None, :])
+            gaps = xp.minimum(gaps, closest[:, None, :])
         left = xp.matmul(gaps, counts)
         # Of candidates that do as well, the first: rounding must not choose.
-        least = xp.min(left, axis=2, keepdims=True)
-        best = xp.argmax(xp.astype(left <= least * (1 + Small.TIE), xp.uint8), axis=2)
-        best = xp.reshape(best, (-1,)) + runs * at.shape[2]
+        least = xp.min(left, axis=1, keepdims=True)
+        best = xp.argmax(xp.astype(left <= least * (1 + Small.TIE), xp.uint8), axis=1)
+        best = best + runs * at.shape[1]
         chosen.append(xp.take(xp.reshape(at, (-1,)), best))
         closest = xp.take(xp.reshape(gaps, (-1, n)), best, axis=0)
-        closest = xp.reshape(closest, (n_spaces, n_runs, n))
-    return ops.to_host(xp.stack(chosen, axis=1)).reshape(n_spaces, n_runs, k)
+    return ops.to_host(xp.stack(chosen, axis=1))

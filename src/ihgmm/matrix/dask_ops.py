@@ -17,8 +17,6 @@ from ihgmm.matrix.ops import HOST, Ops, Tall, is_lazy, library_ops, to_host
 class BlockOps(Ops):
     """Tall arrays of dask: what ``inner`` does is done to their blocks of rows."""
 
-    lazy = True
-
     def __init__(self, inner: Ops) -> None:
         super().__init__(compat.array_namespace(da.empty(0)))
         self.inner, self.few = inner, HOST
@@ -28,9 +26,6 @@ class BlockOps(Ops):
 
     def keep(self, a: Tall) -> Tall:
         return blocks.keep(a) if is_lazy(a) else a
-
-    def to_host(self, a: Any) -> np.ndarray:
-        return to_host(blocks.compute(a)[0] if is_lazy(a) else a)
 
     def to_device(self, a: Any, like: Tall) -> Tall:
         if is_lazy(a) or not is_lazy(like):
@@ -49,9 +44,6 @@ class BlockOps(Ops):
             )
         xp = self.xp if is_lazy(a) else self.inner.xp
         return xp.astype(a, like.dtype, copy=False)
-
-    def ranges(self, rows: Tall, width: int = 1) -> list[slice]:
-        return [slice(0, rows.shape[0])]
 
     def row_map(self, work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
         return blocks.map_blocks(partial(work, self.inner), *tall)

@@ -61,8 +61,6 @@ class Ops:
            [0. , 0. ]])
     """
 
-    lazy = False  # arrays are made when they are asked for
-
     def __init__(self, xp: Any) -> None:
         self.xp = xp
         self.inner: Ops = self

@@ -4,9 +4,8 @@ Every function draws on the axes ``ax``, or in a new figure, and returns the axe
 """
 
 from ihgmm.plotting.clusters import plot_centers, plot_scales, plot_sizes
-from ihgmm.plotting.eigenvalues import plot_scree
 from ihgmm.plotting.embedding import plot_embedding, plot_embedding_3d
-from ihgmm.plotting.tree import plot_tree
+from ihgmm.plotting.tree import plot_scree, plot_tree
 from ihgmm.plotting.trust import plot_confidence, plot_confusion, plot_silhouette
 
 __all__ = [

@@ -118,11 +118,6 @@ class DaskRows(Blocks):
         """What belongs to the rows of a block."""
         return self.about.of_taken_rows()
 
-    @property
-    def _kind(self) -> Any:
-        """An empty array of the library that tall arrays are of, block by block."""
-        return np.empty(0) if self.sparse else self.X._meta
-
     def take(self, rows: Index) -> Dense | Sparse:
         # Each block that has some of them is made anew, or read anew, as a whole.
         ends = [block.stop for block in self.row_blocks]
@@ -166,7 +161,9 @@ class DaskRows(Blocks):
         values = to_host(values)
         if values.shape[:1] != self.shape[:1]:
             return values
-        return lazy.from_host(values, self.X.chunks[0], self._kind)
+        # Beside sparse blocks tall arrays are NumPy's, else of the library of blocks.
+        like = np.empty(0) if self.sparse else self.X._meta
+        return lazy.from_host(values, self.X.chunks[0], like)
 
     def cast(self, values: Any) -> Tall:
         if is_lazy(values):

@@ -57,9 +57,6 @@ class Device(OnDevice, Array):
             return self.array[rows, ...]
         return self.xp.take(self.array, self.to_device(rows), axis=0)
 
-    def toarray(self) -> np.ndarray:
-        return to_host(self.array)
-
     def to_memory(self) -> Dense:
         return Dense(to_host(self.array), self.about.of_taken_rows())
 

@@ -19,9 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm._progress import passes_shown
-from ihgmm.matrix.base import NOTHING, About, Index, T, float_type, in_unit, parts_of
+from ihgmm.matrix.base import About, Index, T, float_type, in_unit, parts_of
 from ihgmm.matrix.memory import Dense
-from ihgmm.matrix.ops import HOST, Ops
 from ihgmm.matrix.sparse import Sparse, without_duplicates
 from ihgmm.matrix.threads import row_ranges
 from ihgmm.matrix.views import ByBlocks
@@ -52,14 +51,8 @@ class Blocks(ByBlocks):
     streamed = True
     on_host = False
 
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        dtype: Any,
-        about: About = NOTHING,
-        ops: Ops = HOST,
-    ) -> None:
-        super().__init__(shape, dtype, about, ops)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self.factor = 1.0  # what entries are multiplied by when they are read
         self.tally = Tally()
 

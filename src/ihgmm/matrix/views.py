@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -60,8 +59,11 @@ class View(Matrix):
             gaps = matrix.gaps and matrix.gaps.through(self.of)
             about = replace(matrix.about, gaps=gaps)
         super().__init__(matrix.shape, matrix.dtype, about, matrix.ops)
+        # Rows are where those of the matrix are, and the matrix answers for that.
         kind = ("sparse", "on_host", "streamed", "distributed", "least_range")
-        vars(self).update({name: getattr(matrix, name) for name in kind}, matrix=matrix)
+        methods = ("to_device", "cast", "of_lines", "threads")
+        same = {name: getattr(matrix, name) for name in (*kind, *methods)}
+        vars(self).update(same, matrix=matrix)
 
     @abstractmethod
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
@@ -97,18 +99,6 @@ class View(Matrix):
     def passes(self) -> int:  # type: ignore[override]
         """How often the matrix has been read so far."""
         return self.matrix.passes
-
-    def to_device(self, values: Any) -> Tall:
-        return self.matrix.to_device(values)
-
-    def cast(self, values: Any) -> Tall:
-        return self.matrix.cast(values)
-
-    def of_lines(self, lines: Tall, about: About) -> Matrix:
-        return self.matrix.of_lines(lines, about)
-
-    def threads(self) -> AbstractContextManager[Any]:
-        return self.matrix.threads()
 
 
 class Scaled(View):

@@ -487,15 +487,13 @@ def _add_start(
 
     They are (n, k): 1 in a row's cluster, or -1 where it points away.
     """
-    products = one.rows @ ops.cast_like(centers.T, one.rows)
-    scores = ops.xp.abs(products) if signed else products
-    if not by_angle:
-        lost = np.einsum("ij,ij->i", centers, centers) / 2
-        scores = scores - ops.cast_like(lost, scores)
-    labels = ops.xp.argmax(scores, axis=1)
-    members = ops.one_hot(labels, len(centers), products)
+    rule = replace(nearest_center(centers), signed=signed)
+    if by_angle:
+        rule = replace(rule, intercepts=np.zeros(len(centers)))
+    labels = ops.xp.argmax(rule.scores(ops, one.rows), axis=1)
+    members = ops.one_hot(labels, len(centers), one.rows)
     if signed:
-        members *= ops.sign_of(ops.pick(products, labels))[:, None]
+        members *= rule.signs(ops, one.rows, labels)[:, None]
     for other in starts:  # under other names, clusters may be the same
         overlap = np.abs(ops.tall_dot(other, members))
         shared = min(overlap.max(axis=0).sum(), overlap.max(axis=1).sum())

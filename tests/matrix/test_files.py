@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhSC, make_ihgmm, open_data
 from ihgmm.matrix.delimited import open_text
-from ihgmm.matrix.parquet import open_parquet
+from ihgmm.matrix.formats import open_parquet
 
 
 @pytest.fixture

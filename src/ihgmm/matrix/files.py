@@ -16,8 +16,7 @@ from ihgmm._files import plain_path
 from ihgmm.matrix.base import Matrix, float_type
 from ihgmm.matrix.delimited import open_text
 from ihgmm.matrix.faults import damaged, explain_damage, explain_lack, near
-from ihgmm.matrix.formats import open_stored
-from ihgmm.matrix.parquet import open_parquet
+from ihgmm.matrix.formats import open_parquet, open_stored
 from ihgmm.matrix.stored import Stored
 
 TABLES = (".csv", ".tsv", ".parquet")

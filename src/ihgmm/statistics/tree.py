@@ -420,22 +420,14 @@ def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
     most = min(len(tree.members) for tree in (whole, *halves))
     if most < 2 or not halves:
         return ()
-    tables = [_common(whole, half) for half in halves]
-    between = [_common(*pair) for pair in zip(halves[::2], halves[1::2], strict=True)]
     pairs = list(zip(halves[::2], halves[1::2], strict=True))
     contrasts = np.mean([half.contrasts(most) for half in halves], axis=0)
     contrasts = (whole.contrasts(most) + contrasts) / 2
     stability, agreement = [], []
     for k in range(2, most + 1):
-        found = [
-            _best_overlap(_merged(table, whole, half, k))
-            for table, half in zip(tables, halves, strict=True)
-        ]
-        stability.append(float(np.mean(found, axis=0).min()))
-        agreed = [
-            _adjusted_rand(_merged(table, *pair, k))
-            for table, pair in zip(between, pairs, strict=True)
-        ]
+        overlaps = [_best_overlap(_common(whole, half, k)) for half in halves]
+        stability.append(float(np.mean(overlaps, axis=0).min()))
+        agreed = [_adjusted_rand(_common(*pair, k)) for pair in pairs]
         agreement.append(float(np.mean(agreed)))
     drops = [one - next_one for one, next_one in pairwise(stability)]
     gaps = np.mean([half.gaps[: most - 1] for half in halves], axis=0).min(axis=1)
@@ -447,20 +439,10 @@ def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
     return tuple(Split(k, *evidence) for k, evidence in enumerate(figures, start=2))
 
 
-def _common(first: _Branches, second: _Branches) -> np.ndarray:
-    """Return how many rows each leaf of a tree shares with each of another."""
-    table = np.zeros((first.members.shape[1], second.members.shape[1]))
-    np.add.at(table, (first.leaves, second.leaves), 1)
-    return table
-
-
-def _merged(
-    table: np.ndarray, first: _Branches, second: _Branches, k: int
-) -> np.ndarray:
-    """Return such a table of k clusters."""
-    merged = np.zeros((k, k))
-    np.add.at(merged, (first.members[k - 1][:, None], second.members[k - 1]), table)
-    return merged
+def _common(first: _Branches, second: _Branches, k: int) -> np.ndarray:
+    """Return how many rows each of k clusters of a tree shares with each of another."""
+    one, other = (tree.members[k - 1][tree.leaves] for tree in (first, second))
+    return np.bincount(k * one + other, minlength=k * k).reshape(k, k)
 
 
 def _best_overlap(table: np.ndarray) -> np.ndarray:

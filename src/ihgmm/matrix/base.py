@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from operator import iadd
+from operator import attrgetter, iadd
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -101,10 +101,10 @@ class Matrix(metaclass=_FrozenAfterInit):
     dtype: np.dtype
     ops: Ops
     about: About
-    unit: float
-    weights: Tall | None
-    names: list[str] | None
-    gaps: Gaps | None
+    unit = property(attrgetter("about.unit"))
+    weights = property(attrgetter("about.weights"))
+    names = property(attrgetter("about.names"))
+    gaps = property(attrgetter("about.gaps"))
     row_scale: Tall | None = None  # what rows of other data were multiplied by
     sparse: bool = False  # zeros are not stored, so that signs and residuals skip them
     on_host: bool = True  # entries are in the memory of the host
@@ -114,7 +114,6 @@ class Matrix(metaclass=_FrozenAfterInit):
     distributed: bool = False  # blocks of rows are on workers, and stay there
     least_range: int = 1  # entries of a range: a device does best with many
     passes: int = 0  # how often a streamed matrix has been read so far
-    incomplete: Matrix | None  # the rows with their missing cells, of ``gaps``
 
     def __init__(
         self,
@@ -123,9 +122,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         about: About = NOTHING,
         ops: Ops = HOST,
     ) -> None:
-        vars(self).update(
-            shape=shape, dtype=np.dtype(dtype), ops=ops, **_said_by(about)
-        )
+        vars(self).update(shape=shape, dtype=np.dtype(dtype), about=about, ops=ops)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_frozen" in vars(self):
@@ -136,7 +133,13 @@ class Matrix(metaclass=_FrozenAfterInit):
 
     def with_about(self, about: About) -> Self:
         """Return the same entries with other things that belong to their rows."""
-        return self._but(**_said_by(about))
+        return self._but(about=about)
+
+    @property
+    def incomplete(self) -> Matrix | None:
+        """The rows with their missing cells, where some were filled in."""
+        gaps = self.about.gaps
+        return None if gaps is None else gaps.matrix
 
     def weighted(self, weights: Tall | None) -> Self:
         """Return the matrix with weights of rows, brought to a mean of 1."""
@@ -340,19 +343,6 @@ class Matrix(metaclass=_FrozenAfterInit):
     def threads(self) -> AbstractContextManager[Any]:
         """Return a context in which products with this matrix run best."""
         return nullcontext()
-
-
-def _said_by(about: About) -> dict[str, Any]:
-    """Return the attributes of a matrix that say what belongs to it."""
-    gaps = about.gaps
-    return {
-        "about": about,
-        "unit": about.unit,
-        "weights": about.weights,
-        "names": about.names,
-        "gaps": gaps,
-        "incomplete": None if gaps is None else gaps.matrix,
-    }
 
 
 def ask(question: str, *given: Any, of: str = "answer") -> Callable[..., Any]:

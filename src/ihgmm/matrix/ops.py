@@ -157,8 +157,6 @@ class Ops:
 
         The work gets what that of :meth:`row_map` gets.
         """
-        if len(self.ranges(tall[0], width)) == 1:
-            return tuple(map(self.to_host, work(self, *tall)))
 
         def part(rows: slice) -> tuple[np.ndarray, ...]:
             sums = work(self, *[array[rows, ...] for array in tall])

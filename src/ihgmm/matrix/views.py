@@ -140,7 +140,7 @@ class Scaled(View):
         )
         super().__init__(matrix)
         if unit is not None:
-            self.unit, self.about = unit, replace(self.about, unit=unit)
+            self.about = replace(self.about, unit=unit)
         if sqnorms is not None:
             self.sqnorms = sqnorms
 

@@ -102,6 +102,8 @@ def test_what_looks_like_ids_is_not_clustered_by(sample):
     assert table.X.shape == (120, 12)
     assert "'customer_id' (looks like ids: whole numbers, no two alike)" in said
     assert "If column 'customer_id' names the rows, add --id-column 'custom" in said
+    frame.rename(columns={"customer_id": "PID"}).to_csv("c.csv", index=False)
+    assert load("c.csv")[0].X.shape == (120, 12)
     for column in ("customer_id", "name"):  # one is enough
         table, said = load("a.csv", id_column=column)
         assert "Left out 1 column: " in said

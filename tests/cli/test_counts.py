@@ -82,3 +82,18 @@ def test_columns_that_no_whitening_suits_are_prepared():
     text = good("fit", "wine", "-k", 3, "--whiten", "auto")
     assert "Divided 6 columns by the deviation" in text
     assert "Left the columns" not in text
+
+
+@pytest.mark.filterwarnings("default:X has many zeros")
+def test_nobody_is_told_to_even_out_columns_that_are_divided(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(0, 2, (150, 20)) * (rng.random((150, 20)) < 0.6)
+    X *= rng.lognormal(0, 2, 20)
+    pd.DataFrame(X).add_prefix("c").to_csv("a.csv", index=False)
+    for command in (("fit", "a.csv", "-k", 2), ("choose-k", "a.csv")):
+        raw = invoke(*command, "--prepare", "none")
+        assert "X has many zeros" in raw.stderr
+        divided = invoke(*command)
+        assert "Divided 20 columns" in divided.stdout
+        assert "X has many zeros" not in divided.stderr

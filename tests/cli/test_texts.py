@@ -172,8 +172,20 @@ def test_texts_without_a_word_are_left_out_of_a_fit():
     frame.loc[[3, 7], "text"] = ["", "Unheard!"]
     frame.to_csv("t.csv", index=False)
     done = invoke(*FIT, "--id-column", "doc", "-o", "l.csv")
-    assert "Left out 2 rows without such a word, the first is doc 'd3'" in done.stderr
+    left_out = "2 texts without a word that another has, the first is in doc 'd3'"
+    assert f"Left out {left_out}" in done.stderr
     assert len(read("l.csv")) == 58
+    message = fail(*FIT, "--id-column", "doc", "--missing", "error")
+    assert message.startswith(f"error: t.csv has {left_out}. Add --missing drop")
+
+
+def test_texts_are_marked_by_words_that_they_have():
+    texts()
+    for cluster in document(*FIT)["clusters"]:
+        marks = {feature["feature"] for feature in cluster["features"]}
+        assert len(marks) == 5
+        assert any(marks <= set(words) for words in WORDS.values())
+        assert all(feature["contrast"] > 0 for feature in cluster["features"])
 
 
 # Features in rows

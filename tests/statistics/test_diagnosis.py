@@ -18,7 +18,7 @@ from ihgmm import (
 )
 from ihgmm.metrics import misclassification_rate
 from ihgmm.statistics.diagnosis import Caution, CautionKind, Verdict, expected_error
-from ihgmm.words.diagnoses import trust_sentence
+from ihgmm.words.diagnoses import caution_text, trust_sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore:Labels may be unstable")
 
@@ -329,6 +329,8 @@ def test_a_column_that_rules_is_named_unless_it_is_an_offset(offset):
     if offset == 0:
         assert figures[CautionKind.RULING_COLUMN]["column"] == 7
         assert "Divide the columns" in " ".join(map(str, found.cautions))
+        said = [caution_text(c, prepared=True) for c in found.cautions]
+        assert "Leave it out to see what the others show." in " ".join(said)
 
 
 @pytest.mark.filterwarnings("ignore:5 of 200 rows are zero")

@@ -55,7 +55,7 @@ def choose_k(
         "missing": "fit" if table.has_missing else "error",
         "random_state": random_state,
     }
-    with screen.working("counting"):
+    with screen.working("counting"), table.quiet:
         count = select_n_clusters(table.named_data, **options)
     if plot is not None:
         picture: Any = plot_result(count).figure

@@ -75,7 +75,7 @@ def run_fit(
         misplaced = _misplaced_by_k_means(model, table, fitting.random_state)
         comparison = replace(comparison, k_means_misplaced=misplaced)
     cautions = [
-        in_shell(caution_text(caution, table.column_names))
+        in_shell(caution_text(caution, table.column_names, prepared=bool(table.scaler)))
         for caution in diagnosis.cautions
     ]
     wild = _wild_cells(model, table)
@@ -141,7 +141,7 @@ def fit_table(
     if table.has_missing:
         model.missing = "fit"
     # How stable labels are, the diagnosis of all that fit a table says.
-    with screen.working("clustering"), ignored(UnstableLabelsWarning):
+    with screen.working("clustering"), ignored(UnstableLabelsWarning), table.quiet:
         model.fit(table.named_data)
     if named is None:
         return model, table, None
@@ -219,6 +219,9 @@ def _describe(
     units = {"original": table.original, "n_features": 5}
     apart = set_apart(model, data, labels, scales, **units)
     features = table.names or [f"feature {j}" for j in range(1, data.shape[1] + 1)]
+    marks = apart.ranked.features
+    if table.counts_words:  # a text is known by the words that it has
+        marks = np.argsort(-apart.ranked.contrasts, kind="stable")[:, :5]
     for line in clusters:
         i = line["cluster"]
         line["features"] = [
@@ -228,7 +231,7 @@ def _describe(
                 "others": apart.others[i, j],
                 "contrast": apart.ranked.contrasts[i, j],
             }
-            for j in (apart.ranked.features[i] if k > 1 and i >= 0 else ())
+            for j in (marks[i] if k > 1 and i >= 0 else ())
             if apart.ranked.contrasts[i, j] != 0
         ]
     return figures, clusters, diagnosis, apart.same_size

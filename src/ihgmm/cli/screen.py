@@ -61,6 +61,7 @@ _PHRASES: list[tuple[str, Any]] = [
     (r"\bn_clusters=(\d+) clusters", r"\1 clusters"),
     (r"\bgive n_clusters\b", "give -k"),
     (r"\bDivide the columns by their deviation", r"\g<0> (--prepare scale)"),
+    (r"\bLeave it out\b", r"\g<0> (--drop-columns)"),
     (r"\bSubtract its mean\b", r"\g<0> (--prepare standardize)"),
     (r"; give one of (.*), None\.$", r"; give one of \1."),
     (r"; give 'auto', 'cells', None or", "; give auto, cells or"),

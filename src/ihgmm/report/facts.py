@@ -84,7 +84,11 @@ class Facts:
         self.apart = set_apart(model, every, labels, scales, **units)
         self.diagnosis = diagnose_fit(model, X, own, inside)
         self.cautions = [
-            caution_text(caution, [shorten(name, 120) for name in self.features])
+            caution_text(
+                caution,
+                [shorten(name, 120) for name in self.features],
+                prepared=original is not None,
+            )
             for caution in self.diagnosis.cautions
         ]
         self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)

@@ -103,15 +103,18 @@ _CAUTIONS = {
     "{agreement:.0%} of the rows, but with these labels on {share:.0%} only: the data "
     "show other clusters. {order}IhSC finds them with its default settings.",
     "RULING_COLUMN": "Column {column} holds {percent} of the sum of squares and "
-    "decides the clusters. Divide the columns by their deviation.",
+    "decides the clusters. {remedy}",
     "ZERO_ROWS": "{rows} {lack}: {labels}.",
 }
 
 
-def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
+def caution_text(
+    caution: Caution, names: Sequence[str] | None = None, *, prepared: bool = False
+) -> str:
     """Return a caution in a sentence or two, with what to do about it.
 
-    ``names`` are those of the columns, which otherwise go by their number.
+    ``names`` are those of the columns, which otherwise go by their number. Whether they
+    were ``prepared`` says what is left to do about one of them.
     """
     f = caution.figures
     column = f.get("column")
@@ -127,6 +130,9 @@ def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
         if rows == 1
         else "their labels mean nothing",
         "percent": percent(f.get("share", 0)),
+        "remedy": "Leave it out to see what the others show."
+        if prepared
+        else "Divide the columns by their deviation.",
         "order": "Are rows and labels in the same order? "
         if f.get("by_chance")
         else "",

@@ -217,10 +217,7 @@ def _beside(raw: RawTable, request: Request, rows: np.ndarray) -> dict[str, Any]
 
 
 def _words(raw: RawTable, request: Request, notes: list[Note]) -> Table:
-    """Make a table of the words of a column of texts; other columns have no part.
-
-    For a fit, texts without a word are left out.
-    """
+    """Make a table of the words of a column of texts; other columns have no part."""
     name, words = str(request.text_column), request.features
     numbers = _judge(name, raw, True).numbers
     if not numbers.is_text:
@@ -245,7 +242,7 @@ def _words(raw: RawTable, request: Request, notes: list[Note]) -> Table:
         notes.insert(0, Note(f"{text}{LEAST} texts or more."))
         left_out = left_out_note(dict.fromkeys(others, "beside the texts"))
         notes += [Note(left_out)] * bool(others)
-    table = Table(
+    return Table(
         request.source,
         X,
         **_beside(raw, request, np.arange(len(cells))),
@@ -254,13 +251,6 @@ def _words(raw: RawTable, request: Request, notes: list[Note]) -> Table:
         is_sparse=True,
         counts_words=True,
     )
-    bare = np.flatnonzero(np.diff(X.indptr) == 0)
-    if words is not None or len(bare) == 0:
-        return table
-    which = f"the first is {table.place(bare[0])}"
-    text = f"Left out {counted(len(bare), 'row')} without such a word, {which}."
-    kept = table.keep_rows(np.setdiff1d(np.arange(len(cells)), bare))
-    return replace(kept, notes=[*notes, Note(text, loud=True)])
 
 
 def describe_columns(table: Table) -> Table:
@@ -330,7 +320,7 @@ def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
 
 # Names of things that whole numbers stand for, by their last word. The first need to be
 # of another thing in each row: they may as well be numbers of things.
-_NUMBERED = r"(?i)(.*[ _.\-])?(no|nr|number)\.?"
+_NUMBERED = r"(?i:(.*[ _.\-])?(no|nr|number)\.?)|[A-Z]{1,2}ID"
 _CODED = (
     r"((?i:.*[ _.\-])?(?i:u?u?id|key|index|fips?|zip|month|rank|school|student|subject|"
     r"patient|person|household|firm|litter|pair|plot|site|county|state|region|country|"

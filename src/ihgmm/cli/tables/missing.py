@@ -62,6 +62,8 @@ def handle_missing(
     ``handling`` is one of :data:`HANDLING` but ``"auto"``. Messages advise to have
     cells filled in if the method ``fills`` them.
     """
+    if table.counts_words:
+        return table if request.features else _with_words(table, handling)
     rows, gaps = cells.incomplete, cells.gaps
     n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
     if count == 0:
@@ -113,6 +115,23 @@ def handle_missing(
             text, f"To keep more rows, add {listed(remedies, 'or')}.", loud=True
         )
     kept = table.keep_rows(np.flatnonzero(~rows))
+    return replace(kept, notes=[*table.notes, note])
+
+
+def _with_words(table: Table, handling: str) -> Table:
+    """Leave out texts that are empty, or have no word of another, or refuse them."""
+    counts = np.diff(table.X.indptr)
+    bare = np.flatnonzero(counts == 0)
+    if len(bare) == 0:
+        return table
+    what = f"{counted(len(bare), 'text')} without a word that another has"
+    which = f"the first is in {table.place(bare[0])}"
+    if handling == "error":
+        raise ValueError(
+            f"{table.source} has {what}, {which}. Add --missing drop to leave them out."
+        )
+    note = Note(f"Left out {what}, {which}.", loud=True)
+    kept = table.keep_rows(np.flatnonzero(counts))
     return replace(kept, notes=[*table.notes, note])
 
 

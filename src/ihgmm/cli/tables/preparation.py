@@ -121,7 +121,7 @@ def _weigh_words(table: Table) -> Table:
     from sklearn.feature_extraction.text import TfidfTransformer
 
     weights = TfidfTransformer(norm=None, sublinear_tf=True).fit(table.X)
-    note = Note("Weighed words by tf-idf, the logarithms of counts by rarity.")
+    note = Note("Weighed words by tf-idf: rare and repeated ones count more.")
     return replace(
         table,
         X=prepared_columns(table, weights),

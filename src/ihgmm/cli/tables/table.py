@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ihgmm._warnings import PreparationWarning, ignored
 from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.matrix.delimited import place_names
 from ihgmm.matrix.faults import near
@@ -66,6 +68,11 @@ class Table:
     def named_data(self) -> Matrix:
         """X with the names of its columns, so that messages of a fit use them."""
         return as_matrix(self.X).named(self.column_names)
+
+    @property
+    def quiet(self) -> AbstractContextManager[None]:
+        """Where nobody is told to prepare columns that are prepared already."""
+        return ignored(PreparationWarning) if self.scaler else nullcontext()
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 import json
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import document, good, invoke, run_printed
+from command_line import document, fail, good, invoke, run_printed
 
 
 @pytest.fixture
@@ -97,3 +98,35 @@ def test_nobody_is_told_to_even_out_columns_that_are_divided(tmp_path, monkeypat
         divided = invoke(*command)
         assert "Divided 20 columns" in divided.stdout
         assert "X has many zeros" not in divided.stderr
+
+
+def test_few_large_means_among_many_columns_are_not_subtracted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(0).lognormal(0, 1, (60, 120))
+    X[:, :5] = 50 + X[:, :5]
+    X[:, 1::7] *= 100
+    pd.DataFrame(X).add_prefix("g").to_csv("a.csv", index=False)
+    assert "Divided 120 columns" in good("fit", "a.csv", "-k", 2)
+    few = ["--columns", "g0,g1,g2,g3,g4,g5,g6"]
+    assert "gave 5 columns mean 0" in good("fit", "a.csv", "-k", 2, *few)
+
+
+def test_means_of_divided_columns_are_compared_at_the_same_size(cells):
+    # In single precision, and with a gene whose mean is nearly the same everywhere.
+    import anndata
+
+    table = pd.read_csv("cells.csv").select_dtypes("number")
+    X = table.to_numpy(np.float32)
+    X[:, -1] = 1000 + np.arange(len(X)) % 2
+    anndata.AnnData(sp.csr_matrix(X)).write_h5ad("a.h5ad")
+    assert "others, same size" in good("fit", "a.h5ad", "-k", 3)
+
+
+def test_files_of_anndata_before_tables_were_groups_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("old.h5ad", "w") as file:
+        file["X"] = np.ones((3, 2))
+        file["obs"] = np.zeros(3, dtype=[("index", "S4"), ("kind", "i4")])
+    message = fail("fit", "old.h5ad", "-k", 2)
+    assert "old.h5ad is of anndata before 0.7" in message
+    assert "write_h5ad" in message

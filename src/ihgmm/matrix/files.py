@@ -181,7 +181,8 @@ def opened_hdf5(path: Path, *, external: bool) -> Iterator[Any]:
 
     One that takes data from other files is refused, unless it may: ``external``.
     """
-    with explain_lack("h5py", "large", path):
+    extra = "anndata" if path.suffix.lower() == ".h5ad" else "large"
+    with explain_lack("h5py", extra, path):
         import h5py
     errors = (RuntimeError, KeyError, TypeError, IndexError)
     with explain_damage(path, *errors):

@@ -234,7 +234,8 @@ def _offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
     """Return what each original column has where the prepared one is 0.
 
     The means of clusters before and after tell it: by least squares, and so exactly
-    where a column was shifted and divided.
+    where a column was shifted and divided. What rounding of single precision may make
+    of one that was only divided is 0.
     """
     known = np.isfinite(prepared) & np.isfinite(original)
     count = np.maximum(known.sum(axis=0), 1)
@@ -244,7 +245,9 @@ def _offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
     unit = np.where(widest > 0, widest, 1.0)  # squares of huge numbers overflow
     squares = np.maximum(((x / unit) ** 2).sum(axis=0), np.finfo(float).tiny)
     slopes = (x / unit * y).sum(axis=0) / squares / unit
-    return np.asarray(means[1] - slopes * means[0])
+    offsets = means[1] - slopes * means[0]
+    room = 1e-5 * np.abs(means[1]) * (unit + np.abs(means[0]))
+    return np.where(np.abs(offsets) * widest > room, offsets, 0.0)
 
 
 def _check_noise(levels: Any, shape: tuple[int, ...]) -> np.ndarray:

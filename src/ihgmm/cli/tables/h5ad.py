@@ -28,6 +28,11 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     from ihgmm.numerics.whitening import preparation_of_counts
 
     with opened_hdf5(path, external=request.external) as file:
+        if not hasattr(file.get("obs", {}), "keys"):
+            raise ValueError(
+                f"{path} is of anndata before 0.7, whose tables are not read. Write it "
+                "again: anndata.read_h5ad(FILE).write_h5ad(NEW_FILE)."
+            )
         layers = {"X": "X"} if "X" in file else {}
         layers |= {"raw": "raw/X"} if "raw/X" in file else {}
         layers |= {name: f"layers/{name}" for name in file.get("layers", ())}
@@ -119,7 +124,7 @@ def _beside(
 ) -> tuple[dict[str, Any], list[Note]]:
     """Return ids, what they are called, and labels, of the frame of observations."""
     index = frame_index(frame)
-    names = [name for name in frame if name != index] if hasattr(frame, "keys") else []
+    names = [name for name in frame or () if name != index]
     request, notes = request.resolve(names)
     request.check(names, ["--label-column", "--id-column"], f"obs of {path}")
     id_name, place = request.id_column or "row", request.id_column or index

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ihgmm.cli.tables.columns import WIDE
 from ihgmm.cli.tables.missing import examine
 from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import Scaled, as_matrix
@@ -87,6 +88,9 @@ def prepare_columns(
     has_offset = np.full(len(is_flag), how == "standardize")
     if how == "auto" and not (table.on_disk or is_counts):
         has_offset = (np.abs(scaler.mean_) > OFFSET * scaler.scale_) & ~is_flag
+        # Many columns are mostly of one kind, such as genes: a few stay as the others.
+        if len(has_offset) >= WIDE and has_offset.mean() < 0.1:
+            has_offset[:] = False
     scaler.with_mean = bool(has_offset.any())
     if scaler.with_mean:
         scaler.mean_ = np.where(has_offset, scaler.mean_, 0.0)

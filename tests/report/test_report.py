@@ -167,6 +167,45 @@ def test_means_are_in_the_units_of_the_data(sample, tmp_path, offset):
             assert thousands(mean) == pytest.approx(here, rel=0.006)
             assert thousands(others) == pytest.approx(expected[j], rel=0.006)
             assert contrast.startswith("+" if gap > 0 else MINUS)
+    # The words follow the figures.
+    assert ("clusters, if their rows were as large" in page) == (offset == 0)
+    assert ("Contrasts compare the prepared rows at equal size" in page) == (offset > 0)
+
+
+@pytest.mark.filterwarnings("ignore::ihgmm.UnstableLabelsWarning")
+@pytest.mark.parametrize(("noise", "any_sure"), [(0.3, True), (0.6, False)])
+def test_sure_rows_are_relied_on_where_there_are_some(noise, any_sure):
+    rng = np.random.default_rng(0)
+    X = np.zeros((200, 6))
+    # One kind stands apart, and two clusters share rows that change gradually.
+    X[:60, 0], X[60:, 1], X[60:, 2] = 3, 3, rng.uniform(0, 1, 140)
+    X += noise * rng.normal(size=X.shape)
+    page = write_report(X, IhSC(3, random_state=0).fit(X)).html
+    shares = [row[4] for row in Tables(page).tables["clusters"][1:]]
+    assert any(share != "0%" for share in shares) == any_sure
+    assert "The clusters run into each other." in page
+    assert ("Rely on the sure rows only" in page) == any_sure
+    assert ("No row is sure: try other columns" in page) != any_sure
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_the_class_that_a_cluster_stands_for_is_highlighted(sample, n_classes):
+    X, _, model = sample
+    known = np.random.default_rng(0).integers(0, n_classes, 150)
+    page = write_report(X, model, labels_true=known).html
+    table = page.partition('<table class="known">')[2].partition("</table>")[0]
+    _, *lines = Tables(f'<table class="known">{table}</table>').tables["known"]
+    counts = np.array([[int(cell) for cell in line[1:]] for line in lines])
+    assert (2 * counts.max(axis=1) < counts.sum(axis=1)).any()  # less than half
+    cells = re.findall('<td class="number( most)?">', table)
+    shown = np.array([bool(cell) for cell in cells]).reshape(3, n_classes)
+    assert shown.sum(axis=1).tolist() == [1, 1, 1]
+    if n_classes == 3:
+        assert 150 - counts[shown].sum() == misclassification_loss(known, model.labels_)
+        assert "Matched cells are highlighted." in page
+    else:
+        np.testing.assert_array_equal(counts[shown], counts.max(axis=1))
+        assert "In each line the largest class is highlighted." in page
 
 
 def test_the_report_and_the_description_of_a_fit_agree(tmp_path, monkeypatch):

@@ -596,6 +596,29 @@ def test_narrow_screen_and_calm_motion_and_print(open_page, report):
     assert page.pdf().startswith(b"%PDF")
 
 
+def test_a_narrow_screen_breaks_names_between_words(open_page, sample, tmp_path):
+    X, labels, model = sample
+    ids = [f"{name}{i}" for i in range(80) for name in ("Jennings, D", "cell_first_")]
+    options = {"ids": ids, "labels_true": labels, "title": "Clusters of mlb_players_18"}
+    file = write_report(X, model, tmp_path / "r.html", **options)
+    page = open_page(file, viewport={"width": 390, "height": 800})
+    broken = """(selector) => [...document.querySelectorAll(selector)].flatMap((e) => {
+        const walker = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), words = [];
+        while (walker.nextNode()) {
+            for (const word of walker.currentNode.data.matchAll(/[^ _]+/g)) {
+                const range = document.createRange();
+                range.setStart(walker.currentNode, word.index);
+                range.setEnd(walker.currentNode, word.index + word[0].length);
+                if (range.getClientRects().length > 1) words.push(word[0]);
+            }
+        }
+        return words;
+    })"""
+    assert page.evaluate(broken, "h1, #cells td:first-child bdi") == []
+    assert page.locator("h1").text_content() == "Clusters of mlb_players_18"
+    assert page.locator("#cells bdi").nth(2).text_content() == "cell_first_0"
+
+
 def test_the_legend_tells_of_clusters_out_of_sight(open_page, report, tmp_path):
     X = np.repeat(np.eye(30), 4, axis=0)
     model = IhSC(30, random_state=0).fit(X)

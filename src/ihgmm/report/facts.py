@@ -252,7 +252,8 @@ def cross_table(
     matched, partners = linear_sum_assignment(counts, maximize=True)
     pairs = dict(zip(matched.tolist(), partners.tolist(), strict=True))
     if by_majority:
-        partners = np.array(list(dict.fromkeys(counts.argmax(axis=1).tolist())))
+        pairs = dict(enumerate(counts.argmax(axis=1).tolist()))
+        partners = np.array(list(dict.fromkeys(pairs.values())))
     # First come the classes that clusters are matched to, in the order of these, then
     # classes without a partner; if not all find room, the largest. The last column
     # counts the others, where there are any.
@@ -265,6 +266,7 @@ def cross_table(
         "partners": pairs,
         "columns": [names[j] for j in columns],
         "counts": counts[:, columns].tolist(),
+        "matched": [[pairs.get(k) == j for j in columns] for k in range(len(counts))],
         "n_others": len(names) - len(columns),
         "others": np.delete(counts, columns, axis=1).sum(axis=1).tolist(),
     }

@@ -307,6 +307,10 @@ def _templates() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    # Names of files have underscores where a narrow screen may begin a new line.
+    pages.filters["breakable"] = lambda text: Markup("_<wbr>").join(
+        written(text).split("_")
+    )
     pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
     return pages
 
@@ -329,6 +333,7 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "facts": facts,
         "n_kept": len(kept),
         "n_used": np.count_nonzero(sizes),
+        "n_sure": np.count_nonzero(facts.certainty >= facts.diagnosis.certain_from),
         "figures": figure_table(facts.diagnosis),
         "axis": axis,
         "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],

@@ -156,7 +156,12 @@ CLUSTER_WORDS = (
 def feature_words(same_size: bool) -> tuple[str, ...]:
     """Return what the words of a table of features mean."""
     others = ["others: the mean of the rows of all other clusters"]
+    beside = [
+        "    It compares the prepared rows, so its sign can differ from that of the",
+        "    difference of the two means.",
+    ]
     if same_size:
+        beside = []
         others = [
             "others, same size: the mean in the other clusters, if their rows were as",
             "    large as those of this cluster",
@@ -166,6 +171,7 @@ def feature_words(same_size: bool) -> tuple[str, ...]:
         *others,
         "contrast: how far the cluster is above (+) or below (-) others of its size,",
         "    in noise levels of the feature: how far its cells stray by chance",
+        *beside,
     )
 
 

@@ -55,7 +55,10 @@ function showPage() {
   const rows = found.slice(page * PAGE, (page + 1) * PAGE).map((i) => {
     const row = element("tr");
     const name = element("td");
-    name.append(element("bdi", short(nameOf(i))));
+    const id = element("bdi");
+    // A narrow screen may begin a new line after an underscore.
+    for (const part of short(nameOf(i)).split(/(?<=_)/)) id.append(part, element("wbr"));
+    name.append(id);
     if (gapsOf(i)) name.append(element("span", gapsOf(i), "gaps"));
     const kind = element("td");
     kind.append(element("span", String(cluster[i]), `chip c${cluster[i]}`));

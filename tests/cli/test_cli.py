@@ -42,11 +42,31 @@ def test_main_command():
         "size        scales  certainty",
         "0        petal length (cm)",
         "of the labels were wrong.",
-        "(3 classes): 4 of 150 rows differ (2.7%); with k-means 16 (10.7%)",
+        "(3 classes): 4 of 150 rows differ (2.7%), adjusted Rand index 0.92; "
+        "with k-means 16 (10.7%), 0.73\n",
         "labels were not saved; add -o labels.csv",
     ):
         assert words in done.stdout
     assert len(done.stdout.splitlines()) <= 20
+
+
+def test_known_labels_with_another_number_of_clusters():
+    text = good("fit", "iris", "-k", "2")
+    words = "in another class than most rows of their cluster, adjusted Rand index 0.57"
+    assert f"50 of 150 rows (33.3%) are {words}; with k-means 50 (33.3%), 0.54" in text
+    known = document("fit", "iris", "-k", "2")["known_labels"]
+    assert known["k_means_misplaced"] == 50
+    assert known["k_means_adjusted_rand_index"] == pytest.approx(0.54, abs=0.005)
+
+
+def test_of_one_cluster_there_is_nothing_to_compare_or_to_be_sure_of():
+    text = good("fit", "iris", "-k", "1")
+    assert "One cluster: nothing to separate." in text
+    assert "known labels" not in text
+    assert "100%" not in text
+    found = document("fit", "iris", "-k", "1")
+    assert found["known_labels"] is None
+    assert found["clusters"][0]["certainty"] is None
 
 
 def test_the_package_can_be_run(monkeypatch, capsys):

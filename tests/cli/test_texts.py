@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from command_line import document, fail, good, invoke, read, run_printed, write
+from sklearn.cluster import KMeans
 
 from ihgmm import make_ihgmm
 from ihgmm.cli.tables import read_table
+from ihgmm.metrics import class_agreement
 from ihgmm.storage import StorageError, load_model, load_saved
 
 WORDS = {
@@ -47,6 +49,18 @@ def test_words_are_the_features_and_other_columns_keep_their_roles():
     words = {f["feature"] for line in found["clusters"] for f in line["features"]}
     assert words <= {*WORDS["sea"], *WORDS["kitchen"]} - {"salt"}
     assert [row["doc"] for row in read("l.csv")][:2] == ["d0", "d1"]
+
+
+def test_k_means_is_the_rival_for_texts_too():
+    topics = texts()
+    known = document(*FIT, "-k", "3", "--label-column", "topic")["known_labels"]
+    X = read_table("t.csv", text_column="text", label_column="topic").X
+    labels = KMeans(3, n_init=10, random_state=0).fit_predict(X.toarray())
+    expected = class_agreement(topics, labels)
+    rand = expected.adjusted_rand_index
+    assert known["k_means_misplaced"] == expected.misplaced
+    assert known["k_means_adjusted_rand_index"] == pytest.approx(rand)
+    assert 0.1 < rand < 0.9
 
 
 def test_a_saved_model_reads_the_texts_of_new_files_as_the_fit_did():

@@ -80,7 +80,8 @@ def cluster_lines(
             "scale_median": np.median(scales),
             "scale_5%": low,
             "scale_95%": high,
-            "certainty": certainty.mean(),
+            # The one label that there is cannot be wrong, which says nothing.
+            "certainty": certainty.mean() if len(names) > 1 else np.nan,
             "typical": [ids[row] for row in ranked],
         }
         lines.append(line)
@@ -112,12 +113,14 @@ class KnownLabels(ClassAgreement):
     """How labels go with those known."""
 
     classes: int = 0
-    k_means_misplaced: int | None = None  # by k-means of the same columns, if asked
+    # Of k-means of the same columns, if it was asked.
+    k_means_misplaced: int | None = None
+    k_means_adjusted_rand_index: float | None = None
 
 
 def compare_labels(table: Table, labels: np.ndarray) -> KnownLabels | None:
-    """Return how labels go with those known; None where none are."""
-    if table.labels is None:
+    """Return how labels go with those known; None where none are, or one cluster."""
+    if table.labels is None or len(np.unique(labels[labels >= 0])) < 2:
         return None
     known = table.labels.astype(str)
     agreement = class_agreement(known, labels)
@@ -136,7 +139,8 @@ def print_labels(
         classes, others = comparison.classes, comparison.k_means_misplaced
         beside = ""
         if others is not None:
-            beside = f"; with k-means {others:,} ({percent(others / n)})"
+            rand = comparison.k_means_adjusted_rand_index
+            beside = f"; with k-means {others:,} ({percent(others / n)}), {rand:.2f}"
         screen.say(
             f"against the known labels ({classes} class{'es' * (classes != 1)}): "
             f"{class_words(comparison, n)}{beside}"

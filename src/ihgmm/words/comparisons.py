@@ -14,12 +14,10 @@ from ihgmm.words.phrases import percent
 def class_words(agreement: ClassAgreement, n: int) -> str:
     """Return how many of n rows are in another class than their cluster stands for."""
     rows, share = f"{agreement.misplaced:,} of {n:,} rows", percent(agreement.rate)
-    if not agreement.by_majority:
-        return f"{rows} differ ({share})"
-    return (
-        f"{rows} ({share}) are in another class than most rows of their cluster; "
-        f"adjusted Rand index {agreement.adjusted_rand_index:.2f}"
-    )
+    words = f"{rows} differ ({share})"
+    if agreement.by_majority:
+        words = f"{rows} ({share}) are in another class than most rows of their cluster"
+    return f"{words}, adjusted Rand index {agreement.adjusted_rand_index:.2f}"
 
 
 def agreement_words(rand: float, n_moved: int) -> str:

@@ -180,13 +180,13 @@ def _beside_k_means(
 ) -> cl.KnownLabels:
     """Return a comparison with what k-means makes of the same numbers, if it is quick.
 
-    With a million entries of sparse data it takes some ten seconds.
+    With a million entries it takes some ten seconds, unless they are only noise.
     """
     X, k = table.X, len(model.cluster_centers_)
     n, p = X.shape
     if table.on_disk or table.labels is None:
         return comparison
-    if (X.nnz + k * p > 10**6) if table.is_sparse else (n * p > 10**7):
+    if (X.nnz if table.is_sparse else n * p) + k * p > 10**6:
         return comparison
     from sklearn.cluster import KMeans
 

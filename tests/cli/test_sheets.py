@@ -374,7 +374,7 @@ def test_logarithms_in_a_file_of_cells_are_named():
         return " ".join(map(str, table.notes))
 
     assert "X of a.h5ad holds logarithms" in notes("a.h5ad")
-    assert "take them: --layer counts --whiten counts." in notes("a.h5ad")
+    assert "take them: --layer counts." in notes("a.h5ad")
     assert "--layer LAYER" in notes("b.h5ad")
     assert "were centred" in notes("c.h5ad")
     assert "logarithms" not in notes("a.h5ad", layer="counts")

@@ -234,8 +234,9 @@ def _describe(
     apart = set_apart(model, data, labels, scales, **units)
     features = table.names or [f"feature {j}" for j in range(1, data.shape[1] + 1)]
     marks = apart.ranked.features
-    if table.counts_words:  # a text is known by the words that it has
-        marks = np.argsort(-apart.ranked.contrasts, kind="stable")[:, :5]
+    if table.counts_words:  # a text is known by the words that it has more of
+        more = np.where(apart.means > apart.others, apart.ranked.contrasts, 0.0)
+        marks = np.argsort(-more, kind="stable")[:, :5]
     for line in clusters:
         i = line["cluster"]
         line["features"] = [

@@ -190,8 +190,9 @@ class Screen:
         for row in rows:
             grid.add_row(*map(_cell, row, columns.values()))
         out = self._console()
-        # Cells are short, and a file or a pipe has no width to keep to.
-        out.print(grid, width=None if out.is_terminal else 500)
+        if not out.is_terminal:  # a file or a pipe has no width to keep to
+            out.width = 500
+        out.print(grid)
 
     def document(self, command: str, facts: Mapping[str, Any], **more: Any) -> None:
         """Print the one JSON document of the command, if it is asked for."""
@@ -255,7 +256,8 @@ def _cell(value: Any, form: str) -> Text:
         text = value
     else:
         text = figure(value, 4) if form == ".4g" else format(value, form)
-    return Text(shorten(clean(text).replace("\n", "\\n")))
+    # Figures beside it have to stay whole on a narrow screen.
+    return Text(shorten(clean(text).replace("\n", "\\n"), 30))
 
 
 def _for_json(value: Any) -> Any:

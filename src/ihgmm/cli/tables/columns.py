@@ -16,7 +16,8 @@ from ihgmm.matrix.delimited import Numbers, parse_numbers, place_names, unique_n
 from ihgmm.words.phrases import counted, sentence
 
 LONG_TEXT = 8  # words from which a cell is no name
-NO_NAMES = ("Unnamed: 0", "row.names")  # of a first column that has none in the file
+# What a first column is called that has no name of its own.
+NO_NAMES = ("Unnamed: 0", "row.names", "rownames")
 WIDE = 100  # columns from which their names are those of words or genes
 
 
@@ -494,13 +495,13 @@ def _hints(request: Request, columns: dict[str, _Column]) -> list[Note]:
             text = f"Column {quote(name)} is used as a feature."
             cure = f"If it holds known labels, add --label-column {quote(name)}."
             hints.append(Note(text, cure))
-    ids = [quote(name) for name, column in columns.items() if column.may_be_ids]
+    ids = [name for name, column in columns.items() if column.may_be_ids]
     if ids and request.id_column is None:
-        hint = (
-            f"If column {ids[0]} names the rows, add --id-column {ids[0]}; to cluster "
-            "by numbers in it, name it in --columns."
-        )
-        hints.append(Note("", hint))
+        name = quote(ids[0])
+        hint = f"If column {name} names the rows, add --id-column {name}"
+        if not columns[ids[0]].numbers.is_text:
+            hint += "; to cluster by numbers in it, name it in --columns"
+        hints.append(Note("", f"{hint}."))
     numbers = [
         quote(name)
         for name, column in columns.items()

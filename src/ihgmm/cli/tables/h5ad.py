@@ -58,7 +58,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         others = [name for name in ("counts", "raw") if name in layers.keys() - {layer}]
         counts = [*others, "LAYER"][0]
         text = f"{what}: cells of a type are then no multiples of one pattern."
-        cure = f"If there are counts, take them: --layer {counts} --whiten counts."
+        cure = f"If there are counts, take them: --layer {counts}."
         obs_notes.append(Note(text, cure, loud=True))
     # Beside each entry of a sparse matrix stands its place.
     size = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1)

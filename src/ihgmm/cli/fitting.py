@@ -48,21 +48,7 @@ def run_fit(
     screen = screen.beside(output)
     model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
     if save is not None:
-        from sklearn.pipeline import make_pipeline
-
-        from ihgmm.storage import save_model
-
-        save_model(
-            make_pipeline(table.scaler, model) if table.scaler else model,
-            save,
-            feature_names=table.names,
-            id_column=reading.id_column,
-            label_column=reading.label_column,
-            text_column=reading.text_column,
-            layer=reading.layer,
-            empty_is_zero=reading.missing == "zero",
-            cluster_names=cluster_names,
-        )
+        _save(model, table, reading, cluster_names, save)
     labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
     with screen.working("describing"):
         figures, clusters, diagnosis, same_size = _describe(
@@ -124,6 +110,31 @@ def run_fit(
         screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
     if not screen.explains:
         screen.say("what the words mean, and the same in Python: --explain", "dim")
+
+
+def _save(
+    model: Any,
+    table: Table,
+    reading: Reading,
+    cluster_names: list[str] | None,
+    path: Path,
+) -> None:
+    """Write the model, and what ``ihgmm predict`` has to know of its data."""
+    from sklearn.pipeline import make_pipeline
+
+    from ihgmm.storage import save_model
+
+    save_model(
+        make_pipeline(table.scaler, model) if table.scaler else model,
+        path,
+        feature_names=table.names,
+        id_column=reading.id_column,
+        label_column=reading.label_column,
+        text_column=reading.text_column,
+        layer=reading.layer,
+        empty_is_zero=reading.missing == "zero",
+        cluster_names=cluster_names,
+    )
 
 
 def fit_table(

@@ -90,8 +90,8 @@ def read_table(
     whiten : str, optional
         How the model whitens. With ``prepare="auto"`` its columns are then left alone.
     **asked
-        ``label_column``, ``id_column``, ``columns``, ``drop_columns``, ``layer``,
-        ``sheet`` and ``external``, as the command takes them.
+        ``label_column``, ``id_column``, ``text_column``, ``columns``, ``drop_columns``,
+        ``transpose``, ``layer``, ``sheet`` and ``external``, as the command takes them.
 
     Returns
     -------

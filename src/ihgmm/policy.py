@@ -21,7 +21,7 @@ class Small:
 
 
 class Solving:
-    """How eigenvectors are found: the same ones, at less cost. By eye.
+    """How directions are found: the same ones, at less cost. By eye.
 
     ``python benchmarks/run.py`` shows what they cost.
     """
@@ -32,16 +32,10 @@ class Solving:
     SOME = 4  # times so many eigenpairs of a matrix: with fewer rows, all are quicker
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
-    SAMPLE_ROWS = 32  # for each direction: with fewer, a sample shows them badly
     BASIS = 2**9  # columns that a basis of several blocks may have
-    DENSE_ROWS = 300  # for which each update of a diagonal solves the matrix
-    FEW_FEATURES = 8  # times these, which are quicker even of so few rows
-    NEARER = 0.8  # of what eigenvectors lacked before: more shows a step that stalls
-    READ_WHOLE = 2**24  # entries, not on the host, from which it never is
-    LARGE = 10**7  # entries from which a product costs more than a look at some rows
-    FILLING = 5  # times the tolerance that an imputed diagonal may be off by there
-    CHECK_ROWS = 2112  # such rows, which may save all further products
-    CHECK_LARGEST = 64  # of them, those of largest norm
+    MOST_PRODUCTS = 100  # with a block, then the solver gives up: noise may need more
+    READ_WHOLE = 2**24  # entries from which data are never read into memory whole
+    LARGE = 10**7  # entries from which a product costs more than a sample of rows
     CONDITION = 1e-3  # of a block, below which it is made orthonormal once more
     ROUNDING = 20  # eps of the largest eigenvalue that a product is off by
 
@@ -59,47 +53,40 @@ class Leading:
     FAR = 4.0  # over the edge of noise that is alike in all directions
     ROWS_A_DIRECTION = 10  # at least, where noise has directions
     CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
-    FEW_ROWS = 32  # a cluster: the diagonal may be filled in without a look at a turn
-    TURN = 0.05  # radians that a diagonal turns eigenvectors by, worth filling it in
     SMALLEST_GAP = 1e-2  # of the last eigenvalue: noise turns smaller gaps anyway
-    STAGE = 4.0  # ratio of eigenvalues within one stage of filling in
-    RULING = 3  # rows longer than so many medians may rule a direction
 
 
 class Labelling:
     """Rows to labels: samples of rows, starts, and the shared covariance.
 
-    Round numbers. ``python benchmarks/real.py`` has errors by seeds, ``python
+    Round numbers. ``python benchmarks/real.py`` has errors, ``python
     benchmarks/clusters.py`` errors and times by the number of clusters.
     """
 
     ROWS = 2**14  # to learn labels from, at most
-    TRIAL_ROWS = 2**11  # of these, on which starts compete, at most
+    TRIAL_ROWS = 2**12  # of these, on which starts compete, at most
     ROWS_A_CLUSTER = 64  # or so many for each cluster, if that is more
-    MANY_CLUSTERS = 20  # with more than these
-    SHORT = 0.15  # of the rows, the shortest, teach nothing if nothing tells noise
-    LEAST_CLEAR = 8  # rows a cluster that are no noise; with fewer, all rows teach
-    NOISY = 0.2  # share of rows that are noise in eigenvectors: take projected rows
+    MERGED_ROWS = 2**11  # that are merged to clusters, at most
     STEP = 1e-7  # share of the squared rows by which a step of k-means gains, at least
+    STEPS = 300  # of k-means that improve a start, at most
     KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts
-    SAME = 1e-5  # share of the squared rows that runs in one place differ by
-    AGREEING = 5  # runs of k-means in one best place: no other is likely
-    ENDS = 10  # different ends of k-means on a sample that go on with all rows
-    SMALL_CLUSTERS = 3  # for each cluster that they are merged to
-    ROUGH = 20  # steps that make a start, or a mixture that competes
-    WORK = 2**22  # products of rows, clusters and directions: with more, one start
+    ROUGH = 100  # steps of tied clusters that compete
+    WORK = 2**22  # products of rows, clusters and directions that pay on a device
     THREADS = 2**24  # such products in a step that is shared among threads
     SAME_START = 0.99  # share of rows that two starts put together: they are one
-    AHEAD = 50  # last gains that a mixture behind the best may still make
+    SAME_WORTH = 1e-6  # of log-likelihood a row: clusters as good as others
+    AHEAD = 50  # last gains that clusters behind the best may still make
     PULL = 0.2  # share by which the covariance is pulled towards a sphere
     GAIN = 1e-4  # of log-likelihood a row that ends the rounds
     FLATTEST = 1e-6  # variance of a direction over the mean: less is rounding
+    GRAPH_ROWS = 2_000  # in a graph of nearest neighbours, at most
+    NEIGHBORS = 10  # of each of them
     OPPOSITE = 0.9  # cosine of opposite rows over that of near ones, for lines
-    LEAST_WEIGHT = 1e-3  # of a row that shows lines; the mean is 1
     LINE_GAIN = 0.4  # of lines over directions, a row, unless the mean is near 0
     NEAR_ZERO = 2.0  # standard errors
     LINE_ROWS = 2**9  # that are asked whether they are lines
     LINE_ROWS_A_CLUSTER = 16  # of these, at least: fewer often look like lines
+    LINE_ANCHORS = 16  # rows a cluster that the others are compared with
 
 
 class Filling:

@@ -250,7 +250,9 @@ class IhGMM(DensityMixin, StepwiseClusterer):
             mixture = replace(mixture, memberships=given, change=0.0)
         else:
             recipe = Recipe.of(self.recipe)
-            start = spectral_clustering(data, k, recipe, rng=rng, steps=steps)
+            start = spectral_clustering(
+                data, k, recipe, seed=int(rng.integers(2**31)), steps=steps
+            )
             if self.noise == "auto":
                 with steps.step("noise") as say:
                     found = compare_noises(data, start.labels, k, rng=rng)

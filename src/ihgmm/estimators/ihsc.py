@@ -28,6 +28,7 @@ from ihgmm.numerics.spectral import (
     CosinePlacement,
     Placement,
     Spectral,
+    looks_signed,
     spectral_clustering,
 )
 from ihgmm.numerics.whitening import Noise, learn_whitener
@@ -112,8 +113,6 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         Leading eigenvalues of the Gram matrix.
     space_ : str
         Where rows were compared: "eigenvectors" or "projected".
-    noise_share_ : float
-        Share of rows whose coordinates there are mostly noise, which teach no labels.
     placement_ : callable
         How rows get their labels: their embedding, and the rule.
     preparation_ : tuple of callables
@@ -189,7 +188,6 @@ class IhSC(StepwiseClusterer, CosineClusterer):
     embedding_: Annotated[np.ndarray, Domain("nm")]
     eigenvalues_: Annotated[np.ndarray, Domain("m", most=np.inf)]
     space_: Space
-    noise_share_: Annotated[float, Domain(least=0)]
     placement_: Placement | CosinePlacement
     noise_levels_: Annotated[np.ndarray, Domain("n", unknown=True)]
     _placing: ClassVar = (*CosineClusterer._placing, "placement_", "outlier_rule_")
@@ -271,7 +269,12 @@ class IhSC(StepwiseClusterer, CosineClusterer):
 
         # From the Gram matrix to eigenvectors, and from these to labels.
         spectral = spectral_clustering(
-            data, k, recipe, signed=self.signed, rng=rng, steps=steps
+            data,
+            k,
+            recipe,
+            signed=self.signed,
+            seed=int(rng.integers(2**31)),
+            steps=steps,
         )
         labels = spectral.labels
         placement: Placement | CosinePlacement = spectral.placement
@@ -308,7 +311,6 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         values = data.restore_squares(embedding.eigenvalues)
         self.eigenvalues_ = data.to_device(values)
         self.space_ = spectral.space
-        self.noise_share_ = spectral.noise_share
         self.cluster_centers_ = fitted.centers
         if recipe.placement == "cosine":
             placement = CosinePlacement(self._compared_centers(), self.signed)
@@ -329,11 +331,11 @@ class IhSC(StepwiseClusterer, CosineClusterer):
                 "signed=True; leave one of them out."
             )
         recipe = Recipe.of(self.recipe)
-        if recipe.labels == "neighbors":
+        if recipe.labels != "tied":
             raise ValueError(
-                "labels='neighbors' joins rows that are near each other, never "
-                "opposite ones, and cannot be combined with signed=True; use 'tied' or "
-                "'kmeans'."
+                f"labels={recipe.labels!r} puts rows together that are near each "
+                "other, never opposite ones, and cannot be combined with signed=True; "
+                "use 'tied'."
             )
         if not recipe.unit_norm:
             raise ValueError(
@@ -361,45 +363,24 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         self, data: Matrix, spectral: Spectral, labels: Tall | None, k: int
     ) -> None:
         """Warn of labels that other rows would change, and of misleading data."""
-        recipe, unstable = Recipe.of(self.recipe), False
+        recipe = Recipe.of(self.recipe)
         # A device would wait half a fit for the host: there it is left to a diagnosis.
-        if labels is not None and k > 1 and data.ops.few is HOST:
-            doubt = label_doubt(
-                data.ops,
-                spectral.rows,
-                labels,
-                k,
-                recipe.labels,
-                weights=data.weights,
-                by_angle=recipe.unit_norm,
-                signed=self.signed,
-                n_init=recipe.n_init,
-            )
-            noise_share = spectral.noise_share if labels is spectral.labels else 0.0
-            noisy = noise_share > Doubt.NOISE_SHARE
-            unstable = doubt > (Doubt.LEAST_IN_NOISE if noisy else Doubt.LEAST)
-        if unstable:
-            warn(
-                "Labels may be unstable: many of them may change with other rows. Look "
-                "at diagnose(X, model), or ask for fewer clusters: cluster_tree(X) "
-                "shows how many are stable.",
-                UnstableLabelsWarning,
-            )
-        if spectral.looks_signed:
+        if labels is None or k < 2 or data.ops.few is not HOST:
+            return
+        if recipe.labels == "tied" and recipe.unit_norm:
+            doubt = label_doubt(spectral.known, spectral.placement.rule, k)
+            if doubt > Doubt.LEAST:
+                warn(
+                    "Labels may be unstable: many of them may change with other rows. "
+                    "Look at diagnose(X, model), or ask for fewer clusters: "
+                    "cluster_tree(X) shows how many are stable.",
+                    UnstableLabelsWarning,
+                )
+        if recipe.unit_norm and not self.signed and looks_signed(data, spectral, k):
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
                 "better than clusters of directions. If opposite rows are of one kind, "
                 "use signed=True.",
-                PreparationWarning,
-            )
-        if spectral.ruling_rows and self.outliers in (None, "cells"):
-            count = spectral.ruling_rows
-            rows = "1 row is" if count == 1 else f"{count:,} rows are"
-            warn(
-                f"{rows} more than three times as long as the median row, and dominate "
-                "eigenvectors that say nothing about the other rows. Use "
-                'Recipe(clip=1.5), which shortens long rows, or outliers="auto", which '
-                "leaves out rows that fit no cluster.",
                 PreparationWarning,
             )
 

@@ -33,7 +33,7 @@ class PSC(DistanceClusterer):
         Number of clusters and of directions.
     recipe : "psc" or Recipe, default="psc"
         The settings, see :class:`~ihgmm.Recipe`: ``Recipe.of("psc", tol=1e-6)`` changes
-        some. ``gram``, ``clip``, ``space`` and ``unit_norm`` make it PSC, and stay.
+        some. ``rows``, ``diagonal``, ``space`` and ``unit_norm`` make it PSC, and stay.
     missing : {"error", "fit"}, default="error"
         What to do with missing cells, NaN: refuse them, or fill them in by a low-rank
         model of the data, see :doc:`/missing`.
@@ -100,7 +100,7 @@ class PSC(DistanceClusterer):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         recipe = Recipe.of(self.recipe)
-        kept = ("gram", "clip", "space", "unit_norm")
+        kept = ("rows", "diagonal", "space", "unit_norm")
         if any(getattr(recipe, name) != getattr(RECIPES["psc"], name) for name in kept):
             raise ValueError(
                 f"recipe={self.recipe!r} belongs to another method than PSC; give "
@@ -128,7 +128,10 @@ class PSC(DistanceClusterer):
         check_row_count(data.shape[0], k)
         warn_few_weighty_rows(data, k)
         spectral = spectral_clustering(
-            data, k, Recipe.of(self.recipe), rng=generator(self.random_state)
+            data,
+            k,
+            Recipe.of(self.recipe),
+            seed=int(generator(self.random_state).integers(2**31)),
         )
         labels, embedded = spectral.labels, spectral.rows
         kinds = identical_rows(data, k)

@@ -15,7 +15,7 @@ from ihgmm.matrix.memory import random_signs
 from ihgmm.matrix.threads import one_thread, row_ranges
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
-from ihgmm.numerics.krylov import Basis, EigenPairs, project_out, ritz_pairs
+from ihgmm.numerics.krylov import EigenPairs, ritz_pairs
 from ihgmm.policy import Counting
 
 
@@ -172,7 +172,9 @@ class _FlippedLanczos:
         self.removed = np.zeros(n, dtype=A.dtype)
         longest = max(float(A.sqnorms.max()), 1.0)
         self.unit = float(2.0 ** np.ceil(np.log2(longest) / 2))
-        self.basis: Basis | None = None
+        self.basis = np.empty((n, 0), dtype=A.dtype)
+        self.adjoints = np.empty((p, 0), dtype=A.dtype)
+        self.rayleigh = np.zeros((0, 0))
         self.steps = steps
         self.value = 0.0
         self.converged = False
@@ -186,24 +188,26 @@ class _FlippedLanczos:
     def read(self, flipped: Matrix, rows: slice) -> None:
         """Do a step's part for a block of flipped rows."""
         u = flipped @ self.direction / self.unit
-        if self.basis is None:
-            self.removed[rows] = flipped.sqnorms / self.unit**2
+        if self.basis.shape[1]:
+            u -= self.removed[rows] * self.basis[rows, -1]
         else:
-            u -= self.removed[rows] * self.basis.blocks[-1][rows, 0]
+            self.removed[rows] = flipped.sqnorms / self.unit**2
         self.u[rows] = u
         self.w += flipped.adjoint(u) / self.unit
 
     def step(self) -> None:
         """End a step: make the new vector orthogonal and look at the top Ritz value."""
-        u, w = self.u[:, None], self.w[:, None]
-        if self.basis is not None:
-            product = self.basis.take_up(u, w)
-            # Twice is enough for a basis that stays orthogonal.
-            u, again = project_out(HOST, self.basis.blocks, product.rest)
-            w = self.basis.adjoint_of_rest(w, product.column + again)
+        u, w, begun = self.u, self.w, self.basis.shape[1] > 0
+        column = np.zeros(self.basis.shape[1])
+        for _ in range(2):  # twice is enough for a basis that stays orthogonal
+            part = self.basis.T @ u
+            u, column = u - self.basis @ part, column + part
+        w = w - self.adjoints @ column.astype(w.dtype)
         length = float(np.linalg.norm(u))
-        if self.basis is not None:
-            values, ritz = ritz_pairs(self.basis.rayleigh, "algebraic")
+        if begun:
+            old = column[:-1, None]
+            self.rayleigh = np.block([[self.rayleigh, old], [old.T, column[-1:, None]]])
+            values, ritz = ritz_pairs(self.rayleigh, "algebraic")
             self.value, self.next = float(values[0]), length
             missing = length * abs(ritz[-1, 0])
             self.converged = missing <= self.accuracy * abs(self.value)
@@ -212,17 +216,14 @@ class _FlippedLanczos:
         if self.ended:
             return
         u, w = u / u.dtype.type(length), w / w.dtype.type(length)
-        if self.basis is None:
-            self.basis = Basis(HOST, u, w, take_along=True)
-        else:
-            self.basis.append(u, w)
-        self._begin(w[:, 0], len(u))
+        self.basis = np.column_stack([self.basis, u])
+        self.adjoints = np.column_stack([self.adjoints, w])
+        self._begin(w, len(u))
 
     @property
     def ended(self) -> bool:
         """Whether no further step is needed or possible."""
-        done = 0 if self.basis is None else len(self.basis.rayleigh)
-        return self.converged or done == self.steps
+        return self.converged or len(self.rayleigh) == self.steps
 
     @property
     def top(self) -> float:
@@ -231,12 +232,12 @@ class _FlippedLanczos:
         Deep in the bulk of noise the coefficients settle at a and b, and the bulk ends
         at a + 2 b.
         """
-        if self.converged or self.basis is None:
+        if self.converged or not len(self.rayleigh):
             return self.value * self.unit**2
-        done = len(self.basis.rayleigh)
-        off_diagonal = np.append(np.diag(self.basis.rayleigh, 1), self.next)
+        done = len(self.rayleigh)
+        off_diagonal = np.append(np.diag(self.rayleigh, 1), self.next)
         late = slice(done // 2, done)
-        bulk_end = np.diag(self.basis.rayleigh)[late].mean()
+        bulk_end = np.diag(self.rayleigh)[late].mean()
         bulk_end += 2 * off_diagonal[late].mean()
         return max(self.value, float(bulk_end)) * self.unit**2
 
@@ -266,7 +267,7 @@ def count_above_noise(
     """
     margin = Counting.MARGIN if known is None else Counting.SECOND_MARGIN
     rank = start = known or 0
-    pairs = _eigenpairs(G, min(max(least, start + 6), most + 1, G.shape[0]), rng)
+    pairs = _eigenpairs(G, min(max(least, start + 6), most + 1, G.shape[0]))
     while True:
         above = rank
         residual = Residual(G.A, pairs.vectors[:, :rank], keep=is_kept(G.A))
@@ -275,11 +276,11 @@ def count_above_noise(
             flips = 1 if rough else default_flips(G.A)
             null = np.array(null_eigenvalues(residual, flips, rng, rough=rough))
             edge = _edge(G, null, margin * (Counting.ROUGH if rough else 1))
-            rounding = Counting.ROUNDING * float(np.finfo(G.dtype).eps)
+            rounding = Counting.ROUNDING * float(np.finfo(G.A.dtype).eps)
             edge = max(edge, rounding * pairs.values[0])
             # If all eigenpairs are above the edge, look at more.
             while pairs.values[-1] > edge and len(pairs.values) <= most:
-                pairs = _eigenpairs(G, min(2 * len(pairs.values) + 5, most + 1), rng)
+                pairs = _eigenpairs(G, min(2 * len(pairs.values) + 5, most + 1))
             above = min(int((pairs.values > edge).sum()), most)
             # Noise hardly ever exceeds the edge if a copy of it is larger still.
             if above > rank or (known is not None and pairs.values[rank] <= null.max()):
@@ -291,10 +292,10 @@ def count_above_noise(
     return Spectrum(pairs, max(above, start), null, edge)
 
 
-def _eigenpairs(G: GramOperator, k: int, rng: np.random.Generator) -> EigenPairs:
+def _eigenpairs(G: GramOperator, k: int) -> EigenPairs:
     # Noise has no gap to resolve, and a percent of its eigenvalues is enough: that is
     # what residuals of five percent give.
-    return leading_eigenpairs(G, k, tol=5.0, signal_only=True, quiet=True, rng=rng)
+    return leading_eigenpairs(G, k, tol=5.0, quiet=True)
 
 
 def _edge(G: GramOperator, null: np.ndarray, margin: float) -> float:

@@ -6,10 +6,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from ihgmm._parameters import check_choice, check_count, check_flag, check_number
-from ihgmm.numerics.eigen import ORDERS, SOLVERS, Solver
 from ihgmm.numerics.embedding import SPACES, Space
-from ihgmm.numerics.gram import GRAMS, GramKind
-from ihgmm.numerics.krylov import Order
+from ihgmm.numerics.gram import DIAGONALS, Diagonal
+from ihgmm.numerics.krylov import ORDERS, Order
 from ihgmm.numerics.labels import ASSIGNMENTS, Assignment
 
 
@@ -24,20 +23,17 @@ class Recipe:
 
     Parameters
     ----------
-    gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
-        The similarity of rows. ``"hollow"``: inner products with a zero diagonal, as in
-        the paper, since the diagonal is where noise adds up. ``"hetero"``: the same,
-        with a diagonal filled in from the other entries (HeteroPCA), since signal is
-        lost with the diagonal where rows or features are few. ``"full"``: all inner
-        products. ``"cosine"``: cosines.
-    clip : float or None, default=1.5
-        Rows longer than this many times the median row are shortened to that length
-        before inner products are taken, so that a few rows cannot dominate the
-        eigenvectors.
+    rows : {"unit", "given"}, default="unit"
+        Whether rows are brought to unit length first, so that no label depends on the
+        length of a row; or taken as they are.
+    diagonal : {"full", "zero"}, default="full"
+        Whether the Gram matrix has inner products of rows with themselves on its
+        diagonal, or zeros, as in the paper, since noise adds up there. On unit rows
+        these are all 1, and zeros would not change the eigenvectors.
     order : {"algebraic", "magnitude"}, default="algebraic"
-        Which eigenvalues lead: the largest, or those of largest absolute value. The
-        signal has positive eigenvalues, so the first loses less if clusters are
-        very unequal or a row is very large.
+        Which eigenvalues lead where the diagonal is zero: the largest, or those of
+        largest absolute value. The signal has positive eigenvalues, so the first loses
+        less if clusters are very unequal or a row is very large.
     n_components : int, "auto" or None, default="auto"
         How many eigenvectors are used to compare rows. None: as many as clusters, as in
         the paper. "auto": up to K + min(K, 20) + 2, since real data also vary inside,
@@ -46,27 +42,23 @@ class Recipe:
         model that is next to nothing.
     space : {"auto", "eigenvectors", "projected"}, default="auto"
         Whether rows are compared in the eigenvectors, as in the paper, or in these
-        times the root of their eigenvalue, which are the data projected on their
+        times the root of their eigenvalue, which are the rows projected on their
         leading directions. In eigenvectors, noise is large where eigenvalues are small,
         which drowns the rows of a cluster much larger than others. "auto" takes the
-        space in which clusters add more to the likelihood, and projected data where
-        that noise rules a fifth of the rows.
+        space in which clusters add more to the likelihood.
     unit_norm : bool, default=True
         Whether embedded rows are scaled to unit norm, which removes their scale.
-    solver : {"auto", "dense", "lanczos", "block"}, default="auto"
-        How eigenvectors are found; see :func:`ihgmm.numerics.eigen.leading_eigenpairs`.
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true leading subspace.
         Noise in the data turns that subspace by more.
-    labels : {"tied", "kmeans", "cluster_qr", "neighbors"}, default="tied"
+    labels : {"tied", "kmeans", "neighbors"}, default="tied"
         How embedded rows become labels. ``"tied"``: by Gaussian clusters that share one
         covariance, so that clusters may be longer in some directions. ``"kmeans"``: as
-        in the paper. ``"cluster_qr"``: needs no start and no iteration.
-        ``"neighbors"``: by a graph of nearest neighbours, for clusters of any shape.
+        in the paper. ``"neighbors"``: by a graph of nearest neighbours, for clusters of
+        any shape.
     n_init : int or "auto", default="auto"
-        Starts of k-means, by k-means++, where ``labels="kmeans"``. "auto" are as many
-        as are cheap, from 10 to 50, or fewer where they agree. ``"tied"`` has starts of
-        its own, without chance.
+        Starts of k-means, where ``labels="kmeans"``. "auto" are as many as are cheap,
+        from 10 to 50.
     max_iter : int, default=300
         Cap on the iterations of one run of k-means or of a mixture.
     placement : {"embedding", "cosine"}, default="embedding"
@@ -76,21 +68,20 @@ class Recipe:
     Examples
     --------
     >>> from ihgmm import IhSC, Recipe
-    >>> Recipe(gram="cosine", clip=None)
-    Recipe(gram='cosine', clip=None)
-    >>> IhSC(4, recipe=Recipe(gram="cosine"))
-    IhSC(n_clusters=4, recipe=Recipe(gram='cosine'))
+    >>> Recipe(space="projected", labels="kmeans")
+    Recipe(space='projected', labels='kmeans')
+    >>> IhSC(4, recipe=Recipe(n_components=10))
+    IhSC(n_clusters=4, recipe=Recipe(n_components=10))
     >>> Recipe.of("paper", order="magnitude").labels
     'kmeans'
     """
 
-    gram: GramKind = "hetero"
-    clip: float | None = 1.5
+    rows: Literal["unit", "given"] = "unit"
+    diagonal: Diagonal = "full"
     order: Order = "algebraic"
     n_components: int | Literal["auto"] | None = "auto"
     space: Space | Literal["auto"] = "auto"
     unit_norm: bool = True
-    solver: Solver = "auto"
     tol: float = 1e-2
     labels: Assignment = "tied"
     n_init: int | Literal["auto"] = "auto"
@@ -98,13 +89,12 @@ class Recipe:
     placement: Literal["embedding", "cosine"] = "embedding"
 
     def __post_init__(self) -> None:
-        check_choice("gram", self.gram, GRAMS)
-        check_number("clip", self.clip, above=0, words=(None,))
+        check_choice("rows", self.rows, ("unit", "given"))
+        check_choice("diagonal", self.diagonal, DIAGONALS)
         check_choice("order", self.order, ORDERS)
         check_count("n_components", self.n_components, words=("auto", None))
         check_choice("space", self.space, ("auto", *SPACES))
         check_flag("unit_norm", self.unit_norm)
-        check_choice("solver", self.solver, SOLVERS)
         check_number("tol", self.tol, above=0)
         check_choice("labels", self.labels, ASSIGNMENTS)
         check_count("n_init", self.n_init, words=("auto",))
@@ -135,7 +125,11 @@ class Recipe:
 
 DEFAULT = Recipe()
 PAPER = Recipe(
-    gram="hollow", clip=None, n_components=None, space="eigenvectors", labels="kmeans"
+    rows="given",
+    diagonal="zero",
+    n_components=None,
+    space="eigenvectors",
+    labels="kmeans",
 )
-PSC = replace(PAPER, gram="full", space="projected", unit_norm=False)
+PSC = replace(PAPER, diagonal="full", space="projected", unit_norm=False)
 RECIPES = {"default": DEFAULT, "paper": PAPER, "psc": PSC}

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ihgmm._progress import Steps
-from ihgmm._values import Domain
-from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
-from ihgmm.matrix.ops import sampled
-from ihgmm.numerics.eigen import features_pay, leading_eigenpairs
-from ihgmm.numerics.embedding import SPACES, Diagonal, Embedding, Space
-from ihgmm.numerics.gram import GramOperator, row_factors
-from ihgmm.numerics.hetero import impute_diagonal
-from ihgmm.numerics.krylov import EigenPairs, signal_weights
+from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, to_host
+from ihgmm.numerics.eigen import leading_directions, leading_eigenpairs
+from ihgmm.numerics.embedding import SPACES, Embedding, Space
+from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.krylov import signal_weights
 from ihgmm.numerics.labels import Rule, gain_of_lines, learn_rule
 from ihgmm.numerics.recipe import DEFAULT, Recipe
-from ihgmm.policy import Labelling, Leading, Solving
+from ihgmm.policy import Labelling, Leading
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +30,7 @@ class Placement:
     >>> from ihgmm.matrix import as_matrix
     >>> from ihgmm.numerics.spectral import spectral_clustering
     >>> X = as_matrix(make_ihgmm(200, 50, 3, random_state=0)[0])
-    >>> fit = spectral_clustering(X, 3, rng=np.random.default_rng(0))
+    >>> fit = spectral_clustering(X, 3)
     >>> bool((fit.placement(X) == fit.labels).all())
     True
     """
@@ -62,7 +60,7 @@ class CosinePlacement:
     array([0, 1])
     """
 
-    directions: Annotated[np.ndarray, Domain("kp")]  # one for each cluster
+    directions: np.ndarray  # (k, p): one for each cluster
     signed: bool = False  # opposite directions are one
 
     def __call__(self, X: Matrix) -> Tall:
@@ -87,12 +85,9 @@ class Spectral:
     coordinates: Tall  # of rows in eigenvectors, without weights
     placement: Placement  # how rows get there, and their labels
     space: Space  # whether rows are those of eigenvectors or of projected data
-    ruling_rows: int  # rows so long that they rule a leading direction
-    noise_share: float  # of rows whose coordinates there are mostly noise
-    row_scale: Tall | None  # what rows were multiplied by before their inner products
-    n_iter: int  # iterations of k-means
+    n_iter: int  # iterations that labels took
     signs: Tall | None  # which way rows point along their cluster, if that may differ
-    looks_signed: bool  # whether opposite rows seem to be of one kind, and are not
+    known: np.ndarray  # rows that labels were learnt from, as they were compared
 
 
 def spectral_clustering(
@@ -101,13 +96,14 @@ def spectral_clustering(
     recipe: Recipe = DEFAULT,
     *,
     signed: bool = False,
-    rng: np.random.Generator | None = None,
+    seed: int = 0,
     steps: Steps | None = None,
 ) -> Spectral:
-    """Cluster the rows of ``X`` by the leading eigenvectors of a Gram matrix.
+    """Cluster the rows of ``X`` by the leading eigenvectors of their Gram matrix.
 
     X is finite and not all zero; its rows may have weights. With ``signed``, opposite
-    rows are of one cluster. ``steps`` shows two steps, "eigenvectors" and "labels".
+    rows are of one cluster. Only recipes of k-means use the seed. ``steps`` shows two
+    steps, "eigenvectors" and "labels".
 
     Examples
     --------
@@ -117,36 +113,33 @@ def spectral_clustering(
     >>> from ihgmm.metrics import misclassification_rate
     >>> from ihgmm.numerics.spectral import spectral_clustering
     >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> fit = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
+    >>> fit = spectral_clustering(as_matrix(X), 3)
     >>> misclassification_rate(kinds, fit.labels)
     0.0
     """
-    rng = np.random.default_rng() if rng is None else rng
     steps, ops, k = Steps() if steps is None else steps, X.ops, n_clusters
     with steps.step("eigenvectors") as say, X.threads():
-        embedding, coordinates, row_scale = _embed(X, k, recipe, rng, say)
+        embedding, coordinates = _embed(X, k, recipe, say)
     spaces: list[Space] = list(SPACES if recipe.space == "auto" else (recipe.space,))
+    maps = [embedding.in_space(space) for space in spaces]
     with steps.step("labels") as say:
         # Zero rows show no pattern, unless the origin is a point like others.
         live = X.sqnorms > 0
         if not recipe.unit_norm or ops.number(ops.xp.all(live)):
             live = None
-        known = _known_rows(ops, [coordinates, X.sqnorms, X.weights], live, k)
-        maps, few = [embedding.in_space(space) for space in spaces], ops.few
-        clear = [_clear_rows(few, one, k, *known[:2]) for one in maps]
-        rows = [one.rows(few, known[0]) for one in maps]
+        known, weights = _known_rows(ops, maps[-1], coordinates, X.weights, live, k)
+        rows = [one.rows(ops.few, known) for one in maps]
         learnt = learn_rule(
             rows,
             k,
             recipe.labels,
-            clear=clear,
-            weights=None if known[2] is None else few.to_host(known[2]),
+            weights=weights,
             by_angle=recipe.unit_norm,
             signed=signed,
             n_init=recipe.n_init,
             max_iter=recipe.max_iter,
-            rng=rng,
-            ops=few,
+            seed=seed,
+            ops=ops.few,
         )
         say(f"{recipe.labels}, {learnt.n_iter} iterations")
         embedding = maps[learnt.space]
@@ -154,29 +147,19 @@ def spectral_clustering(
         rule, labels, signs = _label_all(
             ops, learnt.rule, embedded, live, k, X.weights, signed
         )
-        # Noise points both ways, and so may rows that hardly count.
-        shows = clear[learnt.space]
-        if known[2] is not None:
-            shows = shows & (few.to_host(known[2]) > Labelling.LEAST_WEIGHT)
-        lined = few.few_rows(rows[learnt.space], np.flatnonzero(shows))
     return Spectral(
         labels=labels,
         rows=embedded,
         coordinates=coordinates,
         placement=Placement(embedding, rule),
         space=spaces[learnt.space],
-        ruling_rows=embedding.ruling_rows(ops, coordinates, X.sqnorms),
-        noise_share=1 - float(clear[learnt.space].mean()),
-        row_scale=row_scale,
         n_iter=learnt.n_iter,
         signs=signs,
-        looks_signed=not signed
-        and recipe.unit_norm
-        and _looks_signed(X, gain_of_lines(lined, k, rng, ops=few)),
+        known=ops.few.to_host(rows[learnt.space]),
     )
 
 
-def _looks_signed(X: Matrix, gain: float) -> bool:
+def looks_signed(X: Matrix, fit: Spectral, k: int) -> bool:
     """Tell whether opposite rows seem to be of one kind, by the gain of lines.
 
     A gain of log 2 a row shows it in any case: so much lines lose where clusters lie on
@@ -184,6 +167,7 @@ def _looks_signed(X: Matrix, gain: float) -> bool:
     sets come up to 0.5, where the mean is near 0: clusters then lie opposite each
     other.
     """
+    gain = gain_of_lines(fit.known, k)
     if gain <= Labelling.LINE_GAIN or gain > np.log(2):
         return gain > np.log(2)
     total = to_host(X.adjoint(X.to_device(np.ones((X.shape[0], 1))))).astype(np.float64)
@@ -191,10 +175,8 @@ def _looks_signed(X: Matrix, gain: float) -> bool:
     return bool(np.sum(total**2) > Labelling.NEAR_ZERO**2 * squares)
 
 
-def _embed(
-    X: Matrix, k: int, recipe: Recipe, rng: np.random.Generator, say: Any
-) -> tuple[Embedding, Tall, Tall | None]:
-    """Return the map to coordinates, these, and what rows were multiplied by."""
+def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall]:
+    """Return the map to coordinates, and the coordinates of rows."""
     n, p = X.shape
     m = recipe.n_components
     if m == "auto":
@@ -206,27 +188,52 @@ def _embed(
                 f"n_components={m} is more than {n} rows of {p} features can span; "
                 f"give at most {min(n, p)}."
             )
-    given = GramOperator.of(X, recipe.gram, clip=recipe.clip)
-    G, pairs, diagonal = _leading_pairs(given, lead, extra, recipe, rng, say)
-    most = min(p - 1, n // Leading.ROWS_A_DIRECTION) - lead
-    while m == "auto" and extra < most and _stands_on(given.A, pairs.values, lead):
-        extra = min(2 * extra, most)
-        G, pairs, diagonal = _leading_pairs(given, lead, extra, recipe, rng, say)
-    embedding = Embedding.of(G, pairs, lead, diagonal)
+    unit, zero = recipe.rows == "unit", recipe.diagonal == "zero"
+    hollow = zero and not unit
+    if hollow:
+        G = GramOperator.of(X, "zero")
+        pairs = leading_eigenpairs(
+            G, lead + extra, order=recipe.order, tol=recipe.tol, say=say
+        )
+        values, along = pairs.values, to_host(G.A.adjoint(pairs.vectors))
+    else:
+        A, start = _counted_rows(X, unit), None
+        most = min(p - 1, n // Leading.ROWS_A_DIRECTION) - lead
+        while True:
+            pairs = leading_directions(
+                A, lead, extra, start=start, tol=recipe.tol, say=say
+            )
+            values = pairs.values
+            if m != "auto" or extra >= most or not _stands_on(A, values, lead):
+                break
+            extra, start = min(2 * extra, most), pairs.vectors
+        along = pairs.vectors * np.sqrt(values)
+    lengths = np.linalg.norm(along, axis=0)
     # With as many directions as features, none of them is there to show noise.
-    noise = 0.0 if len(pairs.values) == p else None
-    embedding = embedding.weighted(signal_weights(pairs.values, lead, noise))
-    embedding = replace(embedding, unit_norm=recipe.unit_norm)
+    weights = signal_weights(values, lead, 0.0 if len(values) == p else None)
+    # A direction without any data in it is rounding.
+    weights = np.where(lengths > 1e-5 * lengths.max(), weights, 0.0)
+    embedding = Embedding(
+        along,
+        values,
+        weights,
+        unit,
+        "zero" if hollow else "full",
+        recipe.unit_norm,
+        X.unit,
+    ).weighted(weights)
+    return embedding, embedding.coordinates(X)
+
+
+def _counted_rows(X: Matrix, unit: bool) -> Matrix:
+    """Return rows as they count in directions: at unit length, by their weights."""
+    ops, factors = X.ops, None
+    if unit:
+        factors = ops.ratio(1.0, ops.xp.sqrt(X.sqnorms))
     if X.weights is not None:
-        # What a row is does not depend on how much it counts.
-        factors = row_factors(X.ops, X.sqnorms, G.longest)
-        return embedding, embedding.coordinates(X), factors
-    if pairs.linear is None:
-        coordinates = embedding.coordinates(X)
-    else:  # a copy, which does not keep those without weight
-        vectors = pairs.vectors[:, : len(embedding.weights)]
-        coordinates = X.ops.xp.astype(vectors, vectors.dtype, copy=True)
-    return embedding, coordinates, None if G.A is X else G.A.row_scale
+        roots = ops.xp.sqrt(X.weights)
+        factors = roots if factors is None else factors * roots
+    return X if factors is None else Scaled(X, rows=factors)
 
 
 def _stands_on(A: Matrix, values: np.ndarray, lead: int) -> bool:
@@ -238,38 +245,10 @@ def _stands_on(A: Matrix, values: np.ndarray, lead: int) -> bool:
     """
     n, p = A.shape
     total = A.ops.number(A.ops.xp.sum(A.sqnorms))
-    variance = max(total - float(np.maximum(values, 0.0).sum()), 0.0) / (n * p)
+    variance = max(total - float(values.sum()), 0.0) / (n * p)
     edge = variance * (n + 2 * np.sqrt(n * p))
     last = values[-1]
     return bool(last > Leading.HIGH * values[lead - 1] and last > Leading.FAR * edge)
-
-
-def _leading_pairs(
-    G: GramOperator,
-    lead: int,
-    extra: int,
-    recipe: Recipe,
-    rng: np.random.Generator,
-    say: Any,
-) -> tuple[GramOperator, EigenPairs, Diagonal]:
-    """Return the matrix, its diagonal filled in where that counts, and eigenpairs."""
-    solving: Any = {"extra": extra, "order": recipe.order, "solver": recipe.solver}
-    pairs, tol = None, recipe.tol
-    few = G.shape[0] < Leading.FEW_ROWS * lead and features_pay(G.A, lead + extra)
-    if recipe.gram != "hetero" or not few:
-        signal_only = recipe.order == "algebraic"
-        pairs = leading_eigenpairs(
-            G, lead, tol=tol, signal_only=signal_only, rng=rng, say=say, **solving
-        )
-        if recipe.gram != "hetero":
-            return G, pairs, "full" if recipe.gram == "full" else "zero"
-        # What noise does to eigenvectors is more than this angle.
-        if _diagonal_turn(G.A.ops, pairs, lead) <= Leading.TURN:
-            return G, pairs, "zero"
-    if G.A.n_entries >= Solving.LARGE:
-        tol *= Solving.FILLING
-    imputed = impute_diagonal(G, lead, start=pairs, tol=tol, rng=rng, **solving)
-    return imputed.gram, imputed.pairs, "imputed"
 
 
 def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
@@ -283,57 +262,40 @@ def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
     return lead, max(min(k + extra, n - 1, p) - lead, 0)
 
 
-def _diagonal_turn(ops: Ops, pairs: EigenPairs, k: int) -> float:
-    """Return about how far a filled-in diagonal turns the k leading eigenvectors.
-
-    A change E of the matrix turns the subspace U by ``norm(E @ U) / gap``, and the
-    diagonal becomes that of the rank-k approximation. Where it is the same for all
-    rows it turns nothing.
-    """
-    values = np.maximum(pairs.values[:k], 0.0)
-    if values[-1] <= 0:
-        return np.inf
-    values /= values.max()  # whose squares are numbers
-    columns = np.column_stack([values, np.ones(k)])
-
-    def moments(ops: Ops, vectors: Tall) -> tuple[Tall, ...]:
-        squares = vectors[:, :k] ** 2
-        both = squares @ ops.cast_like(columns, squares)
-        xp, diagonal, leverage = ops.xp, both[:, 0], both[:, 1]
-        return tuple([xp.sum(diagonal**power * leverage) for power in range(3)])
-
-    total, first, second = ops.row_sums(moments, pairs.vectors, width=k)
-    return float(np.sqrt(max(second - first**2 / total, 0.0)) / values[-1])
-
-
 def _known_rows(
-    ops: Ops, tall: list[Tall | None], live: Tall | None, k: int
-) -> list[Any]:
-    """Return the rows of tall arrays to learn labels from, in float64.
+    ops: Ops,
+    embedding: Embedding,
+    coordinates: Tall,
+    weights: Tall | None,
+    live: Tall | None,
+    k: int,
+) -> tuple[Tall, np.ndarray | None]:
+    """Return coordinates to learn labels from, in float64, and weights of their rows.
 
-    Of more than 16,384 rows, or 64 for each cluster if that is more, so many are drawn,
-    the same ones whatever the seed.
+    Of more than 16,384 rows, or 64 for each cluster if that is more, so many are
+    chosen. What is chosen, and in which order, depends on the rows themselves, as if
+    they were shuffled: neither their order in the data nor a seed changes labels.
     """
     if live is not None:
-        tall = [None if v is None else ops.rows_where(v, live) for v in tall]
-    n, size = tall[0].shape[0], max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)  # type: ignore[union-attr]
-    rows = sampled(n, size)
-    return [None if v is None else ops.few.widen(ops.few_rows(v, rows)) for v in tall]
+        coordinates = ops.rows_where(coordinates, live)
+        weights = None if weights is None else ops.rows_where(weights, live)
+    keys = ops.to_host(ops.row_map(partial(_keys, embedding), coordinates))
+    size = min(len(keys), max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k))
+    rows = np.argpartition(keys, size - 1)[:size]
+    rows = rows[np.argsort(keys[rows], kind="stable")]
+    known = ops.few.widen(ops.few_rows(coordinates, rows))
+    if weights is None:
+        return known, None
+    return known, ops.few.to_host(ops.few_rows(weights, rows))
 
 
-def _clear_rows(
-    ops: Ops, embedding: Embedding, k: int, coordinates: Tall, sqnorms: Tall
-) -> np.ndarray:
-    """Tell which rows show a pattern, not noise.
-
-    With as many directions as features nothing tells noise, and the shortest rows have
-    most of it. Where clusters are many, one of them would take these rows.
-    """
-    p, m = embedding.directions.shape
-    if k > Labelling.MANY_CLUSTERS and m >= p:
-        own = ops.to_host(sqnorms)
-        return np.asarray(own >= np.quantile(own, Labelling.SHORT))
-    return np.asarray(~ops.to_host(embedding.is_noise(ops, coordinates, sqnorms)))
+def _keys(embedding: Embedding, ops: Ops, coordinates: Tall) -> Tall:
+    """Return a number between 0 and 1 for each row that looks random, by the row."""
+    rows = ops.xp.abs(
+        ops.unit_rows(coordinates * ops.cast_like(embedding.weights, coordinates))
+    )
+    factors = 100 * np.random.default_rng(0).random(rows.shape[1])
+    return (rows @ ops.cast_like(factors, rows)) % 1
 
 
 def _label_all(

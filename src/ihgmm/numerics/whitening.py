@@ -17,8 +17,7 @@ import numpy as np
 from ihgmm._values import Domain
 from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
-from ihgmm.numerics.eigen import Solver, leading_eigenpairs
-from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.eigen import leading_directions
 from ihgmm.policy import Small, Whitening
 
 Noise = Literal["counts", "learned"]
@@ -245,17 +244,9 @@ def _low_rank(
     multiply a block hardly faster than its vectors one by one.
     """
     A, fit = white.take(slice(0, white.shape[0])), np.zeros((white.shape[1], 0))
-    solver: Solver = "auto"
-    if A.sparse and A.on_host and A.n_entries > Whitening.MANY:
-        A, solver = A.with_transpose(), "lanczos"
     if rank:
-        G = GramOperator.of(A, "full")
-        pairs = leading_eigenpairs(
-            G, rank, solver=solver, tol=3e-3, quiet=True, rng=rng
-        )
-        known = pairs.adjoint
-        along = A.adjoint(pairs.vectors) if known is None else known
-        fit = to_host(along).astype(np.float64)
+        pairs = leading_directions(A.with_transpose(), rank, tol=3e-3, quiet=True)
+        fit = pairs.vectors * np.sqrt(pairs.values)
     return A.column_sqnorms(), fit
 
 

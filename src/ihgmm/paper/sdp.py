@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import (
@@ -21,9 +22,7 @@ from ihgmm._parameters import check_choice, generator
 from ihgmm._warnings import ignored, warn
 from ihgmm.estimators.base import DistanceClusterer, whole
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
-from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.krylov import leading_pairs
-from ihgmm.numerics.labels import kmeans
 
 
 class SDPKMeans(DistanceClusterer):
@@ -186,8 +185,9 @@ class SDPKMeans(DistanceClusterer):
         # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
         peaks = embedding[np.abs(embedding).argmax(axis=0), np.arange(k)]
         embedding *= np.where(peaks < 0, -1, 1)
-        run = kmeans(embedding, k, rng=generator(self.random_state))
-        labels = HOST.number_by_size(run.labels, k)
+        seed = int(generator(self.random_state).integers(2**31))
+        run = KMeans(k, n_init=10, random_state=seed).fit(embedding)
+        labels = HOST.number_by_size(run.labels_.astype(np.intp), k)
         same = labels[:, None] == labels
         # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
         # one row between clusters of m rows changes it by 2 / sqrt(m + 1).
@@ -222,7 +222,7 @@ class SDPKMeans(DistanceClusterer):
 
 def _unit_rows(X: Matrix) -> Matrix:
     """Return rows of unit norm, whatever unit the data are kept in."""
-    return Scaled(X, rows=row_factors(X.ops, X.sqnorms, 0.0), unit=1.0)
+    return Scaled(X, rows=X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)), unit=1.0)
 
 
 def _solve(

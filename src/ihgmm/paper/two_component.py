@@ -105,10 +105,10 @@ class TwoComponentLloyd(DistanceClusterer):
 
     def _fit(self, X: Matrix) -> None:
         warn_zero_rows(X)
-        G = GramOperator.of(X, "hollow")
+        G = GramOperator.of(X)
         rng = generator(self.random_state)
-        top = leading_eigenpairs(G, 1, tol=self.tol, rng=rng)
-        one = G.dtype.type(1)
+        top = leading_eigenpairs(G, 1, tol=self.tol)
+        one = G.A.dtype.type(1)
         start = np.where(top.vectors[:, 0] < 0, -one, one)
         signs, self.n_iter_ = _iterate(G, start, self.max_iter)
         live = X.sqnorms > 0

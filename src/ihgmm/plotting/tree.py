@@ -54,7 +54,7 @@ def plot_scree(
             getattr(source, f, None) for f in ("recipe", "cluster_centers_")
         )
         n_clusters = len(values) if centers is None else int(centers.shape[0])
-        gram: str = "" if recipe is None else Recipe.of(recipe).gram
+        gram: str = "" if recipe is None else Recipe.of(recipe).diagonal
         count = count or getattr(source, "selection_", None)
     ax = given_or_new(ax, (6.0, 4.0))
     k, names = n_clusters, ("clusters", "the next")

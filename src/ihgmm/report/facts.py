@@ -55,7 +55,7 @@ class Facts:
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         self.parameters = model.get_params(deep=False)
         recipe = Recipe.of(self.parameters.get("recipe", "default"))
-        self.gram = recipe.gram
+        self.gram = recipe.diagonal
         # How many clusters the data have, if the fit counted them.
         self.count: Any = getattr(model, "selection_", None)
         # Also of clusters without rows.

@@ -235,7 +235,7 @@ def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Paramete
         fitted = estimates_of_fit(Scaled(X, rows=signs), turned, labels, k)
         return replace(fitted, scales=fitted.scales * X.cast(signs))
     rows = X.ops.groups(labels, k, X.weights)
-    scales = rows.over_mean(_lengths_along_centers(fit, X.ops, k, X.weights))
+    scales = rows.over_mean(_lengths_along_centers(fit, X.ops, k, X.weights, X.sqnorms))
     fitted = Parameters(*_parameters(X, _fit(X, rows, rows.counted(scales), scales)))
     if X.incomplete is None:
         return fitted
@@ -306,7 +306,7 @@ def fit_to_centers(
 
 
 def _lengths_along_centers(
-    fit: Spectral, ops: Ops, n_clusters: int, counts: Tall | None
+    fit: Spectral, ops: Ops, n_clusters: int, counts: Tall | None, sqnorms: Tall
 ) -> Tall:
     """Return the lengths of rows along their centres, as the leading subspace has them.
 
@@ -316,8 +316,9 @@ def _lengths_along_centers(
     term, which is then put back.
     """
     embedding, labels = fit.placement.embedding, fit.labels
-    vectors = fit.coordinates[:, : embedding.rank]
-    values = np.maximum(embedding.eigenvalues[: embedding.rank], 0.0)
+    rank = min(n_clusters, len(embedding.eigenvalues))
+    vectors = fit.coordinates[:, :rank]
+    values = np.maximum(embedding.eigenvalues[:rank], 0.0)
     norms = ops.row_norms(vectors)
     if counts is not None:
         norms = norms * ops.cast_like(counts, vectors)
@@ -358,7 +359,8 @@ def _lengths_along_centers(
         if largest > Weighting.OWN_TERM * totals.min() ** 2:
             totals = falling_root(missing, totals, 2**0.5 * totals)
         lengths = lengths_at(totals)
-    lengths = lengths if fit.row_scale is None else ops.ratio(lengths, fit.row_scale)
+    if embedding.unit_rows:
+        lengths = lengths * ops.xp.sqrt(sqnorms)
     # Lengths of rows that are alike are 1, and so is their mean, to the last digit.
     return lengths / (ops.number(ops.xp.max(lengths)) or 1.0)
 

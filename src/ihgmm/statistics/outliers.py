@@ -19,7 +19,6 @@ from scipy.stats import poisson
 from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
 from ihgmm.numerics.embedding import Embedding
-from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.policy import Outliers, Small
 
@@ -161,7 +160,7 @@ def find_outliers(
     sqnorms = to_host(X.sqnorms)
     for i in range(max_rounds):
         rest = X if inside.all() else only(X, np.flatnonzero(inside))
-        fit = spectral_clustering(rest, n_clusters, signed=signed, rng=deepcopy(rng))
+        fit = spectral_clustering(rest, n_clusters, signed=signed)
         embedding = fit.placement.embedding
         given = fit.coordinates, fit.labels, n_clusters, signed
         centers = _directions(embedding, *given)
@@ -265,8 +264,7 @@ def _measure(
     labels = ops.to_host(ops.xp.argmax(along, axis=1))
     along = ops.to_host(ops.xp.max(along, axis=1)).astype(np.float64)
     sqnorms = ops.to_host(sqnorms) * (unit / embedding.unit) ** 2
-    factors = row_factors(HOST, sqnorms, embedding.longest)
-    along = HOST.ratio(along, factors)
+    along = along * np.sqrt(sqnorms)  # coordinates are those of unit rows
     # No row fits its centre better than that; else nothing could be compared with rows
     # that are free of noise.
     left = sqnorms - np.maximum(along, 0.0) ** 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -15,8 +14,8 @@ from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
-from ihgmm.numerics.labels import Assignment, LinearRule, learn_rule
-from ihgmm.numerics.recipe import Recipe
+from ihgmm.numerics.labels import LinearRule, starting_members
+from ihgmm.numerics.mixture import tied_clusters
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.policy import Doubt, Refitting, Small
 
@@ -117,8 +116,7 @@ class _Judge:
     ) -> _Judge:
         """Fit all rows but some; name clusters as the labels of these rows do."""
         seen = np.setdiff1d(np.arange(part.shape[0]), unseen)
-        recipe = Recipe(n_init=Refitting.STARTS)
-        fit = spectral_clustering(part.take(seen), k, recipe, rng=rng)
+        fit = spectral_clustering(part.take(seen), k)
         embedding, rule = fit.placement.embedding, fit.placement.rule
         assert isinstance(rule, LinearRule)  # of the default recipe
         names = _names(to_host(fit.labels), codes[seen], k)
@@ -146,71 +144,51 @@ class _Judge:
         return best, ops.widen(best == codes), 1 / (1 + odds), lead
 
 
-def label_doubt(
-    ops: Ops,
-    rows: Tall,
-    labels: Tall,
-    k: int,
-    method: Assignment = "tied",
-    *,
-    weights: Tall | None = None,
-    by_angle: bool = True,
-    signed: bool = False,
-    n_init: int | Literal["auto"] = "auto",
-) -> float:
+def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> float:
     """Return how far labels would change if they were learnt from other rows.
 
-    Rules are learnt from halves of embedded rows by the method of the labels. Asked
-    about rows that they did not see, those of a mixture say how probable another label
-    is, and others whether it changes. The geometric mean of both doubts is returned,
-    so that one odd half does not decide, over that of a guess: 0 is no doubt, and 1 as
-    much as can be. Eigenvectors stay as they are, which makes this far cheaper than
-    :func:`refit_halves`.
-
-    Each half has its share of each cluster, and halves are the same for all seeds. With
-    few rows a cluster, two rules are learnt from four fifths of the rows instead; with
-    too few for that, nothing is known and 0 returned.
+    Rows are those that a rule of tied clusters was learnt from. From halves of them new
+    clusters are learnt; asked about the other half, these say how probable another
+    label is. The geometric mean of both doubts is returned, so that one odd half does
+    not decide, over that of a guess: 0 is no doubt, and 1 as much as can be.
+    Directions stay as they are and starts are few, which makes this far cheaper than
+    :func:`refit_halves`. With too few rows a cluster, nothing is known and 0 returned.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ihgmm.matrix import HOST
+    >>> from ihgmm.numerics.labels import learn_rule
     >>> from ihgmm.statistics.refits import label_doubt
     >>> noise = np.random.default_rng(0).standard_normal((200, 5))
-    >>> label_doubt(HOST, HOST.unit_rows(noise), noise.argmax(axis=1), 5) > 0.3
+    >>> rows = HOST.unit_rows(noise)
+    >>> label_doubt(rows, learn_rule([rows], 5).rule, 5) > 0.3
     True
-    >>> kinds = np.arange(200) % 5
-    >>> rows = HOST.unit_rows(np.eye(5)[kinds] + noise / 10)
-    >>> label_doubt(HOST, rows, kinds, 5) < 0.01
+    >>> rows = HOST.unit_rows(np.eye(5)[np.arange(200) % 5] + noise / 10)
+    >>> label_doubt(rows, learn_rule([rows], 5).rule, 5) < 0.01
     True
     """
-    rng, most = np.random.default_rng(0), max(Doubt.ROWS, Doubt.ROWS_A_CLUSTER * k)
-    drawn = ops.draw_rows(ops.row_norms(rows) > 0, most, rng)
-    n, codes = len(drawn), to_host(ops.few_rows(labels, drawn))
-    few = to_host(ops.few.widen(ops.few_rows(rows, drawn)))
-    counts = np.ones(n) if weights is None else to_host(ops.few_rows(weights, drawn))
+    rows = rows[: max(Doubt.ROWS, Doubt.ROWS_A_CLUSTER * k)]
+    n, signed = len(rows), rule.signed
     n_folds = 2 if n >= Refitting.ROWS_A_CLUSTER * k else 5
     if n - n // n_folds - 1 <= k:
         return 0.0
-    # Rows of a cluster, in random order, take turns.
-    order = rng.permutation(n)
-    order = order[np.argsort(codes[order], kind="stable")]
-    options: Any = {"by_angle": by_angle, "signed": signed, "n_init": n_init}
-    doubt = 1.0
+    labels, doubt = rule(HOST, rows), 1.0
+    # Each half has its share of each cluster.
+    order = np.argsort(labels, kind="stable")
     for i in range(2):
         unseen = order[i::n_folds]
         seen = np.setdiff1d(order, unseen)
-        learnt = learn_rule(
-            [few[seen]], k, method, weights=counts[seen], rng=rng, **options
-        )
-        names = _names(learnt.rule(HOST, few[seen]), codes[seen], k)
-        rule, own = learnt.rule.in_order(np.argsort(names)), codes[unseen]
-        if isinstance(rule, LinearRule) and learnt.worth > -np.inf:  # of a mixture
-            odds = _log_odds(HOST, rule.scores(HOST, few[unseen]), own)
-            doubts = expit(-odds)
-        else:
-            doubts = rule(HOST, few[unseen]) != own
-        doubt *= np.average(doubts, weights=counts[unseen])
+        half, ones = rows[seen], np.ones(len(seen))
+        starts = starting_members(HOST, [half], k, ones, signed=signed, few=True)
+        with one_thread():
+            fit = tied_clusters(half, starts, ones, signed=signed)
+        if fit is None:
+            continue
+        own = LinearRule(fit.coefficients, fit.intercepts, signed)
+        names = _names(own(HOST, half), labels[seen], k)
+        scores = own.in_order(np.argsort(names)).scores(HOST, rows[unseen])
+        doubt *= np.mean(expit(-_log_odds(HOST, scores, labels[unseen])))
     return float(np.sqrt(doubt) / (1 - 1 / k))
 
 

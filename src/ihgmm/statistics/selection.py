@@ -13,7 +13,7 @@ from ihgmm._checks import check_matrix, counted_rows, noise_to_whiten
 from ihgmm._display import Result, made
 from ihgmm._parameters import check_choice, check_count, check_flag, generator
 from ihgmm._warnings import ClusterCountWarning, warn
-from ihgmm.matrix import Matrix, on_few_rows, to_host
+from ihgmm.matrix import Matrix, Scaled, on_few_rows, to_host
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.flips import Spectrum, count_above_noise, is_kept
 from ihgmm.numerics.gram import GramOperator
@@ -347,7 +347,7 @@ def _count(
     if few:  # signs hide some directions there
         strong = pairs.values >= Counting.STRONG * pairs.values[0]
         wide = max(rank, Counting.FEW_DIRECTIONS, int(strong.sum()))
-    grown = tree_of_rows(X, rank, wide, wanted, rng, cosine=cosine, signed=signed)
+    grown = tree_of_rows(X, rank, wide, wanted, rng, signed=signed)
     tree, placement = (None, None) if grown is None else grown
     answer = _answer(tree, rank, few, max_clusters)
     if tree is not None:
@@ -377,7 +377,8 @@ def _spectrum(X: Matrix, most: int, rng: np.random.Generator) -> tuple[Spectrum,
     # A second look at large data would cost too much.
     if spectrum.rank < most and is_kept(X):
         # Noisy rows can hide a cluster; as unit rows they are not louder.
-        G, known = GramOperator.of(X, "cosine"), spectrum.rank
+        units = Scaled(X, rows=X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)))
+        G, known = GramOperator.of(units), spectrum.rank
         second = count_above_noise(G, most, rng, least=least, known=known)
         if second.rank > known:
             return second, True

@@ -216,7 +216,6 @@ def tree_of_rows(
     most: int,
     rng: np.random.Generator,
     *,
-    cosine: bool = False,
     signed: bool = False,
 ) -> tuple[ClusterTree, Placement] | None:
     """Return the tree of few rows in memory, none of them zero, and who places others.
@@ -234,8 +233,6 @@ def tree_of_rows(
         return None
     d = min(max(n_directions, 2), p, n // 2 - 1)
     recipe = Recipe(n_components=d)
-    if cosine:
-        recipe = Recipe(gram="cosine", clip=None, n_components=d)
     placements: list[Placement] = []
 
     # Directions do not tell whether rows are more than one cloud. Gaps do.
@@ -243,7 +240,7 @@ def tree_of_rows(
 
     def grow(seen: np.ndarray | None) -> _Branches:
         part = X if seen is None else X.take(seen)
-        fit = spectral_clustering(part, k, recipe, signed=signed, rng=rng)
+        fit = spectral_clustering(part, k, recipe, signed=signed)
         placements.append(fit.placement)
         rows, leaves = fit.rows, fit.labels
         if seen is not None:

@@ -1,8 +1,8 @@
-"""Clusters of few rows: by directions or distances, and as a mixture.
+"""Gaussian clusters of one covariance, and where to start them from.
 
-Rows are as many as it takes to learn clusters from. Where they are, work on all of them
-is done; what is small, and starts that are made one row at a time, is on the host. What
-is learnt is deterministic but for k-means: the same rows give the same clusters.
+Rows are as many as it takes to learn clusters from. Starts that are made one row at a
+time are on the host, work on all rows is done where they are. Nothing is random: the
+same rows give the same clusters.
 """
 
 from __future__ import annotations
@@ -11,74 +11,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
 
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.threads import in_parts
 from ihgmm.policy import Labelling, Small
-
-
-class Run(NamedTuple):
-    """Where a run of Lloyd's iterations has ended."""
-
-    labels: Tall
-    centers: np.ndarray  # (k, m)
-    score: float  # what the run has made large: weighted sum of scores of rows
-    n_iter: int
-
-
-def lloyd(
-    rows: Tall,
-    centers: np.ndarray,
-    weights: np.ndarray,
-    *,
-    by_angle: bool = True,
-    signed: bool = False,
-    max_iter: int = 300,
-    ops: Ops = HOST,
-) -> Run:
-    """Run Lloyd's iterations from some centres.
-
-    With ``by_angle`` centres have unit length, and rows belong to the centre of largest
-    product: spherical k-means, if rows are units. Else they belong to the nearest.
-    With ``signed``, a centre and its opposite are one. A centre that has lost all its
-    rows goes to the row that fits its own worst.
-    """
-    k, counts = len(centers), ops.to_device(weights, rows)
-    squares = ops.row_dots(rows, rows)
-    least = Labelling.STEP * float(weights @ ops.to_host(squares))
-    score, n_iter = -np.inf, 0
-    while True:
-        if by_angle:
-            lengths = np.sqrt(np.einsum("ij,ij->i", centers, centers))
-            centers = centers / np.where(lengths > 0, lengths, 1.0)[:, None]
-        before, products = score, rows @ ops.cast_like(centers.T, rows)
-        scores = ops.xp.abs(products) if signed else products
-        if not by_angle:
-            lost = np.einsum("ij,ij->i", centers, centers) / 2
-            scores -= ops.cast_like(lost, scores)
-        labels = ops.xp.argmax(scores, axis=1)
-        ends = counts
-        if signed:
-            ends = counts * ops.sign_of(ops.pick(products, labels))
-        sums = ops.sums_of_rows(labels, k, rows, ends)
-        sizes = ops.group_sums(labels, k, counts)
-        # Sums hold what rows score with the centres of before.
-        score = float((sums * centers).sum())
-        if not by_angle:
-            score -= float(sizes @ lost)
-        if score - before <= least or n_iter >= max_iter:
-            return Run(labels, centers, score, n_iter)
-        empty = sizes <= 0
-        if empty.any():
-            best = ops.pick(scores, labels)
-            misfits = ops.to_host(squares - best if by_angle else squares - 2 * best)
-            worst = np.argsort(-weights * misfits, kind="stable")[: empty.sum()]
-            # There may be fewer rows than clusters.
-            lost = np.flatnonzero(empty)[: len(worst)]
-            sums[lost] = ops.to_host(ops.few_rows(rows, worst))
-            sizes = np.where(empty, 1.0, sizes)
-        centers = sums / sizes[:, None]
-        n_iter += 1
 
 
 def pivots(rows: np.ndarray, k: int) -> np.ndarray:
@@ -103,48 +40,60 @@ def pivots(rows: np.ndarray, k: int) -> np.ndarray:
     return chosen
 
 
-def merged_start(
-    rows: np.ndarray, k: int, weights: np.ndarray, signed: bool
-) -> np.ndarray | None:
-    """Return centres of k clusters that many small ones have been merged to.
+def merged(rows: np.ndarray, k: int, signed: bool) -> np.ndarray:
+    """Return centres of the k clusters that Ward's rule merges unit rows to."""
+    products = rows @ rows.T
+    cosines = products**2 if signed else products
+    distances = np.sqrt(np.maximum(2 - 2 * cosines[np.triu_indices(len(rows), 1)], 0))
+    labels = fcluster(linkage(distances, "ward"), k, "maxclust") - 1
+    members = np.eye(k)[labels]
+    if signed:  # opposite rows point the way of the first of their cluster
+        first = np.unique(labels, return_index=True)[1]
+        members *= np.where(products[np.arange(len(rows)), first[labels]] < 0, -1, 1)[
+            :, None
+        ]
+    return members.T @ rows
 
-    Small clusters are three times as many, around rows far from each other. Ward's rule
-    merges two at a time: those that add least to the squared distances within.
+
+def spherical_lloyd(
+    rows: Tall,
+    centers: np.ndarray,
+    weights: np.ndarray,
+    *,
+    signed: bool = False,
+    ops: Ops = HOST,
+) -> np.ndarray:
+    """Return centres of unit length that k-means by cosines comes to.
+
+    With ``signed``, a centre and its opposite are one. A centre that has lost all its
+    rows goes to the row that fits its own worst.
     """
-    count = min(Labelling.SMALL_CLUSTERS * k, len(rows) // 3)
-    if count <= k:
-        return None
-    chosen, nearest = np.zeros(count, dtype=np.intp), np.full(len(rows), -np.inf)
-    at = int(np.argmax(weights))
-    for i in range(count):
-        chosen[i] = at
-        products = rows @ rows[at]
-        nearest = np.maximum(nearest, np.abs(products) if signed else products)
-        at = int(np.argmax(weights * (1 - nearest)))
-    run = lloyd(rows, rows[chosen], weights, signed=signed, max_iter=Labelling.ROUGH)
-    centers, sizes = run.centers, np.bincount(run.labels, weights, count)
-    squares = np.einsum("ij,ij->i", centers, centers)
-    costs, alive = np.full((count, count), np.inf), np.ones(count, dtype=bool)
-    changed = np.arange(count)  # clusters whose costs are not known
-    for _ in range(count - k):
-        size, products = sizes[changed, None], centers[changed] @ centers.T
-        new = squares[changed, None] + squares
-        new -= 2 * (np.abs(products) if signed else products)
-        new *= size * sizes / np.maximum(size + sizes, Small.TINY)
-        new[(changed[:, None] == np.arange(count)) | ~alive] = np.inf
-        costs[changed], costs[:, changed] = new, new.T
-        one, other = divmod(int(costs.argmin()), count)
-        sign = np.sign(centers[one] @ centers[other]) if signed else 1.0
-        total = max(sizes[one] + sizes[other], Small.TINY)
-        merged = sizes[one] * centers[one] + sign * sizes[other] * centers[other]
-        centers[one], sizes[one], alive[other] = merged / total, total, False
-        squares[one] = centers[one] @ centers[one]
-        costs[other] = costs[:, other] = np.inf
-        changed = np.array([one])
-    return np.asarray(centers[alive])
+    k, counts = len(centers), ops.to_device(weights, rows)
+    least, score = Labelling.STEP * float(weights.sum()), -np.inf
+    for _ in range(Labelling.STEPS):
+        centers = HOST.unit_rows(centers)
+        before, products = score, rows @ ops.cast_like(centers.T, rows)
+        cosines = ops.xp.abs(products) if signed else products
+        labels = ops.xp.argmax(cosines, axis=1)
+        ends = counts
+        if signed:
+            ends = counts * ops.sign_of(ops.pick(products, labels))
+        sums = ops.sums_of_rows(labels, k, rows, ends)
+        # Sums hold what rows score with the centres of before.
+        score = float((sums * centers).sum())
+        if score - before <= least:
+            break
+        empty = np.flatnonzero(ops.group_sums(labels, k, counts) <= 0)
+        if len(empty):
+            misfits = weights * (1 - ops.to_host(ops.pick(cosines, labels)))
+            worst = np.argsort(-misfits, kind="stable")[: len(empty)]
+            # There may be fewer rows than clusters.
+            sums[empty[: len(worst)]] = ops.to_host(ops.few_rows(rows, worst))
+        centers = sums
+    return centers
 
 
-class Mixture(NamedTuple):
+class TiedClusters(NamedTuple):
     """Gaussian clusters of one covariance: scores are ``rows @ coefficients`` and more.
 
     With ``signed``, a cluster is as likely to be at its centre as at the opposite, and
@@ -153,8 +102,7 @@ class Mixture(NamedTuple):
 
     coefficients: np.ndarray  # (m, k)
     intercepts: np.ndarray
-    gain: float  # log-likelihood of a row over that of one Gaussian
-    worth: float  # that, less the price that BIC puts on a shape
+    worth: float  # log-likelihood of a row over one Gaussian, less BIC's price
     pull: float  # of the covariance towards a sphere
     n_iter: int
 
@@ -164,7 +112,7 @@ class Mixture(NamedTuple):
         return _expected(ops, rows, *fit, signed)[1][0, ...]
 
 
-def mixture(
+def tied_clusters(
     rows: Tall,
     starts: Sequence[Tall],
     weights: np.ndarray,
@@ -174,15 +122,15 @@ def mixture(
     signed: bool = False,
     max_iter: int = 300,
     ops: Ops = HOST,
-) -> Mixture | None:
+) -> TiedClusters | None:
     """Fit Gaussian clusters that share one covariance by expectation and maximisation.
 
     Starts are memberships, (k, n); with ``signed`` these are negative where a row is at
     the opposite of a centre. The covariance is pulled towards a sphere by a share: with
     1 it is one. Between .1 and .4 that hardly matters; without, few rows in many
     directions give a covariance that fits their noise. From each start a run goes on
-    with each of the pulls, all at once, and the one of most worth is returned; None
-    where clusters vanish, or where no run comes near the ``bar``.
+    with each of the pulls, all at once, and the one of most worth is returned, the
+    first of equals; None where clusters vanish, or where no run passes the ``bar``.
     """
     n, m = rows.shape
     share = ops.cast_like(weights / weights.sum(), rows)
@@ -192,10 +140,10 @@ def mixture(
     # All rows may be zero, as one alone is: less variance of a direction is rounding.
     flattest = float(Labelling.FLATTEST * np.trace(moments) / m) or 1.0
     unit = np.eye(m)
-    spread = moments - np.outer(mean, mean) + flattest * unit
-    inverse = np.linalg.inv(spread)
+    scatter = moments - np.outer(mean, mean) + flattest * unit
+    inverse = np.linalg.inv(scatter)
     one = mean @ inverse @ mean - (inverse * moments).sum()
-    one -= np.linalg.slogdet(spread)[1]
+    one -= np.linalg.slogdet(scatter)[1]
     # Runs come first, then clusters, then rows.
     pull = np.tile(np.asarray(pulls, dtype=float), len(starts))
     price = (pull < 1) * (m * (m + 1) / 2 - 1) * np.log(n) / (2 * n)
@@ -206,15 +154,16 @@ def mixture(
     sizes, sums = (
         np.repeat(each, len(pulls), axis=0) for each in zip(*first, strict=True)
     )
-    k = sizes.shape[1]
-    gains, best, most, n_iter = np.full(len(sums), -np.inf), None, bar, 0
-    while len(sums):
+    k, run, gains = sizes.shape[1], np.arange(len(sums)), np.full(len(sums), -np.inf)
+    ends: dict[int, TiedClusters] = {}
+    ahead, n_iter = bar, 0
+    while len(run):
         before, n_iter = gains, n_iter + 1
         sizes = sizes + Small.ROUNDING / n
         centers = sums / sizes[:, :, None]
         within = moments - (centers * sizes[:, :, None]).swapaxes(1, 2) @ centers
-        sphere = pull * np.einsum("rii->r", within) / m + flattest
-        covariance = (1 - pull)[:, None, None] * within
+        sphere = pull[run] * np.einsum("rii->r", within) / m + flattest
+        covariance = (1 - pull[run])[:, None, None] * within
         covariance += sphere[:, None, None] * unit
         inverse = np.linalg.inv(covariance)
         coefficients = centers @ inverse
@@ -224,28 +173,32 @@ def mixture(
         fit = coefficients, intercepts
         sizes, sums, logs = _expected_sums(ops, rows, counted, share, *fit, signed)
         gains = logs - (terms + one) / 2
-        worth = gains - price
+        worth = gains - price[run]
         ended = (gains - before < Labelling.GAIN) | (n_iter >= max_iter)
-        for i in np.flatnonzero(ended & (worth > most)):
-            run = Mixture(
+        for i in np.flatnonzero(ended):
+            ends[int(run[i])] = TiedClusters(
                 coefficients[i].T,
                 intercepts[i],
-                float(gains[i]),
                 float(worth[i]),
-                float(pull[i]),
+                float(pull[run[i]]),
                 n_iter,
             )
-            members = run.members(rows, signed, ops)
-            labels = ops.xp.argmax(ops.xp.abs(members), axis=0)
-            if worth[i] > most and ops.group_sums(labels, k).all():
-                best, most = run, worth[i]
         # Runs far behind are given up; one that loses a cluster has not won.
-        ahead = worth[sizes.min(axis=1) * n >= 1].max(initial=most)
+        whole = sizes.min(axis=1) * n >= 1
+        ahead = max(ahead, worth[whole].max(initial=-np.inf))
         going = ~ended & (worth + Labelling.AHEAD * (gains - before) >= ahead)
-        if not going.all():
-            sizes, sums, gains = sizes[going], sums[going], gains[going]
-            pull, price = pull[going], price[going]
-    return best
+        run, sizes, sums, gains = run[going], sizes[going], sums[going], gains[going]
+    # The best first; ends that are one but for rounding, in the order of their starts.
+    order = sorted(
+        ends, key=lambda i: (-round(ends[i].worth / Labelling.SAME_WORTH), i)
+    )
+    for i in order:
+        if ends[i].worth <= bar + Labelling.SAME_WORTH:
+            break
+        members = ends[i].members(rows, signed, ops)
+        if ops.group_sums(ops.xp.argmax(ops.xp.abs(members), axis=0), k).all():
+            return ends[i]
+    return None
 
 
 def _expected_sums(

@@ -44,7 +44,7 @@ NUMBERS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 21, 25, 30)
 NESTED = ((3, 3), (2, 4), (4, 2))
 # Other designs are of outliers, of signs, or too large to be drawn often.
 LEFT_OUT = {
-    "signs", "k40", "large90-8", "paper-rows9", "p20000", "outliers20-50",
+    "signs", "k40", "large90-8", "row-noise-200x5000", "p20000", "outliers20-50",
     "outliers20-3",
 }  # fmt: skip
 LEVELS = list(Confidence)

@@ -37,7 +37,15 @@ from ihgmm.numerics.whitening import suited_noise
 
 RESULTS = Path(__file__).parent / "results" / "counts.md"
 COUNTS = ("counts15", "counts30", "counts60", "counts300")
-UNEQUAL = ("gaussian", "columns", "rows", "gamma", "similar", "t3", "paper-rows9")
+UNEQUAL = (
+    "gaussian",
+    "columns",
+    "rows",
+    "gamma",
+    "similar",
+    "t3",
+    "row-noise-200x5000",
+)
 BURSTS = ["Counts that come in bursts: errors in percent"]
 BURSTS += ["counts in a row", "dispersion"]
 BURST_CASES = ((300, 0.3), (1000, 0.3), (1000, 1.0), (3000, 1.0))

@@ -177,6 +177,9 @@ def cluster(workers: int, limit: str) -> Iterator[Any]:
     from distributed import Client
     from distributed.deploy.subprocess import SubprocessCluster
 
+    # Workers import functions of these scripts.
+    here, there = str(Path(__file__).parent), os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([here, there] if there else [here])
     given = {"memory_limit": limit, "dashboard_address": None}
     with (
         SubprocessCluster(

@@ -12,23 +12,20 @@ import argparse
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 # Processes share the cores; set before NumPy starts its threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import warnings
 
 import numpy as np
-from measure import names_asked
+from measure import names_asked, save
 
 from ihgmm import IhGMM, IhSC, estimate_parameters, make_ihgmm, scale_heterogeneity_test
 from ihgmm.metrics import exact_recovery, match_labels, misclassification_rate
 from ihgmm.paper.oracles import label_oracle
 
-RESULTS = Path(__file__).parent / "results" / "accuracy.md"
 NOISES = ("gaussian", "rademacher")
 STRUCTURES = ("individual", "class", "common")
 
@@ -282,7 +279,7 @@ def main() -> None:
     parser.add_argument("studies", nargs="*", help=", ".join(STUDIES))
     parser.add_argument("--reps", type=int, default=50, help="draws of a cell")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    parser.add_argument("--save", action="store_true", help="to accuracy.md")
     options = parser.parse_args()
     names = names_asked(parser, options.studies, STUDIES)
     parts = []
@@ -296,7 +293,7 @@ def main() -> None:
             print(parts[-1], end="\n\n", flush=True)
     if options.save:
         head = f"# Accuracy\n\n`--reps {options.reps}`: {', '.join(names)}\n"
-        RESULTS.write_text("\n\n".join([head, *parts]) + "\n", encoding="utf-8")
+        save("accuracy.md", "\n\n".join([head, *parts]))
 
 
 if __name__ == "__main__":

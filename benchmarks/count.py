@@ -19,7 +19,6 @@ import os
 import sys
 import time
 import warnings
-from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -27,18 +26,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from designs import DESIGNS, mixture
-from labelled import SETS, TEN, MissingDataError, extra_sets, sampled
-from measure import markdown
+from labelled import MissingDataError, all_sets, means_by_set, sampled
+from measure import markdown, save
 from sklearn.metrics import roc_auc_score
 
 from ihgmm import IhSC, make_ihgmm, select_n_clusters
 from ihgmm.statistics.selection import Confidence
 
-RESULTS = Path(__file__).parent / "results" / "count.md"
 GROUPS = ("simulated", "ten", "development", "held out")
 NUMBERS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 21, 25, 30)
 NESTED = ((3, 3), (2, 4), (4, 2))
@@ -155,15 +152,14 @@ def simulated(seed: int) -> Iterator[Case]:
 
 
 def sets(groups: list[str], extra: Path | None, rows: int) -> Iterator[Case]:
-    for data in [*TEN, *SETS, *(extra_sets(extra) if extra else ())]:
-        group = "ten" if data in TEN else data.group
-        if group not in groups:
+    for data in all_sets(extra):
+        if data.group not in groups:
             continue
         try:
             for _, X, y in data.prepared():
                 X, y = sampled(X, y, rows)
                 k = len(np.unique(y))
-                yield Case(group, data.name, np.asarray(X, dtype=float), (k,))
+                yield Case(data.group, data.name, np.asarray(X, dtype=float), (k,))
         except MissingDataError as error:
             print(f"{data.name}: {error}", file=sys.stderr)
 
@@ -191,10 +187,9 @@ def area(found: list[Found], figure: list[float]) -> str:
 
 
 def by_set(found: list[Found], figure: str) -> float:
-    values = defaultdict(list)
-    for f in found:
-        values[f.name].append(float(getattr(f, figure)))
-    return float(np.mean([np.mean(v) for v in values.values()]))
+    """Return the mean over sets, which may have several preparations."""
+    values = [float(getattr(f, figure)) for f in found]
+    return float(means_by_set([f.name for f in found], values).mean())
 
 
 def tables(found: list[Found]) -> Iterator[str]:
@@ -266,7 +261,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1500, help="rows of a set")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    parser.add_argument("--save", action="store_true", help="to count.md")
     options = parser.parse_args()
     cases = list(simulated(options.seed)) if "simulated" in options.groups else []
     cases += sets(options.groups, options.extra, options.rows)
@@ -275,7 +270,7 @@ def main() -> None:
     text = "\n\n".join(tables(found))
     print(text)
     if options.save:
-        RESULTS.write_text(HEAD + text + "\n")
+        save("count.md", HEAD + text)
 
 
 if __name__ == "__main__":

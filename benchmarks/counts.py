@@ -24,10 +24,10 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from clusters import counts as texts
+from cases import counts as texts
 from designs import DESIGNS
 from labelled import SETS, LabelledSet, MissingDataError, extra_sets, sampled
-from measure import environment, markdown
+from measure import environment, markdown, save
 from sklearn.cluster import KMeans
 
 from ihgmm import IhSC, select_n_clusters
@@ -35,7 +35,6 @@ from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.whitening import suited_noise
 
-RESULTS = Path(__file__).parent / "results" / "counts.md"
 COUNTS = ("counts15", "counts30", "counts60", "counts300")
 UNEQUAL = (
     "gaussian",
@@ -212,7 +211,7 @@ def real_table(sets: list[LabelledSet], seeds: int) -> str:
 
 
 def cost_table(runs: int) -> str:
-    X, _, _ = texts(50_000, 20_000, 10, seed=0)
+    X = texts(50_000, 20_000, 10).X
     methods = [name for name in METHODS if "log" not in name]
     seconds = np.zeros((runs, len(methods)))
     for run in range(runs):
@@ -238,7 +237,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="of fits to real sets")
     parser.add_argument("--sets", choices=("all", "extra", "none"), default="all")
     parser.add_argument("--extra", type=Path, help="a folder of further sets")
-    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    parser.add_argument("--save", action="store_true", help="to counts.md")
     options = parser.parse_args()
     sets = [*extra_sets(options.extra)] if options.extra else []
     if options.sets != "extra":
@@ -259,7 +258,7 @@ def main() -> None:
     if options.save:
         head = f"# Counts and unequal noise\n\n{environment(('ihgmm', 'numpy'))}\n\n"
         head += f"Means over {options.draws} draws (`python benchmarks/counts.py`).\n\n"
-        RESULTS.write_text(head + "\n".join(parts), encoding="utf-8")
+        save("counts.md", head + "\n".join(parts))
 
 
 if __name__ == "__main__":

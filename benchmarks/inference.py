@@ -16,18 +16,15 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
-from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":  # Processes share the cores; NumPy reads this as it starts.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from designs import DESIGNS, NOISES, Draw, mixture
-from measure import names_asked
+from measure import names_asked, save
 
-RESULTS = Path(__file__).parent / "results" / "inference.md"
 Run = Callable[..., Iterable[Any]]
 
 
@@ -287,7 +284,7 @@ def main() -> None:
         "level of the test, a tenth for memberships, a twentieth for criteria",
     )  # fmt: skip
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    parser.add_argument("--save", action="store_true", help="to inference.md")
     options = parser.parse_args()
     lines = []
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -300,7 +297,7 @@ def main() -> None:
                 lines.append(text)
     if options.save:
         head = HEAD.format(draws=options.draws)
-        RESULTS.write_text(head + "\n".join(lines), encoding="utf-8")
+        save("inference.md", head + "\n".join(lines))
 
 
 if __name__ == "__main__":

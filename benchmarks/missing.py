@@ -25,19 +25,17 @@ from functools import cache, partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from designs import DESIGNS, customers, mixture
 from labelled import TEN, sampled
-from measure import environment, markdown, measured
+from measure import environment, markdown, measured, save
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from ihgmm import IhSC
 from ihgmm.metrics import misclassification_rate
 
-RESULTS = Path(__file__).parent / "results" / "missing.md"
 SHARES = (0.1, 0.3, 0.5)
 QUICK = ("gaussian", "similar", "iris", "seeds")
 
@@ -181,7 +179,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few small tables")
     parser.add_argument("--scale", action="store_true", help="large data alone")
     parser.add_argument("--peers", type=Path, help="a JSON file of the peers' errors")
-    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    parser.add_argument("--save", action="store_true", help="to missing.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.scale:
@@ -199,7 +197,7 @@ def main() -> None:
     if options.save:
         head = f"# Missing cells\n\n{environment(('ihgmm', 'numpy', 'scikit-learn'))}\n"
         body = f"\nMeans over {options.draws} draws.\n\n{text}\n{summary(lost)}\n"
-        RESULTS.write_text(head + body, encoding="utf-8")
+        save("missing.md", head + body)
 
 
 if __name__ == "__main__":

@@ -24,16 +24,14 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from designs import DESIGNS, Draw, mixture, outliers
 from labelled import TEN, MissingDataError
-from measure import environment, markdown
+from measure import environment, markdown, save
 from sklearn.cluster import HDBSCAN
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
@@ -42,7 +40,6 @@ from sklearn.preprocessing import normalize
 from ihgmm import IhGMM, IhSC
 from ihgmm.metrics import misclassification_rate
 
-RESULTS = Path(__file__).parent / "results" / "outliers.md"
 PACKAGES = ("ihgmm", "numpy", "scipy", "scikit-learn")
 
 Method = Callable[[np.ndarray, int, float, int], np.ndarray]
@@ -256,7 +253,7 @@ def main() -> None:
     parser.add_argument(
         "--tables", nargs="+", default=["planted", "clean", "cells", "real"]
     )
-    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    parser.add_argument("--save", action="store_true", help="to outliers.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # many designs are hard on purpose
     makers = {
@@ -274,7 +271,7 @@ def main() -> None:
     ]
     print("\n".join(text))
     if options.save:
-        RESULTS.write_text("\n".join(text), encoding="utf-8")
+        save("outliers.md", "\n".join(text))
 
 
 if __name__ == "__main__":

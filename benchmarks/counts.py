@@ -28,6 +28,7 @@ from cases import counts as texts
 from designs import DESIGNS
 from labelled import SETS, LabelledSet, MissingDataError, extra_sets, sampled
 from measure import environment, markdown, save
+from methods import Method, estimator
 from sklearn.cluster import KMeans
 
 from ihgmm import IhSC, select_n_clusters
@@ -51,7 +52,6 @@ BURST_CASES = ((300, 0.3), (1000, 0.3), (1000, 1.0), (3000, 1.0))
 ZEROS = ["Cells set to 0 at random: errors in percent", "noise", "share"]
 ZERO_CASES = (("gamma", 0.3), ("gamma", 0.5), ("gamma", 0.8))
 ZERO_CASES += (("counts", 0.3), ("counts", 0.5))
-Method = Callable[[np.ndarray, int, int], np.ndarray]
 
 
 def bursts(seed: int, size: float, dispersion: float) -> tuple[np.ndarray, np.ndarray]:
@@ -95,10 +95,6 @@ def log_normalised(X: np.ndarray) -> np.ndarray:
     return np.log1p(X * np.median(totals) / totals)
 
 
-def ihsc(**options: str) -> Method:
-    return lambda X, k, seed: IhSC(k, random_state=seed, **options).fit(X).labels_
-
-
 def ihsc_of_logs(X: np.ndarray, k: int, seed: int) -> np.ndarray:
     return IhSC(k, random_state=seed).fit(log_normalised(X)).labels_
 
@@ -108,10 +104,10 @@ def kmeans_of_logs(X: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 
 METHODS: dict[str, Method] = {
-    "IhSC": ihsc(),
-    'whiten="counts"': ihsc(whiten="counts"),
-    'whiten="learned"': ihsc(whiten="learned"),
-    'whiten="auto"': ihsc(whiten="auto"),
+    "IhSC": estimator("IhSC"),
+    'whiten="counts"': estimator("IhSC", whiten="counts"),
+    'whiten="learned"': estimator("IhSC", whiten="learned"),
+    'whiten="auto"': estimator("IhSC", whiten="auto"),
     "IhSC of logs": ihsc_of_logs,
     "k-means of logs": kmeans_of_logs,
 }

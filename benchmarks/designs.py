@@ -242,9 +242,9 @@ def mixture(
     return Draw(X, labels, centers, scales, best, white if by_cosine else None)
 
 
-def outliers(seed: int, share: float, times: float) -> Draw:
+def outliers(seed: int, share: float, times: float, **options: Any) -> Draw:
     """A share of the rows has random directions and a multiple of the median norm."""
-    draw = mixture(seed)
+    draw = mixture(seed, **options)
     rng = np.random.default_rng([seed, 1])
     rows = rng.choice(len(draw.X), round(share * len(draw.X)), replace=False)
     away = rng.standard_normal((len(rows), draw.X.shape[1]))

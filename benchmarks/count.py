@@ -94,19 +94,17 @@ def autoregressive(rng: np.random.Generator, n: int, p: int, r: float) -> np.nda
     return X
 
 
-def without_clusters(seed: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield noise, and single populations."""
+def without_clusters(seed: int) -> Iterator[np.ndarray]:
+    """Yield noise, and single populations: log-normal, of counts, and one cluster."""
     rng, n, p = np.random.default_rng(seed), 300, 100
-    yield "white noise", rng.standard_normal((n, p))
-    yield "AR(.95)", autoregressive(rng, n, p, 0.95)
-    yield "AR(.95), wide", autoregressive(rng, 200, 400, 0.95)
+    yield rng.standard_normal((n, p))
+    yield autoregressive(rng, n, p, 0.95)
+    yield autoregressive(rng, 200, 400, 0.95)
     spreads = rng.uniform(0.3, 1.2, p)
-    logs = rng.standard_normal((n, p)) * spreads + rng.standard_normal(p)
-    yield "one log-normal population", np.exp(logs)
+    yield np.exp(rng.standard_normal((n, p)) * spreads + rng.standard_normal(p))
     means = 3 * rng.gamma(0.5, size=p) * rng.lognormal(0, 0.6, (n, 1))
-    over = rng.gamma(2.0, 0.5, (n, p))
-    yield "one of over-dispersed counts", rng.poisson(means * over).astype(float)
-    yield "one cluster", mixture(seed, k=1, n=n, p=p).X
+    yield rng.poisson(means * rng.gamma(2.0, 0.5, (n, p))).astype(float)
+    yield mixture(seed, k=1, n=n, p=p).X
 
 
 def in_few_features(seed: int, n: int, p: int) -> Iterator[np.ndarray]:
@@ -138,7 +136,7 @@ def simulated(seed: int) -> Iterator[Case]:
             X = nested(seed + i, a, b)
             yield Case("simulated", "clusters in clusters", X, (a, a * b))
     for i in range(3):
-        for _, X in without_clusters(seed + i):
+        for X in without_clusters(seed + i):
             yield Case("simulated", "no clusters", X, (0, 1))
     for p in (2, 3, 4, 6, 8, 10, 20):
         for n in (200, 1000, 5000):

@@ -357,12 +357,8 @@ def main() -> None:
             cases += made
             for case in made:
                 if case.method == "default":
-                    print(
-                        f"{case.sample:32} stable {case.stability:.3f} expected "
-                        f"{case.expected:.3f} true {case.error:.3f} {case.verdict}",
-                        file=sys.stderr,
-                        flush=True,
-                    )
+                    figures = (case.stability, case.expected, case.error)
+                    print(case.sample, *map(digits, figures), case.verdict, flush=True)
     text = "\n".join(tables(cases))
     print(text)
     if options.save:

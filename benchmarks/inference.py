@@ -25,6 +25,9 @@ import numpy as np
 from designs import DESIGNS, NOISES, Draw, mixture
 from measure import names_asked, save
 
+from ihgmm import IhGMM, IhSC, estimate_parameters, scale_heterogeneity_test
+from ihgmm.metrics import match_labels
+
 Run = Callable[..., Iterable[Any]]
 
 
@@ -81,9 +84,6 @@ def coverage(task: tuple[str, int]) -> list[float]:
     scales and of centres with the labels that IhSC finds; then the share of those that
     are wrong.
     """
-    from ihgmm import IhSC, estimate_parameters
-    from ihgmm.metrics import match_labels
-
     name, seed = task
     draw = SAMPLES[name](seed)
     labels = draw.labels
@@ -154,8 +154,6 @@ EQUAL: dict[str, Callable[[int, float], tuple[Any, np.ndarray]]] = {
 
 
 def rejected(task: tuple[str, float, int]) -> bool:
-    from ihgmm import scale_heterogeneity_test
-
     name, spread, seed = task
     X, labels = EQUAL[name](seed, spread)
     return scale_heterogeneity_test(X, labels, random_state=seed).p_value < 0.05
@@ -183,9 +181,6 @@ MEMBERSHIPS = ["gaussian", "overlap", "columns", "ar50", "ar80", "ar95"]
 
 
 def membership(task: tuple[str, str, int]) -> tuple[np.ndarray, np.ndarray]:
-    from ihgmm import IhGMM
-    from ihgmm.metrics import match_labels
-
     name, noise, seed = task
     draw = DESIGNS[name](seed)
     with warnings.catch_warnings():
@@ -224,8 +219,6 @@ CRITERIA = [
 
 def chosen(task: tuple[str, str, int]) -> tuple[int, int]:
     """Return by how many clusters BIC and ICL go wrong, from K - 2 to K + 3."""
-    from ihgmm import IhGMM
-
     name, noise, seed = task
     draw = DESIGNS[name](seed)
     k = len(draw.centers)

@@ -3,9 +3,8 @@
     python benchmarks/rival.py    # beside IhSC on five sets, a few seconds
 
 Rows of unit length, their leading singular vectors, and one Gaussian mixture whose
-clusters share a covariance. It needs NumPy, SciPy and scikit-learn only, and leaves out
-weights, signs, missing cells, zero rows, devices and data beyond memory. Other
-benchmarks know it as the method "rival".
+clusters share a covariance; no weights, signs, missing cells, zero rows, devices or
+data beyond memory. Other benchmarks know it as the method "rival".
 """
 
 from __future__ import annotations
@@ -63,8 +62,8 @@ def weights(values: np.ndarray, k: int, floor: float) -> np.ndarray:
 def distinct_rows(rows: np.ndarray, k: int) -> list[int]:
     """Return k rows, each as far as can be from the span of those before it.
 
-    This is Cholesky's decomposition of the cosines, with pivots. Rounded, so that the
-    choice between equal rows does not hang on the last digits.
+    Pivots of Cholesky's decomposition of the cosines, rounded, so that the choice
+    between equal rows does not hang on the last digits.
     """
     left, factor, chosen = np.ones(len(rows)), np.zeros((k, len(rows))), []
     for i in range(k):
@@ -99,10 +98,9 @@ def tied_mixture(
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Fit Gaussian clusters of one covariance by EM, from labels.
 
-    ``pull`` draws the covariance towards a multiple of the identity; 1 leaves nothing
-    else. Returns the worth of the clusters, which is what they add to the mean log
-    likelihood of one Gaussian, less the price that BIC puts on a free covariance; and
-    the linear rule: slopes and offsets, of which the largest score wins.
+    ``pull`` draws the covariance to a multiple of the identity. Returns the worth of
+    the clusters, which is what they add to the mean log likelihood of one Gaussian,
+    less BIC's price of a free covariance; and slopes and offsets of a linear rule.
     """
     n, m = rows.shape
     identity, moments, mean = np.eye(m), rows.T @ rows / n, rows.mean(axis=0)
@@ -165,10 +163,10 @@ def fit(X: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def main() -> None:
-    from measure import timed
+    from methods import timed_labels, with_before
     from sklearn.datasets import load_digits, load_iris, load_wine
 
-    from ihgmm import IhSC, make_ihgmm
+    from ihgmm import make_ihgmm
     from ihgmm.metrics import misclassification_rate
 
     wine, kinds = load_wine(return_X_y=True)
@@ -182,15 +180,12 @@ def main() -> None:
     }
     warnings.simplefilter("ignore")
     for name, (X, y) in sets.items():
-        k = int(y.max()) + 1
-        ours, model = timed(lambda X=X, k=k: IhSC(k, random_state=0).fit(X))
-        theirs, labels = timed(lambda X=X, k=k: fit(X, k)(X))
-        errors = [misclassification_rate(y, z) for z in (model.labels_, labels)]
-        print(
-            f"{name}: IhSC {errors[0]:.3f} ({ours:.2f} s), rival {errors[1]:.3f} "
-            f"({theirs:.2f} s)",
-            flush=True,
-        )
+        print(name, end="")
+        for method in with_before(["IhSC", "rival"]):
+            seconds, labels = timed_labels(method, X, int(y.max()) + 1, 0)
+            error = misclassification_rate(y, labels)
+            print(f", {method} {error:.3f} ({seconds:.2f} s)", end="", flush=True)
+        print()
 
 
 if __name__ == "__main__":

@@ -2,37 +2,33 @@
 
 Run ``python benchmarks/accuracy.py`` for all studies or name some: ``labels``,
 ``noise``, ``memberships``, ``scales``, ``test``. ``--reps`` sets the draws of a cell,
-``--jobs`` the processes, ``--save`` keeps the tables in
-``results/accuracy.md``.
+``--jobs`` the processes, ``--save`` keeps the tables in ``results/accuracy.md``.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 # Processes share the cores; set before NumPy starts its threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import warnings
 
 import numpy as np
-from measure import names_asked
+from measure import names_asked, save
 
 from ihgmm import IhGMM, IhSC, estimate_parameters, make_ihgmm, scale_heterogeneity_test
 from ihgmm.metrics import exact_recovery, match_labels, misclassification_rate
 from ihgmm.paper.oracles import label_oracle
 
-RESULTS = Path(__file__).parent / "results" / "accuracy.md"
 NOISES = ("gaussian", "rademacher")
 STRUCTURES = ("individual", "class", "common")
 
-Row = list[Any]
+Run = Callable[..., list[Any]]  # what to do, in which cell, how many draws
 
 
 def draw(seed: int, *shape: int, C: float, **options: Any) -> Any:
@@ -75,7 +71,7 @@ def labels_one(cell: Any, seed: int) -> list[float]:
     return [misclassification_rate(s.labels, labels) for labels in found]
 
 
-def labels(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
+def labels(reps: int, run: Run) -> list[str]:
     """Compare errors with those of one who knows all other labels."""
     lines = ["### Labels near the threshold: mean error", ""]
     lines += [
@@ -84,9 +80,7 @@ def labels(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for cell in LABELS:
-        rates = np.array(
-            list(run(labels_one, [(cell, seed) for seed in range(2 * reps)]))
-        )
+        rates = np.array(run(labels_one, cell, 2 * reps))
         mean = rates.mean(axis=0)
         gap = rates[:, 3] - rates[:, 2]
         error = gap.std() / np.sqrt(len(gap))
@@ -124,20 +118,13 @@ def noise_structure_one(cell: Any, seed: int) -> bool:
     return min(values, key=lambda noise: values[noise]) == true
 
 
-def noise(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
+def noise(reps: int, run: Run) -> list[str]:
     """Choose the noise structure by BIC."""
     lines = ["### The noise structure with the smallest BIC is the true one", ""]
     lines += ["| n, p, K, C | individual | class | common |", "|---|---:|---:|---:|"]
     for setting in NOISE:
         shares = [
-            np.mean(
-                list(
-                    run(
-                        noise_structure_one,
-                        [((setting, true), seed) for seed in range(reps)],
-                    )
-                )
-            )
+            np.mean(run(noise_structure_one, (setting, true), reps))
             for true in STRUCTURES
         ]
         shape = ", ".join(map(str, setting[0]))
@@ -173,23 +160,21 @@ def scales_one(cell: Any, seed: int) -> list[float] | None:
     centers = s.centers * mean[:, None]
     lower, upper = np.moveaxis(estimates.center_intervals(0.95), -1, 0)
     near = (lower <= centers) & (centers <= upper)
-    return [inside.mean(), near.mean(), len(inside)]
+    return [inside.mean(), near.mean()]
 
 
-def scales(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
+def scales(reps: int, run: Run) -> list[str]:
     """Count how often intervals hold the truth, where labels were recovered."""
     lines = ["### Coverage of 95% intervals where IhSC recovers all labels", ""]
     lines += ["| n, p, K, R, C | draws | scales | centres |", "|---|---:|---:|---:|"]
     for cell in SCALES:
-        draws = [
-            r for r in run(scales_one, [(cell, seed) for seed in range(reps)]) if r
-        ]
+        draws = [rates for rates in run(scales_one, cell, reps) if rates]
         shape = ", ".join(map(str, cell[0]))
         name = f"| {shape}, {cell[1]}, {cell[2]:g} | {len(draws)} |"
         if len(draws) < 5:
             lines.append(f"{name} - | - |")
             continue
-        inside, near, _ = np.mean(draws, axis=0)
+        inside, near = np.mean(draws, axis=0)
         lines.append(f"{name} {inside:.3f} | {near:.3f} |")
     return lines
 
@@ -210,7 +195,7 @@ def test_one(cell: Any, seed: int) -> float:
     return scale_heterogeneity_test(s.X, found, random_state=seed).p_value
 
 
-def test(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
+def test(reps: int, run: Run) -> list[str]:
     """Count rejections at level 5%, with labels found by IhSC."""
     lines = ["### The test of equal scales: rejections at level 5%", ""]
     lines += [
@@ -221,8 +206,8 @@ def test(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
         shares = []
         many = 16 * reps
         for ratio, draws in ((1.0, many), (1.5, reps)):
-            values = list(run(test_one, [((cell, ratio), s) for s in range(draws)]))
-            shares.append(np.mean(np.array(values) < 0.05))
+            values = np.array(run(test_one, (cell, ratio), draws))
+            shares.append(np.mean(values < 0.05))
         shape = ", ".join(map(str, cell[0]))
         levels = f"{cell[1][0]:.2g} to {cell[1][1]:.2g}"
         error = np.sqrt(0.05 * 0.95 / many)
@@ -245,7 +230,7 @@ def memberships_one(cell: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return model.memberships_.max(axis=1), right
 
 
-def memberships(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
+def memberships(reps: int, run: Run) -> list[str]:
     """Compare the largest membership of rows with how often their label is right."""
     lines = ["### Memberships of IhGMM: share of labels that are right", ""]
     lines += [
@@ -254,8 +239,8 @@ def memberships(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
         "|---|---:|---:|---:|---:|---:|",
     ]
     for cell in MEMBERSHIPS:
-        found = list(run(memberships_one, [(cell, seed) for seed in range(reps)]))
-        sure, right = (np.concatenate(part) for part in zip(*found, strict=True))
+        pairs = run(memberships_one, cell, reps)
+        sure, right = (np.concatenate(part) for part in zip(*pairs, strict=True))
         shares = [
             f"{right[(sure >= low) & (sure < high)].mean():.2f}"
             for low, high in ((0.6, 0.75), (0.75, 0.85), (0.85, 0.95))
@@ -282,21 +267,22 @@ def main() -> None:
     parser.add_argument("studies", nargs="*", help=", ".join(STUDIES))
     parser.add_argument("--reps", type=int, default=50, help="draws of a cell")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    parser.add_argument("--save", action="store_true", help="to accuracy.md")
     options = parser.parse_args()
     names = names_asked(parser, options.studies, STUDIES)
     parts = []
     with ProcessPoolExecutor(options.jobs) as pool:
 
-        def run(one: Callable[[Any, int], Any], tasks: list[Any]) -> Iterable[Any]:
-            return pool.map(call, [(one, *task) for task in tasks], chunksize=2)
+        def run(one: Callable[[Any, int], Any], cell: Any, draws: int) -> list[Any]:
+            tasks = [(one, cell, seed) for seed in range(draws)]
+            return list(pool.map(call, tasks, chunksize=2))
 
         for name in names:
             parts.append("\n".join(STUDIES[name](options.reps, run)))
             print(parts[-1], end="\n\n", flush=True)
     if options.save:
-        head = f"# Accuracy\n\n`--reps {options.reps}`: {', '.join(names)}\n"
-        RESULTS.write_text("\n\n".join([head, *parts]) + "\n", encoding="utf-8")
+        head = f"# Accuracy\n\n`python benchmarks/accuracy.py --reps {options.reps}`\n"
+        save("accuracy.md", "\n\n".join([head, *parts]))
 
 
 if __name__ == "__main__":

@@ -16,18 +16,18 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
-from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":  # Processes share the cores; NumPy reads this as it starts.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from designs import DESIGNS, NOISES, Draw, mixture
-from measure import names_asked
+from measure import names_asked, save
 
-RESULTS = Path(__file__).parent / "results" / "inference.md"
+from ihgmm import IhGMM, IhSC, estimate_parameters, scale_heterogeneity_test
+from ihgmm.metrics import match_labels
+
 Run = Callable[..., Iterable[Any]]
 
 
@@ -84,9 +84,6 @@ def coverage(task: tuple[str, int]) -> list[float]:
     scales and of centres with the labels that IhSC finds; then the share of those that
     are wrong.
     """
-    from ihgmm import IhSC, estimate_parameters
-    from ihgmm.metrics import match_labels
-
     name, seed = task
     draw = SAMPLES[name](seed)
     labels = draw.labels
@@ -157,8 +154,6 @@ EQUAL: dict[str, Callable[[int, float], tuple[Any, np.ndarray]]] = {
 
 
 def rejected(task: tuple[str, float, int]) -> bool:
-    from ihgmm import scale_heterogeneity_test
-
     name, spread, seed = task
     X, labels = EQUAL[name](seed, spread)
     return scale_heterogeneity_test(X, labels, random_state=seed).p_value < 0.05
@@ -186,9 +181,6 @@ MEMBERSHIPS = ["gaussian", "overlap", "columns", "ar50", "ar80", "ar95"]
 
 
 def membership(task: tuple[str, str, int]) -> tuple[np.ndarray, np.ndarray]:
-    from ihgmm import IhGMM
-    from ihgmm.metrics import match_labels
-
     name, noise, seed = task
     draw = DESIGNS[name](seed)
     with warnings.catch_warnings():
@@ -227,8 +219,6 @@ CRITERIA = [
 
 def chosen(task: tuple[str, str, int]) -> tuple[int, int]:
     """Return by how many clusters BIC and ICL go wrong, from K - 2 to K + 3."""
-    from ihgmm import IhGMM
-
     name, noise, seed = task
     draw = DESIGNS[name](seed)
     k = len(draw.centers)
@@ -287,7 +277,7 @@ def main() -> None:
         "level of the test, a tenth for memberships, a twentieth for criteria",
     )  # fmt: skip
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    parser.add_argument("--save", action="store_true", help="to inference.md")
     options = parser.parse_args()
     lines = []
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -300,7 +290,7 @@ def main() -> None:
                 lines.append(text)
     if options.save:
         head = HEAD.format(draws=options.draws)
-        RESULTS.write_text(head + "\n".join(lines), encoding="utf-8")
+        save("inference.md", head + "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+RESULTS = Path(__file__).parent / "results"
+
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     time.sleep(0.15)  # let the threads of the method before go to sleep
@@ -45,6 +47,20 @@ def peak() -> int:
     raise RuntimeError("no VmHWM in /proc/self/status")
 
 
+def readings(X: Any, fit: Callable[[Any], Any]) -> int:
+    """Return how often a fit reads X, when its rows come in blocks as from a file."""
+    import scipy.sparse as sp
+
+    from ihgmm.matrix.stored import Stored
+
+    def read(start: int, stop: int) -> Any:
+        return X[start:stop]
+
+    rows = Stored(read, X.shape, X.dtype, n_entries=X.size, sparse=sp.issparse(X))
+    fit(rows)
+    return rows.passes
+
+
 def names_asked(
     parser: argparse.ArgumentParser, asked: list[str], known: Iterable[str]
 ) -> list[str]:
@@ -64,8 +80,10 @@ def version(package: str) -> str | None:
 
 def environment(packages: Sequence[str], device: str = "") -> str:
     """Name the versions of the packages that are there, the machine and the day."""
-    found = {package: version(package) for package in packages}
-    versions = ", ".join(f"{name} {number}" for name, number in found.items() if number)
+    numbers = {package: version(package) for package in packages}
+    versions = ", ".join(
+        f"{name} {number}" for name, number in numbers.items() if number
+    )
     cpu = platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -76,6 +94,14 @@ def environment(packages: Sequence[str], device: str = "") -> str:
         f"{os.cpu_count()} cores, {cpu}; {device + '; ' if device else ''}"
         f"{time.strftime('%Y-%m-%d')}"
     )
+
+
+def save(name: str, text: str) -> None:
+    """Write a page of results, as a whole or not at all."""
+    RESULTS.mkdir(exist_ok=True)
+    part = RESULTS / f"{name}.part"
+    part.write_text(text.rstrip() + "\n", encoding="utf-8")
+    part.replace(RESULTS / name)
 
 
 def markdown(table: list[list[str]]) -> str:

@@ -1,95 +1,211 @@
-"""The methods that are compared: each takes data and K, and returns labels."""
+"""The methods that are compared: each takes data, K and a seed, and returns labels.
+
+"before" is the IhSC of another version, whose folder ``src`` the variable IHGMM_BEFORE
+names: ``IHGMM_BEFORE=/path/to/old/src python benchmarks/real.py``.
+"""
 
 from __future__ import annotations
 
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import rival
 import scipy.sparse as sp
+from measure import timed
 from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.decomposition import PCA
+from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import normalize
 
-from ihgmm import IhSC, SphericalKMeans
+import ihgmm
+from ihgmm import IhSC
 
-SEED = 1
-
-
-def ihsc(X: Any, k: int) -> np.ndarray:
-    return IhSC(k, random_state=SEED).fit(X).labels_
+Method = Callable[[Any, int, int], np.ndarray]
 
 
-def spherical(X: Any, k: int) -> np.ndarray:
-    return SphericalKMeans(k, n_init=1, random_state=SEED).fit(X).labels_
+# -- another version of the package ----------------------------------------------------
+
+SERVER = """
+import pickle, sys, time, warnings
+from ihgmm import IhSC
+warnings.simplefilter("ignore")
+given, answers = sys.stdin.buffer, sys.stdout.buffer
+sys.stdout = sys.stderr
+while given.peek(1):
+    X, k, options = pickle.load(given)
+    start = time.perf_counter()
+    try:
+        labels = IhSC(k, **options).fit(X).labels_
+    except ValueError as error:
+        labels = str(error)
+    pickle.dump((time.perf_counter() - start, labels), answers)
+    answers.flush()
+"""
 
 
-def naive(X: Any, k: int) -> np.ndarray:
+def has_before() -> bool:
+    return "IHGMM_BEFORE" in os.environ
+
+
+def with_before(names: list[str]) -> list[str]:
+    """Return names with "before" in second place, if there is such a version."""
+    return [*names[:1], *(["before"] if has_before() else []), *names[1:]]
+
+
+def before_environment() -> dict[str, str]:
+    """Return the variables of a process that imports the other version."""
+    return os.environ | {"PYTHONPATH": os.environ["IHGMM_BEFORE"]}
+
+
+@cache
+def server() -> subprocess.Popen[bytes]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    command = [sys.executable, "-c", SERVER]
+    return subprocess.Popen(command, env=before_environment(), **pipes)
+
+
+def timed_before(X: Any, k: int, **options: Any) -> tuple[float, np.ndarray]:
+    """Return the seconds of a fit by the other version, and its labels."""
+    process = server()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    pickle.dump((X, k, options), process.stdin)
+    process.stdin.flush()
+    seconds, labels = pickle.load(process.stdout)
+    if isinstance(labels, str):
+        raise ValueError(labels)
+    return seconds, labels
+
+
+# -- the methods -----------------------------------------------------------------------
+
+
+def estimator(name: str, **options: Any) -> Method:
+    """Return an estimator of the package as a method."""
+
+    def labels(X: Any, k: int, seed: int) -> np.ndarray:
+        return getattr(ihgmm, name)(k, random_state=seed, **options).fit(X).labels_
+
+    return labels
+
+
+def paper(X: Any, k: int, seed: int, order: str = "algebraic") -> np.ndarray:
+    return IhSC.paper(k, order=order, random_state=seed).fit(X).labels_
+
+
+def naive(X: Any, k: int, seed: int) -> np.ndarray:
     """The algorithm as it is written: the n by n matrix, a full eigendecomposition."""
     G = X @ X.T
     G = G.toarray() if sp.issparse(G) else G
     np.fill_diagonal(G, 0)
-    _, vectors = np.linalg.eigh(G)
-    rows = vectors[:, -k:]
-    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return KMeans(k, n_init=10, random_state=SEED).fit(rows).labels_
+    rows = normalize(np.linalg.eigh(G)[1][:, -k:])
+    return KMeans(k, n_init=10, random_state=seed).fit(rows).labels_
 
 
-def kmeans(X: Any, k: int) -> np.ndarray:
-    return KMeans(k, n_init=1, random_state=SEED).fit(X).labels_
-
-
-def kmeans_unit(X: Any, k: int) -> np.ndarray:
-    return KMeans(k, n_init=1, random_state=SEED).fit(normalize(X)).labels_
-
-
-def spectral_cosine(X: Any, k: int) -> np.ndarray:
-    model = SpectralClustering(k, affinity="precomputed", random_state=SEED)
-    unit = normalize(X)
-    return model.fit(np.maximum(unit @ unit.T, 0)).labels_
+def kmeans(X: Any, k: int, seed: int, starts: int = 10, unit: bool = True) -> Any:
+    rows = normalize(X) if unit else X
+    return KMeans(k, n_init=starts, random_state=seed).fit(rows).labels_
 
 
 def faiss_spherical(
-    X: np.ndarray, k: int, rows_per_center: int, *, seed: int = SEED, starts: int = 1
+    X: np.ndarray, k: int, seed: int, starts: int = 10, rows_per_center: int = 10**9
 ) -> np.ndarray:
     import faiss
 
-    unit = X.copy()  # the caller normalises: faiss does not
+    # The caller normalises, since faiss does not; before squares of large values
+    # overflow in single precision.
+    X = X if X.dtype == np.float32 else normalize(X).astype(np.float32)
+    unit = np.array(X, order="C")
     faiss.normalize_L2(unit)
     model = faiss.Kmeans(
         X.shape[1], k, niter=20, nredo=starts, spherical=True, seed=seed, verbose=False,
         min_points_per_centroid=1,  # else a warning where clusters are small
-        max_points_per_centroid=rows_per_center,
+        max_points_per_centroid=min(rows_per_center, len(X)),
     )  # fmt: skip
     model.train(unit)
     return model.index.search(unit, 1)[1][:, 0]
 
 
-def faiss_all(X: np.ndarray, k: int) -> np.ndarray:
-    return faiss_spherical(X, k, len(X))
+def spectral_cosine(X: Any, k: int, seed: int) -> np.ndarray:
+    model = SpectralClustering(k, affinity="precomputed", random_state=seed)
+    unit = normalize(X)
+    return model.fit(np.maximum(unit @ unit.T, 0)).labels_
 
 
-def faiss_default(X: np.ndarray, k: int) -> np.ndarray:
-    return faiss_spherical(X, k, 256)
+def neighbours(X: Any, k: int, seed: int) -> np.ndarray:
+    model = SpectralClustering(k, affinity="nearest_neighbors", random_state=seed)
+    return model.fit(normalize(X)).labels_
 
 
-@dataclass(frozen=True)
-class Method:
-    """A method, and the data it can take."""
+def mixture(X: np.ndarray, k: int, seed: int) -> np.ndarray:
+    width = min(2 * k + 2, X.shape[0] - 1, X.shape[1])
+    scores = PCA(width, random_state=seed).fit_transform(normalize(X))
+    # To unit size: the small constant that keeps covariances regular is absolute.
+    scores /= scores[:, 0].std()
+    model = GaussianMixture(k, covariance_type="tied", n_init=10, random_state=seed)
+    return model.fit_predict(scores)
 
-    name: str
-    run: Callable[[Any, int], np.ndarray]
-    largest: int = 10**9
-    sparse: bool = True
+
+def diagonal_mixture(X: np.ndarray, k: int, seed: int) -> np.ndarray:
+    model = GaussianMixture(k, covariance_type="diag", n_init=3, random_state=seed)
+    return model.fit_predict(X)
 
 
-METHODS = [
-    Method("IhSC", ihsc),
-    Method("SphericalKMeans", spherical),
-    Method("IhSC, naive n x n", naive, largest=3_000),
-    Method("KMeans", kmeans),
-    Method("KMeans on unit rows", kmeans_unit),
-    Method("SpectralClustering, cosine", spectral_cosine, largest=3_000),
-    Method("faiss spherical, all rows", faiss_all, sparse=False),
-    Method("faiss spherical, 256 rows a centre", faiss_default, sparse=False),
-]
+METHODS: dict[str, Method] = {
+    "IhSC": estimator("IhSC"),
+    "before": lambda X, k, seed: timed_before(X, k, random_state=seed)[1],
+    "rival": lambda X, k, seed: rival.fit(X, k)(X),
+    "paper": paper,
+    "paper-magnitude": partial(paper, order="magnitude"),
+    "cells": estimator("IhSC", outliers="cells"),
+    "whiten": estimator("IhSC", whiten="auto"),
+    "refine": estimator("IhSC", refine=True),
+    "IhGMM": estimator("IhGMM"),
+    "IhGMM-auto": estimator("IhGMM", noise="auto"),
+    "PSC": estimator("PSC"),
+    "SphericalKMeans": estimator("SphericalKMeans"),
+    "naive": naive,
+    "k-means": kmeans,
+    "k-means-1": partial(kmeans, starts=1),
+    "k-means-raw": partial(kmeans, starts=1, unit=False),
+    "faiss": faiss_spherical,
+    "faiss-1": partial(faiss_spherical, starts=1),
+    "faiss-sample": partial(faiss_spherical, starts=1, rows_per_center=256),
+    "spectral": spectral_cosine,
+    "neighbours": neighbours,
+    "mixture": mixture,
+    "mixture-diagonal": diagonal_mixture,
+}
+LEGEND = """\
+"IhSC" has its defaults, "before" is that of the version before, and "rival" is the
+default method on a page (`rival.py`). "paper" has the paper's settings. "cells",
+"whiten" and "refine" are IhSC with `outliers="cells"`, `whiten="auto"` and
+`refine=True`, "IhGMM-auto" is IhGMM with `noise="auto"`. "naive" forms the n by n
+matrix. "k-means" runs on unit rows from ten starts ("k-means-1": from one,
+"k-means-raw": from one, on rows as they are). "faiss" is its spherical k-means from ten
+starts ("faiss-1": from one, "faiss-sample": from one, on 256 rows a centre). "spectral"
+and "neighbours" are scikit-learn's SpectralClustering by cosines and by ten nearest
+neighbours of unit rows. "mixture" is a Gaussian mixture with one covariance, from ten
+starts, on 2K + 2 principal directions of unit rows; "mixture-diagonal" has diagonal
+covariances, on rows as they are.
+"""
+DENSE_ONLY = {"rival", "faiss", "faiss-1", "faiss-sample", "mixture"}
+
+
+def timed_labels(
+    name: str, X: Any, k: int, seed: int, **options: Any
+) -> tuple[float, np.ndarray]:
+    """Return the seconds that a method takes, and labels.
+
+    ``options`` are for IhSC, in both versions.
+    """
+    if name == "before":
+        return timed_before(X, k, random_state=seed, **options)
+    method = estimator("IhSC", **options) if name == "IhSC" else METHODS[name]
+    return timed(partial(method, X, k, seed))

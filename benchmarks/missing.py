@@ -2,7 +2,6 @@
 
     python benchmarks/missing.py                 # designs and sets, two draws
     python benchmarks/missing.py gaussian iris --draws 5
-    python benchmarks/missing.py --quick         # four small rows
     python benchmarks/missing.py --peers FILE    # run peers once, ours each time
     python benchmarks/missing.py --scale         # time and memory of 1,000,000 x 50
 
@@ -25,21 +24,18 @@ from functools import cache, partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from designs import DESIGNS, customers, mixture
 from labelled import TEN, sampled
-from measure import environment, markdown, measured
+from measure import environment, markdown, measured, save
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from ihgmm import IhSC
 from ihgmm.metrics import misclassification_rate
 
-RESULTS = Path(__file__).parent / "results" / "missing.md"
 SHARES = (0.1, 0.3, 0.5)
-QUICK = ("gaussian", "similar", "iris", "seeds")
 
 
 def positive(rng: np.random.Generator, k: int, p: int) -> np.ndarray:
@@ -178,17 +174,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("cases", nargs="*", help=", ".join([*CASES, *SETS]))
     parser.add_argument("--draws", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="few small tables")
     parser.add_argument("--scale", action="store_true", help="large data alone")
     parser.add_argument("--peers", type=Path, help="a JSON file of the peers' errors")
-    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    parser.add_argument("--save", action="store_true", help="to missing.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.scale:
         for shape in ((1_000_000, 50), (20_000, 1_000), (2_000, 20_000)):
             print(at_scale(*shape), end="", flush=True)
         return
-    names = options.cases or (QUICK if options.quick else [*CASES, *SETS])
+    names = options.cases or [*CASES, *SETS]
     known: dict[str, float] = {}
     if options.peers and options.peers.exists():
         known = json.loads(options.peers.read_text(encoding="utf-8"))
@@ -199,7 +194,7 @@ def main() -> None:
     if options.save:
         head = f"# Missing cells\n\n{environment(('ihgmm', 'numpy', 'scikit-learn'))}\n"
         body = f"\nMeans over {options.draws} draws.\n\n{text}\n{summary(lost)}\n"
-        RESULTS.write_text(head + body, encoding="utf-8")
+        save("missing.md", head + body)
 
 
 if __name__ == "__main__":

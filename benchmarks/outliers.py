@@ -24,16 +24,15 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from designs import DESIGNS, Draw, mixture, outliers
 from labelled import TEN, MissingDataError
-from measure import environment, markdown
+from measure import environment, markdown, save
 from sklearn.cluster import HDBSCAN
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
@@ -42,7 +41,6 @@ from sklearn.preprocessing import normalize
 from ihgmm import IhGMM, IhSC
 from ihgmm.metrics import misclassification_rate
 
-RESULTS = Path(__file__).parent / "results" / "outliers.md"
 PACKAGES = ("ihgmm", "numpy", "scipy", "scikit-learn")
 
 Method = Callable[[np.ndarray, int, float, int], np.ndarray]
@@ -97,40 +95,28 @@ def unit(seed: int) -> Draw:
     return replace(draw, X=normalize(draw.X))
 
 
-def wide(seed: int, share: float) -> Draw:
-    """Outliers of ordinary norm in 400 features, where directions tell more."""
-    draw = mixture(seed, p=400, length=8.0)
-    rng = np.random.default_rng([seed, 1])
-    rows = rng.choice(len(draw.X), round(share * len(draw.X)), replace=False)
-    away = normalize(rng.standard_normal((len(rows), 400)))
-    X, labels = draw.X.copy(), draw.labels.copy()
-    X[rows] = np.median(np.linalg.norm(X, axis=1)) * away
-    labels[rows] = -1
-    return replace(draw, X=X, labels=labels)
-
-
 CLEAN = [
     "gaussian", "t3", "rows", "scales1", "scales2", "ar50", "ar80", "ar95", "columns",
     "similar", "few", "p10", "gamma", "counts60", "k40",
 ]  # fmt: skip
-
-
 CELLS = [
     "gaussian", "t3", "customers", "gamma", "counts60", "columns", "similar", "scales1",
     "p10", "large90-8", "ar80", "rows", "simplex", "counts300",
 ]  # fmt: skip
 
 
-def planted() -> dict[str, tuple[float, Callable[[int], Draw]]]:
-    designs: dict[str, tuple[float, Callable[[int], Draw]]] = {}
-    for share in (0.01, 0.05, 0.2):
-        for times in (3, 50, 1000, 1):
-            name = f"{share:.0%}, {times} times"
-            designs[name] = (share, lambda s, a=share, t=times: outliers(s, a, t))
-    for share in (0.01, 0.05, 0.2):
-        name = f"{share:.0%}, 1 times, p 400"
-        designs[name] = (share, lambda s, a=share: wide(s, a))
-    return designs
+SHARES = (0.01, 0.05, 0.2)
+PLANTED: dict[str, tuple[float, Callable[[int], Draw]]] = {
+    f"{share:.0%}, {times} times": (share, partial(outliers, share=share, times=times))
+    for share in SHARES
+    for times in (3, 50, 1000, 1)
+}
+# Of ordinary norm in 400 features, where directions tell more.
+WIDE = partial(outliers, times=1, p=400, length=8.0)
+PLANTED |= {
+    f"{share:.0%}, 1 times, p 400": (share, partial(WIDE, share=share))
+    for share in SHARES
+}
 
 
 def clean_fit(draw: Draw, seed: int) -> float:
@@ -159,7 +145,7 @@ def planted_table(draws: int) -> list[list[str]]:
     for method in METHODS:
         heads += [f"{method}: precision", "recall", "error"]
     table = [["Planted outliers"], ["share and norm", *heads]]
-    for name, (share, design) in planted().items():
+    for name, (share, design) in PLANTED.items():
         best = np.mean([clean_fit(design(seed), seed) for seed in range(draws)])
         line = [name, f"{best:.1%}"]
         for method in METHODS:
@@ -256,7 +242,7 @@ def main() -> None:
     parser.add_argument(
         "--tables", nargs="+", default=["planted", "clean", "cells", "real"]
     )
-    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    parser.add_argument("--save", action="store_true", help="to outliers.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # many designs are hard on purpose
     makers = {
@@ -274,7 +260,7 @@ def main() -> None:
     ]
     print("\n".join(text))
     if options.save:
-        RESULTS.write_text("\n".join(text), encoding="utf-8")
+        save("outliers.md", "\n".join(text))
 
 
 if __name__ == "__main__":

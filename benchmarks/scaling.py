@@ -1,281 +1,233 @@
-"""Measure IhSC over a grid of sizes: time, memory and passes.
+"""Measure IhSC over a grid of sizes: time, memory, passes, and bytes that are sent.
 
-    python benchmarks/scaling.py measure   # minutes; writes results/scaling.json
-    python benchmarks/scaling.py report    # writes results/scaling.md
+    python benchmarks/scaling.py --save         # all tables, minutes; to scaling.md
+    python benchmarks/scaling.py sizes options  # some of: sizes, options, dask
 
-Each case runs in a process of its own, so that its largest resident memory is its own,
-and is fitted several times; the shortest time counts. On a shared machine the time that
-the processor was busy, with one thread, tells more than the clock; both are stored.
-Files go to the temporary folder and are deleted.
+Each size runs in a process of its own, so that its largest resident memory is its own,
+and is fitted twice; the shortest time counts. On a shared machine the time that the
+processor was busy, with one thread, tells more than the clock. Passes are counted over
+rows in blocks, as they come from a memory map. On a cluster of dask, of two worker
+processes on this machine, every byte counts that any of its processes, the client or
+the scheduler writes to a connection. Files go to the temporary folder and are deleted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
+
 import numpy as np
+from backends import chunked, cluster
+from cases import counts, dense
+from measure import (
+    environment,
+    markdown,
+    names_asked,
+    peak,
+    readings,
+    reset_peak,
+    resident,
+    save,
+)
 
-RESULTS = Path(__file__).parent / "results"
-STORE = RESULTS / "scaling.json"
+from ihgmm import IhSC
+from ihgmm.matrix import as_matrix
 
-GRID = [
-    ("memory", 100_000, 100, 10, None),
-    ("memory", 1_000_000, 100, 10, None),
-    ("memory", 1_000_000, 100, 50, None),
-    ("memory", 500_000, 400, 20, None),
-    ("memory", 200_000, 1_000, 10, None),
-    ("memory", 200_000, 1_000, 50, None),
-    ("memory", 20_000, 2_000, 20, None),
-    ("memory", 2_000, 20_000, 8, None),
-    ("memory", 50_000, 20_000, 10, 0.01),
-    ("disk", 1_000_000, 100, 50, None),
-    ("dask", 200_000, 200, 10, None),
-    ("dask", 100_000, 100, 10, None),
+PACKAGES = ("ihgmm", "numpy", "scipy", "dask", "distributed")
+SIZES = [
+    ("memory", 100_000, 100, 10),
+    ("memory", 1_000_000, 100, 10),
+    ("memory", 1_000_000, 100, 50),
+    ("memory", 500_000, 400, 20),
+    ("memory", 200_000, 1_000, 10),
+    ("memory", 200_000, 1_000, 50),
+    ("memory", 20_000, 2_000, 20),
+    ("memory", 2_000, 20_000, 8),
+    ("memory, 1.3% filled", 50_000, 20_000, 10),
+    ("disk", 1_000_000, 100, 50),
+    ("disk", 400_000, 1_000, 10),
 ]
-"""Where the data are, rows, features, clusters, and the density of sparse data."""
+CLUSTER = [  # rows, features, clusters, rows in a chunk
+    (100_000, 100, 10, 50_000),
+    (100_000, 100, 10, 5_000),
+    (120_000, 200, 10, 15_000),
+    (240_000, 200, 50, 30_000),
+]
+OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {  # what to fit, and how
+    "no option": ("", {}),
+    'whiten="learned"': ("", {"whiten": "learned"}),
+    "counts": ("counts", {}),
+    'counts, whiten="counts"': ("counts", {"whiten": "counts"}),
+    '2% of cells missing, missing="fit"': ("missing", {"missing": "fit"}),
+    'outliers="auto", none planted': ("", {"outliers": "auto"}),
+    'outliers="auto", 2% planted': ("outliers", {"outliers": "auto"}),
+    "refine=True": ("", {"refine": True}),
+}
+HEAD = """# Sizes, time and memory
 
-ROUNDS, PIECE, CHUNKS = 2, 50_000, (50_000, 5_000)
-"""Fits of a case, rows made at a time, and rows in a chunk of dask."""
+`python benchmarks/scaling.py`; float32, centres of length 4. Of sizes: one thread, the
+time of the processor (with data on disk: of reading as well), the least of two fits;
+memory is what a fit takes beyond the process and the data. On dask: time by the clock;
+MB sent are all that is written to a connection in a fit, messages of the scheduler too,
+and what passes it is written twice; memory is what a fit adds to a worker, which holds
+its rows. If the machine is busy, the scheduler moves rows between workers, and two runs
+differ by a factor of two.
+"""
+Table = list[list[str]]
 
 
-def centers(p: int, k: int, rng: np.random.Generator) -> np.ndarray:
-    Q, _ = np.linalg.qr(rng.standard_normal((p, k)))
-    return (4.0 * Q.T).astype(np.float32)
+def be_process(where: str, n: int, p: int, k: int) -> None:
+    """Fit one size; print the least times, the passes and the memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        if "filled" in where:
+            X = counts(n, p, k).X
+        elif where == "memory":
+            X = dense(n, p, k, length=4.0).X
+        else:
+            path = Path(folder) / "x.npy"
+            out = np.lib.format.open_memmap(path, "w+", np.float32, (n, p))
+            dense(n, p, k, length=4.0, out=out)
+            del out  # what was written does not count as memory of the fit
+            X = np.load(path, mmap_mode="r")
+        IhSC(k).fit(X[:2_000])  # load what is loaded late
+        reset_peak()
+        held, times = resident(), []
+        for seed in range(2):
+            start = time.process_time()
+            IhSC(k, random_state=seed).fit(X)
+            times.append(time.process_time() - start)
+        figures = {"seconds": min(times), "beyond": peak() - held}
+        figures["passes"] = readings(X, IhSC(k, random_state=0).fit)
+    print(json.dumps(figures))
 
 
-def dense(n: int, p: int, k: int, out: np.ndarray) -> np.ndarray:
-    """Fill an array with rows of the model: centres of length 4, noise of level 1."""
-    rng = np.random.default_rng(0)
-    theta = centers(p, k, rng)
-    for start in range(0, n, PIECE):
-        few = out[start : start + PIECE]
-        scales = rng.uniform(1, 20, len(few)).astype(np.float32)
-        part = rng.standard_normal(few.shape, dtype=np.float32)
-        part += scales[:, None] * theta[rng.integers(k, size=len(few))]
-        few[:] = part
-    return out
+def sizes() -> Table:
+    head = ["X", "n x p, K", "time", "memory", "passes"]
+    table: Table = [["One process"], head]
+    for where, n, p, k in SIZES:
+        given = json.dumps([where, n, p, k])
+        command = [sys.executable, __file__, "--process", given]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+        own = json.loads(done.stdout)
+        cells = (f"{own['seconds']:.2f} s", f"{own['beyond'] / 1e6:.0f} MB")
+        table.append([where, f"{n:,} x {p:,}, {k}", *cells, str(own["passes"])])
+        print(*table[-1], sep=" | ", flush=True)
+    return table
 
 
-def sparse(n: int, p: int, k: int, density: float) -> Any:
-    """Return counts of words: topics prefer a share of the words tenfold."""
-    import scipy.sparse as sp
-
-    rng = np.random.default_rng(0)
-    drawn = int(n * p * density)
-    rows = np.sort(rng.integers(n, size=drawn))
-    labels = rng.integers(k, size=n)
-    share = max(p // k, 1)
-    own = labels[rows] * share + rng.integers(share, size=drawn)
-    columns = np.where(rng.random(drawn) < 0.5, own, rng.integers(p, size=drawn))
-    X = sp.csr_array((np.ones(drawn, np.float32), (rows, columns)), shape=(n, p))
-    X.sum_duplicates()
+def sample(n: int, p: int, k: int, kind: str) -> np.ndarray:
+    """Return rows of the model, or those that call for an option."""
+    rng = np.random.default_rng(1)
+    X = dense(n, p, k, length=4.0).X
+    if kind == "missing":
+        X[rng.random(X.shape) < 0.02] = np.nan
+    elif kind == "counts":
+        profiles = np.exp(rng.standard_normal((k, p)))[rng.integers(k, size=n)]
+        means = profiles * rng.uniform(0.2, 2, n)[:, None]
+        X = rng.poisson(means).astype(np.float32)
+    elif kind == "outliers":
+        X[::50] = 60 * rng.standard_normal(X[::50].shape)
     return X
 
 
-def memory(kind: str) -> int:
-    """Return the resident memory ("VmRSS") or its peak ("VmHWM"), in bytes; Linux."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(status.partition(f"{kind}:")[2].split()[0]) * 1024
+def options() -> Table:
+    n, p, k = 120_000, 200, 10
+    table: Table = [[f"Passes over {n:,} x {p:,}, {k} clusters"], ["option", "passes"]]
+    for name, (kind, given) in OPTIONS.items():
+        model = IhSC(k, random_state=0, **given)
+        table.append([name, str(readings(sample(n, p, k, kind), model.fit))])
+        print(*table[-1], sep=" | ", flush=True)
+    return table
 
 
-def fitted(X: Any, k: int) -> dict[str, Any]:
-    """Fit some rounds; return the least times, the passes and the memory."""
-    from ihgmm import IhSC
-    from ihgmm.matrix import as_matrix
+def count_writes() -> None:
+    """Make the connections of this process count the bytes written to them."""
+    from distributed.comm.tcp import TCP
 
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
-    before = memory("VmRSS")
-    times, busy = [], []
-    for seed in range(ROUNDS):
-        started, worked = time.perf_counter(), time.process_time()
-        IhSC(k, random_state=seed).fit(X)
-        busy.append(time.process_time() - worked)
-        times.append(time.perf_counter() - started)
-    found = {
-        "seconds": min(times),
-        "busy": min(busy),
-        "beyond": memory("VmHWM") - before,
-        "before": before,
-    }
-    rows = as_matrix(X)
-    if not rows.streamed:
-        rows = in_blocks(X)
-    IhSC(k, random_state=0).fit(rows)
-    return found | {"passes": rows.passes}
+    write, TCP.written = TCP.write, 0
+
+    async def counted(self: Any, *given: Any, **options: Any) -> int:
+        n_bytes = await write(self, *given, **options)
+        TCP.written += n_bytes
+        return n_bytes
+
+    TCP.write = counted
 
 
-def in_blocks(X: Any) -> Any:
-    """Return data in memory as blocks that count passes."""
-    import scipy.sparse as sp
+def written() -> int:
+    from distributed.comm.tcp import TCP
 
-    from ihgmm.matrix.stored import Stored
-
-    def read(start: int, stop: int) -> Any:
-        return X[start:stop]
-
-    return Stored(read, X.shape, X.dtype, n_entries=X.size, sparse=sp.issparse(X))
+    return TCP.written
 
 
-def one(where: str, n: int, p: int, k: int, density: float | None) -> list[dict]:
-    """Measure one case; on dask it is several, by the size of chunks."""
-    if where == "memory":
-        if density is None:
-            X = dense(n, p, k, np.empty((n, p), np.float32))
-        else:
-            X = sparse(n, p, k, density)
-            density = X.nnz / (n * p)
-        return [{"density": density} | fitted(X, k)]
-    with tempfile.TemporaryDirectory() as folder:
+def all_written(client: Any) -> int:
+    workers = sum(client.run(written).values())
+    return workers + client.run_on_scheduler(written) + written()
+
+
+def on_cluster(path: Path, k: int, rows: int, client: Any) -> list[str]:
+    """Return seconds, passes, MB sent, and MB that a worker adds to its rows."""
+    from distributed import wait
+
+    X = chunked(path, rows).persist()
+    wait(X)
+    client.run(reset_peak)
+    before, held, data = all_written(client), client.run(resident), as_matrix(X)
+    start = time.perf_counter()
+    IhSC(k, random_state=0).fit(data)
+    seconds = time.perf_counter() - start
+    most = client.run(peak)
+    sent = (all_written(client) - before) / 1e6
+    grown = max(most[name] - held[name] for name in most) / 1e6
+    return [f"{seconds:.2f} s", f"{data.passes}", f"{sent:,.3g}", f"{grown:,.3g}"]
+
+
+def dask() -> Table:
+    head = ["n x p, K", "rows in a chunk", "time", "passes", "MB sent", "MB, worker"]
+    table: Table = [["Two processes of dask"], head]
+    count_writes()
+    with tempfile.TemporaryDirectory() as folder, cluster(2, "4GB") as client:
         path = Path(folder) / "x.npy"
-        X = np.lib.format.open_memmap(path, "w+", np.float32, (n, p))
-        dense(n, p, k, X).flush()
-        del X
-        if where == "disk":
-            # What was written does not count as memory of the fit.
-            code = [sys.executable, __file__, "stored", str(path), str(k)]
-            done = subprocess.run(code, check=True, stdout=subprocess.PIPE)
-            return [json.loads(done.stdout)]
-        return [on_cluster(path, k, rows) for rows in CHUNKS]
+        client.run(count_writes)
+        client.run_on_scheduler(count_writes)
+        np.save(path, dense(20_000, 50, 3).X)
+        on_cluster(path, 3, 10_000, client)  # workers import what they need
+        for n, p, k, rows in CLUSTER:
+            np.save(path, dense(n, p, k, length=4.0).X)
+            cells = on_cluster(path, k, rows, client)
+            table.append([f"{n:,} x {p:,}, {k}", f"{rows:,}", *cells])
+            print(*table[-1], sep=" | ", flush=True)
+    return table
 
 
-def on_cluster(path: Path, k: int, rows: int) -> dict[str, Any]:
-    """Measure two worker processes of one thread, chunks in their memory."""
-    import dask.array as da
-    from distributed import Client, LocalCluster, wait
-
-    from ihgmm import IhSC
-    from ihgmm.matrix import as_matrix
-
-    X = np.load(path, mmap_mode="r")
-    n = X.shape[0]
-    with (
-        LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
-        parts = [
-            da.from_delayed(
-                _read(str(path), i, min(i + rows, n)), (min(rows, n - i), X.shape[1]),
-                X.dtype,
-            )
-            for i in range(0, n, rows)
-        ]  # fmt: skip
-        stored = da.concatenate(parts).persist()
-        wait(stored)
-        times, sent = [], []
-        for seed in range(ROUNDS):
-            data = as_matrix(stored)
-            moved = traffic()
-            started = time.perf_counter()
-            IhSC(k, random_state=seed).fit(data)
-            times.append(time.perf_counter() - started)
-            sent.append(traffic() - moved)
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        held = max(worker["metrics"]["memory"] for worker in workers)
-    return {
-        "chunk": rows,
-        "seconds": min(times),
-        "passes": data.passes,
-        "traffic": float(np.median(sent)),
-        "worker": held,
-    }
-
-
-def _read(path: str, start: int, stop: int) -> Any:
-    from dask.delayed import delayed
-
-    def read() -> np.ndarray:
-        return np.array(np.load(path, mmap_mode="r")[start:stop])
-
-    return delayed(read)()
-
-
-def traffic() -> int:
-    """Return the bytes that went over this machine's own network so far."""
-    for line in Path("/proc/net/dev").read_text(encoding="utf-8").splitlines():
-        name, _, figures = line.partition(":")
-        if name.strip() == "lo":
-            return int(figures.split()[0])
-    return 0
-
-
-def measure() -> None:
-    """Measure the grid and store what was found."""
-    runs = []
-    for where, n, p, k, density in GRID:
-        case = {"where": where, "n": n, "p": p, "k": k, "density": density}
-        code = [sys.executable, __file__, "one", json.dumps(list(case.values()))]
-        done = subprocess.run(code, check=True, stdout=subprocess.PIPE)
-        for found in json.loads(done.stdout):
-            runs.append(case | found)
-            print(json.dumps(runs[-1]), flush=True)
-    STORE.write_text("[\n" + ",\n".join(map(json.dumps, runs)) + "\n]\n")
-
-
-def stored_runs() -> list[dict[str, Any]]:
-    return json.loads(STORE.read_text(encoding="utf-8"))
-
-
-def report() -> None:
-    """Write the table of what was measured."""
-    lines = [
-        "# Sizes, time and memory",
-        "",
-        "`python benchmarks/scaling.py measure`, then `report`. "
-        "One thread, float32; the least of two or three rounds on a shared machine, so "
-        "that time is that of the processor (with data on disk: of reading as well), "
-        "not of the clock. The stored runs come from several calls, with other work on "
-        "both cores. "
-        "Memory is what the fit takes beyond the process and the data.",
-        "",
-        "| X | n x p, K | time | memory | passes |",
-        "|---|---|---:|---:|---:|",
-    ]
-    for run in stored_runs():
-        if run["where"] == "dask":
-            continue
-        kind = "" if run["density"] is None else f", {run['density']:.1%} filled"
-        lines.append(
-            f"| {run['where']}{kind} | {run['n']:,} x {run['p']:,}, {run['k']} "
-            f"| {run['busy']:.2f} s | {run['beyond'] / 1e6:.0f} MB | {run['passes']} |"
-        )
-    lines += [
-        "",
-        "dask, two worker processes of one thread on the same machine, chunks in their "
-        "memory; time by the clock. While the larger one ran, others kept the machine "
-        "busy (load of 10 to 15 on two cores): only its traffic says something.",
-        "",
-        "| n x p, K | rows in a chunk | time | traffic |",
-        "|---|---:|---:|---:|",
-    ]
-    for run in stored_runs():
-        if run["where"] == "dask":
-            lines.append(
-                f"| {run['n']:,} x {run['p']:,}, {run['k']} | {run['chunk']:,} "
-                f"| {run['seconds']:.2f} s | {run['traffic'] / 1e6:.0f} MB |"
-            )
-    (RESULTS / "scaling.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+TABLES = {f.__name__: f for f in (sizes, options, dask)}
 
 
 def main() -> None:
+    warnings.simplefilter("ignore")
+    if sys.argv[1:2] == ["--process"]:
+        return be_process(*json.loads(sys.argv[2]))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    tasks = {"measure": measure, "report": report}
-    parser.add_argument("what", choices=[*tasks, "one", "stored"])
-    parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.what == "one":
-        print(json.dumps(one(*json.loads(options.rest[0]))))
-    elif options.what == "stored":
-        path, k = options.rest
-        print(json.dumps(fitted(np.load(path, mmap_mode="r"), int(k))))
-    else:
-        tasks[options.what]()
+    parser.add_argument("tables", nargs="*", help=", ".join(TABLES))
+    parser.add_argument("--save", action="store_true", help="to scaling.md")
+    given = parser.parse_args()
+    names = names_asked(parser, given.tables, TABLES)
+    parts = [markdown(TABLES[name]()) for name in names]
+    text = "\n".join([HEAD, *parts, environment(PACKAGES)])
+    print(text)
+    if given.save:
+        save("scaling.md", text)
+    return None
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ import argparse
 import os
 import sys
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -26,12 +26,11 @@ from pathlib import Path
 
 # Processes share the cores; set before NumPy starts its threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from designs import DESIGNS
-from labelled import SETS, TEN, LabelledSet, MissingDataError, extra_sets, sampled
-from measure import markdown
+from labelled import MissingDataError, all_sets, means_by_set, samples
+from measure import markdown, save
 from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
 from sklearn.metrics import roc_auc_score
@@ -40,7 +39,6 @@ from ihgmm import PSC, IhSC, diagnose
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.statistics.diagnosis import CautionKind
 
-RESULTS = Path(__file__).parent / "results" / "trust.md"
 METHODS: dict[str, Callable[[int], object]] = {
     "default": lambda k: IhSC(k, random_state=0),
     "paper": lambda k: IhSC.paper(k, random_state=0),
@@ -134,10 +132,6 @@ def judged(
         )  # fmt: skip
 
 
-def all_sets(extra: Path | None) -> list[LabelledSet]:
-    return [*TEN, *SETS, *(extra_sets(extra) if extra else ())]
-
-
 def run(task: tuple[str, str, int, int, Path | None]) -> list[Case] | str:
     """Return the cases of a draw of a design, or of a set; or what is missing."""
     warnings.simplefilter("ignore")
@@ -145,11 +139,9 @@ def run(task: tuple[str, str, int, int, Path | None]) -> list[Case] | str:
     if group == "designs":
         draw = DESIGNS[name](seed)
         return list(judged((group, name, f"{name} {seed}"), draw.X, draw.labels))
-    data = next(s for s in all_sets(extra) if s.name == name)
     cases = []
     try:
-        for preparation, X, y in data.prepared():
-            X, y = sampled(X, y, rows)
+        for preparation, X, y in samples(name, extra, rows):
             truth = np.unique(y, return_inverse=True)[1]
             names = (group, name, f"{name}, {preparation}")
             cases += judged(names, np.asarray(X, dtype=float), truth)
@@ -158,13 +150,10 @@ def run(task: tuple[str, str, int, int, Path | None]) -> list[Case] | str:
     return cases
 
 
-def by_set(cases: Iterable[Case], figure: Callable[[Case], float]) -> float:
-    """Return the mean over sets of the means over preparations; NaN counts nowhere."""
-    values: dict[str, list[float]] = defaultdict(list)
-    for case in cases:
-        if not np.isnan(figure(case)):
-            values[case.name].append(figure(case))
-    return float(np.mean([np.mean(v) for v in values.values()])) if values else np.nan
+def by_set(cases: list[Case], figure: Callable[[Case], float]) -> float:
+    """Return the mean over sets of the means over preparations."""
+    means = means_by_set([c.name for c in cases], [figure(c) for c in cases])
+    return float(means.mean()) if len(means) else np.nan
 
 
 def ranks(cases: list[Case], figure: Callable[[Case], float]) -> float:
@@ -350,13 +339,13 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=2, help="draws of a design")
     parser.add_argument("--rows", type=int, default=1500, help="rows of a set")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    parser.add_argument("--save", action="store_true", help="to trust.md")
     options = parser.parse_args()
-    samples = [("designs", name, i) for name in DESIGNS for i in range(options.draws)]
-    samples += [(s.group, s.name, 0) for s in all_sets(options.extra)]
+    asked = [("designs", name, i) for name in DESIGNS for i in range(options.draws)]
+    asked += [(s.group, s.name, 0) for s in all_sets(options.extra)]
     tasks = [
         (*sample, options.rows, options.extra)
-        for sample in samples
+        for sample in asked
         if sample[0] in options.groups and sample[1] in (options.names or [sample[1]])
     ]
     cases: list[Case] = []
@@ -368,16 +357,12 @@ def main() -> None:
             cases += made
             for case in made:
                 if case.method == "default":
-                    print(
-                        f"{case.sample:32} stable {case.stability:.3f} expected "
-                        f"{case.expected:.3f} true {case.error:.3f} {case.verdict}",
-                        file=sys.stderr,
-                        flush=True,
-                    )
+                    figures = (case.stability, case.expected, case.error)
+                    print(case.sample, *map(digits, figures), case.verdict, flush=True)
     text = "\n".join(tables(cases))
     print(text)
     if options.save:
-        RESULTS.write_text(HEAD + text, encoding="utf-8")
+        save("trust.md", HEAD + text)
 
 
 if __name__ == "__main__":

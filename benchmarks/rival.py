@@ -1,0 +1,192 @@
+"""The default method on a page: what every further mechanism has to beat.
+
+    python benchmarks/rival.py    # beside IhSC on five sets, a few seconds
+
+Rows of unit length, their leading singular vectors, and one Gaussian mixture whose
+clusters share a covariance; no weights, signs, missing cells, zero rows, devices or
+data beyond memory. Other benchmarks know it as the method "rival".
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, ward
+from sklearn.utils.extmath import randomized_svd
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    """Return rows of length 1, so that their scale no longer matters."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1)
+
+
+def singular_pairs(U: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return leading singular values and right vectors of unit rows.
+
+    There are more of them than clusters, since real clusters vary inside, and twice as
+    many while the last value still stands out: noise with directions has a spectrum
+    that falls slowly, and clusters may hide behind its first directions.
+    """
+    n, p = U.shape
+    m = min(k + min(k, 20) + 2, n - 1, p)
+    most = min(p - 1, n // 10)
+    while True:
+        if m >= min(n, p) / 4:
+            _, s, Vt = np.linalg.svd(U, full_matrices=False)
+        else:
+            _, s, Vt = randomized_svd(U, m, n_iter=4, random_state=0)
+        values = s[:m] ** 2
+        # The largest value that noise of one level in all cells would have.
+        edge = max(n - values.sum(), 0) / (n * p) * (n + 2 * np.sqrt(n * p))
+        low = values[-1] <= max(0.5 * values[min(k, m) - 1], 4 * edge)
+        if m >= most or low:
+            return s[:m], Vt[:m].T
+        m = min(2 * m, most)
+
+
+def weights(values: np.ndarray, k: int, floor: float) -> np.ndarray:
+    """Return 1 for the first k directions, and less for others by their signal.
+
+    ``floor`` is the eigenvalue of noise; what stands less than a twentieth as high
+    above it as the k-th value does not count.
+    """
+    height = max(values[min(k, len(values)) - 1] - floor, 1e-300)
+    shares = (values[k:] - floor) / height
+    beyond = np.sqrt(np.clip((shares - 0.05) / 0.95, 0, 1))
+    return np.append(np.ones(min(k, len(values))), beyond)
+
+
+def distinct_rows(rows: np.ndarray, k: int) -> list[int]:
+    """Return k rows, each as far as can be from the span of those before it.
+
+    Pivots of Cholesky's decomposition of the cosines, rounded, so that the choice
+    between equal rows does not hang on the last digits.
+    """
+    left, factor, chosen = np.ones(len(rows)), np.zeros((k, len(rows))), []
+    for i in range(k):
+        j = int(np.argmax(np.round(left / 1e-9)))
+        chosen.append(j)
+        own = rows @ rows[j] - factor[:i, j] @ factor[:i]
+        factor[i] = own / np.sqrt(max(left[j], 1e-12))
+        left = left - factor[i] ** 2
+    return chosen
+
+
+def spherical_kmeans(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return labels by the largest cosine with centres, which are then updated."""
+    before = None
+    for _ in range(100):
+        labels = (rows @ centers.T).argmax(axis=1)
+        if before is not None and (labels == before).all():
+            break
+        centers, before = unit(np.eye(len(centers))[labels].T @ rows), labels
+    return labels
+
+
+def ward_centers(rows: np.ndarray, k: int) -> np.ndarray:
+    """Return the directions of k clusters of Ward's tree, of at most 2,048 rows."""
+    places = np.linspace(0, len(rows) - 1, min(len(rows), 2048)).astype(int)
+    labels = fcluster(ward(rows[places]), k, "maxclust") - 1
+    return unit(np.eye(k)[labels].T @ rows[places])
+
+
+def tied_mixture(
+    rows: np.ndarray, labels: np.ndarray, k: int, pull: float
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Fit Gaussian clusters of one covariance by EM, from labels.
+
+    ``pull`` draws the covariance to a multiple of the identity. Returns the worth of
+    the clusters, which is what they add to the mean log likelihood of one Gaussian,
+    less BIC's price of a free covariance; and slopes and offsets of a linear rule.
+    """
+    n, m = rows.shape
+    identity, moments, mean = np.eye(m), rows.T @ rows / n, rows.mean(axis=0)
+    ridge = 1e-6 * np.trace(moments) / m
+    total = moments - np.outer(mean, mean)
+    covariance = total + ridge * identity
+    single = np.linalg.slogdet(covariance)[1]
+    single += np.trace(np.linalg.solve(covariance, total))
+    members, last = np.eye(k)[labels], -np.inf
+    for _ in range(300):
+        sizes = members.mean(axis=0) + 1e-10
+        centers = (members.T @ rows / n) / sizes[:, None]
+        within = moments - (centers * sizes[:, None]).T @ centers
+        flat = pull * np.trace(within) / m + ridge
+        covariance = (1 - pull) * within + flat * identity
+        slopes = np.linalg.solve(covariance, centers.T)
+        offsets = np.log(sizes) - (centers.T * slopes).sum(axis=0) / 2
+        scores = rows @ slopes + offsets
+        top = scores.max(axis=1, keepdims=True)
+        members = np.exp(scores - top)
+        sums = members.sum(axis=1, keepdims=True)
+        members /= sums
+        noise = np.linalg.slogdet(covariance)[1]
+        noise += np.trace(np.linalg.solve(covariance, moments))
+        gain = (top + np.log(sums)).mean() - (noise - single) / 2
+        if gain - last < 1e-4:
+            break
+        last = gain
+    free = m * (m + 1) / 2 - 1 if pull < 1 else 0
+    return gain - free * np.log(n) / (2 * n), slopes, offsets
+
+
+def fit(X: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Learn k clusters; return a function that labels rows.
+
+    Rows are compared in two spaces, singular vectors and projected rows, from four
+    starts and with two covariances. The run of greatest worth wins.
+    """
+    U = unit(np.asarray(X, dtype=float))
+    s, V = singular_pairs(U, k)
+    w = weights(s**2, k, 0.0 if len(s) == X.shape[1] else s[-1] ** 2)
+    V, s, w = V[:, w > 0], s[w > 0], w[w > 0]
+    maps = [V * (w / s), V * w]
+    spaces = [unit(U @ A) for A in maps]
+    starts = [spherical_kmeans(R, R[distinct_rows(R, k)]) for R in spaces]
+    starts += [spherical_kmeans(R, ward_centers(R, k)) for R in spaces]
+    runs = [
+        (*tied_mixture(R, labels, k, pull), A)
+        for R, A in zip(spaces, maps, strict=True)
+        for labels in starts
+        for pull in (0.2, 1.0)
+    ]
+    _, slopes, offsets, A = max(runs, key=lambda run: run[0])
+
+    def label(rows: np.ndarray) -> np.ndarray:
+        embedded = unit(unit(np.asarray(rows, dtype=float)) @ A)
+        return (embedded @ slopes + offsets).argmax(axis=1)
+
+    return label
+
+
+def main() -> None:
+    from methods import timed_labels, with_before
+    from sklearn.datasets import load_digits, load_iris, load_wine
+
+    from ihgmm import make_ihgmm
+    from ihgmm.metrics import misclassification_rate
+
+    wine, kinds = load_wine(return_X_y=True)
+    noisy = {"scale_ratio": 5, "separation_constant": 0.4, "noise_levels": (0.3, 3.0)}
+    sets = {
+        "iris": load_iris(return_X_y=True),
+        "wine, columns divided": (wine / wine.std(axis=0), kinds),
+        "digits": load_digits(return_X_y=True),
+        "model": make_ihgmm(400, 100, 4, separation_constant=0.3, random_state=0),
+        "row noise, p 3,000": make_ihgmm(400, 3000, 8, random_state=0, **noisy),
+    }
+    warnings.simplefilter("ignore")
+    for name, (X, y) in sets.items():
+        print(name, end="")
+        for method in with_before(["IhSC", "rival"]):
+            seconds, labels = timed_labels(method, X, int(y.max()) + 1, 0)
+            error = misclassification_rate(y, labels)
+            print(f", {method} {error:.3f} ({seconds:.2f} s)", end="", flush=True)
+        print()
+
+
+if __name__ == "__main__":
+    main()

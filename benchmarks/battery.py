@@ -409,7 +409,11 @@ def function_cases():
     model = {"labels": true, "scales": rng.uniform(0.5, 3, 60)}
     model["centers"] = rng.standard_normal((3, 10))
     known |= model | {"noise_level": 1.5, "size_ratio": 2.5}
-    known["parameters"] = attempt(partial(theory.model_parameters, **model))
+    true_model = theory.TrueModel(**model)
+    for name, member in vars(theory.TrueModel).items():
+        if not name.startswith("_"):
+            value = partial(getattr, true_model, name)
+            yield f"theory/{name}", value() if callable(member) else value
     for name, function in inspect.getmembers(theory, inspect.isfunction):
         if function.__module__ == theory.__name__ and not name.startswith("_"):
             wanted = inspect.signature(function).parameters

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import (
-    check_live_rows,
-    check_matrix,
-    check_row_count,
-    identical_rows,
-    warn_zero_rows,
-)
+from ihgmm._checks import check_live_rows, check_matrix, check_row_count, warn_zero_rows
 from ihgmm._parameters import check_choice, generator
-from ihgmm._warnings import ignored, warn
+from ihgmm._warnings import ClusterCountWarning, ignored, warn
 from ihgmm.estimators.base import DistanceClusterer, whole
-from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
-from ihgmm.numerics.gram import row_factors
-from ihgmm.numerics.krylov import leading_pairs
-from ihgmm.numerics.labels import kmeans
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 
 
 class SDPKMeans(DistanceClusterer):
@@ -31,9 +22,8 @@ class SDPKMeans(DistanceClusterer):
 
     The problem of k-means is relaxed to a convex one [1]_ that has no local optima.
     For mixtures of Gaussians with rows of one scale it finds all labels as soon as any
-    method can [2]_. With ``gram="cosine"`` it is the relaxation for the paper's model,
-    whose rows differ in scale. It works on a matrix of n_samples by n_samples, so it is
-    for a few hundred rows; it needs cvxpy (``pip install cvxpy``).
+    method can [2]_. It works on a matrix of n_samples by n_samples, so it is for a few
+    hundred rows; it needs cvxpy (``pip install cvxpy``).
 
     Parameters
     ----------
@@ -81,7 +71,6 @@ class SDPKMeans(DistanceClusterer):
 
     See Also
     --------
-    PSC : the spectral method for rows of equal scale, for any number of rows.
     IhSC : the spectral method for rows that differ in scale. On samples of the model
         ``SDPKMeans(gram="cosine")`` is no better, and takes ten times longer or more.
 
@@ -91,16 +80,14 @@ class SDPKMeans(DistanceClusterer):
     without negative entries, whose rows sum to 1 and whose trace is n_clusters. The
     matrix of a clustering, with ``1 / size`` in the block of each cluster and zero
     elsewhere, is such a Z, and its objective is the sum of squares less the cost of
-    k-means. The theory [2]_ says when the solution is that of the true clustering, so
-    that labels can be read off it. Elsewhere a rounding is needed: here it is k-means
-    on the leading eigenvectors of Z, which finds the blocks where there are blocks.
+    k-means. Labels are read off by k-means on the leading eigenvectors of Z, which
+    finds the blocks where there are blocks.
 
-    A number taken off the whole diagonal of the Gram matrix lowers the objective by
-    n_clusters times that number, whatever Z is, since the trace of Z is fixed. So for
-    unit rows the hollow diagonal and the full one have the same solution; ``exact_``
-    and ``objective_`` are those of k-means on unit rows. Zero rows have no direction:
-    with "cosine" they are left out of the relaxation, get label 0 with a warning, and
-    have distance 1 to every centre.
+    A number taken off the whole diagonal of the Gram matrix changes no solution, since
+    the trace of Z is fixed: unit rows may have a hollow diagonal or a full one. Zero
+    rows have no direction. With "cosine" they are left out of the relaxation, get label
+    0 with a warning, and have distance 1 to every centre. Of fewer distinct rows than
+    clusters, each makes a cluster, with a warning.
 
     References
     ----------
@@ -158,10 +145,7 @@ class SDPKMeans(DistanceClusterer):
 
         ``y`` is ignored. Returns the fitted estimator itself.
         """
-        self._fit(check_matrix(X, self, in_memory=True))
-        return self
-
-    def _fit(self, X: Matrix) -> None:
+        X = check_matrix(X, self, in_memory=True)
         n, k = X.shape[0], self.n_clusters
         check_row_count(n, k)
         if n > self.max_samples:
@@ -182,23 +166,29 @@ class SDPKMeans(DistanceClusterer):
         mean = rows.mean(axis=0, dtype=np.float64)
         A = (rows - mean) @ (rows - mean).T
         Z, self.status_, self.n_iter_ = _solve(A, k, self.max_iter, self.tol)
-        embedding = np.ascontiguousarray(leading_pairs(Z, k)[1])
+        embedding = np.linalg.eigh(Z)[1][:, : -k - 1 : -1]
         # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
         peaks = embedding[np.abs(embedding).argmax(axis=0), np.arange(k)]
-        embedding *= np.where(peaks < 0, -1, 1)
-        run = kmeans(embedding, k, rng=generator(self.random_state))
-        labels = HOST.number_by_size(run.labels, k)
+        embedding = embedding * np.where(peaks < 0, -1, 1)
+        # Parallel rows at unit norm are the same, but for rounding.
+        rounding = 10 * np.finfo(rows.dtype).eps if self.gram == "cosine" else 0.0
+        first_like = (cdist(rows, rows) <= rounding).argmax(axis=1)
+        kinds, labels = np.unique(first_like, return_inverse=True)
+        if len(kinds) < k:
+            warn(
+                f"X has {len(kinds)} distinct rows, fewer than n_clusters={k}; each "
+                "makes a cluster. Ask for fewer clusters, or look for duplicates in X.",
+                ClusterCountWarning,
+            )
+        else:
+            seed = int(generator(self.random_state).integers(2**31))
+            kmeans = KMeans(k, n_init=10, random_state=seed)
+            labels = kmeans.fit_predict(embedding).astype(np.intp)
+        labels = HOST.number_by_size(labels, k)
         same = labels[:, None] == labels
         # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
         # one row between clusters of m rows changes it by 2 / sqrt(m + 1).
-        exact = bool(np.linalg.norm(Z - same / same.sum(axis=1)) <= 1e-2)
-        distinct = rows
-        if self.gram == "cosine":  # parallel rows are the same, but for rounding
-            near = cdist(rows, rows) <= 10 * np.finfo(rows.dtype).eps
-            distinct = rows[near.argmax(axis=1)]
-        kinds = identical_rows(as_matrix(distinct), k)
-        if kinds is not None:
-            labels, exact = HOST.number_by_size(kinds, k), False
+        self.exact_ = bool(np.linalg.norm(Z - same / same.sum(axis=1)) <= 1e-2)
         sizes = np.maximum(np.bincount(labels, minlength=k), 1)
         centers = (np.eye(k)[labels] / sizes).T @ rows
         self.labels_ = np.zeros(n, dtype=labels.dtype)
@@ -210,7 +200,7 @@ class SDPKMeans(DistanceClusterer):
         self.embedding_[live] = embedding
         objective = np.vdot(A, Z) + len(rows) * mean @ mean
         self.objective_ = float(X.restore_squares(np.array(objective)))
-        self.exact_ = exact
+        return self
 
     def _distances(self, X: Matrix) -> Tall:
         if self.gram == "full":
@@ -222,7 +212,8 @@ class SDPKMeans(DistanceClusterer):
 
 def _unit_rows(X: Matrix) -> Matrix:
     """Return rows of unit norm, whatever unit the data are kept in."""
-    return Scaled(X, rows=row_factors(X.ops, X.sqnorms, 0.0), unit=1.0)
+    factors = X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms))
+    return Scaled(X, rows=factors, unit=1.0)
 
 
 def _solve(
@@ -236,7 +227,7 @@ def _solve(
     if n_clusters == 1:
         return np.full((n, n), 1 / n), "optimal", 0
     try:
-        cp = import_module("cvxpy")
+        import cvxpy as cp
     except ImportError as error:
         raise ImportError(
             "The semidefinite relaxation needs cvxpy: pip install cvxpy"

@@ -9,18 +9,19 @@ import io
 import itertools
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._files import append_text, atomic_write, sole_writer
+from ihgmm._files import regular_target
 from ihgmm._warnings import ClusterCountWarning, ignored
 from ihgmm.matrix.threads import one_thread
 from ihgmm.metrics import misclassification_loss
@@ -95,23 +96,45 @@ def run_study(
     report = progress or (lambda done, wanted: None)
     # Repetition by repetition, so that an early look sees every setting.
     wanted = [(setting, rep) for rep in range(reps) for setting in settings]
-    with sole_writer(path):
+    with regular_target(path).open("ab") as file:
+        _lock(file, path)
         results = read_results(path, methods)
-        begun = _lines([Result._fields, *results])
-        # A process that was killed may have left a part of a line or of a repetition.
-        if not path.exists() or path.read_text(encoding="utf-8") != begun:
-            with atomic_write(path, "w") as file:
-                file.write(begun)
         finished = {(result.setting, result.rep) for result in results}
         missing = [run for run in wanted if (run[0].key, run[1]) not in finished]
+        # A process that was killed may have left a part of a line.
+        file.truncate(path.read_bytes().rfind(b"\n") + 1)
+        if file.seek(0, os.SEEK_END) == 0:
+            file.write(_lines([Result._fields]))
         before = len(wanted) - len(missing)
         report(before, len(wanted))
         with contextlib.closing(_execute_all(missing, methods, jobs)) as outputs:
             for count, output in enumerate(outputs, before + 1):
-                append_text(path, _lines(output))
+                file.write(_lines(output))
+                file.flush()
                 results += output
                 report(count, len(wanted))
     return results
+
+
+def _lock(file: IO[bytes], path: Path) -> None:
+    """Lock a table until it is closed; raise if another process has done so."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(2**30)  # beyond all lines, so that others can read them
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        raise BlockingIOError(
+            f"{path} is being written by another run; wait for it to end, or give "
+            "another folder."
+        ) from None
+    except OSError:  # file systems without locks: two runs may do the same work
+        pass
 
 
 def execute(setting: Any, rep: int, methods: Mapping[str, Method]) -> list[Result]:
@@ -175,24 +198,21 @@ def _uninterrupted() -> Iterator[None]:
 def read_results(path: Path, methods: Iterable[str]) -> list[Result]:
     """Read the repetitions of a table of runs that have all methods, if there is one.
 
-    An unfinished line or repetition, left by a process that was killed, is left out.
+    What a process that was killed has left unfinished is left out.
     """
-    if not path.exists():
-        return []
-    text = path.read_text(encoding="utf-8")
-    lines = text[: text.rfind("\n") + 1].splitlines()
-    head, *rows = list(csv.reader(lines)) or [list(Result._fields)]
-    if head != list(Result._fields):
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    head, *lines = text[: text.rfind("\n") + 1].splitlines() or [text]
+    if text and head != ",".join(Result._fields):
         raise ValueError(
-            f"{path} is not a table of runs: its columns are {', '.join(head)}. Move "
-            "it away, or give another folder."
+            f"{path} is not a table of runs: its first line is {head[:80]!r}. Move it "
+            "away, or give another folder."
         )
-    groups: dict[tuple[str, str], list[Result]] = {}
-    for setting, rep, method, n, errors in rows:
+    groups: dict[tuple[str, str], dict[str, Result]] = {}
+    for setting, rep, method, n, errors in csv.reader(lines):
         result = Result(setting, int(rep), method, int(n), int(errors))
-        groups.setdefault((setting, rep), []).append(result)
-    complete = [g for g in groups.values() if {r.method for r in g} == set(methods)]
-    return [result for group in complete for result in group]
+        groups.setdefault((setting, rep), {})[method] = result
+    complete = [g for g in groups.values() if set(g) >= set(methods)]
+    return [group[method] for group in complete for method in methods]
 
 
 @dataclass(frozen=True)
@@ -233,7 +253,7 @@ def summarize(study: Study, results: Iterable[Result]) -> list[Summary]:
     return summary
 
 
-def _lines(rows: Iterable[Iterable[Any]]) -> str:
+def _lines(rows: Iterable[Iterable[Any]]) -> bytes:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()
+    return out.getvalue().encode()

@@ -11,7 +11,7 @@ from ihgmm._checks import check_matrix, warn_zero_rows
 from ihgmm._parameters import generator
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.estimators.base import DistanceClusterer, whole
-from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
+from ihgmm.matrix import HOST, Tall, ops_of, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 
@@ -50,25 +50,21 @@ class TwoComponentLloyd(DistanceClusterer):
 
     See Also
     --------
-    PSC : any number of clusters, with any centres.
     IhSC : any number of clusters, with rows that differ in scale.
 
     Notes
     -----
     The point half-way between the clusters has to be the origin. Where it is not, and
-    the clusters are of about one size, subtract the mean of X first; otherwise use
-    another method.
+    the clusters are of about one size, subtract the mean of X first.
 
-    Row i of ``G @ signs`` is its inner product with the centre of all *other* rows. All
-    signs are updated at once, and ``signs_before @ G @ signs`` never decreases, so the
-    iteration ends in a fixed point or alternates between two states. Then a warning
+    All signs are updated at once, and ``signs_before @ G @ signs`` never decreases, so
+    the iteration ends in a fixed point or alternates between two states. Then a warning
     says so, and the state that fits better is taken.
 
     ``predict`` places new rows by the sign of their inner product with ``theta``. On
     the rows of the fit it agrees with ``labels_`` but for rows on the border, since
-    there a row has no say in the centre that places it. Rows at a right angle to
-    ``theta`` get label 0. Zero rows of the fit get the label of the larger cluster,
-    with a warning.
+    there a row has no say in the centre that places it. Zero rows of the fit get the
+    label of the larger cluster, with a warning.
 
     References
     ----------
@@ -100,14 +96,10 @@ class TwoComponentLloyd(DistanceClusterer):
 
         ``y`` is ignored. Returns the fitted estimator itself.
         """
-        self._fit(check_matrix(X, self, in_memory=True))
-        return self
-
-    def _fit(self, X: Matrix) -> None:
+        X = check_matrix(X, self, in_memory=True)
         warn_zero_rows(X)
         G = GramOperator.of(X, "hollow")
-        rng = generator(self.random_state)
-        top = leading_eigenpairs(G, 1, tol=self.tol, rng=rng)
+        top = leading_eigenpairs(G, 1, tol=self.tol, rng=generator(self.random_state))
         one = G.dtype.type(1)
         start = np.where(top.vectors[:, 0] < 0, -one, one)
         signs, self.n_iter_ = _iterate(G, start, self.max_iter)
@@ -124,6 +116,7 @@ class TwoComponentLloyd(DistanceClusterer):
         theta = X.adjoint((1.0 - 2.0 * self.labels_[:, None]) / count).T
         self.cluster_centers_ = np.vstack([theta, -theta]) * theta.dtype.type(X.unit)
         self.eigenvalues_ = X.restore_squares(np.array([float(top.values[0])]))
+        return self
 
     def _nearest(self, X: Any) -> Tall:
         center = HOST.unit_rows(to_host(self.cluster_centers_)[:1])

@@ -21,7 +21,7 @@ COMMAND = shutil.which("ihgmm", path=str(Path(sys.executable).parent)) or "ihgmm
 REPEATS = 6  # of which two are there when a run is stopped, and two more when killed
 
 PANEL = Panel(
-    "one", "one", "n_features", "p", (20, 40), {"n_samples": 60, "n_clusters": 3}
+    "one", "one", ("n_features",), "p", (20, 40), {"n_samples": 60, "n_clusters": 3}
 )
 SMALL = simulation_study("small", "A small study", [PANEL], ("IhSC", "k-means"))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm.paper.figures import grid, limit_constant, threshold_constants
+from ihgmm.paper.figures import LIMIT, grid, threshold_constants
 from ihgmm.paper.oracles import center_oracle
 from ihgmm.paper.runner import Result, Summary, summarize
 from ihgmm.paper.studies import EXPERIMENTS, PHASE, STUDIES, correlated_sample
@@ -126,14 +126,11 @@ def test_maps_pool_the_noises():
 
 
 def test_thresholds_in_units_of_the_papers():
-    two, three = PHASE.maps[1].panels[:2]
+    three = PHASE.maps[1].panels[1]
     constants = threshold_constants(three)
     assert constants["IhSC"] == 1
     for name, value in thresholds(200, 500, 3).items():
         assert_allclose(default_separation(200, 500, 3, constants[name]), value)
-    # Drawn as one line, since they are one number.
-    pair = threshold_constants(two)
-    assert pair["Ndaoud 2022"] == pair["Chen and Yang 2021"]
 
 
 def test_the_limit_is_where_the_centre_oracle_gets_half_of_the_samples_right():
@@ -143,7 +140,7 @@ def test_the_limit_is_where_the_centre_oracle_gets_half_of_the_samples_right():
         k = panel.fixed["n_clusters"]
         # Few features: the directions of the centres are all that counts.
         few = {**panel.fixed, "n_features": 20, "noise": "gaussian"}
-        few["separation_constant"] = limit_constant(panel) * (
+        few["separation_constant"] = threshold_constants(panel)[LIMIT] * (
             ihsc_threshold(200, 500, k) / ihsc_threshold(200, 20, k)
         )
         exact = 0
@@ -152,5 +149,6 @@ def test_the_limit_is_where_the_centre_oracle_gets_half_of_the_samples_right():
             exact += bool((center_oracle(sample) == sample.labels).all())
         assert 35 <= exact <= 68, name  # 50 give or take three standard errors
     # Clusters that share the rows otherwise, or the centres, change nothing.
-    values = [limit_constant(panels[n]) for n in ("beta=0.1", "cosine=0.6", "K=4")]
+    same = ("beta=0.1", "cosine=0.6", "K=4")
+    values = [threshold_constants(panels[name])[LIMIT] for name in same]
     assert_allclose(values, values[0], rtol=0.02)

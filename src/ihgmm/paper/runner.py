@@ -9,10 +9,9 @@ import io
 import itertools
 import os
 import signal
-import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -30,14 +29,7 @@ from ihgmm.paper.studies import Study
 
 
 class Result(NamedTuple):
-    """How one method did in one repetition of a setting: a line of the table of runs.
-
-    Examples
-    --------
-    >>> result = Result("exp1/n>>p/500/gaussian", 0, "IhSC", 500, 5)
-    >>> result.errors / result.n_samples
-    0.01
-    """
+    """How one method did in one repetition of a setting: a line of a table."""
 
     setting: str  #: its key
     rep: int
@@ -63,12 +55,10 @@ def run_study(
         Those of a :class:`~ihgmm.paper.studies.Study`, or some of the settings.
     path : Path
         The table of runs, a CSV file. Every repetition of a setting is added as soon as
-        it is finished; those already there are not run again. After an interruption or
-        a crash the same call goes on where it stopped.
-    reps : int
-        Repetitions of each setting.
-    jobs : int
-        Processes. The results do not depend on their number.
+        it is finished, and is not run again: after an interruption the same call goes
+        on where it stopped. Another run at work on it is a BlockingIOError.
+    reps, jobs : int
+        Repetitions of each setting; processes, on which results do not depend.
     progress : callable, optional
         Called with the numbers of repetitions done and wanted.
 
@@ -76,11 +66,6 @@ def run_study(
     -------
     list of Result
         All results in the table: what the call asked for and what was there.
-
-    Raises
-    ------
-    BlockingIOError
-        If another run is at work on the same table.
 
     Examples
     --------
@@ -117,23 +102,17 @@ def run_study(
 
 
 def _lock(file: IO[bytes], path: Path) -> None:
-    """Lock a table until it is closed; raise if another process has done so."""
+    """Lock a table until it is closed; raise if another run has done so."""
     try:
-        if sys.platform == "win32":
-            import msvcrt
+        import fcntl
 
-            file.seek(2**30)  # beyond all lines, so that others can read them
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         raise BlockingIOError(
             f"{path} is being written by another run; wait for it to end, or give "
             "another folder."
         ) from None
-    except OSError:  # file systems without locks: two runs may do the same work
+    except (ImportError, OSError):  # Windows, or a file system without locks
         pass
 
 
@@ -141,8 +120,8 @@ def execute(setting: Any, rep: int, methods: Mapping[str, Method]) -> list[Resul
     """Draw the sample of one repetition and run every method on it."""
     sample, seed = setting.draw(rep)
     n, results = len(sample.labels), []
-    # One thread: processes share the cores, and results do not depend on how many.
-    # Where there is next to no signal, nothing converges, and the error shows it.
+    # One thread, since processes share the cores. Where there is next to no signal,
+    # nothing converges, and the error shows it.
     with one_thread(), ignored(ConvergenceWarning), ignored(ClusterCountWarning):
         for name, method in methods.items():
             errors = misclassification_loss(sample.labels, method(sample, seed))
@@ -157,8 +136,7 @@ def _execute_all(
     # One run at a time: joblib would wait for all of a batch before it hands out any.
     parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
     task = delayed(_execute_for)
-    with _uninterrupted():  # workers start here, and leave Ctrl-C to this process
-        outputs = parallel(task(os.getpid(), *run, methods) for run in runs)
+    outputs = parallel(task(os.getpid(), *run, methods) for run in runs)
     # To close it after an interrupt ends the workers. Tasks that are cancelled or not
     # used, of which joblib warns, are what is wanted then.
     with ignored(UserWarning, r"\d+ tasks "), contextlib.closing(outputs):
@@ -173,26 +151,15 @@ def _execute_for(parent: int, *run: Any) -> list[Result]:
 
 @functools.cache
 def _follow(parent: int) -> None:
-    """Let this worker end when its parent does, also when that was killed."""
+    """Leave Ctrl-C to the parent of this worker, and end when it does, also killed."""
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(0.5)
         os._exit(1)
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=watch, daemon=True).start()
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def read_results(path: Path, methods: Iterable[str]) -> list[Result]:
@@ -235,9 +202,8 @@ def summarize(study: Study, results: Iterable[Result]) -> list[Summary]:
     Examples
     --------
     >>> from ihgmm.paper.studies import STUDIES
-    >>> first = Result("exp1/n>>p/500/gaussian", 0, "IhSC", 500, errors=0)
-    >>> second = first._replace(rep=1, errors=5)
-    >>> (summary,) = summarize(STUDIES["exp1"], [first, second])
+    >>> runs = [Result("exp1/n>>p/500/gaussian", i, "IhSC", 500, 5 * i) for i in (0, 1)]
+    >>> (summary,) = summarize(STUDIES["exp1"], runs)
     >>> summary.panel, summary.rate, summary.exact_share
     ('n>>p', 0.005, 0.5)
     """

@@ -30,9 +30,9 @@ class SDPKMeans(DistanceClusterer):
     n_clusters : int, default=8
         Number of clusters.
     gram : {"full", "cosine"}, default="full"
-        What the relaxation sees: "full" all inner products of rows, "cosine" those of
-        rows brought to unit norm, with a zero diagonal. With "cosine" all attributes
-        and methods are about unit rows, and the scale of a row plays no part.
+        What the relaxation sees: all inner products of rows, or those of rows brought
+        to unit norm, for rows that differ in scale. With "cosine" all attributes and
+        methods are about unit rows.
     max_samples : int, default=500
         Most rows accepted. Time grows at least with the cube of their number: 100
         take about a second, 300 about ten, 500 a minute or two.
@@ -49,16 +49,14 @@ class SDPKMeans(DistanceClusterer):
     labels_ : ndarray of shape (n_samples,)
         The cluster of each row, numbered by decreasing size.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The mean row of each cluster, for "cosine" the mean unit row; zero for a cluster
-        without rows.
+        The mean row of each cluster; zero for a cluster without rows.
     solution_ : ndarray of shape (n_samples, n_samples), float64
         The matrix that solves the relaxation, Z.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         Leading eigenvectors of the solution.
     objective_ : float
-        The sum of ``X @ X.T * solution_``, for "cosine" that of unit rows. The sum of
-        squares of X less this number is a lower bound on the cost of any clustering by
-        k-means, within the solver's accuracy.
+        The sum of ``X @ X.T * solution_``. The sum of squares of X less this number is
+        a lower bound on the cost of any clustering by k-means, within ``tol``.
     exact_ : bool
         Whether the solution is a clustering already, ``labels_``, and no other
         clustering has a lower cost.
@@ -80,14 +78,12 @@ class SDPKMeans(DistanceClusterer):
     without negative entries, whose rows sum to 1 and whose trace is n_clusters. The
     matrix of a clustering, with ``1 / size`` in the block of each cluster and zero
     elsewhere, is such a Z, and its objective is the sum of squares less the cost of
-    k-means. Labels are read off by k-means on the leading eigenvectors of Z, which
-    finds the blocks where there are blocks.
+    k-means. Labels are read off by k-means on the leading eigenvectors of Z. Since the
+    trace of Z is fixed, the diagonal of unit rows may be hollow or full.
 
-    A number taken off the whole diagonal of the Gram matrix changes no solution, since
-    the trace of Z is fixed: unit rows may have a hollow diagonal or a full one. Zero
-    rows have no direction. With "cosine" they are left out of the relaxation, get label
-    0 with a warning, and have distance 1 to every centre. Of fewer distinct rows than
-    clusters, each makes a cluster, with a warning.
+    Zero rows have no direction: with "cosine" they are left out of the relaxation, get
+    label 0 with a warning, and have distance 1 to every centre. Of fewer distinct rows
+    than clusters, each makes a cluster, with a warning.
 
     References
     ----------
@@ -100,13 +96,6 @@ class SDPKMeans(DistanceClusterer):
     --------
     >>> from ihgmm import SDPKMeans, make_ihgmm
     >>> from ihgmm.metrics import exact_recovery
-    >>> X, labels = make_ihgmm(60, 20, 3, scale_ratio=1, random_state=0)
-    >>> model = SDPKMeans(n_clusters=3, random_state=0).fit(X)
-    >>> exact_recovery(labels, model.labels_), model.exact_
-    (True, True)
-
-    Rows that differ in scale:
-
     >>> X, labels = make_ihgmm(60, 20, 3, scale_ratio=20, random_state=0)
     >>> model = SDPKMeans(n_clusters=3, gram="cosine", random_state=0).fit(X)
     >>> exact_recovery(labels, model.labels_), model.exact_

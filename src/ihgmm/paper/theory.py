@@ -46,10 +46,26 @@ class TrueModel:
         eta, the bound of the sub-Gaussian norm of the noise; the largest noise level
         will do, see :func:`sub_gaussian_norm`.
 
-    Notes
-    -----
-    The theorem is about linearly independent centres. For others, condition numbers are
-    ``inf``, and what cannot be computed raises ValueError.
+    Attributes
+    ----------
+    sizes, weighted_sizes : ndarray of shape (n_clusters,)
+        Number of rows, and sum of squared scales, n tilde (section 3.1).
+    separation : float
+        Delta, the smallest distance of two centres (section 2); ``inf`` for one centre.
+    balance, size_ratio : float
+        beta, the smallest size over ``n / K`` (section 2), and tau, the largest over
+        the smallest (section 4).
+    scale_ratio : float
+        R, the largest scale over the smallest (section 5).
+    weighted_centers : ndarray of shape (n_clusters, n_features)
+        Rows ``sqrt(n tilde) * theta``, with the spectrum of the signal.
+    singular_values : ndarray of shape (n_clusters,)
+        Those of the signal (proof of Lemma 1), with rounding errors of 1e-16 times the
+        largest.
+    condition_number, signal_condition_number : float
+        kappa, ``sigma_1 / sigma_K`` of the centres (section 4), and kappa_P, that of
+        the signal (Lemma 4); ``inf`` for linearly dependent centres, about which the
+        theorem says nothing.
 
     Examples
     --------
@@ -73,65 +89,28 @@ class TrueModel:
         self.n_samples = len(self.labels)
         self.n_clusters, self.n_features = self.centers.shape
         self.sizes = np.bincount(self.labels)
-
-    @property
-    def separation(self) -> float:
-        """Delta, the smallest distance of two centres (section 2); ``inf`` for one."""
-        return smallest_distance(self.centers)
-
-    @property
-    def balance(self) -> float:
-        """Beta, the smallest cluster size over ``n / K`` (section 2)."""
-        return float(self.sizes.min() * self.n_clusters / self.n_samples)
-
-    @property
-    def size_ratio(self) -> float:
-        """Tau, the largest cluster size over the smallest (section 4)."""
-        return float(self.sizes.max() / self.sizes.min())
-
-    @property
-    def scale_ratio(self) -> float:
-        """R, the largest scale over the smallest (section 5)."""
-        return float(self.scales.max() / self.scales.min())
+        self.weighted_sizes = np.bincount(self.labels, self.scales**2)
+        self.separation = smallest_distance(self.centers)
+        self.balance = float(self.sizes.min() * self.n_clusters / self.n_samples)
+        self.size_ratio = float(self.sizes.max() / self.sizes.min())
+        self.scale_ratio = float(self.scales.max() / self.scales.min())
+        self.weighted_centers = np.sqrt(self.weighted_sizes)[:, None] * self.centers
+        values = np.linalg.svd(self.weighted_centers, compute_uv=False)
+        self.singular_values = np.pad(values, (0, self.n_clusters - len(values)))
+        self.condition_number = _singular_ratio(self.centers)
+        self.signal_condition_number = _singular_ratio(self.weighted_centers)
 
     @property
     def log_size(self) -> float:
-        """The logarithm of d, the larger of n and p."""
-        return _log_size(self.n_samples, self.n_features)
+        """The logarithm of d, the larger of n and p, which conditions divide by."""
+        if self.n_samples == self.n_features == 1:
+            raise ValueError("One row of one feature has log d = 0; give at least 2.")
+        return float(np.log(max(self.n_samples, self.n_features)))
 
     @property
     def signal(self) -> np.ndarray:
         """The expectation of X, rows ``omega_i * theta``; P (section 2) transposed."""
         return np.asarray(self.scales[:, None] * self.centers[self.labels])
-
-    @property
-    def weighted_sizes(self) -> np.ndarray:
-        """The sum of squared scales of each cluster, n tilde (section 3.1)."""
-        return np.bincount(self.labels, self.scales**2)
-
-    @property
-    def weighted_centers(self) -> np.ndarray:
-        """Rows ``sqrt(n tilde) * theta``, K by p, with the spectrum of the signal."""
-        return np.asarray(np.sqrt(self.weighted_sizes)[:, None] * self.centers)
-
-    @cached_property
-    def singular_values(self) -> np.ndarray:
-        """The K leading singular values of the signal (proof of Lemma 1).
-
-        Values below 1e-16 times the largest are rounding errors.
-        """
-        values = np.linalg.svd(self.weighted_centers, compute_uv=False)
-        return np.pad(values, (0, self.n_clusters - len(values)))
-
-    @cached_property
-    def condition_number(self) -> float:
-        """Kappa, ``sigma_1 / sigma_K`` of the centres (section 4)."""
-        return _singular_ratio(self.centers)
-
-    @cached_property
-    def signal_condition_number(self) -> float:
-        """Kappa_P, ``sigma_1 / sigma_K`` of the signal (Lemma 4)."""
-        return _singular_ratio(self.weighted_centers)
 
     @property
     def ideal_embedding(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -213,15 +192,13 @@ class TrueModel:
     @property
     def signal_condition_number_bound(self) -> float:
         """``kappa * R * sqrt(tau)``, an upper bound of kappa_P (Lemma 4)."""
-        return float(
-            self.condition_number * self.scale_ratio * np.sqrt(self.size_ratio)
-        )
+        kappa, tau = self.condition_number, self.size_ratio
+        return float(kappa * self.scale_ratio * np.sqrt(tau))
 
     @property
     def row_norm_bound(self) -> float:
         """``1 / (R * sqrt(n_max))``: no row of U is shorter (proof of Theorem 1)."""
-        scales = self.scales
-        return float(scales.min() / scales.max() / np.sqrt(self.sizes.max()))
+        return float(1 / (self.scale_ratio * np.sqrt(self.sizes.max())))
 
     @property
     def theorem_conditions(self) -> dict[str, float]:
@@ -302,16 +279,6 @@ class TrueModel:
         }
 
 
-def _log_size(n: int, p: int) -> float:
-    """Return ``log(max(n, p))``, which conditions divide by; raise where it is 0."""
-    if max(n, p) < 2:
-        raise ValueError(
-            "n_samples=1 and n_features=1 leave log(max(n, p)) = 0 in the conditions; "
-            "give at least 2 of one."
-        )
-    return float(np.log(max(n, p)))
-
-
 def _singular_ratio(matrix: np.ndarray) -> float:
     """Return the largest singular value over that of the last row, or ``inf``."""
     rows, columns = matrix.shape
@@ -382,16 +349,14 @@ def corollary_conditions(
     >>> round(ratios["separation"], 2), round(ratios["features"], 2)
     (3.0, 0.82)
     """
-    n = check_count("n_samples", n_samples)
-    p = check_count("n_features", n_features)
-    k = check_count("n_clusters", n_clusters)
-    delta = check_number("separation", separation, least=0)
-    log = _log_size(n, p)
+    n, p, k = n_samples, n_features, n_clusters
+    threshold = ihsc_threshold(n, p, k)  # checks the three numbers, too
+    delta, log = check_number("separation", separation, least=0), np.log(max(n, p))
     return {
-        "product": n * p / (k**2 * log**4),
-        "features": p / (k * log**2),
+        "product": float(n * p / (k**2 * log**4)),
+        "features": float(p / (k * log**2)),
         "samples": n / k,
-        "separation": delta / default_separation(n, p, k, 1.0),
+        "separation": delta / threshold,
     }
 
 
@@ -460,9 +425,7 @@ def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, fl
 
 
 def cluster_limits(n_samples: int, n_features: int) -> dict[str, float]:
-    """Return the orders that K must stay below, by the names of :func:`thresholds`.
-
-    They are those of the comparison table, for n of at least 3.
+    """Return the orders that K must stay below (tab:comparison), for n of at least 3.
 
     Examples
     --------
@@ -536,8 +499,6 @@ def exact_recovery_limit(
 
     Examples
     --------
-    In units of the paper's condition, for a sample of its first experiment:
-
     >>> from ihgmm import make_ihgmm
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
     >>> limit = exact_recovery_limit(s.labels, s.scales, s.centers, s.noise_levels)

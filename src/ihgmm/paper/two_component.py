@@ -22,8 +22,7 @@ class TwoComponentLloyd(DistanceClusterer):
     The method of [1]_: the signs of the top eigenvector of the hollow Gram matrix
     (inner products of rows, zero on the diagonal), then Lloyd's iteration in the form
     ``signs = sign(G @ signs)``, until nothing changes. For two Gaussian clusters with
-    centres ``theta`` and ``-theta`` it finds all labels as soon as any method can,
-    whatever the number of features. The Gram matrix is never formed.
+    centres ``theta`` and ``-theta`` it finds all labels as soon as any method can.
 
     Parameters
     ----------
@@ -55,16 +54,13 @@ class TwoComponentLloyd(DistanceClusterer):
     Notes
     -----
     The point half-way between the clusters has to be the origin. Where it is not, and
-    the clusters are of about one size, subtract the mean of X first.
+    the clusters are of about one size, subtract the mean of X first. All signs are
+    updated at once, so that they may alternate between two states in the end. Then a
+    warning says so, and the state that fits better is taken.
 
-    All signs are updated at once, and ``signs_before @ G @ signs`` never decreases, so
-    the iteration ends in a fixed point or alternates between two states. Then a warning
-    says so, and the state that fits better is taken.
-
-    ``predict`` places new rows by the sign of their inner product with ``theta``. On
-    the rows of the fit it agrees with ``labels_`` but for rows on the border, since
-    there a row has no say in the centre that places it. Zero rows of the fit get the
-    label of the larger cluster, with a warning.
+    ``predict`` places rows by the sign of their inner product with ``theta``. Rows of
+    the fit on the border may differ from ``labels_``, since there a row has no say in
+    the centre that places it. Zero rows get label 0, with a warning.
 
     References
     ----------

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from ihgmm.paper.table import (
     to_markdown,
 )
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(os.environ.get("IHGMM_DATA") or Path(__file__).parents[3] / "shared/data")
 
 
 def counted(path, names, reps, data_home=None):
@@ -37,7 +38,6 @@ def test_phase_command(tmp_path, command):
     assert "label oracle" in done.stdout
     names = ("K.png", "K.pdf", "summary.csv", "runs.csv")
     assert {p.name for p in tmp_path.iterdir()} == {f"phase-{name}" for name in names}
-    assert (tmp_path / "phase-K.png").read_bytes()[:4] == b"\x89PNG"
     results = read_results(tmp_path / "phase-runs.csv", PHASE.methods)
     assert len(results) == 2 * len(PHASE.methods)
     with open(tmp_path / "phase-summary.csv", newline="") as file:

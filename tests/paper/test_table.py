@@ -80,15 +80,6 @@ def test_table_formats():
     assert r"iris & 150 & 7 (7--8) & 7 & 5 \\" in to_latex(cells)
 
 
-def test_iris_has_the_papers_counts(tmp_path):
-    cells = counted(tmp_path / "runs.csv", ["iris"], 4)
-    assert set(cells["iris", "IhSC, magnitude"].counts) == {7}
-    assert set(cells["iris", "IhSC"].counts) == {10}
-    assert max(cells["iris", "IhSC, default"].counts) <= 7
-    assert set(cells["iris", "PSC"].counts) == {16}
-    assert set(cells["iris", "k-means"].counts) == {16}
-
-
 @pytest.mark.skipif(
     not DATA.is_dir(), reason="the downloaded data sets are not beside the repository"
 )

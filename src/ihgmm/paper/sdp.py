@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -201,8 +202,7 @@ class SDPKMeans(DistanceClusterer):
 
 def _unit_rows(X: Matrix) -> Matrix:
     """Return rows of unit norm, whatever unit the data are kept in."""
-    factors = X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms))
-    return Scaled(X, rows=factors, unit=1.0)
+    return Scaled(X, rows=X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)), unit=1.0)
 
 
 def _solve(
@@ -216,7 +216,7 @@ def _solve(
     if n_clusters == 1:
         return np.full((n, n), 1 / n), "optimal", 0
     try:
-        import cvxpy as cp
+        cp = import_module("cvxpy")  # whose types mypy does not see
     except ImportError as error:
         raise ImportError(
             "The semidefinite relaxation needs cvxpy: pip install cvxpy"

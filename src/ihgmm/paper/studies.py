@@ -96,11 +96,9 @@ class Study:
     Examples
     --------
     >>> study = STUDIES["exp1"]
-    >>> study.reps, [panel.name for panel in study.panels], len(study.settings)
-    (200, ['n>>p', 'n=p', 'p>>n'], 30)
     >>> sample, seed = study.settings[0].draw(0)
-    >>> sample.X.shape, seed
-    ((500, 200), 902423127)
+    >>> study.reps, len(study.settings), sample.X.shape, seed
+    (200, 30, (500, 200), 902423127)
     """
 
     name: str  #: a word for files
@@ -129,7 +127,7 @@ def simulation_study(
     settings = []
     for panel in panels:
         for x, noise in product(panel.values, NOISE_NAMES):
-            options = {**panel.fixed, **dict.fromkeys(panel.varies, x)}
+            options = panel.fixed | dict.fromkeys(panel.varies, x)
             point = Simulation(name, panel.name, x, noise, options, panel.sampler)
             settings.append(point)
     chosen = {method: METHODS[method] for method in methods}

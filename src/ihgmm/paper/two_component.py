@@ -47,10 +47,6 @@ class TwoComponentLloyd(DistanceClusterer):
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
 
-    See Also
-    --------
-    IhSC : any number of clusters, with rows that differ in scale.
-
     Notes
     -----
     The point half-way between the clusters has to be the origin. Where it is not, and

@@ -28,9 +28,8 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-from ihgmm.datasets import load_dataset, zscore
-from ihgmm.datasets._cache import DatasetError
-from ihgmm.datasets._catalog import CATALOG
+from ihgmm.datasets import DatasetError, load_dataset, zscore
+from ihgmm.datasets._cache import CATALOG
 
 Data = tuple[np.ndarray, np.ndarray]
 COUNTS = "raw tf-idf log1p"

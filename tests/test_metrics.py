@@ -48,8 +48,9 @@ def test_agrees_with_all_permutations(seed):
     assert misclassification_loss(pred, true) == loss
     assert misclassification_rate(true, pred) == loss / 30
     assert exact_recovery(true, pred) == (loss == 0)
-    if len(np.unique(pred)) <= len(np.unique(true)):
-        assert (match_labels(true, pred) != true).sum() == loss
+    matched = match_labels(true, pred)
+    assert (matched != true).sum() == loss
+    assert len(np.unique(matched)) == len(np.unique(pred))
 
 
 @pytest.mark.parametrize(
@@ -70,9 +71,15 @@ def test_unequal_numbers_of_clusters():
     assert misclassification_loss([0, 0, 0, 0], [0, 1, 2, 3]) == 3
     assert misclassification_loss([0, 1, 2, 3], [0, 0, 0, 0]) == 3
     matched = match_labels(["a", "a", "a", "b"], [0, 0, 1, 2])
-    assert_array_equal(matched, ["a", "a", "unmatched", "b"])
-    assert_array_equal(match_labels([4, 4, 4], [0, 0, 1]), [4, 4, -1])
-    assert_array_equal(match_labels([4, 4, 4], [0, 0, 1], unmatched=99), [4, 4, 99])
+    assert_array_equal(matched, ["a", "a", "unmatched 1", "b"])
+    assert_array_equal(match_labels([4, 4, 4, 4], [0, 0, 1, 2]), [4, 4, 5, 6])
+    assert_array_equal(
+        match_labels([True, True, True, False], [3, 3, 1, 2]), [1, 1, 2, 0]
+    )
+    largest = np.array([255, 255, 255, 3], dtype=np.uint8)
+    assert_array_equal(match_labels(largest, [0, 0, 1, 2]), [255, 255, 256, 3])
+    # Outliers go with each other alone.
+    assert_array_equal(match_labels([5, 5, 0, 0], [0, -1, 1, 1]), [5, -1, 0, 0])
     # A merged cluster takes the name of the larger part.
     assert_array_equal(match_labels(["a", "b", "b"], [7, 7, 7]), ["b", "b", "b"])
 

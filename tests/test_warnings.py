@@ -125,7 +125,7 @@ def test_filters_that_the_user_sets_meanwhile_stay():
 def test_concurrent_fits_restore_threads_and_filters():
     X, _ = make_ihgmm(150, 40, 3, random_state=0)
     models = [IhSC(3), IhSC(3, refine=True), IhGMM(3), PSC(3), SphericalKMeans(3)]
-    models += [IhSC("auto", random_state=0), TwoComponentLloyd(random_state=0)]
+    models += [IhSC("auto", random_state=0), TwoComponentLloyd()]
     with threadpool_limits(2), ThreadPoolExecutor(8) as pool:
         before = blas_threads()
         labels = list(pool.map(lambda model: clone(model).fit(X).labels_, models))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import fail
 
-from ihgmm._files import append_text, atomic_write, sole_writer
+from ihgmm._files import atomic_write
 
 
 def mode(path):
@@ -129,19 +129,6 @@ def test_long_names(tmp_path, name):
     assert names(tmp_path) == [name]
 
 
-def test_leftovers_of_killed_writers_are_removed(tmp_path):
-    path = tmp_path / "a.txt"
-    beside = ".a.txt.0123456789abcdef.tmp"
-    (tmp_path / beside).write_text("half")
-    others = [".a.txt.tmp", ".b.txt.0123456789abcdef.tmp", ".a.txt.short.tmp"]
-    for name in others:
-        (tmp_path / name).touch()
-    with atomic_write(path, "w") as file:
-        file.write("x")
-        assert beside not in names(tmp_path)
-    assert names(tmp_path) == sorted([*others, "a.txt"])
-
-
 def test_writers_at_work_leave_each_other_alone(tmp_path):
     path = tmp_path / "a.txt"
     with atomic_write(path, "w") as first:
@@ -161,8 +148,6 @@ def test_a_device_stays_a_device(tmp_path):
         pytest.skip("only the administrator makes devices")
     message = fail("fit", "iris", "-k", 3, "--save", path)
     assert f"--save {path} is a device, a FIFO or a socket" in message
-    with pytest.raises(ValueError, match="is a device"), sole_writer(path):
-        pass
     assert stat.S_ISCHR(path.stat().st_mode)
 
 
@@ -171,74 +156,6 @@ def test_a_private_file_is_private_while_it_is_replaced(tmp_path):
     path.touch(mode=0o600)
     with atomic_write(path, "w"):
         assert {mode(path) for path in tmp_path.iterdir()} == {0o600}
-
-
-def test_leftovers_that_are_links_or_fifos_hold_nobody_up(tmp_path):
-    (tmp_path / "mine").write_text("mine")
-    (tmp_path / ".a.txt.0123456789abcdef.tmp").symlink_to("mine")
-    os.mkfifo(tmp_path / ".a.txt.0123456789abcde0.tmp")
-    with atomic_write(tmp_path / "a.txt", "w") as file:
-        file.write("x")
-    assert (tmp_path / "a.txt").read_text() == "x"
-    assert (tmp_path / "mine").read_text() == "mine"
-
-
-@pytest.mark.parametrize("kind", ["link", "hard link", "fifo", "text", "nowhere"])
-def test_a_lock_follows_no_link_and_empties_nothing(tmp_path, kind):
-    mine, lock = tmp_path / "mine", tmp_path / ".a.csv.lock"
-    mine.write_text("1234" if kind == "hard link" else "mine")
-    {
-        "link": lambda: lock.symlink_to(mine),
-        "hard link": lambda: lock.hardlink_to(mine),
-        "fifo": lambda: os.mkfifo(lock),
-        "text": lambda: mine.rename(lock),
-        "nowhere": lambda: lock.symlink_to("none"),
-    }[kind]()
-    before = names(tmp_path)
-    refused = (
-        r"\.lock cannot be the lock of a\.csv \(.*\); move it away, or give another"
-    )
-    with pytest.raises(OSError, match=refused), sole_writer(tmp_path / "a.csv"):
-        pass
-    assert names(tmp_path) == before
-    if kind != "fifo":
-        left = (lock if kind == "text" else mine).read_text()
-        assert left == ("1234" if kind == "hard link" else "mine")
-
-
-def test_a_lock_of_a_killed_run_is_taken_over(tmp_path):
-    lock = tmp_path / ".a.csv.lock"
-    lock.write_text("99999999")
-    with sole_writer(tmp_path / "a.csv"):
-        assert lock.read_text() == str(os.getpid())
-    assert names(tmp_path) == []
-
-
-def test_text_is_appended_whole_or_not_at_all(tmp_path):
-    resource = pytest.importorskip("resource", reason="limits are of Unix")
-    path = tmp_path / "a.csv"
-    append_text(path, "a\n")
-    append_text(path, "é\n")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(OSError, match=r"a.csv could not be written \(File too lar"):
-            append_text(path, "x" * 2000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert path.read_text(encoding="utf-8") == "a\né\n"
-
-
-def test_one_table_by_two_names_has_one_writer(tmp_path):
-    path, link = tmp_path / "a.csv", tmp_path / "link.csv"
-    link.symlink_to(path)
-    with (
-        sole_writer(path),
-        pytest.raises(BlockingIOError, match=r"a\.csv is being written by another run"),
-        sole_writer(link),
-    ):
-        pass
-    assert names(tmp_path) == ["link.csv"]
 
 
 def test_an_owner_is_kept(tmp_path):

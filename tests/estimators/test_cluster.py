@@ -32,7 +32,7 @@ from ihgmm.metrics import exact_recovery
 ESTIMATORS = [IhSC, PSC, SphericalKMeans]
 each = pytest.mark.parametrize("Estimator", ESTIMATORS)
 MODELS = [Estimator(3, random_state=0) for Estimator in [*ESTIMATORS, IhGMM]]
-MODELS.append(TwoComponentLloyd(random_state=0))
+MODELS.append(TwoComponentLloyd())
 if find_spec("cvxpy") is not None:
     MODELS.append(SDPKMeans(3, tol=1e-3, random_state=0))
 every = pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)

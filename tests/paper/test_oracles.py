@@ -5,9 +5,7 @@ import pytest
 
 from ihgmm.metrics import misclassification_loss
 from ihgmm.paper.methods import METHODS
-from ihgmm.paper.oracles import center_oracle, label_oracle
-from ihgmm.paper.runner import execute
-from ihgmm.paper.studies import PHASE
+from ihgmm.paper.oracles import label_oracle
 from ihgmm.statistics.model import make_ihgmm
 
 
@@ -56,14 +54,3 @@ def test_those_who_know_more_err_less():
     assert errors["label oracle"] < errors["IhSC"]
     assert errors["IhSC, refined"] < errors["IhSC"]
     assert errors["IhGMM"] < errors["IhSC"]
-
-
-@pytest.mark.filterwarnings("ignore:Labels may be unstable")
-def test_oracles_are_run_like_all_others():
-    setting = next(s for s in PHASE.settings if (s.panel, s.x) == ("K=2", 0.2))
-    results = {r.method: r.errors for r in execute(setting, 0, PHASE.methods)}
-    assert list(results) == list(PHASE.methods)
-    sample, _ = setting.draw(0)
-    oracles = {"label oracle": label_oracle, "centre oracle": center_oracle}
-    for name, oracle in oracles.items():
-        assert results[name] == misclassification_loss(sample.labels, oracle(sample))

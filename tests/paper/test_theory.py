@@ -1,19 +1,18 @@
 """The paper's definitions and bounds, checked on random and on adversarial models."""
 
 import itertools
-from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.integrate import dblquad, quad
+from scipy.integrate import quad
 from scipy.linalg import hadamard
-from scipy.optimize import brentq
-from scipy.special import erfc
+from scipy.spatial.distance import pdist
 from scipy.stats import norm
 
 from ihgmm import make_ihgmm
 from ihgmm.paper import theory
+from ihgmm.paper.theory import TrueModel
 from ihgmm.statistics.model import default_separation
 
 
@@ -40,7 +39,7 @@ def random_model(seed):
 
 @pytest.fixture(params=range(15))
 def model(request):
-    return random_model(request.param)
+    return TrueModel(*random_model(request.param))
 
 
 def at_most(low, high, slack=1e-5):
@@ -52,40 +51,33 @@ def at_most(low, high, slack=1e-5):
 
 
 def test_simple_definitions():
-    labels = ["a"] * 6 + ["b"] * 2 + ["c"]
-    assert theory.balance(labels) == pytest.approx(1 / 3)
-    assert theory.size_ratio(labels) == 6
-    assert theory.separation([[1.0, 2.0]]) == np.inf
-    assert theory.condition_number(np.eye(3)[:, :2]) == np.inf
-    assert theory.condition_number(np.zeros((2, 3))) == np.inf
-    assert theory.condition_number([[5.0, 0.0]]) == 1
-    constants = theory.entry_constants([[3.0, -4.0], [0.0, 0.0]])
-    assert (*astuple(constants), constants.ratio) == (4, 0, np.inf)
-
-
-def test_definitions_agree_with_the_sampler():
-    sample = make_ihgmm(60, 30, 3, balance=0.5, random_state=0, return_params=True)
-    assert theory.separation(sample.centers) == pytest.approx(sample.separation)
-    assert theory.balance(sample.labels) == pytest.approx(0.5)
-    assert theory.condition_number(sample.centers) == pytest.approx(1)
-    signal = theory.signal(sample.labels, sample.scales, sample.centers)
-    assert_allclose(signal, sample.signal)
+    labels, scales = [0] * 6 + [1] * 2 + [2], np.arange(1, 10)
+    simple = TrueModel(labels, scales, [[3.0, -4.0], [0.0, 0.0], [0.0, 1.0]])
+    assert simple.balance == pytest.approx(1 / 3)
+    assert (simple.size_ratio, simple.scale_ratio) == (6, 9)
+    assert simple.condition_number == np.inf
+    assert simple.entry_constants == (4, 0)
+    one = TrueModel([0, 0, 0], [1.0, 2.0, 3.0], [[5.0, 0.0]])
+    assert (one.separation, one.condition_number) == (np.inf, 1)
+    assert one.theorem_conditions["separation_floor"] == np.inf
+    assert one.explicit_error_bound["noise"] == 0
+    with pytest.raises(ValueError, match="at least 2"):
+        assert TrueModel([0], [1.0], [[1.0]]).log_size
 
 
 def test_spectrum_and_incoherence_are_those_of_the_signal(model):
-    P = theory.signal(*model)
-    (n, p), k = P.shape, len(model[2])
+    P = model.signal
+    (n, p), k = P.shape, model.n_clusters
     U, expected, V = np.linalg.svd(P, full_matrices=False)
-    values = theory.signal_singular_values(*model)
+    values = model.singular_values
     assert_allclose(values, expected[:k], rtol=1e-7, atol=1e-12 * expected[0])
-    ratio = theory.signal_condition_number(*model)
-    assert ratio == pytest.approx(values[0] / values[-1])
-    mu = theory.incoherence(*model)
-    assert mu.entries == pytest.approx(p * n * (P**2).max() / (P**2).sum())
-    assert mu.samples == pytest.approx(n / k * (U[:, :k] ** 2).sum(1).max(), rel=1e-5)
-    assert mu.features == pytest.approx(p / k * (V[:k] ** 2).sum(0).max(), rel=1e-5)
-    assert mu.largest == max(astuple(mu))
-    assert min(astuple(mu)) >= 1 - 1e-9
+    assert model.signal_condition_number == pytest.approx(values[0] / values[-1])
+    mu = model.incoherence
+    assert mu["entries"] == pytest.approx(p * n * (P**2).max() / (P**2).sum())
+    samples, features = (U[:, :k] ** 2).sum(1), (V[:k] ** 2).sum(0)
+    assert mu["samples"] == pytest.approx(n / k * samples.max(), rel=1e-5)
+    assert mu["features"] == pytest.approx(p / k * features.max(), rel=1e-5)
+    assert min(mu.values()) >= 1 - 1e-9
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "rademacher", "uniform"])
@@ -105,111 +97,71 @@ def test_sub_gaussian_norm(noise):
 
 
 def test_ideal_embedding(model):
-    labels, scales, centers = model
-    ideal = theory.ideal_embedding(*model)
-    U, H, unit = ideal.singular_vectors, ideal.rotation, np.eye(len(centers))
-    assert_allclose(H @ H.T, unit, atol=1e-10)
-    assert_allclose(U.T @ U, unit, atol=1e-10)
-    assert_array_equal(ideal.normalized, H[labels])
-    norms = scales / np.sqrt(theory.weighted_sizes(labels, scales)[labels])
-    assert_allclose(U, norms[:, None] * H[labels], atol=1e-12)
-    at_most(theory.row_norm_bound(labels, scales), norms.min())
+    (U, normalized, H), one = model.ideal_embedding, np.eye(model.n_clusters)
+    assert_allclose(H @ H.T, one, atol=1e-10)
+    assert_allclose(U.T @ U, one, atol=1e-10)
+    assert_array_equal(normalized, H[model.labels])
+    norms = model.scales / np.sqrt(model.weighted_sizes[model.labels])
+    assert_allclose(U, norms[:, None] * normalized, atol=1e-12)
+    at_most(model.row_norm_bound, norms.min())
     # U holds singular vectors: it diagonalises the Gram matrix.
-    P = theory.signal(*model)
-    values = theory.signal_singular_values(*model)
-    inner = U.T @ P @ P.T @ U
-    assert_allclose(inner, np.diag(values**2), atol=1e-9 * values[0] ** 2)
+    inner, values = U.T @ model.signal, model.singular_values
+    assert_allclose(inner @ inner.T, np.diag(values**2), atol=1e-9 * values[0] ** 2)
 
 
 @pytest.mark.parametrize("second", [-1.0, 2.0])
 def test_dependent_centers(second):
-    model = [0, 0, 1, 1], [1.0, 2.0, 1.0, 3.0], [[1.0, 2.0], [second, 2 * second]]
-    assert theory.signal_singular_values(*model)[1] == pytest.approx(0, abs=1e-12)
-    assert theory.signal_condition_number(*model) == np.inf
-    assert theory.signal_condition_number_bound(*model) == np.inf
-    assert theory.smallest_singular_value_bound(*model) == 0
-    for function in (theory.ideal_embedding, theory.incoherence):
+    centers = [[1.0, 2.0], [second, 2 * second]]
+    model = TrueModel([0, 0, 1, 1], [1.0, 2.0, 1.0, 3.0], centers)
+    assert model.singular_values[1] == pytest.approx(0, abs=1e-12)
+    assert model.signal_condition_number == np.inf
+    assert model.signal_condition_number_bound == np.inf
+    assert model.singular_value_bound() == 0
+    for name in ("ideal_embedding", "incoherence", "subspace_constant"):
         with pytest.raises(ValueError, match="2 rows but rank 1"):
-            function(*model)
-    with pytest.raises(ValueError, match="2 rows but rank 1"):
-        theory.subspace_constant(model[2])
+            getattr(model, name)
 
 
 # Assumptions and Lemmas 2, 3, 4
 
 
 def test_lemmas_2_to_4(model):
-    mu = theory.incoherence(*model)
     for sharp in (False, True):
-        bounds = theory.incoherence_bounds(*model, sharp=sharp)
-        for low, high in zip(astuple(mu), astuple(bounds), strict=True):
-            at_most(low, high)
+        bounds = model.incoherence_bounds(sharp=sharp)
+        for name, mu in model.incoherence.items():
+            at_most(mu, bounds[name])
     # The smallest constant of Assumption 2 is mu_2 itself.
-    assert bounds.features == pytest.approx(mu.features, rel=1e-5)
-    low = theory.smallest_singular_value_bound(*model)
-    sharp = theory.smallest_singular_value_bound(*model, sharp=True)
+    assert bounds["features"] == pytest.approx(model.incoherence["features"], rel=1e-5)
+    low, sharp = model.singular_value_bound(), model.singular_value_bound(sharp=True)
     assert sharp == pytest.approx(low * np.sqrt(2))
-    at_most(sharp, theory.signal_singular_values(*model)[-1])
-    kappa = theory.signal_condition_number(*model)
-    at_most(kappa, theory.signal_condition_number_bound(*model))
+    at_most(sharp, model.singular_values[-1])
+    at_most(model.signal_condition_number, model.signal_condition_number_bound)
+    # Assumption 1 forces the separation.
+    c, root = model.entry_constants[1], np.sqrt(2 * model.n_features)
+    at_most(root * c / model.condition_number, model.separation)
 
 
-def test_the_factor_one_over_balance_in_lemma_2_is_not_needed():
-    labels = np.array([0] * 99 + [1])
-    model = labels, np.ones(100), np.array([[1.0, 1.0], [1.0, -1.0]])
-    assert theory.incoherence(*model).entries == pytest.approx(1)
-    assert theory.incoherence_bounds(*model, sharp=True).entries == pytest.approx(1)
-    assert theory.incoherence_bounds(*model).entries == pytest.approx(50)
-
-
-@pytest.mark.parametrize("k", [1, 2, 5])
-def test_the_sharp_bound_of_lemma_3_is_attained(k):
-    model = np.repeat(np.arange(k), 4), np.full(4 * k, 0.5), 3 * np.eye(k, 8)
-    bound = theory.smallest_singular_value_bound(*model, sharp=True)
-    assert bound == pytest.approx(theory.signal_singular_values(*model)[-1])
-
-
-def test_assumption_1_forces_the_separation(model):
-    centers = model[2]
-    c = theory.entry_constants(centers).smallest_norm
-    kappa = theory.condition_number(centers)
-    at_most(np.sqrt(2 * centers.shape[1]) * c / kappa, theory.separation(centers))
-
-
-@pytest.mark.parametrize("n", [50, 10**5])
-@pytest.mark.parametrize("p", [50, 10**5])
-@pytest.mark.parametrize("k", [2, 50])
-def test_assumption_1_and_sample_sizes_imply_the_separation_condition(n, p, k):
-    # Once the ratios exceed C, a separation of sqrt(p) has a ratio above root C.
-    ratios = theory.corollary_conditions(n, p, k, np.sqrt(p))
-    size = min(ratios.features, np.sqrt(ratios.product))
-    assert ratios.separation >= np.sqrt(size * np.log(max(n, p))) * (1 - 1e-12)
+def test_sharp_bounds_are_attained():
+    model = TrueModel([0] * 99 + [1], np.ones(100), [[1.0, 1.0], [1.0, -1.0]])
+    assert model.incoherence["entries"] == pytest.approx(1)
+    assert model.incoherence_bounds(sharp=True)["entries"] == pytest.approx(1)
+    assert model.incoherence_bounds()["entries"] == pytest.approx(50)
+    for k in (1, 2, 5):
+        labels = np.repeat(range(k), 4)
+        model = TrueModel(labels, np.full(4 * k, 0.5), 3 * np.eye(k, 8))
+        bound = model.singular_value_bound(sharp=True)
+        assert bound == pytest.approx(model.singular_values[-1])
 
 
 # Theorem 1 and its proof
 
 
-def test_parameters(model):
-    before = [part.copy() for part in model]
-    q = theory.model_parameters(*model, noise_bound=2.0)
-    for old, part in zip(before, model, strict=True):
-        assert_array_equal(old, part)
-    assert q.noise_bound == 2
-    assert q.scale_ratio == pytest.approx(theory.scale_ratio(model[1]))
-    assert q.largest_cluster == np.bincount(model[0]).max()
-    assert q.incoherence == theory.incoherence(*model).largest
-    assert q.sample_incoherence == theory.incoherence(*model).samples
-
-
 def test_conditions_do_not_depend_on_the_unit(model):
-    def ratios(labels, scales, centers, noise_bound):
-        q = theory.model_parameters(labels, scales, centers, noise_bound)
-        conditions = theory.theorem_conditions(q)
-        assert conditions.smallest == min(astuple(conditions))
-        return astuple(conditions)
+    def ratios(*arguments):
+        return list(TrueModel(*arguments).theorem_conditions.values())
 
-    labels, scales, centers = model
-    first = ratios(*model, 1.0)
+    labels, scales, centers = model.labels, model.scales, model.centers
+    first = ratios(labels, scales, centers, 1.0)
     assert_allclose(first, ratios(labels, scales * 7, centers / 7, 1.0), rtol=1e-5)
     assert_allclose(first, ratios(labels, scales, centers * 3, 3.0), rtol=1e-5)
 
@@ -218,8 +170,8 @@ def tilde_error(q):
     """The terms of E_gen with a tilde, as the proof writes them."""
     n, p, k, log = q.n_samples, q.n_features, q.n_clusters, q.log_size
     tau, beta, delta, eta = q.size_ratio, q.balance, q.separation, q.noise_bound
-    low, high, largest = q.smallest_scale, q.largest_scale, q.largest_cluster
-    common = q.condition_number**4 * np.sqrt(q.incoherence)
+    low, high, largest = q.scales.min(), q.scales.max(), q.sizes.max()
+    common = q.condition_number**4 * np.sqrt(max(q.incoherence.values()))
     diagonal = tau**2 * q.scale_ratio**7 / beta * np.sqrt(k**3 * largest / n**3)
     squared = 4 * tau * eta**2 * high**3 / (low**5 * beta * delta**2)
     squared *= log * np.sqrt(k**3 * p * largest) / n
@@ -229,60 +181,46 @@ def tilde_error(q):
 
 
 def test_errors_follow_from_conditions(model):
-    q = theory.model_parameters(*model)
-    exact, explicit = theory.error_bound(q), theory.explicit_error_bound(q)
-    assert_allclose(astuple(explicit), tilde_error(q))
-    assert explicit.total == pytest.approx(sum(astuple(explicit)))
-    factor = q.scale_ratio * q.signal_condition_number**2
-    factor *= np.sqrt(q.n_clusters * q.largest_cluster * q.incoherence / q.n_samples)
-    for low, high in zip(astuple(exact), astuple(explicit), strict=True):
-        at_most(factor * low, high, slack=1e-4)
-
-
-def test_the_diagonal_costs_the_same_whatever_the_separation():
-    q = theory.model_parameters(*random_model(0))
-    far = replace(q, separation=1e9, smallest_singular_value=1e9)
-    assert theory.error_bound(far).diagonal == theory.error_bound(q).diagonal
-    assert theory.error_bound(far).noise < 1e-5
-    assert theory.explicit_error_bound(far).noise < theory.explicit_error_bound(q).noise
+    explicit, mu = model.explicit_error_bound, max(model.incoherence.values())
+    assert_allclose(list(explicit.values()), tilde_error(model))
+    factor = model.scale_ratio * model.signal_condition_number**2
+    factor *= np.sqrt(model.n_clusters * model.sizes.max() * mu / model.n_samples)
+    for name, term in model.error_bound.items():
+        at_most(factor * term, explicit[name], slack=1e-4)
 
 
 def test_theorem_conditions_imply_those_of_the_proof(model):
-    q = theory.model_parameters(*model)
-    proof, ratio = theory.perturbation_conditions(q), theory.theorem_conditions(q)
-    at_most(np.sqrt(ratio.product), proof.product, slack=1e-4)
-    at_most(ratio.features, proof.features, slack=1e-4)
-    at_most(ratio.separation_aspect / 2, proof.signal_aspect, slack=1e-4)
-    at_most(ratio.separation_floor / 2, proof.signal_floor, slack=1e-4)
-    needed = q.signal_condition_number**4 * q.sample_incoherence * q.n_clusters
-    assert proof.clusters == pytest.approx(q.n_samples / needed)
+    proof, ratio = model.perturbation_conditions, model.theorem_conditions
+    at_most(np.sqrt(ratio["product"]), proof["product"], slack=1e-4)
+    at_most(ratio["features"], proof["features"], slack=1e-4)
+    at_most(ratio["separation_aspect"] / 2, proof["signal_aspect"], slack=1e-4)
+    at_most(ratio["separation_floor"] / 2, proof["signal_floor"], slack=1e-4)
+    k, needed = model.n_clusters, model.signal_condition_number**4
+    needed *= model.incoherence["samples"] * k
+    assert proof["clusters"] == pytest.approx(model.n_samples / needed)
     # The model with sizes and separation that meet the theorem exactly. The proof's
     # requirement on n, with its 1 / beta, follows from n_max >= n / K.
-    aspect = q.separation / ratio.separation_aspect
-    floor = q.separation / ratio.separation_floor
-    beta, R, k, tau, kappa = (
-        q.balance, q.scale_ratio, q.n_clusters, q.size_ratio, q.condition_number
-    )  # fmt: skip
-    base = kappa * q.noise_bound / q.smallest_scale * np.sqrt(k * q.log_size / beta)
-    root = (q.n_features / q.n_samples) ** 0.25
+    aspect = model.separation / ratio["separation_aspect"]
+    floor = model.separation / ratio["separation_floor"]
+    R, tau, kappa = model.scale_ratio, model.size_ratio, model.condition_number
+    base = kappa * model.noise_bound / model.scales.min()
+    base *= np.sqrt(k * model.log_size / model.balance)
+    root = (model.n_features / model.n_samples) ** 0.25
     at_most(base * kappa * R * np.sqrt(tau) * root, aspect)
     at_most(base * kappa**3 * R**3 * tau**1.5, floor)
-    n = np.sqrt((q.n_samples / ratio.samples) ** 3 / q.largest_cluster / k)
-    at_most(tau**2 * kappa**4 * R**6 * k / beta, n)
+    n = np.sqrt((model.n_samples / ratio["samples"]) ** 3 / model.sizes.max() / k)
+    at_most(tau**2 * kappa**4 * R**6 * k / model.balance, n)
 
 
 def test_the_simulations_are_far_outside_the_theorem():
-    sample = make_ihgmm(500, 1000, 3, random_state=0, return_params=True)
-    q = theory.model_parameters(sample.labels, sample.scales, sample.centers, 1.5)
-    assert theory.theorem_conditions(q).features < 1e-10
-    assert theory.theorem_conditions(q).separation_floor < 1e-3
-
-
-def test_one_cluster():
-    q = theory.model_parameters([0, 0, 0], [1.0, 2.0, 3.0], [[1.0, 2.0]])
-    assert q.separation == np.inf
-    assert theory.theorem_conditions(q).separation_floor == np.inf
-    assert theory.explicit_error_bound(q).noise == 0
+    s = make_ihgmm(500, 1000, 3, balance=0.5, random_state=0, return_params=True)
+    model = TrueModel(s.labels, s.scales, s.centers, 1.5)
+    assert model.theorem_conditions["features"] < 1e-10
+    assert model.theorem_conditions["separation_floor"] < 1e-3
+    # Definitions agree with the sampler.
+    figures = model.separation, model.balance, model.condition_number
+    assert figures == pytest.approx((s.separation, 0.5, 1), rel=0.01)
+    assert_allclose(model.signal, s.signal)
 
 
 # The last step of the proof
@@ -311,11 +249,13 @@ def rotated(labels, signs, distance):
     return np.cos(angle) * points + np.sin(angle) * sideways
 
 
-@pytest.mark.parametrize("labels", [[0, 0, 0, 0, 1, 2], [0, 0, 1, 1, 2, 2]])
-def test_within_the_radius_kmeans_is_right(labels):
+@pytest.mark.parametrize(
+    ("labels", "tau"), [([0, 0, 0, 0, 1, 2], 4), ([0, 0, 1, 1, 2, 2], 1)]
+)
+def test_within_the_radius_kmeans_is_right(labels, tau):
     labels = np.array(labels)
     first = (labels[:, None] == labels).argmax(axis=1)
-    radius = theory.kmeans_radius(theory.size_ratio(labels)) * 0.999
+    radius = theory.kmeans_radius(tau) * 0.999
     rng = np.random.default_rng(0)
     for _ in range(3):
         steps = rng.standard_normal((6, 3))
@@ -340,34 +280,25 @@ def test_the_papers_radius_is_not_enough_and_a_right_one_shrinks_with_tau():
 # Corollary 1 and the comparison
 
 
-def test_corollary_at_the_papers_separation():
-    for n, p, k in [(500, 1000, 3), (2500, 200, 4), (200, 5000, 4)]:
-        ratios = theory.corollary_conditions(n, p, k, default_separation(n, p, k))
-        assert ratios.separation == pytest.approx(3)
-        assert ratios.samples == n / k
-    # The first experiment's own setting has too few features for the condition.
-    assert theory.corollary_conditions(2500, 200, 4, 1.0).features < 1
-
-
 def test_the_corollary_is_the_theorem_in_the_ideal_case():
     labels = np.repeat(np.arange(4), 16)
     centers = hadamard(64)[:4].astype(float)
-    q = theory.model_parameters(labels, np.ones(64), centers)
-    assert q.incoherence == pytest.approx(1)
-    full = theory.theorem_conditions(q)
-    simple = theory.corollary_conditions(64, 64, 4, q.separation)
-    assert full.product == pytest.approx(simple.product)
-    assert full.features == pytest.approx(simple.features)
-    assert full.samples == pytest.approx(simple.samples ** (2 / 3))
-    smaller = min(full.separation_aspect, full.separation_floor)
-    assert smaller == pytest.approx(simple.separation)
-    assert theory.perturbation_conditions(q).clusters == pytest.approx(simple.samples)
+    model = TrueModel(labels, np.ones(64), centers)
+    assert max(model.incoherence.values()) == pytest.approx(1)
+    full = model.theorem_conditions
+    simple = theory.corollary_conditions(64, 64, 4, model.separation)
+    assert full["product"] == pytest.approx(simple["product"])
+    assert full["features"] == pytest.approx(simple["features"])
+    assert full["samples"] == pytest.approx(simple["samples"] ** (2 / 3))
+    smaller = min(full["separation_aspect"], full["separation_floor"])
+    assert smaller == pytest.approx(simple["separation"])
+    clusters = model.perturbation_conditions["clusters"]
+    assert clusters == pytest.approx(simple["samples"])
 
 
 def test_thresholds_as_printed():
     n, p, k = 400, 900, 3
-    table = theory.thresholds(n, p, k)
-    log = np.log(n)
+    table, log = theory.thresholds(n, p, k), np.log(400)
     assert table["Löffler et al. 2021"] == pytest.approx(k**10.5 * 1.5)
     assert table["Zhang and Zhou 2024"] == pytest.approx(k * 1.5)
     chen = np.sqrt(1 + np.sqrt(1 + k * p / (n * log))) * np.sqrt(log)
@@ -380,13 +311,10 @@ def test_thresholds_as_printed():
     # The text's psi is the whole threshold for many features.
     n, p, k = 10**3, 10**12, 2
     psi = (k * p * np.log(n) / n) ** 0.25
-    assert theory.chen_threshold(n, p, k) == pytest.approx(psi, rel=1e-3)
-
-
-@pytest.mark.parametrize(("n", "p", "k"), [(10**5, 10, 20), (5000, 1000, 8), (9, 9, 2)])
-def test_where_the_older_threshold_is_smaller(n, p, k):
-    assert k * p < n * np.log(max(n, p))
-    assert theory.zhang_threshold(n, p, k) < theory.ihsc_threshold(n, p, k)
+    assert theory.thresholds(n, p, k)["Chen and Yang 2021"] == pytest.approx(psi, 1e-3)
+    # Where K p < n log d the older threshold is smaller.
+    older = theory.thresholds(5000, 1000, 8)
+    assert older["Zhang and Zhou 2024"] < older["IhSC"]
 
 
 @pytest.mark.parametrize("n", [100, 10**6])
@@ -396,15 +324,13 @@ def test_cluster_limits_follow_from_the_corollary(n, p):
     log = np.log(max(n, p))
     ratios = (n / limit, p / (limit * log**2), np.sqrt(n * p) / (limit * log**2))
     assert min(ratios) == pytest.approx(1)
-
-
-def test_the_tables_growth_of_clusters_breaks_the_corollary():
-    # K far below n / log(n)**2 and still too many for the condition on p.
-    n, p = 10**6, 100
-    k = int(0.01 * n / np.log(n) ** 2)
-    assert theory.corollary_conditions(n, p, k, 1.0).features < 0.1
-    # p far above n and K far below n, and still too many for that on n * p.
-    assert theory.corollary_conditions(10**4, 10**6, 10**3, 1.0).product < 0.5
+    # The paper's first experiment has too few features for the condition.
+    ratios = theory.corollary_conditions(2500, 200, 4, default_separation(2500, 200, 4))
+    assert ratios["features"] < 1
+    assert ratios["separation"] == pytest.approx(3)
+    # The table's own growth of K breaks the condition on p, or that on n * p.
+    assert theory.corollary_conditions(10**6, 100, 52, 1.0)["features"] < 0.1
+    assert theory.corollary_conditions(10**4, 10**6, 10**3, 1.0)["product"] < 0.5
 
 
 # What known centres allow
@@ -422,8 +348,9 @@ def pairwise_errors(labels, scales, centers, levels):
     return total
 
 
-def test_oracle_errors_by_hand(model):
-    labels, scales, centers = model
+@pytest.mark.parametrize("seed", range(15))
+def test_oracle_errors_by_hand_and_the_limit_with_even_odds(seed):
+    labels, scales, centers = model = random_model(seed)
     levels = np.random.default_rng(0).uniform(0.5, 2, len(labels)) * centers.std()
     expected = pairwise_errors(labels, scales, centers, levels)
     errors = theory.oracle_errors(*model, levels)
@@ -435,64 +362,29 @@ def test_oracle_errors_by_hand(model):
     factors = np.arange(1.0, len(centers) + 1)
     other = labels, scales / factors[labels], centers * factors[:, None]
     assert theory.oracle_errors(*other, levels) == pytest.approx(errors)
-
-
-def test_the_limit_has_even_odds(model):
-    labels, scales, centers = model
-    levels = np.random.default_rng(0).uniform(0.5, 2, len(labels))
     limit = theory.exact_recovery_limit(*model, levels)
-    factor = limit / theory.separation(centers)
-    if len(labels) * (len(centers) - 1) / 2 <= np.log(2):
+    if n * (len(centers) - 1) / 2 <= np.log(2):
         assert limit == 0
         return
-    errors = theory.oracle_errors(labels, scales, centers * factor, levels)
+    at_limit = centers * limit / TrueModel(*model).separation
+    errors = theory.oracle_errors(labels, scales, at_limit, levels)
     assert errors == pytest.approx(np.log(2), rel=1e-6)
-    assert theory.exact_recovery_limit(labels, scales, centers * 7, levels) == (
-        pytest.approx(limit)
-    )
+    scaled = theory.exact_recovery_limit(labels, scales, centers * 7, levels)
+    assert scaled == pytest.approx(limit)
 
 
 @pytest.mark.parametrize(
-    ("n", "p", "k", "ratio", "constant"),
-    [(500, 1000, 3, 5.0, 0.911), (200, 5000, 4, 20.0, 0.244)],
+    "centers",
+    [
+        np.eye(3),
+        np.diag([1.0, 2.0, 4.0]),  # unequal norms
+        np.eye(3) + 1.0,  # a common part
+        np.array([[1.0, 0.0], [-1.0, 0.0]]),
+        np.array([[1.0, 0.0], [-0.5, 0.9], [-0.6, -0.8]]),  # a plane
+    ],
 )
-def test_the_limit_of_the_papers_designs(n, p, k, ratio, constant):
-    unit = theory.ihsc_threshold(n, p, k)
-
-    def errors(c):
-        def chance(sigma, omega):
-            return erfc(c * unit * omega / (2 * sigma) / np.sqrt(2)) / (2 * (ratio - 1))
-
-        # Errors come from small rows; those beyond a scale of 5 add nothing.
-        return (
-            n
-            * (k - 1)
-            * dblquad(chance, 1, min(ratio, 5.0), 0.5, 1.5, epsabs=1e-6, epsrel=1e-4)[0]
-        )
-
-    expected = brentq(lambda c: errors(c) - np.log(2), 0.1, 2.0, xtol=1e-4)
-    assert expected == pytest.approx(constant, abs=1e-3)
-    steps = (np.arange(300) + 0.5) / 300
-    scales, levels = np.meshgrid(1 + (ratio - 1) * steps, 0.5 + steps)
-    labels = np.arange(scales.size) % k
-    model = labels, scales.ravel(), np.eye(k), levels.ravel()
-    limit = theory.exact_recovery_limit(*model, n_samples=n)
-    assert limit / unit == pytest.approx(expected, rel=2e-3)
-
-
-SHAPES = {
-    "orthogonal": np.eye(3),
-    "unequal norms": np.diag([1.0, 2.0, 4.0]),
-    "a common part": np.eye(3) + 1.0,
-    "opposite": [[1.0, 0.0], [-1.0, 0.0]],
-    "a plane": [[1.0, 0.0], [-0.5, 0.9], [-0.6, -0.8]],
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_known_centres_are_right_in_half_of_the_samples_at_the_limit(shape):
+def test_known_centres_are_right_in_half_of_the_samples_at_the_limit(centers):
     rng = np.random.default_rng(0)
-    centers = np.array(SHAPES[shape])
     n, draws = 60, 4000
     labels = np.arange(n) % len(centers)
     scales, levels = rng.uniform(1, 5, n), rng.uniform(0.5, 1.5, n)
@@ -500,7 +392,7 @@ def test_known_centres_are_right_in_half_of_the_samples_at_the_limit(shape):
     units = centers / np.linalg.norm(centers, axis=1, keepdims=True)
     shares = []
     for part in (0.8, 1.0, 1.25):
-        theta = centers * part * limit / theory.separation(centers)
+        theta = centers * part * limit / pdist(centers).min()
         X = rng.standard_normal((draws, n, centers.shape[1])) * levels[:, None]
         X += scales[:, None] * theta[labels]
         shares.append(((X @ units.T).argmax(axis=2) == labels).all(axis=1).mean())
@@ -530,15 +422,15 @@ PAIR = [0, 1], [1, 1]
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("separation", [[1.0, 2.0]], r"shape \(2,\)"),
-        ("separation", [[[1.0, np.nan]]], "NaN"),
-        ("balance", [[]], "not empty"),
-        ("scale_ratio", [[1.0, 0.0]], "smallest value 0"),
-        ("scale_ratio", [[[1.0]]], "one number for each row"),
-        ("weighted_sizes", [[0, 1], [1.0]], "give 2 positive"),
-        ("signal", [["a"], [1.0], [[1.0]]], "whole numbers"),
-        ("signal", [[1], [1.0], [[1.0]]], "from 1 to 1"),
-        ("signal", [[1], [1.0], np.eye(2)], "No label is 0"),
+        ("TrueModel", [[0], [1.0], [1.0, 2.0]], r"shape \(2,\)"),
+        ("TrueModel", [[0], [1.0], [[1.0, np.nan]]], "NaN"),
+        ("TrueModel", [[], [], [[1.0]]], "not empty"),
+        ("TrueModel", [[0, 0], [1.0, 0.0], [[1.0]]], "smallest value 0"),
+        ("TrueModel", [[0, 1], [1.0], np.eye(2)], "give 2 positive"),
+        ("TrueModel", [["a"], [1.0], [[1.0]]], "whole numbers"),
+        ("TrueModel", [[1], [1.0], [[1.0]]], "from 1 to 1"),
+        ("TrueModel", [[1], [1.0], np.eye(2)], "No label is 0"),
+        ("TrueModel", [*PAIR, np.eye(2), 0.0], "noise_bound=0"),
         ("sub_gaussian_norm", [1.0, "cauchy"], "'cauchy'"),
         ("oracle_errors", [*PAIR, np.eye(2), [1.0]], "give one number, or 2"),
         ("exact_recovery_limit", [*PAIR, np.eye(2), -1.0], "smallest value -1"),
@@ -546,9 +438,7 @@ PAIR = [0, 1], [1, 1]
         ("kmeans_radius", [0.5], "size_ratio=0.5"),
         ("thresholds", [1, 2, 2], "n_samples=1"),
         ("cluster_limits", [2, 2], "n_samples=2"),
-        ("corollary_conditions", [1, 1, 1, 1.0], "at least 2"),
-        ("model_parameters", [[0], [1], [[1]]], "at least 2"),
-        ("model_parameters", [*PAIR, np.eye(2), 0.0], "noise_bound=0"),
+        ("corollary_conditions", [1, 1, 1, 1.0], "give 2 or more"),
     ],
 )
 def test_errors_name_the_value_and_the_remedy(name, arguments, message):

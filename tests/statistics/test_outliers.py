@@ -250,7 +250,7 @@ def test_labels_of_minus_one():
     # With -1 and 1 it is the name of a cluster.
     assert misclassification_loss([1, 1, -1], [-1, -1, 1]) == 0
     names = match_labels(["a", "a", "b"], [0, -1, 1])
-    assert names.tolist() == ["a", "unmatched", "b"]
+    assert names.tolist() == ["a", "outlier", "b"]
     X = sample(0)
     signs = np.where(np.arange(300) % 2, 1, -1)
     assert estimate_parameters(X, signs).centers.shape == (2, 100)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ihgmm._parameters import check_choice, check_number
-from ihgmm.datasets._cache import DatasetError, fetch
-from ihgmm.datasets._catalog import CATALOG
+from ihgmm.datasets._cache import CATALOG, DatasetError, fetch
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -57,16 +56,10 @@ def load_dataset(
     Returns
     -------
     sklearn.utils.Bunch
-        With the fields
-
-        - ``data``: array of shape (n_samples, n_features), as upstream has it. Rows
-          with missing values (8 of Dermatology) are left out.
-        - ``X``: the same after the paper's preprocessing.
-        - ``preprocessing``: what that is, ``"none"`` or ``"zscore"``: columns with
-          mean 0 and standard deviation 1 (n - 1); constant columns become 0.
-        - ``target``: the class of each row, from 0.
-        - ``target_names``, ``feature_names``: names of classes and columns.
-        - ``name``, ``DESCR``, ``citation``: the name, a description, and what to cite.
+        With ``data``, the values as upstream has them, without incomplete rows (8 of
+        Dermatology); ``X``, the same after the paper's ``preprocessing``, "none" or
+        "zscore"; ``target``, the class of each row, from 0; ``target_names`` and
+        ``feature_names``; ``name``, ``DESCR`` and ``citation``.
 
     Raises
     ------
@@ -88,27 +81,25 @@ def load_dataset(
     check_choice("name", key, list(CATALOG))
     timeout = check_number("timeout", timeout, above=0)
     entry = CATALOG[key]
-    feature_names, target_names = entry.feature_names, entry.target_names
-    if not entry.url:
-        bundle: Any = bundled.load_iris() if key == "iris" else bundled.load_wine()
-        data, target = np.asarray(bundle.data, float), bundle.target.astype(np.int64)
-        feature_names, target_names = bundle.feature_names, bundle.target_names
-    else:
+    if entry.url:
         data, target = fetch(entry, data_home, download_if_missing, timeout)
+        names = {k: getattr(entry, k) for k in ("feature_names", "target_names")}
+    else:
+        names = bundled.load_iris() if key == "iris" else bundled.load_wine()
+        data, target = np.asarray(names["data"], float), names["target"].astype("int64")
     n, p = data.shape
-    words = {"none": "none", "zscore": "columns z-scored (n - 1)"}
+    scaled = entry.preprocessing == "zscore"
     return Bunch(
         data=data,
-        X=zscore(data) if entry.preprocessing == "zscore" else data.copy(),
+        X=zscore(data) if scaled else data.copy(),
         preprocessing=entry.preprocessing,
         target=target,
-        target_names=np.array(target_names),
-        feature_names=list(feature_names),
+        target_names=np.array(names["target_names"]),
+        feature_names=list(names["feature_names"]),
         name=key,
         DESCR=f"{entry.title}: {n} rows, {p} features, {len(entry.counts)} classes\n\n"
-        f"{entry.about}\n\n"
-        f"Source: {entry.url or 'scikit-learn'}\n"
-        f"Preprocessing in the paper: {words[entry.preprocessing]}\n"
+        f"{entry.about}\n\nSource: {entry.url or 'scikit-learn'}\nPreprocessing in the "
+        f"paper: {'columns z-scored (n - 1)' if scaled else 'none'}\n"
         f"Cite:\n{entry.citation}\n",
         citation=entry.citation,
     )

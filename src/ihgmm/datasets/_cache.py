@@ -5,12 +5,38 @@ from __future__ import annotations
 import bz2
 import io
 import os
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from ihgmm._files import atomic_write
-from ihgmm.datasets._catalog import Entry
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A data set, as ``catalog.toml`` describes it."""
+
+    title: str
+    about: str
+    citation: str
+    preprocessing: Literal["none", "zscore"]  # what reproduces the paper's table
+    url: str = ""  # of the file; empty for data that scikit-learn ships
+    layout: Literal["svmlight", "spaces", "commas"] = "svmlight"
+    first_label: int = 1  # classes are numbered from here in the file
+    precision: float = 1e-8
+    counts: Sequence[int]
+    sums: Sequence[float] = ()
+    feature_names: Sequence[str] = ()
+    target_names: Sequence[str] = ()
+
+
+_text = Path(__file__).with_name("catalog.toml").read_text(encoding="utf-8")
+CATALOG = {name: Entry(**table) for name, table in tomllib.loads(_text).items()}
+"""The data sets by name, in the order of the paper."""
 
 
 class DatasetError(OSError):
@@ -38,9 +64,13 @@ def fetch(
     timeout: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return data and classes from the cache, filling it first where needed."""
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
     home = data_home if data_home is not None else os.environ.get("IHGMM_DATA")
     folder = Path(home or Path.home() / ".cache" / "ihgmm").expanduser().absolute()
-    path = folder / entry.file
+    path = folder / entry.url.rpartition("/")[2]
     if path.exists():
         try:
             return parse(entry, path.read_bytes())
@@ -55,14 +85,6 @@ def fetch(
             f"{path} does not exist. Allow its download with download_if_missing=True, "
             f"or get {entry.url} and save it there."
         )
-    remedy = (
-        f"Try again, or get the file by other means and save it as {path}; another "
-        "folder can be given as data_home or in the environment variable IHGMM_DATA."
-    )
-    from http.client import HTTPException
-    from urllib.error import HTTPError
-    from urllib.request import urlopen
-
     try:
         with urlopen(entry.url, timeout=timeout) as response:
             raw = response.read()  # all files are small enough for memory
@@ -70,31 +92,27 @@ def fetch(
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file:
             file.write(raw)
-    except ContentError as error:
-        raise DatasetError(
-            f"What {entry.url} sent is not the {entry.title} data: {error}. It was "
-            f"not kept. {remedy}"
-        ) from error
-    except (OSError, HTTPException) as error:
+    except (ContentError, OSError, HTTPException) as error:
         if isinstance(error, HTTPError):
             error.close()  # it is the answer of the server, too
         reason = f"{type(error).__name__}: {error}"
         if "timed out" in reason:
             reason = f"the server sent nothing for {timeout:g} seconds"
+        if isinstance(error, ContentError):
+            reason = f"what it sent is not these data, and was not kept: {error}"
         raise DatasetError(
             f"The {entry.title} data are not in {path.parent} and cannot be downloaded "
-            f"from {entry.url}: {reason}. {remedy}"
+            f"from {entry.url}: {reason}. Try again, or get the file by other means "
+            f"and save it as {path}; another folder can be given as data_home or in "
+            "the environment variable IHGMM_DATA."
         ) from error
     return content
 
 
 def parse(entry: Entry, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Return the data and the class of each row, from 0, without incomplete rows.
-
-    Raises ContentError if the file cannot be parsed, or holds another data set.
-    """
+    """Return the data and the class of each row, from 0, without incomplete rows."""
     try:
-        if entry.file.endswith(".bz2"):
+        if entry.url.endswith(".bz2"):
             raw = bz2.decompress(raw)
         if not raw.strip():
             raise ValueError("it is empty")
@@ -126,10 +144,8 @@ def parse(entry: Entry, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
 def class_sums(data: np.ndarray, target: np.ndarray, n_classes: int) -> np.ndarray:
     """Return one number for each class that depends on all its content.
 
-    It is the sum of ``cos(x @ w)`` over the rows x of the class, with fixed weights w
-    between 1/2 and 1 in size. Every value counts, the order of rows does not, and
-    copies that differ by rounding give nearly the same numbers. A hash of rounded
-    values could not do that: among a million values some lie on a rounding edge.
+    It is the sum of ``cos(x @ w)`` over the rows x of the class, with fixed weights w.
+    Unlike a hash, it hardly changes with the rounding of copies.
     """
     j = np.arange(data.shape[1])
     # Multiples of the golden ratio modulo 1 never repeat, and are spread evenly.
@@ -148,7 +164,7 @@ def check_content(entry: Entry, data: np.ndarray, target: np.ndarray) -> None:
             f"not {n} of {p}"
         )
     classes, counts = np.unique(target, return_counts=True)
-    if classes.tolist() != list(range(k)) or tuple(counts) != entry.counts:
+    if classes.tolist() != list(range(k)) or counts.tolist() != list(entry.counts):
         pairs = zip((classes + entry.first_label).tolist(), counts, strict=True)
         shown = ", ".join(f"{count} of {name:g}" for name, count in pairs)
         raise ContentError(f"its classes have other rows: {shown[:200]}")

@@ -13,7 +13,7 @@ import numpy as np
 from ihgmm._files import atomic_write
 from ihgmm.paper.runner import Summary
 from ihgmm.paper.studies import NOISE_NAMES, Map, Panel, Study
-from ihgmm.paper.theory import exact_recovery_limit, ihsc_threshold, thresholds
+from ihgmm.paper.theory import exact_recovery_limit, thresholds
 
 # Colours that the colour-blind can tell apart, and markers that print in grey.
 CURVES: dict[str, dict[str, Any]] = {
@@ -25,16 +25,17 @@ CURVES: dict[str, dict[str, Any]] = {
     "IhSC, cosine": {"color": "#CC79A7", "marker": "v", "linestyle": "--"},
     "spherical k-means": {"color": "#777777", "marker": "x", "linestyle": ":"},
 }
-# Legends and styles of the thresholds. Ndaoud's is there for two clusters only, where
-# it is the same number as Chen and Yang's.
-THRESHOLDS: dict[str, tuple[str, Any]] = {
-    "IhSC": ("IhSC, the paper's (C = 1)", "solid"),
-    "Chen and Yang 2021": ("Chen and Yang 2021", (0, (4, 1.5))),
-    "Zhang and Zhou 2024": ("Zhang and Zhou 2024", (0, (1, 1.2))),
-    "Löffler et al. 2021": ("Löffler et al. 2021", "dashdot"),
-}
-# Beside them: where one who knows the centres is exact in half of the samples.
+# Styles of the thresholds, and of where one who knows the centres is exact in half of
+# the samples. Ndaoud's is there for two clusters only, where it is Chen and Yang's.
 LIMIT = "limit with known centres (even odds)"
+THRESHOLDS: dict[str, Any] = {
+    LIMIT: {"color": "#ff5a36", "zorder": 3},
+    "IhSC": {"linestyle": "solid"},
+    "Chen and Yang 2021": {"linestyle": (0, (4, 1.5))},
+    "Zhang and Zhou 2024": {"linestyle": (0, (1, 1.2))},
+    "Löffler et al. 2021": {"linestyle": "dashdot"},
+}
+LEGEND: dict[str, Any] = {"loc": "outside lower center", "frameon": False}
 
 
 def draw_study(study: Study, summary: list[Summary], folder: Path) -> list[str]:
@@ -53,26 +54,14 @@ def draw_study(study: Study, summary: list[Summary], folder: Path) -> list[str]:
     return files
 
 
-def _two_rows(n_columns: int, **options: Any) -> tuple[Any, np.ndarray]:
-    """Return a figure of two rows of axes, errors above and shares below."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(layout="constrained")
-    return figure, figure.subplots(2, n_columns, squeeze=False, **options)
-
-
-def _legend(figure: Any, heading: str, lines: dict[str, Any], **options: Any) -> None:
-    place = {"loc": "outside lower center", "frameon": False}
-    figure.legend(lines.values(), lines.keys(), **place, **options)
-    figure.suptitle(heading, fontsize=11)
-
-
 def _curves(study: Study, summary: list[Summary]) -> Any:
     """Return a figure of both figures of each method over what varies."""
+    from matplotlib.figure import Figure
+
     panels = [p for p in study.panels if any(s.panel == p.name for s in summary)]
     columns = [(panel, noise) for panel in panels for noise in NOISE_NAMES]
-    figure, axes = _two_rows(len(columns), sharex="col", sharey="row")
-    figure.set_size_inches(2.6 * len(columns) + 0.6, 5.4)
+    figure = Figure((2.6 * len(columns) + 0.6, 5.4), layout="constrained")
+    axes = figure.subplots(2, len(columns), squeeze=False, sharex="col", sharey="row")
     lines: dict[str, Any] = {}
     for column, (panel, noise) in enumerate(columns):
         for method, style in CURVES.items():
@@ -96,8 +85,8 @@ def _curves(study: Study, summary: list[Summary]) -> Any:
     count = f"{reps[0]}" if len(reps) == 1 else f"{reps[0]} to {reps[-1]}"
     # Six names side by side need the width of at least four panels.
     ncols = len(lines) if len(columns) >= 4 else 3
-    heading = f"{study.title} ({count} repetitions)"
-    _legend(figure, heading, lines, ncols=ncols, fontsize=9)
+    figure.legend(lines.values(), lines.keys(), **LEGEND, ncols=ncols, fontsize=9)
+    figure.suptitle(f"{study.title} ({count} repetitions)", fontsize=11)
     return figure
 
 
@@ -125,6 +114,7 @@ def grid(
 def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Any:
     """Return a figure of a map, with a column for each method."""
     from matplotlib.colors import PowerNorm
+    from matplotlib.figure import Figure
     from matplotlib.patheffects import withStroke
 
     methods, n_rows = list(study.methods), len(chart.panels)
@@ -142,18 +132,18 @@ def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Any:
     )
     outline = [withStroke(linewidth=2.6, foreground="black")]
     steps = _threshold_steps(chart, edges)
+    size = 1.62 * len(methods) + 1.5, 2.25 + 0.48 * n_rows
+    figure = Figure(size, layout="constrained")
+    axes = figure.subplots(2, len(methods), squeeze=False, sharex=True, sharey=True)
     lines: dict[str, Any] = {}
-    figure, axes = _two_rows(len(methods), sharex=True, sharey=True)
-    figure.set_size_inches(1.62 * len(methods) + 1.5, 2.25 + 0.48 * n_rows)
     for row, (name, cmap, norm) in enumerate(looks):
         for ax, cells in zip(axes[row], grids, strict=True):
             mesh = ax.pcolormesh(edges, heights, cells[row], cmap=cmap, norm=norm)
             ax.set_facecolor("#dddddd")
             for label, (x, style) in steps.items():
-                look = {"color": "#ff5a36", "zorder": 3} if label == LIMIT else {}
-                look = {"color": "white", "linestyle": style, "linewidth": 1.2, **look}
+                style = {"color": "white", "linewidth": 1.2, **style}
                 y = np.repeat(heights, 2)[1:-1]
-                (lines[label],) = ax.plot(x, y, path_effects=outline, **look)
+                (lines[label],) = ax.plot(x, y, path_effects=outline, **style)
         bar = figure.colorbar(mesh, ax=axes[row], aspect=12, pad=0.01)
         bar.ax.tick_params(labelsize=7)
         if row == 0:
@@ -174,54 +164,42 @@ def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Any:
     axes[1, len(methods) // 2].set_xlabel(chart.panels[0].symbol, fontsize=9)
     names = {panel.name for panel in chart.panels}
     draws = sum(s.reps for s in summary if s.panel in names and s.method == methods[0])
-    heading = (
-        f"{chart.title} ({draws / np.isfinite(grids[0][0]).sum():.3g} draws a cell)"
-    )
-    title = {"title": "thresholds for exact recovery", "title_fontsize": 8}
-    look = {"ncols": len(steps), "fontsize": 8, "handlelength": 3.5}
-    _legend(figure, heading, lines, **title, **look)
+    draws /= np.isfinite(grids[0][0]).sum()
+    figure.suptitle(f"{chart.title} ({draws:.3g} draws a cell)", fontsize=11)
+    legend = LEGEND | {"title": "thresholds for exact recovery", "title_fontsize": 8}
+    legend |= {"ncols": len(steps), "fontsize": 8, "handlelength": 3.5}
+    figure.legend(lines.values(), lines.keys(), **legend)
     return figure
 
 
 def threshold_constants(panel: Panel) -> dict[str, float]:
-    """Return the thresholds of the comparison table as separation constants C.
+    """Return thresholds as separation constants C, in units of IhSC's.
 
-    They have the names of :func:`ihgmm.paper.theory.thresholds`; IhSC's is 1.
+    They are those of :func:`ihgmm.paper.theory.thresholds`, and the limit with known
+    centres for rows that the panel's sampler draws.
     """
-    values = thresholds(*_size(panel))
-    return {name: value / values["IhSC"] for name, value in values.items()}
-
-
-def limit_constant(panel: Panel) -> float:
-    """Return the limit with known centres as a separation constant C.
-
-    It is that of rows which the panel's sampler draws, for samples of the panel's size.
-    """
-    n, p, k = _size(panel)
+    n, p, k = (panel.fixed[f"n_{name}"] for name in ("samples", "features", "clusters"))
     # Many rows, for figures that hardly depend on the draw (50,000 leave 0.5%, 1.5% at
     # R = 100), and few features, on which nothing that the limit knows depends.
     many = {"n_samples": 50_000, "n_features": k + 1, "separation_constant": 1.0}
     s = panel.sampler(**{**panel.fixed, **many}, random_state=0, return_params=True)
     model = s.labels, s.scales, s.centers, s.noise_levels
-    return exact_recovery_limit(*model, n_samples=n) / ihsc_threshold(n, p, k)
-
-
-def _size(panel: Panel) -> tuple[int, int, int]:
-    fixed = panel.fixed
-    return fixed["n_samples"], fixed["n_features"], fixed["n_clusters"]
+    values = {LIMIT: exact_recovery_limit(*model, n_samples=n), **thresholds(n, p, k)}
+    return {name: value / values["IhSC"] for name, value in values.items()}
 
 
 def _threshold_steps(
     chart: Map, edges: np.ndarray
 ) -> dict[str, tuple[np.ndarray, Any]]:
     """Return the thresholds that fall on a map as steps, with their styles."""
-    steps = {LIMIT: (np.repeat([limit_constant(p) for p in chart.panels], 2), "solid")}
+    steps = {}
     constants = [threshold_constants(panel) for panel in chart.panels]
-    for name, (legend, style) in THRESHOLDS.items():
+    for name, style in THRESHOLDS.items():
         x = np.repeat([c[name] for c in constants], 2)
         x[(x < edges[0]) | (x > edges[-1])] = np.nan
         if np.isnan(x).all():
             continue
+        legend = "IhSC, the paper's (C = 1)" if name == "IhSC" else name
         if np.isin([c["Ndaoud 2022"] for c in constants], x).any():
             legend += "; Ndaoud 2022 at K = 2"
         steps[legend] = (x, style)

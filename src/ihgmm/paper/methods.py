@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
 from ihgmm.paper.oracles import center_oracle, label_oracle
@@ -23,6 +25,10 @@ def _labels(make: Any, sample: Any, seed: int, **options: Any) -> np.ndarray:
     return np.asarray(model.fit_predict(sample.X))
 
 
+def _on_unit_rows(n_clusters: int, **options: Any) -> Any:
+    return make_pipeline(Normalizer(), IhSC.paper(n_clusters, **options))
+
+
 def _psc_once(sample: Any, seed: int) -> np.ndarray:
     """Run PSC with a single, random start of k-means, as k-means itself is run."""
     k = len(set(sample.labels))
@@ -33,7 +39,7 @@ def _psc_once(sample: Any, seed: int) -> np.ndarray:
 METHODS: dict[str, Method] = {
     "IhSC": partial(_labels, IhSC.paper),
     "IhSC, magnitude": partial(_labels, IhSC.paper, order="magnitude"),
-    "IhSC, cosine": partial(_labels, IhSC.paper, gram="cosine"),
+    "IhSC, cosine": partial(_labels, _on_unit_rows),
     "IhSC, refined": partial(_labels, IhSC.paper, refine=True),
     "IhGMM": partial(_labels, IhGMM),
     "PSC": _psc_once,

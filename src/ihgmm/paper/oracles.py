@@ -12,13 +12,10 @@ def label_oracle(sample: IhGMMSample, *, n_rounds: int = 5) -> np.ndarray:
 
     For each row the centres are learnt from the other rows and their true labels; the
     row goes to the largest cosine. A row counts in its centre with its length over its
-    noise variance, both estimated in ``n_rounds`` rounds; after five they have settled.
-    A method that has to learn the centres cannot be expected to do better.
-
-    The weights of the others are found without the row as well. Were they not, rows
-    that happen to resemble it would count more in its own cluster and only there, and
-    give its label away. Row i of ``weights`` is what the others count where row i is
-    to be placed: an n by n matrix, for samples of a simulation.
+    noise variance, both estimated in ``n_rounds`` rounds, after which they have
+    settled. The row to be placed has no part in these weights, or rows that happen to
+    resemble it would give its label away: row i of ``weights`` is what the others count
+    where row i is to be placed, an n by n matrix.
 
     >>> from ihgmm import make_ihgmm
     >>> sample = make_ihgmm(60, 40, 3, random_state=0, return_params=True)

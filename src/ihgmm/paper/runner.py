@@ -11,16 +11,16 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._files import append_text, atomic_write, sole_writer
+from ihgmm._files import regular_target
 from ihgmm._warnings import ClusterCountWarning, ignored
 from ihgmm.matrix.threads import one_thread
 from ihgmm.metrics import misclassification_loss
@@ -29,14 +29,7 @@ from ihgmm.paper.studies import Study
 
 
 class Result(NamedTuple):
-    """How one method did in one repetition of a setting: a line of the table of runs.
-
-    Examples
-    --------
-    >>> result = Result("exp1/n>>p/500/gaussian", 0, "IhSC", 500, 5)
-    >>> result.errors / result.n_samples
-    0.01
-    """
+    """How one method did in one repetition of a setting: a line of a table."""
 
     setting: str  #: its key
     rep: int
@@ -62,12 +55,10 @@ def run_study(
         Those of a :class:`~ihgmm.paper.studies.Study`, or some of the settings.
     path : Path
         The table of runs, a CSV file. Every repetition of a setting is added as soon as
-        it is finished; those already there are not run again. After an interruption or
-        a crash the same call goes on where it stopped.
-    reps : int
-        Repetitions of each setting.
-    jobs : int
-        Processes. The results do not depend on their number.
+        it is finished, and is not run again: after an interruption the same call goes
+        on where it stopped. Another run at work on it is a BlockingIOError.
+    reps, jobs : int
+        Repetitions of each setting; processes, on which results do not depend.
     progress : callable, optional
         Called with the numbers of repetitions done and wanted.
 
@@ -75,11 +66,6 @@ def run_study(
     -------
     list of Result
         All results in the table: what the call asked for and what was there.
-
-    Raises
-    ------
-    BlockingIOError
-        If another run is at work on the same table.
 
     Examples
     --------
@@ -95,31 +81,47 @@ def run_study(
     report = progress or (lambda done, wanted: None)
     # Repetition by repetition, so that an early look sees every setting.
     wanted = [(setting, rep) for rep in range(reps) for setting in settings]
-    with sole_writer(path):
+    with regular_target(path).open("ab") as file:
+        _lock(file, path)
         results = read_results(path, methods)
-        begun = _lines([Result._fields, *results])
-        # A process that was killed may have left a part of a line or of a repetition.
-        if not path.exists() or path.read_text(encoding="utf-8") != begun:
-            with atomic_write(path, "w") as file:
-                file.write(begun)
         finished = {(result.setting, result.rep) for result in results}
         missing = [run for run in wanted if (run[0].key, run[1]) not in finished]
+        # A process that was killed may have left a part of a line.
+        file.truncate(path.read_bytes().rfind(b"\n") + 1)
+        if file.seek(0, os.SEEK_END) == 0:
+            file.write(_lines([Result._fields]))
         before = len(wanted) - len(missing)
         report(before, len(wanted))
         with contextlib.closing(_execute_all(missing, methods, jobs)) as outputs:
             for count, output in enumerate(outputs, before + 1):
-                append_text(path, _lines(output))
+                file.write(_lines(output))
+                file.flush()
                 results += output
                 report(count, len(wanted))
     return results
+
+
+def _lock(file: IO[bytes], path: Path) -> None:
+    """Lock a table until it is closed; raise if another run has done so."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BlockingIOError(
+            f"{path} is being written by another run; wait for it to end, or give "
+            "another folder."
+        ) from None
+    except (ImportError, OSError):  # Windows, or a file system without locks
+        pass
 
 
 def execute(setting: Any, rep: int, methods: Mapping[str, Method]) -> list[Result]:
     """Draw the sample of one repetition and run every method on it."""
     sample, seed = setting.draw(rep)
     n, results = len(sample.labels), []
-    # One thread: processes share the cores, and results do not depend on how many.
-    # Where there is next to no signal, nothing converges, and the error shows it.
+    # One thread, since processes share the cores. Where there is next to no signal,
+    # nothing converges, and the error shows it.
     with one_thread(), ignored(ConvergenceWarning), ignored(ClusterCountWarning):
         for name, method in methods.items():
             errors = misclassification_loss(sample.labels, method(sample, seed))
@@ -134,8 +136,7 @@ def _execute_all(
     # One run at a time: joblib would wait for all of a batch before it hands out any.
     parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
     task = delayed(_execute_for)
-    with _uninterrupted():  # workers start here, and leave Ctrl-C to this process
-        outputs = parallel(task(os.getpid(), *run, methods) for run in runs)
+    outputs = parallel(task(os.getpid(), *run, methods) for run in runs)
     # To close it after an interrupt ends the workers. Tasks that are cancelled or not
     # used, of which joblib warns, are what is wanted then.
     with ignored(UserWarning, r"\d+ tasks "), contextlib.closing(outputs):
@@ -150,49 +151,35 @@ def _execute_for(parent: int, *run: Any) -> list[Result]:
 
 @functools.cache
 def _follow(parent: int) -> None:
-    """Let this worker end when its parent does, also when that was killed."""
+    """Leave Ctrl-C to the parent of this worker, and end when it does, also killed."""
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(0.5)
         os._exit(1)
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=watch, daemon=True).start()
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def read_results(path: Path, methods: Iterable[str]) -> list[Result]:
     """Read the repetitions of a table of runs that have all methods, if there is one.
 
-    An unfinished line or repetition, left by a process that was killed, is left out.
+    What a process that was killed has left unfinished is left out.
     """
-    if not path.exists():
-        return []
-    text = path.read_text(encoding="utf-8")
-    lines = text[: text.rfind("\n") + 1].splitlines()
-    head, *rows = list(csv.reader(lines)) or [list(Result._fields)]
-    if head != list(Result._fields):
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    head, *lines = text[: text.rfind("\n") + 1].splitlines() or [text]
+    if text and head != ",".join(Result._fields):
         raise ValueError(
-            f"{path} is not a table of runs: its columns are {', '.join(head)}. Move "
-            "it away, or give another folder."
+            f"{path} is not a table of runs: its first line is {head[:80]!r}. Move it "
+            "away, or give another folder."
         )
-    groups: dict[tuple[str, str], list[Result]] = {}
-    for setting, rep, method, n, errors in rows:
+    groups: dict[tuple[str, str], dict[str, Result]] = {}
+    for setting, rep, method, n, errors in csv.reader(lines):
         result = Result(setting, int(rep), method, int(n), int(errors))
-        groups.setdefault((setting, rep), []).append(result)
-    complete = [g for g in groups.values() if {r.method for r in g} == set(methods)]
-    return [result for group in complete for result in group]
+        groups.setdefault((setting, rep), {})[method] = result
+    complete = [g for g in groups.values() if set(g) >= set(methods)]
+    return [group[method] for group in complete for method in methods]
 
 
 @dataclass(frozen=True)
@@ -215,9 +202,8 @@ def summarize(study: Study, results: Iterable[Result]) -> list[Summary]:
     Examples
     --------
     >>> from ihgmm.paper.studies import STUDIES
-    >>> first = Result("exp1/n>>p/500/gaussian", 0, "IhSC", 500, errors=0)
-    >>> second = first._replace(rep=1, errors=5)
-    >>> (summary,) = summarize(STUDIES["exp1"], [first, second])
+    >>> runs = [Result("exp1/n>>p/500/gaussian", i, "IhSC", 500, 5 * i) for i in (0, 1)]
+    >>> (summary,) = summarize(STUDIES["exp1"], runs)
     >>> summary.panel, summary.rate, summary.exact_share
     ('n>>p', 0.005, 0.5)
     """
@@ -233,7 +219,7 @@ def summarize(study: Study, results: Iterable[Result]) -> list[Summary]:
     return summary
 
 
-def _lines(rows: Iterable[Iterable[Any]]) -> str:
+def _lines(rows: Iterable[Iterable[Any]]) -> bytes:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()
+    return out.getvalue().encode()

@@ -11,18 +11,11 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import (
-    check_live_rows,
-    check_matrix,
-    check_row_count,
-    identical_rows,
-    warn_zero_rows,
-)
+from ihgmm._checks import check_live_rows, check_matrix, check_row_count, warn_zero_rows
 from ihgmm._parameters import check_choice, generator
-from ihgmm._warnings import ignored, warn
+from ihgmm._warnings import ClusterCountWarning, ignored, warn
 from ihgmm.estimators.base import DistanceClusterer, whole
-from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
-from ihgmm.numerics.krylov import leading_pairs
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 
 
 class SDPKMeans(DistanceClusterer):
@@ -30,18 +23,17 @@ class SDPKMeans(DistanceClusterer):
 
     The problem of k-means is relaxed to a convex one [1]_ that has no local optima.
     For mixtures of Gaussians with rows of one scale it finds all labels as soon as any
-    method can [2]_. With ``gram="cosine"`` it is the relaxation for the paper's model,
-    whose rows differ in scale. It works on a matrix of n_samples by n_samples, so it is
-    for a few hundred rows; it needs cvxpy (``pip install cvxpy``).
+    method can [2]_. It works on a matrix of n_samples by n_samples, so it is for a few
+    hundred rows; it needs cvxpy (``pip install cvxpy``).
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     gram : {"full", "cosine"}, default="full"
-        What the relaxation sees: "full" all inner products of rows, "cosine" those of
-        rows brought to unit norm, with a zero diagonal. With "cosine" all attributes
-        and methods are about unit rows, and the scale of a row plays no part.
+        What the relaxation sees: all inner products of rows, or those of rows brought
+        to unit norm, for rows that differ in scale. With "cosine" all attributes and
+        methods are about unit rows.
     max_samples : int, default=500
         Most rows accepted. Time grows at least with the cube of their number: 100
         take about a second, 300 about ten, 500 a minute or two.
@@ -58,16 +50,14 @@ class SDPKMeans(DistanceClusterer):
     labels_ : ndarray of shape (n_samples,)
         The cluster of each row, numbered by decreasing size.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The mean row of each cluster, for "cosine" the mean unit row; zero for a cluster
-        without rows.
+        The mean row of each cluster; zero for a cluster without rows.
     solution_ : ndarray of shape (n_samples, n_samples), float64
         The matrix that solves the relaxation, Z.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         Leading eigenvectors of the solution.
     objective_ : float
-        The sum of ``X @ X.T * solution_``, for "cosine" that of unit rows. The sum of
-        squares of X less this number is a lower bound on the cost of any clustering by
-        k-means, within the solver's accuracy.
+        The sum of ``X @ X.T * solution_``. The sum of squares of X less this number is
+        a lower bound on the cost of any clustering by k-means, within ``tol``.
     exact_ : bool
         Whether the solution is a clustering already, ``labels_``, and no other
         clustering has a lower cost.
@@ -80,7 +70,6 @@ class SDPKMeans(DistanceClusterer):
 
     See Also
     --------
-    PSC : the spectral method for rows of equal scale, for any number of rows.
     IhSC : the spectral method for rows that differ in scale. On samples of the model
         ``SDPKMeans(gram="cosine")`` is no better, and takes ten times longer or more.
 
@@ -90,16 +79,12 @@ class SDPKMeans(DistanceClusterer):
     without negative entries, whose rows sum to 1 and whose trace is n_clusters. The
     matrix of a clustering, with ``1 / size`` in the block of each cluster and zero
     elsewhere, is such a Z, and its objective is the sum of squares less the cost of
-    k-means. The theory [2]_ says when the solution is that of the true clustering, so
-    that labels can be read off it. Elsewhere a rounding is needed: here it is k-means
-    on the leading eigenvectors of Z, which finds the blocks where there are blocks.
+    k-means. Labels are read off by k-means on the leading eigenvectors of Z. Since the
+    trace of Z is fixed, the diagonal of unit rows may be hollow or full.
 
-    A number taken off the whole diagonal of the Gram matrix lowers the objective by
-    n_clusters times that number, whatever Z is, since the trace of Z is fixed. So for
-    unit rows the hollow diagonal and the full one have the same solution; ``exact_``
-    and ``objective_`` are those of k-means on unit rows. Zero rows have no direction:
-    with "cosine" they are left out of the relaxation, get label 0 with a warning, and
-    have distance 1 to every centre.
+    Zero rows have no direction: with "cosine" they are left out of the relaxation, get
+    label 0 with a warning, and have distance 1 to every centre. Of fewer distinct rows
+    than clusters, each makes a cluster, with a warning.
 
     References
     ----------
@@ -112,13 +97,6 @@ class SDPKMeans(DistanceClusterer):
     --------
     >>> from ihgmm import SDPKMeans, make_ihgmm
     >>> from ihgmm.metrics import exact_recovery
-    >>> X, labels = make_ihgmm(60, 20, 3, scale_ratio=1, random_state=0)
-    >>> model = SDPKMeans(n_clusters=3, random_state=0).fit(X)
-    >>> exact_recovery(labels, model.labels_), model.exact_
-    (True, True)
-
-    Rows that differ in scale:
-
     >>> X, labels = make_ihgmm(60, 20, 3, scale_ratio=20, random_state=0)
     >>> model = SDPKMeans(n_clusters=3, gram="cosine", random_state=0).fit(X)
     >>> exact_recovery(labels, model.labels_), model.exact_
@@ -157,10 +135,7 @@ class SDPKMeans(DistanceClusterer):
 
         ``y`` is ignored. Returns the fitted estimator itself.
         """
-        self._fit(check_matrix(X, self, in_memory=True))
-        return self
-
-    def _fit(self, X: Matrix) -> None:
+        X = check_matrix(X, self, in_memory=True)
         n, k = X.shape[0], self.n_clusters
         check_row_count(n, k)
         if n > self.max_samples:
@@ -181,24 +156,29 @@ class SDPKMeans(DistanceClusterer):
         mean = rows.mean(axis=0, dtype=np.float64)
         A = (rows - mean) @ (rows - mean).T
         Z, self.status_, self.n_iter_ = _solve(A, k, self.max_iter, self.tol)
-        embedding = np.ascontiguousarray(leading_pairs(Z, k)[1])
+        embedding = np.linalg.eigh(Z)[1][:, : -k - 1 : -1]
         # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
         peaks = embedding[np.abs(embedding).argmax(axis=0), np.arange(k)]
-        embedding *= np.where(peaks < 0, -1, 1)
-        seed = int(generator(self.random_state).integers(2**31))
-        run = KMeans(k, n_init=10, random_state=seed).fit(embedding)
-        labels = HOST.number_by_size(run.labels_.astype(np.intp), k)
+        embedding = embedding * np.where(peaks < 0, -1, 1)
+        # Parallel rows at unit norm are the same, but for rounding.
+        rounding = 10 * np.finfo(rows.dtype).eps if self.gram == "cosine" else 0.0
+        first_like = (cdist(rows, rows) <= rounding).argmax(axis=1)
+        kinds, labels = np.unique(first_like, return_inverse=True)
+        if len(kinds) < k:
+            warn(
+                f"X has {len(kinds)} distinct rows, fewer than n_clusters={k}; each "
+                "makes a cluster. Ask for fewer clusters, or look for duplicates in X.",
+                ClusterCountWarning,
+            )
+        else:
+            seed = int(generator(self.random_state).integers(2**31))
+            kmeans = KMeans(k, n_init=10, random_state=seed)
+            labels = kmeans.fit_predict(embedding).astype(np.intp)
+        labels = HOST.number_by_size(labels, k)
         same = labels[:, None] == labels
         # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
         # one row between clusters of m rows changes it by 2 / sqrt(m + 1).
-        exact = bool(np.linalg.norm(Z - same / same.sum(axis=1)) <= 1e-2)
-        distinct = rows
-        if self.gram == "cosine":  # parallel rows are the same, but for rounding
-            near = cdist(rows, rows) <= 10 * np.finfo(rows.dtype).eps
-            distinct = rows[near.argmax(axis=1)]
-        kinds = identical_rows(as_matrix(distinct), k)
-        if kinds is not None:
-            labels, exact = HOST.number_by_size(kinds, k), False
+        self.exact_ = bool(np.linalg.norm(Z - same / same.sum(axis=1)) <= 1e-2)
         sizes = np.maximum(np.bincount(labels, minlength=k), 1)
         centers = (np.eye(k)[labels] / sizes).T @ rows
         self.labels_ = np.zeros(n, dtype=labels.dtype)
@@ -210,7 +190,7 @@ class SDPKMeans(DistanceClusterer):
         self.embedding_[live] = embedding
         objective = np.vdot(A, Z) + len(rows) * mean @ mean
         self.objective_ = float(X.restore_squares(np.array(objective)))
-        self.exact_ = exact
+        return self
 
     def _distances(self, X: Matrix) -> Tall:
         if self.gram == "full":
@@ -236,7 +216,7 @@ def _solve(
     if n_clusters == 1:
         return np.full((n, n), 1 / n), "optimal", 0
     try:
-        cp = import_module("cvxpy")
+        cp = import_module("cvxpy")  # whose types mypy does not see
     except ImportError as error:
         raise ImportError(
             "The semidefinite relaxation needs cvxpy: pip install cvxpy"

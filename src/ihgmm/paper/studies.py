@@ -19,30 +19,24 @@ from ihgmm.statistics.model import default_separation, make_ihgmm
 NOISE_NAMES = {"gaussian": "GHe", "rademacher": "SHe"}
 # The methods of every experiment: the paper's three and what users would try.
 COMPARED = (
-    *("IhSC", "IhSC, cosine", "PSC", "PSC, restarts", "k-means"),
-    "spherical k-means",
+    *("IhSC", "IhSC, cosine", "PSC", "PSC, restarts"),
+    *("k-means", "spherical k-means"),
 )
 N, P, K, R = "n_samples", "n_features", "n_clusters", "scale_ratio"
 # Arguments that vary, and what they are called along an axis, with the paper's letters.
-ROWS, FEATURES, CLUSTERS = (N, "rows, n"), (P, "features, p"), (K, "clusters, K")
-SPREAD, BALANCE = (R, "spread of scales, R"), ("balance", "balance, β")
-COSINE, NOISE = ("cosine", "cosine of centres"), ("noise_levels", "noise levels")
-SEPARATION = ("separation_constant", "separation constant, C")
+ROWS, FEATURES, CLUSTERS = (
+    ((N,), "rows, n"),
+    ((P,), "features, p"),
+    ((K,), "clusters, K"),
+)
+SPREAD, BALANCE = ((R,), "spread of scales, R"), (("balance",), "balance, β")
+COSINE, NOISE = (("cosine",), "cosine of centres"), (("noise_levels",), "noise levels")
+SEPARATION = (("separation_constant",), "separation constant, C")
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """One point of a curve: where it is drawn, and what is sampled there.
-
-    Examples
-    --------
-    >>> point = STUDIES["exp1"].settings[0]
-    >>> point.panel, point.x, point.noise, point.key
-    ('n>>p', 500, 'gaussian', 'exp1/n>>p/500/gaussian')
-    >>> sample, seed = point.draw(0)
-    >>> sample.X.shape, seed
-    ((500, 200), 902423127)
-    """
+    """One point of a curve: where it is drawn, and what is sampled there."""
 
     study: str
     panel: str
@@ -62,7 +56,7 @@ class Simulation:
         return int(self.options[N] * self.options[P])
 
     def draw(self, rep: int) -> tuple[Any, int]:
-        """Return a sample and its seed, which depends on nothing but key and number."""
+        """Return a sample and its seed, which depends on key and number only."""
         digest = hashlib.sha256(f"{self.key}/{rep}".encode()).digest()
         seed = int.from_bytes(digest[:4], "big") >> 1
         options = {**self.options, "noise": self.noise, "random_state": seed}
@@ -71,18 +65,11 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of plots: a parameter varies, the others are fixed.
-
-    Examples
-    --------
-    >>> panel = STUDIES["exp3"].panels[0]
-    >>> panel.varies, list(panel.values)[:3]
-    ('scale_ratio', [5, 10, 15])
-    """
+    """One pair of plots: a parameter varies, the others are fixed."""
 
     name: str  #: a word for tables
     title: str  #: a heading for figures
-    varies: str | tuple[str, ...]  #: the argument of the sampler that takes the values
+    varies: tuple[str, ...]  #: the arguments of the sampler that take the values
     symbol: str  #: what it is called under the axis, with the paper's letter
     values: Sequence[float]  #: in order
     fixed: dict[str, Any] = field(hash=False)  #: the other arguments
@@ -91,13 +78,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Map:
-    """Panels that differ in a second parameter, drawn as one heat map.
-
-    Examples
-    --------
-    >>> [chart.name for chart in STUDIES["phase"].maps]
-    ['p', 'K', 'beta', 'R', 'cosine', 'noise']
-    """
+    """Panels that differ in a second parameter, drawn as one heat map."""
 
     name: str  #: a word for files
     title: str  #: a heading for figures
@@ -115,8 +96,9 @@ class Study:
     Examples
     --------
     >>> study = STUDIES["exp1"]
-    >>> study.reps, [panel.name for panel in study.panels], len(study.settings)
-    (200, ['n>>p', 'n=p', 'p>>n'], 30)
+    >>> sample, seed = study.settings[0].draw(0)
+    >>> study.reps, len(study.settings), sample.X.shape, seed
+    (200, 30, (500, 200), 902423127)
     """
 
     name: str  #: a word for files
@@ -144,9 +126,8 @@ def simulation_study(
     """Return a study of panels: every point of each, noise after noise."""
     settings = []
     for panel in panels:
-        names = (panel.varies,) if isinstance(panel.varies, str) else panel.varies
         for x, noise in product(panel.values, NOISE_NAMES):
-            options = {**panel.fixed, **dict.fromkeys(names, x)}
+            options = panel.fixed | dict.fromkeys(panel.varies, x)
             point = Simulation(name, panel.name, x, noise, options, panel.sampler)
             settings.append(point)
     chosen = {method: METHODS[method] for method in methods}
@@ -171,19 +152,15 @@ def correlated_sample(
 
     Examples
     --------
-    >>> sample = correlated_sample(
-    ...     50, 20, 3, cosine=0.6, separation_constant=1.0, random_state=0,
-    ...     return_params=True,
-    ... )
-    >>> a, b, _ = sample.centers
+    >>> options = {"cosine": 0.6, "separation_constant": 1.0, "return_params": True}
+    >>> a, b, _ = correlated_sample(50, 20, 3, **options, random_state=0).centers
     >>> round(float(a @ b / np.sqrt((a @ a) * (b @ b))), 6)
     0.6
     """
     check_number("cosine", cosine, least=0, most=0.99)
     rng = generator(random_state)
-    distance = default_separation(
-        n_samples, n_features, n_clusters, separation_constant
-    )
+    size = n_samples, n_features, n_clusters
+    distance = default_separation(*size, separation_constant)
     axes = np.linalg.qr(rng.standard_normal((n_features, n_clusters + 1)))[0].T
     centers = axes[:-1] + np.sqrt(cosine / (1 - cosine)) * axes[-1]
     centers *= distance / np.sqrt(2)
@@ -231,7 +208,7 @@ experiments 3 and 4, since it depends on neither R nor beta."""
 def _map(
     name: str,
     title: str,
-    argument: str,
+    varies: tuple[str, ...],
     symbol: str,
     values: Sequence[Any] | dict[str, Any],
     sampler: Callable[..., Any] = make_ihgmm,
@@ -243,7 +220,7 @@ def _map(
     rows = values if isinstance(values, dict) else {f"{v:g}": v for v in values}
     panels = []
     for row, value in rows.items():
-        place, fixed = (f"{name}={row}", row), {**base, argument: value}
+        place, fixed = (f"{name}={row}", row), {**base, **dict.fromkeys(varies, value)}
         panels.append(Panel(*place, *SEPARATION, constants, fixed, sampler))
     return Map(name, title, symbol, tuple(panels))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
 
 from ihgmm.datasets import load_dataset
-from ihgmm.datasets._catalog import CATALOG
 from ihgmm.paper.methods import TABLE_METHODS
 from ihgmm.paper.runner import Result
 from ihgmm.paper.studies import Study
@@ -31,27 +31,16 @@ PAPER_COUNTS: dict[str, dict[str, int]] = {
 
 @dataclass(frozen=True)
 class RealData:
-    """A data set of the table; a repetition is another seed.
-
-    Examples
-    --------
-    >>> sample, seed = RealData("iris").draw(3)
-    >>> sample.X.shape, seed
-    ((150, 4), 3)
-    """
+    """A data set of the table; a repetition is another seed."""
 
     name: str
     data_home: str | Path | None = None
+    n_entries = 0  # all sets are small
 
     @property
     def key(self) -> str:
         """A name that is the same in every run and on every machine."""
         return f"table/{self.name}"
-
-    @property
-    def n_entries(self) -> int:
-        """The rows; all sets are small."""
-        return sum(CATALOG[self.name].counts)
 
     def draw(self, rep: int) -> tuple[SimpleNamespace, int]:
         """Return the data, prepared as the paper's were, and the seed."""
@@ -67,8 +56,7 @@ def _load(name: str, data_home: str | Path | None) -> SimpleNamespace:
 def real_data_study(data_home: str | Path | None = None) -> Study:
     """Return the study behind the table: six methods, nine data sets, ten seeds.
 
-    ``data_home`` is where downloaded data are kept, as for
-    :func:`ihgmm.datasets.load_dataset`.
+    ``data_home`` is that of :func:`ihgmm.datasets.load_dataset`.
 
     Examples
     --------
@@ -91,14 +79,9 @@ class Cell:
     counts: tuple[int, ...]
     paper: int | None
 
-    @property
-    def median(self) -> float:
-        """The median count."""
-        return median(self.counts)
-
     def __str__(self) -> str:
         low, high = min(self.counts), max(self.counts)
-        return f"{self.median:g}" + ("" if low == high else f" ({low}-{high})")
+        return f"{median(self.counts):g}" + ("" if low == high else f" ({low}-{high})")
 
 
 def table_cells(results: Iterable[Result]) -> list[Cell]:
@@ -111,16 +94,14 @@ def table_cells(results: Iterable[Result]) -> list[Cell]:
     >>> str(cell), cell.paper
     ('10 (9-11)', 7)
     """
-    results = sorted(results, key=lambda result: result.rep)
+    runs: dict[tuple[str, str], list[Result]] = {}
+    for result in sorted(results, key=lambda result: result.rep):
+        runs.setdefault((result.setting, result.method), []).append(result)
     cells = []
-    for name, paper in PAPER_COUNTS.items():
-        for method in TABLE_METHODS:
-            place = (f"table/{name}", method)
-            runs = [r for r in results if (r.setting, r.method) == place]
-            if runs:
-                counts = tuple(r.errors for r in runs)
-                n = runs[0].n_samples
-                cells.append(Cell(name, method, n, counts, paper.get(method)))
+    for name, method in product(PAPER_COUNTS, TABLE_METHODS):
+        if own := runs.get((f"table/{name}", method)):
+            counts, paper = tuple(r.errors for r in own), PAPER_COUNTS[name].get(method)
+            cells.append(Cell(name, method, own[0].n_samples, counts, paper))
     return cells
 
 

@@ -1,26 +1,20 @@
-"""The paper's definitions, lemmas and conditions, one function for each.
+"""The paper's definitions, lemmas and conditions, each formula once.
 
-The order is that of "Individual-heterogeneous sub-Gaussian mixture models": definitions
-and Lemma 1; assumptions, Lemmas 2 to 4, Theorem 1 and Corollary 1; the table of other
-methods; at the end what is possible at best, which is not in the paper. The paper keeps
-observations in columns; here they are rows, so that its P is the transpose of
-:func:`signal`.
+:class:`TrueModel` has those that depend on labels, scales and centres, in the order of
+"Individual-heterogeneous sub-Gaussian mixture models": definitions and Lemma 1;
+assumptions, Lemmas 2 to 4 and Theorem 1. Functions have the others: Corollary 1, the
+table of other methods, and what is possible at best, which is not in the paper. The
+paper keeps observations in columns; here they are rows. Where the text has a slip or a
+bound can be sharper, the page :doc:`theory </theory>` says so.
 
-Functions of a model take its ``centers``, one in each row, the ``scales`` of its rows,
-positive, and their ``labels``: whole numbers, the row of ``centers`` that each belongs
-to, or labels of any kind where no centres are asked for. Functions of the theorem take
-``parameters``, as :func:`model_parameters` computes them, and thresholds the numbers
-n (at least 2), p and K. Where the text has a slip or a bound can be sharper, the page
-:doc:`theory </theory>` says so, function by function.
-
-A condition "left side much larger than right side" is returned as the ratio of the two.
+A condition "left side much larger than right side" is given as the ratio of the two.
 The constants behind "much larger" are unknown: a ratio far below 1 says that the paper
 promises nothing, one above 1 that it may.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -37,94 +31,291 @@ from ihgmm.statistics.model import (
 )
 
 
-def separation(centers: Any) -> float:
-    """Return the smallest distance between two centres, Delta in section 2.
+class TrueModel:
+    """Labels, scales and centres, and all that the paper derives from them.
 
-    It is ``inf`` for a single centre.
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        The row of ``centers`` that each sample belongs to, from 0.
+    scales : array-like of shape (n_samples,)
+        Positive numbers, omega.
+    centers : array-like of shape (n_clusters, n_features)
+        The centres, theta, one in each row.
+    noise_bound : float
+        eta, the bound of the sub-Gaussian norm of the noise; the largest noise level
+        will do, see :func:`sub_gaussian_norm`.
 
-    Examples
-    --------
-    >>> separation([[0.0, 0.0], [3.0, 4.0], [9.0, 0.0]])
-    5.0
-    """
-    (theta,) = check_model(centers=centers)
-    return smallest_distance(theta)
-
-
-def balance(labels: Any) -> float:
-    """Return the smallest cluster size over ``n / K``, beta in section 2.
-
-    Examples
-    --------
-    >>> balance(["a", "a", "a", "b"])
-    0.5
-    """
-    (code,) = check_model(labels=labels)
-    sizes = np.bincount(code)
-    return float(sizes.min() * len(sizes) / len(code))
-
-
-def size_ratio(labels: Any) -> float:
-    """Return the largest cluster size over the smallest, tau in section 4.
-
-    Examples
-    --------
-    >>> size_ratio(["a", "a", "a", "b"])
-    3.0
-    """
-    (code,) = check_model(labels=labels)
-    sizes = np.bincount(code)
-    return float(sizes.max() / sizes.min())
-
-
-def scale_ratio(scales: Any) -> float:
-    """Return the largest scale over the smallest, R in section 5.
+    Attributes
+    ----------
+    sizes, weighted_sizes : ndarray of shape (n_clusters,)
+        Number of rows, and sum of squared scales, n tilde (section 3.1).
+    separation : float
+        Delta, the smallest distance of two centres (section 2); ``inf`` for one centre.
+    balance, size_ratio : float
+        beta, the smallest size over ``n / K`` (section 2), and tau, the largest over
+        the smallest (section 4).
+    scale_ratio : float
+        R, the largest scale over the smallest (section 5).
+    weighted_centers : ndarray of shape (n_clusters, n_features)
+        Rows ``sqrt(n tilde) * theta``, with the spectrum of the signal.
+    singular_values : ndarray of shape (n_clusters,)
+        Those of the signal (proof of Lemma 1), with rounding errors of 1e-16 times the
+        largest.
+    condition_number, signal_condition_number : float
+        kappa, ``sigma_1 / sigma_K`` of the centres (section 4), and kappa_P, that of
+        the signal (Lemma 4); ``inf`` for linearly dependent centres, about which the
+        theorem says nothing.
 
     Examples
     --------
-    >>> scale_ratio([1.0, 4.0, 2.0])
-    4.0
+    >>> from ihgmm import make_ihgmm
+    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
+    >>> model = TrueModel(s.labels, s.scales, s.centers, noise_bound=1.5)
+    >>> model.balance, round(model.condition_number, 6), round(model.scale_ratio, 2)
+    (1.0, 1.0, 19.26)
+    >>> min(model.theorem_conditions.values()) < 1e-8  # not met
+    True
+    >>> round(sum(model.error_bound.values()), 2)
+    0.11
     """
-    (omega,) = check_model(scales=scales)
-    return float(omega.max() / omega.min())
+
+    def __init__(
+        self, labels: Any, scales: Any, centers: Any, noise_bound: float = 1.0
+    ) -> None:
+        given = check_model(labels=labels, scales=scales, centers=centers)
+        self.labels, self.scales, self.centers = given
+        self.noise_bound = check_number("noise_bound", noise_bound, above=0)
+        self.n_samples = len(self.labels)
+        self.n_clusters, self.n_features = self.centers.shape
+        self.sizes = np.bincount(self.labels)
+        self.weighted_sizes = np.bincount(self.labels, self.scales**2)
+        self.separation = smallest_distance(self.centers)
+        self.balance = float(self.sizes.min() * self.n_clusters / self.n_samples)
+        self.size_ratio = float(self.sizes.max() / self.sizes.min())
+        self.scale_ratio = float(self.scales.max() / self.scales.min())
+        self.weighted_centers = np.sqrt(self.weighted_sizes)[:, None] * self.centers
+        values = np.linalg.svd(self.weighted_centers, compute_uv=False)
+        self.singular_values = np.pad(values, (0, self.n_clusters - len(values)))
+        self.condition_number = _singular_ratio(self.centers)
+        self.signal_condition_number = _singular_ratio(self.weighted_centers)
+
+    @property
+    def log_size(self) -> float:
+        """The logarithm of d, the larger of n and p, which conditions divide by."""
+        if self.n_samples == self.n_features == 1:
+            raise ValueError("One row of one feature has log d = 0; give at least 2.")
+        return float(np.log(max(self.n_samples, self.n_features)))
+
+    @property
+    def signal(self) -> np.ndarray:
+        """The expectation of X, rows ``omega_i * theta``; P (section 2) transposed."""
+        return np.asarray(self.scales[:, None] * self.centers[self.labels])
+
+    @property
+    def ideal_embedding(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """U, U_* and H: what the algorithm sees without noise (Lemma 1).
+
+        U, n by K, has the singular vectors of the signal. Its row i is ``omega_i /
+        sqrt(n tilde)`` times row i of U_*, which has norm 1. Rows of U_* are equal
+        within clusters and orthogonal between them: the rows of H, K by K.
+        """
+        rotation, _ = _independent_svd(self.weighted_centers)
+        unit = rotation[self.labels]
+        norms = self.scales / np.sqrt(self.weighted_sizes)[self.labels]
+        return norms[:, None] * unit, unit, rotation
+
+    @cached_property
+    def incoherence(self) -> dict[str, float]:
+        """Mu_0, mu_1 and mu_2 (Definition 1); mu is the largest.
+
+        "entries" is the largest squared entry of the signal over the mean squared one,
+        "samples" and "features" the same for row norms of its singular vectors.
+        """
+        n, omega, code = self.n_samples, self.scales**2, self.labels
+        row_norms = omega / self.weighted_sizes[code]  # squared, by Lemma 1
+        squares = self.centers**2
+        largest = (omega * squares.max(axis=1)[code]).max()
+        total = (omega * squares.sum(axis=1)[code]).sum()
+        return {
+            "entries": float(self.n_features * n * largest / total),
+            "samples": float(n / self.n_clusters * row_norms.max()),
+            "features": _feature_incoherence(self.weighted_centers),
+        }
+
+    @property
+    def entry_constants(self) -> tuple[float, float]:
+        """C_Theta and c of Assumption 1, as sharp as the centres allow.
+
+        They are the largest absolute entry, and the smallest norm of a centre over the
+        root of the number of features.
+        """
+        norms = np.linalg.norm(self.centers, axis=1)
+        smallest = norms.min() / np.sqrt(self.n_features)
+        return float(np.abs(self.centers).max()), float(smallest)
+
+    @property
+    def subspace_constant(self) -> float:
+        """C_inc, the smallest constant of Assumption 2, between 1 and ``p / K``.
+
+        It is ``p / K`` times the largest squared norm of a unit vector's projection on
+        the span of the centres.
+        """
+        return _feature_incoherence(self.centers)
+
+    def incoherence_bounds(self, *, sharp: bool = False) -> dict[str, float]:
+        """Return upper bounds of ``incoherence`` (Lemma 2; mu_1: proof of Theorem 1).
+
+        They are ``R**2 * C_Theta**2 / (beta * c**2)``, ``R**2 / beta`` and ``C_inc``;
+        ``sharp`` leaves out beta in the first.
+        """
+        features = self.subspace_constant  # raises where c may be 0
+        largest_entry, smallest_norm = self.entry_constants
+        beta, ratio = self.balance, self.scale_ratio**2
+        entries = ratio * (largest_entry / smallest_norm) ** 2
+        entries /= 1.0 if sharp else beta
+        return {"entries": entries, "samples": ratio / beta, "features": features}
+
+    def singular_value_bound(self, *, sharp: bool = False) -> float:
+        """Return ``omega_min * Delta / (2 * kappa) * sqrt(beta * n / K)`` (Lemma 3).
+
+        It is a lower bound of sigma_K of the signal. ``sharp`` puts the square root of
+        2 for 2.
+        """
+        # A single centre has no separation; its norm takes the place of Delta / root 2.
+        one = self.n_clusters == 1
+        delta = np.sqrt(2) * np.linalg.norm(self.centers) if one else self.separation
+        factor = np.sqrt(2) if sharp else 2.0
+        sigma = self.scales.min() * delta / (factor * self.condition_number)
+        return float(sigma * np.sqrt(self.sizes.min()))
+
+    @property
+    def signal_condition_number_bound(self) -> float:
+        """``kappa * R * sqrt(tau)``, an upper bound of kappa_P (Lemma 4)."""
+        kappa, tau = self.condition_number, self.size_ratio
+        return float(kappa * self.scale_ratio * np.sqrt(tau))
+
+    @property
+    def row_norm_bound(self) -> float:
+        """``1 / (R * sqrt(n_max))``: no row of U is shorter (proof of Theorem 1)."""
+        return float(1 / (self.scale_ratio * np.sqrt(self.sizes.max())))
+
+    @property
+    def theorem_conditions(self) -> dict[str, float]:
+        """How far the conditions of Theorem 1 are met (MainNPKCond, MainDeltaCond).
+
+        "product" is the one on ``n * p``, "features" on p, "samples" on n; of those on
+        Delta, "separation_aspect" grows with ``p / n`` and "separation_floor" does not.
+        """
+        n, p, k, log = self.n_samples, self.n_features, self.n_clusters, self.log_size
+        low, high, ratio = self.scales.min(), self.scales.max(), self.scale_ratio
+        tau, kappa, beta = self.size_ratio, self.condition_number, self.balance
+        mu, n_max = max(self.incoherence.values()), self.sizes.max()
+        hard = tau**4 * kappa**8 * ratio**8
+        n_needed = (tau * kappa**2) ** (4 / 3) * ratio ** (14 / 3) * mu ** (1 / 3)
+        n_needed *= k * n_max ** (1 / 3) / beta ** (2 / 3)
+        noise = self.noise_bound / np.sqrt(beta)
+        aspect = noise * kappa**2 * high**1.5 * tau**0.5 * mu**0.25 / low**2.5
+        aspect *= (k * p * n_max / n**2) ** 0.25 * np.sqrt(k * log)
+        floor = noise * kappa**4 * high**4 * np.sqrt(tau**3 * mu) / low**5
+        floor *= k * np.sqrt(n_max * log / n)
+        return {
+            "product": n * p / (mu**2 * hard * k**2 * log**4),
+            "features": p / (mu * hard * k * log**2),
+            "samples": float(n / n_needed),
+            "separation_aspect": float(self.separation / aspect),
+            "separation_floor": float(self.separation / floor),
+        }
+
+    @property
+    def perturbation_conditions(self) -> dict[str, float]:
+        """How far the conditions behind the proof of Theorem 1 are met (cai15).
+
+        They are those of the subspace perturbation theorem of Cai, Li, Chi, Poor and
+        Chen (2021) when nothing is missing: on ``sqrt(n * p)``, on p, two on ``sigma_K
+        / eta``, and on K. All are at least 1/2 where those of Theorem 1 are at least 1.
+        """
+        n, p, k, log = self.n_samples, self.n_features, self.n_clusters, self.log_size
+        kappa, mu = self.signal_condition_number, max(self.incoherence.values())
+        strength = self.singular_values[-1] / self.noise_bound
+        return {
+            "product": float(np.sqrt(n * p) / (mu * kappa**4 * k * log**2)),
+            "features": p / (mu * kappa**8 * k * log**2),
+            "signal_aspect": float(strength / (kappa * (n * p) ** 0.25 * np.sqrt(log))),
+            "signal_floor": float(strength / (kappa**3 * np.sqrt(n * log))),
+            "clusters": n / (self.incoherence["samples"] * kappa**4 * k),
+        }
+
+    @property
+    def error_bound(self) -> dict[str, float]:
+        """The terms of E_gen of the proof of Theorem 1, up to a constant.
+
+        "diagonal" is what zeroing the diagonal of the Gram matrix costs, whatever the
+        noise and the separation; the others are what the noise costs in second and
+        first order. Up to a constant, ``kappa_P**2 * sqrt(mu * K / n)`` times their sum
+        bounds the largest row error of the singular vectors.
+        """
+        n, log, kappa = self.n_samples, self.log_size, self.signal_condition_number
+        weakness = self.noise_bound / self.singular_values[-1]
+        return {
+            "diagonal": self.incoherence["samples"] * kappa**2 * self.n_clusters / n,
+            "noise_squared": float(weakness**2 * np.sqrt(n * self.n_features) * log),
+            "noise": float(weakness * kappa * np.sqrt(n * log)),
+        }
+
+    @property
+    def explicit_error_bound(self) -> dict[str, float]:
+        """The bound of the normalized rows' error, E_gen with a tilde in the proof.
+
+        It puts the bounds of Lemmas 3 and 4 and of mu_1 into ``error_bound``, and
+        divides by ``row_norm_bound``; each term is ``o(1)`` under Theorem 1.
+        """
+        # The conditions of the theorem are that these terms be small.
+        ratio = self.theorem_conditions
+        return {
+            "diagonal": ratio["samples"] ** -1.5,
+            "noise_squared": 4 / ratio["separation_aspect"] ** 2,
+            "noise": 2 / ratio["separation_floor"],
+        }
 
 
-def condition_number(centers: Any) -> float:
-    """Return ``sigma_1 / sigma_K`` of the centres, kappa in section 4.
-
-    It is ``inf`` for linearly dependent centres, so for more centres than features.
-
-    Examples
-    --------
-    >>> condition_number([[3.0, 0.0], [0.0, 1.0]])
-    3.0
-    """
-    (theta,) = check_model(centers=centers)
-    return _singular_ratio(theta)
+def _singular_ratio(matrix: np.ndarray) -> float:
+    """Return the largest singular value over that of the last row, or ``inf``."""
+    rows, columns = matrix.shape
+    values = np.linalg.svd(matrix, compute_uv=False)
+    rounding = values[0] * max(rows, columns) * np.finfo(np.float64).eps
+    if columns < rows or values[-1] <= rounding:
+        return np.inf
+    return float(values[0] / values[-1])
 
 
-def weighted_sizes(labels: Any, scales: Any) -> np.ndarray:
-    """Return the sum of squared scales in each cluster, n tilde in section 3.1.
+def _independent_svd(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the singular vectors of independent rows; raise if rows are dependent."""
+    if not np.isfinite(_singular_ratio(centers)):
+        rank = np.linalg.matrix_rank(centers)
+        raise ValueError(
+            f"centers has {len(centers)} rows but rank {rank}; give linearly "
+            "independent centers, no more of them than features."
+        )
+    left, _, right = np.linalg.svd(centers, full_matrices=False)
+    return left, right
 
-    The sums are in the order of the sorted labels.
 
-    Examples
-    --------
-    >>> weighted_sizes([0, 0, 1], [1.0, 2.0, 3.0])
-    array([5., 9.])
-    """
-    code, omega = check_model(labels=labels, scales=scales)
-    return np.bincount(code, omega**2)
+def _feature_incoherence(centers: np.ndarray) -> float:
+    """Return ``p / K`` times the largest squared projection of a unit vector."""
+    k, p = centers.shape
+    _, basis = _independent_svd(centers)
+    return float(p / k * (basis**2).sum(axis=0).max())
 
 
 def sub_gaussian_norm(
     noise_level: float = 1.0,
     noise: Literal["gaussian", "rademacher", "uniform"] = "gaussian",
 ) -> float:
-    """Return the psi_2 norm of one entry of the noise, whose bound is eta (section 2).
+    """Return the smallest t with ``E exp(x**2 / t**2) <= 2``, for the bound eta.
 
-    It is the smallest t with ``E exp(x**2 / t**2) <= 2``, for an entry of standard
-    deviation ``noise_level`` and distribution ``noise``.
+    It is the psi_2 norm (section 2) of an entry x of the noise, whose standard
+    deviation is ``noise_level``.
 
     Examples
     --------
@@ -145,623 +336,35 @@ def sub_gaussian_norm(
     return float(sigma * brentq(excess, 1.0, 2.0, xtol=1e-14))
 
 
-def signal(labels: Any, scales: Any, centers: Any) -> np.ndarray:
-    """Return the expectation of X, n_samples by n_features; P in section 2 is its .T.
-
-    Parameters
-    ----------
-    labels, scales : array-like of shape (n_samples,)
-        The row of ``centers`` that each sample belongs to, and positive numbers.
-    centers : array-like of shape (n_clusters, n_features)
-        The centres, one in each row.
-
-    Examples
-    --------
-    >>> signal([0, 1, 1], [1.0, 1.0, 2.0], [[1.0, 0.0], [2.0, 3.0]])
-    array([[1., 0.],
-           [2., 3.],
-           [4., 6.]])
-    """
-    code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
-    return np.asarray(omega[:, None] * theta[code])
-
-
-def signal_singular_values(labels: Any, scales: Any, centers: Any) -> np.ndarray:
-    """Return the K leading singular values of the signal (proof of Lemma 1).
-
-    They decrease, to zeros at the end where the centres are dependent. They are those
-    of the small matrix with rows ``sqrt(weighted size) * center``; the signal itself is
-    never formed. Values below 1e-16 times the largest are rounding errors.
-
-    Examples
-    --------
-    >>> signal_singular_values([0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])
-    array([5., 2.])
-    """
-    weighted = _weighted_centers(labels, scales, centers)
-    values = np.linalg.svd(weighted, compute_uv=False)
-    return np.pad(values, (0, len(weighted) - len(values)))
-
-
-def signal_condition_number(labels: Any, scales: Any, centers: Any) -> float:
-    """Return ``sigma_1 / sigma_K`` of the signal, kappa_P in Lemma 4.
-
-    It is ``inf`` for linearly dependent centres.
-
-    Examples
-    --------
-    >>> signal_condition_number([0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])
-    2.5
-    """
-    return _singular_ratio(_weighted_centers(labels, scales, centers))
-
-
-@dataclass(frozen=True, eq=False)
-class IdealEmbedding:
-    """What the spectral algorithm would see without noise (Lemma 1).
-
-    Examples
-    --------
-    >>> ideal = ideal_embedding([0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])
-    >>> ideal.singular_vectors.shape, ideal.rotation.shape
-    ((3, 2), (2, 2))
-    """
-
-    #: U, n by K; row i is ``scale_i / sqrt(weighted size)`` times one of ``rotation``.
-    singular_vectors: np.ndarray
-    #: U_*, the same with rows of norm 1: equal within clusters, orthogonal between.
-    normalized: np.ndarray
-    #: H, K by K, orthogonal; row k is the normalized row of cluster k.
-    rotation: np.ndarray
-
-
-def ideal_embedding(labels: Any, scales: Any, centers: Any) -> IdealEmbedding:
-    """Return the singular vectors of the signal and their unit rows (Lemma 1).
-
-    Examples
-    --------
-    >>> ideal = ideal_embedding([0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])
-    >>> abs(ideal.singular_vectors).round(2)
-    array([[0.6, 0. ],
-           [0.8, 0. ],
-           [0. , 1. ]])
-    """
-    code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
-    rotation, _ = _independent_svd(_weighted_centers(code, omega, theta))
-    length = np.sqrt(weighted_sizes(code, omega))[code]
-    vectors = (omega / length)[:, None] * rotation[code]
-    return IdealEmbedding(vectors, rotation[code], rotation)
-
-
-@dataclass(frozen=True)
-class Incoherence:
-    """The incoherence parameters of a signal (section 4, Definition 1).
-
-    Examples
-    --------
-    >>> Incoherence(entries=3.3, samples=1.5, features=1.0).largest
-    3.3
-    """
-
-    #: mu_0, the largest squared entry over the mean squared entry.
-    entries: float
-    #: mu_1, the same for squared row norms of the singular vectors of the samples.
-    samples: float
-    #: mu_2, that for the singular vectors of the features.
-    features: float
-
-    @property
-    def largest(self) -> float:
-        """The largest of the three, mu; at least 1."""
-        return max(self.entries, self.samples, self.features)
-
-
-def incoherence(labels: Any, scales: Any, centers: Any) -> Incoherence:
-    """Return mu_0, mu_1, mu_2 and mu of the signal (section 4, Definition 1).
-
-    The centres must be linearly independent.
-
-    Examples
-    --------
-    >>> mu = incoherence([0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])
-    >>> mu.entries, mu.samples, mu.features, mu.largest
-    (3.31..., 1.5, 1.0, 3.31...)
-    """
-    code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
-    _, features = _independent_svd(_weighted_centers(code, omega, theta))
-    n, (k, p) = len(code), theta.shape
-    row_norms = omega**2 / weighted_sizes(code, omega)[code]  # squared, by Lemma 1
-    largest = (omega**2 * (theta**2).max(axis=1)[code]).max()
-    total = (omega**2 * (theta**2).sum(axis=1)[code]).sum()
-    return Incoherence(
-        float(p * n * largest / total),
-        float(n / k * row_norms.max()),
-        float(p / k * (features**2).sum(axis=0).max()),
-    )
-
-
-def _log_size(n: int, p: int) -> float:
-    """Return ``log(max(n, p))``, which conditions divide by; raise where it is 0."""
-    if max(n, p) < 2:
-        raise ValueError(
-            "n_samples=1 and n_features=1 leave log(max(n, p)) = 0 in the conditions; "
-            "give at least 2 of one."
-        )
-    return float(np.log(max(n, p)))
-
-
-@dataclass(frozen=True)
-class ModelParameters:
-    """All numbers that the theorem depends on.
-
-    Use :func:`dataclasses.replace` to see what a change of one of them does.
-
-    Examples
-    --------
-    >>> q = model_parameters([0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])
-    >>> q.n_samples, q.scale_ratio, q.condition_number
-    (3, 4.0, 2.0)
-    """
-
-    n_samples: int  #: n
-    n_features: int  #: p
-    n_clusters: int  #: K
-    largest_cluster: int  #: n_max, the size of the largest cluster
-    separation: float  #: Delta
-    balance: float  #: beta
-    size_ratio: float  #: tau
-    smallest_scale: float  #: omega_min
-    largest_scale: float  #: omega_max
-    noise_bound: float  #: eta
-    condition_number: float  #: kappa
-    signal_condition_number: float  #: kappa_P
-    smallest_singular_value: float  #: sigma_K of the signal
-    incoherence: float  #: mu
-    sample_incoherence: float  #: mu_1
-
-    @property
-    def scale_ratio(self) -> float:
-        """The largest scale over the smallest, R."""
-        return self.largest_scale / self.smallest_scale
-
-    @property
-    def log_size(self) -> float:
-        """The logarithm of d, the larger of n and p."""
-        return _log_size(self.n_samples, self.n_features)
-
-
-def model_parameters(
-    labels: Any, scales: Any, centers: Any, noise_bound: float = 1.0
-) -> ModelParameters:
-    """Compute all numbers that the theorem depends on.
-
-    Parameters
-    ----------
-    labels, scales, centers
-        The model; its centres must be linearly independent.
-    noise_bound : float
-        eta, the bound of the sub-Gaussian norm of the noise. The largest noise level
-        will do, see :func:`sub_gaussian_norm`.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm
-    >>> sample = make_ihgmm(100, 50, 2, random_state=0, return_params=True)
-    >>> q = model_parameters(sample.labels, sample.scales, sample.centers, 1.5)
-    >>> q.n_clusters, q.balance, round(q.condition_number, 6)
-    (2, 1.0, 1.0)
-    """
-    model = check_model(labels=labels, scales=scales, centers=centers)
-    code, omega, theta = model
-    eta = check_number("noise_bound", noise_bound, above=0)
-    _log_size(len(code), theta.shape[1])  # raises where it is 0
-    mu = incoherence(*model)
-    return ModelParameters(
-        n_samples=len(code),
-        n_features=theta.shape[1],
-        n_clusters=len(theta),
-        largest_cluster=int(np.bincount(code).max()),
-        separation=separation(theta),
-        balance=balance(code),
-        size_ratio=size_ratio(code),
-        smallest_scale=float(omega.min()),
-        largest_scale=float(omega.max()),
-        noise_bound=eta,
-        condition_number=condition_number(theta),
-        signal_condition_number=signal_condition_number(*model),
-        smallest_singular_value=float(signal_singular_values(*model)[-1]),
-        incoherence=mu.largest,
-        sample_incoherence=mu.samples,
-    )
-
-
-def _independent_svd(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the singular vectors of independent rows; raise where there are none."""
-    if not np.isfinite(_singular_ratio(centers)):
-        rank = np.linalg.matrix_rank(centers)
-        raise ValueError(
-            f"centers has {len(centers)} rows but rank {rank}; give linearly "
-            "independent centers, no more of them than features."
-        )
-    left, _, right = np.linalg.svd(centers, full_matrices=False)
-    return left, right
-
-
-def _singular_ratio(matrix: np.ndarray) -> float:
-    """Return the largest singular value over that of the last row, or ``inf``."""
-    rows, columns = matrix.shape
-    values = np.linalg.svd(matrix, compute_uv=False)
-    rounding = values[0] * max(rows, columns) * np.finfo(np.float64).eps
-    if columns < rows or values[-1] <= rounding:
-        return np.inf
-    return float(values[0] / values[-1])
-
-
-def _weighted_centers(labels: Any, scales: Any, centers: Any) -> np.ndarray:
-    """Return rows ``sqrt(weighted size) * center``, with the signal's spectrum."""
-    code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
-    return np.asarray(np.sqrt(np.bincount(code, omega**2))[:, None] * theta)
-
-
-@dataclass(frozen=True)
-class EntryConstants:
-    """The constants of Assumption 1, as sharp as the centres allow.
-
-    Examples
-    --------
-    >>> EntryConstants(largest_entry=3.0, smallest_norm=1.5).ratio
-    2.0
-    """
-
-    #: C_Theta, the largest absolute entry of the centres.
-    largest_entry: float
-    #: c, the smallest norm of a centre over the root of the number of features.
-    smallest_norm: float
-
-    @property
-    def ratio(self) -> float:
-        """The largest entry over the smallest norm; all that Lemma 2 depends on."""
-        return self.largest_entry / self.smallest_norm if self.smallest_norm else np.inf
-
-
-def entry_constants(centers: Any) -> EntryConstants:
-    """Return C_Theta and c, the constants of Assumption 1.
-
-    Examples
-    --------
-    >>> entry_constants([[1.0, -1.0], [0.0, 3.0]])
-    EntryConstants(largest_entry=3.0, smallest_norm=1.0)
-    """
-    (theta,) = check_model(centers=centers)
-    norms = np.linalg.norm(theta, axis=1)
-    smallest = norms.min() / np.sqrt(theta.shape[1])
-    return EntryConstants(float(np.abs(theta).max()), float(smallest))
-
-
-def subspace_constant(centers: Any) -> float:
-    """Return the smallest constant C_inc of Assumption 2, between 1 and ``p / K``.
-
-    It is ``p / K`` times the largest squared norm of a unit vector's projection on the
-    span of the centres, which must be linearly independent.
-
-    Examples
-    --------
-    >>> subspace_constant([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
-    2.0
-    """
-    (theta,) = check_model(centers=centers)
-    k, p = theta.shape
-    _, basis = _independent_svd(theta)
-    return float(p / k * (basis**2).sum(axis=0).max())
-
-
-def incoherence_bounds(
-    labels: Any, scales: Any, centers: Any, *, sharp: bool = False
-) -> Incoherence:
-    """Return upper bounds of the incoherence (Lemma 2; mu_1: proof of Theorem 1).
-
-    ``mu_0 <= R**2 * C_Theta**2 / (beta * c**2)``, ``mu_1 <= R**2 / beta`` and
-    ``mu_2 <= C_inc``.
-
-    Parameters
-    ----------
-    labels, scales, centers
-        The model; its centres must be linearly independent.
-    sharp : bool
-        Leave out beta in the bound of mu_0.
-
-    Examples
-    --------
-    >>> model = [0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]]
-    >>> bounds = incoherence_bounds(*model)
-    >>> round(bounds.entries), round(bounds.samples), round(bounds.features)
-    (192, 24, 1)
-    """
-    code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
-    beta, ratio = balance(code), scale_ratio(omega) ** 2
-    entries = ratio * entry_constants(theta).ratio ** 2 / (1.0 if sharp else beta)
-    return Incoherence(entries, ratio / beta, subspace_constant(theta))
-
-
-def smallest_singular_value_bound(
-    labels: Any, scales: Any, centers: Any, *, sharp: bool = False
-) -> float:
-    """Return a lower bound of sigma_K of the signal (Lemma 3).
-
-    ``omega_min * Delta / (2 * kappa) * sqrt(beta * n / K)``.
-
-    Parameters
-    ----------
-    labels, scales, centers
-        The model; dependent centres give 0.
-    sharp : bool
-        Put the square root of 2 for 2.
-
-    Examples
-    --------
-    >>> model = [0, 0, 1, 1], [1.0, 1.0, 1.0, 1.0], [[2.0, 0.0], [0.0, 2.0]]
-    >>> round(smallest_singular_value_bound(*model), 3)
-    2.0
-    """
-    code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
-    # A single centre has no separation; its norm takes the place of Delta / sqrt(2).
-    one = len(theta) == 1
-    delta = np.sqrt(2) * np.linalg.norm(theta) if one else separation(theta)
-    factor = np.sqrt(2) if sharp else 2.0
-    sigma = omega.min() * delta / (factor * condition_number(theta))
-    return float(sigma * np.sqrt(np.bincount(code).min()))
-
-
-def signal_condition_number_bound(labels: Any, scales: Any, centers: Any) -> float:
-    """Return an upper bound of kappa_P, ``kappa * R * sqrt(tau)`` (Lemma 4).
-
-    It is ``inf`` for linearly dependent centres.
-
-    Examples
-    --------
-    >>> model = [0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]]
-    >>> round(signal_condition_number_bound(*model), 3)
-    11.314
-    """
-    code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
-    tau = size_ratio(code)
-    return float(condition_number(theta) * scale_ratio(omega) * np.sqrt(tau))
-
-
-def row_norm_bound(labels: Any, scales: Any) -> float:
-    """Return ``omega_min / omega_max / sqrt(n_max)``; no row of U has a smaller norm.
-
-    The bound is in the proof of Theorem 1.
-
-    Examples
-    --------
-    >>> row_norm_bound([0, 0, 0, 0, 1], [1.0, 2.0, 1.0, 1.0, 1.0])
-    0.25
-    """
-    code, omega = check_model(labels=labels, scales=scales)
-    return float(omega.min() / omega.max() / np.sqrt(np.bincount(code).max()))
-
-
-@dataclass(frozen=True)
-class _Ratios:
-    @property
-    def smallest(self) -> float:
-        """The smallest ratio, that of the condition which is hardest to meet."""
-        return float(min(astuple(self)))
-
-
-@dataclass(frozen=True)
-class TheoremConditions(_Ratios):
-    """Left side over right side of each condition of Theorem 1.
-
-    Examples
-    --------
-    >>> TheoremConditions(2.0, 3.0, 1.5, 0.2, 0.1).smallest  # not all are met
-    0.1
-    """
-
-    product: float  #: The condition on ``n * p``.
-    features: float  #: The condition on p.
-    samples: float  #: The condition on n.
-    separation_aspect: float  #: The condition on Delta that grows with ``p / n``.
-    separation_floor: float  #: The condition on Delta that does not.
-
-
-def theorem_conditions(parameters: ModelParameters) -> TheoremConditions:
-    """Return how far the conditions of Theorem 1 are met (MainNPKCond, MainDeltaCond).
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm
-    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> q = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> theorem_conditions(q).smallest < 1e-8
-    True
-    """
-    q = parameters
-    n, p, k, log = q.n_samples, q.n_features, q.n_clusters, q.log_size
-    low, high, ratio = q.smallest_scale, q.largest_scale, q.scale_ratio
-    tau, kappa, mu, beta = q.size_ratio, q.condition_number, q.incoherence, q.balance
-    hard = tau**4 * kappa**8 * ratio**8
-    n_needed = (tau * kappa**2) ** (4 / 3) * ratio ** (14 / 3) * mu ** (1 / 3)
-    n_needed *= k * q.largest_cluster ** (1 / 3) / beta ** (2 / 3)
-    noise = q.noise_bound / np.sqrt(beta)
-    aspect = noise * kappa**2 * high**1.5 * tau**0.5 * mu**0.25 / low**2.5
-    aspect *= (k * p * q.largest_cluster / n**2) ** 0.25 * np.sqrt(k * log)
-    floor = noise * kappa**4 * high**4 * np.sqrt(tau**3 * mu) / low**5
-    floor *= k * np.sqrt(q.largest_cluster * log / n)
-    return TheoremConditions(
-        product=n * p / (mu**2 * hard * k**2 * log**4),
-        features=p / (mu * hard * k * log**2),
-        samples=n / n_needed,
-        separation_aspect=float(q.separation / aspect),
-        separation_floor=float(q.separation / floor),
-    )
-
-
-@dataclass(frozen=True)
-class PerturbationConditions(_Ratios):
-    """Large side over small side of each condition of the perturbation theorem.
-
-    Examples
-    --------
-    >>> PerturbationConditions(2.0, 3.0, 1.5, 0.2, 0.1).smallest  # not all are met
-    0.1
-    """
-
-    product: float  #: The condition on ``sqrt(n * p)``.
-    features: float  #: The condition on p.
-    signal_aspect: float  #: The condition on ``sigma_K / eta`` that depends on p.
-    signal_floor: float  #: The condition on ``sigma_K / eta`` that does not.
-    clusters: float  #: The condition on K.
-
-
-def perturbation_conditions(parameters: ModelParameters) -> PerturbationConditions:
-    """Return how far the conditions behind the proof of Theorem 1 are met (cai15).
-
-    They are those of the subspace perturbation theorem of Cai, Li, Chi, Poor and Chen
-    (2021) when nothing is missing, in the true kappa_P, sigma_K and mu_1. All are at
-    least 1/2 where those of Theorem 1 are at least 1.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm
-    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> q = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> round(perturbation_conditions(q).smallest, 4)  # below 1: not all are met
-    0.0119
-    """
-    q = parameters
-    n, p, k, log = q.n_samples, q.n_features, q.n_clusters, q.log_size
-    kappa, mu = q.signal_condition_number, q.incoherence
-    strength = q.smallest_singular_value / q.noise_bound
-    return PerturbationConditions(
-        product=float(np.sqrt(n * p) / (mu * kappa**4 * k * log**2)),
-        features=p / (mu * kappa**8 * k * log**2),
-        signal_aspect=float(strength / (kappa * (n * p) ** 0.25 * np.sqrt(log))),
-        signal_floor=float(strength / (kappa**3 * np.sqrt(n * log))),
-        clusters=n / (q.sample_incoherence * kappa**4 * k),
-    )
-
-
-@dataclass(frozen=True)
-class CorollaryConditions(_Ratios):
-    """Left side over right side of each condition of Corollary 1.
-
-    Examples
-    --------
-    >>> conditions = corollary_conditions(500, 200, 4, separation=20.0)
-    >>> round(conditions.separation, 1)
-    4.0
-    """
-
-    product: float  #: The condition on ``n * p``.
-    features: float  #: The condition on p.
-    samples: float  #: The condition on n.
-    separation: float  #: The condition on Delta.
-
-
 def corollary_conditions(
     n_samples: int, n_features: int, n_clusters: int, separation: float
-) -> CorollaryConditions:
+) -> dict[str, float]:
     """Return how far the conditions of Corollary 1 are met (cond:cor, cond:delta).
 
-    Parameters
-    ----------
-    n_samples, n_features, n_clusters : int
-        Size of the sample; at least 2 samples or 2 features.
-    separation : float
-        Smallest distance between two centres, in units of the noise.
+    They are on ``n * p``, p, n and Delta, in units of the noise.
 
     Examples
     --------
     >>> ratios = corollary_conditions(2500, 200, 4, 16.78)
-    >>> round(ratios.separation, 2), round(ratios.features, 2)
+    >>> round(ratios["separation"], 2), round(ratios["features"], 2)
     (3.0, 0.82)
     """
-    n = check_count("n_samples", n_samples)
-    p = check_count("n_features", n_features)
-    k = check_count("n_clusters", n_clusters)
-    delta = check_number("separation", separation, least=0)
-    log = _log_size(n, p)
-    return CorollaryConditions(
-        product=n * p / (k**2 * log**4),
-        features=p / (k * log**2),
-        samples=n / k,
-        separation=delta / default_separation(n, p, k, 1.0),
-    )
-
-
-@dataclass(frozen=True)
-class ErrorTerms:
-    """The terms of an error bound, up to an unknown constant.
-
-    Examples
-    --------
-    >>> ErrorTerms(diagonal=0.25, noise_squared=0.5, noise=1.0).total
-    1.75
-    """
-
-    #: What zeroing the diagonal of the Gram matrix costs; it does not depend on the
-    #: noise, and no separation makes it small.
-    diagonal: float
-    noise_squared: float  #: What the noise costs in the second order.
-    noise: float  #: What the noise costs in the first order.
-
-    @property
-    def total(self) -> float:
-        """The sum of the terms."""
-        return self.diagonal + self.noise_squared + self.noise
-
-
-def error_bound(parameters: ModelParameters) -> ErrorTerms:
-    """Return E_gen of the proof of Theorem 1, in the true kappa_P, sigma_K and mu_1.
-
-    Up to a constant, ``kappa_P**2 * sqrt(mu * K / n)`` times the total bounds the
-    largest row error of the singular vectors.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm
-    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> q = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> round(error_bound(q).total, 2)
-    0.11
-    """
-    q = parameters
-    n, log, kappa = q.n_samples, q.log_size, q.signal_condition_number
-    weakness = q.noise_bound / q.smallest_singular_value
-    return ErrorTerms(
-        diagonal=q.sample_incoherence * kappa**2 * q.n_clusters / n,
-        noise_squared=float(weakness**2 * np.sqrt(n * q.n_features) * log),
-        noise=float(weakness * kappa * np.sqrt(n * log)),
-    )
-
-
-def explicit_error_bound(parameters: ModelParameters) -> ErrorTerms:
-    """Return the bound of the normalized rows' error, E_gen with a tilde in the proof.
-
-    It puts the bounds of Lemmas 3 and 4 and of mu_1 into :func:`error_bound`, and
-    divides by :func:`row_norm_bound`; each term is ``o(1)`` under Theorem 1.
-
-    Examples
-    --------
-    >>> q = model_parameters([0, 0, 1, 1], [1.0, 1.0, 1.0, 1.0], [[9, 0], [0, 9]])
-    >>> round(explicit_error_bound(q).diagonal, 6)
-    0.707107
-    """
-    # The conditions of the theorem are that these terms be small.
-    ratio = theorem_conditions(parameters)
-    squared, first = 4 / ratio.separation_aspect**2, 2 / ratio.separation_floor
-    return ErrorTerms(ratio.samples**-1.5, squared, first)
+    n, p, k = n_samples, n_features, n_clusters
+    threshold = ihsc_threshold(n, p, k)  # checks the three numbers, too
+    delta, log = check_number("separation", separation, least=0), np.log(max(n, p))
+    return {
+        "product": float(n * p / (k**2 * log**4)),
+        "features": float(p / (k * log**2)),
+        "samples": n / k,
+        "separation": delta / threshold,
+    }
 
 
 def kmeans_radius(size_ratio: float) -> float:
-    """Return how far rows may be from their centres for k-means to be right.
+    """Return ``1 / (sqrt(2) * (3 + sqrt(1 + tau)))``, within which k-means is right.
 
-    If every row of an embedding is closer than ``1 / (sqrt(2) * (3 + sqrt(1 + tau)))``
-    to its cluster's point, and these points are ``sqrt(2)`` apart, the best k-means
-    solution is the true clustering; tau is :func:`size_ratio`, at least 1.
+    If every row of an embedding is closer than that to its cluster's point, and these
+    points are ``sqrt(2)`` apart, the best k-means solution is the true clustering.
 
     Examples
     --------
@@ -772,87 +375,31 @@ def kmeans_radius(size_ratio: float) -> float:
     return float(1 / (np.sqrt(2) * (3 + np.sqrt(1 + tau))))
 
 
-def loeffler_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
-    """Return ``max(K**10.5 * sqrt(p / n), sqrt(log n))`` (Löffler et al. 2021).
-
-    Spectral clustering of a Gaussian mixture.
-
-    Examples
-    --------
-    >>> round(loeffler_threshold(500, 200, 2), 1)
-    915.9
-    """
-    n, p, k = _check_size(n_samples, n_features, n_clusters)
-    return float(max(k**10.5 * np.sqrt(p / n), np.sqrt(np.log(n))))
-
-
-def chen_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
-    """Return ``sqrt((1 + sqrt(1 + K*p / (n log n))) * log n)`` (Chen and Yang 2021).
-
-    The semidefinite relaxation of k-means for a Gaussian mixture.
-
-    Examples
-    --------
-    >>> round(chen_threshold(500, 200, 4), 2)
-    3.63
-    """
-    n, p, k = _check_size(n_samples, n_features, n_clusters)
-    log = np.log(n)
-    return float(np.sqrt((1 + np.sqrt(1 + k * p / (n * log))) * log))
-
-
-def ndaoud_threshold(n_samples: int, n_features: int, n_clusters: int = 2) -> float:
-    """Return ``sqrt((1 + sqrt(1 + 2*p / (n log n))) * log n)`` (Ndaoud 2022).
-
-    The method is Lloyd's iterations from the leading eigenvector of the hollow Gram
-    matrix, for two symmetric components. The result is NaN unless there are 2 clusters.
-
-    Examples
-    --------
-    >>> round(ndaoud_threshold(500, 200), 2), ndaoud_threshold(500, 200, 3)
-    (3.58, nan)
-    """
-    n, p, k = _check_size(n_samples, n_features, n_clusters)
-    return chen_threshold(n, p, 2) if k == 2 else np.nan
-
-
-def zhang_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
-    """Return ``max(K * sqrt(p / n), sqrt(log n))`` (Zhang and Zhou 2024).
-
-    Spectral clustering of a sub-Gaussian mixture.
-
-    Examples
-    --------
-    >>> round(zhang_threshold(500, 200, 4), 2)
-    2.53
-    """
-    n, p, k = _check_size(n_samples, n_features, n_clusters)
-    return float(max(k * np.sqrt(p / n), np.sqrt(np.log(n))))
-
-
 def ihsc_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
     """Return ``sqrt(K * log d) * max(1, (p / n)**(1/4))``, ``d = max(n, p)``.
 
-    The paper's own, Corollary 1: IhSC for the individual-heterogeneous mixture.
+    It is the paper's separation for IhSC (Corollary 1), for at least 2 rows.
 
     Examples
     --------
     >>> [round(ihsc_threshold(500, p, 4), 1) for p in (200, 5_000, 50_000)]
     [5.0, 10.4, 20.8]
     """
-    return default_separation(*_check_size(n_samples, n_features, n_clusters), 1.0)
+    n = check_count("n_samples", n_samples, least=2)
+    p = check_count("n_features", n_features)
+    k = check_count("n_clusters", n_clusters)
+    return default_separation(n, p, k, 1.0)
 
 
 def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, float]:
-    """Return all five thresholds of the comparison table, as separations by name.
+    """Return the separations that five works ask for, by name (tab:comparison).
 
     They are for balanced clusters and noise of level 1, and hold up to constants, which
-    differ between the works (section 4.1).
-
-    Parameters
-    ----------
-    n_samples, n_features, n_clusters : int
-        n, at least 2, p and K; the same for each function that gives one of them.
+    differ between the works: ``max(K**10.5 * sqrt(p / n), sqrt(log n))``, for spectral
+    clustering; ``sqrt((1 + sqrt(1 + K*p / (n log n))) * log n)``, for the semidefinite
+    relaxation; the same for Lloyd's iterations with two symmetric components (NaN for
+    other K); ``max(K * sqrt(p / n), sqrt(log n))``, for spectral clustering; and
+    :func:`ihsc_threshold`.
 
     Examples
     --------
@@ -864,20 +411,21 @@ def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, fl
     Zhang and Zhou 2024: 6.32
     IhSC: 7.34
     """
-    size = n_samples, n_features, n_clusters
+    n, p, k = n_samples, n_features, n_clusters
+    ihsc = ihsc_threshold(n, p, k)  # checks the three numbers, too
+    log, root = np.log(n), np.sqrt(p / n)
+    chen = float(np.sqrt((1 + np.sqrt(1 + k * p / (n * log))) * log))
     return {
-        "Löffler et al. 2021": loeffler_threshold(*size),
-        "Chen and Yang 2021": chen_threshold(*size),
-        "Ndaoud 2022": ndaoud_threshold(*size),
-        "Zhang and Zhou 2024": zhang_threshold(*size),
-        "IhSC": ihsc_threshold(*size),
+        "Löffler et al. 2021": float(max(k**10.5 * root, np.sqrt(log))),
+        "Chen and Yang 2021": chen,
+        "Ndaoud 2022": chen if k == 2 else np.nan,
+        "Zhang and Zhou 2024": float(max(k * root, np.sqrt(log))),
+        "IhSC": ihsc,
     }
 
 
 def cluster_limits(n_samples: int, n_features: int) -> dict[str, float]:
-    """Return the orders that K must stay below, by the names of :func:`thresholds`.
-
-    They are those of the comparison table, for n of at least 3.
+    """Return the orders that K must stay below (tab:comparison), for n of at least 3.
 
     Examples
     --------
@@ -898,11 +446,6 @@ def cluster_limits(n_samples: int, n_features: int) -> dict[str, float]:
     }
 
 
-def _check_size(n: Any, p: Any, k: Any) -> tuple[int, int, int]:
-    n = check_count("n_samples", n, least=2)
-    return n, check_count("n_features", p), check_count("n_clusters", k)
-
-
 def oracle_errors(
     labels: Any,
     scales: Any,
@@ -913,17 +456,11 @@ def oracle_errors(
 ) -> float:
     """Return a bound on the mean number of rows that known centres misplace.
 
-    Let one who knows the centres place a row of Gaussian noise without knowing its
-    scale. The most likely cluster is that of the largest cosine, and centre k beats the
-    row's own with probability ``Phi(-omega_i * |theta_z| * |u_z - u_k| / (2 *
-    sigma_i))``, where u are the centres brought to unit norm. The bound is the sum over
-    rows and other centres, ``(K - 1) * sum(Phi(-omega_i * Delta / (2 * sigma_i)))`` for
-    centres of one norm and one distance. A row that is beaten by two centres counts
-    twice. All labels are right with a probability of about ``exp(-errors)``, and more
-    than that where few, weak rows make most of the errors.
-
-    For centres of one norm to know the scales is of no further use, and no method that
-    treats the clusters alike has fewer errors.
+    With Gaussian noise and unknown scales the most likely cluster of a row is that of
+    the largest cosine. Centre k beats the row's own with probability ``Phi(-omega_i *
+    |theta_z| * |u_z - u_k| / (2 * sigma_i))``, where u are the centres brought to unit
+    norm. The bound is the sum over rows and other centres; a row that two centres beat
+    counts twice. All labels are right with a probability of about ``exp(-errors)``.
 
     Parameters
     ----------
@@ -953,29 +490,15 @@ def exact_recovery_limit(
     *,
     n_samples: int | None = None,
 ) -> float:
-    """Return the separation at which known centres give all labels at even odds.
+    """Return the separation Delta at which known centres give all labels at even odds.
 
-    The centres are multiplied by one number, such that :func:`oracle_errors` is
-    ``log 2``. The sum counts some rows twice, so the odds are a little better than
-    even: in the designs of the phase study they are even at a separation that is up to
-    13 per cent smaller. With Gaussian noise and centres of one norm no method has
-    better odds than known centres.
-
-    Parameters
-    ----------
-    labels, scales, centers, noise_levels, n_samples
-        As for :func:`oracle_errors`. Only the shape of the centres counts.
-
-    Returns
-    -------
-    float
-        The smallest distance between two centres, Delta; ``inf`` where two centres have
-        the same direction, 0 where nothing can go wrong.
+    There :func:`oracle_errors`, which has the same arguments, is ``log 2`` after the
+    centres are multiplied by one number: only their shape counts. Odds are a little
+    better than even, since the sum counts some rows twice. The limit is ``inf`` where
+    two centres have the same direction, and 0 where nothing can go wrong.
 
     Examples
     --------
-    In units of the paper's condition, for a sample of its first experiment:
-
     >>> from ihgmm import make_ihgmm
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
     >>> limit = exact_recovery_limit(s.labels, s.scales, s.centers, s.noise_levels)

@@ -8,10 +8,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_matrix, warn_zero_rows
-from ihgmm._parameters import generator
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.estimators.base import DistanceClusterer, whole
-from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
+from ihgmm.matrix import HOST, Tall, ops_of, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 
@@ -22,8 +21,7 @@ class TwoComponentLloyd(DistanceClusterer):
     The method of [1]_: the signs of the top eigenvector of the hollow Gram matrix
     (inner products of rows, zero on the diagonal), then Lloyd's iteration in the form
     ``signs = sign(G @ signs)``, until nothing changes. For two Gaussian clusters with
-    centres ``theta`` and ``-theta`` it finds all labels as soon as any method can,
-    whatever the number of features. The Gram matrix is never formed.
+    centres ``theta`` and ``-theta`` it finds all labels as soon as any method can.
 
     Parameters
     ----------
@@ -31,8 +29,6 @@ class TwoComponentLloyd(DistanceClusterer):
         Cap on the iterations after the spectral start.
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true eigenvector.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed; the same seed gives the same labels.
 
     Attributes
     ----------
@@ -48,27 +44,16 @@ class TwoComponentLloyd(DistanceClusterer):
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
 
-    See Also
-    --------
-    PSC : any number of clusters, with any centres.
-    IhSC : any number of clusters, with rows that differ in scale.
-
     Notes
     -----
     The point half-way between the clusters has to be the origin. Where it is not, and
-    the clusters are of about one size, subtract the mean of X first; otherwise use
-    another method.
+    the clusters are of about one size, subtract the mean of X first. All signs are
+    updated at once, so that they may alternate between two states in the end. Then a
+    warning says so, and the state that fits better is taken.
 
-    Row i of ``G @ signs`` is its inner product with the centre of all *other* rows. All
-    signs are updated at once, and ``signs_before @ G @ signs`` never decreases, so the
-    iteration ends in a fixed point or alternates between two states. Then a warning
-    says so, and the state that fits better is taken.
-
-    ``predict`` places new rows by the sign of their inner product with ``theta``. On
-    the rows of the fit it agrees with ``labels_`` but for rows on the border, since
-    there a row has no say in the centre that places it. Rows at a right angle to
-    ``theta`` get label 0. Zero rows of the fit get the label of the larger cluster,
-    with a warning.
+    ``predict`` places rows by the sign of their inner product with ``theta``. Rows of
+    the fit on the border may differ from ``labels_``, since there a row has no say in
+    the centre that places it. Zero rows get label 0, with a warning.
 
     References
     ----------
@@ -82,17 +67,14 @@ class TwoComponentLloyd(DistanceClusterer):
     >>> from ihgmm.metrics import exact_recovery
     >>> theta = np.full(400, 0.4)
     >>> X, y = make_ihgmm(100, centers=[theta, -theta], scale_ratio=1, random_state=0)
-    >>> model = TwoComponentLloyd(random_state=0).fit(X)
+    >>> model = TwoComponentLloyd().fit(X)
     >>> exact_recovery(y, model.labels_)
     True
     """
 
-    def __init__(
-        self, *, max_iter: int = 300, tol: float = 1e-2, random_state: Any = None
-    ) -> None:
+    def __init__(self, *, max_iter: int = 300, tol: float = 1e-2) -> None:
         self.max_iter = max_iter
         self.tol = tol
-        self.random_state = random_state
 
     @whole
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -100,13 +82,9 @@ class TwoComponentLloyd(DistanceClusterer):
 
         ``y`` is ignored. Returns the fitted estimator itself.
         """
-        self._fit(check_matrix(X, self, in_memory=True))
-        return self
-
-    def _fit(self, X: Matrix) -> None:
+        X = check_matrix(X, self, in_memory=True)
         warn_zero_rows(X)
         G = GramOperator.of(X)
-        rng = generator(self.random_state)
         top = leading_eigenpairs(G, 1, tol=self.tol)
         one = G.A.dtype.type(1)
         start = np.where(top.vectors[:, 0] < 0, -one, one)
@@ -124,6 +102,7 @@ class TwoComponentLloyd(DistanceClusterer):
         theta = X.adjoint((1.0 - 2.0 * self.labels_[:, None]) / count).T
         self.cluster_centers_ = np.vstack([theta, -theta]) * theta.dtype.type(X.unit)
         self.eigenvalues_ = X.restore_squares(np.array([float(top.values[0])]))
+        return self
 
     def _nearest(self, X: Any) -> Tall:
         center = HOST.unit_rows(to_host(self.cluster_centers_)[:1])

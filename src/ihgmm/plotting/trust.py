@@ -188,7 +188,7 @@ def plot_confusion(
     )
     n_true = len(true.names)
     partner = np.empty(len(pred.names), dtype=np.intp)
-    partner[pred.codes] = match_labels(true.codes, pred.codes, unmatched=n_true)
+    partner[pred.codes] = match_labels(true.codes, pred.codes)
     counts = true.table(pred)
     if agreement.by_majority:
         is_class = np.array([[name != "outlier"] for name in true.names])

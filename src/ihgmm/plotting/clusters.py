@@ -1,4 +1,4 @@
-"""Clusters side by side: their sizes, the spread of their scales, their patterns."""
+"""Clusters side by side: the spread of their scales, and their patterns."""
 
 from __future__ import annotations
 
@@ -9,59 +9,12 @@ import numpy as np
 
 from ihgmm._parameters import check_count
 from ihgmm.matrix import to_host
-from ihgmm.plotting._axes import (
-    NEUTRAL,
-    color,
-    column_axes,
-    explain_above,
-    font_size,
-    heatmap,
-    ink,
-    quiet,
-)
+from ihgmm.plotting._axes import color, column_axes, heatmap, ink, quiet
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted, names_of
 from ihgmm.statistics.contrasts import telling_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-def plot_sizes(model: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the number of rows of each cluster as bars.
-
-    Parameters
-    ----------
-    model : fitted estimator, or array-like of shape (n_samples,)
-        A model with ``labels_``, or labels of any kind. Clusters without rows are
-        shown for models.
-    ax : matplotlib axes, optional
-        Where to draw.
-
-    Examples
-    --------
-    >>> ax = plot_sizes(["cat", "dog", "dog"])
-    >>> [text.get_text() for text in ax.texts]
-    ['1', '2']
-    """
-    clusters = clusters_of(model, "plot_sizes")
-    bars = clusters.with_outliers("outlier")
-    sizes, count = bars.sizes, len(bars.names)
-    ax = column_axes(ax, bars.names)
-    colors = [color(k, ax) for k in range(len(clusters.names))]
-    colors += [NEUTRAL] * (count - len(colors))
-    drawn = ax.bar(range(count), sizes, color=colors, width=0.75)
-    figures = [f"{size:,}" for size in sizes]
-    longest, size, box = max(map(len, figures)), font_size(ax), ax.get_window_extent()
-    upright = longest * 0.65 * size > box.width / count
-    if size < box.width / count or not upright:
-        ax.bar_label(drawn, figures, padding=2, rotation=90 if upright else 0)
-    # Room for the figures above the bars.
-    share = (0.7 * (longest if upright else 1) + 1.2) * size / box.height
-    ax.locator_params("y", integer=True)
-    ax.yaxis.set_major_formatter("{x:,.0f}")
-    top = sizes.max() / (1 - min(share, 0.5))
-    ax.set(xlabel="cluster", ylabel="rows", ylim=(0, top), title=str(clusters))
-    return quiet(ax)
 
 
 def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
@@ -86,8 +39,7 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     scales = fitted(model, "scales_", "plot_scales").astype(np.float64)
     clusters = clusters_of(model, "plot_scales")
     ax = column_axes(ax, clusters.names)
-    mean: dict[str, Any] = {"ls": ":", "zorder": 0, "label": "mean of each cluster: 1"}
-    ax.axhline(1.0, color=ink(ax), lw=0.8, **mean)
+    ax.axhline(1.0, color=ink(ax), lw=0.8, ls=":", zorder=0)
     for k, rows in enumerate(clusters.rows()):
         values = np.sort(scales[rows])
         values = values[values > 0]
@@ -105,10 +57,10 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     ax.yaxis.set_major_formatter("{x:g}")
     zero = int((~(scales > 0)).sum())
     rows_are = "1 row of scale 0 is" if zero == 1 else f"{zero:,} rows of scale 0 are"
-    label = f"cluster\n{rows_are} not shown" if zero else "cluster"
-    ax.set(xlabel=label, ylabel="scale (cluster mean 1)")
+    label = "cluster; dot: median, bar: middle half of the rows"
+    ax.set_xlabel(f"{label}\n{rows_are} not shown" if zero else label)
+    ax.set_ylabel("scale (cluster mean 1)")
     ax.set_title("scales of the rows of each cluster")
-    explain_above(ax)
     return quiet(ax)
 
 
@@ -128,21 +80,9 @@ def _violin(ax: Axes, k: int, values: np.ndarray, n_clusters: int) -> None:
     # Thinner where many clusters share little room.
     room = ax.get_window_extent().width * 72 / ax.figure.dpi / n_clusters
     part = min(1.0, room / 12)
-    known = ax.get_legend_handles_labels()[1]
-    labels = [None if name in known else name for name in ("middle half", "median")]
-    bar: dict[str, Any] = {
-        "lw": 2.5 * part,
-        "solid_capstyle": "butt",
-        "label": labels[0],
-    }
-    ax.plot([k, k], [low, high], color=ink(ax), **bar)
-    dot: dict[str, Any] = {
-        "ms": 4.5 * part,
-        "mew": 1.2 * part,
-        "mec": ink(ax),
-        "ls": "none",
-    }
-    ax.plot(k, middle, "o", mfc=ax.get_facecolor(), label=labels[1], **dot)
+    ax.plot([k, k], [low, high], color=ink(ax), lw=2.5 * part, solid_capstyle="butt")
+    sizes = {"ms": 4.5 * part, "mew": 1.2 * part}
+    ax.plot(k, middle, "o", mfc=ax.get_facecolor(), mec=ink(ax), **sizes)
 
 
 def plot_centers(

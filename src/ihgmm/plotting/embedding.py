@@ -1,29 +1,31 @@
-"""The rows on the sphere where the clusters are found."""
+"""The rows on the sphere where the clusters are found, in a view that shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from operator import index
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, complete_matrix
 from ihgmm.matrix import HOST, to_host
 from ihgmm.plotting._axes import NEUTRAL, color, font_size, given_or_new, ink, quiet
-from ihgmm.plotting._clusters import (
-    Clusters,
-    clusters_of,
-    data_and_model,
-    embedding_of,
-    fitted,
-)
-from ihgmm.plotting._view import View, coordinate_view
+from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BETWEEN = "a row between two clusters resembles both"
+
+class CircleView(NamedTuple):
+    """Where rows and clusters are drawn, in two coordinates."""
+
+    points: np.ndarray  # of the rows
+    means: np.ndarray  # of the clusters; NaN for empty ones
+    corners: np.ndarray  # where clusters are drawn towards; NaN for empty ones
 
 
 def plot_embedding(
@@ -59,131 +61,146 @@ def plot_embedding(
     >>> [text.get_text() for text in ax.texts]
     ['0', '1', '2', '3', '4']
     """
-    rows, clusters = _rows_of(X, model, "plot_embedding")
-    view = coordinate_view(rows, clusters, 2, dims)
-    ax = given_or_new(ax, (6.0, 5.6))
-    shown, note = _scatter(ax, view, clusters)
-    if view.corners is None:
-        x, y = (f"coordinate {dim}" for dim in view.dims)
+    if model is None:
+        X, model = None, X
+    clusters = clusters_of(model, "plot_embedding")
+    rows = _embedded(X, model, clusters)
+    in_use = np.nan_to_num(clusters.means(rows)).any(axis=0)
+    several = np.count_nonzero(clusters.sizes) > 1
+    if dims is not None or in_use.sum() <= 2 or not several:
+        chosen = _coordinates(dims, in_use)
+        ax = given_or_new(ax, (6.0, 5.6))
+        _, note = _scatter(ax, rows[:, chosen], clusters)
+        x, y = (f"coordinate {dim}" for dim in chosen)
         ax.set(xlabel=x + note, ylabel=y)
         ax.set_aspect("equal", adjustable="datalim")
-        _label_groups(quiet(ax), view.means)
+        _label_groups(quiet(ax), clusters.means(rows[:, chosen]))
         return ax
+    points, means, corners = circle_view(rows, clusters)
+    # The mean that is furthest out is drawn at distance 1.
+    unit = np.sqrt(np.nanmax(np.square(means).sum(axis=1))) or 1.0
+    ax = given_or_new(ax, (6.0, 5.6))
+    shown, note = _scatter(ax, points / unit, clusters)
     ring = 1.09 * max(float(np.linalg.norm(shown, axis=1).max()), 1.0)
     limits = (-1.06 * ring, 1.06 * ring)
-    ax.set(xlim=limits, ylim=limits, xticks=[], yticks=[], xlabel=_BETWEEN + note)
+    ax.set(xlim=limits, ylim=limits, xticks=[], yticks=[])
+    ax.set_xlabel("a row between two clusters resembles both" + note)
     ax.set_aspect("equal", adjustable="box")
     ax.spines[:].set_visible(False)
     box = ax.get_window_extent()
     # Two digits are 1.3 times as wide as they are high, and want a gap.
-    room = np.pi * 0.85 * min(box.width, box.height) / (1.6 * len(view.corners))
+    room = np.pi * 0.85 * min(box.width, box.height) / (1.6 * len(corners))
     size = min(font_size(ax), room) * 72 / ax.figure.dpi
     # Numbers are on a circle around the rows, with a line to each cluster.
     for k in np.flatnonzero(clusters.sizes).tolist():
-        place = ring * view.corners[k]
-        ends = np.column_stack([view.means[k], 0.965 * place])
+        place = ring * corners[k]
+        ends = np.column_stack([means[k] / unit, 0.965 * place])
         ax.plot(*ends, color=color(k, ax), lw=0.7, zorder=1.5)
         _label(ax, place, str(k), color=ink(ax), size=size, path_effects=[])
     return ax
 
 
-def plot_embedding_3d(
-    X: Any = None,
-    model: Any = None,
-    *,
-    dims: Sequence[int] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw the rows as points on the sphere of the embedding, in three dimensions.
+def circle_view(
+    rows: np.ndarray, clusters: Clusters, most_on_circle: float = np.inf
+) -> CircleView:
+    """Return the view that sends each cluster to a place of its own.
 
-    Views, colours, and which of very many rows are shown: :doc:`/pictures`.
-
-    Parameters
-    ----------
-    X, model
-        As :func:`plot_embedding` takes them; the model has three clusters or more.
-    dims : three int, optional
-        Coordinates to draw; ``(0, 1, 2)`` are the leading directions. Default: the
-        three there are, or the view that spreads the clusters over a sphere.
-    ax : matplotlib axes, optional
-        Where to draw, made with ``projection="3d"``.
-
-    Examples
-    --------
-    >>> from ihgmm import IhSC, make_ihgmm
-    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> plot_embedding_3d(IhSC(3, random_state=0).fit(X)).name
-    '3d'
+    It is the least-squares fit of these places, each cluster counting the same, by a
+    linear function of the coordinates: rows between two clusters lie between them.
+    More clusters than ``most_on_circle`` have their places over a disc.
     """
-    if ax is not None and getattr(ax, "name", "") != "3d":
-        raise TypeError(
-            "plot_embedding_3d draws on axes with three dimensions; make them with "
-            "projection='3d'."
+    rows = rows / (np.abs(rows).max(initial=0.0) or 1.0)  # squares may overflow
+    sizes, codes, means = clusters.sizes, clusters.codes, clusters.means(rows)
+    used = np.flatnonzero(sizes)
+    place, count = np.arange(len(used)), len(used)
+    radius, angle = np.ones(count), 2 * np.pi / count * place
+    if count > most_on_circle:  # as evenly as the seeds of a sunflower
+        radius = np.sqrt((place + 0.5) / (count - 0.5))
+        angle = np.pi * (3 - np.sqrt(5)) * place
+    places = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    # Like clusters are close to each other.
+    middle = means[used].mean(axis=0)
+    left, values, _ = np.linalg.svd(means[used] - middle, full_matrices=False)
+    seen = (left * values)[:, :2]
+    fit = seen @ places[:, : seen.shape[1]].T
+    corners = np.full((len(sizes), 2), np.nan)
+    corners[used] = places[linear_sum_assignment(fit, maximize=True)[1]]
+    inside, codes = rows[codes >= 0], codes[codes >= 0]  # without outliers
+    weights = np.sqrt(1 / (sizes[codes] * count))[:, None]
+    weighted = np.column_stack([inside, np.ones(len(inside))]) * weights
+    target = weighted.T @ (corners[codes] * weights)
+    # Solved by the small matrix of products, whose smallest directions are noise.
+    solution = np.linalg.lstsq(weighted.T @ weighted, target, rcond=1e-9)[0]
+    slopes, shift = solution[:-1], solution[-1]
+    length = np.linalg.norm(slopes[:, 0])
+    if count == 2 and length > 0:
+        # Two places leave an axis free: it shows the largest spread beside the first.
+        taken, middle = slopes[:, 0] / length, rows.mean(axis=0)
+        rest = rows - middle
+        rest = rest - np.outer(rest @ taken, taken)
+        free = np.linalg.eigh(rest.T @ rest)[1][:, -1]
+        free = (free - taken * (taken @ free)) * np.where(free.sum() >= 0, 1.0, -1.0)
+        slopes[:, 1] = length * free
+        shift[1] = -middle @ slopes[:, 1]
+    return CircleView(rows @ slopes + shift, means @ slopes + shift, corners)
+
+
+def _coordinates(dims: Any, in_use: np.ndarray) -> tuple[int, ...]:
+    """Return two coordinates to draw: those given, or the first that are in use."""
+    width = len(in_use)
+    if dims is None:
+        if width < 2:
+            raise ValueError(
+                f"The rows have {width} coordinate, too few for 2 axes; fit more "
+                "clusters."
+            )
+        dims = np.sort(np.argsort(~in_use, kind="stable")[:2])
+    chosen: tuple[int, ...] = ()
+    with suppress(TypeError):
+        chosen = tuple(index(dim) for dim in dims)
+    if not len(chosen) == len(set(chosen) & set(range(width))) == 2:
+        raise ValueError(
+            f"dims={dims!r} does not fit; give 2 different numbers from 0 to "
+            f"{width - 1}, such as (0, 1)."
         )
-    rows, clusters = _rows_of(X, model, "plot_embedding_3d")
-    view = coordinate_view(rows, clusters, 3, dims)
-    # Of axes with three dimensions matplotlib has no types.
-    deep: Any = given_or_new(ax, (6.4, 5.8), projection="3d")
-    # Shades of depth would hide the far side in a dark style.
-    _, note = _scatter(deep, view, clusters, depthshade=False)
-    out = view.means if view.corners is None else view.corners
-    style = {"zorder": 10, "size": "medium" if len(out) <= 12 else "x-small"}
-    for k in np.flatnonzero(clusters.sizes).tolist():
-        _label(deep, 1.15 * out[k], str(k), **style)
-    if view.corners is None:
-        # With room around them inside, no number lies among those of the axes.
-        deep.auto_scale_xyz(*(1.3 * out[clusters.sizes > 0]).T, had_data=True)
-        for axis in (deep.xaxis, deep.yaxis, deep.zaxis):
-            axis.get_major_locator().set_params(nbins=5)
-        x, y, z = (f"coordinate {dim}" for dim in view.dims)
-        deep.set(xlabel=x, ylabel=y, zlabel=z)
-    else:
-        deep.set_axis_off()
-        note = _BETWEEN + note
-    place = {"transform": deep.transAxes, "ha": "center", "va": "bottom"}
-    deep.text2D(0.5, 0.0, note.lstrip(), **place)
-    deep.set_box_aspect((1, 1, 1), zoom=0.95 if view.corners is None else 1.35)
-    return deep
+    return chosen
 
 
-def _rows_of(X: Any, model: Any, picture: str) -> tuple[np.ndarray, Clusters]:
-    """Return what is drawn of each row, and the clusters."""
-    X, model = data_and_model(X, model)
-    clusters = clusters_of(model, picture)
-    if X is not None:
-        centers = fitted(model, "cluster_centers_", picture)
-        data = complete_matrix(X, model)
-        check_labels("labels", clusters.codes, data.shape[0])
-        # At unit length, products with the centres are what cosines are.
-        products = to_host(data @ HOST.unit_rows(centers.astype(np.float64)).T)
-        return HOST.unit_rows(products.astype(np.float64)), clusters
-    return embedding_of(model, picture), clusters
+def _embedded(X: Any, model: Any, clusters: Clusters) -> np.ndarray:
+    """Return the model's embedding, or what the cosines of the data with centres are."""
+    if X is None:
+        return fitted(model, "embedding_", "plot_embedding").astype(np.float64)
+    centers = fitted(model, "cluster_centers_", "plot_embedding").astype(np.float64)
+    data = complete_matrix(X, model)
+    check_labels("labels", clusters.codes, data.shape[0])
+    # At unit length, products with the centres are what cosines are.
+    products = to_host(data @ HOST.unit_rows(centers).T)
+    return HOST.unit_rows(products.astype(np.float64))
 
 
 def _scatter(
-    ax: Axes, view: View, clusters: Clusters, **options: Any
+    ax: Axes, points: np.ndarray, clusters: Clusters
 ) -> tuple[np.ndarray, str]:
     """Draw the rows; return the points shown, and a line on how many if not all."""
     kept = clusters.thinned(20_000, 30)  # more points would be slow and hide others
-    shown = view.points[np.concatenate(kept)]
+    shown = points[np.concatenate(kept)]
     many = len(shown) > 2000
     size = float(np.clip(6000 / len(shown), 2.5, 26.0))  # smaller where there are many
-    draw: Any = ax.scatter  # takes two coordinates or three
-    options |= {"s": size, "alpha": 0.5 if many else 0.85, "rasterized": many}
+    options = {"s": size, "alpha": 0.5 if many else 0.85, "rasterized": many}
     for k, rows in enumerate(kept):  # the smallest clusters last, on top
         if len(rows):
             # With seven markers and fifty colours, the pair is a cluster's own up to
             # 350 clusters; in grey print the marker is left.
             look = {"c": color(k, ax), "marker": "os^Dv<>"[k % 7], "linewidths": 0}
-            draw(*view.points[rows].T, **look, **options)
-    outliers = view.points[clusters.outliers][:2000]
+            ax.scatter(*points[rows].T, **options | look)
+    outliers = points[clusters.outliers][:2000]
     if len(outliers):
         look = {"c": NEUTRAL, "marker": "x", "linewidths": 0.8, "zorder": 1}
-        draw(*outliers.T, **options | look, label="outlier")
+        ax.scatter(*outliers.T, **options | look, label="outlier")
         shown = np.concatenate([shown, outliers])
         ax.legend(loc="upper right", frameon=False)
     ax.set_title(str(clusters))
-    total, n = len(shown), len(view.points)
+    total, n = len(shown), len(points)
     return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
 
 
@@ -208,5 +225,4 @@ def _label(ax: Axes, place: np.ndarray, text: str, **style: Any) -> None:
 
     halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
     style = {"weight": "bold", "path_effects": halo, **style}
-    write: Any = ax.text  # takes two coordinates or three
-    write(*place, text, ha="center", va="center", **style)
+    ax.text(*place, text, ha="center", va="center", **style)

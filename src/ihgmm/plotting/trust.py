@@ -1,4 +1,4 @@
-"""How far to trust labels: certainty, silhouettes, and known labels beside them."""
+"""How far to trust labels: their certainty, and known labels beside them."""
 
 from __future__ import annotations
 
@@ -6,24 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ihgmm._checks import check_labels, check_matrix, complete_matrix
-from ihgmm.matrix import Matrix, only, to_host
-from ihgmm.metrics import class_agreement, match_labels
+from ihgmm._checks import complete_matrix
+from ihgmm.matrix import to_host
+from ihgmm.metrics import class_agreement
 from ihgmm.plotting._axes import (
     LIGHT,
-    draw_profiles,
-    explain_above,
+    color,
+    column_axes,
     font_size,
     heatmap,
     ink,
+    quiet,
 )
-from ihgmm.plotting._clusters import (
-    Clusters,
-    clusters_of,
-    data_and_model,
-    embedding_of,
-    fitted,
-)
+from ihgmm.plotting._clusters import clusters_of, fitted
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 from ihgmm.words.phrases import percent
 
@@ -55,7 +50,8 @@ def plot_confidence(
     >>> plot_confidence(X, IhSC(3, random_state=0).fit(X)).get_title()
     '0% of rows are less than 90% certain'
     """
-    X, model = data_and_model(X, model)
+    if model is None:
+        X, model = None, X
     clusters = clusters_of(model, "plot_confidence")
     codes, sure = clusters.codes, Diagnosis.certain_from
     if X is not None:
@@ -69,96 +65,24 @@ def plot_confidence(
             "plot_confidence needs the data that were clustered; call "
             "plot_confidence(X, model)."
         )
-    ax = draw_profiles(ax, values, clusters)
-    line: dict[str, Any] = {
-        "lw": 0.9,
-        "ls": "--",
-        "label": f"certain: {sure:.0%} or more",
-    }
-    ax.axhline(sure, color=ink(ax), **line)
+    ax = column_axes(ax, clusters.names)
+    for k, rows in enumerate(clusters.rows()):
+        known = values[rows][~np.isnan(values[rows])]
+        # A column has no more pixels than 400.
+        shares = np.linspace(1, 0, min(len(known), 400))
+        steps = np.quantile(known, shares, method="nearest") if len(known) else known
+        # All columns are equally wide, so that small clusters can be seen.
+        edges = np.linspace(k - 0.42, k + 0.42, len(steps) + 1)
+        ax.stairs(steps, edges, fill=True, color=color(k, ax), alpha=0.55, lw=0)
+        ax.stairs(steps, edges, baseline=None, color=color(k, ax), lw=1.2)
+    ax.axhline(0, color=ink(ax), lw=0.8)
+    ax.axhline(sure, color=ink(ax), lw=0.9, ls="--")
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.set(ylim=(0, 1.04), ylabel="certainty of the label")
+    ax.set_xlabel("cluster; rows sorted within")
     below = percent(float((values[codes >= 0] < sure).mean()))
     ax.set_title(f"{below} of rows are less than {sure:.0%} certain")
-    explain_above(ax)
-    return ax
-
-
-def plot_silhouette(
-    X: Any = None, model: Any = None, *, ax: Axes | None = None
-) -> Axes:
-    """Draw the silhouette of each row on the sphere, sorted within clusters.
-
-    What it is and how it is computed: :doc:`/pictures`.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n_samples, n_features), optional
-        Rows to compare by cosine. Give the model alone to compare by its
-        ``embedding_``, where :class:`ihgmm.IhSC` looks for clusters. Silhouettes of
-        data with many features are small, since noise makes all rows nearly orthogonal.
-    model : fitted estimator, or array-like of shape (n_samples,)
-        A model with ``labels_``, or labels of any kind.
-    ax : matplotlib axes, optional
-        Where to draw.
-
-    Examples
-    --------
-    >>> from ihgmm import IhSC, make_ihgmm
-    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> plot_silhouette(IhSC(3, random_state=0).fit(X)).get_title()
-    'mean silhouette 1.00'
-    """
-    X, model = data_and_model(X, model)
-    clusters = clusters_of(model, "plot_silhouette")
-    data = (
-        check_matrix(embedding_of(model, "plot_silhouette"))
-        if X is None
-        else complete_matrix(X, model)
-    )
-    check_labels("labels", clusters.codes, data.shape[0])
-    inside = np.flatnonzero(clusters.codes >= 0)
-    values = np.full(len(clusters.codes), np.nan)
-    values[inside] = _cosine_silhouettes(
-        data if len(inside) == len(values) else only(data, inside),
-        Clusters(clusters.codes[inside], clusters.names),
-    )
-    ax = draw_profiles(ax, values, clusters)
-    mean = float(np.nanmean(values))
-    ax.axhline(mean, color=ink(ax), lw=0.9, ls="--", label="mean of all rows")
-    bottom = min(-0.05, 1.08 * float(np.nanmin(values)))
-    ax.set(ylim=(bottom, 1.04), ylabel="silhouette by cosine")
-    ax.set_title(f"mean silhouette {mean:.2f}")
-    explain_above(ax)
-    return ax
-
-
-def _cosine_silhouettes(data: Matrix, clusters: Clusters) -> np.ndarray:
-    """Return the silhouette of each row by cosine distance; NaN for zero rows."""
-    norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
-    live = norms > 0
-    codes, count = clusters.codes, len(clusters.names)
-    inverse = np.divide(1.0, norms, where=live, out=np.zeros(len(norms)))
-    sizes = np.bincount(codes, weights=live, minlength=count)
-    if np.count_nonzero(sizes) < 2:
-        raise ValueError(
-            "All rows are in one cluster; a silhouette compares two or more."
-        )
-    own = (np.arange(len(codes)), codes)
-    weights = np.zeros((len(codes), count))
-    weights[own] = inverse
-    sums = to_host(data.adjoint(weights)).astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cosines = to_host(data @ (sums / sizes)) * inverse[:, None]
-        distances = np.where(sizes > 0, 1.0 - cosines, np.inf).astype(np.float64)
-        # The row itself is at distance 0 and does not count.
-        within = distances[own] * sizes[codes] / (sizes[codes] - 1)
-        distances[own] = np.inf
-        nearest = distances.min(axis=1)
-        values = (nearest - within) / np.maximum(np.maximum(within, nearest), 1e-12)
-    values[sizes[codes] < 2] = 0.0
-    values[~live] = np.nan
-    return values
+    return quiet(ax)
 
 
 def plot_confusion(
@@ -183,22 +107,15 @@ def plot_confusion(
     """
     agreement = class_agreement(labels_true, labels_pred)
     true, pred = (
-        clusters_of(labels, "plot_confusion").with_outliers("outlier")
-        for labels in (labels_true, labels_pred)
+        clusters_of(labels, "plot_confusion") for labels in (labels_true, labels_pred)
     )
-    n_true = len(true.names)
-    partner = np.empty(len(pred.names), dtype=np.intp)
-    partner[pred.codes] = match_labels(true.codes, pred.codes, unmatched=n_true)
-    counts = true.table(pred)
-    if agreement.by_majority:
-        is_class = np.array([[name != "outlier"] for name in true.names])
-        partner = np.where(is_class, counts, -1).argmax(axis=0)
-    if "outlier" in pred.names:  # outliers are matched with each other alone
-        same = true.names.index("outlier") if "outlier" in true.names else n_true
-        partner[pred.names.index("outlier")] = same
-    order = np.argsort(partner, kind="stable")
-    matched = partner[order][partner[order] < n_true]  # these clusters come first
-    table = counts[:, order]
+    partners = pred.partners(true, by_majority=agreement.by_majority)
+    if len(pred.outliers):  # which are matched with outliers alone
+        same = len(true.names) if len(true.outliers) else -1
+        partners = np.append(partners, same)
+    true, pred = true.with_outliers(), pred.with_outliers()
+    order = np.lexsort((partners, partners < 0))  # those without a partner come last
+    table = true.table(pred)[:, order]
     share = table / table.sum(axis=1, keepdims=True)
     columns = [pred.names[j] for j in order]
     side = float(np.clip(2.0 + 0.32 * max(table.shape), 4.2, 11.0))
@@ -209,10 +126,12 @@ def plot_confusion(
     figures = np.vectorize(lambda count: f"{count:,}" if count else "")(table)
     box, height = ax.get_window_extent(), font_size(ax)
     width = 0.65 * height * (max(map(len, figures.flat)) + 1)
-    if width <= 0.85 * box.width / len(order) and 1.2 * height <= box.height / n_true:
+    room = 0.85 * box.width / len(order), box.height / len(true.names)
+    if width <= room[0] and 1.2 * height <= room[1]:
         for (i, j), figure in np.ndenumerate(figures):
             tone = "white" if share[i, j] < 0.5 else "black"
             ax.text(j, i, figure, ha="center", va="center", color=tone)
+    matched = partners[order][: np.count_nonzero(partners >= 0)]
     stroke = 1.5 if len(order) <= 20 else 0.8
     frame: dict[str, Any] = {"fill": False, "ec": LIGHT[1], "lw": stroke}
     ax.bar(range(len(matched)), 1, 1, matched - 0.5, **frame)

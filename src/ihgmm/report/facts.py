@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
 from ihgmm.matrix import HOST, Matrix, only, to_host
 from ihgmm.matrix.ops import row_lengths
-from ihgmm.numerics.recipe import Recipe
+from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
-from ihgmm.plotting._view import circle_view
+from ihgmm.plotting.embedding import circle_view
 from ihgmm.statistics.contrasts import set_apart, typical_ranks
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.estimation import Estimates, estimate_parameters
@@ -54,8 +53,9 @@ class Facts:
         self.filled = filled_cells(data)
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         self.parameters = model.get_params(deep=False)
+        # The name of the recipe, or nothing where it has none.
         recipe = Recipe.of(self.parameters.get("recipe", "default"))
-        self.gram = recipe.gram
+        self.recipe = next((name for name in RECIPES if RECIPES[name] == recipe), "")
         # How many clusters the data have, if the fit counted them.
         self.count: Any = getattr(model, "selection_", None)
         # Also of clusters without rows.
@@ -238,22 +238,12 @@ def _as_read(name: str) -> tuple[Any, ...]:
 
 
 def cross_table(
-    clusters: Clusters,
-    other: Clusters,
-    most_columns: int = 60,
-    *,
-    by_majority: bool = False,
+    clusters: Clusters, known: Clusters, by_majority: bool, most_columns: int = 60
 ) -> dict[str, Any]:
-    """Return how clusters and other labels go together.
-
-    Clusters go with labels one by one, or ``by_majority`` with that of most rows.
-    """
-    names, counts = other.names, clusters.table(other)
-    matched, partners = linear_sum_assignment(counts, maximize=True)
-    pairs = dict(zip(matched.tolist(), partners.tolist(), strict=True))
-    if by_majority:
-        pairs = dict(enumerate(counts.argmax(axis=1).tolist()))
-        partners = np.array(list(dict.fromkeys(pairs.values())))
+    """Return how many rows clusters and known classes share, and which go together."""
+    names, counts = known.names, clusters.table(known)
+    pairs = clusters.partners(known, by_majority=by_majority)
+    partners = np.array([*dict.fromkeys(pairs[pairs >= 0])], dtype=np.intp)
     # First come the classes that clusters are matched to, in the order of these, then
     # classes without a partner; if not all find room, the largest. The last column
     # counts the others, where there are any.
@@ -263,10 +253,9 @@ def cross_table(
     more = np.sort(alone[largest[: max(room - len(partners), 0)]])
     columns = np.concatenate([partners[:room], more])
     return {
-        "partners": pairs,
         "columns": [names[j] for j in columns],
         "counts": counts[:, columns].tolist(),
-        "matched": [[pairs.get(k) == j for j in columns] for k in range(len(counts))],
+        "matched": (pairs[:, None] == columns).tolist(),
         "n_others": len(names) - len(columns),
         "others": np.delete(counts, columns, axis=1).sum(axis=1).tolist(),
     }

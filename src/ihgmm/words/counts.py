@@ -45,22 +45,24 @@ def count_html(count: ClusterCount) -> str:
 
 
 def tree_headline(tree: ClusterTree) -> str:
-    """Return at which numbers of clusters a tree is stable."""
-    if not tree.levels:
-        return "The tree is not stable at any number of clusters."
-    levels = listed([f"{k:,}" for k in tree.levels], "and")
-    return f"The tree is stable at {levels} clusters."
+    """Return at which numbers of clusters a tree is stable, in a few words."""
+    if tree.levels:
+        levels = listed([f"{k:,}" for k in tree.levels], "and")
+        return f"the tree is stable at {levels} clusters"
+    if tree.of_model:
+        return "no smaller number of clusters stands out"
+    return "the tree is not stable at any number of clusters"
 
 
 def tree_text(tree: ClusterTree) -> str:
     """Return the levels of a tree in a sentence or two, and its branches below."""
     own = tree.n_leaves if tree.of_model else None
-    return "\n".join([tree_headline(tree), *tree_lines(tree, own)])
+    return "\n".join([f"{sentence(tree_headline(tree))}.", *tree_lines(tree, own)])
 
 
 def tree_html(tree: ClusterTree) -> str:
     """Return the levels of a tree, and the evidence for each number of clusters."""
-    return page(tree_headline(tree), _split_table(tree, tree.splits))
+    return page(f"{sentence(tree_headline(tree))}.", _split_table(tree, tree.splits))
 
 
 def tree_lines(tree: ClusterTree, n_clusters: int | None = None) -> list[str]:

@@ -10,7 +10,6 @@ import numpy as np
 from ihgmm._checks import check_labels, is_model, is_outlier
 from ihgmm.matrix import to_host
 from ihgmm.metrics import match_labels
-from ihgmm.words.phrases import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +21,6 @@ class Clusters:
 
     codes: np.ndarray
     names: list[str]
-
-    def __str__(self) -> str:
-        """Return how many rows there are, and how many clusters."""
-        rows = counted(len(self.codes), "row")
-        return f"{rows} in {counted(len(self.names), 'cluster')}"
 
     @property
     def sizes(self) -> np.ndarray:
@@ -98,7 +92,7 @@ def fitted(model: Any, name: str, picture: str) -> np.ndarray:
     if hasattr(model, "fit") and not hasattr(model, "labels_"):
         raise ValueError(f"This {who} is not fitted yet; call fit(X) before {picture}.")
     remedy = "give a fitted model that has, such as IhSC"
-    if name == "embedding_":
+    if name in ("embedding_", "memberships_"):  # for which data stand in
         remedy = f"give the data as well: {picture}(X, model)"
     raise TypeError(f"{picture} needs {name}, and {who} has none; {remedy}.")
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from operator import index
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -15,17 +13,10 @@ from ihgmm._checks import check_labels, complete_matrix
 from ihgmm.matrix import HOST, to_host
 from ihgmm.plotting._axes import NEUTRAL, color, font_size, given_or_new, ink, quiet
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
+from ihgmm.words.phrases import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-class CircleView(NamedTuple):
-    """Where rows and clusters are drawn, in two coordinates."""
-
-    points: np.ndarray  # of the rows
-    means: np.ndarray  # of the clusters; NaN for empty ones
-    corners: np.ndarray  # where clusters are drawn towards; NaN for empty ones
 
 
 def plot_embedding(
@@ -36,8 +27,6 @@ def plot_embedding(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the rows as points on the sphere of the embedding, by cluster.
-
-    Views, colours, and which of very many rows are shown: :doc:`/pictures`.
 
     Parameters
     ----------
@@ -102,12 +91,12 @@ def plot_embedding(
 
 def circle_view(
     rows: np.ndarray, clusters: Clusters, most_on_circle: float = np.inf
-) -> CircleView:
-    """Return the view that sends each cluster to a place of its own.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return where rows and means are drawn, and the place of each cluster.
 
-    It is the least-squares fit of these places, each cluster counting the same, by a
-    linear function of the coordinates: rows between two clusters lie between them.
-    More clusters than ``most_on_circle`` have their places over a disc.
+    The view is a linear function of the coordinates, fitted to the places by least
+    squares, each cluster counting the same: rows between two clusters lie between
+    them. More clusters than ``most_on_circle`` have their places over a disc.
     """
     rows = rows / (np.abs(rows).max(initial=0.0) or 1.0)  # squares may overflow
     sizes, codes, means = clusters.sizes, clusters.codes, clusters.means(rows)
@@ -142,23 +131,19 @@ def circle_view(
         free = (free - taken * (taken @ free)) * np.where(free.sum() >= 0, 1.0, -1.0)
         slopes[:, 1] = length * free
         shift[1] = -middle @ slopes[:, 1]
-    return CircleView(rows @ slopes + shift, means @ slopes + shift, corners)
+    return rows @ slopes + shift, means @ slopes + shift, corners
 
 
-def _coordinates(dims: Any, in_use: np.ndarray) -> tuple[int, ...]:
+def _coordinates(dims: Any, in_use: np.ndarray) -> np.ndarray:
     """Return two coordinates to draw: those given, or the first that are in use."""
     width = len(in_use)
     if dims is None:
         if width < 2:
-            raise ValueError(
-                f"The rows have {width} coordinate, too few for 2 axes; fit more "
-                "clusters."
-            )
+            raise ValueError("The rows have 1 coordinate; fit more clusters to draw 2.")
         dims = np.sort(np.argsort(~in_use, kind="stable")[:2])
-    chosen: tuple[int, ...] = ()
-    with suppress(TypeError):
-        chosen = tuple(index(dim) for dim in dims)
-    if not len(chosen) == len(set(chosen) & set(range(width))) == 2:
+    chosen = np.asarray(dims)
+    known = np.isin(np.arange(width), chosen).sum()
+    if chosen.shape != (2,) or chosen.dtype.kind not in "iu" or known != 2:
         raise ValueError(
             f"dims={dims!r} does not fit; give 2 different numbers from 0 to "
             f"{width - 1}, such as (0, 1)."
@@ -167,7 +152,7 @@ def _coordinates(dims: Any, in_use: np.ndarray) -> tuple[int, ...]:
 
 
 def _embedded(X: Any, model: Any, clusters: Clusters) -> np.ndarray:
-    """Return the model's embedding, or what the cosines of the data with centres are."""
+    """Return the embedding of a model, or cosines of data with its centres."""
     if X is None:
         return fitted(model, "embedding_", "plot_embedding").astype(np.float64)
     centers = fitted(model, "cluster_centers_", "plot_embedding").astype(np.float64)
@@ -178,9 +163,7 @@ def _embedded(X: Any, model: Any, clusters: Clusters) -> np.ndarray:
     return HOST.unit_rows(products.astype(np.float64))
 
 
-def _scatter(
-    ax: Axes, points: np.ndarray, clusters: Clusters
-) -> tuple[np.ndarray, str]:
+def _scatter(ax: Axes, points: np.ndarray, clusters: Clusters) -> tuple[Any, str]:
     """Draw the rows; return the points shown, and a line on how many if not all."""
     kept = clusters.thinned(20_000, 30)  # more points would be slow and hide others
     shown = points[np.concatenate(kept)]
@@ -199,8 +182,8 @@ def _scatter(
         ax.scatter(*outliers.T, **options | look, label="outlier")
         shown = np.concatenate([shown, outliers])
         ax.legend(loc="upper right", frameon=False)
-    ax.set_title(str(clusters))
     total, n = len(shown), len(points)
+    ax.set_title(f"{counted(n, 'row')} in {counted(len(kept), 'cluster')}")
     return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
 
 

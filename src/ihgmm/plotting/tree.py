@@ -17,53 +17,41 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_scree(
-    source: Any, count: ClusterCount | None = None, *, ax: Axes | None = None
-) -> Axes:
+def plot_scree(source: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the leading eigenvalues; of a count, with noise and gap as well.
-
-    How to read it: :doc:`/pictures`.
 
     Parameters
     ----------
     source : fitted estimator or ClusterCount
-        For noise, ``select_n_clusters(X)``. A model with ``eigenvalues_`` knows few
-        beyond those of its clusters, and no noise, unless it is given with a count.
-    count : ClusterCount, optional
-        With a model: what :func:`ihgmm.select_n_clusters` returned, to draw noise and
-        the gap at the model's number of clusters. A model fitted with
-        ``n_clusters="auto"`` has it already, as ``selection_``.
+        What :func:`ihgmm.select_n_clusters` returned, or a model, which has such a
+        count if it was fitted with ``n_clusters="auto"``. Other models know few
+        ``eigenvalues_`` beyond those of their clusters, and no noise.
     ax : matplotlib axes, optional
         Where to draw.
 
     Examples
     --------
-    >>> from ihgmm import IhSC, make_ihgmm, select_n_clusters
+    >>> from ihgmm import make_ihgmm, select_n_clusters
     >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> count = select_n_clusters(X, random_state=0)
-    >>> plot_scree(count).get_title()
+    >>> plot_scree(select_n_clusters(X, random_state=0)).get_title()
     '3 eigenvalues above noise'
-    >>> ax = plot_scree(IhSC(3, random_state=0).fit(X), count)
     """
-    if isinstance(source, ClusterCount):
-        count, n_clusters = source, source.rank
-    else:
-        values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
-        centers = getattr(source, "cluster_centers_", values)
-        n_clusters = int(centers.shape[0])
-        count = count or getattr(source, "selection_", None)
+    is_count = isinstance(source, ClusterCount)
+    count = source if is_count else getattr(source, "selection_", None)
     ax = given_or_new(ax, (6.0, 4.0))
-    k, names = n_clusters, ("clusters", "the next")
     if count is not None:
         k, names = count.rank, ("above", "not above")
         # Far more may be known, which are all noise.
-        values = count.eigenvalues[: max(k + 5, 10, n_clusters + 1)]
+        values = count.eigenvalues[: max(k + 5, 10)]
         lowest, noise = count.null.min(initial=count.edge), color(1, ax)
         copies = ax.axhspan(lowest, count.edge, color=noise, alpha=0.25, lw=0)
         copies.set_label("sign-flipped copies")
         ax.axhline(count.edge, color=noise, lw=1.2, label="edge of noise")
         ax.set_title(f"{counted(k, 'eigenvalue') if k else 'none'} above noise")
     else:
+        values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
+        k = int(getattr(source, "cluster_centers_", values).shape[0])
+        names = ("clusters", "the next")
         note = (
             f"the model's own {counted(len(values), 'eigenvalue')} only;\n"
             "pass select_n_clusters(X) to see noise beside them"
@@ -76,11 +64,10 @@ def plot_scree(
         # A grey that can be seen on white and on black.
         grey: dict[str, Any] = {"mfc": "none", "color": "#777777", "ms": size}
         ax.plot(place[k:], values[k:], "o", label=names[1], **grey)
-    if 0 < n_clusters < len(values) and values[n_clusters] > 0:
-        last, after = ends = values[n_clusters - 1 :][:2]
+    if 0 < k < len(values) and values[k] > 0:
+        label = f"gap: {values[k - 1] / values[k]:.1f}-fold"
         style: dict[str, Any] = {"color": ink(ax), "lw": 1.2, "marker": "_", "ms": 8}
-        label = f"gap: {last / after:.1f}-fold"
-        ax.plot([n_clusters + 0.5] * 2, ends, label=label, **style)
+        ax.plot([k + 0.5] * 2, values[k - 1 : k + 1], label=label, **style)
     top, bottom = values.max(), values.min()
     least = bottom if count is None else count.edge
     if least > 0 and top > 20 * least:  # the largest would dwarf all others
@@ -104,8 +91,6 @@ def plot_scree(
 
 def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> Axes:
     """Draw clusters that merge step by step, and the levels at which they are stable.
-
-    How to read it: :doc:`/pictures`.
 
     Parameters
     ----------

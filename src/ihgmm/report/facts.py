@@ -140,7 +140,7 @@ class Facts:
         else:
             rows, basis = _cosines(data, centers), "cosines"
         # Twelve clusters find room side by side on a circle; more need a disc.
-        return circle_view(rows, self.clusters, most_on_circle=12).points, basis
+        return circle_view(rows, self.clusters, most_on_circle=12)[0], basis
 
 
 def _rows_of_fit(X: Any, model: Any) -> Matrix:

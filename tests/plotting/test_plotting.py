@@ -373,8 +373,8 @@ def test_scales_of_few_rows_are_points_and_zeros_are_counted():
     assert len(ax.collections) == 1
     points = [line for line in ax.lines if line.get_linestyle() == "None"]
     assert [len(line.get_ydata()) for line in points] == [1, 6, 1]
-    marks = "dot: median, bar: middle half of the rows"
-    assert ax.get_xlabel() == f"cluster; {marks}\nrows of scale 0, not shown: 2"
+    marks = "cluster; bar: middle half, dot: median"
+    assert ax.get_xlabel() == f"{marks}\nrows of scale 0, not shown: 2"
 
 
 def test_centers_show_contrasts_of_named_features(model):

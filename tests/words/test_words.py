@@ -117,7 +117,7 @@ def test_a_number_of_clusters_in_few_words():
     )
     text = str(said(1, 4, 2, tree=tree))
     assert "do not agree on any number of groups" in text
-    assert "If there are clusters, there are most likely 4 or 2." in text
+    assert "If there are clusters, their number is most likely 4 or 2." in text
     # Nothing else is plausible where a tree has but one branch.
     alone = replace(tree, splits=(), levels=())
     assert str(said(1, tree=alone)).startswith("Probably one cluster")

@@ -58,7 +58,7 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
         ax.yaxis.set_minor_formatter("")
     ax.yaxis.set_major_formatter("{x:g}")
     zero = int((~(scales > 0)).sum())
-    label = "cluster; dot: median, bar: middle half of the rows"
+    label = "cluster; bar: middle half, dot: median"
     ax.set_xlabel(label + (f"\nrows of scale 0, not shown: {zero:,}" if zero else ""))
     ax.set_ylabel("scale (cluster mean 1)")
     ax.set_title("scales of the rows of each cluster")

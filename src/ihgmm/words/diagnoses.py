@@ -77,14 +77,14 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     small, large = int(d.sizes.min()), int(d.sizes.max())
     sizes = counted(large, "row") if small == large else f"{small:,} to {large:,} rows"
     data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
+    outliers = f"{d.n_outliers:,}", "are outliers and were left out"
+    stays = "of labels stay the same in fits to other rows"
+    wrong = "of labels were wrong on most real data with as much doubt"
     few = [str(name) for name in d.classes[np.isnan(d.cluster_stability)]]
     names = ", ".join([*few[:5], *["..."] * (len(few) > 5)])
     unjudged = f"of the clusters have too few rows to judge: {names}"
-    stays = "of labels stay the same in fits to other rows"
     other = "is the mean probability of another label in these fits"
-    wrong = "of labels were wrong on most real data with as much doubt"
     sure = f"have a label that is less than {d.certain_from:.0%} certain"
-    outliers = f"{d.n_outliers:,}", "are outliers and were left out"
     lines = [
         (True, "data", f"{d.n_samples:,} x {d.n_features:,}", data),
         (d.n_outliers > 0, "outliers", *outliers),

@@ -203,7 +203,8 @@ def test_names_of_clusters(sample):
 def test_the_page_says_what_made_it(sample):
     X, _, model = sample
     source, command = "cells & <b>.csv", "ihgmm report -k '3'"
-    page = written(model, X, source=source, command=command)
+    page = written(model, X, source=source, command=command, title="mlb_players")
+    assert '<h1 dir="auto">mlb_<wbr>players</h1>' in page
     foot = page[page.index("<footer>") :]
     assert "<dd>1 August 2026, 16:00 UTC</dd>" in foot
     assert f"<bdi>{escape(source)}</bdi>" in foot

@@ -169,7 +169,11 @@ def _scatter(ax: Axes, points: np.ndarray, clusters: Clusters) -> tuple[Any, str
     shown = points[np.concatenate(kept)]
     many = len(shown) > 2000
     size = float(np.clip(6000 / len(shown), 2.5, 26.0))  # smaller where there are many
-    options = {"s": size, "alpha": 0.5 if many else 0.85, "rasterized": many}
+    options: dict[str, Any] = {
+        "s": size,
+        "alpha": 0.5 if many else 0.85,
+        "rasterized": many,
+    }
     for k, rows in enumerate(kept):  # the smallest clusters last, on top
         if len(rows):
             # With seven markers and fifty colours, the pair is a cluster's own up to
@@ -208,4 +212,4 @@ def _label(ax: Axes, place: np.ndarray, text: str, **style: Any) -> None:
 
     halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
     style = {"weight": "bold", "path_effects": halo, **style}
-    ax.text(*place, text, ha="center", va="center", **style)
+    ax.text(place[0], place[1], text, ha="center", va="center", **style)

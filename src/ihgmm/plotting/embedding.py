@@ -55,8 +55,7 @@ def plot_embedding(
     clusters = clusters_of(model, "plot_embedding")
     rows = _embedded(X, model, clusters)
     in_use = np.nan_to_num(clusters.means(rows)).any(axis=0)
-    several = np.count_nonzero(clusters.sizes) > 1
-    if dims is not None or in_use.sum() <= 2 or not several:
+    if dims is not None or in_use.sum() <= 2 or np.count_nonzero(clusters.sizes) < 2:
         chosen = _coordinates(dims, in_use)
         ax = given_or_new(ax, (6.0, 5.6))
         _, note = _scatter(ax, rows[:, chosen], clusters)
@@ -108,8 +107,8 @@ def circle_view(
         angle = np.pi * (3 - np.sqrt(5)) * place
     places = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
     # Like clusters are close to each other.
-    middle = means[used].mean(axis=0)
-    left, values, _ = np.linalg.svd(means[used] - middle, full_matrices=False)
+    apart = means[used] - means[used].mean(axis=0)
+    left, values, _ = np.linalg.svd(apart, full_matrices=False)
     seen = (left * values)[:, :2]
     fit = seen @ places[:, : seen.shape[1]].T
     corners = np.full((len(sizes), 2), np.nan)
@@ -169,11 +168,8 @@ def _scatter(ax: Axes, points: np.ndarray, clusters: Clusters) -> tuple[Any, str
     shown = points[np.concatenate(kept)]
     many = len(shown) > 2000
     size = float(np.clip(6000 / len(shown), 2.5, 26.0))  # smaller where there are many
-    options: dict[str, Any] = {
-        "s": size,
-        "alpha": 0.5 if many else 0.85,
-        "rasterized": many,
-    }
+    options: dict[str, Any] = {"s": size, "rasterized": many}
+    options["alpha"] = 0.5 if many else 0.85
     for k, rows in enumerate(kept):  # the smallest clusters last, on top
         if len(rows):
             # With seven markers and fifty colours, the pair is a cluster's own up to

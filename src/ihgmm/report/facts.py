@@ -83,12 +83,9 @@ class Facts:
         units = {"original": original, "n_features": 8}
         self.apart = set_apart(model, every, labels, scales, **units)
         self.diagnosis = diagnose_fit(model, X, own, inside)
+        columns = [shorten(name, 120) for name in self.features]
         self.cautions = [
-            caution_text(
-                caution,
-                [shorten(name, 120) for name in self.features],
-                prepared=original is not None,
-            )
+            caution_text(caution, columns, prepared=original is not None)
             for caution in self.diagnosis.cautions
         ]
         self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ihgmm.statistics.diagnosis import Caution, Diagnosis
@@ -13,27 +12,22 @@ from ihgmm.words.counts import count_html, count_text, tree_html, tree_text
 from ihgmm.words.diagnoses import caution_text, diagnosis_html, diagnosis_text
 from ihgmm.words.scales import scale_html, scale_text
 
-# Those of other results are their ``repr``.
-_TEXTS: dict[type, Callable[[Any], str]] = {
-    Caution: caution_text,
-    ClusterCount: count_text,
-    ClusterTree: tree_text,
-    Diagnosis: diagnosis_text,
-    ScaleTest: scale_text,
-}
-_TABLES: dict[type, Callable[[Any], str]] = {
-    ClusterCount: count_html,
-    ClusterTree: tree_html,
-    Diagnosis: diagnosis_html,
-    ScaleTest: scale_html,
+# The sentences of a result, and its table for notebooks; None for its ``repr``.
+_FORMS: dict[type, tuple[Any, Any]] = {
+    Caution: (caution_text, None),
+    ClusterCount: (count_text, count_html),
+    ClusterTree: (tree_text, tree_html),
+    Diagnosis: (diagnosis_text, diagnosis_html),
+    ScaleTest: (scale_text, scale_html),
 }
 
 
 def text(result: Any) -> str:
     """Return what ``print`` shows of a result."""
-    return _TEXTS.get(type(result), repr)(result)
+    return str(_FORMS.get(type(result), (repr, None))[0](result))
 
 
 def html(result: Any) -> str | None:
     """Return what a notebook shows of a result; None for its ``repr``."""
-    return _TABLES.get(type(result), lambda _: None)(result)
+    table = _FORMS.get(type(result), (repr, None))[1]
+    return None if table is None else str(table(result))

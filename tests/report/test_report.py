@@ -203,7 +203,7 @@ def test_the_page_says_what_made_it(sample):
     assert "<dd>1 August 2026, 16:00 UTC</dd>" in foot
     assert f"<bdi>{escape(source)}</bdi>" in foot
     assert command in unescape(foot)
-    assert "IhSC(missing=" in foot
+    assert "<code>IhSC(n_clusters=3, random_state=0)</code>" in foot
     assert "3 clusters · 1 August 2026</p>" in page
     plain = written(model, X)
     assert "<dt>Command</dt>" not in plain

@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, complete_matrix
-from ihgmm.matrix import HOST, to_host
+from ihgmm.matrix import HOST, Matrix, to_host
 from ihgmm.plotting._axes import NEUTRAL, color, font_size, given_or_new, ink, quiet
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
 from ihgmm.words.phrases import counted
@@ -32,7 +32,7 @@ def plot_embedding(
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features), optional
         The data that was clustered, for models without an embedding: rows are drawn by
-        their cosines with the centres, at unit length. Otherwise give the model alone.
+        their cosines with the centres. Otherwise give the model alone.
     model : fitted estimator
         A model with ``embedding_``, such as :class:`ihgmm.IhSC`; with X, any that has
         ``labels_`` and ``cluster_centers_``.
@@ -53,7 +53,12 @@ def plot_embedding(
     if model is None:
         X, model = None, X
     clusters = clusters_of(model, "plot_embedding")
-    rows = _embedded(X, model, clusters)
+    if X is None:
+        rows = fitted(model, "embedding_", "plot_embedding").astype(np.float64)
+    else:
+        data = complete_matrix(X, model)
+        check_labels("labels", clusters.codes, data.shape[0])
+        rows = cosines(data, fitted(model, "cluster_centers_", "plot_embedding"))
     in_use = np.nan_to_num(clusters.means(rows)).any(axis=0)
     if dims is not None or in_use.sum() <= 2 or np.count_nonzero(clusters.sizes) < 2:
         chosen = _coordinates(dims, in_use)
@@ -150,16 +155,11 @@ def _coordinates(dims: Any, in_use: np.ndarray) -> np.ndarray:
     return chosen
 
 
-def _embedded(X: Any, model: Any, clusters: Clusters) -> np.ndarray:
-    """Return the embedding of a model, or cosines of data with its centres."""
-    if X is None:
-        return fitted(model, "embedding_", "plot_embedding").astype(np.float64)
-    centers = fitted(model, "cluster_centers_", "plot_embedding").astype(np.float64)
-    data = complete_matrix(X, model)
-    check_labels("labels", clusters.codes, data.shape[0])
-    # At unit length, products with the centres are what cosines are.
-    products = to_host(data @ HOST.unit_rows(centers).T)
-    return HOST.unit_rows(products.astype(np.float64))
+def cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
+    """Return the cosine of each row with each centre; 0 for a zero row."""
+    norms = np.sqrt(to_host(data.sqnorms))
+    products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
+    return np.asarray(products / np.where(norms > 0, norms, 1.0)[:, None])
 
 
 def _scatter(ax: Axes, points: np.ndarray, clusters: Clusters) -> tuple[Any, str]:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
-from ihgmm.matrix import HOST, Matrix, only, to_host
+from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
-from ihgmm.plotting.embedding import circle_view
+from ihgmm.plotting.embedding import circle_view, cosines
 from ihgmm.statistics.contrasts import set_apart, typical_ranks
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.estimation import Estimates, estimate_parameters
@@ -42,7 +42,7 @@ class Facts:
         names: Any,
         original: Any,
     ) -> None:
-        self.method = type(model).__name__
+        self.method, self.call = type(model).__name__, repr(model)
         every = _rows_of_fit(X, model)
         labels = to_host(model.labels_).astype(np.intp)
         inside = np.flatnonzero(labels >= 0)
@@ -127,7 +127,7 @@ class Facts:
         if len(used) == 1:  # nothing to keep apart
             least = self.scales[self.scales > 0].min(initial=1.0)
             sizes = np.log(np.maximum(self.scales, least))
-            fit = _cosines(data, centers[used])
+            fit = cosines(data, centers[used])
             return np.column_stack([sizes, fit]), "scale and fit"
         if hasattr(model, "embedding_"):
             rows = to_host(model.embedding_).astype(np.float64)[inside]
@@ -135,7 +135,7 @@ class Facts:
             even = np.allclose(lengths[lengths > 0], 1, atol=1e-3)
             basis = "unit rows" if even else "rows of all sizes"
         else:
-            rows, basis = _cosines(data, centers), "cosines"
+            rows, basis = cosines(data, centers), "cosines"
         # Twelve clusters find room side by side on a circle; more need a disc.
         return circle_view(rows, self.clusters, most_on_circle=12)[0], basis
 
@@ -205,13 +205,6 @@ def _cluster_names(given: Any, k: int) -> list[str]:
             )
         names[cluster] = text_of(name).strip()
     return names
-
-
-def _cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
-    """Return the cosine of each row with each centre; 0 for a zero row."""
-    norms = np.sqrt(to_host(data.sqnorms))
-    products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
-    return np.asarray(products / np.where(norms > 0, norms, 1.0)[:, None])
 
 
 def _classes_of(known: np.ndarray) -> Clusters:

@@ -20,7 +20,6 @@ import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
 from ihgmm.metrics import class_agreement
-from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
@@ -248,7 +247,6 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "matching": agreement,
         "class_words": class_words,
         "doubt": count_headline(count) if count and count.is_doubtful else None,
-        "call": _call(facts.method, facts.parameters),
         "version": version("ihgmm"),
         "light": LIGHT,
         "dark": DARK,
@@ -306,17 +304,6 @@ def _around_names(text: str) -> list[str]:
     # A name that is read from right to left would turn the words around it, unless it
     # has a direction of its own. An apostrophe within a word quotes nothing.
     return re.split(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""", text)
-
-
-def _call(method: str, parameters: dict[str, Any]) -> str:
-    """Return the call that makes a model."""
-
-    def text(value: Any) -> str:
-        plain = value is None or isinstance(value, bool | int | float | str | Recipe)
-        return repr(value) if plain else f"<{type(value).__name__}>"
-
-    items = (f"{name}={text(value)}" for name, value in parameters.items())
-    return f"{method}({', '.join(items)})"
 
 
 def kept_rows(

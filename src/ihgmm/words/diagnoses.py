@@ -107,7 +107,7 @@ def caution_text(
     """
     f = caution.figures
     if caution.kind is CautionKind.OTHER_CLUSTERS:
-        order = "Are rows and labels in the same order? " if f["by_chance"] else ""
+        order = "Are rows and labels in the same order? " if f.get("by_chance") else ""
         return (
             "Fits to halves of the rows agree with each other on "
             f"{f['agreement']:.0%} of the rows, but with these labels on "

@@ -14,11 +14,8 @@ from ihgmm.plotting import (
     plot_confidence,
     plot_confusion,
     plot_embedding,
-    plot_embedding_3d,
     plot_scales,
     plot_scree,
-    plot_silhouette,
-    plot_sizes,
 )
 
 # %%
@@ -32,29 +29,20 @@ model = IhSC(count.n_clusters, random_state=0).fit(X)
 # %%
 # Every function draws on the axes it is given and returns them; without ``ax`` it makes
 # a figure of its own, as wide as the number of clusters needs.
-figure = plt.figure(figsize=(13.5, 11), layout="constrained")
-places = [
-    figure.add_subplot(3, 3, i, projection="3d" if i == 3 else None)
-    for i in range(1, 10)
-]
-scree, flat, deep, scales, centers, sizes, confusion, confidence, silhouette = places
+figure, places = plt.subplots(2, 3, figsize=(13.5, 7.6), layout="constrained")
+(scree, scales, embedding), (centers, confidence, confusion) = places
 
-# Above: six eigenvalues rise from the noise; the rows on the sphere, seen so that each
-# cluster has a place of its own, in the plane and in space.
-plot_scree(model, count, ax=scree)
-plot_embedding(model, ax=flat)
-plot_embedding_3d(model, ax=deep)
-
-# In the middle: what the fit says of rows and of clusters. A cell is bright
-# if the centre is many noise levels above the others in that feature.
+# Above: six eigenvalues rise from the noise; how scales are spread in each cluster; and
+# the rows on the sphere, seen so that each cluster has a place of its own.
+plot_scree(count, ax=scree)
 plot_scales(model, ax=scales)
-plot_centers(model, n_features=12, ax=centers)
-plot_sizes(model, ax=sizes)
+plot_embedding(model, ax=embedding)
 
-# Below: can the labels be trusted? Known labels show it, if there are any. Without
-# them, look at the certainty of each label and at the silhouette, which uses angles.
-plot_confusion(truth, model.labels_, ax=confusion)
+# Below: a cell is red if the centre is many noise levels above the others in that
+# feature. Can the labels be trusted? Look at the certainty of each label, and beside
+# known labels, if there are any.
+plot_centers(model, n_features=12, ax=centers)
 plot_confidence(X, model, ax=confidence)
-plot_silhouette(model, ax=silhouette)
+plot_confusion(truth, model.labels_, ax=confusion)
 
 plt.show()

@@ -169,7 +169,7 @@ def test_words_and_picture():
     assert sum(line.startswith("    ") for line in lines) == 9
     assert "agreement" in tree._repr_html_()
     ax = tree.plot()
-    assert ax.get_title() == "stable at 3 and 9 clusters"
+    assert ax.get_title() == "the tree is stable at 3 and 9 clusters"
     brackets = [line for line in ax.lines if len(line.get_xdata()) == 4]
     assert len(brackets) == tree.n_leaves - 1
     matplotlib.pyplot.close("all")

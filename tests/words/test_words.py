@@ -14,15 +14,11 @@ from ihgmm import (
     IhSC,
     cluster_tree,
     diagnose,
-    estimate_parameters,
     make_ihgmm,
     scale_heterogeneity_test,
     select_n_clusters,
 )
-from ihgmm._display import Result
-from ihgmm.statistics.contrasts import telling_features
 from ihgmm.statistics.selection import Confidence
-from ihgmm.words import results
 from ihgmm.words.counts import SPLIT_HEAD, count_headline
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -74,17 +70,6 @@ def test_figures_are_those_of_the_results(sample):
     assert [int(line[1]) for line in shown.lines[1:3]] == list(test.sizes)
     assert shown.text.startswith(str(test).splitlines()[4])
 
-    estimates = estimate_parameters(X, labels)
-    shown = Cells(estimates._repr_html_())
-    assert shown.text.startswith("Estimates from 120 rows, 30 features, 2 clusters")
-    lengths = np.linalg.norm(estimates.centers, axis=1)
-    assert [line[1] for line in shown.lines[1:]] == [f"{one:.3g}" for one in lengths]
-
-    ranked = telling_features(estimates.centers, n_features=3)
-    shown = Cells(ranked._repr_html_())
-    assert len(shown.lines) == 3
-    assert shown.lines[1][1].startswith(f"{ranked.features[0, 0]} (")
-
 
 def test_a_count(sample):
     count = select_n_clusters(sample[0], random_state=0)
@@ -112,6 +97,8 @@ def test_a_tree(sample):
         assert (line[-1] == "yes") == (split.n_clusters in tree.levels)
     flat = cluster_tree(np.random.default_rng(0).normal(size=(80, 40)), random_state=0)
     assert str(flat) == "The tree is not stable at any number of clusters."
+    two = cluster_tree(IhSC(2, random_state=0).fit(sample[0]), random_state=0)
+    assert str(two).startswith("No smaller number of clusters stands out.")
 
 
 def test_a_number_of_clusters_in_few_words():
@@ -139,10 +126,6 @@ def test_a_number_of_clusters_in_few_words():
 
 def test_estimators_keep_the_diagram_of_scikit_learn(sample):
     assert "sk-" in IhSC(2).fit(sample[0])._repr_html_()
-
-
-def test_every_kind_of_result_has_words():
-    assert set(Result.__subclasses__()) == set(results._FORMS)
 
 
 def test_a_result_of_a_file_finds_its_words(sample, tmp_path):

@@ -1,22 +1,24 @@
 """Pictures of a clustering. They need matplotlib, the extra ``plot``.
 
 Every function draws on the axes ``ax``, or in a new figure, and returns the axes.
+:doc:`/pictures` says how to read them.
 """
 
-from ihgmm.plotting.clusters import plot_centers, plot_scales, plot_sizes
-from ihgmm.plotting.embedding import plot_embedding, plot_embedding_3d
+from ihgmm.plotting.clusters import (
+    plot_centers,
+    plot_confidence,
+    plot_confusion,
+    plot_scales,
+)
+from ihgmm.plotting.embedding import plot_embedding
 from ihgmm.plotting.tree import plot_scree, plot_tree
-from ihgmm.plotting.trust import plot_confidence, plot_confusion, plot_silhouette
 
 __all__ = [
     "plot_centers",
     "plot_confidence",
     "plot_confusion",
     "plot_embedding",
-    "plot_embedding_3d",
     "plot_scales",
     "plot_scree",
-    "plot_silhouette",
-    "plot_sizes",
     "plot_tree",
 ]

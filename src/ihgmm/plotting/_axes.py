@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-
-from ihgmm.plotting._clusters import Clusters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,12 +38,9 @@ def color(cluster: int, ax: Axes) -> str:
 
     faces = [to_rgba(part.get_facecolor()) for part in (ax, ax.figure)]
     ground = next((face[:3] for face in faces if face[3] > 0), (1.0, 1.0, 1.0))
-    red, green, blue = (
-        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in ground
-    )
-    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    luminance = np.dot([0.2126, 0.7152, 0.0722], np.square(ground))
     # At this luminance black and white stand out from the ground equally well.
-    colors = DARK if luminance < 0.18 else LIGHT
+    colors = DARK if luminance < 0.21 else LIGHT
     return colors[cluster % len(colors)]
 
 
@@ -54,9 +49,7 @@ def ink(ax: Axes) -> str:
     return str(ax.xaxis.label.get_color())
 
 
-def given_or_new(
-    ax: Axes | None, size: tuple[float, float], *place: int, **options: Any
-) -> Axes:
+def given_or_new(ax: Axes | None, size: tuple[float, float], *place: int) -> Axes:
     """Return the axes given, or new ones in a figure of a size in inches."""
     if ax is not None:
         return ax
@@ -65,7 +58,7 @@ def given_or_new(
     except ImportError as error:
         raise ImportError("Pictures need matplotlib: pip install matplotlib") from error
     figure = plt.figure(figsize=size, layout="constrained")
-    return figure.add_subplot(*place, **options)
+    return figure.add_subplot(*place)
 
 
 def column_axes(ax: Axes | None, names: Sequence[str]) -> Axes:
@@ -109,49 +102,6 @@ def heatmap(
     name_ticks(ax, rows, "y")
     ax.set_xlabel("cluster")
     return ax, bar
-
-
-def draw_profiles(ax: Axes | None, values: np.ndarray, clusters: Clusters) -> Axes:
-    """Draw a figure for each row but NaN, the largest first, a column by cluster."""
-    ax = column_axes(ax, clusters.names)
-    for k, rows in enumerate(clusters.rows()):
-        one = values[rows]
-        one = -np.sort(-one[~np.isnan(one)])
-        if len(one) == 0:
-            continue
-        if len(one) > 400:  # more steps than a column has pixels
-            one = one[np.linspace(0, len(one) - 1, 400).round().astype(int)]
-        # All columns are equally wide, so that small clusters can be seen.
-        edges = np.linspace(k - 0.42, k + 0.42, len(one) + 1)
-        ax.stairs(one, edges, fill=True, color=color(k, ax), alpha=0.55, lw=0)
-        ax.stairs(one, edges, baseline=None, color=color(k, ax), lw=1.2)
-    ax.axhline(0, color=ink(ax), lw=0.8)
-    ax.set_xlabel("cluster; rows sorted within")
-    return quiet(ax)
-
-
-def explain(ax: Axes, **options: Any) -> None:
-    """Say what lines and marks mean, in a box that what is drawn cannot hide."""
-    legend = ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa", **options)
-    legend.set_zorder(6)
-
-
-def explain_above(ax: Axes) -> None:
-    """Say what lines and marks mean, in room of its own above what is drawn."""
-    names = ax.get_legend_handles_labels()[1]
-    size, box = font_size(ax), ax.get_window_extent()
-    # Beside each name are a handle and gaps, as wide as six characters.
-    width = 0.55 * size * sum(len(name) + 6 for name in names)
-    n_lines = 1 if width <= box.width else len(names)
-    share = min((1.3 * n_lines + 1.2) * size / box.height, 0.6)
-    ticks, (low, high) = ax.get_yticks(), ax.get_ylim()
-    scale = ax.yaxis.get_transform()
-    bottom, top = scale.transform(np.array([low, high]))
-    room = (top - bottom) * share / (1 - share)
-    ax.set_ylim(low, float(scale.inverted().transform(np.array([top + room]))[0]))
-    ax.set_yticks([tick for tick in ticks if low <= tick <= high])
-    n_columns = len(names) if n_lines == 1 else 1
-    explain(ax, loc="upper right", ncols=n_columns)
 
 
 def quiet(ax: Axes) -> Axes:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_labels, data_first, is_model, is_outlier
+from ihgmm._checks import check_labels, is_model, is_outlier
 from ihgmm.matrix import to_host
-from ihgmm.words.phrases import counted
+from ihgmm.metrics import match_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +22,6 @@ class Clusters:
     codes: np.ndarray
     names: list[str]
 
-    def __str__(self) -> str:
-        """Return how many rows there are, and how many clusters."""
-        rows = counted(len(self.codes), "row")
-        return f"{rows} in {counted(len(self.names), 'cluster')}"
-
     @property
     def sizes(self) -> np.ndarray:
         """Rows in each cluster."""
@@ -37,12 +32,12 @@ class Clusters:
         """Rows in no cluster."""
         return np.flatnonzero(self.codes < 0)
 
-    def with_outliers(self, name: str) -> Clusters:
+    def with_outliers(self) -> Clusters:
         """Return clusters of which outliers, if there are any, are the last."""
         if not len(self.outliers):
             return self
         codes = np.where(self.codes < 0, len(self.names), self.codes)
-        return Clusters(codes, [*self.names, name])
+        return Clusters(codes, [*self.names, "outlier"])
 
     def rows(self) -> list[np.ndarray]:
         """Return the rows of each cluster, in their order."""
@@ -52,12 +47,10 @@ class Clusters:
     def means(self, values: np.ndarray) -> np.ndarray:
         """Return the mean over the rows of each cluster; NaN where there are none."""
         nothing = np.full(values.shape[1], np.nan)
-        return np.array(
-            [
-                values[rows].mean(axis=0) if len(rows) else nothing
-                for rows in self.rows()
-            ]
+        means = (
+            values[one].mean(axis=0) if len(one) else nothing for one in self.rows()
         )
+        return np.array([*means])
 
     def table(self, other: Clusters) -> np.ndarray:
         """Return how many rows each cluster here shares with each one there."""
@@ -65,6 +58,19 @@ class Clusters:
         both = (self.codes >= 0) & (other.codes >= 0)
         np.add.at(counts, (self.codes[both], other.codes[both]), 1)
         return counts
+
+    def partners(self, other: Clusters, *, by_majority: bool) -> np.ndarray:
+        """Return which one of the others each cluster stands for; -1 for none.
+
+        That is its partner in the best matching, or that of most of its rows.
+        """
+        if by_majority:
+            return np.asarray(self.table(other).argmax(axis=1))
+        inside, partners = self.codes >= 0, np.full(len(self.names), -1)
+        matched = match_labels(other.codes, self.codes)
+        matched = np.where(matched < len(other.names), matched, -1)
+        partners[self.codes[inside]] = matched[inside]
+        return partners
 
     def thinned(self, most: int, least: int) -> list[np.ndarray]:
         """Return at most about so many rows, by cluster, but of each at least some."""
@@ -78,11 +84,6 @@ class Clusters:
         return [np.sort(rng.choice(one, n, replace=False)) for one, n in pairs]
 
 
-def data_and_model(X: Any, model: Any) -> tuple[Any, Any]:
-    """Return data, or None, and the model: what is given alone is the model."""
-    return (None, X) if model is None else data_first(X, model)
-
-
 def fitted(model: Any, name: str, picture: str) -> np.ndarray:
     """Return an attribute of a fitted model, or say why it is not there."""
     value = getattr(model, name, None)
@@ -91,21 +92,10 @@ def fitted(model: Any, name: str, picture: str) -> np.ndarray:
     who = type(model).__name__
     if hasattr(model, "fit") and not hasattr(model, "labels_"):
         raise ValueError(f"This {who} is not fitted yet; call fit(X) before {picture}.")
-    raise TypeError(
-        f"{picture} needs {name}, and {who} has none; give a fitted model that has, "
-        "such as IhSC."
-    )
-
-
-def embedding_of(model: Any, picture: str) -> np.ndarray:
-    """Return the embedding of a fitted model, or say that the data are needed."""
-    is_fitted = hasattr(model, "labels_") or not hasattr(model, "fit")
-    if is_fitted and getattr(model, "embedding_", None) is None:
-        raise TypeError(
-            f"{type(model).__name__} has no embedding_; give the data as well: "
-            f"{picture}(X, model)."
-        )
-    return fitted(model, "embedding_", picture).astype(np.float64)
+    remedy = "give a fitted model that has, such as IhSC"
+    if name in ("embedding_", "memberships_"):  # for which data stand in
+        remedy = f"give the data as well: {picture}(X, model)"
+    raise TypeError(f"{picture} needs {name}, and {who} has none; {remedy}.")
 
 
 def clusters_of(source: Any, picture: str) -> Clusters:
@@ -125,10 +115,8 @@ def clusters_of(source: Any, picture: str) -> Clusters:
 def names_of(what: str, given: Any, count: int = 0, of: str = "") -> list[str]:
     """Return texts, one for each row or feature, or as many as there are."""
     if isinstance(given, str | bytes):
-        one, every = (
-            ("name", f"one for each {of}") if of else ("note", "a list of them")
-        )
-        raise TypeError(f"{what}={given!r} is one {one}; give {every}.")
+        one = f"name; give one for each {of}" if of else "note; give a list of them"
+        raise TypeError(f"{what}={given!r} is one {one}.")
     names = [text_of(name) for name in given]
     if of and len(names) != count:
         raise ValueError(

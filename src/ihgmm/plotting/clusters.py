@@ -1,4 +1,4 @@
-"""Clusters side by side: their sizes, the spread of their scales, their patterns."""
+"""Clusters side by side: scales, patterns, certainty, and known labels."""
 
 from __future__ import annotations
 
@@ -7,67 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ihgmm._checks import complete_matrix
 from ihgmm._parameters import check_count
 from ihgmm.matrix import to_host
-from ihgmm.plotting._axes import (
-    NEUTRAL,
-    color,
-    column_axes,
-    explain_above,
-    font_size,
-    heatmap,
-    ink,
-    quiet,
-)
+from ihgmm.metrics import class_agreement
+from ihgmm.plotting._axes import color, column_axes, font_size, heatmap, ink, quiet
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted, names_of
 from ihgmm.statistics.contrasts import telling_features
+from ihgmm.statistics.diagnosis import Diagnosis, diagnose
+from ihgmm.words.phrases import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_sizes(model: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the number of rows of each cluster as bars.
-
-    Parameters
-    ----------
-    model : fitted estimator, or array-like of shape (n_samples,)
-        A model with ``labels_``, or labels of any kind. Clusters without rows are
-        shown for models.
-    ax : matplotlib axes, optional
-        Where to draw.
-
-    Examples
-    --------
-    >>> ax = plot_sizes(["cat", "dog", "dog"])
-    >>> [text.get_text() for text in ax.texts]
-    ['1', '2']
-    """
-    clusters = clusters_of(model, "plot_sizes")
-    bars = clusters.with_outliers("outlier")
-    sizes, count = bars.sizes, len(bars.names)
-    ax = column_axes(ax, bars.names)
-    colors = [color(k, ax) for k in range(len(clusters.names))]
-    colors += [NEUTRAL] * (count - len(colors))
-    drawn = ax.bar(range(count), sizes, color=colors, width=0.75)
-    figures = [f"{size:,}" for size in sizes]
-    longest, size, box = max(map(len, figures)), font_size(ax), ax.get_window_extent()
-    upright = longest * 0.65 * size > box.width / count
-    if size < box.width / count or not upright:
-        ax.bar_label(drawn, figures, padding=2, rotation=90 if upright else 0)
-    # Room for the figures above the bars.
-    share = (0.7 * (longest if upright else 1) + 1.2) * size / box.height
-    ax.locator_params("y", integer=True)
-    ax.yaxis.set_major_formatter("{x:,.0f}")
-    top = sizes.max() / (1 - min(share, 0.5))
-    ax.set(xlabel="cluster", ylabel="rows", ylim=(0, top), title=str(clusters))
-    return quiet(ax)
-
-
 def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw how scales are spread within each cluster, as violins on a log axis.
-
-    How to read it: :doc:`/pictures`.
 
     Parameters
     ----------
@@ -86,8 +41,7 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     scales = fitted(model, "scales_", "plot_scales").astype(np.float64)
     clusters = clusters_of(model, "plot_scales")
     ax = column_axes(ax, clusters.names)
-    mean: dict[str, Any] = {"ls": ":", "zorder": 0, "label": "mean of each cluster: 1"}
-    ax.axhline(1.0, color=ink(ax), lw=0.8, **mean)
+    ax.axhline(1.0, color=ink(ax), lw=0.8, ls=":", zorder=0)
     for k, rows in enumerate(clusters.rows()):
         values = np.sort(scales[rows])
         values = values[values > 0]
@@ -95,7 +49,7 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
         if len(values) < 10 or values[0] == values[-1]:
             ax.plot(np.full(len(values), k), values, "o", ms=4, color=color(k, ax))
         else:
-            _violin(ax, k, values, len(clusters.names))
+            _violin(ax, k, values)
     ax.set_yscale("log")
     low, high = ax.get_ylim()
     if high < 300 * low:  # so few powers of ten are too few figures
@@ -104,15 +58,14 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
         ax.yaxis.set_minor_formatter("")
     ax.yaxis.set_major_formatter("{x:g}")
     zero = int((~(scales > 0)).sum())
-    rows_are = "1 row of scale 0 is" if zero == 1 else f"{zero:,} rows of scale 0 are"
-    label = f"cluster\n{rows_are} not shown" if zero else "cluster"
-    ax.set(xlabel=label, ylabel="scale (cluster mean 1)")
+    label = "cluster; bar: middle half, dot: median"
+    ax.set_xlabel(label + (f"\nrows of scale 0, not shown: {zero:,}" if zero else ""))
+    ax.set_ylabel("scale (cluster mean 1)")
     ax.set_title("scales of the rows of each cluster")
-    explain_above(ax)
     return quiet(ax)
 
 
-def _violin(ax: Axes, k: int, values: np.ndarray, n_clusters: int) -> None:
+def _violin(ax: Axes, k: int, values: np.ndarray) -> None:
     """Draw the density of the scales of a cluster, their quartiles and median."""
     from scipy.stats import gaussian_kde
 
@@ -125,24 +78,8 @@ def _violin(ax: Axes, k: int, values: np.ndarray, n_clusters: int) -> None:
     left, right = k - width, k + width
     ax.fill_betweenx(np.exp(grid), left, right, color=color(k, ax), alpha=0.55, lw=0)
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    # Thinner where many clusters share little room.
-    room = ax.get_window_extent().width * 72 / ax.figure.dpi / n_clusters
-    part = min(1.0, room / 12)
-    known = ax.get_legend_handles_labels()[1]
-    labels = [None if name in known else name for name in ("middle half", "median")]
-    bar: dict[str, Any] = {
-        "lw": 2.5 * part,
-        "solid_capstyle": "butt",
-        "label": labels[0],
-    }
-    ax.plot([k, k], [low, high], color=ink(ax), **bar)
-    dot: dict[str, Any] = {
-        "ms": 4.5 * part,
-        "mew": 1.2 * part,
-        "mec": ink(ax),
-        "ls": "none",
-    }
-    ax.plot(k, middle, "o", mfc=ax.get_facecolor(), label=labels[1], **dot)
+    ax.plot([k, k], [low, high], color=ink(ax), lw=2.5, solid_capstyle="butt")
+    ax.plot(k, middle, "o", mfc=ax.get_facecolor(), mec=ink(ax), ms=4.5, mew=1.2)
 
 
 def plot_centers(
@@ -153,8 +90,6 @@ def plot_centers(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the pattern of each cluster in its most distinctive features, as a heat map.
-
-    How features are chosen and measured: :doc:`/pictures`.
 
     Parameters
     ----------
@@ -213,15 +148,118 @@ def plot_centers(
 
 def _noise_levels(model: Any, clusters: Clusters, unit: float) -> np.ndarray | None:
     """Return the noise level of each cluster, if the model has any noise."""
-    if getattr(model, "noise_levels_", None) is None:
+    levels = to_host(getattr(model, "noise_levels_", np.zeros(1))).astype(float) / unit
+    if not levels.any():
         return None
-    levels = to_host(model.noise_levels_).astype(np.float64) / unit
-    k = len(clusters.names)
     if len(levels) == len(clusters.codes):
-        squares = np.nan_to_num(clusters.means(levels[:, None] ** 2)).ravel()
-        levels = np.sqrt(squares)
-    if len(levels) not in (1, k) or not levels.any():
-        return None
+        levels = np.sqrt(np.nan_to_num(clusters.means(levels[:, None] ** 2))).ravel()
     # A row alone has noise level 0: it gets what the others have.
     typical = np.sqrt(np.mean(levels[levels > 0] ** 2))
-    return np.where(levels > 0, levels, typical) * np.ones(k)
+    return np.where(levels > 0, levels, typical) * np.ones(len(clusters.names))
+
+
+def plot_confidence(
+    X: Any = None, model: Any = None, *, ax: Axes | None = None
+) -> Axes:
+    """Draw how certain the label of each row is, sorted within clusters.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features), optional
+        The data that was clustered, for :func:`ihgmm.diagnose`. Give the model alone
+        if it is an :class:`ihgmm.IhGMM`, which has ``memberships_``.
+    model : fitted estimator, or array-like of shape (n_samples,)
+        A model with ``labels_``, or labels of any kind.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, make_ihgmm
+    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    >>> plot_confidence(X, IhSC(3, random_state=0).fit(X)).get_title()
+    '0% of rows are less than 90% certain'
+    """
+    if model is None:
+        X, model = None, X
+    clusters = clusters_of(model, "plot_confidence")
+    codes, sure = clusters.codes, Diagnosis.certain_from
+    if X is not None:
+        data = complete_matrix(X, model, whitened=True)
+        values = to_host(diagnose(data, codes).certainty)
+    else:
+        memberships = fitted(model, "memberships_", "plot_confidence")
+        values = np.where(codes < 0, np.nan, memberships[np.arange(len(codes)), codes])
+    ax = column_axes(ax, clusters.names)
+    for k, rows in enumerate(clusters.rows()):
+        known = values[rows][~np.isnan(values[rows])]
+        # A column has no more pixels than 400.
+        shares = np.linspace(1, 0, min(len(known), 400))
+        steps = np.quantile(known, shares, method="nearest") if len(known) else known
+        # All columns are equally wide, so that small clusters can be seen.
+        edges = np.linspace(k - 0.42, k + 0.42, len(steps) + 1)
+        ax.stairs(steps, edges, fill=True, color=color(k, ax), alpha=0.55, lw=0)
+        ax.stairs(steps, edges, baseline=None, color=color(k, ax), lw=1.2)
+    ax.axhline(0, color=ink(ax), lw=0.8)
+    ax.axhline(sure, color=ink(ax), lw=0.9, ls="--")
+    ax.yaxis.set_major_formatter("{x:.0%}")
+    ax.set(ylim=(0, 1.04), ylabel="certainty of the label")
+    ax.set_xlabel("cluster; rows sorted within")
+    below = percent(float((values[codes >= 0] < sure).mean()))
+    ax.set_title(f"{below} of rows are less than {sure:.0%} certain")
+    return quiet(ax)
+
+
+def plot_confusion(
+    labels_true: Any, labels_pred: Any, *, ax: Axes | None = None
+) -> Axes:
+    """Draw how known labels and clusters go together, as a table of counts.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_samples,)
+        Known labels and those of a clustering, of any kind.
+    ax : matplotlib axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> ax = plot_confusion(["a", "a", "b", "b"], [1, 1, 0, 1])
+    >>> ax.get_title(), [label.get_text() for label in ax.get_xticklabels()]
+    ('25.0% of rows misplaced', ['1', '0'])
+    """
+    agreement = class_agreement(labels_true, labels_pred)
+    true = clusters_of(labels_true, "plot_confusion")
+    pred = clusters_of(labels_pred, "plot_confusion")
+    partners = pred.partners(true, by_majority=agreement.by_majority)
+    if len(pred.outliers):  # which are matched with outliers alone
+        partners = np.append(partners, len(true.names) if len(true.outliers) else -1)
+    true, pred = true.with_outliers(), pred.with_outliers()
+    order = np.lexsort((partners, partners < 0))  # those without a partner come last
+    table = true.table(pred)[:, order]
+    share = table / table.sum(axis=1, keepdims=True)
+    columns = [pred.names[j] for j in order]
+    side = float(np.clip(2.0 + 0.32 * max(table.shape), 4.2, 11.0))
+    ax, bar = heatmap(ax, share, true.names, columns, (side + 0.8, side), largest=1.0)
+    bar.set_label("share of the known label")
+    bar.ax.yaxis.set_major_formatter("{x:.0%}")
+    # Counts are written if all of them fit; the colour bar may take a little room yet.
+    figures = np.vectorize(lambda count: f"{count:,}" if count else "")(table)
+    box, height = ax.get_window_extent(), font_size(ax)
+    width = 0.65 * height * (max(map(len, figures.flat)) + 1)
+    room = 0.85 * box.width / len(order), box.height / len(true.names)
+    if width <= room[0] and 1.2 * height <= room[1]:
+        for (i, j), figure in np.ndenumerate(figures):
+            tone = "white" if share[i, j] < 0.5 else "black"
+            ax.text(j, i, figure, ha="center", va="center", color=tone)
+    matched = partners[order][: np.count_nonzero(partners >= 0)]
+    stroke = 1.5 if len(order) <= 20 else 0.8
+    frame: dict[str, Any] = {"fill": False, "ec": "#d55e00", "lw": stroke}
+    ax.bar(range(len(matched)), 1, 1, matched - 0.5, **frame)
+    title = f"{percent(agreement.rate)} of rows misplaced"
+    if agreement.by_majority:
+        title = f"{percent(agreement.rate)} of rows not of their cluster's main class, "
+        title += f"adjusted Rand index {agreement.adjusted_rand_index:.2f}"
+    ax.set(ylabel="known label", title=title)
+    ax.set_xlabel("cluster; framed where it goes with a label")
+    return ax

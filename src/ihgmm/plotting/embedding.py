@@ -1,4 +1,4 @@
-"""The rows on the sphere where the clusters are found."""
+"""The rows on the sphere where the clusters are found, in a view that shows them."""
 
 from __future__ import annotations
 
@@ -7,23 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, complete_matrix
-from ihgmm.matrix import HOST, to_host
+from ihgmm.matrix import HOST, Matrix, to_host
 from ihgmm.plotting._axes import NEUTRAL, color, font_size, given_or_new, ink, quiet
-from ihgmm.plotting._clusters import (
-    Clusters,
-    clusters_of,
-    data_and_model,
-    embedding_of,
-    fitted,
-)
-from ihgmm.plotting._view import View, coordinate_view
+from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
+from ihgmm.words.phrases import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_BETWEEN = "a row between two clusters resembles both"
 
 
 def plot_embedding(
@@ -35,13 +28,11 @@ def plot_embedding(
 ) -> Axes:
     """Draw the rows as points on the sphere of the embedding, by cluster.
 
-    Views, colours, and which of very many rows are shown: :doc:`/pictures`.
-
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features), optional
         The data that was clustered, for models without an embedding: rows are drawn by
-        their cosines with the centres, at unit length. Otherwise give the model alone.
+        their cosines with the centres. Otherwise give the model alone.
     model : fitted estimator
         A model with ``embedding_``, such as :class:`ihgmm.IhSC`; with X, any that has
         ``labels_`` and ``cluster_centers_``.
@@ -59,131 +50,140 @@ def plot_embedding(
     >>> [text.get_text() for text in ax.texts]
     ['0', '1', '2', '3', '4']
     """
-    rows, clusters = _rows_of(X, model, "plot_embedding")
-    view = coordinate_view(rows, clusters, 2, dims)
-    ax = given_or_new(ax, (6.0, 5.6))
-    shown, note = _scatter(ax, view, clusters)
-    if view.corners is None:
-        x, y = (f"coordinate {dim}" for dim in view.dims)
+    if model is None:
+        X, model = None, X
+    clusters = clusters_of(model, "plot_embedding")
+    if X is None:
+        rows = fitted(model, "embedding_", "plot_embedding").astype(np.float64)
+    else:
+        data = complete_matrix(X, model)
+        check_labels("labels", clusters.codes, data.shape[0])
+        rows = cosines(data, fitted(model, "cluster_centers_", "plot_embedding"))
+    in_use = np.nan_to_num(clusters.means(rows)).any(axis=0)
+    if dims is not None or in_use.sum() <= 2 or np.count_nonzero(clusters.sizes) < 2:
+        chosen = _coordinates(dims, in_use)
+        ax = given_or_new(ax, (6.0, 5.6))
+        _, note = _scatter(ax, rows[:, chosen], clusters)
+        x, y = (f"coordinate {dim}" for dim in chosen)
         ax.set(xlabel=x + note, ylabel=y)
         ax.set_aspect("equal", adjustable="datalim")
-        _label_groups(quiet(ax), view.means)
+        _label_groups(quiet(ax), clusters.means(rows[:, chosen]))
         return ax
+    points, means, corners = circle_view(rows, clusters)
+    # The mean that is furthest out is drawn at distance 1.
+    unit = np.sqrt(np.nanmax(np.square(means).sum(axis=1))) or 1.0
+    ax = given_or_new(ax, (6.0, 5.6))
+    shown, note = _scatter(ax, points / unit, clusters)
     ring = 1.09 * max(float(np.linalg.norm(shown, axis=1).max()), 1.0)
     limits = (-1.06 * ring, 1.06 * ring)
-    ax.set(xlim=limits, ylim=limits, xticks=[], yticks=[], xlabel=_BETWEEN + note)
+    ax.set(xlim=limits, ylim=limits, xticks=[], yticks=[])
+    ax.set_xlabel("a row between two clusters resembles both" + note)
     ax.set_aspect("equal", adjustable="box")
     ax.spines[:].set_visible(False)
     box = ax.get_window_extent()
     # Two digits are 1.3 times as wide as they are high, and want a gap.
-    room = np.pi * 0.85 * min(box.width, box.height) / (1.6 * len(view.corners))
+    room = np.pi * 0.85 * min(box.width, box.height) / (1.6 * len(corners))
     size = min(font_size(ax), room) * 72 / ax.figure.dpi
     # Numbers are on a circle around the rows, with a line to each cluster.
     for k in np.flatnonzero(clusters.sizes).tolist():
-        place = ring * view.corners[k]
-        ends = np.column_stack([view.means[k], 0.965 * place])
+        place = ring * corners[k]
+        ends = np.column_stack([means[k] / unit, 0.965 * place])
         ax.plot(*ends, color=color(k, ax), lw=0.7, zorder=1.5)
         _label(ax, place, str(k), color=ink(ax), size=size, path_effects=[])
     return ax
 
 
-def plot_embedding_3d(
-    X: Any = None,
-    model: Any = None,
-    *,
-    dims: Sequence[int] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw the rows as points on the sphere of the embedding, in three dimensions.
+def circle_view(
+    rows: np.ndarray, clusters: Clusters, most_on_circle: float = np.inf
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return where rows and means are drawn, and the place of each cluster.
 
-    Views, colours, and which of very many rows are shown: :doc:`/pictures`.
-
-    Parameters
-    ----------
-    X, model
-        As :func:`plot_embedding` takes them; the model has three clusters or more.
-    dims : three int, optional
-        Coordinates to draw; ``(0, 1, 2)`` are the leading directions. Default: the
-        three there are, or the view that spreads the clusters over a sphere.
-    ax : matplotlib axes, optional
-        Where to draw, made with ``projection="3d"``.
-
-    Examples
-    --------
-    >>> from ihgmm import IhSC, make_ihgmm
-    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> plot_embedding_3d(IhSC(3, random_state=0).fit(X)).name
-    '3d'
+    The view is a linear function of the coordinates, fitted to the places by least
+    squares, each cluster counting the same: rows between two clusters lie between
+    them. More clusters than ``most_on_circle`` have their places over a disc.
     """
-    if ax is not None and getattr(ax, "name", "") != "3d":
-        raise TypeError(
-            "plot_embedding_3d draws on axes with three dimensions; make them with "
-            "projection='3d'."
+    rows = rows / (np.abs(rows).max(initial=0.0) or 1.0)  # squares may overflow
+    sizes, codes, means = clusters.sizes, clusters.codes, clusters.means(rows)
+    used = np.flatnonzero(sizes)
+    place, count = np.arange(len(used)), len(used)
+    radius, angle = np.ones(count), 2 * np.pi / count * place
+    if count > most_on_circle:  # as evenly as the seeds of a sunflower
+        radius = np.sqrt((place + 0.5) / (count - 0.5))
+        angle = np.pi * (3 - np.sqrt(5)) * place
+    places = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    # Like clusters are close to each other.
+    apart = means[used] - means[used].mean(axis=0)
+    left, values, _ = np.linalg.svd(apart, full_matrices=False)
+    seen = (left * values)[:, :2]
+    fit = seen @ places[:, : seen.shape[1]].T
+    corners = np.full((len(sizes), 2), np.nan)
+    corners[used] = places[linear_sum_assignment(fit, maximize=True)[1]]
+    inside, codes = rows[codes >= 0], codes[codes >= 0]  # without outliers
+    weights = np.sqrt(1 / (sizes[codes] * count))[:, None]
+    weighted = np.column_stack([inside, np.ones(len(inside))]) * weights
+    target = weighted.T @ (corners[codes] * weights)
+    # Solved by the small matrix of products, whose smallest directions are noise.
+    solution = np.linalg.lstsq(weighted.T @ weighted, target, rcond=1e-9)[0]
+    slopes, shift = solution[:-1], solution[-1]
+    length = np.linalg.norm(slopes[:, 0])
+    if count == 2 and length > 0:
+        # Two places leave an axis free: it shows the largest spread beside the first.
+        taken, middle = slopes[:, 0] / length, rows.mean(axis=0)
+        rest = rows - middle
+        rest = rest - np.outer(rest @ taken, taken)
+        free = np.linalg.eigh(rest.T @ rest)[1][:, -1]
+        free = (free - taken * (taken @ free)) * np.where(free.sum() >= 0, 1.0, -1.0)
+        slopes[:, 1] = length * free
+        shift[1] = -middle @ slopes[:, 1]
+    return rows @ slopes + shift, means @ slopes + shift, corners
+
+
+def _coordinates(dims: Any, in_use: np.ndarray) -> np.ndarray:
+    """Return two coordinates to draw: those given, or the first that are in use."""
+    width = len(in_use)
+    if dims is None:
+        if width < 2:
+            raise ValueError("The rows have 1 coordinate; fit more clusters to draw 2.")
+        dims = np.sort(np.argsort(~in_use, kind="stable")[:2])
+    chosen = np.asarray(dims)
+    known = np.isin(np.arange(width), chosen).sum()
+    if chosen.shape != (2,) or chosen.dtype.kind not in "iu" or known != 2:
+        raise ValueError(
+            f"dims={dims!r} does not fit; give 2 different numbers from 0 to "
+            f"{width - 1}, such as (0, 1)."
         )
-    rows, clusters = _rows_of(X, model, "plot_embedding_3d")
-    view = coordinate_view(rows, clusters, 3, dims)
-    # Of axes with three dimensions matplotlib has no types.
-    deep: Any = given_or_new(ax, (6.4, 5.8), projection="3d")
-    # Shades of depth would hide the far side in a dark style.
-    _, note = _scatter(deep, view, clusters, depthshade=False)
-    out = view.means if view.corners is None else view.corners
-    style = {"zorder": 10, "size": "medium" if len(out) <= 12 else "x-small"}
-    for k in np.flatnonzero(clusters.sizes).tolist():
-        _label(deep, 1.15 * out[k], str(k), **style)
-    if view.corners is None:
-        # With room around them inside, no number lies among those of the axes.
-        deep.auto_scale_xyz(*(1.3 * out[clusters.sizes > 0]).T, had_data=True)
-        for axis in (deep.xaxis, deep.yaxis, deep.zaxis):
-            axis.get_major_locator().set_params(nbins=5)
-        x, y, z = (f"coordinate {dim}" for dim in view.dims)
-        deep.set(xlabel=x, ylabel=y, zlabel=z)
-    else:
-        deep.set_axis_off()
-        note = _BETWEEN + note
-    place = {"transform": deep.transAxes, "ha": "center", "va": "bottom"}
-    deep.text2D(0.5, 0.0, note.lstrip(), **place)
-    deep.set_box_aspect((1, 1, 1), zoom=0.95 if view.corners is None else 1.35)
-    return deep
+    return chosen
 
 
-def _rows_of(X: Any, model: Any, picture: str) -> tuple[np.ndarray, Clusters]:
-    """Return what is drawn of each row, and the clusters."""
-    X, model = data_and_model(X, model)
-    clusters = clusters_of(model, picture)
-    if X is not None:
-        centers = fitted(model, "cluster_centers_", picture)
-        data = complete_matrix(X, model)
-        check_labels("labels", clusters.codes, data.shape[0])
-        # At unit length, products with the centres are what cosines are.
-        products = to_host(data @ HOST.unit_rows(centers.astype(np.float64)).T)
-        return HOST.unit_rows(products.astype(np.float64)), clusters
-    return embedding_of(model, picture), clusters
+def cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
+    """Return the cosine of each row with each centre; 0 for a zero row."""
+    norms = np.sqrt(to_host(data.sqnorms))
+    products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
+    return np.asarray(products / np.where(norms > 0, norms, 1.0)[:, None])
 
 
-def _scatter(
-    ax: Axes, view: View, clusters: Clusters, **options: Any
-) -> tuple[np.ndarray, str]:
+def _scatter(ax: Axes, points: np.ndarray, clusters: Clusters) -> tuple[Any, str]:
     """Draw the rows; return the points shown, and a line on how many if not all."""
     kept = clusters.thinned(20_000, 30)  # more points would be slow and hide others
-    shown = view.points[np.concatenate(kept)]
+    shown = points[np.concatenate(kept)]
     many = len(shown) > 2000
     size = float(np.clip(6000 / len(shown), 2.5, 26.0))  # smaller where there are many
-    draw: Any = ax.scatter  # takes two coordinates or three
-    options |= {"s": size, "alpha": 0.5 if many else 0.85, "rasterized": many}
+    options: dict[str, Any] = {"s": size, "rasterized": many}
+    options["alpha"] = 0.5 if many else 0.85
     for k, rows in enumerate(kept):  # the smallest clusters last, on top
         if len(rows):
             # With seven markers and fifty colours, the pair is a cluster's own up to
             # 350 clusters; in grey print the marker is left.
             look = {"c": color(k, ax), "marker": "os^Dv<>"[k % 7], "linewidths": 0}
-            draw(*view.points[rows].T, **look, **options)
-    outliers = view.points[clusters.outliers][:2000]
+            ax.scatter(*points[rows].T, **options | look)
+    outliers = points[clusters.outliers][:2000]
     if len(outliers):
         look = {"c": NEUTRAL, "marker": "x", "linewidths": 0.8, "zorder": 1}
-        draw(*outliers.T, **options | look, label="outlier")
+        ax.scatter(*outliers.T, **options | look, label="outlier")
         shown = np.concatenate([shown, outliers])
         ax.legend(loc="upper right", frameon=False)
-    ax.set_title(str(clusters))
-    total, n = len(shown), len(view.points)
+    total, n = len(shown), len(points)
+    ax.set_title(f"{counted(n, 'row')} in {counted(len(kept), 'cluster')}")
     return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
 
 
@@ -208,5 +208,4 @@ def _label(ax: Axes, place: np.ndarray, text: str, **style: Any) -> None:
 
     halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
     style = {"weight": "bold", "path_effects": halo, **style}
-    write: Any = ax.text  # takes two coordinates or three
-    write(*place, text, ha="center", va="center", **style)
+    ax.text(place[0], place[1], text, ha="center", va="center", **style)

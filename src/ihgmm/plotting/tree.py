@@ -6,66 +6,57 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ihgmm.numerics.recipe import Recipe
-from ihgmm.plotting._axes import color, explain, font_size, given_or_new, ink, quiet
+from ihgmm.plotting._axes import color, font_size, given_or_new, ink, quiet
 from ihgmm.plotting._clusters import fitted
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.statistics.tree import ClusterTree
-from ihgmm.words.counts import count_headline
-from ihgmm.words.phrases import counted, listed
+from ihgmm.words.counts import count_headline, tree_headline
+from ihgmm.words.phrases import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_scree(
-    source: Any, count: ClusterCount | None = None, *, ax: Axes | None = None
-) -> Axes:
+def plot_scree(source: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the leading eigenvalues; of a count, with noise and gap as well.
-
-    How to read it: :doc:`/pictures`.
 
     Parameters
     ----------
     source : fitted estimator or ClusterCount
-        For noise, ``select_n_clusters(X)``. A model with ``eigenvalues_`` knows few
-        beyond those of its clusters, and no noise, unless it is given with a count.
-    count : ClusterCount, optional
-        With a model: what :func:`ihgmm.select_n_clusters` returned, to draw noise and
-        the gap at the model's number of clusters. A model fitted with
-        ``n_clusters="auto"`` has it already, as ``selection_``.
+        What :func:`ihgmm.select_n_clusters` returned, or a model, which has such a
+        count if it was fitted with ``n_clusters="auto"``. Other models know few
+        ``eigenvalues_`` beyond those of their clusters, and no noise.
     ax : matplotlib axes, optional
         Where to draw.
 
     Examples
     --------
-    >>> from ihgmm import IhSC, make_ihgmm, select_n_clusters
+    >>> from ihgmm import make_ihgmm, select_n_clusters
     >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> count = select_n_clusters(X, random_state=0)
-    >>> plot_scree(count).get_title()
+    >>> plot_scree(select_n_clusters(X, random_state=0)).get_title()
     '3 eigenvalues above noise'
-    >>> ax = plot_scree(IhSC(3, random_state=0).fit(X), count)
     """
-    if isinstance(source, ClusterCount):
-        count, n_clusters = source, source.rank
-    else:
-        values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
-        recipe, centers = (
-            getattr(source, f, None) for f in ("recipe", "cluster_centers_")
-        )
-        n_clusters = len(values) if centers is None else int(centers.shape[0])
-        gram: str = "" if recipe is None else Recipe.of(recipe).diagonal
-        count = count or getattr(source, "selection_", None)
+    is_count = isinstance(source, ClusterCount)
+    count = source if is_count else getattr(source, "selection_", None)
     ax = given_or_new(ax, (6.0, 4.0))
-    k, names = n_clusters, ("clusters", "the next")
     if count is not None:
-        k, gram, names = count.rank, count.gram, ("above", "not above")
+        k, names = count.rank, ("above", "not above")
         # Far more may be known, which are all noise.
-        values = count.eigenvalues[: max(k + 5, 10, n_clusters + 1)]
+        values = count.eigenvalues[: max(k + 5, 10)]
         lowest, noise = count.null.min(initial=count.edge), color(1, ax)
         copies = ax.axhspan(lowest, count.edge, color=noise, alpha=0.25, lw=0)
         copies.set_label("sign-flipped copies")
         ax.axhline(count.edge, color=noise, lw=1.2, label="edge of noise")
+        ax.set_title(f"{counted(k, 'eigenvalue') if k else 'none'} above noise")
+    else:
+        values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
+        k = int(getattr(source, "cluster_centers_", values).shape[0])
+        names = ("clusters", "the next")
+        note = (
+            f"the model's own {counted(len(values), 'eigenvalue')} only;\n"
+            "pass select_n_clusters(X) to see noise beside them"
+        )
+        ax.set_title(note, fontsize="small", color=ink(ax), alpha=0.75)
     place, size = np.arange(1, len(values) + 1), 7 if len(values) <= 25 else 4
     label = f"{names[0]}: {k}" if k else None
     ax.plot(place[:k], values[:k], "o", color=color(0, ax), ms=size, label=label)
@@ -73,44 +64,33 @@ def plot_scree(
         # A grey that can be seen on white and on black.
         grey: dict[str, Any] = {"mfc": "none", "color": "#777777", "ms": size}
         ax.plot(place[k:], values[k:], "o", label=names[1], **grey)
-    if 0 < n_clusters < len(values) and values[n_clusters] > 0:
-        last, after = ends = values[n_clusters - 1 :][:2]
+    if 0 < k < len(values) and values[k] > 0:
+        label = f"gap: {values[k - 1] / values[k]:.1f}-fold"
         style: dict[str, Any] = {"color": ink(ax), "lw": 1.2, "marker": "_", "ms": 8}
-        label = f"gap: {last / after:.1f}-fold"
-        ax.plot([n_clusters + 0.5] * 2, ends, label=label, **style)
+        ax.plot([k + 0.5] * 2, values[k - 1 : k + 1], label=label, **style)
     top, bottom = values.max(), values.min()
     least = bottom if count is None else count.edge
     if least > 0 and top > 20 * least:  # the largest would dwarf all others
         ax.set_yscale("symlog", linthresh=least)  # straight around 0, where noise lies
         low, high = ax.get_ylim()
-        ticks = [tick for tick in ax.get_yticks() if low <= tick <= high]
         # Powers of ten within the edge would overlap.
-        ax.set_yticks([t for t in ticks if t == 0 or abs(t) > 1.5 * least])
+        ticks = [t for t in ax.get_yticks() if t == 0 or abs(t) > 1.5 * least]
+        ax.set_yticks([tick for tick in ticks if low <= tick <= high])
     elif count is None:
         ax.set_ylim(min(0.0, 1.1 * bottom), 1.08 * max(top, 0) or None)
     ax.locator_params("x", integer=True, min_n_ticks=1)
     ax.set(xlim=(0.4, len(values) + 0.6), xlabel="eigenvalue number")
-    ax.set_ylabel(f"eigenvalue ({gram} Gram)" if gram else "eigenvalue")
+    ax.set_ylabel("eigenvalue")
     if len(ax.get_legend_handles_labels()[0]) > 1:
         # In a frame no mark passes for an eigenvalue. Where there is one series and no
         # gap, the title says all.
-        explain(ax)
-    if count is not None:
-        above = counted(k, "eigenvalue") if k else "none"
-        ax.set_title(f"{above} above noise")
-    else:
-        note = (
-            f"the model's own {counted(len(values), 'eigenvalue')} only;\n"
-            "pass select_n_clusters(X) to see noise beside them"
-        )
-        ax.set_title(note, fontsize="small", color=ink(ax), alpha=0.75)
+        frame = ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa")
+        frame.set_zorder(6)
     return quiet(ax)
 
 
 def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> Axes:
     """Draw clusters that merge step by step, and the levels at which they are stable.
-
-    How to read it: :doc:`/pictures`.
 
     Parameters
     ----------
@@ -124,7 +104,7 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
     >>> from ihgmm import cluster_tree, make_ihgmm
     >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
     >>> plot_tree(cluster_tree(X, random_state=0)).get_title()
-    'stable at 3 clusters'
+    'the tree is stable at 3 clusters'
     """
     tree = source.tree if isinstance(source, ClusterCount) else source
     if tree is None:
@@ -133,9 +113,9 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
     order, brackets = tree.drawn()
     # A model's own clusters are named, and else those of the last level.
     level = tree.n_leaves if tree.of_model else max(tree.levels, default=1)
-    numbers, costs = tree.numbers(level), tree.costs
+    numbers = tree.numbers(level)
     ax.set_yscale("log")
-    base = 0.6 * float(costs.min(initial=1.0))
+    base = 0.6 * float(tree.costs.min(initial=1.0))
     for bracket in brackets:
         stroke = ink(ax)
         if bracket.n_clusters > level > 1:  # within a cluster of the last level
@@ -154,29 +134,29 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
     names = [f"{c}\n{sizes[c]:,}" if roomy else f"{c}" for c in range(level)]
     ax.set_xticks(middles, names)
     ax.set_xlabel("cluster" + (" and its rows" if roomy else ""))
-    heights = np.maximum.accumulate(costs[::-1])[::-1]
-    for k in tree.levels:
-        # Between the merger that ends so many clusters and the one that makes them.
-        below = heights[k - 1] if k - 1 < len(heights) else base
-        place = float(np.sqrt(heights[k - 2] * below))
+    for k, height in level_heights(tree, base):
         ends = (-0.5, len(order) - 0.5)
-        ax.plot(ends, (place, place), color=color(1, ax), ls="--", lw=1.2)
-        ax.text(
-            right, place, f"{k} clusters", ha="right", va="center", fontsize="small"
-        )
-    top = float(heights[0]) if len(heights) else 1.0
+        ax.plot(ends, (height, height), color=color(1, ax), ls="--", lw=1.2)
+        beside: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": "small"}
+        ax.text(right, height, f"{k} clusters", **beside)
+    top = brackets[-1].height if brackets else 1.0
     ax.set(xlim=(-0.5, right), ylim=(base, 1.3 * top))
     ax.set_ylabel("cost of merging, per row")
+    title = tree_headline(tree)
     if isinstance(source, ClusterCount):
-        confidence = f" (confidence {source.confidence.value})"
-        ax.set_title(count_headline(source) + confidence)
-    elif tree.of_model and not tree.levels:
-        ax.set_title("no smaller number of clusters stands out")
-    else:
-        levels = listed([f"{k}" for k in tree.levels] or ["any number of"], "and")
-        stable = "stable" if tree.levels else "not stable"
-        ax.set_title(f"{stable} at {levels} clusters")
+        title = f"{count_headline(source)} (confidence {source.confidence.value})"
+    ax.set_title(title)
     return quiet(ax)
+
+
+def level_heights(tree: ClusterTree, base: float) -> list[tuple[int, float]]:
+    """Return each level of a tree, and the height in its picture at which it stands.
+
+    That is between the merger that ends so many clusters and the one that makes them,
+    or the base of the picture, on a log axis.
+    """
+    heights = np.append(np.maximum.accumulate(tree.costs[::-1])[::-1], base)
+    return [(k, float(np.sqrt(heights[k - 2] * heights[k - 1]))) for k in tree.levels]
 
 
 def plot_result(result: ClusterTree | ClusterCount, ax: Axes | None = None) -> Axes:

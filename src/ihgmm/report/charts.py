@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm.plotting.tree import level_heights
 from ihgmm.statistics.tree import ClusterTree
 
 
@@ -94,25 +95,20 @@ def tree_chart(tree: ClusterTree) -> dict[str, Any]:
     wide, high, bottom = 720.0, 240.0, 210.0
     end = wide - 140 if tree.levels else wide  # beside it, levels have their names
     order, brackets = tree.drawn()
-    heights = np.log(np.maximum.accumulate(tree.costs[::-1])[::-1])
-    top, floor = heights.max(), heights.min() - 0.5
+    top, base = brackets[-1].height, 0.6 * brackets[0].height
 
     def x(place: float) -> float:
         return 12 + (place + 0.5) / len(order) * (end - 24)
 
     def y(height: float) -> float:
-        height = np.log(height) if height > 0 else floor
-        return float(12 + (top - height) / (top - floor) * (bottom - 12))
+        share = np.log(top / max(height, base)) / np.log(top / base)
+        return float(12 + share * (bottom - 12))
 
     paths = []
     for bracket in brackets:
         (left, low), (right, other_low) = bracket.left, bracket.right
         path = f"M{x(left):.1f} {y(low):.1f}V{y(bracket.height):.1f}"
         paths.append(f"{path}H{x(right):.1f}V{y(other_low):.1f}")
-    levels = []
-    for k in tree.levels:
-        below = heights[k - 1] if k - 1 < len(heights) else floor
-        levels.append((y(np.exp((heights[k - 2] + below) / 2)), k))
     return {
         "wide": wide,
         "high": high,
@@ -120,7 +116,7 @@ def tree_chart(tree: ClusterTree) -> dict[str, Any]:
         "end": end,
         "paths": paths,
         "leaves": [(x(i), int(leaf)) for i, leaf in enumerate(order)],
-        "levels": levels,
+        "levels": [(y(height), k) for k, height in level_heights(tree, base)],
     }
 
 

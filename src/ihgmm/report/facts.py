@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
-from ihgmm.matrix import HOST, Matrix, only, to_host
+from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.matrix.ops import row_lengths
-from ihgmm.numerics.recipe import Recipe
+from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
-from ihgmm.plotting._view import circle_view
+from ihgmm.plotting.embedding import circle_view, cosines
 from ihgmm.statistics.contrasts import set_apart, typical_ranks
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.estimation import Estimates, estimate_parameters
@@ -43,7 +42,7 @@ class Facts:
         names: Any,
         original: Any,
     ) -> None:
-        self.method = type(model).__name__
+        self.method, self.call = type(model).__name__, repr(model)
         every = _rows_of_fit(X, model)
         labels = to_host(model.labels_).astype(np.intp)
         inside = np.flatnonzero(labels >= 0)
@@ -54,8 +53,9 @@ class Facts:
         self.filled = filled_cells(data)
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         self.parameters = model.get_params(deep=False)
+        # The name of the recipe, or nothing where it has none.
         recipe = Recipe.of(self.parameters.get("recipe", "default"))
-        self.gram = recipe.diagonal
+        self.recipe = next((name for name in RECIPES if RECIPES[name] == recipe), "")
         # How many clusters the data have, if the fit counted them.
         self.count: Any = getattr(model, "selection_", None)
         # Also of clusters without rows.
@@ -83,12 +83,9 @@ class Facts:
         units = {"original": original, "n_features": 8}
         self.apart = set_apart(model, every, labels, scales, **units)
         self.diagnosis = diagnose_fit(model, X, own, inside)
+        columns = [shorten(name, 120) for name in self.features]
         self.cautions = [
-            caution_text(
-                caution,
-                [shorten(name, 120) for name in self.features],
-                prepared=original is not None,
-            )
+            caution_text(caution, columns, prepared=original is not None)
             for caution in self.diagnosis.cautions
         ]
         self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)
@@ -130,7 +127,7 @@ class Facts:
         if len(used) == 1:  # nothing to keep apart
             least = self.scales[self.scales > 0].min(initial=1.0)
             sizes = np.log(np.maximum(self.scales, least))
-            fit = _cosines(data, centers[used])
+            fit = cosines(data, centers[used])
             return np.column_stack([sizes, fit]), "scale and fit"
         if hasattr(model, "embedding_"):
             rows = to_host(model.embedding_).astype(np.float64)[inside]
@@ -138,9 +135,9 @@ class Facts:
             even = np.allclose(lengths[lengths > 0], 1, atol=1e-3)
             basis = "unit rows" if even else "rows of all sizes"
         else:
-            rows, basis = _cosines(data, centers), "cosines"
+            rows, basis = cosines(data, centers), "cosines"
         # Twelve clusters find room side by side on a circle; more need a disc.
-        return circle_view(rows, self.clusters, most_on_circle=12).points, basis
+        return circle_view(rows, self.clusters, most_on_circle=12)[0], basis
 
 
 def _rows_of_fit(X: Any, model: Any) -> Matrix:
@@ -210,13 +207,6 @@ def _cluster_names(given: Any, k: int) -> list[str]:
     return names
 
 
-def _cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
-    """Return the cosine of each row with each centre; 0 for a zero row."""
-    norms = np.sqrt(to_host(data.sqnorms))
-    products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
-    return np.asarray(products / np.where(norms > 0, norms, 1.0)[:, None])
-
-
 def _classes_of(known: np.ndarray) -> Clusters:
     """Return the classes that known labels make, in the order that people expect."""
     texts = [text_of(name) for name in known]
@@ -238,22 +228,12 @@ def _as_read(name: str) -> tuple[Any, ...]:
 
 
 def cross_table(
-    clusters: Clusters,
-    other: Clusters,
-    most_columns: int = 60,
-    *,
-    by_majority: bool = False,
+    clusters: Clusters, known: Clusters, by_majority: bool, most_columns: int = 60
 ) -> dict[str, Any]:
-    """Return how clusters and other labels go together.
-
-    Clusters go with labels one by one, or ``by_majority`` with that of most rows.
-    """
-    names, counts = other.names, clusters.table(other)
-    matched, partners = linear_sum_assignment(counts, maximize=True)
-    pairs = dict(zip(matched.tolist(), partners.tolist(), strict=True))
-    if by_majority:
-        pairs = dict(enumerate(counts.argmax(axis=1).tolist()))
-        partners = np.array(list(dict.fromkeys(pairs.values())))
+    """Return how many rows clusters and known classes share, and which go together."""
+    names, counts = known.names, clusters.table(known)
+    pairs = clusters.partners(known, by_majority=by_majority)
+    partners = np.array([*dict.fromkeys(pairs[pairs >= 0])], dtype=np.intp)
     # First come the classes that clusters are matched to, in the order of these, then
     # classes without a partner; if not all find room, the largest. The last column
     # counts the others, where there are any.
@@ -263,10 +243,9 @@ def cross_table(
     more = np.sort(alone[largest[: max(room - len(partners), 0)]])
     columns = np.concatenate([partners[:room], more])
     return {
-        "partners": pairs,
         "columns": [names[j] for j in columns],
         "counts": counts[:, columns].tolist(),
-        "matched": [[pairs.get(k) == j for j in columns] for k in range(len(counts))],
+        "matched": (pairs[:, None] == columns).tolist(),
         "n_others": len(names) - len(columns),
         "others": np.delete(counts, columns, axis=1).sum(axis=1).tolist(),
     }

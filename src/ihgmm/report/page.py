@@ -1,4 +1,4 @@
-"""The pages as a whole, and their way to disk or into a notebook."""
+"""The page as a whole, and its way to disk or into a notebook."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -18,19 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import data_first
 from ihgmm._files import atomic_write, regular_target
 from ihgmm.metrics import class_agreement
-from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
-from ihgmm.report.comparison import Comparison
 from ihgmm.report.facts import Facts, cross_table
-from ihgmm.words.comparisons import agreement_words, class_words, stability_text
 from ihgmm.words.counts import count_headline, tree_headline
-from ihgmm.words.diagnoses import figure_table, outlier_note
-from ihgmm.words.phrases import counted, percent, shorten
+from ihgmm.words.diagnoses import class_words, figure_table, outlier_note
+from ihgmm.words.phrases import counted, percent, sentence, shorten
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,7 +138,8 @@ def write_report(
     template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
     facts = Facts(
-        *data_first(X, model),
+        X,
+        model,
         ids=ids,
         id_name=id_name,
         features=feature_names,
@@ -154,89 +151,23 @@ def write_report(
         notes = [*notes, outlier_note(facts.n_outliers, facts.n_samples)]
     # A notebook keeps the page in its own file: that should stay small.
     kept = kept_rows(facts.clusters, facts.ids, 100_000 if target else 10_000)
+    # The variable by which builds that are to be repeated set the time.
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
     page = template.render(
-        _shared(source, command),
-        **_context(facts, kept),
+        _context(facts, kept),
         title=title or f"Clusters found by {facts.method}",
         notes=notes,
+        source=source,
+        command=command,
+        date=f"{now.day} {now:%B %Y}",
+        made=f"{now.day} {now:%B %Y, %H:%M} UTC",
     )
-    return _deliver(page, target)
-
-
-def write_comparison(
-    first: Any,
-    second: Any,
-    path: Any = None,
-    *,
-    ids: Any = None,
-    called: Sequence[str] = ("first", "second"),
-    X: Any = None,
-    title: str | None = None,
-    notes: Iterable[str] = (),
-    source: str | None = None,
-    command: str | None = None,
-) -> Path | Page:
-    """Write how two clusterings of the same rows compare, as one page of HTML.
-
-    The page says how far they agree, which clusters correspond, which rows moved from
-    where to where, and, with the data, which clustering is more stable there.
-    :doc:`/pictures` explains how.
-
-    Parameters
-    ----------
-    first, second : fitted estimator, or array-like of shape (n_samples,)
-        Models with ``labels_``, or labels of any kind, for the same rows in the same
-        order. Beside clusters numbered from 0, -1 marks outliers.
-    path : str or path, optional
-        The file to write, ending in .html or .htm. Without one the page is returned,
-        and a notebook shows it.
-    ids : sequence of length n_samples, optional
-        Names of rows; by default their numbers from 1.
-    called : pair of str, default=("first", "second")
-        What the two clusterings are called.
-    X : array-like or sparse matrix of shape (n_samples, n_features), optional
-        The data on which to judge both. If they were made from different data, or from
-        data prepared in different ways, they cannot be compared on it: leave it out.
-    title : str, optional
-        Heading of the page.
-    notes : iterable of str, optional
-        What readers should know about the rows.
-    source, command : str, optional
-        Where the labels came from, and what made the page.
-
-    Returns
-    -------
-    Path or Page
-        The file, or the page where no path is given.
-
-    Examples
-    --------
-    >>> from ihgmm import IhSC, SphericalKMeans, make_ihgmm
-    >>> from ihgmm.report import write_comparison
-    >>> X, _ = make_ihgmm(200, 50, 3, random_state=0)
-    >>> page = write_comparison(
-    ...     IhSC(3, random_state=0).fit(X), SphericalKMeans(3, random_state=0).fit(X)
-    ... )
-    >>> "They are the same clusters" in page.html
-    True
-    """
-    texts = {"title": title, "source": source, "command": command}
-    target = _check_target(path, texts)
-    template = _templates().get_template("templates/comparison.html")
-    facts = Comparison(first, second, ids, called, X)
-    quoted = [
-        f"{x} ({shorten(name, 120)!r})"
-        for x, name in zip("AB", facts.called, strict=True)
-    ]
-    page = template.render(
-        _shared(source, command),
-        facts=facts,
-        agreement=agreement_words(facts.rand, facts.n_moved),
-        stability=stability_text(quoted, facts.stability, facts.n_clusters),
-        title=title or f"Clusters compared: {facts.called[0]} and {facts.called[1]}",
-        notes=names_of("notes", notes),
-    )
-    return _deliver(page, target)
+    if target is None:
+        return Page(page)
+    with atomic_write(target, "w") as file:
+        file.write(page)
+    return target
 
 
 def _check_target(path: Any, texts: dict[str, Any]) -> Path | None:
@@ -253,37 +184,9 @@ def _check_target(path: Any, texts: dict[str, Any]) -> Path | None:
     return target
 
 
-def _deliver(page: str, target: Path | None) -> Path | Page:
-    if target is None:
-        return Page(page)
-    with atomic_write(target, "w") as file:
-        file.write(page)
-    return target
-
-
-def _shared(source: str | None, command: str | None) -> dict[str, Any]:
-    """Return what every page has: colours, words, and how it was made."""
-    # The variable by which builds that are to be repeated set the time.
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    now = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
-    return {
-        "light": LIGHT,
-        "dark": DARK,
-        "source": source,
-        "command": command,
-        "date": f"{now.day} {now:%B %Y}",
-        "made": f"{now.day} {now:%B %Y, %H:%M} UTC",
-        "version": version("ihgmm"),
-        "around_names": _around_names,
-        "counted": counted,
-        "percent": percent,
-        "shown": partial(shorten, longest=120),
-    }
-
-
 @cache
 def _templates() -> Any:
-    """Return the pages with their slots; every text that fills one is escaped."""
+    """Return the page with its slots; every text that fills one is escaped."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup
@@ -316,14 +219,12 @@ def _templates() -> Any:
 
 
 def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
-    """Return what fills the slots of the report."""
+    """Return what fills the slots of the page: figures, words and colours."""
     sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
-    known, count = facts.known, facts.count
-    agreement = table = None
-    if known is not None:
-        agreement = class_agreement(known.codes, facts.clusters.codes)
-        by_majority = agreement.by_majority
-        table = cross_table(facts.clusters, known, by_majority=by_majority)
+    count, agreement, table = facts.count, None, None
+    if facts.known is not None:
+        agreement = class_agreement(facts.known.codes, facts.clusters.codes)
+        table = cross_table(facts.clusters, facts.known, agreement.by_majority)
     chart = eigenvalues = None
     if count is not None:
         chart = scree_chart(count.eigenvalues, facts.n_clusters, count.edge)
@@ -340,21 +241,20 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
         "chart": chart,
         "tree": tree_chart(facts.tree) if facts.tree and facts.tree.splits else None,
-        "tree_words": _tree_words(facts),
+        "tree_words": facts.tree and sentence(tree_headline(facts.tree)),
         "eigenvalues": eigenvalues,
         "known": table,
         "matching": agreement,
         "class_words": class_words,
         "doubt": count_headline(count) if count and count.is_doubtful else None,
-        "call": _call(facts.method, facts.parameters),
+        "version": version("ihgmm"),
+        "light": LIGHT,
+        "dark": DARK,
+        "around_names": _around_names,
+        "counted": counted,
+        "percent": percent,
+        "shown": partial(shorten, longest=120),
     }
-
-
-def _tree_words(facts: Facts) -> str:
-    """Return which numbers of clusters are stable, of those below the model's own."""
-    if facts.tree is None or not facts.tree.levels:
-        return "No smaller number of clusters stands out."
-    return tree_headline(facts.tree)
 
 
 def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
@@ -404,17 +304,6 @@ def _around_names(text: str) -> list[str]:
     # A name that is read from right to left would turn the words around it, unless it
     # has a direction of its own. An apostrophe within a word quotes nothing.
     return re.split(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""", text)
-
-
-def _call(method: str, parameters: dict[str, Any]) -> str:
-    """Return the call that makes a model."""
-
-    def text(value: Any) -> str:
-        plain = value is None or isinstance(value, bool | int | float | str | Recipe)
-        return repr(value) if plain else f"<{type(value).__name__}>"
-
-    items = (f"{name}={text(value)}" for name, value in parameters.items())
-    return f"{method}({', '.join(items)})"
 
 
 def kept_rows(

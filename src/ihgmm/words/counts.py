@@ -45,22 +45,24 @@ def count_html(count: ClusterCount) -> str:
 
 
 def tree_headline(tree: ClusterTree) -> str:
-    """Return at which numbers of clusters a tree is stable."""
-    if not tree.levels:
-        return "The tree is not stable at any number of clusters."
-    levels = listed([f"{k:,}" for k in tree.levels], "and")
-    return f"The tree is stable at {levels} clusters."
+    """Return at which numbers of clusters a tree is stable, in a few words."""
+    if tree.levels:
+        levels = listed([f"{k:,}" for k in tree.levels], "and")
+        return f"the tree is stable at {levels} clusters"
+    if tree.of_model:
+        return "no smaller number of clusters stands out"
+    return "the tree is not stable at any number of clusters"
 
 
 def tree_text(tree: ClusterTree) -> str:
     """Return the levels of a tree in a sentence or two, and its branches below."""
     own = tree.n_leaves if tree.of_model else None
-    return "\n".join([tree_headline(tree), *tree_lines(tree, own)])
+    return "\n".join([f"{sentence(tree_headline(tree))}.", *tree_lines(tree, own)])
 
 
 def tree_html(tree: ClusterTree) -> str:
     """Return the levels of a tree, and the evidence for each number of clusters."""
-    return page(tree_headline(tree), _split_table(tree, tree.splits))
+    return page(f"{sentence(tree_headline(tree))}.", _split_table(tree, tree.splits))
 
 
 def tree_lines(tree: ClusterTree, n_clusters: int | None = None) -> list[str]:
@@ -68,10 +70,9 @@ def tree_lines(tree: ClusterTree, n_clusters: int | None = None) -> list[str]:
 
     A line has a cluster at some level, and further in, those that it has at the next.
     """
-    levels = sorted({*tree.levels, *([n_clusters] if n_clusters else [])} - {0, 1})
-    lines: list[str] = []
+    levels = sorted({*tree.levels, n_clusters or 0} - {0, 1})
 
-    def add(at: int, inside: np.ndarray) -> None:
+    def below(at: int, inside: np.ndarray) -> Iterator[str]:
         if at == len(levels):
             return
         labels = tree.labels(levels[at])
@@ -79,11 +80,10 @@ def tree_lines(tree: ClusterTree, n_clusters: int | None = None) -> list[str]:
             own = inside & (labels == cluster)
             if own.any():
                 rows = counted(int(own.sum()), "row")
-                lines.append(f"{'    ' * at}cluster {cluster} of {levels[at]}: {rows}")
-                add(at + 1, own)
+                yield f"{'    ' * at}cluster {cluster} of {levels[at]}: {rows}"
+                yield from below(at + 1, own)
 
-    add(0, tree.leaves >= 0)
-    return lines
+    return [*below(0, tree.leaves >= 0)]
 
 
 def split_head(tree: ClusterTree) -> tuple[str, ...]:
@@ -142,18 +142,15 @@ def count_doubts(count: ClusterCount) -> Iterator[str]:
 
 def edge_words(count: ClusterCount) -> list[str]:
     """Return what the table of eigenvalues means, a line each."""
-    lines = [
+    why = "one pattern may be a mixture of others"
+    if count.has_few_features:
+        why = f"with {counted(count.n_features, 'feature')}, random signs hide some"
+    fewer = [f"There can be fewer such eigenvalues than clusters: {why}"]
+    return [
         "edge: the largest eigenvalue that noise gives, measured on copies of the data",
         "    with random signs; eigenvalues above it stand out",
+        *(fewer if 0 < count.rank < count.n_clusters else ()),
     ]
-    if 0 < count.rank < count.n_clusters:
-        lines.append("There can be more clusters than eigenvalues that stand out:")
-        lines.append(
-            f"    with {counted(count.n_features, 'feature')}, random signs hide some"
-            if count.has_few_features
-            else "    one pattern may be a mixture of others"
-        )
-    return lines
 
 
 def _either(numbers: Iterable[int]) -> str:
@@ -172,15 +169,17 @@ def _few_clusters(count: ClusterCount) -> str:
     start, others = _standing_out(count), count.plausible[1:]
     if count.is_capped:
         return f"{sentence(start)}."
-    text = "No structure" if count.n_clusters == 0 else "One cluster"
+    found = "no structure" if count.n_clusters == 0 else "one cluster"
     if count.tree is None:
-        return f"{text}: {start}, and there are too few rows to look for groups."
+        why = "there are too few rows to look for groups"
+        return f"{sentence(found)}: {start}, and {why}."
     if count.confidence is Confidence.HIGH:
-        return f"{text}: {start}, and halves of the rows do not agree on any groups."
+        why = "halves of the rows do not agree on any groups"
+        return f"{sentence(found)}: {start}, and {why}."
     text = (
-        f"Probably {text[0].lower()}{text[1:]}: {start}, but halves of the rows do not "
-        "agree on any number of groups with gaps between them. Noise that features "
-        "share looks like this, and so do clusters that overlap."
+        f"Probably {found}: {start}, but halves of the rows do not agree on any number "
+        "of groups with gaps between them. Noise that features share looks like this, "
+        "and so do clusters that overlap."
     )
     if others:
         text += (
@@ -202,18 +201,17 @@ def _clusters(count: ClusterCount) -> str:
     if split.drop >= 0:
         text += f", and one more cluster would lower stability by {split.drop:.2f}"
     text += "."
-    nested = [k for k in count.levels if k != count.n_clusters]
-    if nested:
+    if set(count.levels) - {count.n_clusters}:
         levels = listed([f"{k:,}" for k in count.levels], "and")
         text += f" Clusters are nested: the tree is stable at {levels} clusters."
     others = [k for k in count.plausible[1:] if k not in count.levels]
     if others:
         text += f" Also plausible: {_either(others)}."
-    if count.rank == 0:
-        few = counted(count.n_features, "feature")
-        why = f", as happens with {few}" if count.has_few_features else ""
-        return f"{text} These trees are the evidence: {start}{why}."
-    return f"{text} {sentence(start)}."
+    if count.rank:
+        return f"{text} {sentence(start)}."
+    few = f", as happens with {counted(count.n_features, 'feature')}"
+    why = few if count.has_few_features else ""
+    return f"{text} These trees are the evidence: {start}{why}."
 
 
 def _split_table(tree: ClusterTree, splits: Iterable[Split]) -> str:

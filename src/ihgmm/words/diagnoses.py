@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from textwrap import fill
 
 import numpy as np
 
-from ihgmm.statistics.diagnosis import Caution, Diagnosis, Verdict
-from ihgmm.words.phrases import bullets, counted, page, percent, sentence, table
+from ihgmm.metrics import ClassAgreement
+from ihgmm.statistics.diagnosis import Caution, CautionKind, Diagnosis, Verdict
+from ihgmm.words.phrases import counted, page, paragraph, percent, sentence, table
 
 
 def diagnosis_text(diagnosis: Diagnosis) -> str:
@@ -32,63 +34,60 @@ def diagnosis_html(diagnosis: Diagnosis) -> str:
     """Return the same for a notebook."""
     figures = table(("", "", ""), figure_table(diagnosis), words=(2,))
     other = [_OTHER_CLASSES] if has_range(diagnosis) else []
-    cautions = bullets([*other, *map(caution_text, diagnosis.cautions)])
-    return page(f"{sentence(diagnosis.verdict)}.", figures, cautions)
+    notes = map(paragraph, [*other, *map(caution_text, diagnosis.cautions)])
+    return page(f"{sentence(diagnosis.verdict)}.", figures, *notes)
 
 
 def trust_sentence(diagnosis: Diagnosis) -> str:
     """Return how far labels can be trusted, in two sentences at most."""
-    verdict = sentence(diagnosis.verdict)
-    if diagnosis.n_clusters == 1 or np.isnan(diagnosis.stability):
-        return f"{verdict}."
-    stays = f"{verdict}. {percent(diagnosis.stability)} of the labels would stay"
-    stays = f"{stays} the same with other rows"
-    if not has_range(diagnosis):
+    verdict = f"{sentence(diagnosis.verdict)}."
+    if not _is_judged(diagnosis):
+        return verdict
+    if has_range(diagnosis):
+        rest = f"on real data with as much doubt ({percent(diagnosis.doubt)}), usually "
+        rest += f"{error_words(diagnosis)} of the labels were wrong"
+    else:
         largest = percent(diagnosis.sizes.max() / diagnosis.sizes.sum())
-        return f"{stays}; {largest} of the rows are in the largest cluster anyway."
-    return (
-        f"{stays}; on real data with as much doubt ({percent(diagnosis.doubt)}), "
-        f"usually {error_words(diagnosis)} of the labels were wrong."
-    )
+        rest = f"{largest} of the rows are in the largest cluster anyway"
+    stays = f"{percent(diagnosis.stability)} of the labels would stay the same"
+    return f"{verdict} {stays} with other rows; {rest}."
 
 
 _OTHER_CLASSES = "Stable clusters need not be the classes that you have in mind."
 
 
+def _is_judged(diagnosis: Diagnosis) -> bool:
+    return diagnosis.n_clusters > 1 and not np.isnan(diagnosis.stability)
+
+
 def has_range(diagnosis: Diagnosis) -> bool:
     """Tell whether real data say how many labels are wrong."""
-    hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
-    judged = diagnosis.n_clusters > 1 and not np.isnan(diagnosis.stability)
-    return judged and not hopeless
+    return _is_judged(diagnosis) and diagnosis.verdict is not Verdict.NO_SEPARATION
 
 
 def error_words(diagnosis: Diagnosis) -> str:
     """Return the range of the share of labels that may be wrong."""
     low, high = diagnosis.error_range
-    if high < 0.01:
-        return "less than 1%"
-    return f"{100 * low:.0f}% to {100 * high:.0f}%"
+    return "less than 1%" if high < 0.01 else f"{100 * low:.0f}% to {100 * high:.0f}%"
 
 
 def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     """Return a name, a figure and its meaning for each line of the summary."""
-    d = diagnosis
+    d, judged = diagnosis, _is_judged(diagnosis)
     small, large = int(d.sizes.min()), int(d.sizes.max())
     sizes = counted(large, "row") if small == large else f"{small:,} to {large:,} rows"
-    shape = f"{d.n_samples:,} x {d.n_features:,}"
     data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
-    left_out = "are outliers and were left out"
+    outliers = f"{d.n_outliers:,}", "are outliers and were left out"
     stays = "of labels stay the same in fits to other rows"
     wrong = "of labels were wrong on most real data with as much doubt"
-    sure = f"have a label that is less than {d.certain_from:.0%} certain"
-    judged = d.n_clusters > 1 and not np.isnan(d.stability)
     few = [str(name) for name in d.classes[np.isnan(d.cluster_stability)]]
     names = ", ".join([*few[:5], *["..."] * (len(few) > 5)])
-    other = "is the mean probability of another label in these fits"
     unjudged = f"of the clusters have too few rows to judge: {names}"
+    other = "is the mean probability of another label in these fits"
+    sure = f"have a label that is less than {d.certain_from:.0%} certain"
     lines = [
-        (True, "data", shape, data),
-        (d.n_outliers > 0, "outliers", f"{d.n_outliers:,}", left_out),
+        (True, "data", f"{d.n_samples:,} x {d.n_features:,}", data),
+        (d.n_outliers > 0, "outliers", *outliers),
         (judged, "stability", percent(d.stability), stays),
         (judged, "doubt", percent(d.doubt), other),
         (judged and len(few) > 0, "not judged", f"{len(few):,}", unjudged),
@@ -96,16 +95,6 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
         (judged, "uncertain rows", percent(d.uncertain_share), sure),
     ]
     return [line[1:] for line in lines if line[0]]
-
-
-_CAUTIONS = {
-    "OTHER_CLUSTERS": "Fits to halves of the rows agree with each other on "
-    "{agreement:.0%} of the rows, but with these labels on {share:.0%} only: the data "
-    "show other clusters. {order}IhSC finds them with its default settings.",
-    "RULING_COLUMN": "Column {column} holds {percent} of the sum of squares and "
-    "decides the clusters. {remedy}",
-    "ZERO_ROWS": "{rows} {lack}: {labels}.",
-}
 
 
 def caution_text(
@@ -117,30 +106,42 @@ def caution_text(
     were ``prepared`` says what is left to do about one of them.
     """
     f = caution.figures
-    column = f.get("column")
-    if names is not None and isinstance(column, int):
-        column = names[column]
-    if isinstance(column, str):
-        f = f | {"column": repr(column)}
-    rows = f.get("rows", 0)
-    words = {
-        "rows": counted(rows, "row"),
-        "lack": "is zero" if rows == 1 else "are zero",
-        "labels": "its label means nothing"
-        if rows == 1
-        else "their labels mean nothing",
-        "percent": percent(f.get("share", 0)),
-        "remedy": "Leave it out to see what the others show."
-        if prepared
-        else "Divide the columns by their deviation.",
-        "order": "Are rows and labels in the same order? "
-        if f.get("by_chance")
-        else "",
-    }
-    if f.get("unobserved"):
-        words["lack"] = "has no observed cell" if rows == 1 else "have no observed cell"
-        words["lack"] += " but zeros" * (f["unobserved"] < rows)
-    return _CAUTIONS[caution.kind.name].format(**{**f, **words})
+    if caution.kind is CautionKind.OTHER_CLUSTERS:
+        order = "Are rows and labels in the same order? " if f.get("by_chance") else ""
+        return (
+            "Fits to halves of the rows agree with each other on "
+            f"{f['agreement']:.0%} of the rows, but with these labels on "
+            f"{f['share']:.0%} only: the data show other clusters. {order}IhSC finds "
+            "them with its default settings."
+        )
+    if caution.kind is CautionKind.RULING_COLUMN:
+        column = f["column"]
+        if names is not None and isinstance(column, int):
+            column = names[column]
+        remedy = "Divide the columns by their deviation."
+        if prepared:
+            remedy = "Leave it out to see what the others show."
+        return (
+            f"Column {column!r} holds {percent(f['share'])} of the sum of squares and "
+            f"decides the clusters. {remedy}"
+        )
+    n, unobserved = f["rows"], f.get("unobserved", 0)
+    one = n == 1
+    what = "is zero" if one else "are zero"
+    if unobserved:
+        what = "has no observed cell" if one else "have no observed cell"
+        what += " but zeros" * (unobserved < n)
+    means = "its label means" if one else "their labels mean"
+    return f"{counted(n, 'row')} {what}: {means} nothing."
+
+
+def class_words(agreement: ClassAgreement, n: int) -> str:
+    """Return how many of n rows are in another class than their cluster stands for."""
+    rows, share = f"{agreement.misplaced:,} of {n:,} rows", percent(agreement.rate)
+    words = f"{rows} differ ({share})"
+    if agreement.by_majority:
+        words = f"{rows} ({share}) are in another class than most rows of their cluster"
+    return f"{words}, adjusted Rand index {agreement.adjusted_rand_index:.2f}"
 
 
 # What the headings of tables of clusters and of features mean, a line each.
@@ -155,29 +156,30 @@ CLUSTER_WORDS = (
 
 def feature_words(same_size: bool) -> tuple[str, ...]:
     """Return what the words of a table of features mean."""
-    others = ["others: the mean of the rows of all other clusters"]
-    beside = [
-        "    It compares the prepared rows, so its sign can differ from that of the",
-        "    difference of the two means.",
-    ]
-    if same_size:
-        beside = []
-        others = [
-            "others, same size: the mean in the other clusters, if their rows were as",
-            "    large as those of this cluster",
-        ]
-    return (
-        "mean: the mean of the feature in the cluster, in the units of the data",
-        *others,
+    mean = "mean: the mean of the feature in the cluster, in the units of the data"
+    contrast = (
         "contrast: how far the cluster is above (+) or below (-) others of its size,",
         "    in noise levels of the feature: how far its cells stray by chance",
-        *beside,
+    )
+    if same_size:
+        return (
+            mean,
+            "others, same size: the mean in the other clusters, if their rows were as",
+            "    large as those of this cluster",
+            *contrast,
+        )
+    return (
+        mean,
+        "others: the mean of the rows of all other clusters",
+        *contrast,
+        "    It compares the prepared rows, so its sign can differ from that of the",
+        "    difference of the two means.",
     )
 
 
 def wild_cells_note(n_cells: int, shape: tuple[int, int]) -> str:
     """Return how many cells fit no row."""
-    share = percent(n_cells / (shape[0] * shape[1]))
+    share = percent(n_cells / prod(shape))
     return (
         f"Treated {counted(n_cells, 'wild cell')} ({share}) as missing: the other "
         "cells of the row and the column do not explain such values."
@@ -186,8 +188,6 @@ def wild_cells_note(n_cells: int, shape: tuple[int, int]) -> str:
 
 def outlier_note(n_outliers: int, n_samples: int) -> str:
     """Return how many rows are in no cluster, beside those that are."""
-    share = percent(n_outliers / (n_outliers + n_samples))
-    return (
-        f"Left out {counted(n_outliers, 'row')} ({share}) that "
-        f"{'fit' if n_outliers > 1 else 'fits'} no cluster (label -1)."
-    )
+    rows, share = counted(n_outliers, "row"), n_outliers / (n_outliers + n_samples)
+    fit = "fit" if n_outliers > 1 else "fits"
+    return f"Left out {rows} ({percent(share)}) that {fit} no cluster (label -1)."

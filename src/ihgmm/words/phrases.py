@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-import numpy as np
-
 
 def counted(number: int, thing: str) -> str:
     """Return a number with its noun, in the plural where it is due."""
@@ -32,16 +30,6 @@ def percent(share: float) -> str:
     if share < 0.001 or share > 0.999:
         return "< 0.1%" if share < 0.5 else "> 99.9%"
     return f"{share:.1%}"
-
-
-def chance(probability: float) -> str:
-    """Return a probability: never none, however near to it."""
-    return percent(max(probability, 1e-9))
-
-
-def three_digits(value: float) -> str:
-    """Return a figure of three digits, or a dash for NaN."""
-    return "-" if np.isnan(value) else f"{value:.3g}"
 
 
 def figure(value: float, digits: int = 3) -> str:
@@ -86,12 +74,6 @@ def table(
     top = f"<thead>{line('th', head)}</thead>" if any(head) else ""
     body = "".join(line("td", row) for row in rows)
     return f"<table>{top}<tbody>{body}</tbody></table>"
-
-
-def bullets(texts: Iterable[str]) -> str:
-    """Return a list, or nothing for no texts."""
-    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
-    return f"<ul>{items}</ul>" if items else ""
 
 
 def paragraph(text: str) -> str:

@@ -1,4 +1,4 @@
-// What every page has: light and dark, print, and tables to copy.
+// Light and dark, print, and the table to copy.
 const byId = (name) => document.getElementById(name);
 
 function element(tag, text, className) {

@@ -1,14 +1,11 @@
-"""What is known of scales and centres: the test of scales, estimates, features."""
+"""The test of individual scales in words."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ihgmm.matrix import to_host
-from ihgmm.statistics.contrasts import TellingFeatures
-from ihgmm.statistics.estimation import Estimates
 from ihgmm.statistics.scale_heterogeneity import Assumption, Evidence, ScaleTest
-from ihgmm.words.phrases import counted, page, paragraph, table, three_digits
+from ihgmm.words.phrases import page, paragraph, table
 
 _EVIDENCE = {
     Evidence.NOTHING_TO_COMPARE: "no cluster has 4 different rows to compare.",
@@ -84,42 +81,3 @@ def scale_html(test: ScaleTest) -> str:
     figures = table(("cluster", "rows", "spread", "p-value"), _scale_rows(test))
     assumed = paragraph(_ASSUMPTIONS[test.assumption]) if test.n_tested else ""
     return page(_recommendation(test), figures, assumed)
-
-
-def estimates_html(estimates: Estimates) -> str:
-    """Return what is known about each centre, and the middle of what rows have."""
-    (k, p), n = estimates.centers.shape, estimates.scales.shape[0]
-    centers, errors = to_host(estimates.centers), to_host(estimates.center_errors)
-    lengths = np.linalg.norm(centers.astype(np.float64), axis=1)
-    rows = [
-        (name, three_digits(length), three_digits(float(np.sqrt(np.mean(error**2)))))
-        for name, length, error in zip(estimates.classes, lengths, errors, strict=True)
-    ]
-    lines = table(("cluster", "length of centre", "error of an entry"), rows)
-    scales = to_host(estimates.scales).astype(np.float64)
-    low, high = np.nanquantile(scales, [0.05, 0.95])
-    error, noise = (
-        float(np.nanmedian(to_host(values)))
-        for values in (estimates.scale_errors, estimates.noise_levels)
-    )
-    words = (
-        f"Scales go from {three_digits(low)} (5%) to {three_digits(high)} (95%); their "
-        "mean in each cluster is 1. The median standard error of a scale is "
-        f"{three_digits(error)}, and the median noise level {three_digits(noise)}."
-    )
-    size = f"{counted(n, 'row')}, {counted(p, 'feature')}, {counted(k, 'cluster')}"
-    return page(f"Estimates from {size}", lines, paragraph(words))
-
-
-def features_html(ranked: TellingFeatures) -> str:
-    """Return the columns that set each cluster apart, with their contrasts."""
-    shown = min(ranked.features.shape[1], 8)
-    rows = [
-        (k, *(f"{j} ({score:+.2g})" for j, score in zip(which, scores, strict=True)))
-        for k, (which, scores) in enumerate(
-            zip(ranked.features[:, :shown], ranked.scores[:, :shown], strict=True)
-        )
-    ]
-    head = ("cluster", *(f"feature {i}" for i in range(1, shown + 1)))
-    title = "Features that set clusters apart (contrast)"
-    return page(title, table(head, rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import polygamma, stdtrit
@@ -24,8 +24,8 @@ from ihgmm.matrix.ops import Groups, row_lengths
 from ihgmm.numerics.roots import falling_root
 from ihgmm.numerics.spectral import Spectral
 from ihgmm.policy import Small, Weighting
-from ihgmm.statistics.observed import fit_observed
-from ihgmm.statistics.residuals import independent_entries, residuals, unit_squares
+from ihgmm.statistics.observed import fit_observed, mean_lengths
+from ihgmm.statistics.residuals import independent_entries, noise_of_centers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,14 +53,12 @@ class Estimates(Result, Parameters):
     noise_levels : ndarray of shape (n_samples,)
         Standard deviation of the noise in each row's entries.
     scale_errors : ndarray of shape (n_samples,)
-        Standard errors of the scales. ``inf`` where the data cannot separate the scale
-        from the noise: in a cluster of two rows, or one that shows no common pattern.
-        0 for a row alone.
+        Standard errors of the scales: ``inf`` in a cluster of two rows, or one that
+        shows no common pattern, and 0 for a row alone.
     center_errors : ndarray of shape (n_clusters, n_features)
         Standard errors of the entries of the centres; ``inf`` for fewer than two rows.
     center_freedom : ndarray of shape (n_clusters,)
-        Degrees of freedom of the errors of a centre: about the number of rows that
-        count in it, less one.
+        Their degrees of freedom: about the number of rows that count, less one.
     classes : ndarray of shape (n_clusters,)
         The label of each cluster.
 
@@ -89,46 +87,27 @@ class Estimates(Result, Parameters):
         )
 
     def scale_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Return a confidence interval for the scale of each row.
+        """Return a confidence interval for the scale of each row, (n_samples, 2).
 
-        Parameters
-        ----------
-        level : float
-            The share of intervals that hold the true scale, between 0 and 1.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Lower and upper ends; none is below 0.
+        ``level`` is the share of intervals that hold the true scale. No end is below 0.
         """
         # Student's t, since the noise level of a row comes from its own entries.
-        freedom = np.array(max(self.centers.shape[1] - 1, 1))
+        freedom = max(self.centers.shape[1] - 1, 1)
         return _intervals(self.scales, self.scale_errors, freedom, level, lowest=0.0)
 
     def center_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Return a confidence interval for each entry of each centre.
+        """Return intervals for the entries of centres, (n_clusters, n_features, 2).
 
-        Parameters
-        ----------
-        level : float
-            The share of intervals that hold the true entry, between 0 and 1.
-
-        Returns
-        -------
-        ndarray of shape (n_clusters, n_features, 2)
-            Lower and upper ends. A column of counts that are nearly all 0 has too
-            narrow ones: no residual shows the noise of what hardly ever happens.
+        ``level`` is the share of intervals that hold the true entry. A column of counts
+        that are nearly all 0 has too narrow ones: no residual shows the noise of what
+        hardly ever happens.
         """
         freedom = self.center_freedom[:, None]
         return _intervals(self.centers, self.center_errors, freedom, level)
 
 
 def _intervals(
-    values: Tall,
-    errors: Tall,
-    freedom: np.ndarray,
-    level: float,
-    lowest: float = -np.inf,
+    values: Tall, errors: Tall, freedom: Any, level: float, lowest: float = -np.inf
 ) -> Tall:
     level = check_number("level", level, above=0)
     if level >= 1:
@@ -146,18 +125,17 @@ def estimate_parameters(
 ) -> Estimates:
     """Estimate centres, scales and noise levels, with errors, from labelled data.
 
-    The labels may come from any method. The standard errors say which differences
-    between rows, or between entries of centres, are more than noise.
+    The standard errors say which differences between rows, or between entries of
+    centres, are more than noise.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data. Another library's array stays on its device, and so do results.
     labels : array-like of shape (n_samples,), or fitted estimator
-        The cluster of each row: labels of any kind, from any method. A fitted model
-        stands for its ``labels_``. With
-        ``n_clusters``, integers from 0 to ``n_clusters - 1``. Rows with -1, beside
-        clusters numbered from 0, are outliers: they do not count, and have NaN.
+        The cluster of each row: labels of any kind, from any method; a fitted model
+        stands for its ``labels_``. With ``n_clusters``, integers from 0. Rows with -1,
+        beside clusters numbered from 0, are outliers: they do not count, and have NaN.
     n_clusters : int, optional
         Number of clusters, if some may have no rows.
     sample_weight : array-like of shape (n_samples,), optional
@@ -173,19 +151,16 @@ def estimate_parameters(
     -----
     A scale comes from inner products of its row with the *other* rows of the cluster: a
     row in its own centre would bias it by an amount that grows with n_features. In a
-    centre rows are weighted by scale and noise variance, so that correlated noise does
-    not turn it; in clusters of fewer than ten rows weights are equal.
+    centre rows are weighted by scale and noise variance; in clusters of fewer than ten
+    rows weights are equal.
 
     Standard errors come from the residuals: noise may differ between columns, grow
     with the signal as that of counts does, and be correlated, if alike in all clusters.
-    They assume right labels. With labels of :class:`ihgmm.IhSC`, up to 8% of them
-    wrong, intervals for scales held the truth as often, those for centres in 90% of
-    cases. :doc:`/inference` shows how often they do, and :doc:`/statistics` has the
-    formulas.
+    They assume right labels. :doc:`/inference` shows how often intervals hold the
+    truth, and :doc:`/statistics` has the formulas.
 
-    Two rows have one inner product, which cannot separate scales from noise. Their
-    scales are set proportional to their norms, with infinite errors. A single row has
-    scale 1 and noise level 0. A zero row has scale 0, noise level 0 and error 0.
+    Two rows have one inner product, which cannot separate scales from noise: their
+    scales are proportional to their norms. A single row has scale 1 and noise level 0.
 
     Examples
     --------
@@ -229,17 +204,16 @@ def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Paramete
 
     Scales of rows that point the other way are negative.
     """
+    signs = None
     if fit.signs is not None:
-        signs = X.ops.cast_like(fit.signs, fit.coordinates)
-        turned = replace(fit, coordinates=fit.coordinates * signs[:, None], signs=None)
-        fitted = estimates_of_fit(Scaled(X, rows=signs), turned, labels, k)
-        return replace(fitted, scales=fitted.scales * X.cast(signs))
+        signs = X.cast(fit.signs)
+        X = Scaled(X, rows=signs)
     rows = X.ops.groups(labels, k, X.weights)
     scales = rows.over_mean(_lengths_along_centers(fit, X.ops, k, X.weights))
     fitted = Parameters(*_parameters(X, _fit(X, rows, rows.counted(scales), scales)))
-    if X.incomplete is None:
-        return fitted
-    return replace(fitted, **fit_observed(fitted, X, rows).parameters)
+    if X.incomplete is not None:
+        fitted = replace(fitted, **fit_observed(fitted, X, rows).parameters)
+    return fitted if signs is None else replace(fitted, scales=fitted.scales * signs)
 
 
 def in_data_units(
@@ -257,10 +231,7 @@ def in_data_units(
     if weights is not None:
         weights = ops.cast_like(weights, lengths)
     rows = ops.groups(ops.to_device(labels, lengths), k, weights)
-    # Scales may have both signs.
-    totals = rows.sums(rows.counted(ops.xp.abs(lengths)))
-    means = HOST.ratio(totals, rows.sums(rows.counted(ops.xp.ones_like(lengths))))
-    means[means == 0] = 1.0
+    means = mean_lengths(rows, ops.xp.abs(lengths))  # scales may have both signs
     gains = HOST.ratio(1.0, to_host(white.columns).astype(np.float64))
     centers = to_host(fitted.centers) * gains * means[:, None] * unit
     level = float(np.sqrt(np.square(gains[gains > 0]).mean())) * unit
@@ -305,19 +276,30 @@ def fit_to_centers(
     return X.cast(ops.ratio(along, lengths)), X.cast(variances**0.5)
 
 
+def _signal_of_fit(fit: Spectral, ops: Ops) -> tuple[Tall, np.ndarray, bool]:
+    """Return ``U`` and ``values``: ``U @ diag(values) @ U.T`` is the signal of rows.
+
+    These are the Gram matrix's leading eigenvectors, one line for each row, turned by
+    its sign. Say also whether its diagonal was left empty.
+    """
+    embedding, rank = fit.placement.embedding, fit.placement.embedding.rank
+    vectors = fit.coordinates[:, :rank]
+    if fit.signs is not None:
+        vectors = vectors * ops.cast_like(fit.signs, vectors)[:, None]
+    values = np.maximum(embedding.eigenvalues[:rank], 0.0)
+    return vectors, values, embedding.diagonal == "zero"
+
+
 def _lengths_along_centers(
     fit: Spectral, ops: Ops, n_clusters: int, counts: Tall | None
 ) -> Tall:
     """Return the lengths of rows along their centres, as the leading subspace has them.
 
-    They are known up to a factor for each cluster. The signal part of the Gram matrix
-    is ``U @ diag(values) @ U.T``. With weights w on the rows of a cluster, its product
-    with w is ``length_i * sum(w_j * length_j)``, in a hollow matrix less the row's own
-    term, which is then put back.
+    They are known up to a factor for each cluster. With weights w on the rows of a
+    cluster, the product of the signal with w is ``length_i * sum(w_j * length_j)``, in
+    a hollow matrix less the row's own term, which is then put back.
     """
-    embedding, labels = fit.placement.embedding, fit.labels
-    vectors = fit.coordinates[:, : embedding.rank]
-    values = np.maximum(embedding.eigenvalues[: embedding.rank], 0.0)
+    (vectors, values, hollow), labels = _signal_of_fit(fit, ops), fit.labels
     norms = ops.row_norms(vectors)
     if counts is not None:
         norms = norms * ops.cast_like(counts, vectors)
@@ -335,11 +317,9 @@ def _lengths_along_centers(
 
     weights = ops.keep(ops.widen(norms))
     products = ops.widen(ops.row_map(along, vectors, labels, width=n_clusters))
-    products = ops.keep(ops.clip(products, 0.0, None))
-    squares = ops.keep(weights * products)
-    if embedding.diagonal != "zero":
-        lengths = products
-    else:
+    lengths = products = ops.keep(ops.clip(products, 0.0, None))
+    if hollow:
+        squares = ops.keep(weights * products)
 
         def lengths_at(totals: np.ndarray) -> Tall:
             """Return lengths, given the sums of weight times length of the clusters."""
@@ -358,7 +338,8 @@ def _lengths_along_centers(
         if largest > Weighting.OWN_TERM * totals.min() ** 2:
             totals = falling_root(missing, totals, 2**0.5 * totals)
         lengths = lengths_at(totals)
-    lengths = lengths if fit.row_scale is None else ops.ratio(lengths, fit.row_scale)
+    if fit.row_scale is not None:
+        lengths = ops.ratio(lengths, fit.row_scale)
     # Lengths of rows that are alike are 1, and so is their mean, to the last digit.
     return lengths / (ops.number(ops.xp.max(lengths)) or 1.0)
 
@@ -389,9 +370,11 @@ def estimates_of_labels(
     """
     rows = X.ops.groups(labels, len(classes), X.weights)
     fit = _fit(X, rows, rows.counted(X.ops.xp.ones_like(X.sqnorms)))
-    weights = _steady_weights(X, fit, rows)
-    fit = _fit(X, rows, rows.counted(weights))
-    errors, variances = _errors(X, fit, rows)
+    fit = _fit(X, rows, rows.counted(_steady_weights(X, fit, rows)))
+    accuracy = HOST.ratio(fit.true_squares, fit.squares, 1.0)
+    given = fit.centers, fit.scales, fit.weights, fit.variances, accuracy
+    ratio, variances = noise_of_centers(X, rows, *given)
+    errors = _scale_variances(fit, rows, X.shape[1], rows.spread(ratio)) ** 0.5
     variances[rows.sizes < 2] = np.inf
     # Satterthwaite's degrees of freedom of the errors of centres.
     terms = fit.weights**2 * fit.variances
@@ -426,8 +409,7 @@ def _parameters(X: Matrix, fit: _Fit) -> tuple[Tall, Tall, Tall]:
 # The fit; its formulas are in docs/statistics.md.
 
 
-@dataclass(frozen=True)
-class _Fit:
+class _Fit(NamedTuple):
     """Centres, scales, noise variances and what their errors are made of."""
 
     weights: Tall  # divided by A, so that weights @ scales is 1 in a cluster
@@ -506,27 +488,7 @@ def _scales(
     return xp.where(pair, norms, scales), solved & ~pair
 
 
-# How far off scales and centres are, and the weights of rows that follow from it.
-
-
-def _errors(X: Matrix, fit: _Fit, rows: Groups) -> tuple[Tall, np.ndarray]:
-    """Return errors of scales and variances of centres."""
-    a, p = fit.weights, X.shape[1]
-    one = rows.ops.xp.ones_like(a)
-    mean = rows.counted(one)
-    mean = mean / rows.row_sums(mean)[0]  # the part of a row in the mean of the scales
-    accuracy = HOST.ratio(fit.true_squares, fit.squares, 1.0)
-    counted = [one, a**2, a * mean]
-    left = residuals(X, rows, fit.centers, fit.scales, a, counted, accuracy)
-    along = rows.spread(left.noise_ratio(fit.centers))
-    errors = _scale_variances(fit, rows, p, along) ** 0.5
-    noise, q = fit.variances * along, unit_squares(fit.centers)
-    return errors, left.center_variances(rows, a, mean, noise, q)
-
-
-def _scale_variances(
-    fit: _Fit, rows: Groups, p: int, along: Tall | float = 1.0
-) -> Tall:
+def _scale_variances(fit: _Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
     """Return the variances of the scales' errors.
 
     With A = 1 and ``h = sum(a_j * w_j / c_j)``, the error r is B @ Q, less its mean
@@ -553,11 +515,8 @@ def _scale_variances(
         slope = 1 / (c * one)
         level = ops.keep((1 / c - b * total / one) / n_rows)
         g = v * a
-        moments = [
-            weight * term
-            for weight in (v, g**2)
-            for term in (b**2, level**2, b * level)
-        ]
+        terms = (b**2, level**2, b * level)
+        moments = [weight * term for weight in (v, g**2) for term in terms]
         sums = rows.row_sums(*moments, g * b, g * level, v * a**2, v)
         first, second, loads, all_noise = sums[6:]
 

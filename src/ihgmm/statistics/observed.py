@@ -46,6 +46,13 @@ def _missing_places(block: Matrix) -> tuple[int, np.ndarray]:
     return block.shape[0], rows.astype(np.int64) * block.shape[1] + columns
 
 
+def mean_lengths(rows: Groups, lengths: Tall) -> np.ndarray:
+    """Return the mean of lengths in each cluster; 1 where that is 0."""
+    counts = rows.sums(rows.counted(rows.ops.xp.ones_like(lengths)))
+    means = HOST.ratio(rows.sums(rows.counted(lengths)), counts)
+    return np.where(means == 0, 1.0, means)
+
+
 class Observed(NamedTuple):
     """A fit to observed cells, and how large errors are at least, or grow."""
 
@@ -123,13 +130,11 @@ def fit_observed(fitted: Parameters, X: Matrix, rows: Groups) -> Observed:
     noise = HOST.ratio(*squared, 1.0)
     seen = HOST.ratio(loads, np.broadcast_to(total[:, None], loads.shape), 1.0)
     wider = np.sqrt(noise[:, None] / np.maximum(seen, Small.LOAD))
-    counts = rows.sums(rows.counted(xp.ones_like(refitted)))
-    means = HOST.ratio(rows.sums(rows.counted(refitted)), counts)
-    means[means == 0] = 1.0
-    spread = rows.spread(means)
+    means = mean_lengths(rows, refitted)
+    mean = rows.spread(means)
     parameters = {
         "centers": X.to_device((centers * means[:, None] * unit).astype(X.dtype)),
-        "scales": X.cast(refitted / spread),
+        "scales": X.cast(refitted / mean),
         "noise_levels": X.cast(variances**0.5 * unit),
     }
-    return Observed(parameters, errors / spread, wider * means[:, None])
+    return Observed(parameters, errors / mean, wider * means[:, None])

@@ -16,10 +16,11 @@ import numpy as np
 from ihgmm.matrix import HOST, Matrix, Stretched, Tall, to_host
 from ihgmm.matrix.ops import Groups, sampled
 from ihgmm.policy import Small, TiedNoise
-from ihgmm.statistics.likelihood import NOISES, Mixture, fit_mixture, refine_labels
+from ihgmm.statistics.likelihood import MixtureFit, fit_mixture, refine_labels
+from ihgmm.statistics.model import NOISE_STRUCTURES
 
 Structure = Literal["common", "class", "individual", "tied"]
-STRUCTURES: tuple[Structure, ...] = (*NOISES, "tied")
+STRUCTURES: tuple[Structure, ...] = (*NOISE_STRUCTURES, "tied")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ def fit_noise(
     *,
     rng: np.random.Generator,
     **rounds: Any,
-) -> tuple[Mixture, Covariance]:
+) -> tuple[MixtureFit, Covariance]:
     """Fit a mixture with noise of some kind, with the options ``rounds``."""
     if noise == "tied":
         # Refined labels would go by cosines, which such noise makes wrong.
@@ -102,7 +103,7 @@ def compare_noises(
     tied = fit_tied(X, labels, n_clusters, covariances=1, rng=rng, **few)
     found: dict[Structure, float] = {"tied": information(X, *tied, "tied")}
     labels, none = refine_labels(X, labels, n_clusters).labels, Covariance.none(p)
-    for noise in NOISES:
+    for noise in NOISE_STRUCTURES:
         mixture = fit_mixture(X, labels, n_clusters, noise=noise, **few)
         found[noise] = information(X, mixture, none, noise)
     least = min(found.values())
@@ -110,13 +111,16 @@ def compare_noises(
 
 
 def information(
-    X: Matrix, mixture: Mixture, covariance: Covariance, noise: Structure
+    X: Matrix, mixture: MixtureFit, covariance: Covariance, noise: Structure
 ) -> float:
     """Return the Bayesian information criterion of a mixture, in the unit of X.
 
     Rows are judged by centres that the other rows give, which need no penalty.
     """
-    live, k = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms))), mixture.n_clusters
+    live, k = (
+        int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms))),
+        len(mixture.mixing_weights),
+    )
     penalty = (k - 1) * np.log(max(live, 1))
     p = X.shape[1]
     if noise == "individual":
@@ -136,7 +140,7 @@ def fit_tied(
     rng: np.random.Generator,
     covariances: int = TiedNoise.COVARIANCES,
     **rounds: Any,
-) -> tuple[Mixture, Covariance]:
+) -> tuple[MixtureFit, Covariance]:
     """Fit a mixture whose clusters share one covariance of the noise.
 
     The covariance of the labels makes the noise alike in all directions; a mixture

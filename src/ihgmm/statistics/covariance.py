@@ -91,8 +91,8 @@ def compare_noises(
 ) -> dict[Structure, float]:
     """Return the information criterion of each kind of noise, a row, over the least.
 
-    A few rounds on some of the rows are enough: kinds that differ in labels differ by
-    far more than the last rounds change.
+    A few rounds on some rows are enough: kinds differ by far more than the last rounds
+    do.
     """
     n, p = X.shape
     drawn = sampled(n, TiedNoise.TRIAL_ROWS)
@@ -143,9 +143,9 @@ def fit_tied(
 ) -> tuple[MixtureFit, Covariance]:
     """Fit a mixture whose clusters share one covariance of the noise.
 
-    The covariance of the labels makes the noise alike in all directions; a mixture
-    with common noise is fitted to such rows, with the options ``rounds``, and its
-    labels give the next of ``covariances``, until they stay the same.
+    It makes noise alike in all directions, and a mixture with common noise fits; its
+    labels give the next of ``covariances``, until they stay the same. ``rounds`` are
+    options.
     """
     for _ in range(covariances):
         covariance = leading_covariance(X, labels, n_clusters, rng=rng)
@@ -228,10 +228,7 @@ def _leading_outside(
 def _standing_out(
     values: np.ndarray, total: float, n_directions: int, n: int
 ) -> tuple[int, float, np.ndarray]:
-    """Return how many eigenvalues stand out, the level of the rest, and corrections.
-
-    These are the factors of the spiked model (Baik and Silverstein 2006).
-    """
+    """Return how many eigenvalues stand out, the level of the rest, and corrections."""
     gamma = n_directions / n
     edge, m = (1 + gamma**0.5) ** 2, 0
     left = total

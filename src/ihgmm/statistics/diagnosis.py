@@ -78,30 +78,23 @@ class Diagnosis(Result):
         Size of the data and number of clusters.
     classes, sizes : ndarray of shape (n_clusters,)
         The label of each cluster, sorted, and the rows in it.
-    stability : float
+    stability, doubt : float
         Share of rows whose label stays when fits to other halves of the rows label
-        them. NaN with too few rows for a fit, as the next four.
+        them, and the mean probability that these give to other labels: a label may stay
+        by a narrow margin. NaN with too few rows for a fit, as the next three.
     cluster_stability : ndarray of shape (n_clusters,)
-        The same share among the rows of each cluster; NaN for clusters of one or two
-        rows, which are too few to judge.
-    doubt : float
-        Mean probability that these fits give to other labels. A label may stay by a
-        narrow margin: this figure says so, and the next two follow it.
+        The share that stays of each cluster; NaN for one or two rows.
     expected_error : float
         Share of labels that are expected to differ from the classes you have in mind,
-        as on real data with as much doubt: the middle of ``error_range``, and the mean
-        of ``1 - certainty``.
+        as on real data with as much doubt; the mean of ``1 - certainty``.
     error_range : tuple of float
         The lowest and the highest such share, in three of four real data sets.
     certainty : ndarray of shape (n_samples,)
         Probability that the label of each row is right, given all other rows.
-    uncertain_share : float
-        Share of rows with a certainty below ``certain_from``.
+    uncertain_share, certain_from : float
+        Share of rows with a certainty below ``certain_from``, which is 0.9.
     cautions : tuple of Caution
-        What to look at, each with its kind and its figures: three at most, the most
-        useful first.
-    certain_from : float
-        Probability from which the label of a row counts as certain: 0.9.
+        What to look at: three at most, the most useful first.
     n_outliers : int
         Rows that are in no cluster and were left out; ``n_samples`` are the others.
 
@@ -164,10 +157,6 @@ def diagnose(
 ) -> Diagnosis:
     """Judge labels by the data: can they be trusted, and if not, why not.
 
-    Every method returns labels, also for noise. This function says which share of them
-    would stay the same with other rows, how many were wrong on real data whose labels
-    are as stable, how certain each label is, and what in the data may mislead.
-
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -175,13 +164,11 @@ def diagnose(
         which stays on its device.
     labels : array-like of shape (n_samples,), or fitted estimator
         The cluster of each row: labels of any kind, from any method. A fitted model
-        stands for its ``labels_``, and may also come first: ``diagnose(model, X)``. It
-        fills missing cells, and whitens, as in its fit.
+        stands for its ``labels_``; it fills missing cells, and whitens, as in its fit.
         Rows with -1, beside clusters numbered from 0, are outliers: they are counted
         and left out, and their certainty is NaN.
     missing : {"error", "fit"}, default="error"
-        What to do with missing cells: refuse them, or fill them in as
-        :class:`ihgmm.IhSC` does.
+        Whether to refuse missing cells, or fill them in as :class:`ihgmm.IhSC` does.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the halves that are fitted.
 
@@ -196,7 +183,7 @@ def diagnose(
     :class:`ihgmm.IhSC`, and each fit labels rows that it did not see. Labels that
     change are often wrong. Labels that stay need not be right: no figure can show that
     clear clusters are the classes you have in mind. :doc:`/trust` says how often they
-    were on real data, what the verdicts stand for, and where a diagnosis is wrong.
+    were.
 
     Examples
     --------
@@ -206,10 +193,6 @@ def diagnose(
     >>> labels = IhSC(3, random_state=0).fit_predict(X)
     >>> diagnose(X, labels).verdict
     'well separated'
-    >>> X, _ = make_ihgmm(300, 100, 3, separation=0.01, random_state=0)
-    >>> labels = np.arange(300) % 3
-    >>> diagnose(X, labels).verdict
-    'no separation: do not trust these labels'
     """
     rng = generator(random_state)
     check_choice("missing", missing, MISSING)
@@ -237,10 +220,9 @@ def diagnose_fit(
     *,
     of_fit: bool = True,
 ) -> Diagnosis:
-    """Diagnose labels of a model on what it made them from.
+    """Diagnose labels of a model on the data that it saw, filled in and whitened.
 
-    Missing cells are filled, and rows and columns whitened, as in the fit. ``rows`` are
-    those that have ``labels``, all by default.
+    ``rows`` are those that have ``labels``, all by default.
     """
     data = complete_matrix(X, model, of_fit=of_fit, whitened=True)
     if rows is not None and len(rows) < data.shape[0]:
@@ -298,11 +280,10 @@ def _diagnose(
 
 
 def expected_error(doubt: float, n: int, k: int) -> float:
-    """Return the share of labels that is expected to be wrong.
+    """Return the share of labels, of n rows in k clusters, expected to be wrong.
 
-    ``doubt`` is the mean probability that fits to halves of the n rows give to labels
-    other than these k. Little doubt means next to no wrong labels; from about a tenth
-    on they are more than doubts, up to what chance would make of k clusters.
+    Little doubt means next to no wrong labels; from about a tenth on they are more than
+    doubts, up to what chance would make of k clusters.
     """
     # Without any doubt among n rows, there may still be a quarter of a row.
     doubt = (doubt * n + 0.25) / (n + 0.5)
@@ -314,10 +295,7 @@ def expected_error(doubt: float, n: int, k: int) -> float:
 
 
 def _certainty(data: Matrix, lead: Tall, live: Tall, error: float, k: int) -> Tall:
-    """Return the probability that labels are right: in their mean, and in their order.
-
-    ``lead`` orders rows. Zero rows are as uncertain as can be.
-    """
+    """Return the probability that labels are right, in the order of ``lead``."""
     xp, scores = data.ops.xp, Trust.ROWS * lead
     step = max(1, lead.shape[0] // Trust.MEAN_ROWS)
     some = to_host(scores[::step])[to_host(live[::step])]

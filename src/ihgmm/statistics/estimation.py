@@ -46,21 +46,17 @@ class Estimates(Result, Parameters):
 
     Attributes
     ----------
-    centers : ndarray of shape (n_clusters, n_features)
-        One centre for each cluster; zero for a cluster without rows.
-    scales : ndarray of shape (n_samples,)
-        One scale for each row; in each cluster their mean is 1.
+    centers, center_errors : ndarray of shape (n_clusters, n_features)
+        One centre for each cluster, zero for a cluster without rows; standard errors of
+        its entries, ``inf`` for fewer than two rows.
+    scales, scale_errors : ndarray of shape (n_samples,)
+        One scale for each row, in each cluster with mean 1; their standard errors,
+        ``inf`` in a cluster of two rows, or one that shows no common pattern.
     noise_levels : ndarray of shape (n_samples,)
         Standard deviation of the noise in each row's entries.
-    scale_errors : ndarray of shape (n_samples,)
-        Standard errors of the scales: ``inf`` in a cluster of two rows, or one that
-        shows no common pattern, and 0 for a row alone.
-    center_errors : ndarray of shape (n_clusters, n_features)
-        Standard errors of the entries of the centres; ``inf`` for fewer than two rows.
-    center_freedom : ndarray of shape (n_clusters,)
-        Their degrees of freedom: about the number of rows that count, less one.
-    classes : ndarray of shape (n_clusters,)
-        The label of each cluster.
+    center_freedom, classes : ndarray of shape (n_clusters,)
+        Degrees of freedom of the errors of a centre, about the number of rows that
+        count in it, less one; the label of each cluster.
 
     Examples
     --------
@@ -98,9 +94,8 @@ class Estimates(Result, Parameters):
     def center_intervals(self, level: float = 0.95) -> np.ndarray:
         """Return intervals for the entries of centres, (n_clusters, n_features, 2).
 
-        ``level`` is the share of intervals that hold the true entry. A column of counts
-        that are nearly all 0 has too narrow ones: no residual shows the noise of what
-        hardly ever happens.
+        ``level`` is the share of intervals that hold the true entry; of a column of
+        counts that are nearly all 0, fewer do.
         """
         freedom = self.center_freedom[:, None]
         return _intervals(self.centers, self.center_errors, freedom, level)
@@ -125,9 +120,6 @@ def estimate_parameters(
 ) -> Estimates:
     """Estimate centres, scales and noise levels, with errors, from labelled data.
 
-    The standard errors say which differences between rows, or between entries of
-    centres, are more than noise.
-
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -139,8 +131,7 @@ def estimate_parameters(
     n_clusters : int, optional
         Number of clusters, if some may have no rows.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each row counts in the centre of its cluster, and in the mean of its
-        scales.
+        How much each row counts in the centre of its cluster, and in its mean scale.
 
     Returns
     -------
@@ -150,17 +141,10 @@ def estimate_parameters(
     Notes
     -----
     A scale comes from inner products of its row with the *other* rows of the cluster: a
-    row in its own centre would bias it by an amount that grows with n_features. In a
-    centre rows are weighted by scale and noise variance; in clusters of fewer than ten
-    rows weights are equal.
-
-    Standard errors come from the residuals: noise may differ between columns, grow
-    with the signal as that of counts does, and be correlated, if alike in all clusters.
-    They assume right labels. :doc:`/inference` shows how often intervals hold the
-    truth, and :doc:`/statistics` has the formulas.
-
-    Two rows have one inner product, which cannot separate scales from noise: their
-    scales are proportional to their norms. A single row has scale 1 and noise level 0.
+    row in its own centre would bias it by an amount that grows with n_features. Two
+    rows have one such product, and get scales proportional to their norms. Standard
+    errors come from the residuals, and assume right labels. :doc:`/inference` shows how
+    often intervals hold the truth, and :doc:`/statistics` has the formulas.
 
     Examples
     --------
@@ -221,9 +205,7 @@ def in_data_units(
 ) -> P:
     """Return parameters of whitened data in the units that the data had.
 
-    A scale is divided by the factor of its row, a centre by those of the columns. The
-    noise level of a row is the root of its mean variance over columns. Weights say how
-    much rows count in the mean scale, which is 1.
+    Weights say how much rows count in the mean scale, which is 1.
     """
     k, unit, ops = fitted.centers.shape[0], white.matrix.unit, white.ops
     factors = ops.widen(white.row_scale)
@@ -262,8 +244,7 @@ def fit_to_centers(
 ) -> tuple[Tall, Tall]:
     """Return scales and noise levels of rows that had no part in their centres.
 
-    The scale is that of the multiple of the centre nearest to the row, not below 0
-    unless ``signed``. X and the centres are in the same units.
+    Scales are not below 0 unless ``signed``. X and the centres are in the same units.
     """
     ops, rows = X.ops, X.ops.groups(labels, len(centers))
     centers = centers.astype(np.float64)
@@ -276,30 +257,30 @@ def fit_to_centers(
     return X.cast(ops.ratio(along, lengths)), X.cast(variances**0.5)
 
 
-def _signal_of_fit(fit: Spectral, ops: Ops) -> tuple[Tall, np.ndarray, bool]:
-    """Return ``U`` and ``values``: ``U @ diag(values) @ U.T`` is the signal of rows.
+def _signal_of_fit(
+    fit: Spectral, ops: Ops
+) -> tuple[Tall, np.ndarray, bool, Tall | None]:
+    """Return U, values, whether the Gram matrix was hollow, and factors of its rows.
 
-    These are the Gram matrix's leading eigenvectors, one line for each row, turned by
-    its sign. Say also whether its diagonal was left empty.
+    ``U @ diag(values) @ U.T`` is the signal of that matrix; without factors they are None.
     """
     embedding, rank = fit.placement.embedding, fit.placement.embedding.rank
     vectors = fit.coordinates[:, :rank]
     if fit.signs is not None:
         vectors = vectors * ops.cast_like(fit.signs, vectors)[:, None]
     values = np.maximum(embedding.eigenvalues[:rank], 0.0)
-    return vectors, values, embedding.diagonal == "zero"
+    return vectors, values, embedding.diagonal == "zero", fit.row_scale
 
 
 def _lengths_along_centers(
     fit: Spectral, ops: Ops, n_clusters: int, counts: Tall | None
 ) -> Tall:
-    """Return the lengths of rows along their centres, as the leading subspace has them.
+    """Return lengths of rows along their centres, up to a factor for each cluster.
 
-    They are known up to a factor for each cluster. With weights w on the rows of a
-    cluster, the product of the signal with w is ``length_i * sum(w_j * length_j)``, in
-    a hollow matrix less the row's own term, which is then put back.
+    With weights w, the product of the signal with w is ``length_i * sum(w_j *
+    length_j)``, in a hollow matrix less the row's own term, which is then put back.
     """
-    (vectors, values, hollow), labels = _signal_of_fit(fit, ops), fit.labels
+    (vectors, values, hollow, factors), labels = _signal_of_fit(fit, ops), fit.labels
     norms = ops.row_norms(vectors)
     if counts is not None:
         norms = norms * ops.cast_like(counts, vectors)
@@ -338,8 +319,8 @@ def _lengths_along_centers(
         if largest > Weighting.OWN_TERM * totals.min() ** 2:
             totals = falling_root(missing, totals, 2**0.5 * totals)
         lengths = lengths_at(totals)
-    if fit.row_scale is not None:
-        lengths = ops.ratio(lengths, fit.row_scale)
+    if factors is not None:
+        lengths = ops.ratio(lengths, factors)
     # Lengths of rows that are alike are 1, and so is their mean, to the last digit.
     return lengths / (ops.number(ops.xp.max(lengths)) or 1.0)
 
@@ -453,10 +434,7 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
 def _scales(
     weights: Tall, inner: Tall, sqnorms: Tall, rows: Groups
 ) -> tuple[Tall, Tall]:
-    """Return scales from products with the other rows, and where they are solved for.
-
-    y is the largest share of a row in the centre of its cluster.
-    """
+    """Return scales from products with other rows, and where they are solved for."""
     ops, xp = rows.ops, rows.ops.xp
     products = ops.clip(weights * inner, 0.0, None)
     relative = ops.keep(ops.ratio(products, rows.spread(rows.maxima(products))))
@@ -489,15 +467,10 @@ def _scales(
 
 
 def _scale_variances(fit: _Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
-    """Return the variances of the scales' errors.
+    """Return the variances of the scales' errors, in linear time (docs/statistics.md).
 
-    With A = 1 and ``h = sum(a_j * w_j / c_j)``, the error r is B @ Q, less its mean
-    times w_i, where ``Q_i = sum(a_j * q_ij, j != i)`` and
-
-        ``B_ij = (i == j) / c_i - w_i * (slope_i * b_j + level_j)``.
-
-    Each sum over j below is a quadratic in slope_i with a cluster's sums in it, so
-    that all rows take linear time.
+    With ``B_ij = (i == j) / c_i - w_i * (slope_i * b_j + level_j)``, each sum over j is
+    a quadratic in slope_i with a cluster's sums in it.
     """
     a, w, v, ops, xp = fit.weights, fit.scales, fit.variances, rows.ops, rows.ops.xp
     n_rows = rows.spread(rows.sizes.astype(np.float64))
@@ -541,11 +514,10 @@ def _scale_variances(fit: _Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
 def _steady_weights(X: Matrix, fit: _Fit, rows: Groups) -> Tall:
     """Return weights of rows by scale and noise, pulled towards the mean.
 
-    The best weights are ``scale / noise variance`` if noise is independent. But a scale
-    rises with the noise of its row along the centre. If weights rose with it, all noise
-    that is correlated with that would turn the centre. So small rows get a further
-    weight that falls with the scale, until rise and fall cancel in each cluster. The
-    mixture of such weights with equal ones that has the least error is taken.
+    A scale rises with the noise of its row along the centre. If weights rose with it,
+    all noise that is correlated with that would turn the centre. So small rows get a
+    further weight that falls with the scale, until rise and fall cancel in each
+    cluster.
     """
     ops, xp = rows.ops, rows.ops.xp
     scales = _pulled(fit.scales, _scale_variances(fit, rows, X.shape[1]), rows)

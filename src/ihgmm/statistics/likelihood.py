@@ -41,15 +41,11 @@ def refine_labels(
 ) -> Refinement:
     """Compare rows with the centres of the other rows until no label changes.
 
-    X has been checked. The labels to start from are integers from 0 to
-    ``n_clusters - 1``, every one in use; no cluster is ever emptied. A round, of which
-    there are ``max_iter`` at most, costs two products with X of ``n_clusters`` columns.
-
-    In a centre a row counts with its length over its noise variance, both as they
-    appear from the centres of the round before. The first rounds are soft: rows count
-    in several centres, by their likelihood, so that one wrong label does not keep
-    others wrong. Then every row goes to the centre with the largest cosine. Rounds
-    that repeat earlier labels end the search, since they would go round in a circle.
+    X has been checked. The labels to start from are integers from 0 to ``n_clusters -
+    1``, every one in use; no cluster is ever emptied. The first rounds are soft: rows
+    count in several centres, so that one wrong label does not keep others wrong. Then
+    every row goes to the centre with the largest cosine, until labels repeat or after
+    ``max_iter`` rounds.
 
     Examples
     --------
@@ -157,14 +153,9 @@ def fit_mixture(
 ) -> MixtureFit:
     """Fit centres, shares and noise from a start as :func:`refine_labels` has it.
 
-    ``noise`` says whether it has one variance, one for each cluster or one for each
-    row. Memberships that move by less than ``tol``, on average over rows, have
-    converged. After each round ``say`` gets a few words.
-
-    The likelihood of the model has no maximum where every row has its own noise: a
-    centre through one row makes that row's noise vanish. Here every row is judged by
-    centres learnt without it, which has no such flaw, and which keeps memberships
-    honest where features outnumber rows.
+    Memberships that move by less than ``tol``, on average over rows, have converged.
+    After each round ``say`` gets a few words. A likelihood of rows in their own centres
+    would have no maximum: a centre through one row makes that row's noise vanish.
 
     Examples
     --------
@@ -340,10 +331,7 @@ def _move(
     counts: Tall | None,
     variances: np.ndarray | None,
 ) -> tuple[Tall, tuple[Any, Any]]:
-    """Move memberships to what is likely, or a part of the way.
-
-    Return by how much they moved, and the log-likelihood of the rows.
-    """
+    """Move memberships to what is likely; return by how much, and log-likelihoods."""
     ops, xp = seen.ops, seen.ops.xp
     joint = joint_log_likelihood(seen, shares, variances)
     likely = ops.softmax(joint)
@@ -395,8 +383,8 @@ class Projections(NamedTuple):
     def weights(self, memberships: Tall, noise: NoiseStructure, level: float) -> Tall:
         """Return the weight of each row in each centre: its length over its noise.
 
-        A row that points away from a centre has weight 0 in it. Unless noise is
-        individual, it is the same within a cluster. Lengths are in units of a level.
+        A row that points away from a centre has weight 0. Lengths are in units of a
+        level.
         """
         weights = memberships * self.ops.clip(self.cosines, 0.0, None)
         norms = self.ops.xp.sqrt(self.sqnorms) / level
@@ -448,8 +436,7 @@ def joint_log_likelihood(
 ) -> Tall:
     """Return the log-likelihood of each row together with each cluster.
 
-    Shares and noise variances are those of the clusters; without variances, every row
-    has its own, which is unknown and fitted to it.
+    Without noise variances of the clusters, every row has its own, fitted to it.
     """
     ops, xp, p = seen.ops, seen.ops.xp, seen.n_features
     freedom, tiny = max(p - 1, 1), float(np.finfo(np.float64).tiny)

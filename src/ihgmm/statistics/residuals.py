@@ -65,12 +65,10 @@ def noise_of_centers(
     variances: Tall,
     accuracy: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what residuals say of the noise, in one pass over X.
+    """Return the noise along centres, over that of entries, and variances of centres.
 
-    That is the variance of noise along each centre, over the mean of its entries, and
-    the variance of each entry of each centre. ``weights`` are those of rows in their
-    centres, ``variances`` are of their noise, and ``accuracy`` is the share of the
-    squared norms of centres that is not noise.
+    ``weights`` are those of rows in their centres, ``variances`` are of their noise, and
+    ``accuracy`` is the share of the squared norms of centres that is not noise.
     """
     centers = centers.astype(np.float64)
     (k, p), units = centers.shape, HOST.unit_rows(centers)
@@ -133,8 +131,8 @@ def independent_entries(
 ) -> float:
     """Return how many independent entries would vary in length as the noise of a row.
 
-    It is one over the mean squared cosine of the noise of two rows, which has no bias
-    from rows of unequal noise. All pairs of some rows show it.
+    It is one over the mean squared cosine of the noise of two rows, of all pairs of
+    some.
     """
     n, p = X.shape
     drawn = sampled(n, min(Scales.PAIRED_ROWS, max(Scales.PAIRED_ENTRIES // p, 16)))

@@ -42,29 +42,26 @@ class ClusterCount(Result):
     Attributes
     ----------
     n_clusters : int
-        The number of clusters; 1 when all rows share one direction or show no groups,
-        0 when nothing stands out from noise.
-    levels : tuple of int
+        The number of clusters; 1 when all rows share one direction or show no groups, 0
+        when nothing stands out from noise.
+    levels, plausible : tuple of int
         The numbers at which the tree is stable: several, where clusters are nested.
-    plausible : tuple of int
-        ``n_clusters``, the levels, and, unless the confidence is high, other numbers.
+        These with ``n_clusters`` and, unless the confidence is high, other numbers.
     confidence : Confidence
         How far to rely on the number: ``HIGH``, ``MIDDLE`` or ``LOW``.
     tree : ClusterTree or None
-        The clusters, merged step by step, with the evidence for each number; None
-        where rows are too few.
+        The clusters, merged step by step; None where rows are too few.
     rank : int
         Eigenvalues above the edge: the number of linearly independent directions.
-    eigenvalues : ndarray
-        Leading eigenvalues of the Gram matrix, decreasing; rough below the edge.
+    eigenvalues, null : ndarray
+        Leading eigenvalues of the Gram matrix, decreasing, rough below the edge; and
+        the largest one of each sign-flipped copy behind the edge.
     edge : float
         What an eigenvalue must exceed to count, once those above it are taken out, in
         squared units of X (over a power of two, where no float can hold these).
-    null : ndarray
-        The largest eigenvalue of each sign-flipped copy behind the edge.
     gram : str
-        The Gram matrix whose eigenvalues are shown: "hollow", or "cosine" where that
-        shows more.
+        The Gram matrix of these eigenvalues: "hollow", or "cosine" where that shows
+        more.
     n_rows, n_features, max_clusters : int
         Rows that were looked at, features, and the largest number looked for.
 
@@ -136,13 +133,15 @@ def select_n_clusters(
         The data; also a torch tensor or another library's array, on its device.
     max_clusters : int
         The largest number to look for.
-    signed, whiten, missing
-        As in :class:`ihgmm.IhSC`: whether opposite rows are of one cluster; how noise
-        is made alike first, None, "auto", "counts" or "learned"; and whether missing
-        cells are an "error" or filled in ("fit").
+    signed : bool
+        Whether opposite rows are of one cluster, as in :class:`ihgmm.IhSC`.
+    whiten : {"auto", "counts", "learned"} or None
+        How noise is made alike in rows and columns first, as in :class:`ihgmm.IhSC`.
+    missing : {"error", "fit"}
+        Whether to refuse missing cells, or fill them in as :class:`ihgmm.IhSC` does.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each row counts. Rows are then drawn by their weights, as many as
-        these are worth: (sum of weights)² over the sum of squared weights.
+        How much each row counts. Rows are then drawn by their weights, as many as these
+        are worth: (sum of weights)² over the sum of squared weights.
     random_state : int, RandomState, Generator or None
         Seed; the same seed gives the same answer.
 
@@ -154,19 +153,15 @@ def select_n_clusters(
 
     Notes
     -----
-    Random signs on the entries of X destroy a low-rank signal and leave symmetric
-    independent noise as it was. Eigenvalues of the Gram matrix of X above those of
-    flipped copies are signal [1]_; it is removed before X is flipped again.
+    Eigenvalues of the Gram matrix of X above those of copies with random signs are
+    signal [1]_. Along their directions a tree of clusters is grown, and trees of random
+    halves of the rows judge it. If it is stable with as many clusters as there are
+    directions, this is the answer, as under the model; otherwise the number with the
+    most support, or one cluster, if halves agree on none, or cuts run through no gaps
+    in few features.
 
-    Along these directions a tree of clusters is grown, see
-    :func:`ihgmm.cluster_tree`, and trees of random halves of the rows judge it. If it
-    is stable with as many clusters as there are directions, this is the answer, as
-    under the model. Otherwise it is the number with the most support. If halves do not
-    agree on any number, there is one cluster; also if, in few features or along one
-    direction, the cuts do not run through gaps between rows.
-
-    If there are more than 2,000 rows, so many are drawn at random; clusters with few of
-    these can be missed. :doc:`/statistics` says how often the answer is right.
+    Of more than 2,000 rows, so many are drawn at random; clusters with few of these can
+    be missed. :doc:`/statistics` has the details, and how often the answer is right.
 
     References
     ----------
@@ -209,9 +204,6 @@ def cluster_tree(
 ) -> ClusterTree:
     """Merge clusters step by step, and find the levels at which they are stable.
 
-    A tree shows which clusters belong together, and how many there are at each level
-    that halves of the rows agree on.
-
     Parameters
     ----------
     X : array-like, sparse matrix, or fitted estimator
@@ -221,7 +213,7 @@ def cluster_tree(
         The largest number of clusters to look for in data.
     signed : bool
         Whether opposite rows are of one cluster, as in :class:`ihgmm.IhSC`. A model
-        knows that.
+        knows.
     random_state : int, RandomState, Generator or None
         Seed; the same seed gives the same tree.
 
@@ -233,10 +225,9 @@ def cluster_tree(
     Notes
     -----
     Rows are put into more clusters than are expected, and those two are merged that
-    cost least likelihood, again and again. Four trees of random halves of the rows show
-    how stable each number of clusters is. :doc:`/statistics` has the details. For
-    whitening, weights and missing values take the ``tree`` of
-    :func:`ihgmm.select_n_clusters`.
+    cost least likelihood, again and again; four trees of random halves of the rows
+    judge the tree (:doc:`/statistics`). For whitening, weights and missing values take
+    the ``tree`` of :func:`ihgmm.select_n_clusters`.
 
     Examples
     --------
@@ -278,10 +269,7 @@ def count_clusters(
     signed: bool = False,
     max_rows: int = Counting.ROWS,
 ) -> ClusterCount:
-    """Find the number of clusters in data that has been checked.
-
-    At most ``max_rows`` rows are drawn. See :func:`select_n_clusters`.
-    """
+    """Find the number of clusters in data that has been checked."""
     live = X.sqnorms > 0
     if X.weights is None:
         rows = X.ops.draw_rows(live, max_rows, rng)

@@ -33,14 +33,12 @@ class Split:
     n_clusters : int
         How many clusters there are after this split.
     contrast : float
-        How much more the next merger would cost than the last one, as a difference of
-        logarithms, the mean over trees of all rows and of halves.
+        How much more the next merger would cost than the last one, in logarithms.
     agreement : float
         How far trees of separate halves of the rows agree: the adjusted Rand index.
-    stability : float
-        How well such trees find the worst of so many clusters again, from 0 to 1.
-    drop : float
-        How much more stable so many clusters are than one more.
+    stability, drop : float
+        How well such trees find the worst of so many clusters again, from 0 to 1, and
+        how much worse they find that of one more.
     gap : float
         How far rows keep away from the cuts, in standard errors: about 0 or less if a
         cloud was cut, and 0 where many directions stand out, which needs no look.
@@ -88,8 +86,9 @@ class ClusterTree(Result):
         the clusters, and merging two would cost far more than merging two of one more.
     splits : tuple of Split
         The evidence for each number of clusters, from 2 upwards.
-    n_leaves : int
-        The number of clusters at the end of all branches.
+    n_leaves, n_rows : int
+        The number of clusters at the end of all branches; rows that the tree learnt
+        from.
     leaves : ndarray of shape (n_samples,)
         The leaf of each row; -1 for outliers of a model.
     members : ndarray of shape (n_leaves, n_leaves)
@@ -97,8 +96,6 @@ class ClusterTree(Result):
     costs : ndarray of shape (n_leaves - 1,)
         What it costs to merge two of 2, 3, ... clusters: the log-likelihood that is
         lost, and what BIC puts on a cluster, for each row.
-    n_rows : int
-        Rows that the tree was learnt from.
     of_model : bool
         Whether the leaves are the clusters of a model; ``print`` shows these.
 
@@ -273,9 +270,7 @@ def _merged(
 ) -> _Branches:
     """Merge the clusters of rows, those that lose least likelihood first.
 
-    Clusters share a covariance, and a merger adds the square of a distance to it: so
-    the likelihood is known from that distance. The tree is learnt from the rows
-    ``seen``; others show gaps, if their lengths in the data are given.
+    The tree is learnt from the rows ``seen``; others show gaps, if lengths are given.
     """
     seen = np.arange(len(rows)) if seen is None else seen
     n, m = len(seen), rows.shape[1]
@@ -323,11 +318,9 @@ def _merged(
 def _gap(
     units: np.ndarray, sides: np.ndarray, seen: np.ndarray, lengths: np.ndarray
 ) -> tuple[float, float]:
-    """Return how far rows keep from the cut between two clusters, on each side.
+    """Return how far rows that are not seen keep from the cut between two clusters.
 
-    The cut goes through the origin, between unit rows of sides 1 and -1 that are seen;
-    it is the rows not seen that count. In front of the median distance from the cut
-    rows are evenly spread on average, or nearer the cut, unless there is a gap.
+    The cut goes through the origin, between unit rows of sides 1 and -1 that are seen.
     Between opposite directions is the origin: short rows are in the gap there.
     """
     known = np.zeros(len(units), dtype=bool)
@@ -373,8 +366,7 @@ def _grown(
 ) -> ClusterTree:
     """Return a tree of all rows, judged by trees of halves.
 
-    Under the model there are no more clusters than directions that stand out, ``rank``:
-    a level beyond needs the support of a number to rely on.
+    A level beyond ``rank`` clusters, the most under the model, needs much support.
     """
     whole = grow(None)
     halves: list[_Branches] = []

@@ -267,6 +267,7 @@ class Outliers:
     noise of many kinds and on real sets.
     """
 
+    ROUNDS = 6  # of fits without the outliers of the last one, at most
     ALONE = 0.02  # rows of clusters as strange, expected in all: less is an outlier
     TIMES = 3  # as many rows as clusters have, or more, are outliers together
     LAST_TIMES = 1.5  # down to where rows are no longer so many times as many

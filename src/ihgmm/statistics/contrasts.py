@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ihgmm._checks import check_matrix, turned_rows
 from ihgmm._display import Result
 from ihgmm._parameters import check_count
-from ihgmm.matrix import HOST, Filled, Matrix, Tall, only, to_host
+from ihgmm.matrix import HOST, Filled, Matrix, only, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.policy import Small, Whitening
 from ihgmm.statistics.likelihood import indicators
@@ -111,8 +111,7 @@ def telling_features(
     return TellingFeatures(features, scores, contrasts)
 
 
-@dataclass(frozen=True, eq=False)
-class SetApart:
+class SetApart(NamedTuple):
     """What sets clusters apart, in the units that people know.
 
     ``means`` has the mean of each feature in each cluster, over observed cells;
@@ -157,8 +156,7 @@ def set_apart(
     # The mean pattern of the other clusters, at the length of each; NaN without others.
     lengths = row_lengths(centers if noise is None else centers / noise)
     live = lengths > 0
-    patterns = (means - offsets).T / np.where(live, lengths, 1.0)
-    patterns = np.where(live, patterns, 0.0).T
+    patterns = HOST.ratio(means - offsets, lengths[:, None])
     count = live.sum() - 1 if live.sum() > 1 else np.nan
     others = lengths[:, None] * (patterns.sum(axis=0) - patterns) / count
     shifted = np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means))
@@ -173,7 +171,7 @@ def set_apart(
 def _means_and_noise(
     data: Matrix, labels: np.ndarray, scales: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return means by cluster and feature, and noise levels of features, (1, p) or None.
+    """Return means by cluster and feature, and noise levels of features, or None.
 
     Noise is what multiples of the clusters' patterns leave of a feature, in X's unit. A
     cluster without rows has NaN.
@@ -183,23 +181,17 @@ def _means_and_noise(
     members = np.eye(k)[labels[rows]]
     lengths = np.abs(np.nan_to_num(scales[rows]))[:, None]
     sides = inside.cast(np.hstack([members, members * lengths]))
-    sums, total = inside.sweep(_sums_and_squares, sides)[1]
+    _, (sums, total) = inside.sweep(
+        lambda block, sides: ((), (block.adjoint(sides), block.column_sqnorms())), sides
+    )
     plain, weighted = np.vsplit(to_host(sums).astype(np.float64).T, [k])
-    with np.errstate(invalid="ignore"):
-        means = plain / members.sum(axis=0)[:, None]
+    means = HOST.ratio(plain, members.sum(axis=0)[:, None], np.nan)
     weights = np.square(members * lengths).sum(axis=0)[:, None]
-    left = total - HOST.ratio(np.square(weighted), weights + 0 * weighted).sum(axis=0)
+    left = total - HOST.ratio(np.square(weighted), weights).sum(axis=0)
     if left.sum() <= Small.ROUNDING * total.sum():
         return means, None
     left = np.maximum(left, Whitening.LEAST_NOISE * total) / len(rows)
     return means, np.where(left > 0, np.sqrt(left), 1.0)[None]
-
-
-def _sums_and_squares(
-    block: Matrix, members: Tall
-) -> tuple[tuple[()], tuple[Any, Any]]:
-    """Return sums of rows by their members, and squared norms of columns."""
-    return (), (block.adjoint(members), block.column_sqnorms())
 
 
 def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -271,8 +263,7 @@ def typical_ranks(
     products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
     norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
     # Where scales have both signs, a row may point away from its centre.
-    cosines = products[np.arange(n), labels] * np.sign(sizes)
-    cosines = cosines / np.where(norms > 0, norms, 1.0)
+    cosines = HOST.ratio(products[np.arange(n), labels] * np.sign(sizes), norms)
     lengths = np.abs(sizes)
     eligible = complete & (norms > 0) & (labels >= 0) & ~np.isnan(lengths)
     for cluster in range(len(centers)):

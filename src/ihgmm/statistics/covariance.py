@@ -43,13 +43,14 @@ class Covariance:
 
     def whiten_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return a few rows on the host as :meth:`whiten` would."""
-        along = rows @ self.directions
-        return rows + (along * (1 / self.deviations - 1)) @ self.directions.T
+        return self._stretched(rows, 1 / self.deviations)
 
     def color(self, rows: np.ndarray) -> np.ndarray:
         """Return rows of white noise with this covariance."""
-        along = rows @ self.directions
-        return rows + (along * (self.deviations - 1)) @ self.directions.T
+        return self._stretched(rows, self.deviations)
+
+    def _stretched(self, rows: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        return rows + ((rows @ self.directions) * (factors - 1)) @ self.directions.T
 
     @property
     def mean_variance(self) -> float:
@@ -101,13 +102,13 @@ def compare_noises(
         labels = X.to_device(to_host(labels))
     few: Any = {"max_iter": TiedNoise.TRIAL_ROUNDS}
     tied = fit_tied(X, labels, n_clusters, covariances=1, rng=rng, **few)
-    found: dict[Structure, float] = {"tied": information(X, *tied, "tied")}
+    values: dict[Structure, float] = {"tied": information(X, *tied, "tied")}
     labels, none = refine_labels(X, labels, n_clusters).labels, Covariance.none(p)
     for noise in NOISE_STRUCTURES:
         mixture = fit_mixture(X, labels, n_clusters, noise=noise, **few)
-        found[noise] = information(X, mixture, none, noise)
-    least = min(found.values())
-    return {noise: (value - least) / len(drawn) for noise, value in found.items()}
+        values[noise] = information(X, mixture, none, noise)
+    least = min(values.values())
+    return {noise: (value - least) / len(drawn) for noise, value in values.items()}
 
 
 def information(

@@ -9,16 +9,14 @@ import numpy as np
 from scipy.special import polygamma, stdtrit
 
 from ihgmm._checks import (
-    check_labels,
     check_matrix,
     check_weights,
     counted_rows,
     data_and_labels,
-    is_outlier,
     labelled_rows,
 )
 from ihgmm._display import Result
-from ihgmm._parameters import check_count, check_number
+from ihgmm._parameters import check_number
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import Groups, row_lengths
 from ihgmm.numerics.roots import falling_root
@@ -106,18 +104,13 @@ def _intervals(
 ) -> Tall:
     level = check_number("level", level, above=0)
     if level >= 1:
-        raise ValueError(
-            f"level={level:g} is not a share; give a number between 0 and 1, such as "
-            "0.95."
-        )
+        raise ValueError(f"level={level:g} is not a share; give one between 0 and 1.")
     host, reach = to_host(values), to_host(errors) * stdtrit(freedom, (1 + level) / 2)
     ends = np.stack([host - reach, host + reach], axis=-1)
     return ops_of(values).cast_like(np.maximum(ends, lowest), values)
 
 
-def estimate_parameters(
-    X: Any, labels: Any, n_clusters: int | None = None, *, sample_weight: Any = None
-) -> Estimates:
+def estimate_parameters(X: Any, labels: Any, *, sample_weight: Any = None) -> Estimates:
     """Estimate centres, scales and noise levels, with errors, from labelled data.
 
     Parameters
@@ -126,10 +119,8 @@ def estimate_parameters(
         The data. Another library's array stays on its device, and so do results.
     labels : array-like of shape (n_samples,), or fitted estimator
         The cluster of each row: labels of any kind, from any method; a fitted model
-        stands for its ``labels_``. With ``n_clusters``, integers from 0. Rows with -1,
-        beside clusters numbered from 0, are outliers: they do not count, and have NaN.
-    n_clusters : int, optional
-        Number of clusters, if some may have no rows.
+        stands for its ``labels_``. Rows with -1, beside clusters numbered from 0, are
+        outliers: they do not count, and have NaN.
     sample_weight : array-like of shape (n_samples,), optional
         How much each row counts in the centre of its cluster, and in its mean scale.
 
@@ -156,31 +147,25 @@ def estimate_parameters(
     """
     X, labels = data_and_labels(X, labels)
     data = check_matrix(X)
-    n, ops = data.shape[0], data.ops
-    if n_clusters is not None:
-        _check_numbers(labels, n_clusters, n)
-    classes, codes, outliers = labelled_rows(labels, data)
+    ops, (classes, codes, outliers) = data.ops, labelled_rows(labels, data)
     if outliers is not None:
-        sample_weight = check_weights(sample_weight, n) * ~to_host(outliers)
-    if n_clusters is not None:
-        # Clusters without rows have numbers too.
-        codes, classes = ops.take_lines(classes, codes), np.arange(n_clusters)
+        weights = check_weights(sample_weight, data.shape[0])
+        sample_weight = weights * ~to_host(outliers)
     kept, counts = counted_rows(data, sample_weight)
     if counts is None:
         return estimates_of_labels(kept, codes, classes)
     fitted = estimates_of_labels(kept, ops.rows_where(codes, counts), classes)
     fitted = for_all_rows(fitted, data, codes, counts)
     unknown = ops.xp.full_like(fitted.scales, np.nan)
-    fitted = replace(
-        fitted, scale_errors=ops.place(fitted.scale_errors, counts, unknown)
-    )
+    errors = ops.place(fitted.scale_errors, counts, unknown)
+    fitted = replace(fitted, scale_errors=errors)
     if outliers is None:
         return fitted
-    return replace(
-        fitted,
-        scales=ops.xp.where(outliers, unknown, fitted.scales),
-        noise_levels=ops.xp.where(outliers, unknown, fitted.noise_levels),
+    scales, levels = (
+        ops.xp.where(outliers, unknown, values)
+        for values in (fitted.scales, fitted.noise_levels)
     )
+    return replace(fitted, scales=scales, noise_levels=levels)
 
 
 def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Parameters:
@@ -262,7 +247,7 @@ def _signal_of_fit(
 ) -> tuple[Tall, np.ndarray, bool, Tall | None]:
     """Return U, values, whether the Gram matrix was hollow, and factors of its rows.
 
-    ``U @ diag(values) @ U.T`` is the signal of that matrix; without factors they are None.
+    ``U @ diag(values) @ U.T`` is the signal of that matrix.
     """
     embedding, rank = fit.placement.embedding, fit.placement.embedding.rank
     vectors = fit.coordinates[:, :rank]
@@ -323,23 +308,6 @@ def _lengths_along_centers(
         lengths = ops.ratio(lengths, factors)
     # Lengths of rows that are alike are 1, and so is their mean, to the last digit.
     return lengths / (ops.number(ops.xp.max(lengths)) or 1.0)
-
-
-def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:
-    """Raise unless labels are numbers of clusters, or -1 for outliers."""
-    check_count("n_clusters", n_clusters)
-    array = check_labels("labels", labels, n_samples)
-    if array.dtype.kind not in "iu":
-        raise TypeError(
-            f"labels of dtype {array.dtype} cannot be combined with "
-            f"n_clusters={n_clusters}; give integers from 0, or leave n_clusters out."
-        )
-    wrong = array[~is_outlier(array) & ((array < 0) | (array >= n_clusters))]
-    if len(wrong):
-        raise ValueError(
-            f"labels has the entry {wrong[0]}, not between 0 and n_clusters - 1 = "
-            f"{n_clusters - 1}; give such integers, or leave n_clusters out."
-        )
 
 
 def estimates_of_labels(

@@ -33,6 +33,12 @@ class _Rows(NamedTuple):
     noise: np.ndarray  # noise levels; 0 for zero rows
     labels: np.ndarray  # numbers of the centres
 
+    @property
+    def logs(self) -> np.ndarray:
+        """Logarithms of the noise levels; minus infinity for zero rows."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.noise)
+
 
 @dataclass(frozen=True, eq=False)
 class OutlierRule:
@@ -73,13 +79,12 @@ class OutlierRule:
         return self.scores(X) > self.threshold
 
     def _score(self, rows: _Rows) -> np.ndarray:
-        unit = self.lengths[rows.labels]
-        # The noise of zero rows is none; their scores are set below.
-        some = np.where(rows.noise > 0, rows.noise, 1.0)
-        length, noise = rows.along / unit, np.log(some) - self.noises[rows.labels]
+        unit, live = self.lengths[rows.labels], rows.noise > 0
+        length = rows.along / unit
         # Minus the log of the share of rows with so much noise. Beyond the upper
         # quartile it falls exponentially: noise as heavy as a power law, such as
         # Student's t, falls no slower.
+        noise = np.where(live, rows.logs, 0.0) - self.noises[rows.labels]
         excess = noise - np.interp(length, *self.knots)
         quartile = np.interp(0.75, _LEVELS, self.noise_quantiles)
         below = np.interp(excess, self.noise_quantiles, _LEVELS)
@@ -88,8 +93,7 @@ class OutlierRule:
         surprise += self._length_surprise(length, rows.noise / unit)
         # Two independent shares, each uniform, have a product below exp(-surprise) in
         # this share of rows.
-        scores = (surprise - np.log1p(surprise)) / np.log(10)
-        return np.where(rows.noise > 0, scores, 0.0)
+        return np.where(live, (surprise - np.log1p(surprise)) / np.log(10), 0.0)
 
     def _length_surprise(self, length: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Return minus the log of the share of rows that are so short, at their noise.
@@ -123,7 +127,6 @@ def find_outliers(
     *,
     signed: bool = False,
     rng: np.random.Generator,
-    max_rounds: int = 6,
     max_rows: int = 2**15,
 ) -> OutlierRule:
     """Find out which rows fit no cluster.
@@ -149,9 +152,8 @@ def find_outliers(
             f"outliers={outliers!r} leaves {n_live - count} of {n_live} rows for "
             f"n_clusters={n_clusters}; give a smaller share or fewer clusters."
         )
-    inside, weights = np.ones(n, dtype=bool), np.ones(n)
-    sqnorms = to_host(X.sqnorms)
-    for i in range(max_rounds):
+    inside, weights, sqnorms = np.ones(n, dtype=bool), np.ones(n), to_host(X.sqnorms)
+    for i in range(Outliers.ROUNDS):
         rest = X if inside.all() else only(X, np.flatnonzero(inside))
         fit = spectral_clustering(rest, n_clusters, signed=signed, rng=deepcopy(rng))
         embedding = fit.placement.embedding
@@ -221,9 +223,7 @@ def _directions(
     if signed:  # along which the rows of a cluster are longest
         groups = [rows[labels == j] for j in range(k)]
         return np.array([np.linalg.eigh(own.T @ own)[1][:, -1] for own in groups])
-    sums = np.zeros((k, rows.shape[1]))
-    np.add.at(sums, labels, rows)
-    return np.asarray(HOST.unit_rows(sums))
+    return np.asarray(HOST.unit_rows(np.eye(k)[labels].T @ rows))
 
 
 def _roots(embedding: Embedding) -> np.ndarray:
@@ -231,10 +231,10 @@ def _roots(embedding: Embedding) -> np.ndarray:
     return np.asarray(np.sqrt(np.maximum(embedding.eigenvalues, 0.0)))
 
 
-def _in_data_units(
+def _own_lengths(
     along: np.ndarray, sqnorms: np.ndarray, embedding: Embedding
 ) -> np.ndarray:
-    """Return lengths of the data, of rows that were shortened for an embedding."""
+    """Return lengths of rows that were made shorter, or of unit norm, to embed them."""
     return HOST.ratio(along, row_factors(HOST, sqnorms, embedding.longest))
 
 
@@ -253,13 +253,12 @@ def _measure(
     labels = ops.to_host(ops.xp.argmax(along, axis=1))
     sqnorms = ops.to_host(sqnorms) * (unit / embedding.unit) ** 2
     along = ops.to_host(ops.xp.max(along, axis=1)).astype(np.float64)
-    along = _in_data_units(along, sqnorms, embedding)
+    along = _own_lengths(along, sqnorms, embedding)
     # No row fits its centre better than that; else nothing could be compared with rows
     # that are free of noise.
     left = sqnorms - np.maximum(along, 0.0) ** 2
     left = np.maximum(left, Outliers.LEAST_NOISE * sqnorms)
-    noise = np.sqrt(left / max(len(embedding.directions) - 1, 1))
-    return _Rows(along, noise, labels)
+    return _Rows(along, np.sqrt(left / max(len(embedding.directions) - 1, 1)), labels)
 
 
 def _start(
@@ -268,17 +267,14 @@ def _start(
     """Return which rows surely belong to clusters, and which have ordinary noise.
 
     Noise is ordinary up to the first jump beyond the median that an exponential tail
-    does not make. Of these rows, those that are not short for their noise belong to
-    clusters.
+    does not make. Of these rows, those not short for their noise belong to clusters.
     """
     live = (rows.noise > 0).astype(float)
     rule = _learn(embedding, centers, rows, live, live)
-    with np.errstate(divide="ignore"):
-        logs = np.log(rows.noise)  # of zero rows: none
     # Rows far off show before the noise expected at a length is known, which they may
     # spoil. Others show by it: that of counts grows with the length.
     for at_length in (False, True):
-        noise = logs - rule.noises[rows.labels]
+        noise = rows.logs - rule.noises[rows.labels]
         if at_length:
             noise -= np.interp(rows.along / rule.lengths[rows.labels], *rule.knots)
         values = np.sort(noise[live > 0])
@@ -286,7 +282,7 @@ def _start(
         quarter = (0.75 * below).astype(int)
         sums = np.append(0.0, np.cumsum(values))
         excess = (sums[below] - sums[quarter + 1]) / np.maximum(below - quarter - 1, 1)
-        excess = np.maximum(excess - values[quarter], _chance(embedding) / 2)
+        excess = np.maximum(excess - values[quarter], _least_tail(embedding))
         jumps = values[below] > values[quarter] + Outliers.JUMP * excess
         if jumps.any():
             live = live * (noise < values[below[jumps.argmax()]])
@@ -305,22 +301,18 @@ def _learn(
 ) -> OutlierRule:
     """Learn from rows what is ordinary; two weights say how much each row counts."""
     along, rest, labels = rows
-    with np.errstate(divide="ignore"):
-        logs = np.log(rest)  # of zero rows: none
     lengths = _by_cluster(along, for_length, labels, len(centers))
     # Rows may have nothing but noise along all centres.
     least = Outliers.LEAST_LENGTH * max(lengths.max(), rest.max())
     lengths = np.maximum(lengths, least)
-    noises = _by_cluster(logs, for_noise, labels, len(centers))
+    noises = _by_cluster(rows.logs, for_noise, labels, len(centers))
     relative, some, full = along / lengths[labels], for_noise > 0, for_length > 0
     length, weights = relative[some], for_noise[some]
-    noise = (logs - noises[labels])[some]
+    noise = (rows.logs - noises[labels])[some]
     knots = _noise_by_length(length, noise, weights)
     excess = noise - np.interp(length, *knots)
-    quartile = float(_quantiles(excess, weights, 0.75))
-    over, tail = np.maximum(excess - quartile, 0.0), 0.0
-    if over.any():
-        tail = float((weights * over).sum() / weights[over > 0].sum())
+    over = np.maximum(excess - _quantiles(excess, weights, 0.75), 0.0)
+    tail = (weights * over).sum() / max(weights[over > 0].sum(), Small.TINY)
     return OutlierRule(
         embedding,
         centers,
@@ -329,7 +321,7 @@ def _learn(
         _quantiles(relative[full], for_length[full], _LEVELS),
         _quantiles(excess, weights, _LEVELS),
         knots,
-        max(tail, _chance(embedding) / 2),
+        max(float(tail), _least_tail(embedding)),
         float(_quantiles((rest / lengths[labels])[some], weights, 0.5)),
     )
 
@@ -348,42 +340,35 @@ def _noise_by_length(
     n_ranges = int(weights.sum() // Outliers.ROWS_A_RANGE)
     n_ranges = min(max(n_ranges, 1), Outliers.RANGES)
     edges = _quantiles(length, weights, np.arange(1, n_ranges) / n_ranges)
-    ranges = np.searchsorted(edges, length)
-    parts = [ranges == j for j in np.unique(ranges)]
-    knots = np.array(
-        [
-            [_quantiles(values[part], weights[part], 0.5) for part in parts]
-            for values in (length, noise)
-        ]
-    )
-    if knots.shape[1] < 3:
-        return knots[:, :1]
-    slope, level = np.polyfit(knots[0], knots[1], 1)
-    start = [[0.0, level]] if slope < 0 else []
-    return np.column_stack([*start, knots])
+    ranges, knots = np.searchsorted(edges, length), []
+    for part in (ranges == j for j in np.unique(ranges)):
+        both = (values[part] for values in (length, noise))
+        knots.append([_quantiles(values, weights[part], 0.5) for values in both])
+    if len(knots) < 3:
+        return np.transpose(knots[:1])
+    slope, level = np.polyfit(*np.transpose(knots), 1)
+    return np.transpose([[0.0, level], *knots] if slope < 0 else knots)
 
 
-def _chance(embedding: Embedding) -> float:
-    """Return the tail of log noise levels of rows whose noise is Gaussian and alike.
-
-    These have standard error ``1 / sqrt(2 * p)``, and 0.6 of that is the mean excess
-    of a normal distribution over its upper quartile.
-    """
-    return float(0.6 / np.sqrt(2 * embedding.directions.shape[0]))
+def _least_tail(embedding: Embedding) -> float:
+    """Return half of the tail of log noise levels where noise is Gaussian and alike."""
+    # They have standard error 1 / sqrt(2 * p), and 0.6 of that is the mean excess of a
+    # normal distribution over its upper quartile.
+    return float(0.3 / np.sqrt(2 * embedding.directions.shape[0]))
 
 
 def _by_cluster(
     values: np.ndarray, weights: np.ndarray, labels: np.ndarray, k: int
 ) -> np.ndarray:
     """Return weighted medians of clusters; few rows count with some of all clusters."""
-    overall = float(_quantiles(values[weights > 0], weights[weights > 0], 0.5))
-    medians, prior = np.full(k, overall), Outliers.PRIOR_ROWS
-    for j in range(k):
-        own = (labels == j) & (weights > 0)
-        if own.any():
-            size = weights[own].sum()
-            median = _quantiles(values[own], weights[own], 0.5)
-            medians[j] = (size * median + prior * overall) / (size + prior)
+    some, prior = weights > 0, Outliers.PRIOR_ROWS
+    values, weights, labels = values[some], weights[some], labels[some]
+    overall = float(_quantiles(values, weights, 0.5))
+    medians = np.full(k, overall)
+    for j in np.unique(labels):
+        own, size = labels == j, weights[labels == j].sum()
+        median = _quantiles(values[own], weights[own], 0.5)
+        medians[j] = (size * median + prior * overall) / (size + prior)
     return medians
 
 

@@ -67,7 +67,7 @@ def noise_of_centers(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the noise along centres, over that of entries, and variances of centres.
 
-    ``weights`` are those of rows in their centres, ``variances`` are of their noise, and
+    ``weights`` are those of rows in centres, ``variances`` are of their noise, and
     ``accuracy`` is the share of the squared norms of centres that is not noise.
     """
     centers = centers.astype(np.float64)

@@ -233,7 +233,7 @@ def random_halves(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 class RowFigures(NamedTuple):
     """What the test needs of each row; ``groups`` are the halves of clusters.
 
-    u is along the mean of the other half, d is the row less the mean of its own half, and
+    u is along the mean of the other half, d is the row less the mean of its own half,
     e has the entries of ``u * d``, large ones raised.
     """
 
@@ -313,7 +313,7 @@ def _elsewhere(
 ) -> tuple[Any, ...]:
     """Return sums over rows, less their mean, along the directions of other clusters.
 
-    They are of ``t**2``, of squared lengths, and of what independent entries would give.
+    They are of ``t**2``, of squared lengths, and of what independent entries give.
     """
     xp, own = ops.xp, ops.xp.take(u, group, axis=0)
     t_squared, counts, energy = [], [], []

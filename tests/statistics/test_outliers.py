@@ -18,7 +18,6 @@ from ihgmm import (
 from ihgmm._checks import check_matrix
 from ihgmm.metrics import match_labels, misclassification_loss
 from ihgmm.statistics.outliers import find_outliers
-from ihgmm.storage import load_model, save_model
 
 
 def sample(seed, n=300, p=100, k=4, noise=None):
@@ -212,18 +211,6 @@ def test_mixtures(data, noise):
     assert (labels >= 0).all()
 
 
-@pytest.mark.parametrize("estimator", [IhSC, IhGMM])
-def test_storage(data, estimator, tmp_path):
-    X, _ = data
-    model = estimator(4, outliers="auto", random_state=0).fit(X)
-    save_model(model, tmp_path / "model.npz")
-    loaded = load_model(tmp_path / "model.npz")
-    np.testing.assert_array_equal(loaded.predict(X), model.labels_)
-    np.testing.assert_array_equal(loaded.labels_, model.labels_)
-    np.testing.assert_array_equal(loaded.outlier_scores_, model.outlier_scores_)
-    assert loaded.outlier_threshold_ == model.outlier_threshold_
-
-
 def test_statistics_leave_outliers_out(data, model):
     X, strange = data
     labels, inside = model.labels_, model.labels_[~strange]
@@ -257,11 +244,10 @@ def test_labels_of_minus_one():
 
 
 @pytest.mark.parametrize("value", [0, -0.1, 0.7, np.nan, "all"])
-def test_bad_shares(value):
-    for estimator in (IhSC, IhGMM):
-        with pytest.raises(ValueError, match=r"outliers=.* give") as error:
-            estimator(2, outliers=value).fit(sample(0))
-        assert repr(value) in str(error.value)
+@pytest.mark.parametrize("estimator", [IhSC, IhGMM])
+def test_bad_shares(estimator, value):
+    with pytest.raises(ValueError, match=rf"outliers={value!r}.* give"):
+        estimator(2, outliers=value).fit(sample(0))
 
 
 def test_a_share_that_leaves_too_few_rows():

@@ -1,13 +1,12 @@
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import gamma, kstest, norm
+from scipy.stats import gamma, kstest
 
-from ihgmm import IhSC, Recipe, make_ihgmm, scale_heterogeneity_test
+from ihgmm import make_ihgmm, scale_heterogeneity_test
 from ihgmm.matrix import HOST, as_matrix
 from ihgmm.statistics.scale_heterogeneity import (
     Advice,
@@ -20,8 +19,8 @@ from ihgmm.statistics.scale_heterogeneity import (
 )
 
 
-def figures(X, group, **options):
-    return row_figures(as_matrix(X), group, 2, **options)
+def figures(X, group):
+    return row_figures(as_matrix(X), HOST.groups(group, 2))[0]
 
 
 def naive_mean(Y):
@@ -73,10 +72,11 @@ def naive_elsewhere(parts):
     return np.concatenate(found)
 
 
-def test_against_a_naive_computation():
-    X, labels = make_ihgmm(40, 30, 2, scale_ratio=1.2, random_state=0)
+@pytest.mark.parametrize(("n", "p"), [(40, 30), (600, 600)])  # the last: two blocks
+def test_against_a_naive_computation(n, p):
+    X, labels = make_ihgmm(n, p, 2, scale_ratio=1.2, random_state=0)
     found = scale_heterogeneity_test(X, labels, random_state=5)
-    half = random_halves(HOST, labels, np.random.default_rng(5))
+    half = random_halves(labels, np.random.default_rng(5)) % 2
     parts = [[X[(labels == k) & (half == side)] for side in (0, 1)] for k in (0, 1)]
     t = [naive_elsewhere([parts[1 - k], parts[k]]) for k in (0, 1)]
     mean = np.array([values.mean() for values in t])
@@ -90,7 +90,7 @@ def test_against_a_naive_computation():
         first, variance, third, gain = sum(
             naive_half(*pair, pulled[k]) for pair in ((A, B), (B, A))
         )
-        rows = 0.9 * size[k]  # 4 of 40 rows are lost with their means
+        rows = (1 - 4 / n) * size[k]  # 4 rows are lost with their means
         known = gain**2 * np.var(t[k]) / mean[k] ** 2 / rows
         first -= gain * (mean[k] / pulled[k] - 1)
         variance += (rows * known + 10 * 2 * gain**2 / rows) / (rows + 10)
@@ -99,12 +99,12 @@ def test_against_a_naive_computation():
     # With two clusters no row tells about both of them.
     z, skewness = total[0] / np.sqrt(total[1]), total[2] / total[1] ** 1.5
     assert_allclose(found.statistic, z)
-    if skewness > 1e-3:
-        shape = 4 / skewness**2
-        expected = gamma.sf(z, shape, loc=-np.sqrt(shape), scale=1 / np.sqrt(shape))
-    else:
-        expected = norm.sf(z)
+    assert skewness > 1e-3
+    shape = 4 / skewness**2
+    expected = gamma.sf(z, shape, loc=-np.sqrt(shape), scale=1 / np.sqrt(shape))
     assert_allclose(found.p_value, expected)
+    other = scale_heterogeneity_test(X, labels, random_state=0)
+    assert other.statistic != found.statistic
 
 
 def correlated(seed, r, spread=0.0, n=160, p=60, k=4):
@@ -144,18 +144,22 @@ def test_what_is_assumed():
     one = scale_heterogeneity_test(X, np.zeros(60))
     assert one.assumption is Assumption.INDEPENDENT
     assert np.isnan(one.correlation).all()
-    # Nothing but the first column: the other cluster's direction has no other part.
-    Y = np.zeros((60, 20))
-    Y[:, :2] = X[:, :2]
-    assert scale_heterogeneity_test(Y, labels).assumption in Assumption
     for test in (several, one):
         assert str(test).splitlines()[-1].startswith("This assumes that ")
+    X, labels = make_ihgmm(
+        60, 200, 3, scale_ratio=1, separation_constant=0.01, random_state=0
+    )
+    weak = scale_heterogeneity_test(X, labels)
+    assert np.isnan(weak.spread)
+    assert weak.detectable == np.inf
+    assert weak.evidence is Evidence.TOO_WEAK
 
 
 def test_halves_are_halves():
     codes = np.repeat([0, 1, 2], [10, 7, 1])
-    halves = random_halves(HOST, codes, np.random.default_rng(0))
-    assert_array_equal(np.bincount(2 * codes + halves), [5, 5, 4, 3, 1])
+    groups = random_halves(codes, np.random.default_rng(0))
+    assert_array_equal(np.bincount(groups), [5, 5, 4, 3, 1])
+    assert_array_equal(groups // 2, codes)
 
 
 @pytest.mark.parametrize("rows", [2, 5])
@@ -169,7 +173,7 @@ def test_expectation_is_exact_over_all_signs(rows):
     for signs in product([-1, 1], repeat=6):
         X[5:] = 3 + noise * signs
         f = figures(X, group)
-        statistics.append(np.sum((f.gain * (f.e**2 / f.v - 1))[5:]))
+        statistics.append(np.sum((f.gain * (f.t_squared - 1))[5:]))
     assert_allclose(np.mean(statistics), 0, atol=1e-10 * np.std(statistics))
 
 
@@ -182,9 +186,9 @@ def test_cumulants_are_exact_for_two_rows():
     for signs in product([-1, 1], repeat=8):
         X[2:] = 3 + noise * signs
         f = figures(X, group)
-        drawn.append(np.sum((f.gain * (f.e**2 / f.v - 1))[2:]))
+        drawn.append(np.sum((f.gain * (f.t_squared - 1))[2:]))
     # Rows without gain add nothing: what is left is the second half's.
-    second = replace(figures(X, group), gain=np.where(group == 0, 0.0, f.gain))
+    second = f._replace(gain=np.where(group == 0, 0.0, f.gain))
     _, variance, third = cumulants_of(second)[0]
     assert_allclose(np.mean(np.square(drawn)), variance)
     assert_allclose(np.mean(np.power(drawn, 3)), third)
@@ -203,13 +207,6 @@ def test_every_kind_of_array(kind):
     assert_allclose(single.statistics, expected.statistics, rtol=1e-3)
 
 
-def test_blocks_of_rows_do_not_matter():
-    X, group = make_ihgmm(60, 20, 2, scale_ratio=1.3, random_state=0)
-    whole, parts = figures(X, group), figures(X, group, max_entries=140)
-    for name in ("y", "e", "v", "fourth", "sixth", "noise", "gain"):
-        assert_allclose(getattr(parts, name), getattr(whole, name))
-
-
 @pytest.mark.parametrize("unit", [-7.0, 1e-200, 1e200])
 def test_units_do_not_matter(unit):
     X, labels = make_ihgmm(60, 20, 3, scale_ratio=1.3, random_state=0)
@@ -217,15 +214,6 @@ def test_units_do_not_matter(unit):
     expected = scale_heterogeneity_test(X, labels)
     assert_allclose(found.statistics, expected.statistics)
     assert_allclose(found.spreads, expected.spreads)
-
-
-def test_seeds():
-    X, labels = make_ihgmm(60, 20, 3, scale_ratio=1.05, random_state=0)
-    one, same, other = (
-        scale_heterogeneity_test(X, labels, random_state=s).p_value for s in (0, 0, 1)
-    )
-    assert one == same
-    assert one != other
 
 
 @pytest.mark.parametrize(
@@ -284,28 +272,6 @@ def test_skewed_noise_is_not_taken_for_scales(draw, draws):
     assert np.mean([test.statistic for test in found]) < 0.5
 
 
-def test_scales_of_counts_are_found():
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        labels = np.arange(300) % 3
-        means = rng.gamma(1, 1, (3, 100))[labels] * rng.uniform(0.5, 1.5, (300, 1))
-        test = scale_heterogeneity_test(rng.poisson(means), labels)
-        assert test.p_value < 1e-4
-        assert test.spread == pytest.approx(1 / np.sqrt(12), rel=0.2)
-
-
-def test_labels_that_were_found():
-    tests = {}
-    for ratio in (1.0, 1.5):
-        tests[ratio] = []
-        for seed in range(10):
-            X, _ = make_ihgmm(90, 40, 3, scale_ratio=ratio, random_state=seed)
-            labels = IhSC(3, recipe=Recipe(n_init=1), random_state=0).fit_predict(X)
-            tests[ratio].append(scale_heterogeneity_test(X, labels).p_value)
-    assert np.sum(np.array(tests[1.0]) < 0.05) <= 2  # more: once in 90 sweeps
-    assert np.max(tests[1.5]) < 0.05
-
-
 @pytest.mark.parametrize(
     ("n", "p", "ratio"), [(300, 30, 1.0), (80, 400, 2.0), (300, 30, 8.0)]
 )
@@ -350,16 +316,6 @@ def test_detectable_spread_is_detected():
     assert rejected[0.3] < 0.5
 
 
-def test_weak_centers_have_no_spread():
-    X, labels = make_ihgmm(
-        60, 200, 3, scale_ratio=1, separation_constant=0.01, random_state=0
-    )
-    test = scale_heterogeneity_test(X, labels)
-    assert np.isnan(test.spread)
-    assert test.detectable == np.inf
-    assert test.evidence is Evidence.TOO_WEAK
-
-
 def test_small_clusters_are_left_out():
     X, labels = make_ihgmm(60, 20, 2, scale_ratio=1.5, random_state=0)
     labels = labels.copy()
@@ -392,15 +348,6 @@ def test_nothing_to_judge_by(X):
     assert np.isnan(test.p_value)
     assert np.isnan(test.p_values).all()
     assert test.advice is Advice.NONE
-
-
-def test_exact_multiples():
-    rng = np.random.default_rng(0)
-    scales = np.arange(1.0, 41.0)
-    X = np.outer(scales, rng.standard_normal(50))
-    test = scale_heterogeneity_test(X, np.zeros(40))
-    assert test.p_value < 1e-6
-    assert test.spread == pytest.approx(scales.std(ddof=1) / scales.mean(), rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -472,12 +419,3 @@ def test_a_cluster_that_others_drown():
 def test_bad_labels(labels, message):
     with pytest.raises((ValueError, TypeError), match=message):
         scale_heterogeneity_test(np.ones((20, 3)), labels)
-
-
-def test_bad_data_and_seed():
-    X = np.ones((4, 3))
-    X[2, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN at row 2, column 1"):
-        scale_heterogeneity_test(X, [0, 0, 0, 0])
-    with pytest.raises(TypeError, match="random_state='x' is a str; give"):
-        scale_heterogeneity_test(np.ones((4, 3)), [0, 0, 0, 0], random_state="x")

@@ -377,7 +377,6 @@ class Cautions:
     more often than it hurt: ``python benchmarks/trust.py`` has the table.
     """
 
-    MOST_A_FIT = 3  # cautions
     AGREE = 0.9  # share of rows on which halves agree that show clear clusters
     MORE = 0.3  # by which they agree more with each other than with the labels
     RULING = 0.5  # share of the sum of squares in one column

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -130,18 +129,14 @@ class Diagnosis(Result):
             return Verdict.ONE_CLUSTER
         if np.isnan(self.stability):
             return Verdict.NOT_KNOWN
-        if 1 - self.stability >= Trust.CHANCE * self._error_of_a_guess:
+        guess = 1 - self.sizes.max() / self.sizes.sum()  # errors of the largest cluster
+        if 1 - self.stability >= Trust.CHANCE * guess:
             return Verdict.NO_SEPARATION
         if self.expected_error < Trust.WELL_SEPARATED:
             return Verdict.WELL_SEPARATED
         if self.expected_error < Trust.SEPARATED:
             return Verdict.SEPARATED
         return Verdict.OVERLAPPING
-
-    @property
-    def _error_of_a_guess(self) -> float:
-        """The share of labels that the label of the largest cluster would miss."""
-        return float(1 - self.sizes.max() / self.sizes.sum())
 
     def __repr__(self) -> str:
         low, high = self.error_range
@@ -213,12 +208,7 @@ def diagnose(
 
 
 def diagnose_fit(
-    model: Any,
-    X: Any,
-    labels: Any,
-    rows: np.ndarray | None = None,
-    *,
-    of_fit: bool = True,
+    model: Any, X: Any, labels: Any, rows: Any = None, *, of_fit: bool = True
 ) -> Diagnosis:
     """Diagnose labels of a model on the data that it saw, filled in and whitened.
 
@@ -245,7 +235,7 @@ def _diagnose(
     stays, doubt, error = np.full(k, np.nan), np.nan, np.nan
     certainty = xp.full_like(ops.widen(live), np.nan)
     if k == 1:
-        stays, doubt, error = np.ones(1), 0.0, 0.0
+        stays, doubt, error = np.full(1, float(n_live)), 0.0, 0.0
         certainty = xp.ones_like(certainty)
     elif refits is not None:
         stays = groups.sums(refits.stays)
@@ -254,11 +244,10 @@ def _diagnose(
         certainty = _certainty(data, refits.lead, live, error, k)
         if refits.kept is not None:
             certainty = certainty * refits.kept
-            nothing = xp.zeros_like(certainty)
-            right = ops.number(xp.sum(xp.where(live, certainty, nothing))) / n_live
+            right = ops.number(xp.sum(certainty * ops.widen(live))) / n_live
             error = max(error, 1 - right)
     counts = groups.sums(groups.weights)
-    shares = np.where(counts < Trust.LEAST_ROWS, np.nan, stays / np.maximum(counts, 1))
+    few = (counts < Trust.LEAST_ROWS) & (k > 1)
     low, high = expit(logit(error) + np.array([-1, 1]) * Trust.RANGE)
     uncertain = xp.count_nonzero(live & ~(certainty >= Trust.CERTAIN))
     diagnosis = Diagnosis(
@@ -267,8 +256,8 @@ def _diagnose(
         n_clusters=k,
         classes=classes,
         sizes=ops.groups(codes, k).sizes,
-        stability=float(stays.sum() / n_live) if k > 1 else 1.0,
-        cluster_stability=shares if k > 1 else stays,
+        stability=float(stays.sum() / n_live),
+        cluster_stability=np.where(few, np.nan, stays / np.maximum(counts, 1)),
         doubt=doubt,
         expected_error=error,
         error_range=(float(low), float(high)),
@@ -276,7 +265,7 @@ def _diagnose(
         uncertain_share=int(ops.number(uncertain)) / n_live,
     )
     cautions = _cautions(diagnosis, data, refits, rng)
-    return replace(diagnosis, cautions=tuple(islice(cautions, Cautions.MOST_A_FIT)))
+    return replace(diagnosis, cautions=tuple(cautions))
 
 
 def expected_error(doubt: float, n: int, k: int) -> float:
@@ -318,8 +307,7 @@ def _cautions(
     zero = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms == 0)))
     if zero:
         unobserved = int((filled_cells(data) == data.shape[1]).sum())
-        figures = {"rows": zero, "unobserved": unobserved}
-        figures = {name: count for name, count in figures.items() if count}
+        figures = {"rows": zero} | ({"unobserved": unobserved} if unobserved else {})
         yield Caution(CautionKind.ZERO_ROWS, figures)
 
 

@@ -192,8 +192,8 @@ def fit_mixture(
         if say is not None:
             many = f"{n_iter} round{'s' * (n_iter != 1)}"
             say(f"{many}, memberships moved by {change:.2g}")
-    shares = mixing_weights(rounds.live_sizes)
-    return rounds.mixture(shares, float(log_likelihood), n_iter, change)
+    seen = rounds.memberships, mixing_weights(rounds.live_sizes), rounds.variances
+    return MixtureFit(*seen, rounds.seen_from, float(log_likelihood), n_iter, change)
 
 
 def evaluate_mixture(X: Matrix, memberships: Tall, noise: NoiseStructure) -> MixtureFit:
@@ -203,7 +203,8 @@ def evaluate_mixture(X: Matrix, memberships: Tall, noise: NoiseStructure) -> Mix
     for _ in range(Rounds.SETTLING):
         rounds = rounds.next(_stay)
     last = rounds.next(partial(_move, shares, 1.0))
-    return last.mixture(shares, float(last.figures[1]), 1, np.inf)
+    seen = last.memberships, shares, last.variances, last.seen_from
+    return MixtureFit(*seen, float(last.figures[1]), 1, np.inf)
 
 
 # What a round is made of.
@@ -273,13 +274,6 @@ class _Rounds(NamedTuple):
         state = moved, weights, Directions(*sums[:2]), *sums[2:4]
         last = self.directions, variances, sums[4:]
         return _Rounds(self.X, noise, level, *state, *last)
-
-    def mixture(
-        self, shares: np.ndarray, log_likelihood: float, n_iter: int, change: float
-    ) -> MixtureFit:
-        """Return the mixture that the last look saw."""
-        seen = (self.memberships, shares, self.variances, self.seen_from)
-        return MixtureFit(*seen, log_likelihood, n_iter, change)
 
 
 def _sums(

@@ -171,7 +171,10 @@ def make_ihgmm(
         (theta,) = check_model(centers=np.atleast_2d(centers))
         k, p = theta.shape
     check_row_count(n, k)
-    labels = _labels(n, k, balance, rng)
+    # The small addition keeps 0.7 * 300 / 3 from falling below 70.
+    smallest = max(1, int(balance * n / k + 1e-9)) if k > 1 else n
+    rest = np.sort(np.arange(n - smallest) % max(k - 1, 1))
+    labels = rng.permutation(np.append(rest, np.full(smallest, k - 1)))
     if scales is None:
         omega = rng.uniform(1.0, scale_ratio, n)
     else:
@@ -184,7 +187,22 @@ def make_ihgmm(
             f"The sample would have entries of {largest:.3g}, beyond {X_dtype}; give "
             "smaller scales, noise levels or distances between centres."
         )
-    X = _draw(labels, omega, sigma, theta, noise, X_dtype, rng)
+    X = np.empty((n, p), dtype=X_dtype)
+    # About a million entries at a time, so that no second n by p array is ever made;
+    # another step would draw other signs.
+    step = max(1, 2**20 // p)
+    for rows in (slice(start, start + step) for start in range(0, n, step)):
+        part = X[rows]
+        if noise == "gaussian":
+            rng.standard_normal(out=part, dtype=X_dtype)
+        elif noise == "rademacher":
+            part[:] = 2.0 * rng.integers(0, 2, part.shape, dtype=np.int8) - 1
+        else:
+            rng.random(out=part, dtype=X_dtype)
+            part -= 0.5
+            part *= np.sqrt(12)
+        part *= sigma[rows, None]
+        part += omega[rows, None] * theta[labels[rows]]
     if not return_params:
         return X, labels
     return IhGMMSample(X, labels, omega, sigma, theta, smallest_distance(theta))
@@ -251,14 +269,6 @@ def _check_row_numbers(names: np.ndarray, n_clusters: int) -> None:
         )
 
 
-def _labels(n: int, k: int, balance: float, rng: np.random.Generator) -> np.ndarray:
-    # The small addition keeps 0.7 * 300 / 3 from falling below 70.
-    smallest = max(1, int(balance * n / k + 1e-9)) if k > 1 else n
-    rest = np.arange(n - smallest) % max(k - 1, 1)
-    labels = np.concatenate([np.sort(rest), np.full(smallest, k - 1)])
-    return rng.permutation(labels)
-
-
 def _noise_levels(
     levels: Any, structure: str, labels: np.ndarray, k: int, rng: np.random.Generator
 ) -> np.ndarray:
@@ -282,34 +292,3 @@ def _noise_levels(
                 f"{structure!r} needs {count} finite numbers that are not negative."
             )
     return values[labels] if structure == "class" else np.resize(values, n)
-
-
-def _draw(
-    labels: np.ndarray,
-    scales: np.ndarray,
-    sigma: np.ndarray,
-    centers: np.ndarray,
-    noise: NoiseDistribution,
-    dtype: np.dtype,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Fill X some rows at a time, so that no second n by p array is ever made."""
-    X = np.empty((len(labels), centers.shape[1]), dtype=dtype)
-    # About a million entries at a time; another step would draw other signs.
-    step = max(1, 2**20 // X.shape[1])
-    for start in range(0, len(X), step):
-        rows = slice(start, start + step)
-        part = X[rows]
-        if noise == "gaussian":
-            rng.standard_normal(out=part, dtype=dtype)
-        elif noise == "rademacher":
-            part[:] = rng.integers(0, 2, part.shape, dtype=np.int8)
-            part *= 2
-            part -= 1
-        else:
-            rng.random(out=part, dtype=dtype)
-            part -= 0.5
-            part *= np.sqrt(12)
-        part *= sigma[rows, None]
-        part += scales[rows, None] * centers[labels[rows]]
-    return X

@@ -273,7 +273,7 @@ def row_figures(X: Matrix, groups: Groups) -> tuple[RowFigures, tuple[Any, ...]]
             fourth, sixth = xp.sum(fourths, axis=1), ops.row_dots(fourths, share)
             cross = ops.row_dots(xp.take(cubes, own, axis=0), d)
             lines.append((xp.sum(a, axis=1), square, cross, total, v, fourth, sixth))
-            part = _elsewhere(ops, d[every], own[every], tested[at][every], toward)
+            part = _elsewhere(ops, d[every, :], own[every], tested[at][every], toward)
             sums = tuple(map(add, sums, part)) if sums else part
         return tuple(map(ops.stack, zip(*lines, strict=True))), sums
 

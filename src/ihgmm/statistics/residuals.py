@@ -22,7 +22,7 @@ from ihgmm.policy import Scales
 class AlongCenters(NamedTuple):
     """Sums over rows of t**2, noise along m directions over that of its entries."""
 
-    count: np.ndarray  # (m, m): rows that say something of two directions at once
+    counts: np.ndarray  # (m, m): rows that say something of two directions at once
     first: np.ndarray  # (m,): sums of t**2
     second: np.ndarray  # (m, m): sums of products of two of them
 
@@ -37,7 +37,7 @@ class AlongCenters(NamedTuple):
     @property
     def sizes(self) -> np.ndarray:
         """Rows that count for each direction."""
-        return np.diag(self.count)
+        return np.diag(self.counts)
 
     @property
     def ratios(self) -> np.ndarray:

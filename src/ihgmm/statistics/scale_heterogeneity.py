@@ -383,7 +383,7 @@ def _beside_others(
     # Rows of a half have a common mean, which costs one of them.
     halves = np.count_nonzero(groups.sums(rows.weight))
     kept = max(1 - halves / by_row.shape[0], 0.5)
-    products = HOST.ratio(others.second, np.outer(ratios, ratios)) - others.count
+    products = HOST.ratio(others.second, np.outer(ratios, ratios)) - others.counts
     errors = HOST.ratio(products, np.outer(others.sizes, others.sizes))
     errors = errors * np.outer(gain, gain) / kept
     # Few rows say little about their own variance; that of the square of a normal

@@ -76,15 +76,29 @@ def fit_noise(
     noise: Structure,
     *,
     rng: np.random.Generator,
+    covariances: int = TiedNoise.COVARIANCES,
     **rounds: Any,
 ) -> tuple[MixtureFit, Covariance]:
-    """Fit a mixture with noise of some kind, with the options ``rounds``."""
-    if noise == "tied":
-        # Refined labels would go by cosines, which such noise makes wrong.
-        return fit_tied(X, labels, n_clusters, rng=rng, **rounds)
-    labels = refine_labels(X, labels, n_clusters).labels
-    mixture = fit_mixture(X, labels, n_clusters, noise=noise, **rounds)
-    return mixture, Covariance.none(X.shape[1])
+    """Fit a mixture with noise of some kind, with the options ``rounds``.
+
+    A tied covariance is that of the labels. It makes noise alike in all directions, so
+    that a mixture with common noise fits, whose labels give the next of
+    ``covariances``, until they stay the same.
+    """
+    if noise != "tied":
+        labels = refine_labels(X, labels, n_clusters).labels
+        mixture = fit_mixture(X, labels, n_clusters, noise=noise, **rounds)
+        return mixture, Covariance.none(X.shape[1])
+    # Refined labels would go by cosines, which such noise makes wrong.
+    for _ in range(covariances):
+        covariance = leading_covariance(X, labels, n_clusters, rng=rng)
+        white = covariance.whiten(X)
+        mixture = fit_mixture(white, labels, n_clusters, noise="common", **rounds)
+        before = labels
+        labels = X.ops.keep(X.ops.xp.argmax(mixture.memberships, axis=1))
+        if not X.ops.number(X.ops.xp.any(labels != before)):
+            break
+    return mixture, covariance
 
 
 def compare_noises(
@@ -101,7 +115,7 @@ def compare_noises(
         X, labels = X.take(drawn), X.ops.few_rows(labels, drawn)
         labels = X.to_device(to_host(labels))
     few: Any = {"max_iter": TiedNoise.TRIAL_ROUNDS}
-    tied = fit_tied(X, labels, n_clusters, covariances=1, rng=rng, **few)
+    tied = fit_noise(X, labels, n_clusters, "tied", rng=rng, covariances=1, **few)
     values: dict[Structure, float] = {"tied": information(X, *tied, "tied")}
     labels, none = refine_labels(X, labels, n_clusters).labels, Covariance.none(p)
     for noise in NOISE_STRUCTURES:
@@ -131,32 +145,6 @@ def information(
         penalty += covariance.n_parameters * np.log(max(live, 1))
     value = mixture.log_likelihood - live * covariance.log_volume
     return float(penalty - 2 * value)
-
-
-def fit_tied(
-    X: Matrix,
-    labels: Tall,
-    n_clusters: int,
-    *,
-    rng: np.random.Generator,
-    covariances: int = TiedNoise.COVARIANCES,
-    **rounds: Any,
-) -> tuple[MixtureFit, Covariance]:
-    """Fit a mixture whose clusters share one covariance of the noise.
-
-    It makes noise alike in all directions, and a mixture with common noise fits; its
-    labels give the next of ``covariances``, until they stay the same. ``rounds`` are
-    options.
-    """
-    for _ in range(covariances):
-        covariance = leading_covariance(X, labels, n_clusters, rng=rng)
-        white = covariance.whiten(X)
-        mixture = fit_mixture(white, labels, n_clusters, noise="common", **rounds)
-        before = labels
-        labels = X.ops.keep(X.ops.xp.argmax(mixture.memberships, axis=1))
-        if not X.ops.number(X.ops.xp.any(labels != before)):
-            break
-    return mixture, covariance
 
 
 def leading_covariance(

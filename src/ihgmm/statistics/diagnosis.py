@@ -307,8 +307,8 @@ def _cautions(
     zero = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms == 0)))
     if zero:
         unobserved = int((filled_cells(data) == data.shape[1]).sum())
-        figures = {"rows": zero} | ({"unobserved": unobserved} if unobserved else {})
-        yield Caution(CautionKind.ZERO_ROWS, figures)
+        some = {"unobserved": unobserved} if unobserved else {}
+        yield Caution(CautionKind.ZERO_ROWS, {"rows": zero, **some})
 
 
 def decides_alone(deviations: np.ndarray) -> np.ndarray:

@@ -276,13 +276,10 @@ def _lengths_along_centers(
         return (ops.tall_dot(members, vectors),)
 
     (sums,) = ops.row_sums(weighted_sums, vectors, labels, norms, width=n_clusters)
-    centers = (sums * values).T
-
-    def along(ops: Ops, vectors: Tall, labels: Tall) -> Tall:
-        return ops.pick(vectors @ ops.cast_like(centers, vectors), labels)
-
+    centers = sums * values
+    own = ops.take_lines(centers.astype(ops.host_dtype(vectors)), labels)
+    products = ops.widen(ops.row_dots(vectors, own))
     weights = ops.keep(ops.widen(norms))
-    products = ops.widen(ops.row_map(along, vectors, labels, width=n_clusters))
     lengths = products = ops.keep(ops.clip(products, 0.0, None))
     if hollow:
         squares = ops.keep(weights * products)

@@ -240,8 +240,9 @@ class _Rounds(NamedTuple):
             return (weights,), _sums(block, weights, given, members, sqnorms)
 
         (weights,), sums = X.sweep(work, X.sqnorms, X.weights, memberships)
-        directions = Directions(*sums[:2])
-        return cls(X, noise, level, memberships, weights, directions, *sums[2:])
+        total, loads, sizes, live = sums
+        directions = Directions(total, loads)
+        return cls(X, noise, level, memberships, weights, directions, sizes, live)
 
     def sweep(self, work: Callable[..., Any], *tall: Tall | None) -> Any:
         """Go through the rows as they are seen from the centres of the others."""
@@ -257,8 +258,8 @@ class _Rounds(NamedTuple):
         given = self.memberships if memberships is None else memberships
         variances, noise, level, counts = None, self.noise, self.level, self.X.weights
         if noise != "individual":
-            tall, _ = self.sweep(lambda _, seen: (seen[:4], ()))
-            seen = Projections(*tall, self.X.shape[1], self.X.ops)
+            (*tall,), _ = self.sweep(lambda _, seen: (seen[:4], ()))
+            seen = Projections._make((*tall, self.X.shape[1], self.X.ops))
             variances = _noise_variances(seen, _weighted(given, counts), noise)
 
         def work(
@@ -271,9 +272,10 @@ class _Rounds(NamedTuple):
             return (new, weights), (*sums, *figures)
 
         (moved, weights), sums = self.sweep(work, counts, given)
-        state = moved, weights, Directions(*sums[:2]), *sums[2:4]
-        last = self.directions, variances, sums[4:]
-        return _Rounds(self.X, noise, level, *state, *last)
+        total, loads, sizes, live, *figures = sums
+        state = moved, weights, Directions(total, loads), sizes, live
+        seen_from = self.directions, variances, tuple(figures)
+        return _Rounds(self.X, noise, level, *state, *seen_from)
 
 
 def _sums(

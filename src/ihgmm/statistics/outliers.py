@@ -346,7 +346,8 @@ def _noise_by_length(
         knots.append([_quantiles(values, weights[part], 0.5) for values in both])
     if len(knots) < 3:
         return np.transpose(knots[:1])
-    slope, level = np.polyfit(*np.transpose(knots), 1)
+    lengths, levels = np.transpose(knots)
+    slope, level = np.polyfit(lengths, levels, 1)
     return np.transpose([[0.0, level], *knots] if slope < 0 else knots)
 
 

@@ -251,7 +251,7 @@ class RowFigures(NamedTuple):
 
 def row_figures(X: Matrix, groups: Groups) -> tuple[RowFigures, tuple[Any, ...]]:
     """Look at rows from the other half of their cluster, and along other clusters."""
-    weight, spread = _weights(X, groups), groups.spread
+    weight, per_row = _weights(X, groups), groups.spread
     means = groups.weighted_sums(X, weight).astype(np.float64)
     lengths = np.linalg.norm(means, axis=1)
     other = np.arange(len(means)) ^ 1
@@ -282,14 +282,14 @@ def row_figures(X: Matrix, groups: Groups) -> tuple[RowFigures, tuple[Any, ...]]
     # A row nearer to the mean than rounding says nothing.
     rounding = (64 * np.finfo(X.dtype).eps) ** 2 * ((u * means) ** 2).sum(axis=1)
     ops = X.ops
-    v = v * ops.widen(square > spread(rounding))
+    v = v * ops.widen(square > per_row(rounding))
     # sum(u**2 * (d - y * u)**2), free of the row's own scale, over what y * u and the
     # mean left of the noise; with one feature that is nothing.
     power = (u**4).sum(axis=1)
-    rest = spread(1 - power) * (1 - weight)
+    rest = per_row(1 - power) * (1 - weight)
     rest = ops.xp.where(rest > Small.ROUNDING, rest, 0 * rest)
-    noise = ops.ratio(square - 2 * y * cross + y**2 * spread(power), rest, np.inf)
-    gain = ops.ratio(v, square**1.5) * spread(lengths[other])
+    noise = ops.ratio(square - 2 * y * cross + y**2 * per_row(power), rest, np.inf)
+    gain = ops.ratio(v, square**1.5) * per_row(lengths[other])
     level, t_squared = (u * means).sum(axis=1), ops.ratio(total**2, v)
     noise = ops.clip(noise, 0, None)
     last = y, noise, v, t_squared, fourth, sixth, gain
@@ -338,19 +338,19 @@ def _weights(X: Matrix, groups: Groups) -> Tall:
 
     They depend on squares alone: the test is exact whatever the sign of the noise.
     """
-    ops, spread, sizes = X.ops, groups.spread, np.maximum(groups.sizes, 1.0)
-    size = spread(sizes)
+    ops, per_row, sizes = X.ops, groups.spread, np.maximum(groups.sizes, 1.0)
+    size = per_row(sizes)
     means = groups.weighted_sums(X, 1 / size).astype(np.float64)
     cross, squares = groups.inner_products(X, means), (means**2).sum(axis=1)
-    left = ops.clip(X.sqnorms - 2 * cross + spread(squares), 0.0, None)
-    mean = groups.row_sums(left)[0] / spread(np.maximum(sizes - 1, 1))
+    left = ops.clip(X.sqnorms - 2 * cross + per_row(squares), 0.0, None)
+    mean = groups.row_sums(left)[0] / per_row(np.maximum(sizes - 1, 1))
     # The expectation of what is left is (1 - 2 / size) * noise + mean / size. The
     # bound keeps one quiet row from being all of the mean.
-    noise = (left - mean / size) / spread(np.where(sizes > 2, 1 - 2 / sizes, 1.0))
+    noise = (left - mean / size) / per_row(np.where(sizes > 2, 1 - 2 / sizes, 1.0))
     inverse = ops.ratio(1.0, ops.xp.maximum(noise, mean / size), 1.0)
     # A difference in each half takes two rows there, four in the cluster.
     enough = np.repeat(_by_cluster(groups.sizes) >= 4, 2)
-    inverse = inverse * spread(enough.astype(np.float64))
+    inverse = inverse * per_row(enough.astype(np.float64))
     return ops.ratio(inverse, groups.row_sums(inverse)[0])
 
 

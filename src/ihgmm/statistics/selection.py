@@ -387,8 +387,8 @@ def _answer(
 def _best(tree: ClusterTree, rank: int, few_features: bool) -> Split | None:
     """Return the split that is the answer; None where there is one cluster."""
     for split in tree.splits:
-        agreed = split.agreement >= Counting.AT_RANK_AGREEMENT and not few_features
-        if split.n_clusters == rank and agreed and _stands_at_rank(split):
+        alike = split.agreement >= Counting.AT_RANK_AGREEMENT and not few_features
+        if split.n_clusters == rank and alike and _stands_at_rank(split):
             return split
     # Rows that share one direction are turned by their noise, and halves agree on that.
     alone = rank <= 1 and not few_features

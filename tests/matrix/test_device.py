@@ -296,9 +296,13 @@ def test_parameters_of_labels_from_anywhere(to_device):
     labels[:3] = [3, 4, 4]  # one row, two rows
     X[10] = 0
     A, names = to_device(X), np.array(list("abcde"))
-    for given in (labels, names[labels], to_device(labels)):
-        got = estimate_parameters(A, given)
-        wanted = estimate_parameters(X, to_host(given))
+    for given, n_clusters in [
+        (labels, None),
+        (names[labels], None),
+        (to_device(labels), 6),
+    ]:
+        got = estimate_parameters(A, given, n_clusters)
+        wanted = estimate_parameters(X, to_host(given), n_clusters)
         assert_array_equal(got.classes, wanted.classes)
         for name in ESTIMATES:
             same_kind(getattr(got, name), A, X.dtype)

@@ -69,6 +69,9 @@ def test_scales_have_mean_one():
     assert_allclose(found.centers[3], X[0])
     assert np.isfinite(found.noise_levels).all()
     assert list(found.classes) == ["b", "t", "x", "z"]
+    more = estimate_parameters(X, labels, 6)  # 4 and 5 are empty
+    assert_allclose(more.centers, np.vstack([found.centers, np.zeros((2, 10))]))
+    assert np.isinf(more.center_errors[4:]).all()
 
 
 def hollow_fit(X, weights, steps=1_000):
@@ -381,11 +384,20 @@ def test_zero_rows_and_rows_without_a_pattern():
     assert np.isinf(estimate_parameters(Y, np.zeros(3)).scale_errors).all()
 
 
-def test_bad_input():
-    with pytest.raises(ValueError, match="labels has 2 entries and X has 6 rows"):
-        estimate_parameters(np.ones((6, 3)), [0, 1])
-    with pytest.raises(ValueError, match="contains NaN at row 0, column 0"):
-        estimate_parameters(np.full((6, 3), np.nan), [0, 1] * 3)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": [0, 1]}, "labels has 2 entries and X has 6 rows"),
+        ({"n_clusters": 1}, "from 0 to 1, not from 0 to n_clusters - 1 = 0"),
+        ({"labels": list("aabbab"), "n_clusters": 2}, "leave n_clusters out"),
+        ({"n_clusters": 0}, "n_clusters=0 is too small"),
+        ({"X": np.full((6, 3), np.nan)}, "contains NaN at row 0, column 0"),
+    ],
+)
+def test_bad_input(change, message):
+    given = {"X": np.ones((6, 3)), "labels": [0, 1, 0, 1, 0, 1], **change}
+    with pytest.raises((ValueError, TypeError), match=message):
+        estimate_parameters(**given)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ihgmm._checks import (
     labelled_rows,
 )
 from ihgmm._display import Result
-from ihgmm._parameters import check_number
+from ihgmm._parameters import check_count, check_number
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import Groups, row_lengths
 from ihgmm.numerics.roots import falling_root
@@ -110,7 +110,9 @@ def _intervals(
     return ops_of(values).cast_like(np.maximum(ends, lowest), values)
 
 
-def estimate_parameters(X: Any, labels: Any, *, sample_weight: Any = None) -> Estimates:
+def estimate_parameters(
+    X: Any, labels: Any, n_clusters: int | None = None, *, sample_weight: Any = None
+) -> Estimates:
     """Estimate centres, scales and noise levels, with errors, from labelled data.
 
     Parameters
@@ -121,6 +123,8 @@ def estimate_parameters(X: Any, labels: Any, *, sample_weight: Any = None) -> Es
         The cluster of each row: labels of any kind, from any method; a fitted model
         stands for its ``labels_``. Rows with -1, beside clusters numbered from 0, are
         outliers: they do not count, and have NaN.
+    n_clusters : int, optional
+        Number of clusters, if labels are integers from 0 and some may have no rows.
     sample_weight : array-like of shape (n_samples,), optional
         How much each row counts in the centre of its cluster, and in its mean scale.
 
@@ -148,6 +152,15 @@ def estimate_parameters(X: Any, labels: Any, *, sample_weight: Any = None) -> Es
     X, labels = data_and_labels(X, labels)
     data = check_matrix(X)
     ops, (classes, codes, outliers) = data.ops, labelled_rows(labels, data)
+    if n_clusters is not None:
+        k, integers = check_count("n_clusters", n_clusters), classes.dtype.kind in "iu"
+        if not integers or classes[0] < 0 or classes[-1] >= k:
+            raise ValueError(
+                f"labels run from {classes[0]} to {classes[-1]}, not from 0 to "
+                f"n_clusters - 1 = {k - 1}; give such labels, or leave n_clusters out."
+            )
+        # Clusters without rows have numbers too.
+        codes, classes = ops.take_lines(classes, codes), np.arange(k)
     if outliers is not None:
         weights = check_weights(sample_weight, data.shape[0])
         sample_weight = weights * ~to_host(outliers)

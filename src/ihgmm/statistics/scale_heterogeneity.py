@@ -297,7 +297,7 @@ def row_figures(X: Matrix, groups: Groups) -> tuple[RowFigures, tuple[Any, ...]]
 
 
 def _raised(ops: Ops, a: Tall) -> tuple[Tall, Tall]:
-    """Return entries, raised by their share in the squares of the row, and these."""
+    """Return entries, raised by their share in the row's squares, and sums of these."""
     # A root of a**2 - 5 * a + 15 / 4: with it the skewness of noise has, to the leading
     # order, no part in the mean of the statistic, where sum(e)**2 - sum(e**2) of a row
     # has the weight sum((u * d)**2) ** (-3 / 2).

@@ -182,7 +182,6 @@ def _summary(model: IhSC, diagnosis: Diagnosis, source: dict[str, Any]) -> Any:
     if model.n_clusters == "auto":
         count = model.selection_
         summary["selection"] = {
-            "gram": count.gram,
             "rank": count.rank,
             "edge": count.edge,
             "summary": str(count),

@@ -254,6 +254,7 @@ class Outliers:
     noise of many kinds and on real sets.
     """
 
+    ROUNDS = 6  # of fits without the outliers of the last one, at most
     ALONE = 0.02  # rows of clusters as strange, expected in all: less is an outlier
     TIMES = 3  # as many rows as clusters have, or more, are outliers together
     LAST_TIMES = 1.5  # down to where rows are no longer so many times as many
@@ -363,7 +364,6 @@ class Cautions:
     more often than it hurt: ``python benchmarks/trust.py`` has the table.
     """
 
-    MOST_A_FIT = 3  # cautions
     AGREE = 0.9  # share of rows on which halves agree that show clear clusters
     MORE = 0.3  # by which they agree more with each other than with the labels
     RULING = 0.5  # share of the sum of squares in one column

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from ihgmm.numerics.clusters import lloyd, merged_start, mixture, pivots
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import qr
 from scipy.stats import ortho_group
@@ -10,7 +11,6 @@ from sklearn.mixture import GaussianMixture
 
 from ihgmm.matrix import HOST
 from ihgmm.metrics import exact_recovery, misclassification_rate
-from ihgmm.numerics.clusters import lloyd, merged_start, mixture, pivots
 from ihgmm.numerics.roots import falling_root
 
 

@@ -3,6 +3,7 @@ from inspect import signature
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from ihgmm.numerics.hetero import impute_diagonal
 from numpy.testing import assert_allclose
 from scipy.sparse.linalg import eigsh
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +17,6 @@ from ihgmm.numerics.eigen import (
     sample_size,
 )
 from ihgmm.numerics.gram import GRAMS, GramOperator
-from ihgmm.numerics.hetero import impute_diagonal
 
 
 def oracle(G, k, order):

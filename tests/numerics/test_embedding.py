@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from ihgmm.numerics.hetero import impute_diagonal
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhSC, Recipe, make_ihgmm
@@ -10,7 +11,6 @@ from ihgmm.matrix import as_matrix, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding
 from ihgmm.numerics.gram import GramOperator
-from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.krylov import signal_weights
 
 K, EXTRA = 3, 4

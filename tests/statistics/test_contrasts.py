@@ -51,13 +51,10 @@ def test_zero_centres_single_clusters_and_exact_data():
     one = telling_features([[1.0, -4.0, 2.0]], 0.5, n_features=2)
     assert one.features.tolist() == [[1, 2]]
     assert_allclose(one.scores, [[-8.0, 4.0]])
+    equal = telling_features([[0.0, 1.0, -1.0, 1.0]], n_features=3)
+    assert equal.features.tolist() == [[1, 2, 3]]
     exact = telling_features([[1.0, 0.0, 2.0], [1.0, 0.0, 0.0]], 0.0)
     assert exact.contrasts[0].tolist() == [-np.inf, 0.0, np.inf]
-
-
-def test_the_first_of_equal_features_leads():
-    ranked = telling_features([[0.0, 1.0, -1.0, 1.0]], n_features=3)
-    assert ranked.features.tolist() == [[1, 2, 3]]
 
 
 @pytest.mark.parametrize(
@@ -126,19 +123,10 @@ def test_the_largest_rows_are_not_the_typical_ones():
         assert ((share >= 0.25) & (share <= 0.76)).all()
 
 
-def test_a_cluster_without_rows_has_none():
-    ranks = ranks_of_equal_rows(5)
-    np.testing.assert_array_equal(ranks, [1, 2, 3, np.nan, np.nan])
-
-
-def test_of_few_rows_none_is_typical():
-    assert np.isnan(ranks_of_equal_rows(4)).all()
-
-
-def ranks_of_equal_rows(n):
-    """Return the ranks of rows in the first of two clusters, all equally typical."""
-    centers, every = np.ones((2, n)), np.ones(n, bool)
-    labels = np.zeros(n, int)
-    return typical_ranks(
-        as_matrix(np.eye(n)), labels, centers, np.ones(n), complete=every
-    )
+@pytest.mark.parametrize(("n", "ranks"), [(5, [1, 2, 3, np.nan, np.nan]), (4, np.nan)])
+def test_of_few_rows_none_is_typical(n, ranks):
+    # All rows are equally typical of the first cluster; the second has none.
+    data, every = as_matrix(np.eye(n)), np.ones(n, bool)
+    labels, centers = np.zeros(n, int), np.ones((2, n))
+    found = typical_ranks(data, labels, centers, np.ones(n), complete=every)
+    assert_array_equal(found, np.full(n, np.nan) if n < 5 else ranks)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from ihgmm.matrix import Stretched, as_matrix, to_host
+from ihgmm.matrix import as_matrix, to_host
 from ihgmm.statistics.covariance import Covariance, leading_covariance
 
 
@@ -72,14 +72,3 @@ def test_data_without_noise():
         as_matrix(X), np.zeros(8, int), 1, rng=np.random.default_rng(0)
     )
     assert len(found.deviations) == 0
-
-
-def test_stretched_rows_on_their_way():
-    rng = np.random.default_rng(0)
-    X, B = rng.standard_normal((9, 5)), np.linalg.qr(rng.standard_normal((5, 2)))[0]
-    A = Stretched(as_matrix(X), B, np.array([2.0, 0.25]))
-    wanted = X + X @ B @ np.diag([1.0, -0.75]) @ B.T
-    assert_allclose(A.toarray(), wanted)
-    assert_allclose(A.take(np.array([3, 1])).toarray(), wanted[[3, 1]])
-    assert_allclose(A.rescaled(4.0).toarray(), 4 * wanted)
-    assert A.rescaled(4.0).unit == 0.25

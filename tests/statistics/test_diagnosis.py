@@ -3,7 +3,6 @@ import json
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.special import logit
 from sklearn.datasets import load_iris
@@ -49,20 +48,6 @@ def figures(found):
         for name, value in values.items()
         if name not in ("cautions", "classes")
     }
-
-
-def test_a_row_does_not_judge_itself():
-    # A row with the label of another cluster is found out, however many rows are so:
-    # fits do not see the labels, and none sees the row that it judges.
-    X, labels = make_ihgmm(120, 60, 3, random_state=0)
-    wrong = labels.copy()
-    wrong[::6] = (wrong[::6] + 1) % 3
-    found = diagnose(X, wrong)
-    assert found.stability == pytest.approx(5 / 6)
-    moved = np.arange(120) % 6 == 0
-    assert found.certainty[moved].max() < found.certainty[~moved].min()
-    stays = [np.mean(~moved[wrong == k]) for k in range(3)]
-    assert_allclose(found.cluster_stability, stays)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -146,24 +131,26 @@ def test_noise_is_no_separation(n, p, k):
 
 
 def test_wrong_labels_are_seen_through():
+    # Fits do not see the labels, and none sees the row that it judges.
     X, labels = make_ihgmm(200, 60, 4, random_state=0)
     found = diagnose(X, np.random.default_rng(0).permutation(labels))
     assert found.verdict == "no separation: do not trust these labels"
     assert kinds(found) == [CautionKind.OTHER_CLUSTERS]
     assert "in the same order" in str(found.cautions[0])
-    some = labels.copy()
-    some[:20] = (some[:20] + 1) % 4
+    some, moved = labels.copy(), np.arange(200) < 20
+    some[moved] = (some[moved] + 1) % 4
     found = diagnose(X, some)
     assert found.stability == pytest.approx(0.9)
+    assert_allclose(
+        found.cluster_stability, [np.mean(~moved[some == k]) for k in range(4)]
+    )
     assert found.error_range[0] < 0.1 < found.error_range[1]
-    assert found.certainty[:20].max() < found.certainty[20:].min()
+    assert found.certainty[moved].max() < found.certainty[~moved].min()
     assert "90.0%  of labels stay" in str(found)
     some[20:68] = (some[20:68] + 1) % 4
-    found = diagnose(X, some)
-    caution = found.cautions[0]
+    caution = diagnose(X, some).cautions[0]
     assert caution.kind is CautionKind.OTHER_CLUSTERS
     assert caution.figures["agreement"] > 0.95
-    assert caution.figures["share"] == found.stability
     assert "in the same order" not in str(caution)
 
 
@@ -175,17 +162,6 @@ def test_one_population_is_not_said_to_be_several():
         for k in (2, 4):
             found = diagnose(X, IhSC(k, random_state=0).fit(X))
             assert found.verdict in (Verdict.NO_SEPARATION, Verdict.OVERLAPPING)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_clear_rays_in_two_columns_are_trusted(seed):
-    rng = np.random.default_rng(seed)
-    angles = np.array([0.2, 0.8, 1.4])[np.arange(300) % 3]
-    rays = np.column_stack([np.cos(angles), np.sin(angles)])
-    X = 60 * rng.uniform(0.5, 1.5, (300, 1)) * rays + rng.standard_normal((300, 2))
-    found = diagnose(X, IhSC(3, random_state=0).fit(X))
-    assert found.expected_error < 0.02
-    assert found.cautions == ()
 
 
 def test_iris_is_said_to_be_mostly_right():
@@ -205,26 +181,19 @@ def test_labels_of_any_kind_and_kinds_of_data(kind, eighty):
         assert_allclose(found[name], value, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
-def test_pandas(eighty):
-    pd = pytest.importorskip("pandas")
+@pytest.mark.parametrize(
+    ("change", "rtol"),
+    [
+        (lambda X: X.astype(np.float32), 1e-3),
+        (lambda X: X * 1e-180, 1e-6),
+        (lambda X: X * 1e140, 1e-6),
+    ],
+)
+def test_types_and_units_do_not_matter(eighty, change, rtol):
     X, labels, expected = eighty
-    found = diagnose(pd.DataFrame(X), pd.Series(labels, index=range(5, 85)))
-    assert found.expected_error == expected.expected_error
-
-
-def test_float32(eighty):
-    X, labels, expected = eighty
-    found = figures(diagnose(X.astype(np.float32), labels))
+    found = figures(diagnose(change(X), labels))
     for name, value in figures(expected).items():
-        assert_allclose(found[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
-
-
-@pytest.mark.parametrize("unit", [1e-180, 1e140])
-def test_units_do_not_matter(unit, eighty):
-    X, labels, expected = eighty
-    found = figures(diagnose(X * unit, labels))
-    for name, value in figures(expected).items():
-        assert_allclose(found[name], value, rtol=1e-6, atol=1e-9, err_msg=name)
+        assert_allclose(found[name], value, rtol=rtol, atol=rtol / 10, err_msg=name)
 
 
 def test_one_cluster():
@@ -238,24 +207,14 @@ def test_one_cluster():
     assert "stability" not in str(found)
 
 
-def test_a_single_number_and_rows_alone():
-    found = diagnose([[2.0]], ["a"])
-    assert found.cautions == ()
-    assert "1 x 1" in str(found)
-    found = diagnose(np.eye(4), range(4))
-    assert found.verdict is Verdict.NOT_KNOWN
-    assert np.isnan(found.certainty).all()
-    assert "4 clusters of 1 row" in str(found)
-
-
-def test_cluster_of_one_row_and_small_clusters():
-    X, labels = make_ihgmm(100, 40, 3, random_state=0)
-    labels = labels + 10
-    labels[0] = 7
-    found = diagnose(X, labels)
-    assert np.isfinite(found.certainty).all()
-    assert found.sizes[0] == 1
-    assert found.certainty[0] < 0.5
+def test_too_few_rows_to_judge():
+    assert diagnose([[2.0]], ["a"]).cautions == ()
+    for X, labels in ((np.eye(4), range(4)), make_ihgmm(6, 20, 5, random_state=0)):
+        found = diagnose(X, labels)
+        assert found.verdict is Verdict.NOT_KNOWN
+        unknown = [found.stability, found.expected_error, *found.error_range]
+        assert np.isnan([*unknown, *found.certainty]).all()
+        assert "stability" not in str(found)
 
 
 def test_zero_rows_count_in_sizes_only(eighty):
@@ -267,12 +226,6 @@ def test_zero_rows_count_in_sizes_only(eighty):
     assert "20 rows are zero: their labels mean nothing." in map(str, found.cautions)
     with pytest.raises(ValueError, match="All 4 rows of X are zero"):
         diagnose(np.zeros((4, 2)), [0, 0, 1, 1])
-
-
-def test_without_noise():
-    X, labels = make_ihgmm(300, 20, 3, noise_levels=0.0, random_state=0)
-    found = diagnose(X, labels)
-    assert found.verdict is Verdict.WELL_SEPARATED
 
 
 def test_the_doubt_that_is_printed_orders_the_ranges():
@@ -292,31 +245,7 @@ def test_clusters_with_too_few_rows_are_named():
     found = diagnose(X, labels)
     assert np.isnan(found.cluster_stability).tolist() == [False] * 3 + [True] * 2
     assert "2  of the clusters have too few rows to judge: 7, 9" in str(found)
-
-
-def test_a_cluster_that_is_split_by_chance_is_not_stable():
-    X, truth = make_ihgmm(300, 100, 4, scale_ratio=3, random_state=0)
-    assert diagnose(X, truth).cautions == ()
-    split = np.where((truth == 0) & (np.arange(300) % 2 == 0), 4, truth)
-    found = diagnose(np.vstack([X, np.zeros((2, 100))]), np.append(split, [1, 1]))
-    figures = {caution.kind: caution.figures for caution in found.cautions}
-    assert figures[CautionKind.ZERO_ROWS] == {"rows": 2}
-    assert found.cluster_stability[1:4].min() == 1
-    assert found.cluster_stability[[0, 4]].min() < 0.5
-
-
-@pytest.mark.filterwarnings("ignore:.* rows are more than three times as long")
-def test_labels_that_follow_huge_rows_are_not_the_clusters():
-    rng = np.random.default_rng(0)
-    centers = 6 * np.linalg.qr(rng.standard_normal((100, 4)))[0].T
-    scales = rng.lognormal(0, 0.5, (300, 1))
-    X = centers[np.arange(300) % 4] * scales + rng.standard_normal((300, 100))
-    X[:15] = 50 * rng.standard_normal((15, 100))
-    default = diagnose(X, IhSC(4, random_state=0).fit(X))
-    assert default.verdict is Verdict.SEPARATED
-    assert CautionKind.OTHER_CLUSTERS not in kinds(default)
-    paper = diagnose(X, IhSC.paper(4, random_state=0).fit_predict(X))
-    assert kinds(paper)[0] is CautionKind.OTHER_CLUSTERS
+    assert np.argmin(found.certainty) < 3
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4])
@@ -333,59 +262,16 @@ def test_a_column_that_rules_is_named_unless_it_is_an_offset(offset):
         assert "Leave it out to see what the others show." in " ".join(said)
 
 
-@pytest.mark.filterwarnings("ignore:5 of 200 rows are zero")
-@pytest.mark.filterwarnings("ignore:Rows point both ways")  # along a ruling column
-def test_cautions_are_three_at_most():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 30))
-    X[:, 3] *= 100
-    X[:5] = 0
-    found = diagnose(X, IhSC(4, random_state=0).fit_predict(X))
-    assert len(found.cautions) <= 3
-
-
-def test_rows_too_few_for_a_fit():
-    X, labels = make_ihgmm(6, 20, 5, random_state=0)
-    found = diagnose(X, labels)
-    assert found.verdict is Verdict.NOT_KNOWN
-    assert np.isnan([found.stability, found.expected_error, *found.error_range]).all()
-    assert np.isnan(found.certainty).all()
-    assert "stability" not in str(found)
-
-
-def test_summary_is_aligned_and_narrow(eighty):
-    found = eighty[-1]
-    lines = str(found).splitlines()
-    assert lines[0].lower().rstrip(".") == found.verdict
-    table = [line for line in lines[1:] if line.startswith("  ") and "  " in line[3:]]
-    assert len(table) == 5
-    start = {line.rindex("  ") for line in table}
-    assert len(start) == 1
-    assert max(map(len, lines)) <= 88
-    assert found.verdict in repr(found)
-
-
-def test_bad_input():
-    X, labels = make_ihgmm(20, 10, 2, random_state=0)
-    with pytest.raises(ValueError, match="labels has 19 entries and X has 20 rows"):
-        diagnose(X, labels[1:])
-    X[2, 1] = np.nan
-    with pytest.raises(ValueError, match="contains NaN at row 2, column 1"):
-        diagnose(X, labels)
-    with pytest.raises(TypeError, match="random_state='a'"):
-        diagnose(sp.csr_array(np.eye(3)), [0, 1, 1], random_state="a")
-
-
-def test_input_is_left_alone_and_result_is_frozen(eighty):
+def test_input_is_left_alone(eighty):
     X, labels, found = eighty
     X, labels = X.copy(), labels.copy()
     X.setflags(write=False)
     labels.setflags(write=False)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        found.stability = 1.0
-    again = diagnose(X, labels)
-    assert again.expected_error == found.expected_error
-    assert (again.certainty == found.certainty).all()
+    assert_allclose(diagnose(X, labels).certainty, found.certainty, rtol=0)
+    with pytest.raises(ValueError, match="labels has 79 entries and X has 80 rows"):
+        diagnose(X, labels[1:])
+    with pytest.raises(TypeError, match="random_state='a'"):
+        diagnose(X, labels, random_state="a")
 
 
 def test_a_verdict_is_its_sentence():
@@ -414,11 +300,6 @@ def test_every_kind_of_caution_has_a_sentence():
 def test_a_model_stands_for_its_labels(ask, same):
     X, _ = make_ihgmm(150, 30, 3, random_state=0)
     model = IhSC(3, random_state=0).fit(X)
-    plain = ask(X, model.labels_)
-    assert same(ask(X, model), plain)
-    assert same(ask(model, X), plain)
-    assert same(ask(model.labels_, X), plain)
+    assert same(ask(X, model), ask(X, model.labels_))
     with pytest.raises(ValueError, match=r"This IhSC has no labels_; fit it first"):
         ask(X, IhSC(3))
-    with pytest.raises(TypeError, match="Both arguments are models, IhSC and IhSC"):
-        ask(model, model)

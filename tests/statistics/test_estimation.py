@@ -9,7 +9,7 @@ from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.matrix import HOST, as_matrix
 from ihgmm.metrics import exact_recovery
 from ihgmm.statistics.estimation import estimate_parameters
-from ihgmm.statistics.residuals import residuals
+from ihgmm.statistics.residuals import noise_of_centers
 
 FIELDS = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
 
@@ -24,7 +24,7 @@ def normalized(sample):
 def test_exact_without_noise():
     sample = make_ihgmm(90, 12, 3, noise_levels=0.0, random_state=0, return_params=True)
     centers, scales = normalized(sample)
-    found = estimate_parameters(sample.X, sample.labels, 3)
+    found = estimate_parameters(sample.X, sample.labels)
     assert_allclose(found.centers, centers, rtol=1e-6, atol=1e-8)
     assert_allclose(found.scales, scales, rtol=1e-6)
     assert_allclose(found.noise_levels, 0, atol=1e-3)
@@ -45,7 +45,7 @@ def test_no_bias_in_any_regime(n, p, source):
         )  # fmt: skip
         _, scales = normalized(sample)
         if source == "labels":
-            found = estimate_parameters(sample.X, sample.labels, 3)
+            found = estimate_parameters(sample.X, sample.labels)
             omega, sigma = found.scales, found.noise_levels
         else:
             model = IhSC(3, recipe=Recipe(gram=source), random_state=seed).fit(sample.X)
@@ -59,18 +59,19 @@ def test_no_bias_in_any_regime(n, p, source):
     assert level == pytest.approx(1, abs=0.03)
 
 
-def test_identification_and_small_clusters():
+def test_scales_have_mean_one():
     X, labels = make_ihgmm(40, 10, 3, random_state=0)
-    labels = labels.copy()
     labels[0] = 3  # a row alone
-    found = estimate_parameters(X, labels, 6)  # 4 and 5 are empty
-    for k in range(3):
+    found = estimate_parameters(X, np.array(["b", "t", "x", "z"])[labels])
+    for k in range(4):
         assert found.scales[labels == k].mean() == pytest.approx(1)
-    assert found.scales[0] == 1
-    assert found.noise_levels[0] == 0
+    assert (found.scales[0], found.noise_levels[0]) == (1, 0)
     assert_allclose(found.centers[3], X[0])
-    assert (found.centers[4:] == 0).all()
     assert np.isfinite(found.noise_levels).all()
+    assert list(found.classes) == ["b", "t", "x", "z"]
+    more = estimate_parameters(X, labels, 6)  # 4 and 5 are empty
+    assert_allclose(more.centers, np.vstack([found.centers, np.zeros((2, 10))]))
+    assert np.isinf(more.center_errors[4:]).all()
 
 
 def hollow_fit(X, weights, steps=1_000):
@@ -155,22 +156,13 @@ def test_intervals_hold_the_truth(shape, structure):
     assert 0.93 < np.mean(entries) < 0.97
 
 
-def test_intervals_hold_the_truth_with_few_features():
-    # The noise level of a row is then uncertain itself.
+@pytest.mark.parametrize(("p", "k", "draws"), [(400, 3, 3), (6, 2, 10)])
+def test_intervals_with_found_labels(p, k, draws):
+    # With few features the noise level of a row is uncertain itself.
     held = []
-    for seed in range(10):
-        sample = make_ihgmm(120, 6, 2, random_state=seed, return_params=True)
-        lower, upper = estimate_parameters(sample.X, sample.labels).scale_intervals().T
-        _, scales = normalized(sample)
-        held.append(np.mean((lower <= scales) & (scales <= upper)))
-    assert 0.93 < np.mean(held) < 0.97
-
-
-def test_intervals_with_found_labels():
-    held = []
-    for seed in range(3):
-        sample = make_ihgmm(200, 400, 3, random_state=seed, return_params=True)
-        model = IhSC(3, random_state=seed).fit(sample.X)
+    for seed in range(draws):
+        sample = make_ihgmm(200, p, k, random_state=seed, return_params=True)
+        model = IhSC(k, random_state=seed).fit(sample.X)
         assert exact_recovery(sample.labels, model.labels_)
         lower, upper = estimate_parameters(sample.X, model.labels_).scale_intervals().T
         _, scales = normalized(sample)
@@ -254,62 +246,6 @@ def test_correlated_noise_does_not_turn_centers(kind):
     assert 0.93 < np.mean(entries) < 0.97
 
 
-def test_centers_are_nearly_as_accurate_as_with_the_best_weights():
-    for seed in range(5):
-        X, labels, _ = coloured("independent", seed)
-        found = estimate_parameters(X, labels)
-        best = np.bincount(labels, found.scales**2) ** -0.5  # noise has size 1
-        ratio = np.sqrt(np.mean(found.center_errors**2, axis=1)) / best
-        assert ratio.mean() < 1.1
-
-
-def test_residuals_against_a_naive_computation():
-    X, labels = make_ihgmm(30, 8, 2, random_state=0)
-    rng = np.random.default_rng(0)
-    centers, scales = rng.standard_normal((2, 8)), rng.random(30)
-    weights, counted = rng.random(30) / 30, rng.random(30)
-    found = residuals(
-        as_matrix(X), HOST.groups(labels, 2), centers, scales, weights,
-        [np.ones(30), counted], np.ones(2),
-    )  # fmt: skip
-    left = (X - scales[:, None] * centers[labels]) ** 2
-    left /= (1 - weights * scales)[:, None]
-    units = centers / np.linalg.norm(centers, axis=1, keepdims=True)
-    for k in range(2):
-        rows = labels == k
-        assert_allclose(found.squares[0, k], left[rows].sum(axis=0))
-        assert_allclose(found.squares[1, k], counted[rows] @ left[rows])
-    v = [units[k] - (units[0] @ units[1]) * units[1 - k] for k in range(2)]
-    mean = []
-    for k in range(2):
-        rows = labels != k
-        top = (X[rows] @ v[k]) ** 2 / (1 - weights * scales)[rows]
-        mean.append(np.mean(top / (left[rows] @ v[k] ** 2 * 8 / 7)))
-    mean, size = np.array(mean), np.bincount(1 - labels)
-    prior = max(np.mean((mean - 1) ** 2 - 2 / size), 0)
-    assert prior > 0
-    expected = 1 + prior / (prior + 2 / size) * (mean - 1)
-    assert_allclose(found.correlation, expected)
-
-
-def test_level_widens_intervals():
-    X, labels = make_ihgmm(60, 40, 2, scale_ratio=2, random_state=0)
-    found = estimate_parameters(X, labels)
-    narrow, wide = found.scale_intervals(0.5), found.scale_intervals(0.99)
-    assert narrow.shape == (60, 2)
-    assert (wide[:, 0] < narrow[:, 0]).all()
-    assert (narrow[:, 1] < wide[:, 1]).all()
-    reach = t.ppf(0.995, 39) * found.scale_errors
-    assert_allclose(wide[:, 1], found.scales + reach)
-    assert (found.scale_intervals(1 - 1e-12) >= 0).all()
-    narrow, wide = found.center_intervals(0.5), found.center_intervals(0.99)
-    assert narrow.shape == (2, 40, 2)
-    assert ((wide[..., 0] < narrow[..., 0]) & (narrow[..., 1] < wide[..., 1])).all()
-    quantile = t.ppf(0.995, found.center_freedom)[:, None]
-    assert (found.center_freedom < 29).all()
-    assert_allclose(wide[..., 1], found.centers + quantile * found.center_errors)
-
-
 def test_weights_favour_quiet_rows():
     sigma = np.repeat([0.2, 4.0], 50)
     theta = np.full(800, 0.5)
@@ -328,6 +264,62 @@ def test_weights_favour_quiet_rows():
         )
         gain.append(np.std(plain - theta) / error)
     assert np.mean(gain) > 5
+
+
+def test_noise_of_centers_against_a_naive_computation():
+    X, labels = make_ihgmm(30, 8, 2, random_state=0)
+    rng = np.random.default_rng(0)
+    centers, scales = rng.standard_normal((2, 8)), rng.random(30)
+    weights, variances = rng.random(30) / 30, rng.random(30)
+    ratio, found = noise_of_centers(
+        as_matrix(X), HOST.groups(labels, 2), centers, scales, weights, variances,
+        np.ones(2),
+    )  # fmt: skip
+    left = (X - scales[:, None] * centers[labels]) ** 2
+    left /= (1 - weights * scales)[:, None]
+    units = centers / np.linalg.norm(centers, axis=1, keepdims=True)
+    q = units**2
+    mean = []
+    for k in range(2):
+        v, rows = units[k] - (units[0] @ units[1]) * units[1 - k], labels != k
+        top = (X[rows] @ v) ** 2 / (1 - weights * scales)[rows]
+        mean.append(np.mean(top / (left[rows] @ v**2 * 8 / 7)))
+    mean, size = np.array(mean), np.bincount(1 - labels)
+    prior = max(np.mean((mean - 1) ** 2 - 2 / size), 0)
+    assert prior > 0
+    correlation = 1 + prior / (prior + 2 / size) * (mean - 1)
+    for k in range(2):
+        rows = labels == k
+        own = left[rows].sum(axis=0)
+        along = q[k] @ own / (1 - q[k] @ q[k])
+        expected = along / ((own.sum() + along) / 8) * correlation[k]
+        assert_allclose(ratio[k], expected)
+        a, m, noise = weights[rows], 1 / rows.sum(), variances[rows] * expected
+        entries = a**2 @ left[rows] + q[k] * (
+            m**2 * noise.sum()
+            + 2 * m * (a @ left[rows])
+            - 2 * (1 - q[k]) * m * (a @ noise)
+        )
+        assert_allclose(found[k], np.maximum(entries, 0))
+
+
+def test_level_widens_intervals():
+    X, labels = make_ihgmm(60, 40, 2, scale_ratio=2, random_state=0)
+    found = estimate_parameters(X, labels)
+    assert (found.center_freedom < 29).all()
+    freedom = t.ppf(0.995, found.center_freedom)[:, None]
+    for intervals, values, reach in [
+        (found.scale_intervals, found.scales, t.ppf(0.995, 39) * found.scale_errors),
+        (found.center_intervals, found.centers, freedom * found.center_errors),
+    ]:
+        narrow, wide = intervals(0.5), intervals(0.99)
+        assert narrow.shape == (*values.shape, 2)
+        assert ((wide[..., 0] < narrow[..., 0]) & (narrow[..., 1] < wide[..., 1])).all()
+        assert_allclose(wide[..., 1], values + reach)
+        for level in (0, 1, 95, -0.5, np.nan):
+            with pytest.raises(ValueError, match=f"level={level}"):
+                intervals(level)
+    assert (found.scale_intervals(1 - 1e-12) >= 0).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -352,25 +344,10 @@ def test_units(unit):
         assert_allclose(getattr(found, name) / unit, getattr(plain, name), rtol=1e-6)
 
 
-def test_labels_of_any_kind():
-    X, labels = make_ihgmm(60, 20, 3, random_state=0)
-    expected = estimate_parameters(X, labels, 3)
-    names = np.array(["b cell", "t cell", "x"])
-    for given in (names[labels], list(names[labels]), labels * 10 - 7):
-        found = estimate_parameters(X.tolist(), given)
-        assert_allclose(found.scales, expected.scales)
-        assert_allclose(found.centers, expected.centers)
-        assert_allclose(found.scale_errors, expected.scale_errors)
-    assert list(found.classes) == [-7, 3, 13]
-    assert list(expected.classes) == [0, 1, 2]
-
-
 def test_clusters_without_enough_rows_have_infinite_errors():
     X, labels = make_ihgmm(40, 10, 2, random_state=0)
-    labels = labels.copy()
-    labels[0] = 2  # a row alone
-    labels[1:3] = 3  # a pair
-    found = estimate_parameters(X, labels, 5)
+    labels[0], labels[1:3] = 2, 3  # a row alone, and a pair
+    found = estimate_parameters(X, labels)
     assert found.scale_errors[0] == 0
     assert_allclose(found.scale_intervals()[0], 1)
     assert np.isinf(found.scale_errors[1:3]).all()
@@ -378,9 +355,8 @@ def test_clusters_without_enough_rows_have_infinite_errors():
     norms = np.linalg.norm(X[1:3], axis=1)
     assert_allclose(found.scales[1:3], norms / norms.mean())
     assert np.isfinite(found.scale_errors[3:]).all()
-    alone = np.isinf(found.center_errors)
-    assert_array_equal(alone, alone.all(axis=1, keepdims=True) & np.ones((1, 10), bool))
-    assert list(alone[:, 0]) == [False, False, True, False, True]
+    alone = np.arange(4)[:, None] == np.full(10, 2)
+    assert_array_equal(np.isinf(found.center_errors), alone)
     assert np.isinf(found.center_intervals()[2]).all()
 
 
@@ -412,7 +388,7 @@ def test_zero_rows_and_rows_without_a_pattern():
     ("change", "message"),
     [
         ({"labels": [0, 1]}, "labels has 2 entries and X has 6 rows"),
-        ({"n_clusters": 1}, "the entry 1, not between 0 and n_clusters - 1 = 0"),
+        ({"n_clusters": 1}, "from 0 to 1, not from 0 to n_clusters - 1 = 0"),
         ({"labels": list("aabbab"), "n_clusters": 2}, "leave n_clusters out"),
         ({"n_clusters": 0}, "n_clusters=0 is too small"),
         ({"X": np.full((6, 3), np.nan)}, "contains NaN at row 0, column 0"),
@@ -422,14 +398,6 @@ def test_bad_input(change, message):
     given = {"X": np.ones((6, 3)), "labels": [0, 1, 0, 1, 0, 1], **change}
     with pytest.raises((ValueError, TypeError), match=message):
         estimate_parameters(**given)
-
-
-@pytest.mark.parametrize("level", [0, 1, 95, -0.5, np.nan])
-def test_bad_level(level):
-    found = estimate_parameters(np.ones((4, 3)), [0, 0, 1, 1])
-    for intervals in (found.scale_intervals, found.center_intervals):
-        with pytest.raises(ValueError, match=f"level={level}"):
-            intervals(level)
 
 
 @pytest.mark.parametrize(

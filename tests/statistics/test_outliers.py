@@ -18,7 +18,6 @@ from ihgmm import (
 from ihgmm._checks import check_matrix
 from ihgmm.metrics import match_labels, misclassification_loss
 from ihgmm.statistics.outliers import find_outliers
-from ihgmm.storage import load_model, save_model
 
 
 def sample(seed, n=300, p=100, k=4, noise=None):
@@ -212,18 +211,6 @@ def test_mixtures(data, noise):
     assert (labels >= 0).all()
 
 
-@pytest.mark.parametrize("estimator", [IhSC, IhGMM])
-def test_storage(data, estimator, tmp_path):
-    X, _ = data
-    model = estimator(4, outliers="auto", random_state=0).fit(X)
-    save_model(model, tmp_path / "model.npz")
-    loaded = load_model(tmp_path / "model.npz")
-    np.testing.assert_array_equal(loaded.predict(X), model.labels_)
-    np.testing.assert_array_equal(loaded.labels_, model.labels_)
-    np.testing.assert_array_equal(loaded.outlier_scores_, model.outlier_scores_)
-    assert loaded.outlier_threshold_ == model.outlier_threshold_
-
-
 def test_statistics_leave_outliers_out(data, model):
     X, strange = data
     labels, inside = model.labels_, model.labels_[~strange]
@@ -246,50 +233,20 @@ def test_labels_of_minus_one():
     # Beside clusters from 0 it marks outliers, which match each other alone.
     assert misclassification_loss([0, 0, 1, 1], [0, -1, 1, 1]) == 1
     assert misclassification_loss([0, -1, 1, 1], [1, -1, 0, 0]) == 0
-    assert misclassification_loss([-1, 0, 0, 1], [0, 0, 0, 1]) == 1
     # With -1 and 1 it is the name of a cluster.
     assert misclassification_loss([1, 1, -1], [-1, -1, 1]) == 0
-    names = match_labels(["a", "a", "b"], [0, -1, 1])
-    assert names.tolist() == ["a", "outlier", "b"]
-    X = sample(0)
+    assert match_labels(list("aab"), [0, -1, 1]).tolist() == ["a", "outlier", "b"]
     signs = np.where(np.arange(300) % 2, 1, -1)
-    assert estimate_parameters(X, signs).centers.shape == (2, 100)
+    assert estimate_parameters(sample(0), signs).centers.shape == (2, 100)
 
 
 @pytest.mark.parametrize("value", [0, -0.1, 0.7, np.nan, "all"])
-def test_bad_shares(value):
-    for estimator in (IhSC, IhGMM):
-        with pytest.raises(ValueError, match=r"outliers=.* give") as error:
-            estimator(2, outliers=value).fit(sample(0))
-        assert repr(value) in str(error.value)
-
-
-def test_a_share_that_leaves_too_few_rows():
-    with pytest.raises(
-        ValueError, match=r"outliers=0.5 leaves 5 of 10 rows .* smaller"
-    ):
-        IhSC(8, outliers=0.5).fit(sample(0)[:10])
-
-
-def test_the_warning_of_long_rows_is_right():
-    """It comes where clipping helps, and not where long rows belong to clusters."""
-    rng = np.random.default_rng(0)
-    designs = [planted(seed, share, 50)[0] for seed, share in ((0, 0.05), (1, 0.2))]
-    harmless = [sample(seed) * rng.lognormal(0, 1, (300, 1)) for seed in range(3)]
-    for X, harmed in [(X, True) for X in designs] + [(X, False) for X in harmless]:
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            plain = IhSC.paper(4, random_state=0).fit(X).labels_
-        with warnings.catch_warnings(record=True) as quiet:
-            warnings.simplefilter("always")
-            clipped = IhSC.paper(4, clip=1.5, random_state=0).fit(X).labels_
-            IhSC.paper(4, outliers="auto", random_state=0).fit(X)
-        said = [str(one.message) for one in seen if "as long as" in str(one.message)]
-        assert bool(said) == harmed
-        assert all("clip=1.5" in text and 'outliers="auto"' in text for text in said)
-        assert not [one for one in quiet if "as long as" in str(one.message)]
-        moved = misclassification_loss(clipped, plain) / len(X)
-        assert (moved > 0.1) == harmed
+@pytest.mark.parametrize("estimator", [IhSC, IhGMM])
+def test_bad_shares(estimator, value):
+    with pytest.raises(ValueError, match=rf"outliers={value!r}.* give"):
+        estimator(2, outliers=value).fit(sample(0))
+    with pytest.raises(ValueError, match=r"outliers=0.5 leaves 5 of 10 rows .* small"):
+        estimator(8, outliers=0.5).fit(sample(0)[:10])
 
 
 def test_with_missing_cells_and_with_signs(data):

@@ -10,7 +10,6 @@ from sklearn.metrics import adjusted_rand_score
 from ihgmm import PSC, IhGMM, IhSC, cluster_tree, make_ihgmm, select_n_clusters
 from ihgmm.paper.sdp import SDPKMeans
 from ihgmm.plotting import plot_tree
-from ihgmm.statistics.tree import _adjusted_rand
 
 matplotlib.use("Agg")
 
@@ -183,12 +182,3 @@ def test_too_few_rows_for_a_tree():
     assert count.tree is None
     with pytest.raises(ValueError, match="has no tree"):
         plot_tree(count)
-
-
-def test_agreement_is_the_adjusted_rand_index():
-    rng = np.random.default_rng(0)
-    first, second = rng.integers(4, size=(2, 200))
-    second[:120] = first[:120]
-    table = np.zeros((4, 4))
-    np.add.at(table, (first, second), 1)
-    assert np.isclose(_adjusted_rand(table), adjusted_rand_score(first, second))

@@ -37,13 +37,13 @@ from ihgmm.statistics.covariance import (
 from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
 from ihgmm.statistics.likelihood import (
     Directions,
-    Mixture,
-    Noise,
+    MixtureFit,
     evaluate_mixture,
     indicators,
     joint_log_likelihood,
     look,
 )
+from ihgmm.statistics.model import NoiseStructure
 
 
 class IhGMM(DensityMixin, StepwiseClusterer):
@@ -289,7 +289,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         return self
 
     @property
-    def _rounds(self) -> Noise:
+    def _rounds(self) -> NoiseStructure:
         """The noise of rows that are whitened if need be."""
         return "common" if self.noise_ == "tied" else self.noise_
 
@@ -303,7 +303,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         return Covariance(B, deviations)
 
     def _store_mixture(
-        self, mixture: Mixture, covariance: Covariance, data: Matrix
+        self, mixture: MixtureFit, covariance: Covariance, data: Matrix
     ) -> None:
         """Set the attributes that the rows of the fit give."""
         k, ops, live = self.n_clusters_, data.ops, data.sqnorms > 0

@@ -252,12 +252,7 @@ class Spectrum(NamedTuple):
 
 
 def count_above_noise(
-    G: GramOperator,
-    most: int,
-    rng: np.random.Generator,
-    *,
-    least: int = 11,
-    known: int | None = None,
+    G: GramOperator, most: int, rng: np.random.Generator, *, least: int = 11
 ) -> Spectrum:
     """Count eigenvalues above the edge of flipped data, taking strong ones out first.
 
@@ -265,31 +260,29 @@ def count_above_noise(
     directions already, ``known`` says how many: the count starts from there, and ends
     at the first flip that reaches the next.
     """
-    margin = Counting.MARGIN if known is None else Counting.SECOND_MARGIN
-    rank = start = known or 0
-    pairs = _eigenpairs(G, min(max(least, start + 6), most + 1, G.shape[0]))
+    rank = 0
+    pairs = _eigenpairs(G, min(least, most + 1, G.shape[0]))
     while True:
         above = rank
         residual = Residual(G.A, pairs.vectors[:, :rank], keep=is_kept(G.A))
         # A first rough look is enough when components stand out clearly.
-        for rough in (True, False) if rank == start else (False,):
+        for rough in (True, False) if rank == 0 else (False,):
             flips = 1 if rough else default_flips(G.A)
             null = np.array(null_eigenvalues(residual, flips, rng, rough=rough))
-            edge = _edge(G, null, margin * (Counting.ROUGH if rough else 1))
+            edge = _edge(G, null, Counting.MARGIN * (Counting.ROUGH if rough else 1))
             rounding = Counting.ROUNDING * float(np.finfo(G.A.dtype).eps)
             edge = max(edge, rounding * pairs.values[0])
             # If all eigenpairs are above the edge, look at more.
             while pairs.values[-1] > edge and len(pairs.values) <= most:
                 pairs = _eigenpairs(G, min(2 * len(pairs.values) + 5, most + 1))
             above = min(int((pairs.values > edge).sum()), most)
-            # Noise hardly ever exceeds the edge if a copy of it is larger still.
-            if above > rank or (known is not None and pairs.values[rank] <= null.max()):
+            if above > rank:
                 break
         if above <= rank or above == most:
             break
         rank = above
     # What new flips do not confirm does not count.
-    return Spectrum(pairs, max(above, start), null, edge)
+    return Spectrum(pairs, above, null, edge)
 
 
 def _eigenpairs(G: GramOperator, k: int) -> EigenPairs:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ihgmm._checks import check_matrix, turned_rows
 from ihgmm._display import Result
 from ihgmm._parameters import check_count
-from ihgmm.matrix import HOST, Filled, Matrix, Tall, only, to_host
+from ihgmm.matrix import HOST, Filled, Matrix, only, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.policy import Small, Whitening
 from ihgmm.statistics.likelihood import indicators
@@ -59,8 +59,8 @@ def telling_features(
         Centres, such as ``cluster_centers_`` of :class:`ihgmm.IhSC`. A zero centre, as
         an empty cluster has, is left out.
     noise_levels : array-like, optional
-        Standard deviation of the noise in an entry of a row, in units of the centres:
-        a number for all, or shape (n_clusters,), or (1, n_features) and above 0 where
+        Standard deviation of the noise in an entry of a row, in units of the centres: a
+        number for all, or shape (n_clusters,), or (1, n_features) and above 0 where
         features differ in noise.
     n_features : int, default=10
         How many features to return for each cluster; all, if there are fewer.
@@ -71,18 +71,12 @@ def telling_features(
 
     Notes
     -----
-    Size is no pattern: in a cluster of large rows every feature is large. So the other
-    centres are first stretched to the length of the one that they are compared with.
-    The contrast of cluster k, ``u_k`` being its centre ``c_k`` at length one, is
-
-        ``c_k - |c_k| * mean(u_l for l != k)``, over the noise level:
-
-    by how many noise levels a row of scale 1 is expected to stand out among rows of the
-    other clusters that are as large. Where features differ in noise, each is first
-    divided by its own, so that a common and loud one does not make the length. Without
-    noise levels contrasts are divided by ``|c_k|`` instead, and are between -2 and 2.
-    The ranks go by the absolute contrast; of equal ones the first column leads. A
-    single cluster has its own entries ranked.
+    Size is no pattern, so other centres are stretched to the length of the one that
+    they are compared with. The contrast of cluster k, ``u_k`` being its centre ``c_k``
+    at length one, is ``c_k - |c_k| * mean(u_l for l != k)``, over the noise level, or
+    over ``|c_k|`` without noise levels. Where features differ in noise, each is first
+    divided by its own. Ranks go by the absolute contrast; a single cluster has its own
+    entries ranked.
 
     Examples
     --------
@@ -117,17 +111,13 @@ def telling_features(
     return TellingFeatures(features, scores, contrasts)
 
 
-@dataclass(frozen=True, eq=False)
-class SetApart:
+class SetApart(NamedTuple):
     """What sets clusters apart, in the units that people know.
 
-    ``ranked`` are the features that differ most. ``means`` has the mean of each feature
-    in each cluster, over observed cells. ``others`` has what rows of the other clusters
-    would have of it on average, if they were as large as those of the cluster: size is
-    no pattern. The size of rows is the length of their pattern, each feature divided by
-    its noise. Where columns were shifted, a multiple of a row means nothing in their
-    units, and ``others`` has plain means: then ``same_size`` is False. ``has_noise`` is
-    whether contrasts are in noise levels; without noise they are shares of a length.
+    ``means`` has the mean of each feature in each cluster, over observed cells;
+    ``others`` what rows of the other clusters would have of it, if they were as large
+    as those of the cluster. Where columns were shifted, a multiple of a row means
+    nothing in their units, and ``others`` has plain means: then ``same_size`` is False.
     """
 
     ranked: TellingFeatures
@@ -148,10 +138,9 @@ def set_apart(
 ) -> SetApart:
     """Compare the mean of each cluster with those of the others at the same size.
 
-    ``data`` are the rows of the fit, missing cells filled in, and ``original`` are the
-    same before their columns were shifted and divided, if they were. Outliers have the
-    label -1 and do not count. In counts, the noise of a gene grows with its mean: by
-    differences alone, the most abundant genes would mark every cluster.
+    ``data`` are the rows of the fit, missing cells filled in, and ``original`` the same
+    before their columns were shifted and divided, if they were. Outliers have the label
+    -1.
     """
     k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)
     means, noise = _means_and_noise(data, labels, scales, k)
@@ -167,8 +156,7 @@ def set_apart(
     # The mean pattern of the other clusters, at the length of each; NaN without others.
     lengths = row_lengths(centers if noise is None else centers / noise)
     live = lengths > 0
-    patterns = (means - offsets).T / np.where(live, lengths, 1.0)
-    patterns = np.where(live, patterns, 0.0).T
+    patterns = HOST.ratio(means - offsets, lengths[:, None])
     count = live.sum() - 1 if live.sum() > 1 else np.nan
     others = lengths[:, None] * (patterns.sum(axis=0) - patterns) / count
     shifted = np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means))
@@ -183,35 +171,27 @@ def set_apart(
 def _means_and_noise(
     data: Matrix, labels: np.ndarray, scales: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return means by cluster and feature, and noise levels of features, (1, p).
+    """Return means by cluster and feature, and noise levels of features, or None.
 
-    A cluster without rows has NaN. Noise is what multiples of the clusters' patterns
-    leave of a feature, a thousandth of its squares at least: of one that they explain
-    no more is known. None is returned for data without noise. All is in the unit of the
-    matrix.
+    Noise is what multiples of the clusters' patterns leave of a feature, in X's unit. A
+    cluster without rows has NaN.
     """
     rows = np.flatnonzero(labels >= 0)
     inside = data if len(rows) == len(labels) else only(data, rows)
     members = np.eye(k)[labels[rows]]
     lengths = np.abs(np.nan_to_num(scales[rows]))[:, None]
     sides = inside.cast(np.hstack([members, members * lengths]))
-    sums, total = inside.sweep(_sums_and_squares, sides)[1]
+    _, (sums, total) = inside.sweep(
+        lambda block, sides: ((), (block.adjoint(sides), block.column_sqnorms())), sides
+    )
     plain, weighted = np.vsplit(to_host(sums).astype(np.float64).T, [k])
-    with np.errstate(invalid="ignore"):
-        means = plain / members.sum(axis=0)[:, None]
+    means = HOST.ratio(plain, members.sum(axis=0)[:, None], np.nan)
     weights = np.square(members * lengths).sum(axis=0)[:, None]
-    left = total - HOST.ratio(np.square(weighted), weights + 0 * weighted).sum(axis=0)
+    left = total - HOST.ratio(np.square(weighted), weights).sum(axis=0)
     if left.sum() <= Small.ROUNDING * total.sum():
         return means, None
     left = np.maximum(left, Whitening.LEAST_NOISE * total) / len(rows)
     return means, np.where(left > 0, np.sqrt(left), 1.0)[None]
-
-
-def _sums_and_squares(
-    block: Matrix, members: Tall
-) -> tuple[tuple[()], tuple[Any, Any]]:
-    """Return sums of rows by their members, and squared norms of columns."""
-    return (), (block.adjoint(members), block.column_sqnorms())
 
 
 def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -231,12 +211,7 @@ def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
 
 
 def _offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
-    """Return what each original column has where the prepared one is 0.
-
-    The means of clusters before and after tell it: by least squares, and so exactly
-    where a column was shifted and divided. What rounding of single precision may make
-    of one that was only divided is 0.
-    """
+    """Return what each original column has where the prepared one is 0."""
     known = np.isfinite(prepared) & np.isfinite(original)
     count = np.maximum(known.sum(axis=0), 1)
     means = [np.where(known, m, 0.0).sum(axis=0) / count for m in (prepared, original)]
@@ -280,19 +255,15 @@ def typical_ranks(
 ) -> np.ndarray:
     """Return 1, 2 and 3 for the most typical rows of each cluster, NaN for others.
 
-    A typical row is of ordinary size: in the middle half of its cluster. Among those,
-    the pattern of the first is nearest to that of the cluster, by the angle to the
-    centre. Angles alone would choose the largest rows, which noise turns least. Rows
-    that are not ``complete`` come into question nowhere: cells that were filled in
-    follow the pattern more closely than any observed one. Of fewer than five such
-    rows none is typical.
+    A typical row is complete, in the middle half of its cluster by size, since angles
+    alone would choose the largest rows, which noise turns least, and then by the angle
+    to the centre. Of fewer than five such rows none is typical.
     """
     n, ranks = len(labels), np.full(len(labels), np.nan)
     products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
     norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
     # Where scales have both signs, a row may point away from its centre.
-    cosines = products[np.arange(n), labels] * np.sign(sizes)
-    cosines = cosines / np.where(norms > 0, norms, 1.0)
+    cosines = HOST.ratio(products[np.arange(n), labels] * np.sign(sizes), norms)
     lengths = np.abs(sizes)
     eligible = complete & (norms > 0) & (labels >= 0) & ~np.isnan(lengths)
     for cluster in range(len(centers)):

@@ -16,10 +16,11 @@ import numpy as np
 from ihgmm.matrix import HOST, Matrix, Stretched, Tall, to_host
 from ihgmm.matrix.ops import Groups, sampled
 from ihgmm.policy import Small, TiedNoise
-from ihgmm.statistics.likelihood import NOISES, Mixture, fit_mixture, refine_labels
+from ihgmm.statistics.likelihood import MixtureFit, fit_mixture, refine_labels
+from ihgmm.statistics.model import NOISE_STRUCTURES
 
 Structure = Literal["common", "class", "individual", "tied"]
-STRUCTURES: tuple[Structure, ...] = (*NOISES, "tied")
+STRUCTURES: tuple[Structure, ...] = (*NOISE_STRUCTURES, "tied")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +43,14 @@ class Covariance:
 
     def whiten_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return a few rows on the host as :meth:`whiten` would."""
-        along = rows @ self.directions
-        return rows + (along * (1 / self.deviations - 1)) @ self.directions.T
+        return self._stretched(rows, 1 / self.deviations)
 
     def color(self, rows: np.ndarray) -> np.ndarray:
         """Return rows of white noise with this covariance."""
-        along = rows @ self.directions
-        return rows + (along * (self.deviations - 1)) @ self.directions.T
+        return self._stretched(rows, self.deviations)
+
+    def _stretched(self, rows: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        return rows + ((rows @ self.directions) * (factors - 1)) @ self.directions.T
 
     @property
     def mean_variance(self) -> float:
@@ -74,75 +76,20 @@ def fit_noise(
     noise: Structure,
     *,
     rng: np.random.Generator,
-    **rounds: Any,
-) -> tuple[Mixture, Covariance]:
-    """Fit a mixture with noise of some kind, with the options ``rounds``."""
-    if noise == "tied":
-        # Refined labels would go by cosines, which such noise makes wrong.
-        return fit_tied(X, labels, n_clusters, rng=rng, **rounds)
-    labels = refine_labels(X, labels, n_clusters).labels
-    mixture = fit_mixture(X, labels, n_clusters, noise=noise, **rounds)
-    return mixture, Covariance.none(X.shape[1])
-
-
-def compare_noises(
-    X: Matrix, labels: Tall, n_clusters: int, *, rng: np.random.Generator
-) -> dict[Structure, float]:
-    """Return the information criterion of each kind of noise, a row, over the least.
-
-    A few rounds on some of the rows are enough: kinds that differ in labels differ by
-    far more than the last rounds change.
-    """
-    n, p = X.shape
-    drawn = sampled(n, TiedNoise.TRIAL_ROWS)
-    if len(drawn) < n:
-        X, labels = X.take(drawn), X.ops.few_rows(labels, drawn)
-        labels = X.to_device(to_host(labels))
-    few: Any = {"max_iter": TiedNoise.TRIAL_ROUNDS}
-    tied = fit_tied(X, labels, n_clusters, covariances=1, rng=rng, **few)
-    found: dict[Structure, float] = {"tied": information(X, *tied, "tied")}
-    labels, none = refine_labels(X, labels, n_clusters).labels, Covariance.none(p)
-    for noise in NOISES:
-        mixture = fit_mixture(X, labels, n_clusters, noise=noise, **few)
-        found[noise] = information(X, mixture, none, noise)
-    least = min(found.values())
-    return {noise: (value - least) / len(drawn) for noise, value in found.items()}
-
-
-def information(
-    X: Matrix, mixture: Mixture, covariance: Covariance, noise: Structure
-) -> float:
-    """Return the Bayesian information criterion of a mixture, in the unit of X.
-
-    Rows are judged by centres that the other rows give, which need no penalty.
-    """
-    live, k = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms))), mixture.n_clusters
-    penalty = (k - 1) * np.log(max(live, 1))
-    p = X.shape[1]
-    if noise == "individual":
-        penalty += live * np.log(p)
-    else:
-        penalty += (k if noise == "class" else 1) * np.log(max(live, 1) * p)
-        penalty += covariance.n_parameters * np.log(max(live, 1))
-    value = mixture.log_likelihood - live * covariance.log_volume
-    return float(penalty - 2 * value)
-
-
-def fit_tied(
-    X: Matrix,
-    labels: Tall,
-    n_clusters: int,
-    *,
-    rng: np.random.Generator,
     covariances: int = TiedNoise.COVARIANCES,
     **rounds: Any,
-) -> tuple[Mixture, Covariance]:
-    """Fit a mixture whose clusters share one covariance of the noise.
+) -> tuple[MixtureFit, Covariance]:
+    """Fit a mixture with noise of some kind, with the options ``rounds``.
 
-    The covariance of the labels makes the noise alike in all directions; a mixture
-    with common noise is fitted to such rows, with the options ``rounds``, and its
-    labels give the next of ``covariances``, until they stay the same.
+    A tied covariance is that of the labels. It makes noise alike in all directions, so
+    that a mixture with common noise fits, whose labels give the next of
+    ``covariances``, until they stay the same.
     """
+    if noise != "tied":
+        labels = refine_labels(X, labels, n_clusters).labels
+        mixture = fit_mixture(X, labels, n_clusters, noise=noise, **rounds)
+        return mixture, Covariance.none(X.shape[1])
+    # Refined labels would go by cosines, which such noise makes wrong.
     for _ in range(covariances):
         covariance = leading_covariance(X, labels, n_clusters, rng=rng)
         white = covariance.whiten(X)
@@ -152,6 +99,52 @@ def fit_tied(
         if not X.ops.number(X.ops.xp.any(labels != before)):
             break
     return mixture, covariance
+
+
+def compare_noises(
+    X: Matrix, labels: Tall, n_clusters: int, *, rng: np.random.Generator
+) -> dict[Structure, float]:
+    """Return the information criterion of each kind of noise, a row, over the least.
+
+    A few rounds on some rows are enough: kinds differ by far more than the last rounds
+    do.
+    """
+    n, p = X.shape
+    drawn = sampled(n, TiedNoise.TRIAL_ROWS)
+    if len(drawn) < n:
+        X, labels = X.take(drawn), X.ops.few_rows(labels, drawn)
+        labels = X.to_device(to_host(labels))
+    few: Any = {"max_iter": TiedNoise.TRIAL_ROUNDS}
+    tied = fit_noise(X, labels, n_clusters, "tied", rng=rng, covariances=1, **few)
+    values: dict[Structure, float] = {"tied": information(X, *tied, "tied")}
+    labels, none = refine_labels(X, labels, n_clusters).labels, Covariance.none(p)
+    for noise in NOISE_STRUCTURES:
+        mixture = fit_mixture(X, labels, n_clusters, noise=noise, **few)
+        values[noise] = information(X, mixture, none, noise)
+    least = min(values.values())
+    return {noise: (value - least) / len(drawn) for noise, value in values.items()}
+
+
+def information(
+    X: Matrix, mixture: MixtureFit, covariance: Covariance, noise: Structure
+) -> float:
+    """Return the Bayesian information criterion of a mixture, in the unit of X.
+
+    Rows are judged by centres that the other rows give, which need no penalty.
+    """
+    live, k = (
+        int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms))),
+        len(mixture.mixing_weights),
+    )
+    penalty = (k - 1) * np.log(max(live, 1))
+    p = X.shape[1]
+    if noise == "individual":
+        penalty += live * np.log(p)
+    else:
+        penalty += (k if noise == "class" else 1) * np.log(max(live, 1) * p)
+        penalty += covariance.n_parameters * np.log(max(live, 1))
+    value = mixture.log_likelihood - live * covariance.log_volume
+    return float(penalty - 2 * value)
 
 
 def leading_covariance(
@@ -224,10 +217,7 @@ def _leading_outside(
 def _standing_out(
     values: np.ndarray, total: float, n_directions: int, n: int
 ) -> tuple[int, float, np.ndarray]:
-    """Return how many eigenvalues stand out, the level of the rest, and corrections.
-
-    These are the factors of the spiked model (Baik and Silverstein 2006).
-    """
+    """Return how many eigenvalues stand out, the level of the rest, and corrections."""
     gamma = n_directions / n
     edge, m = (1 + gamma**0.5) ** 2, 0
     left = total

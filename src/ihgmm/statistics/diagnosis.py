@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -78,30 +77,23 @@ class Diagnosis(Result):
         Size of the data and number of clusters.
     classes, sizes : ndarray of shape (n_clusters,)
         The label of each cluster, sorted, and the rows in it.
-    stability : float
+    stability, doubt : float
         Share of rows whose label stays when fits to other halves of the rows label
-        them. NaN with too few rows for a fit, as the next four.
+        them, and the mean probability that these give to other labels: a label may stay
+        by a narrow margin. NaN with too few rows for a fit, as the next three.
     cluster_stability : ndarray of shape (n_clusters,)
-        The same share among the rows of each cluster; NaN for clusters of one or two
-        rows, which are too few to judge.
-    doubt : float
-        Mean probability that these fits give to other labels. A label may stay by a
-        narrow margin: this figure says so, and the next two follow it.
+        The share that stays of each cluster; NaN for one or two rows.
     expected_error : float
         Share of labels that are expected to differ from the classes you have in mind,
-        as on real data with as much doubt: the middle of ``error_range``, and the mean
-        of ``1 - certainty``.
+        as on real data with as much doubt; the mean of ``1 - certainty``.
     error_range : tuple of float
         The lowest and the highest such share, in three of four real data sets.
     certainty : ndarray of shape (n_samples,)
         Probability that the label of each row is right, given all other rows.
-    uncertain_share : float
-        Share of rows with a certainty below ``certain_from``.
+    uncertain_share, certain_from : float
+        Share of rows with a certainty below ``certain_from``, which is 0.9.
     cautions : tuple of Caution
-        What to look at, each with its kind and its figures: three at most, the most
-        useful first.
-    certain_from : float
-        Probability from which the label of a row counts as certain: 0.9.
+        What to look at: three at most, the most useful first.
     n_outliers : int
         Rows that are in no cluster and were left out; ``n_samples`` are the others.
 
@@ -137,18 +129,14 @@ class Diagnosis(Result):
             return Verdict.ONE_CLUSTER
         if np.isnan(self.stability):
             return Verdict.NOT_KNOWN
-        if 1 - self.stability >= Trust.CHANCE * self._error_of_a_guess:
+        guess = 1 - self.sizes.max() / self.sizes.sum()  # errors of the largest cluster
+        if 1 - self.stability >= Trust.CHANCE * guess:
             return Verdict.NO_SEPARATION
         if self.expected_error < Trust.WELL_SEPARATED:
             return Verdict.WELL_SEPARATED
         if self.expected_error < Trust.SEPARATED:
             return Verdict.SEPARATED
         return Verdict.OVERLAPPING
-
-    @property
-    def _error_of_a_guess(self) -> float:
-        """The share of labels that the label of the largest cluster would miss."""
-        return float(1 - self.sizes.max() / self.sizes.sum())
 
     def __repr__(self) -> str:
         low, high = self.error_range
@@ -164,10 +152,6 @@ def diagnose(
 ) -> Diagnosis:
     """Judge labels by the data: can they be trusted, and if not, why not.
 
-    Every method returns labels, also for noise. This function says which share of them
-    would stay the same with other rows, how many were wrong on real data whose labels
-    are as stable, how certain each label is, and what in the data may mislead.
-
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -175,13 +159,11 @@ def diagnose(
         which stays on its device.
     labels : array-like of shape (n_samples,), or fitted estimator
         The cluster of each row: labels of any kind, from any method. A fitted model
-        stands for its ``labels_``, and may also come first: ``diagnose(model, X)``. It
-        fills missing cells, and whitens, as in its fit.
+        stands for its ``labels_``; it fills missing cells, and whitens, as in its fit.
         Rows with -1, beside clusters numbered from 0, are outliers: they are counted
         and left out, and their certainty is NaN.
     missing : {"error", "fit"}, default="error"
-        What to do with missing cells: refuse them, or fill them in as
-        :class:`ihgmm.IhSC` does.
+        Whether to refuse missing cells, or fill them in as :class:`ihgmm.IhSC` does.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the halves that are fitted.
 
@@ -196,7 +178,7 @@ def diagnose(
     :class:`ihgmm.IhSC`, and each fit labels rows that it did not see. Labels that
     change are often wrong. Labels that stay need not be right: no figure can show that
     clear clusters are the classes you have in mind. :doc:`/trust` says how often they
-    were on real data, what the verdicts stand for, and where a diagnosis is wrong.
+    were.
 
     Examples
     --------
@@ -206,10 +188,6 @@ def diagnose(
     >>> labels = IhSC(3, random_state=0).fit_predict(X)
     >>> diagnose(X, labels).verdict
     'well separated'
-    >>> X, _ = make_ihgmm(300, 100, 3, separation=0.01, random_state=0)
-    >>> labels = np.arange(300) % 3
-    >>> diagnose(X, labels).verdict
-    'no separation: do not trust these labels'
     """
     rng = generator(random_state)
     check_choice("missing", missing, MISSING)
@@ -230,17 +208,11 @@ def diagnose(
 
 
 def diagnose_fit(
-    model: Any,
-    X: Any,
-    labels: Any,
-    rows: np.ndarray | None = None,
-    *,
-    of_fit: bool = True,
+    model: Any, X: Any, labels: Any, rows: Any = None, *, of_fit: bool = True
 ) -> Diagnosis:
-    """Diagnose labels of a model on what it made them from.
+    """Diagnose labels of a model on the data that it saw, filled in and whitened.
 
-    Missing cells are filled, and rows and columns whitened, as in the fit. ``rows`` are
-    those that have ``labels``, all by default.
+    ``rows`` are those that have ``labels``, all by default.
     """
     data = complete_matrix(X, model, of_fit=of_fit, whitened=True)
     if rows is not None and len(rows) < data.shape[0]:
@@ -263,7 +235,7 @@ def _diagnose(
     stays, doubt, error = np.full(k, np.nan), np.nan, np.nan
     certainty = xp.full_like(ops.widen(live), np.nan)
     if k == 1:
-        stays, doubt, error = np.ones(1), 0.0, 0.0
+        stays, doubt, error = np.full(1, float(n_live)), 0.0, 0.0
         certainty = xp.ones_like(certainty)
     elif refits is not None:
         stays = groups.sums(refits.stays)
@@ -272,11 +244,10 @@ def _diagnose(
         certainty = _certainty(data, refits.lead, live, error, k)
         if refits.kept is not None:
             certainty = certainty * refits.kept
-            nothing = xp.zeros_like(certainty)
-            right = ops.number(xp.sum(xp.where(live, certainty, nothing))) / n_live
+            right = ops.number(xp.sum(certainty * ops.widen(live))) / n_live
             error = max(error, 1 - right)
     counts = groups.sums(groups.weights)
-    shares = np.where(counts < Trust.LEAST_ROWS, np.nan, stays / np.maximum(counts, 1))
+    few = (counts < Trust.LEAST_ROWS) & (k > 1)
     low, high = expit(logit(error) + np.array([-1, 1]) * Trust.RANGE)
     uncertain = xp.count_nonzero(live & ~(certainty >= Trust.CERTAIN))
     diagnosis = Diagnosis(
@@ -285,8 +256,8 @@ def _diagnose(
         n_clusters=k,
         classes=classes,
         sizes=ops.groups(codes, k).sizes,
-        stability=float(stays.sum() / n_live) if k > 1 else 1.0,
-        cluster_stability=shares if k > 1 else stays,
+        stability=float(stays.sum() / n_live),
+        cluster_stability=np.where(few, np.nan, stays / np.maximum(counts, 1)),
         doubt=doubt,
         expected_error=error,
         error_range=(float(low), float(high)),
@@ -294,15 +265,14 @@ def _diagnose(
         uncertain_share=int(ops.number(uncertain)) / n_live,
     )
     cautions = _cautions(diagnosis, data, refits, rng)
-    return replace(diagnosis, cautions=tuple(islice(cautions, Cautions.MOST_A_FIT)))
+    return replace(diagnosis, cautions=tuple(cautions))
 
 
 def expected_error(doubt: float, n: int, k: int) -> float:
-    """Return the share of labels that is expected to be wrong.
+    """Return the share of labels, of n rows in k clusters, expected to be wrong.
 
-    ``doubt`` is the mean probability that fits to halves of the n rows give to labels
-    other than these k. Little doubt means next to no wrong labels; from about a tenth
-    on they are more than doubts, up to what chance would make of k clusters.
+    Little doubt means next to no wrong labels; from about a tenth on they are more than
+    doubts, up to what chance would make of k clusters.
     """
     # Without any doubt among n rows, there may still be a quarter of a row.
     doubt = (doubt * n + 0.25) / (n + 0.5)
@@ -314,10 +284,7 @@ def expected_error(doubt: float, n: int, k: int) -> float:
 
 
 def _certainty(data: Matrix, lead: Tall, live: Tall, error: float, k: int) -> Tall:
-    """Return the probability that labels are right: in their mean, and in their order.
-
-    ``lead`` orders rows. Zero rows are as uncertain as can be.
-    """
+    """Return the probability that labels are right, in the order of ``lead``."""
     xp, scores = data.ops.xp, Trust.ROWS * lead
     step = max(1, lead.shape[0] // Trust.MEAN_ROWS)
     some = to_host(scores[::step])[to_host(live[::step])]
@@ -340,9 +307,8 @@ def _cautions(
     zero = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms == 0)))
     if zero:
         unobserved = int((filled_cells(data) == data.shape[1]).sum())
-        figures = {"rows": zero, "unobserved": unobserved}
-        figures = {name: count for name, count in figures.items() if count}
-        yield Caution(CautionKind.ZERO_ROWS, figures)
+        some = {"unobserved": unobserved} if unobserved else {}
+        yield Caution(CautionKind.ZERO_ROWS, {"rows": zero, **some})
 
 
 def decides_alone(deviations: np.ndarray) -> np.ndarray:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import polygamma, stdtrit
 
 from ihgmm._checks import (
-    check_labels,
     check_matrix,
     check_weights,
     counted_rows,
     data_and_labels,
-    is_outlier,
     labelled_rows,
 )
 from ihgmm._display import Result
@@ -24,8 +22,8 @@ from ihgmm.matrix.ops import Groups, row_lengths
 from ihgmm.numerics.roots import falling_root
 from ihgmm.numerics.spectral import Spectral
 from ihgmm.policy import Small, Weighting
-from ihgmm.statistics.observed import fit_observed
-from ihgmm.statistics.residuals import independent_entries, residuals, unit_squares
+from ihgmm.statistics.observed import fit_observed, mean_lengths
+from ihgmm.statistics.residuals import independent_entries, noise_of_centers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,23 +44,17 @@ class Estimates(Result, Parameters):
 
     Attributes
     ----------
-    centers : ndarray of shape (n_clusters, n_features)
-        One centre for each cluster; zero for a cluster without rows.
-    scales : ndarray of shape (n_samples,)
-        One scale for each row; in each cluster their mean is 1.
+    centers, center_errors : ndarray of shape (n_clusters, n_features)
+        One centre for each cluster, zero for a cluster without rows; standard errors of
+        its entries, ``inf`` for fewer than two rows.
+    scales, scale_errors : ndarray of shape (n_samples,)
+        One scale for each row, in each cluster with mean 1; their standard errors,
+        ``inf`` in a cluster of two rows, or one that shows no common pattern.
     noise_levels : ndarray of shape (n_samples,)
         Standard deviation of the noise in each row's entries.
-    scale_errors : ndarray of shape (n_samples,)
-        Standard errors of the scales. ``inf`` where the data cannot separate the scale
-        from the noise: in a cluster of two rows, or one that shows no common pattern.
-        0 for a row alone.
-    center_errors : ndarray of shape (n_clusters, n_features)
-        Standard errors of the entries of the centres; ``inf`` for fewer than two rows.
-    center_freedom : ndarray of shape (n_clusters,)
-        Degrees of freedom of the errors of a centre: about the number of rows that
-        count in it, less one.
-    classes : ndarray of shape (n_clusters,)
-        The label of each cluster.
+    center_freedom, classes : ndarray of shape (n_clusters,)
+        Degrees of freedom of the errors of a centre, about the number of rows that
+        count in it, less one; the label of each cluster.
 
     Examples
     --------
@@ -89,53 +81,30 @@ class Estimates(Result, Parameters):
         )
 
     def scale_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Return a confidence interval for the scale of each row.
+        """Return a confidence interval for the scale of each row, (n_samples, 2).
 
-        Parameters
-        ----------
-        level : float
-            The share of intervals that hold the true scale, between 0 and 1.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Lower and upper ends; none is below 0.
+        ``level`` is the share of intervals that hold the true scale. No end is below 0.
         """
         # Student's t, since the noise level of a row comes from its own entries.
-        freedom = np.array(max(self.centers.shape[1] - 1, 1))
+        freedom = max(self.centers.shape[1] - 1, 1)
         return _intervals(self.scales, self.scale_errors, freedom, level, lowest=0.0)
 
     def center_intervals(self, level: float = 0.95) -> np.ndarray:
-        """Return a confidence interval for each entry of each centre.
+        """Return intervals for the entries of centres, (n_clusters, n_features, 2).
 
-        Parameters
-        ----------
-        level : float
-            The share of intervals that hold the true entry, between 0 and 1.
-
-        Returns
-        -------
-        ndarray of shape (n_clusters, n_features, 2)
-            Lower and upper ends. A column of counts that are nearly all 0 has too
-            narrow ones: no residual shows the noise of what hardly ever happens.
+        ``level`` is the share of intervals that hold the true entry; of a column of
+        counts that are nearly all 0, fewer do.
         """
         freedom = self.center_freedom[:, None]
         return _intervals(self.centers, self.center_errors, freedom, level)
 
 
 def _intervals(
-    values: Tall,
-    errors: Tall,
-    freedom: np.ndarray,
-    level: float,
-    lowest: float = -np.inf,
+    values: Tall, errors: Tall, freedom: Any, level: float, lowest: float = -np.inf
 ) -> Tall:
     level = check_number("level", level, above=0)
     if level >= 1:
-        raise ValueError(
-            f"level={level:g} is not a share; give a number between 0 and 1, such as "
-            "0.95."
-        )
+        raise ValueError(f"level={level:g} is not a share; give one between 0 and 1.")
     host, reach = to_host(values), to_host(errors) * stdtrit(freedom, (1 + level) / 2)
     ends = np.stack([host - reach, host + reach], axis=-1)
     return ops_of(values).cast_like(np.maximum(ends, lowest), values)
@@ -146,23 +115,18 @@ def estimate_parameters(
 ) -> Estimates:
     """Estimate centres, scales and noise levels, with errors, from labelled data.
 
-    The labels may come from any method. The standard errors say which differences
-    between rows, or between entries of centres, are more than noise.
-
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data. Another library's array stays on its device, and so do results.
     labels : array-like of shape (n_samples,), or fitted estimator
-        The cluster of each row: labels of any kind, from any method. A fitted model
-        stands for its ``labels_``. With
-        ``n_clusters``, integers from 0 to ``n_clusters - 1``. Rows with -1, beside
-        clusters numbered from 0, are outliers: they do not count, and have NaN.
+        The cluster of each row: labels of any kind, from any method; a fitted model
+        stands for its ``labels_``. Rows with -1, beside clusters numbered from 0, are
+        outliers: they do not count, and have NaN.
     n_clusters : int, optional
-        Number of clusters, if some may have no rows.
+        Number of clusters, if labels are integers from 0 and some may have no rows.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each row counts in the centre of its cluster, and in the mean of its
-        scales.
+        How much each row counts in the centre of its cluster, and in its mean scale.
 
     Returns
     -------
@@ -172,20 +136,10 @@ def estimate_parameters(
     Notes
     -----
     A scale comes from inner products of its row with the *other* rows of the cluster: a
-    row in its own centre would bias it by an amount that grows with n_features. In a
-    centre rows are weighted by scale and noise variance, so that correlated noise does
-    not turn it; in clusters of fewer than ten rows weights are equal.
-
-    Standard errors come from the residuals: noise may differ between columns, grow
-    with the signal as that of counts does, and be correlated, if alike in all clusters.
-    They assume right labels. With labels of :class:`ihgmm.IhSC`, up to 8% of them
-    wrong, intervals for scales held the truth as often, those for centres in 90% of
-    cases. :doc:`/inference` shows how often they do, and :doc:`/statistics` has the
-    formulas.
-
-    Two rows have one inner product, which cannot separate scales from noise. Their
-    scales are set proportional to their norms, with infinite errors. A single row has
-    scale 1 and noise level 0. A zero row has scale 0, noise level 0 and error 0.
+    row in its own centre would bias it by an amount that grows with n_features. Two
+    rows have one such product, and get scales proportional to their norms. Standard
+    errors come from the residuals, and assume right labels. :doc:`/inference` shows how
+    often intervals hold the truth, and :doc:`/statistics` has the formulas.
 
     Examples
     --------
@@ -197,31 +151,34 @@ def estimate_parameters(
     """
     X, labels = data_and_labels(X, labels)
     data = check_matrix(X)
-    n, ops = data.shape[0], data.ops
+    ops, (classes, codes, outliers) = data.ops, labelled_rows(labels, data)
     if n_clusters is not None:
-        _check_numbers(labels, n_clusters, n)
-    classes, codes, outliers = labelled_rows(labels, data)
-    if outliers is not None:
-        sample_weight = check_weights(sample_weight, n) * ~to_host(outliers)
-    if n_clusters is not None:
+        k, integers = check_count("n_clusters", n_clusters), classes.dtype.kind in "iu"
+        if not integers or classes[0] < 0 or classes[-1] >= k:
+            raise ValueError(
+                f"labels run from {classes[0]} to {classes[-1]}, not from 0 to "
+                f"n_clusters - 1 = {k - 1}; give such labels, or leave n_clusters out."
+            )
         # Clusters without rows have numbers too.
-        codes, classes = ops.take_lines(classes, codes), np.arange(n_clusters)
+        codes, classes = ops.take_lines(classes, codes), np.arange(k)
+    if outliers is not None:
+        weights = check_weights(sample_weight, data.shape[0])
+        sample_weight = weights * ~to_host(outliers)
     kept, counts = counted_rows(data, sample_weight)
     if counts is None:
         return estimates_of_labels(kept, codes, classes)
     fitted = estimates_of_labels(kept, ops.rows_where(codes, counts), classes)
     fitted = for_all_rows(fitted, data, codes, counts)
     unknown = ops.xp.full_like(fitted.scales, np.nan)
-    fitted = replace(
-        fitted, scale_errors=ops.place(fitted.scale_errors, counts, unknown)
-    )
+    errors = ops.place(fitted.scale_errors, counts, unknown)
+    fitted = replace(fitted, scale_errors=errors)
     if outliers is None:
         return fitted
-    return replace(
-        fitted,
-        scales=ops.xp.where(outliers, unknown, fitted.scales),
-        noise_levels=ops.xp.where(outliers, unknown, fitted.noise_levels),
+    scales, levels = (
+        ops.xp.where(outliers, unknown, values)
+        for values in (fitted.scales, fitted.noise_levels)
     )
+    return replace(fitted, scales=scales, noise_levels=levels)
 
 
 def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Parameters:
@@ -229,17 +186,21 @@ def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Paramete
 
     Scales of rows that point the other way are negative.
     """
+    signs = None
     if fit.signs is not None:
-        signs = X.ops.cast_like(fit.signs, fit.coordinates)
-        turned = replace(fit, coordinates=fit.coordinates * signs[:, None], signs=None)
-        fitted = estimates_of_fit(Scaled(X, rows=signs), turned, labels, k)
-        return replace(fitted, scales=fitted.scales * X.cast(signs))
+        signs = X.cast(fit.signs)
+        X = Scaled(X, rows=signs)
+    if fit.placement.embedding.diagonal == "zero":  # eigenvectors lack a row's own term
+        fitted: Parameters = estimates_of_labels(X, labels, np.arange(k))
+        return (
+            fitted if signs is None else replace(fitted, scales=fitted.scales * signs)
+        )
     rows = X.ops.groups(labels, k, X.weights)
-    scales = rows.over_mean(_lengths_along_centers(fit, X.ops, k, X.weights, X.sqnorms))
+    scales = rows.over_mean(_lengths_along_centers(X, fit, k, X.weights))
     fitted = Parameters(*_parameters(X, _fit(X, rows, rows.counted(scales), scales)))
-    if X.incomplete is None:
-        return fitted
-    return replace(fitted, **fit_observed(fitted, X, rows).parameters)
+    if X.incomplete is not None:
+        fitted = replace(fitted, **fit_observed(fitted, X, rows).parameters)
+    return fitted if signs is None else replace(fitted, scales=fitted.scales * signs)
 
 
 def in_data_units(
@@ -247,9 +208,7 @@ def in_data_units(
 ) -> P:
     """Return parameters of whitened data in the units that the data had.
 
-    A scale is divided by the factor of its row, a centre by those of the columns. The
-    noise level of a row is the root of its mean variance over columns. Weights say how
-    much rows count in the mean scale, which is 1.
+    Weights say how much rows count in the mean scale, which is 1.
     """
     k, unit, ops = fitted.centers.shape[0], white.matrix.unit, white.ops
     factors = ops.widen(white.row_scale)
@@ -257,10 +216,7 @@ def in_data_units(
     if weights is not None:
         weights = ops.cast_like(weights, lengths)
     rows = ops.groups(ops.to_device(labels, lengths), k, weights)
-    # Scales may have both signs.
-    totals = rows.sums(rows.counted(ops.xp.abs(lengths)))
-    means = HOST.ratio(totals, rows.sums(rows.counted(ops.xp.ones_like(lengths))))
-    means[means == 0] = 1.0
+    means = mean_lengths(rows, ops.xp.abs(lengths))  # scales may have both signs
     gains = HOST.ratio(1.0, to_host(white.columns).astype(np.float64))
     centers = to_host(fitted.centers) * gains * means[:, None] * unit
     level = float(np.sqrt(np.square(gains[gains > 0]).mean())) * unit
@@ -291,8 +247,7 @@ def fit_to_centers(
 ) -> tuple[Tall, Tall]:
     """Return scales and noise levels of rows that had no part in their centres.
 
-    The scale is that of the multiple of the centre nearest to the row, not below 0
-    unless ``signed``. X and the centres are in the same units.
+    Scales are not below 0 unless ``signed``. X and the centres are in the same units.
     """
     ops, rows = X.ops, X.ops.groups(labels, len(centers))
     centers = centers.astype(np.float64)
@@ -306,80 +261,35 @@ def fit_to_centers(
 
 
 def _lengths_along_centers(
-    fit: Spectral, ops: Ops, n_clusters: int, counts: Tall | None, sqnorms: Tall
+    X: Matrix, fit: Spectral, n_clusters: int, counts: Tall | None
 ) -> Tall:
-    """Return the lengths of rows along their centres, as the leading subspace has them.
+    """Return lengths of rows along their centres, up to a factor for each cluster.
 
-    They are known up to a factor for each cluster. The signal part of the Gram matrix
-    is ``U @ diag(values) @ U.T``. With weights w on the rows of a cluster, its product
-    with w is ``length_i * sum(w_j * length_j)``, in a hollow matrix less the row's own
-    term, which is then put back.
+    They are those of rows in the leading directions, where noise is averaged away.
     """
-    embedding, labels = fit.placement.embedding, fit.labels
+    ops, embedding, labels = X.ops, fit.placement.embedding, fit.labels
     rank = min(n_clusters, len(embedding.eigenvalues))
-    vectors = fit.coordinates[:, :rank]
-    values = np.maximum(embedding.eigenvalues[:rank], 0.0)
-    norms = ops.row_norms(vectors)
-    if counts is not None:
-        norms = norms * ops.cast_like(counts, vectors)
+    roots = np.sqrt(np.maximum(embedding.eigenvalues[:rank], 0.0))
+    rows = fit.coordinates[:, :rank]
+    rows = rows * ops.cast_like(roots, rows)
+    if fit.signs is not None:
+        rows = rows * ops.cast_like(fit.signs, rows)[:, None]
+    weights = ops.xp.ones_like(labels) if counts is None else counts
 
     def weighted_sums(ops: Ops, *tall: Tall) -> tuple[np.ndarray]:
-        vectors, labels, norms = tall
-        members = ops.one_hot(labels, n_clusters, vectors) * norms[:, None]
-        return (ops.tall_dot(members, vectors),)
+        rows, labels, weights = tall
+        members = ops.one_hot(labels, n_clusters, rows)
+        members = members * ops.cast_like(weights, rows)[:, None]
+        return (ops.tall_dot(members, rows),)
 
-    (sums,) = ops.row_sums(weighted_sums, vectors, labels, norms, width=n_clusters)
-    centers = (sums * values).T
-
-    def along(ops: Ops, vectors: Tall, labels: Tall) -> Tall:
-        return ops.pick(vectors @ ops.cast_like(centers, vectors), labels)
-
-    weights = ops.keep(ops.widen(norms))
-    products = ops.widen(ops.row_map(along, vectors, labels, width=n_clusters))
-    products = ops.keep(ops.clip(products, 0.0, None))
-    squares = ops.keep(weights * products)
-    if embedding.diagonal != "zero":
-        lengths = products
-    else:
-
-        def lengths_at(totals: np.ndarray) -> Tall:
-            """Return lengths, given the sums of weight times length of the clusters."""
-            total = ops.take_lines(np.maximum(totals, Small.TINY), labels)
-            # The share of a row in this sum is the smaller root of a quadratic
-            # equation; a row of more than half of the sum could take all of it.
-            root = ops.xp.sqrt(ops.clip(total**2 - 4 * squares, 0.0, None))
-            return 2 * products / (total + root)
-
-        def missing(totals: np.ndarray) -> np.ndarray:
-            own = weights * lengths_at(totals)
-            return ops.group_sums(labels, n_clusters, own) - totals
-
-        totals = np.sqrt(ops.group_sums(labels, n_clusters, squares))
-        largest = ops.number(ops.xp.max(squares))
-        if largest > Weighting.OWN_TERM * totals.min() ** 2:
-            totals = falling_root(missing, totals, 2**0.5 * totals)
-        lengths = lengths_at(totals)
+    (sums,) = ops.row_sums(weighted_sums, rows, labels, weights, width=n_clusters)
+    centers = HOST.unit_rows(sums).astype(ops.host_dtype(rows))
+    along = ops.widen(ops.row_dots(rows, ops.take_lines(centers, labels)))
+    lengths = ops.clip(along, 0.0, None)
     if embedding.unit_rows:
-        lengths = lengths * ops.xp.sqrt(sqnorms)
+        lengths = lengths * ops.xp.sqrt(X.sqnorms)
     # Lengths of rows that are alike are 1, and so is their mean, to the last digit.
-    return lengths / (ops.number(ops.xp.max(lengths)) or 1.0)
-
-
-def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:
-    """Raise unless labels are numbers of clusters, or -1 for outliers."""
-    check_count("n_clusters", n_clusters)
-    array = check_labels("labels", labels, n_samples)
-    if array.dtype.kind not in "iu":
-        raise TypeError(
-            f"labels of dtype {array.dtype} cannot be combined with "
-            f"n_clusters={n_clusters}; give integers from 0, or leave n_clusters out."
-        )
-    wrong = array[~is_outlier(array) & ((array < 0) | (array >= n_clusters))]
-    if len(wrong):
-        raise ValueError(
-            f"labels has the entry {wrong[0]}, not between 0 and n_clusters - 1 = "
-            f"{n_clusters - 1}; give such integers, or leave n_clusters out."
-        )
+    return ops.keep(lengths / (ops.number(ops.xp.max(lengths)) or 1.0))
 
 
 def estimates_of_labels(
@@ -391,9 +301,11 @@ def estimates_of_labels(
     """
     rows = X.ops.groups(labels, len(classes), X.weights)
     fit = _fit(X, rows, rows.counted(X.ops.xp.ones_like(X.sqnorms)))
-    weights = _steady_weights(X, fit, rows)
-    fit = _fit(X, rows, rows.counted(weights))
-    errors, variances = _errors(X, fit, rows)
+    fit = _fit(X, rows, rows.counted(_steady_weights(X, fit, rows)))
+    accuracy = HOST.ratio(fit.true_squares, fit.squares, 1.0)
+    given = fit.centers, fit.scales, fit.weights, fit.variances, accuracy
+    ratio, variances = noise_of_centers(X, rows, *given)
+    errors = _scale_variances(fit, rows, X.shape[1], rows.spread(ratio)) ** 0.5
     variances[rows.sizes < 2] = np.inf
     # Satterthwaite's degrees of freedom of the errors of centres.
     terms = fit.weights**2 * fit.variances
@@ -428,8 +340,7 @@ def _parameters(X: Matrix, fit: _Fit) -> tuple[Tall, Tall, Tall]:
 # The fit; its formulas are in docs/statistics.md.
 
 
-@dataclass(frozen=True)
-class _Fit:
+class _Fit(NamedTuple):
     """Centres, scales, noise variances and what their errors are made of."""
 
     weights: Tall  # divided by A, so that weights @ scales is 1 in a cluster
@@ -473,10 +384,7 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
 def _scales(
     weights: Tall, inner: Tall, sqnorms: Tall, rows: Groups
 ) -> tuple[Tall, Tall]:
-    """Return scales from products with the other rows, and where they are solved for.
-
-    y is the largest share of a row in the centre of its cluster.
-    """
+    """Return scales from products with other rows, and where they are solved for."""
     ops, xp = rows.ops, rows.ops.xp
     products = ops.clip(weights * inner, 0.0, None)
     relative = ops.keep(ops.ratio(products, rows.spread(rows.maxima(products))))
@@ -508,36 +416,11 @@ def _scales(
     return xp.where(pair, norms, scales), solved & ~pair
 
 
-# How far off scales and centres are, and the weights of rows that follow from it.
+def _scale_variances(fit: _Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
+    """Return the variances of the scales' errors, in linear time (docs/statistics.md).
 
-
-def _errors(X: Matrix, fit: _Fit, rows: Groups) -> tuple[Tall, np.ndarray]:
-    """Return errors of scales and variances of centres."""
-    a, p = fit.weights, X.shape[1]
-    one = rows.ops.xp.ones_like(a)
-    mean = rows.counted(one)
-    mean = mean / rows.row_sums(mean)[0]  # the part of a row in the mean of the scales
-    accuracy = HOST.ratio(fit.true_squares, fit.squares, 1.0)
-    counted = [one, a**2, a * mean]
-    left = residuals(X, rows, fit.centers, fit.scales, a, counted, accuracy)
-    along = rows.spread(left.noise_ratio(fit.centers))
-    errors = _scale_variances(fit, rows, p, along) ** 0.5
-    noise, q = fit.variances * along, unit_squares(fit.centers)
-    return errors, left.center_variances(rows, a, mean, noise, q)
-
-
-def _scale_variances(
-    fit: _Fit, rows: Groups, p: int, along: Tall | float = 1.0
-) -> Tall:
-    """Return the variances of the scales' errors.
-
-    With A = 1 and ``h = sum(a_j * w_j / c_j)``, the error r is B @ Q, less its mean
-    times w_i, where ``Q_i = sum(a_j * q_ij, j != i)`` and
-
-        ``B_ij = (i == j) / c_i - w_i * (slope_i * b_j + level_j)``.
-
-    Each sum over j below is a quadratic in slope_i with a cluster's sums in it, so
-    that all rows take linear time.
+    With ``B_ij = (i == j) / c_i - w_i * (slope_i * b_j + level_j)``, each sum over j is
+    a quadratic in slope_i with a cluster's sums in it.
     """
     a, w, v, ops, xp = fit.weights, fit.scales, fit.variances, rows.ops, rows.ops.xp
     n_rows = rows.spread(rows.sizes.astype(np.float64))
@@ -555,11 +438,8 @@ def _scale_variances(
         slope = 1 / (c * one)
         level = ops.keep((1 / c - b * total / one) / n_rows)
         g = v * a
-        moments = [
-            weight * term
-            for weight in (v, g**2)
-            for term in (b**2, level**2, b * level)
-        ]
+        terms = (b**2, level**2, b * level)
+        moments = [weight * term for weight in (v, g**2) for term in terms]
         sums = rows.row_sums(*moments, g * b, g * level, v * a**2, v)
         first, second, loads, all_noise = sums[6:]
 
@@ -584,11 +464,10 @@ def _scale_variances(
 def _steady_weights(X: Matrix, fit: _Fit, rows: Groups) -> Tall:
     """Return weights of rows by scale and noise, pulled towards the mean.
 
-    The best weights are ``scale / noise variance`` if noise is independent. But a scale
-    rises with the noise of its row along the centre. If weights rose with it, all noise
-    that is correlated with that would turn the centre. So small rows get a further
-    weight that falls with the scale, until rise and fall cancel in each cluster. The
-    mixture of such weights with equal ones that has the least error is taken.
+    A scale rises with the noise of its row along the centre. If weights rose with it,
+    all noise that is correlated with that would turn the centre. So small rows get a
+    further weight that falls with the scale, until rise and fall cancel in each
+    cluster.
     """
     ops, xp = rows.ops, rows.ops.xp
     scales = _pulled(fit.scales, _scale_variances(fit, rows, X.shape[1]), rows)

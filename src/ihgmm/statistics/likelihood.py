@@ -16,21 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, Literal
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, as_matrix, to_host
 from ihgmm.numerics.roots import falling_root
 from ihgmm.policy import Rounds, Small
-
-Noise = Literal["common", "class", "individual"]
-NOISES: tuple[Noise, ...] = ("common", "class", "individual")
+from ihgmm.statistics.model import NoiseStructure
 
 
-@dataclass(frozen=True)
-class Refinement:
+class Refinement(NamedTuple):
     """Refined labels."""
 
     labels: Tall  #: the cluster of each row, where the data are
@@ -44,15 +41,11 @@ def refine_labels(
 ) -> Refinement:
     """Compare rows with the centres of the other rows until no label changes.
 
-    X has been checked. The labels to start from are integers from 0 to
-    ``n_clusters - 1``, every one in use; no cluster is ever emptied. A round, of which
-    there are ``max_iter`` at most, costs two products with X of ``n_clusters`` columns.
-
-    In a centre a row counts with its length over its noise variance, both as they
-    appear from the centres of the round before. The first rounds are soft: rows count
-    in several centres, by their likelihood, so that one wrong label does not keep
-    others wrong. Then every row goes to the centre with the largest cosine. Rounds
-    that repeat earlier labels end the search, since they would go round in a circle.
+    X has been checked. The labels to start from are integers from 0 to ``n_clusters -
+    1``, every one in use; no cluster is ever emptied. The first rounds are soft: rows
+    count in several centres, so that one wrong label does not keep others wrong. Then
+    every row goes to the centre with the largest cosine, until labels repeat or after
+    ``max_iter`` rounds.
 
     Examples
     --------
@@ -124,7 +117,7 @@ def _moved(ops: Ops, memberships: Tall, row: int, cluster: int) -> Tall:
 
 
 @dataclass(frozen=True)
-class Mixture:
+class MixtureFit:
     """A fitted mixture."""
 
     memberships: Tall  #: probability of each cluster for each row, given others
@@ -135,12 +128,7 @@ class Mixture:
     n_iter: int  #: rounds that were run
     change: float  #: how much a row's memberships moved in the last round, on average
 
-    @property
-    def n_clusters(self) -> int:
-        """The number of clusters."""
-        return len(self.mixing_weights)
-
-    def in_order(self, order: np.ndarray, ops: Ops) -> Mixture:
+    def in_order(self, order: np.ndarray, ops: Ops) -> MixtureFit:
         """Return the mixture with its clusters in another order."""
         d, variances = self.directions, self.noise_variances
         columns = ops.to_device(order, self.memberships)
@@ -158,21 +146,16 @@ def fit_mixture(
     labels: Tall,
     n_clusters: int,
     *,
-    noise: Noise = "individual",
+    noise: NoiseStructure = "individual",
     max_iter: int = 100,
     tol: float = 1e-4,
     say: Callable[[str], None] | None = None,
-) -> Mixture:
+) -> MixtureFit:
     """Fit centres, shares and noise from a start as :func:`refine_labels` has it.
 
-    ``noise`` says whether it has one variance, one for each cluster or one for each
-    row. Memberships that move by less than ``tol``, on average over rows, have
-    converged. After each round ``say`` gets a few words.
-
-    The likelihood of the model has no maximum where every row has its own noise: a
-    centre through one row makes that row's noise vanish. Here every row is judged by
-    centres learnt without it, which has no such flaw, and which keeps memberships
-    honest where features outnumber rows.
+    Memberships that move by less than ``tol``, on average over rows, have converged.
+    After each round ``say`` gets a few words. A likelihood of rows in their own centres
+    would have no maximum: a centre through one row makes that row's noise vanish.
 
     Examples
     --------
@@ -209,18 +192,19 @@ def fit_mixture(
         if say is not None:
             many = f"{n_iter} round{'s' * (n_iter != 1)}"
             say(f"{many}, memberships moved by {change:.2g}")
-    shares = mixing_weights(rounds.live_sizes)
-    return rounds.mixture(shares, float(log_likelihood), n_iter, change)
+    seen = rounds.memberships, mixing_weights(rounds.live_sizes), rounds.variances
+    return MixtureFit(*seen, rounds.seen_from, float(log_likelihood), n_iter, change)
 
 
-def evaluate_mixture(X: Matrix, memberships: Tall, noise: Noise) -> Mixture:
+def evaluate_mixture(X: Matrix, memberships: Tall, noise: NoiseStructure) -> MixtureFit:
     """Return the mixture that rows with given memberships make, without moving them."""
     rounds = _Rounds.begin(X, memberships, noise)
     shares = mixing_weights(rounds.live_sizes)
     for _ in range(Rounds.SETTLING):
         rounds = rounds.next(_stay)
     last = rounds.next(partial(_move, shares, 1.0))
-    return last.mixture(shares, float(last.figures[1]), 1, np.inf)
+    seen = last.memberships, shares, last.variances, last.seen_from
+    return MixtureFit(*seen, float(last.figures[1]), 1, np.inf)
 
 
 # What a round is made of.
@@ -230,12 +214,11 @@ Judge = Callable[..., tuple[Tall, tuple[Any, ...]]]
 variances; returns memberships and figures to be added up over rows."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Rounds:
+class _Rounds(NamedTuple):
     """Where rounds have led. What there is for each row is where the data are."""
 
     X: Matrix
-    noise: Noise
+    noise: NoiseStructure
     level: float  # a typical length of rows: weights are in its units
     memberships: Tall
     weights: Tall  # of each row in the sums of the next look
@@ -247,17 +230,18 @@ class _Rounds:
     figures: tuple[Any, ...] = ()  # what the last judge added up
 
     @classmethod
-    def begin(cls, X: Matrix, memberships: Tall, noise: Noise) -> _Rounds:
+    def begin(cls, X: Matrix, memberships: Tall, noise: NoiseStructure) -> _Rounds:
         """Sum up centres in which all rows count as if of the same length."""
         level = X.ops.number(X.ops.xp.mean(X.sqnorms)) ** 0.5 or 1.0
 
         def work(block: Matrix, sqnorms: Tall, counts: Tall | None, given: Tall) -> Any:
-            members = _counted(given, counts)
+            members = _weighted(given, counts)
             weights = unit_weights(block.ops, members, sqnorms, level)
             return (weights,), _sums(block, weights, given, members, sqnorms)
 
         (weights,), sums = X.sweep(work, X.sqnorms, X.weights, memberships)
-        directions, (sizes, live) = Directions(*sums[:-2]), sums[-2:]
+        total, loads, sizes, live = sums
+        directions = Directions(total, loads)
         return cls(X, noise, level, memberships, weights, directions, sizes, live)
 
     def sweep(self, work: Callable[..., Any], *tall: Tall | None) -> Any:
@@ -273,44 +257,25 @@ class _Rounds:
         """Look at every row, let a judge move it, and sum up the next centres."""
         given = self.memberships if memberships is None else memberships
         variances, noise, level, counts = None, self.noise, self.level, self.X.weights
-
-        def all_seen(_: Matrix, seen: Projections) -> Any:
-            return (seen.cosines, seen.center_sqnorms, seen.loads, seen.sqnorms), ()
-
         if noise != "individual":
-            cosines, squares, loads, sqnorms = self.sweep(all_seen)[0]
-            p, ops = self.X.shape[1], self.X.ops
-            seen = Projections(cosines, squares, loads, sqnorms, p, ops)
-            variances = _noise_variances(seen, _counted(given, counts), noise)
+            (*tall,), _ = self.sweep(lambda _, seen: (seen[:4], ()))
+            seen = Projections._make((*tall, self.X.shape[1], self.X.ops))
+            variances = _noise_variances(seen, _weighted(given, counts), noise)
 
         def work(
             block: Matrix, seen: Projections, counts: Tall | None, memberships: Tall
         ) -> Any:
             new, figures = judge(seen, memberships, counts, variances)
-            members = _counted(new, counts)
+            members = _weighted(new, counts)
             weights = seen.weights(members, noise, level)
             sums = _sums(block, weights, new, members, seen.sqnorms)
             return (new, weights), (*sums, *figures)
 
         (moved, weights), sums = self.sweep(work, counts, given)
-        return replace(
-            self,
-            memberships=moved,
-            weights=weights,
-            directions=Directions(*sums[:2]),
-            sizes=sums[2],
-            live_sizes=sums[3],
-            seen_from=self.directions,
-            variances=variances,
-            figures=sums[4:],
-        )
-
-    def mixture(
-        self, shares: np.ndarray, log_likelihood: float, n_iter: int, change: float
-    ) -> Mixture:
-        """Return the mixture that the last look saw."""
-        seen = (self.memberships, shares, self.variances, self.seen_from)
-        return Mixture(*seen, log_likelihood, n_iter, change)
+        total, loads, sizes, live, *figures = sums
+        state = moved, weights, Directions(total, loads), sizes, live
+        seen_from = self.directions, variances, tuple(figures)
+        return _Rounds(self.X, noise, level, *state, *seen_from)
 
 
 def _sums(
@@ -323,7 +288,7 @@ def _sums(
     return (ops.widen(block.adjoint(weights)), *totals)
 
 
-def _counted(values: Tall, counts: Tall | None) -> Tall:
+def _weighted(values: Tall, counts: Tall | None) -> Tall:
     """Return values of rows, one line for each, times how much the rows count."""
     return values if counts is None else values * counts[:, None]
 
@@ -345,9 +310,7 @@ def _soften(seen: Projections, memberships: Tall, *_: Any) -> tuple[Tall, tuple[
     return likely, (ops.xp.sum(ops.widen(moved)),)
 
 
-def _to_nearest(
-    seen: Projections, memberships: Tall, *_: Any
-) -> tuple[Tall, tuple[()]]:
+def _to_nearest(seen: Projections, memberships: Tall, *_: Any) -> tuple[Tall, Any]:
     """Move rows to the cluster of largest cosine."""
     ops, xp = seen.ops, seen.ops.xp
     labels = xp.argmax(seen.cosines, axis=1)
@@ -364,17 +327,11 @@ def _move(
     counts: Tall | None,
     variances: np.ndarray | None,
 ) -> tuple[Tall, tuple[Any, Any]]:
-    """Move memberships to what is likely, or a part of the way.
-
-    Return by how much they moved, and the log-likelihood of the rows.
-    """
+    """Move memberships to what is likely; return by how much, and log-likelihoods."""
     ops, xp = seen.ops, seen.ops.xp
     joint = joint_log_likelihood(seen, shares, variances)
-    peak = ops.row_max(joint)
-    odds = xp.exp(joint - peak[:, None])
-    total = ops.row_totals(odds)
-    likely = odds / total[:, None]
-    value = (peak + xp.log(total)) * ops.widen(seen.sqnorms > 0)
+    likely = ops.softmax(joint)
+    value = ops.logsumexp(joint) * ops.widen(seen.sqnorms > 0)
     value = value if counts is None else value * counts
     if step < 1:
         likely = memberships + step * (likely - memberships)
@@ -384,21 +341,19 @@ def _move(
 # Rows seen from centres.
 
 
-@dataclass(frozen=True)
-class Directions:
+class Directions(NamedTuple):
     """Estimated directions of the centres and how much noise they carry."""
 
     sums: np.ndarray  # (n_features, n_clusters): weighted sums of the rows
     loads: np.ndarray  # (n_clusters,): sums of squared weights, which multiply noise
 
-    @cached_property
+    @property
     def sqnorms(self) -> np.ndarray:
         """Squared norms of the sums."""
         return np.asarray((self.sums**2).sum(axis=0))
 
 
-@dataclass(frozen=True)
-class Projections:
+class Projections(NamedTuple):
     """Rows seen from the centres; all arrays are float64, where the data are."""
 
     cosines: Tall  # (n_samples, n_clusters): 0 where row or centre is zero
@@ -421,12 +376,11 @@ class Projections:
         share = ops.ratio(noise, self.center_sqnorms, 1.0)
         return ops.clip(1.0 - share, Rounds.LEAST_ACCURACY, 1.0)
 
-    def weights(self, memberships: Tall, noise: Noise, level: float) -> Tall:
+    def weights(self, memberships: Tall, noise: NoiseStructure, level: float) -> Tall:
         """Return the weight of each row in each centre: its length over its noise.
 
-        Both are read off the projections; a row that points away from a centre has
-        weight 0 in it. Unless noise is individual, it is the same within a cluster.
-        Lengths are in units of a ``level``.
+        A row that points away from a centre has weight 0. Lengths are in units of a
+        level.
         """
         weights = memberships * self.ops.clip(self.cosines, 0.0, None)
         norms = self.ops.xp.sqrt(self.sqnorms) / level
@@ -478,12 +432,10 @@ def joint_log_likelihood(
 ) -> Tall:
     """Return the log-likelihood of each row together with each cluster.
 
-    Shares and noise variances are those of the clusters; without variances, every row
-    has its own, which is unknown and fitted to it.
+    Without noise variances of the clusters, every row has its own, fitted to it.
     """
     ops, xp, p = seen.ops, seen.ops.xp, seen.n_features
-    freedom = max(p - 1, 1)
-    tiny = float(np.finfo(np.float64).tiny)
+    freedom, tiny = max(p - 1, 1), float(np.finfo(np.float64).tiny)
     along = xp.sqrt(seen.sqnorms)[:, None] * seen.cosines
     across = seen.sines * seen.sqnorms[:, None]
     if variances is None:
@@ -503,12 +455,10 @@ def joint_log_likelihood(
 
 
 def mixing_weights(sizes: np.ndarray) -> np.ndarray:
-    """Return the shares of the clusters, pulled towards equal ones.
+    """Return the shares of clusters of some sizes, pulled towards equal ones.
 
     They are pulled as far as chance alone would have moved them (James and Stein), and
-    no further: sizes that differ by no more than chance count as equal, since rows that
-    fit nowhere well would otherwise all go to the largest cluster. Sizes are those of
-    the clusters, zero rows left out.
+    no further: rows that fit nowhere well would otherwise all go to the largest.
     """
     n, k = sizes.sum(), len(sizes)
     sizes = (sizes + 1) * n / (n + k)
@@ -518,7 +468,9 @@ def mixing_weights(sizes: np.ndarray) -> np.ndarray:
     return np.asarray((even + kept * (sizes - even)) / n)
 
 
-def _noise_variances(seen: Projections, members: Tall, noise: Noise) -> np.ndarray:
+def _noise_variances(
+    seen: Projections, members: Tall, noise: NoiseStructure
+) -> np.ndarray:
     """Return the noise variance of each cluster.
 
     More noise in the centres means more signal in the rows: what is left for noise

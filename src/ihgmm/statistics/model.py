@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -11,8 +11,10 @@ from scipy.spatial.distance import pdist
 from ihgmm._checks import check_labels, check_row_count
 from ihgmm._parameters import check_choice, check_count, check_number, generator
 
-NOISE_DISTRIBUTIONS = ("gaussian", "rademacher", "uniform")
-NOISE_STRUCTURES = ("individual", "class", "common")
+NoiseDistribution = Literal["gaussian", "rademacher", "uniform"]
+NoiseStructure = Literal["individual", "class", "common"]
+NOISE_DISTRIBUTIONS: tuple[NoiseDistribution, ...] = get_args(NoiseDistribution)
+NOISE_STRUCTURES: tuple[NoiseStructure, ...] = get_args(NoiseStructure)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,12 +26,11 @@ class IhGMMSample:
     X : ndarray of shape (n_samples, n_features)
         The data, ``scales[i] * centers[labels[i]]`` plus noise in row i.
     labels, scales, noise_levels : ndarray of shape (n_samples,)
-        The cluster, the scale (omega_i in the paper) and the standard deviation of the
-        noise (sigma_i) of each row.
+        The cluster, the scale and the standard deviation of the noise of each row.
     centers : ndarray of shape (n_clusters, n_features)
-        The centres, theta_k in the paper.
+        The centres.
     separation : float
-        The smallest distance between two centres, Delta; ``inf`` for a single one.
+        The smallest distance between two centres; ``inf`` for a single one.
 
     Examples
     --------
@@ -83,9 +84,9 @@ def make_ihgmm(
     balance: float = 1.0,
     separation: float | None = None,
     separation_constant: float = 3.0,
-    noise: Literal["gaussian", "rademacher", "uniform"] = "gaussian",
+    noise: NoiseDistribution = "gaussian",
     noise_levels: Any = (0.5, 1.5),
-    noise_structure: Literal["individual", "class", "common"] = "individual",
+    noise_structure: NoiseStructure = "individual",
     centers: Any = None,
     scales: Any = None,
     dtype: Any = np.float64,
@@ -107,23 +108,19 @@ def make_ihgmm(
     balance : float
         The smallest cluster has ``max(1, floor(balance * n_samples / n_clusters))``
         rows, beta in the paper; the others share the rest as evenly as possible.
-    separation : float, optional
-        Distance between any two centres, Delta in the paper. Default:
-        :func:`~ihgmm.statistics.model.default_separation`.
-    separation_constant : float
-        The constant C of the default separation.
+    separation, separation_constant : float, optional
+        Distance between any two centres, Delta in the paper, and the constant C of its
+        default, :func:`~ihgmm.statistics.model.default_separation`.
     noise : {"gaussian", "rademacher", "uniform"}
         Distribution of the noise, scaled to the row's noise level.
     noise_levels : float, (low, high) or array-like
         Standard deviations of the noise: one number for all; a tuple ``(low, high)``
-        to draw them uniformly, one for each row, class or sample as
-        ``noise_structure`` says; or the values themselves.
+        to draw them uniformly; or the values themselves.
     noise_structure : {"individual", "class", "common"}
         Whether each row, each class or the whole sample has its own level.
     centers : array-like of shape (n_clusters, n_features), optional
         Centres to use; ``n_features`` and ``n_clusters`` are then theirs. Default:
-        orthogonal directions, the Q factor of a Gaussian matrix, times
-        ``separation / sqrt(2)``.
+        random orthogonal directions, times ``separation / sqrt(2)``.
     scales : array-like of shape (n_samples,), optional
         Scales to use, positive.
     dtype : {float64, float32}
@@ -131,15 +128,12 @@ def make_ihgmm(
     random_state : int, RandomState, Generator or None
         Seed for a reproducible sample.
     return_params : bool
-        Return :class:`~ihgmm.statistics.model.IhGMMSample`, with all parameters,
-        instead of ``(X, labels)``.
+        Whether to return a :class:`~ihgmm.statistics.model.IhGMMSample` instead.
 
     Returns
     -------
-    X : ndarray of shape (n_samples, n_features)
-        The data.
-    labels : ndarray of shape (n_samples,)
-        The cluster of each row.
+    X, labels : ndarray of shape (n_samples, n_features) and (n_samples,)
+        The data, and the cluster of each row.
 
     Examples
     --------
@@ -177,7 +171,10 @@ def make_ihgmm(
         (theta,) = check_model(centers=np.atleast_2d(centers))
         k, p = theta.shape
     check_row_count(n, k)
-    labels = _labels(n, k, balance, rng)
+    # The small addition keeps 0.7 * 300 / 3 from falling below 70.
+    smallest = max(1, int(balance * n / k + 1e-9)) if k > 1 else n
+    rest = np.sort(np.arange(n - smallest) % max(k - 1, 1))
+    labels = rng.permutation(np.append(rest, np.full(smallest, k - 1)))
     if scales is None:
         omega = rng.uniform(1.0, scale_ratio, n)
     else:
@@ -190,21 +187,36 @@ def make_ihgmm(
             f"The sample would have entries of {largest:.3g}, beyond {X_dtype}; give "
             "smaller scales, noise levels or distances between centres."
         )
-    X = _draw(labels, omega, sigma, theta, noise, X_dtype, rng)
+    X = np.empty((n, p), dtype=X_dtype)
+    # About a million entries at a time, so that no second n by p array is ever made;
+    # another step would draw other signs.
+    step = max(1, 2**20 // p)
+    for rows in (slice(start, start + step) for start in range(0, n, step)):
+        part = X[rows]
+        if noise == "gaussian":
+            rng.standard_normal(out=part, dtype=X_dtype)
+        elif noise == "rademacher":
+            part[:] = 2.0 * rng.integers(0, 2, part.shape, dtype=np.int8) - 1
+        else:
+            rng.random(out=part, dtype=X_dtype)
+            part -= 0.5
+            part *= np.sqrt(12)
+        part *= sigma[rows, None]
+        part += omega[rows, None] * theta[labels[rows]]
     if not return_params:
         return X, labels
     return IhGMMSample(X, labels, omega, sigma, theta, smallest_distance(theta))
 
 
 def check_model(**given: Any) -> tuple[Any, ...]:
-    """Check those of labels, scales and centers that are given; return new arrays.
+    """Check those of centers, labels and scales that are given; return new arrays.
 
     Labels beside centres must be row numbers of these, all in use. Other labels may be
     of any kind and are replaced by their places in sorted order.
     """
     checked: dict[str, np.ndarray] = {}
     if "centers" in given:
-        theta = np.array(given["centers"], dtype=np.float64)
+        theta = checked["centers"] = np.array(given["centers"], dtype=np.float64)
         if theta.ndim != 2 or theta.size == 0:
             raise ValueError(
                 f"centers has shape {theta.shape}; give a matrix with a centre in each "
@@ -212,15 +224,13 @@ def check_model(**given: Any) -> tuple[Any, ...]:
             )
         if not np.isfinite(theta).all():
             raise ValueError("centers contains NaN or infinity; give finite numbers.")
-        checked["centers"] = theta
     if "labels" in given:
         labels = check_labels("labels", given["labels"])
-        names, code = np.unique(labels, return_inverse=True)
+        names, checked["labels"] = np.unique(labels, return_inverse=True)
         if "centers" in given:
             _check_row_numbers(names, len(theta))
-        checked["labels"] = code
     if "scales" in given:
-        omega = np.array(given["scales"], dtype=np.float64)
+        omega = checked["scales"] = np.array(given["scales"], dtype=np.float64)
         n = len(checked["labels"]) if "labels" in given else omega.size
         if omega.shape != (n,) or n == 0:
             many = f"{n} positive, finite numbers"
@@ -231,7 +241,6 @@ def check_model(**given: Any) -> tuple[Any, ...]:
                 f"scales has smallest value {omega.min():g} and largest "
                 f"{omega.max():g}; give positive, finite numbers."
             )
-        checked["scales"] = omega
     return tuple(checked[name] for name in given)
 
 
@@ -260,20 +269,11 @@ def _check_row_numbers(names: np.ndarray, n_clusters: int) -> None:
         )
 
 
-def _labels(n: int, k: int, balance: float, rng: np.random.Generator) -> np.ndarray:
-    # The small addition keeps 0.7 * 300 / 3 from falling below 70.
-    smallest = max(1, int(balance * n / k + 1e-9)) if k > 1 else n
-    rest = np.arange(n - smallest) % max(k - 1, 1)
-    labels = np.concatenate([np.sort(rest), np.full(smallest, k - 1)])
-    return rng.permutation(labels)
-
-
 def _noise_levels(
     levels: Any, structure: str, labels: np.ndarray, k: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the noise level of each row."""
     n = len(labels)
-    sources = {"individual": np.arange(n), "class": labels, "common": np.zeros(n, int)}
     count = {"individual": n, "class": k, "common": 1}[structure]
     if isinstance(levels, tuple):
         if len(levels) != 2 or not 0 <= levels[0] <= levels[1] < np.inf:
@@ -291,37 +291,4 @@ def _noise_levels(
                 f"noise_levels has shape {values.shape}; noise_structure="
                 f"{structure!r} needs {count} finite numbers that are not negative."
             )
-    return values[sources[structure]]
-
-
-def _draw(
-    labels: np.ndarray,
-    scales: np.ndarray,
-    sigma: np.ndarray,
-    centers: np.ndarray,
-    noise: str,
-    dtype: np.dtype,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Fill X some rows at a time, so that no second n by p array is ever made."""
-    n, p = len(labels), centers.shape[1]
-    X = np.empty((n, p), dtype=dtype)
-    # About a million entries: a few MB of scratch, in calls that are long enough to
-    # hide their overhead. Signs are drawn bytewise, so another step draws others.
-    step = max(1, 2**20 // p)
-    for start in range(0, n, step):
-        rows = slice(start, start + step)
-        part = X[rows]
-        if noise == "gaussian":
-            rng.standard_normal(out=part, dtype=dtype)
-        elif noise == "rademacher":
-            part[:] = rng.integers(0, 2, part.shape, dtype=np.int8)
-            part *= 2
-            part -= 1
-        else:
-            rng.random(out=part, dtype=dtype)
-            part -= 0.5
-            part *= np.sqrt(12)
-        part *= sigma[rows, None]
-        part += scales[rows, None] * centers[labels[rows]]
-    return X
+    return values[labels] if structure == "class" else np.resize(values, n)

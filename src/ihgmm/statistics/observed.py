@@ -24,26 +24,32 @@ def filled_cells(data: Matrix) -> np.ndarray:
 
 def missing_cells(X: Matrix | None, before: Matrix | None = None) -> np.ndarray:
     """Return rows and columns of missing cells, in order, but those missing before."""
-
-    def places(X: Matrix | None) -> np.ndarray:
-        found, start = [np.empty(0, dtype=np.int64)], 0
-        blocks = X.map(_missing_places) if X is not None else ()
-        for n_rows, flat in blocks:
-            found.append(start + flat)
-            start += n_rows * p
-        return np.concatenate(found)
-
     if X is None:
         return np.empty((0, 2), dtype=np.int64)
-    p = X.shape[1]
-    new = np.setdiff1d(places(X), places(before))
-    return np.stack(np.divmod(new, p), axis=1)
+    new = np.setdiff1d(_missing_places(X), _missing_places(before))
+    return np.stack(np.divmod(new, X.shape[1]), axis=1)
 
 
-def _missing_places(block: Matrix) -> tuple[int, np.ndarray]:
-    """Return how many rows a block has, and where in these a cell is missing."""
-    rows, columns = block.missing().to_memory().array.nonzero()  # type: ignore[attr-defined]
-    return block.shape[0], rows.astype(np.int64) * block.shape[1] + columns
+def _missing_places(X: Matrix | None) -> np.ndarray:
+    """Return the place of each missing cell, row by row."""
+    places, start = [np.empty(0, dtype=np.int64)], 0
+    for shape, rows, columns in () if X is None else X.map(_missing_in_block):
+        places.append((start + rows.astype(np.int64)) * shape[1] + columns)
+        start += shape[0]
+    return np.concatenate(places)
+
+
+def _missing_in_block(block: Matrix) -> tuple[Any, ...]:
+    """Return the shape of a block, and rows and columns of its missing cells."""
+    missing: Any = block.missing().to_memory()
+    return block.shape, *missing.array.nonzero()
+
+
+def mean_lengths(rows: Groups, lengths: Tall) -> np.ndarray:
+    """Return the mean of lengths in each cluster; 1 where that is 0."""
+    counts = rows.sums(rows.counted(rows.ops.xp.ones_like(lengths)))
+    means = HOST.ratio(rows.sums(rows.counted(lengths)), counts)
+    return np.where(means == 0, 1.0, means)
 
 
 class Observed(NamedTuple):
@@ -57,9 +63,9 @@ class Observed(NamedTuple):
 def fit_observed(fitted: Parameters, X: Matrix, rows: Groups) -> Observed:
     """Fit centres, scales and noise once more, to what was observed of the rows.
 
-    An entry of a centre is the least-squares fit, given the scales, to the rows that
-    have a cell there; a scale that of its row's observed cells to the centre without
-    that row. Errors grow as there is less to go by.
+    An entry of a centre is fitted to the rows that have a cell there, a scale to its
+    row's observed cells and the centre without that row. Errors grow as there is less
+    to go by.
     """
     gaps, ops, xp = X.incomplete, rows.ops, rows.ops.xp
     assert gaps is not None
@@ -123,13 +129,11 @@ def fit_observed(fitted: Parameters, X: Matrix, rows: Groups) -> Observed:
     noise = HOST.ratio(*squared, 1.0)
     seen = HOST.ratio(loads, np.broadcast_to(total[:, None], loads.shape), 1.0)
     wider = np.sqrt(noise[:, None] / np.maximum(seen, Small.LOAD))
-    counts = rows.sums(rows.counted(xp.ones_like(refitted)))
-    means = HOST.ratio(rows.sums(rows.counted(refitted)), counts)
-    means[means == 0] = 1.0
-    spread = rows.spread(means)
+    means = mean_lengths(rows, refitted)
+    mean = rows.spread(means)
     parameters = {
         "centers": X.to_device((centers * means[:, None] * unit).astype(X.dtype)),
-        "scales": X.cast(refitted / spread),
+        "scales": X.cast(refitted / mean),
         "noise_levels": X.cast(variances**0.5 * unit),
     }
-    return Observed(parameters, errors / spread, wider * means[:, None])
+    return Observed(parameters, errors / mean, wider * means[:, None])

@@ -19,7 +19,7 @@ from scipy.stats import poisson
 from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
 from ihgmm.numerics.embedding import Embedding
-from ihgmm.numerics.spectral import spectral_clustering
+from ihgmm.numerics.spectral import Spectral, spectral_clustering
 from ihgmm.policy import Outliers, Small
 
 _LEVELS = (np.arange(Outliers.QUANTILES) + 0.5) / Outliers.QUANTILES
@@ -32,6 +32,12 @@ class _Rows(NamedTuple):
     noise: np.ndarray  # noise levels; 0 for zero rows
     labels: np.ndarray  # numbers of the centres
 
+    @property
+    def logs(self) -> np.ndarray:
+        """Logarithms of the noise levels; minus infinity for zero rows."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.noise)
+
 
 @dataclass(frozen=True, eq=False)
 class OutlierRule:
@@ -42,31 +48,25 @@ class OutlierRule:
     """
 
     embedding: Embedding  # of rows that are no outliers
-    # Of c clusters in m components, of unit norm in that embedding.
+    # Directions of c clusters in that embedding, of unit norm; of the median row of
+    # each, the length along them and the log noise level.
     centers: Annotated[np.ndarray, Domain("cm")]
-    # Of the median row along each centre, and its log noise level.
     lengths: Annotated[np.ndarray, Domain("c", above=0)]
     noises: Annotated[np.ndarray, Domain("c")]
-    # Of all rows together: of lengths, and of noise less that expected at a length.
+    # Of all rows: lengths, noise less that expected at a length, and the latter.
     length_quantiles: Annotated[np.ndarray, Domain("q")]
     noise_quantiles: Annotated[np.ndarray, Domain("q")]
-    knots: Annotated[np.ndarray, Domain("2j")]  # lengths, and the noise expected there
-    # The mean excess of the noise over its upper quartile.
-    tail: Annotated[float, Domain(above=0)]
-    # Noise of the median row in units of its length.
-    noise_share: Annotated[float, Domain(least=0)]
-    # Rows whose score is larger are outliers.
-    threshold: Annotated[float, Domain(most=np.inf)] = np.inf
+    knots: Annotated[np.ndarray, Domain("2j")]
+    tail: Annotated[float, Domain(above=0)]  # mean excess of noise over its quartile
+    noise_share: Annotated[float, Domain(least=0)]  # noise over length, median row
+    threshold: Annotated[float, Domain(most=np.inf)] = np.inf  # outliers are above it
     signed: bool = False  # opposite directions are one
 
     def scores(self, X: Matrix) -> Tall:
-        """Return the score of each row, where the data are; 0 for zero rows.
-
-        A score of 3 says that one in a thousand rows of the clusters is as strange.
-        """
-        seen_from = (self.embedding, self.centers, self.signed, X.unit)
+        """Return scores: at 3 one row in 1,000 is as strange; 0 for zero rows."""
 
         def work(ops: Ops, coordinates: Tall, sqnorms: Tall) -> Tall:
+            seen_from = self.embedding, self.centers, self.signed, X.unit
             rows = _measure(ops, coordinates, sqnorms, *seen_from)
             return ops.to_device(self._score(rows), sqnorms)
 
@@ -78,13 +78,12 @@ class OutlierRule:
         return self.scores(X) > self.threshold
 
     def _score(self, rows: _Rows) -> np.ndarray:
-        unit = self.lengths[rows.labels]
-        # The noise of zero rows is none; their scores are set below.
-        some = np.where(rows.noise > 0, rows.noise, 1.0)
-        length, noise = rows.along / unit, np.log(some) - self.noises[rows.labels]
+        unit, live = self.lengths[rows.labels], rows.noise > 0
+        length = rows.along / unit
         # Minus the log of the share of rows with so much noise. Beyond the upper
         # quartile it falls exponentially: noise as heavy as a power law, such as
         # Student's t, falls no slower.
+        noise = np.where(live, rows.logs, 0.0) - self.noises[rows.labels]
         excess = noise - np.interp(length, *self.knots)
         quartile = np.interp(0.75, _LEVELS, self.noise_quantiles)
         below = np.interp(excess, self.noise_quantiles, _LEVELS)
@@ -93,14 +92,12 @@ class OutlierRule:
         surprise += self._length_surprise(length, rows.noise / unit)
         # Two independent shares, each uniform, have a product below exp(-surprise) in
         # this share of rows.
-        scores = (surprise - np.log1p(surprise)) / np.log(10)
-        return np.where(rows.noise > 0, scores, 0.0)
+        return np.where(live, (surprise - np.log1p(surprise)) / np.log(10), 0.0)
 
     def _length_surprise(self, length: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Return minus the log of the share of rows that are so short, at their noise.
 
-        A row of more noise than others would be as long as they are, give or take the
-        noise that it has beyond theirs.
+        More noise than others have may make a row shorter, or longer, by as much.
         """
         known, own = self.length_quantiles, self.noise_share
         # A part of the noise smooths the quantiles.
@@ -129,15 +126,13 @@ def find_outliers(
     *,
     signed: bool = False,
     rng: np.random.Generator,
-    max_rounds: int = 6,
     max_rows: int = 2**15,
 ) -> OutlierRule:
     """Find out which rows fit no cluster.
 
-    A round clusters the rows that the last one has left, with their norms clipped,
-    learns from these rows what is strange, and looks at all rows. Rounds end when they
-    find the same rows again. Of more than ``max_rows`` rows, so many drawn at random
-    teach the rule. ``rng`` is left as it is.
+    A round clusters the rows that the last one has left, learns from these what is
+    strange, and looks at all rows, until the same rows are found again. Of more than
+    ``max_rows`` rows, so many drawn at random teach the rule. ``rng`` is left as it is.
     """
     n, ops, automatic = X.shape[0], X.ops, outliers == "auto"
     n_live = int(ops.number(ops.xp.count_nonzero(X.sqnorms > 0)))
@@ -156,37 +151,30 @@ def find_outliers(
             f"outliers={outliers!r} leaves {n_live - count} of {n_live} rows for "
             f"n_clusters={n_clusters}; give a smaller share or fewer clusters."
         )
-    inside, weights = np.ones(n, dtype=bool), np.ones(n)
-    sqnorms = to_host(X.sqnorms)
-    for i in range(max_rounds):
+    inside, weights, sqnorms = np.ones(n, dtype=bool), np.ones(n), to_host(X.sqnorms)
+    for i in range(Outliers.ROUNDS):
         rest = X if inside.all() else only(X, np.flatnonzero(inside))
         fit = spectral_clustering(rest, n_clusters, signed=signed)
         embedding = fit.placement.embedding
-        given = fit.coordinates, fit.labels, n_clusters, signed
-        centers = _directions(embedding, *given)
+        centers = _directions(embedding, fit, n_clusters, signed)
         coordinates = to_host(embedding.coordinates(X))
-        seen_from = (embedding, centers, signed, X.unit)
+        seen_from = embedding, centers, signed, X.unit
         rows = _measure(HOST, coordinates, sqnorms, *seen_from)
-        if i == 0:
-            start, ordinary = _start(embedding, centers, rows)
-            rule = _learn(embedding, centers, rows, start, ordinary)
-        else:
-            some = weights * (rows.noise > 0)
-            rule = _learn(embedding, centers, rows, some, some)
+        counted = weights * (rows.noise > 0)
+        known = _start(embedding, centers, rows) if i == 0 else (counted, counted)
+        rule = _learn(embedding, centers, rows, *known)
         scores = rule._score(rows)
         if automatic:
             most = min(n_live // 2, n_live - n_clusters)
-            counted = float(np.sum(weights * (rows.noise > 0)))
-            chosen, weights = _choose(scores, counted, most)
+            chosen, weights = _choose(scores, float(counted.sum()), most)
             threshold = min(_between(HOST, scores, chosen), _alone(n))
         else:
             threshold = _between(HOST, scores, count)
             weights = (scores <= threshold).astype(float)
-        rule = replace(rule, threshold=threshold, signed=signed)
-        before, inside = inside, scores <= rule.threshold
+        before, inside = inside, scores <= threshold
         if i and (inside == before).all():
             break
-    return rule
+    return replace(rule, threshold=threshold, signed=signed)
 
 
 def _alone(n_rows: float) -> float:
@@ -197,20 +185,15 @@ def _alone(n_rows: float) -> float:
 def _between(ops: Ops, scores: Tall, count: int) -> float:
     """Return a number between the so many largest scores and the others."""
     n = scores.shape[0]
-    if count == 0:
-        return np.inf
-    if count == n:
-        return -np.inf
+    if count in (0, n):
+        return np.inf if count == 0 else -np.inf
     return float(ops.in_order(scores, np.array([n - count - 1, n - count])).mean())
 
 
 def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarray]:
     """Return how many of the strangest rows are outliers, and how much rows count.
 
-    Of ``n_rows`` rows of clusters, ``n_rows * 10**-score`` are as strange, or fewer:
-    there were .3 to .8 of that with Gaussian and t3 noise, but up to 2.5 of it in real
-    sets at a score of 2.
-
+    Of ``n_rows`` rows of clusters, about ``n_rows * 10**-score`` are as strange.
     Outliers may be rows of clusters, and count as such by the odds: without them the
     rows that are left would seem ever more alike, and others strange.
     """
@@ -231,17 +214,15 @@ def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarr
 
 
 def _directions(
-    embedding: Embedding, coordinates: Tall, labels: Tall, k: int, signed: bool
+    embedding: Embedding, fit: Spectral, k: int, signed: bool
 ) -> np.ndarray:
     """Return the directions of clusters in an embedding, of unit norm."""
-    rows = to_host(coordinates).astype(np.float64) * _roots(embedding)
-    labels = to_host(labels)
+    rows = to_host(fit.coordinates).astype(np.float64) * _roots(embedding)
+    labels = to_host(fit.labels)
     if signed:  # along which the rows of a cluster are longest
         groups = [rows[labels == j] for j in range(k)]
         return np.array([np.linalg.eigh(own.T @ own)[1][:, -1] for own in groups])
-    sums = np.zeros((k, rows.shape[1]))
-    np.add.at(sums, labels, rows)
-    return np.asarray(HOST.unit_rows(sums))
+    return np.asarray(HOST.unit_rows(np.eye(k)[labels].T @ rows))
 
 
 def _roots(embedding: Embedding) -> np.ndarray:
@@ -262,15 +243,14 @@ def _measure(
     along = coordinates @ ops.cast_like((_roots(embedding) * centers).T, coordinates)
     along = ops.xp.abs(along) if signed else along
     labels = ops.to_host(ops.xp.argmax(along, axis=1))
-    along = ops.to_host(ops.xp.max(along, axis=1)).astype(np.float64)
     sqnorms = ops.to_host(sqnorms) * (unit / embedding.unit) ** 2
-    along = along * np.sqrt(sqnorms)  # coordinates are those of unit rows
+    along = ops.to_host(ops.xp.max(along, axis=1)).astype(np.float64)
+    along *= np.sqrt(sqnorms)  # coordinates are those of unit rows
     # No row fits its centre better than that; else nothing could be compared with rows
     # that are free of noise.
     left = sqnorms - np.maximum(along, 0.0) ** 2
     left = np.maximum(left, Outliers.LEAST_NOISE * sqnorms)
-    noise = np.sqrt(left / max(len(embedding.directions) - 1, 1))
-    return _Rows(along, noise, labels)
+    return _Rows(along, np.sqrt(left / max(len(embedding.directions) - 1, 1)), labels)
 
 
 def _start(
@@ -278,18 +258,15 @@ def _start(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows surely belong to clusters, and which have ordinary noise.
 
-    Noise is ordinary up to the first jump: beyond the median, a step so large that an
-    exponential tail of the rows below has none such in a thousand rows and more. Of
-    these rows, those that are not short for their noise belong to clusters.
+    Noise is ordinary up to the first jump beyond the median that an exponential tail
+    does not make. Of these rows, those not short for their noise belong to clusters.
     """
     live = (rows.noise > 0).astype(float)
     rule = _learn(embedding, centers, rows, live, live)
-    with np.errstate(divide="ignore"):
-        logs = np.log(rows.noise)  # of zero rows: none
     # Rows far off show before the noise expected at a length is known, which they may
     # spoil. Others show by it: that of counts grows with the length.
     for at_length in (False, True):
-        noise = logs - rule.noises[rows.labels]
+        noise = rows.logs - rule.noises[rows.labels]
         if at_length:
             noise -= np.interp(rows.along / rule.lengths[rows.labels], *rule.knots)
         values = np.sort(noise[live > 0])
@@ -297,7 +274,7 @@ def _start(
         quarter = (0.75 * below).astype(int)
         sums = np.append(0.0, np.cumsum(values))
         excess = (sums[below] - sums[quarter + 1]) / np.maximum(below - quarter - 1, 1)
-        excess = np.maximum(excess - values[quarter], _chance(embedding) / 2)
+        excess = np.maximum(excess - values[quarter], _least_tail(embedding))
         jumps = values[below] > values[quarter] + Outliers.JUMP * excess
         if jumps.any():
             live = live * (noise < values[below[jumps.argmax()]])
@@ -316,23 +293,18 @@ def _learn(
 ) -> OutlierRule:
     """Learn from rows what is ordinary; two weights say how much each row counts."""
     along, rest, labels = rows
-    with np.errstate(divide="ignore"):
-        logs = np.log(rest)
     lengths = _by_cluster(along, for_length, labels, len(centers))
     # Rows may have nothing but noise along all centres.
     least = Outliers.LEAST_LENGTH * max(lengths.max(), rest.max())
     lengths = np.maximum(lengths, least)
-    noises = _by_cluster(logs, for_noise, labels, len(centers))
+    noises = _by_cluster(rows.logs, for_noise, labels, len(centers))
     relative, some, full = along / lengths[labels], for_noise > 0, for_length > 0
     length, weights = relative[some], for_noise[some]
-    noise = (logs - noises[labels])[some]
+    noise = (rows.logs - noises[labels])[some]
     knots = _noise_by_length(length, noise, weights)
     excess = noise - np.interp(length, *knots)
-    quartile = float(_quantiles(excess, weights, 0.75))
-    above = excess > quartile
-    tail = 0.0
-    if above.any():
-        tail = float(np.average(excess[above] - quartile, weights=weights[above]))
+    over = np.maximum(excess - _quantiles(excess, weights, 0.75), 0.0)
+    tail = (weights * over).sum() / max(weights[over > 0].sum(), Small.TINY)
     return OutlierRule(
         embedding,
         centers,
@@ -341,7 +313,7 @@ def _learn(
         _quantiles(relative[full], for_length[full], _LEVELS),
         _quantiles(excess, weights, _LEVELS),
         knots,
-        max(tail, _chance(embedding) / 2),
+        max(float(tail), _least_tail(embedding)),
         float(_quantiles((rest / lengths[labels])[some], weights, 0.5)),
     )
 
@@ -352,50 +324,44 @@ def _noise_by_length(
     """Return some lengths, and the noise that is expected there.
 
     They are medians of a few ranges of the longer half of the rows. Among shorter rows
-    may be outliers, so that these are expected to have as much noise as the median row;
-    or more, where noise falls as rows get longer, as it does where all rows have one
-    norm.
+    may be outliers: they are expected to have as much noise as the median row, or more,
+    where noise falls as rows get longer, as it does where all rows have one norm.
     """
     long = length >= _quantiles(length, weights, 0.5)
     length, noise, weights = length[long], noise[long], weights[long]
-    n_ranges = weights.sum() // Outliers.ROWS_A_RANGE
-    n_ranges = int(np.clip(n_ranges, 1, Outliers.RANGES))
+    n_ranges = int(weights.sum() // Outliers.ROWS_A_RANGE)
+    n_ranges = min(max(n_ranges, 1), Outliers.RANGES)
     edges = _quantiles(length, weights, np.arange(1, n_ranges) / n_ranges)
-    ranges = np.searchsorted(edges, length)
-    parts = [ranges == j for j in np.unique(ranges)]
-    medians = [
-        [_quantiles(values[part], weights[part], 0.5) for part in parts]
-        for values in (length, noise)
-    ]
-    knots = np.array(medians)
-    if knots.shape[1] < 3:
-        return knots[:, :1]
-    slope, level = np.polyfit(knots[0], knots[1], 1)
-    start = [[0.0, level]] if slope < 0 else []
-    return np.column_stack([*start, knots])
+    ranges, knots = np.searchsorted(edges, length), []
+    for part in (ranges == j for j in np.unique(ranges)):
+        both = (values[part] for values in (length, noise))
+        knots.append([_quantiles(values, weights[part], 0.5) for values in both])
+    if len(knots) < 3:
+        return np.transpose(knots[:1])
+    lengths, levels = np.transpose(knots)
+    slope, level = np.polyfit(lengths, levels, 1)
+    return np.transpose([[0.0, level], *knots] if slope < 0 else knots)
 
 
-def _chance(embedding: Embedding) -> float:
-    """Return the tail of log noise levels of rows whose noise is Gaussian and alike.
-
-    These have standard error ``1 / sqrt(2 * p)``, and 0.6 of that is the mean excess
-    of a normal distribution over its upper quartile.
-    """
-    return float(0.6 / np.sqrt(2 * embedding.directions.shape[0]))
+def _least_tail(embedding: Embedding) -> float:
+    """Return half of the tail of log noise levels where noise is Gaussian and alike."""
+    # They have standard error 1 / sqrt(2 * p), and 0.6 of that is the mean excess of a
+    # normal distribution over its upper quartile.
+    return float(0.3 / np.sqrt(2 * embedding.directions.shape[0]))
 
 
 def _by_cluster(
     values: np.ndarray, weights: np.ndarray, labels: np.ndarray, k: int
 ) -> np.ndarray:
     """Return weighted medians of clusters; few rows count with some of all clusters."""
-    overall = float(_quantiles(values[weights > 0], weights[weights > 0], 0.5))
-    medians, prior = np.full(k, overall), Outliers.PRIOR_ROWS
-    for j in range(k):
-        own = (labels == j) & (weights > 0)
-        if own.any():
-            size = weights[own].sum()
-            median = _quantiles(values[own], weights[own], 0.5)
-            medians[j] = (size * median + prior * overall) / (size + prior)
+    some, prior = weights > 0, Outliers.PRIOR_ROWS
+    values, weights, labels = values[some], weights[some], labels[some]
+    overall = float(_quantiles(values, weights, 0.5))
+    medians = np.full(k, overall)
+    for j in np.unique(labels):
+        own, size = labels == j, weights[labels == j].sum()
+        median = _quantiles(values[own], weights[own], 0.5)
+        medians[j] = (size * median + prior * overall) / (size + prior)
     return medians
 
 

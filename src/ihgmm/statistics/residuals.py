@@ -9,9 +9,8 @@ formulas are in docs/statistics.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,11 +19,10 @@ from ihgmm.matrix.ops import Groups, sampled
 from ihgmm.policy import Scales
 
 
-@dataclass(frozen=True)
-class Along:
-    """Sums over rows of t**2 along m directions."""
+class AlongCenters(NamedTuple):
+    """Sums over rows of t**2, noise along m directions over that of its entries."""
 
-    count: np.ndarray  # (m, m): rows that say something of two directions at once
+    counts: np.ndarray  # (m, m): rows that say something of two directions at once
     first: np.ndarray  # (m,): sums of t**2
     second: np.ndarray  # (m, m): sums of products of two of them
 
@@ -39,20 +37,12 @@ class Along:
     @property
     def sizes(self) -> np.ndarray:
         """Rows that count for each direction."""
-        return np.diag(self.count)
+        return np.diag(self.counts)
 
     @property
     def ratios(self) -> np.ndarray:
         """Means of t**2; 1 where no row counts."""
         return np.asarray(HOST.ratio(self.first, self.sizes, 1.0))
-
-    @property
-    def relative_covariance(self) -> np.ndarray:
-        """Covariances of the errors of the ratios, in units of the ratios."""
-        products = (
-            HOST.ratio(self.second, np.outer(self.ratios, self.ratios)) - self.count
-        )
-        return np.asarray(HOST.ratio(products, np.outer(self.sizes, self.sizes)))
 
     @property
     def variance_ratios(self) -> np.ndarray:
@@ -66,63 +56,28 @@ class Along:
         return np.asarray(1 + kept * (self.ratios - 1))
 
 
-@dataclass(frozen=True)
-class Residuals:
-    """Sums over the residuals of each cluster."""
-
-    squares: np.ndarray  # (m, n_clusters, n_features): one for each set of weights
-    correlation: np.ndarray  # (n_clusters,): variance ratios along the centres
-
-    def noise_ratio(self, centers: np.ndarray) -> np.ndarray:
-        """Return variances of noise along the centres, over the mean ones."""
-        # The first set of weights is ones. A residual has no part along its centre.
-        left, q = self.squares[0], unit_squares(centers)
-        along = HOST.ratio((q * left).sum(axis=1), 1 - (q**2).sum(axis=1))
-        mean = (left.sum(axis=1) + along) / left.shape[1]
-        return HOST.ratio(along, mean, 1.0) * self.correlation
-
-    def center_variances(
-        self, rows: Groups, weights: Tall, mean: Tall, noise: Tall, q: np.ndarray
-    ) -> np.ndarray:
-        """Return the variance of each entry of each centre, (n_clusters, n_features).
-
-        ``squares`` has weights of 1, a**2 and a * m, with weights a of rows in their
-        centre and m in the mean of noise along it, of variance ``noise``.
-        """
-        _, across, both = self.squares[:3]
-        along = rows.sums(mean**2 * noise)[:, None]
-        lost = rows.sums(weights * mean * noise)[:, None]
-        variances = across + q * (along + 2 * both - 2 * (1 - q) * lost)
-        return np.asarray(np.maximum(variances, 0.0))
-
-
-def unit_squares(centers: np.ndarray) -> np.ndarray:
-    """Return the squared entries of the centres, of sum 1 for each."""
-    squares = centers.astype(np.float64) ** 2
-    return HOST.ratio(squares, squares.sum(axis=1, keepdims=True) + 0 * squares)
-
-
-def residuals(
+def noise_of_centers(
     X: Matrix,
     rows: Groups,
     centers: np.ndarray,
     scales: Tall,
     weights: Tall,
-    counted: list[Tall],
+    variances: Tall,
     accuracy: np.ndarray,
-) -> Residuals:
-    """Sum squared residuals, each row counted with its weight, in one pass over X.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the noise along centres, over that of entries, and variances of centres.
 
-    ``weights`` are those of the rows in their centres. A residual is divided by
-    ``1 - share``, the share of the row in its own centre, as its square is too small by
-    that much. ``accuracy`` is the share of the squared norms of the centres that is
-    not noise.
+    ``weights`` are those of rows in centres, ``variances`` are of their noise, and
+    ``accuracy`` is the share of the squared norms of centres that is not noise.
     """
     centers = centers.astype(np.float64)
-    k, p = centers.shape
-    units = HOST.unit_rows(centers)
+    (k, p), units = centers.shape, HOST.unit_rows(centers)
     cosines = units @ units.T
-    # A row may be all of its centre.
+    one = rows.ops.xp.ones_like(weights)
+    mean = rows.counted(one)
+    mean = mean / rows.row_sums(mean)[0]  # the part of a row in the mean of the scales
+    # A residual is too small by the share of the row in its own centre, which may be
+    # all of it.
     share = rows.ops.clip(weights * scales, None, Scales.LARGEST_SHARE)
     # A row that is part of its centre has too large a t**2 along a similar centre, by
     # up to this much.
@@ -143,26 +98,32 @@ def residuals(
             by_weight = [members * weights[:, None] for weights in counted]
             total = ops.tall_dot(xp.concat(by_weight, axis=1), squares)
             toward = ops.to_device(units, x)
+            own = xp.take(toward, labels, axis=0)
             cos = xp.take(ops.to_device(cosines, x), labels, axis=0)
             along = x @ toward.T
             along -= cos * ops.pick(along, labels)[:, None]
-            own, squares = (
-                xp.take(toward, labels, axis=0),
-                squares * (p / max(p - 1, 1)),
-            )
-            spread = squares @ (toward**2).T - 2 * cos * ((squares * own) @ toward.T)
-            spread += cos**2 * xp.sum(squares * own * own, axis=1)[:, None]
-            t_squared = ops.ratio(along**2 / (1 - share)[:, None], spread)
+            squares = squares * (p / max(p - 1, 1))
+            noise = squares @ (toward**2).T - 2 * cos * ((squares * own) @ toward.T)
+            noise += cos**2 * xp.sum(squares * own * own, axis=1)[:, None]
+            t_squared = ops.ratio(along**2 / (1 - share)[:, None], noise)
             # A row without noise says nothing.
             counts = xp.take(ops.to_device(apart, x), labels, axis=0) & (t_squared > 0)
-            part = (total, *Along.sums(ops, t_squared, counts))
+            part = (total, *AlongCenters.sums(ops, t_squared, counts))
             sums = tuple(map(add, sums, part)) if sums else part
         return (), sums
 
-    tall = (rows.labels, scales, share, *counted)
-    _, (squares, *along) = X.sweep(work, *(X.to_device(values) for values in tall))
-    squares = squares.reshape(len(counted), *centers.shape)
-    return Residuals(squares, Along(*along).variance_ratios)
+    tall = rows.labels, scales, share, one, weights**2, weights * mean
+    _, (total, *along) = X.sweep(work, *map(X.to_device, tall))
+    left, across, both = total.reshape(3, k, p)
+    # A residual has no part along its centre.
+    q = units**2
+    own = HOST.ratio((q * left).sum(axis=1), 1 - (q**2).sum(axis=1))
+    ratio = HOST.ratio(own, (left.sum(axis=1) + own) / p, 1.0)
+    ratio = ratio * AlongCenters(*along).variance_ratios
+    noise = variances * rows.spread(ratio)
+    loss = rows.sums(weights * mean * noise)[:, None]
+    growth = rows.sums(mean**2 * noise)[:, None] + 2 * both - 2 * (1 - q) * loss
+    return ratio, np.maximum(across + q * growth, 0.0)
 
 
 def independent_entries(
@@ -170,15 +131,13 @@ def independent_entries(
 ) -> float:
     """Return how many independent entries would vary in length as the noise of a row.
 
-    It is one over the mean squared cosine of the noise of two rows, which has no bias
-    from rows of unequal noise. All pairs of some rows show it.
+    It is one over the mean squared cosine of the noise of two rows, of all pairs of
+    some.
     """
     n, p = X.shape
-    size = min(Scales.PAIRED_ROWS, max(Scales.PAIRED_ENTRIES // p, 16))
-    drawn = sampled(n, size)
-    labels, own = (
-        to_host(rows.ops.few_rows(tall, drawn)) for tall in (rows.labels, scales)
-    )
+    drawn = sampled(n, min(Scales.PAIRED_ROWS, max(Scales.PAIRED_ENTRIES // p, 16)))
+    few = rows.ops.few_rows
+    labels, own = to_host(few(rows.labels, drawn)), to_host(few(scales, drawn))
     left = X.take(drawn).toarray() - own[:, None] * centers[labels].astype(np.float64)
     units = HOST.unit_rows(left)
     squares = (units @ units.T) ** 2

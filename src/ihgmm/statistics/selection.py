@@ -15,7 +15,7 @@ from ihgmm._parameters import check_choice, check_count, check_flag, generator
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.matrix import Matrix, Scaled, on_few_rows, to_host
 from ihgmm.matrix.threads import sized_threads
-from ihgmm.numerics.flips import Spectrum, count_above_noise, is_kept
+from ihgmm.numerics.flips import count_above_noise
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.numerics.spectral import Placement
@@ -42,37 +42,24 @@ class ClusterCount(Result):
     Attributes
     ----------
     n_clusters : int
-        The number of clusters; 1 when all rows share one direction or show no groups,
-        0 when nothing stands out from noise.
-    levels : tuple of int
-        The numbers of clusters at which the tree is stable: several, where clusters are
-        nested.
-    plausible : tuple of int
-        ``n_clusters``, the levels, and other numbers with the most support, unless the
-        confidence is high.
+        The number of clusters; 1 when all rows share one direction or show no groups, 0
+        when nothing stands out from noise.
+    levels, plausible : tuple of int
+        The numbers at which the tree is stable: several, where clusters are nested.
+        These with ``n_clusters`` and, unless the confidence is high, other numbers.
     confidence : Confidence
         How far to rely on the number: ``HIGH``, ``MIDDLE`` or ``LOW``.
     tree : ClusterTree or None
-        The clusters, merged step by step, with the evidence for each number; None
-        where rows are too few.
+        The clusters, merged step by step; None where rows are too few.
     rank : int
         Eigenvalues above the edge: the number of linearly independent directions.
-    eigenvalues : ndarray
-        Leading eigenvalues of the Gram matrix, decreasing. Those below the edge are
-        noise, and known roughly only.
+    eigenvalues, null : ndarray
+        Leading eigenvalues of the cosines of rows, with a zero diagonal, decreasing,
+        rough below the edge; and the largest one of each sign-flipped copy.
     edge : float
         What an eigenvalue must exceed to count, once those above it are taken out.
-        Like the eigenvalues it is in squared units of X, or without units for cosines.
-        Where no float can hold squares of X, they are those of X over a power of two.
-    null : ndarray
-        The largest eigenvalue of each sign-flipped copy behind the edge.
-    gram : str
-        The Gram matrix whose eigenvalues are shown: "hollow", or "cosine" where that
-        shows more.
-    n_rows, n_features : int
-        Rows that were looked at, fewer than in X when there are many; features.
-    max_clusters : int
-        The largest number that was looked for.
+    n_rows, n_features, max_clusters : int
+        Rows that were looked at, features, and the largest number looked for.
 
     Examples
     --------
@@ -92,7 +79,6 @@ class ClusterCount(Result):
     eigenvalues: np.ndarray
     edge: float
     null: np.ndarray
-    gram: Literal["hollow", "cosine"]
     n_rows: int
     n_features: int
     max_clusters: int
@@ -145,14 +131,12 @@ def select_n_clusters(
     signed : bool
         Whether opposite rows are of one cluster, as in :class:`ihgmm.IhSC`.
     whiten : {"auto", "counts", "learned"} or None
-        How noise is made alike in rows and columns first, as in :class:`ihgmm.IhSC`;
-        ``"counts"`` for counts.
+        How noise is made alike in rows and columns first, as in :class:`ihgmm.IhSC`.
     missing : {"error", "fit"}
-        What to do with missing cells: refuse them, or fill them in as
-        :class:`ihgmm.IhSC` does.
+        Whether to refuse missing cells, or fill them in as :class:`ihgmm.IhSC` does.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each row counts. Rows are then drawn by their weights, as many as
-        these are worth: (sum of weights)² over the sum of squared weights.
+        How much each row counts. Rows are then drawn by their weights, as many as these
+        are worth: (sum of weights)² over the sum of squared weights.
     random_state : int, RandomState, Generator or None
         Seed; the same seed gives the same answer.
 
@@ -164,22 +148,15 @@ def select_n_clusters(
 
     Notes
     -----
-    Random signs on the entries of X destroy a low-rank signal and leave symmetric
-    independent noise as it was. Eigenvalues of the Gram matrix of X above those of
-    flipped copies are signal [1]_. The directions found are removed from X before it is
-    flipped again, so that a strong signal does not hide a small cluster.
+    Eigenvalues of the Gram matrix of X above those of copies with random signs are
+    signal [1]_. Along their directions a tree of clusters is grown, and trees of random
+    halves of the rows judge it. If it is stable with as many clusters as there are
+    directions, this is the answer, as under the model; otherwise the number with the
+    most support, or one cluster, if halves agree on none, or cuts run through no gaps
+    in few features.
 
-    Along these directions a tree of clusters is grown, see
-    :func:`ihgmm.cluster_tree`, and trees of random halves of the rows judge it. If it
-    is stable with as many clusters as there are directions, this is the answer, as
-    under the model. Otherwise it is the number with the most support: the next merger
-    costs far more than the one before, and one more cluster would be less stable. If
-    halves do not agree on any number, there is one cluster. In few features, or along
-    one direction, halves may cut one cloud alike. There the cuts have to run through
-    gaps between rows, or there is one cluster.
-
-    If there are more than 2,000 rows, so many are drawn at random; clusters with few of
-    these can be missed. :doc:`/statistics` says how often the answer is right.
+    Of more than 2,000 rows, so many are drawn at random; clusters with few of these can
+    be missed. :doc:`/statistics` has the details, and how often the answer is right.
 
     References
     ----------
@@ -222,10 +199,6 @@ def cluster_tree(
 ) -> ClusterTree:
     """Merge clusters step by step, and find the levels at which they are stable.
 
-    Real data are nested: types have subtypes, topics have themes. A tree shows which
-    clusters belong together, and how many there are at each level that halves of the
-    rows agree on.
-
     Parameters
     ----------
     X : array-like, sparse matrix, or fitted estimator
@@ -235,7 +208,7 @@ def cluster_tree(
         The largest number of clusters to look for in data.
     signed : bool
         Whether opposite rows are of one cluster, as in :class:`ihgmm.IhSC`. A model
-        knows that.
+        knows.
     random_state : int, RandomState, Generator or None
         Seed; the same seed gives the same tree.
 
@@ -246,12 +219,10 @@ def cluster_tree(
 
     Notes
     -----
-    Rows are put into more clusters than are expected, by Gaussian clusters that share a
-    covariance in the directions that stand out from noise. Then the two clusters are
-    merged whose merger costs least likelihood, and so on. Four trees of random halves
-    of the rows show how stable each number of clusters is. :doc:`/statistics` has the
-    details. Whitening, weights and missing values: count with
-    :func:`ihgmm.select_n_clusters`, whose result has a ``tree``.
+    Rows are put into more clusters than are expected, and those two are merged that
+    cost least likelihood, again and again; four trees of random halves of the rows
+    judge the tree (:doc:`/statistics`). For whitening, weights and missing values take
+    the ``tree`` of :func:`ihgmm.select_n_clusters`.
 
     Examples
     --------
@@ -293,10 +264,7 @@ def count_clusters(
     signed: bool = False,
     max_rows: int = Counting.ROWS,
 ) -> ClusterCount:
-    """Find the number of clusters in data that has been checked.
-
-    At most ``max_rows`` rows are drawn. See :func:`select_n_clusters`.
-    """
+    """Find the number of clusters in data that has been checked."""
     live = X.sqnorms > 0
     if X.weights is None:
         rows = X.ops.draw_rows(live, max_rows, rng)
@@ -310,9 +278,7 @@ def count_clusters(
         if size < len(rows):
             rows = np.sort(rng.choice(len(shares), size, replace=False, p=shares))
 
-    def work(
-        part: Matrix,
-    ) -> tuple[ClusterCount, Placement | None, np.random.Generator]:
+    def work(part: Matrix) -> tuple[Any, ...]:
         part = part.to_memory().weighted(None)
         with sized_threads(part.n_entries):
             return *_count(part, rng, max_clusters, signed), rng
@@ -320,7 +286,7 @@ def count_clusters(
     count, placement, used = on_few_rows(X, rows, work)
     # Another process may have it.
     rng.bit_generator.state = used.bit_generator.state
-    if placement is not None and count.tree is not None and len(rows) < X.shape[0]:
+    if placement is not None and len(rows) < X.shape[0]:
         small = X.ops.xp.astype(placement(X), X.ops.xp.uint16)  # to be moved
         leaves = to_host(small).astype(np.intp)
         count = replace(count, tree=replace(count.tree, leaves=leaves))
@@ -332,57 +298,31 @@ def _count(
 ) -> tuple[ClusterCount, Placement | None]:
     """Count the clusters of few rows, none of them zero."""
     n, p = X.shape
-    facts: dict[str, Any] = {"n_rows": n, "n_features": p, "max_clusters": max_clusters}
+    size = n, p, max_clusters
     # Directions beyond those clusters are seen, or the tree would grow in some only.
     wanted = max(max_clusters, MAX_CLUSTERS)
     most = min(wanted, n - 1, p)
     if most < 1:
-        nothing: Any = (0, (), (), Confidence.LOW, None, 0, np.zeros(1), 0.0)
-        facts |= {"null": np.zeros(0), "gram": "hollow"}
-        return ClusterCount(*nothing, **facts), None
-    (pairs, rank, null, edge), cosine = _spectrum(X, most, rng)
+        none = 0, (), (), Confidence.LOW, None, 0
+        return ClusterCount(*none, np.zeros(1), 0.0, np.zeros(0), *size), None
+    # Rows at unit length: noisy ones are not louder and hide no cluster.
+    units = Scaled(X, rows=X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)))
+    least = p + 1 if p <= Counting.FEW_FEATURES else 11
+    pairs, rank, null, edge = count_above_noise(
+        GramOperator.of(units), most, rng, least=least
+    )
     if p == 1:
         rank = 1  # flips change nothing, and there is one direction to share
-    few, wide = p <= Counting.FEW_FEATURES, rank
+    few, wide, values = p <= Counting.FEW_FEATURES, rank, pairs.values
     if few:  # signs hide some directions there
-        strong = pairs.values >= Counting.STRONG * pairs.values[0]
-        wide = max(rank, Counting.FEW_DIRECTIONS, int(strong.sum()))
+        strong = int((values >= Counting.STRONG * values[0]).sum())
+        wide = max(rank, Counting.FEW_DIRECTIONS, strong)
     grown = tree_of_rows(X, rank, wide, wanted, rng, signed=signed)
     tree, placement = (None, None) if grown is None else grown
     answer = _answer(tree, rank, few, max_clusters)
     if tree is not None:
         tree = replace(tree, levels=answer[1])
-    values, squares = pairs.values, X.restore_squares(pairs.values)
-    own_edge = float(X.restore_squares(np.asarray(edge)))
-    # Unless these are no squares of X, or squares that no float can hold.
-    if not cosine and own_edge != 0 and np.isfinite(squares).all():
-        values, edge, null = squares, own_edge, X.restore_squares(null)
-    count = ClusterCount(
-        *answer,
-        tree,
-        rank,
-        values,
-        edge,
-        null,
-        "cosine" if cosine else "hollow",
-        **facts,
-    )
-    return count, placement
-
-
-def _spectrum(X: Matrix, most: int, rng: np.random.Generator) -> tuple[Spectrum, bool]:
-    """Return eigenvalues above noise, and whether they are those of cosines."""
-    least = X.shape[1] + 1 if X.shape[1] <= Counting.FEW_FEATURES else 11
-    spectrum = count_above_noise(GramOperator.of(X), most, rng, least=least)
-    # A second look at large data would cost too much.
-    if spectrum.rank < most and is_kept(X):
-        # Noisy rows can hide a cluster; as unit rows they are not louder.
-        units = Scaled(X, rows=X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)))
-        G, known = GramOperator.of(units), spectrum.rank
-        second = count_above_noise(G, most, rng, least=least, known=known)
-        if second.rank > known:
-            return second, True
-    return spectrum, False
+    return ClusterCount(*answer, tree, rank, values, edge, null, *size), placement
 
 
 def _answer(
@@ -408,33 +348,26 @@ def _answer(
     if k == 1:
         return k, (), (k,), Confidence.LOW
     best = splits[k - 2]
-    levels = tuple(n for n in tree.levels if n <= max_clusters)
-    if (
-        best.drop >= Counting.AT_RANK_DROP
-        and best.contrast >= Counting.AT_RANK_CONTRAST
-    ):
-        levels = tuple(sorted({*levels, k}))
+    levels = {n for n in tree.levels if n <= max_clusters}
+    if _stands_at_rank(best):
+        levels.add(k)
     confidence = Confidence.MIDDLE
     if best.support >= Counting.HIGH:
         confidence = Confidence.HIGH
     elif best.support < Counting.LOW:
         confidence = Confidence.LOW
-    numbers = tuple(dict.fromkeys([k, *levels, *(s.n_clusters for s in by_support)]))
-    sure = confidence is Confidence.HIGH
-    shown = max(1 if sure else Counting.PLAUSIBLE, len({k, *levels}))
-    return k, levels, numbers[:shown], confidence
+    others = [s.n_clusters for s in by_support]
+    numbers = tuple(dict.fromkeys([k, *sorted(levels), *others]))
+    shown = 1 if confidence is Confidence.HIGH else Counting.PLAUSIBLE
+    shown = max(shown, len({k, *levels}))
+    return k, tuple(sorted(levels)), numbers[:shown], confidence
 
 
 def _best(tree: ClusterTree, rank: int, few_features: bool) -> Split | None:
     """Return the split that is the answer; None where there is one cluster."""
     for split in tree.splits:
-        if (
-            split.n_clusters == rank
-            and not few_features
-            and split.drop >= Counting.AT_RANK_DROP
-            and split.contrast >= Counting.AT_RANK_CONTRAST
-            and split.agreement >= Counting.AT_RANK_AGREEMENT
-        ):
+        alike = split.agreement >= Counting.AT_RANK_AGREEMENT and not few_features
+        if split.n_clusters == rank and alike and _stands_at_rank(split):
             return split
     # Rows that share one direction are turned by their noise, and halves agree on that.
     alone = rank <= 1 and not few_features
@@ -446,6 +379,12 @@ def _best(tree: ClusterTree, rank: int, few_features: bool) -> Split | None:
     # Halves may cut one cloud alike, but not along gaps.
     one_cloud = best.gap < Counting.GAP or (alone and best.support < Counting.LOW)
     return None if one_cloud else best
+
+
+def _stands_at_rank(split: Split) -> bool:
+    """Tell whether a number that the model expects stands out from the next."""
+    drop, contrast = Counting.AT_RANK_DROP, Counting.AT_RANK_CONTRAST
+    return split.drop >= drop and split.contrast >= contrast
 
 
 def _plausibility(split: Split) -> float:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._display import Result, made
@@ -32,19 +33,15 @@ class Split:
     n_clusters : int
         How many clusters there are after this split.
     contrast : float
-        How much more the next merger would cost than the last one: a difference of
-        logarithms of ``costs``, the mean over trees of all rows and of halves.
+        How much more the next merger would cost than the last one, in logarithms.
     agreement : float
-        How far trees of separate halves of the rows agree on so many clusters: the
-        adjusted Rand index, 0 by chance and 1 at most.
-    stability : float
-        How well such trees find the worst of so many clusters again, from 0 to 1.
-    drop : float
-        How much more stable so many clusters are than one more.
+        How far trees of separate halves of the rows agree: the adjusted Rand index.
+    stability, drop : float
+        How well such trees find the worst of so many clusters again, from 0 to 1, and
+        how much worse they find that of one more.
     gap : float
-        How far rows keep away from the cuts that make so many clusters, in standard
-        errors, the mean over cuts. About 0 or less if rows are as dense there: a cloud
-        was cut. 0 if nobody looked: many directions stand out from noise.
+        How far rows keep away from the cuts, in standard errors: about 0 or less if a
+        cloud was cut, and 0 where many directions stand out, which needs no look.
 
     Examples
     --------
@@ -86,13 +83,12 @@ class ClusterTree(Result):
     ----------
     levels : tuple of int
         The numbers of clusters at which the tree is stable: halves of the rows agree on
-        the clusters, one more would be less stable, and merging two would cost far
-        more than merging two of one more. Where they agree fully and it costs more
-        still, one more may be as stable.
+        the clusters, and merging two would cost far more than merging two of one more.
     splits : tuple of Split
         The evidence for each number of clusters, from 2 upwards.
-    n_leaves : int
-        The number of clusters at the end of all branches.
+    n_leaves, n_rows : int
+        The number of clusters at the end of all branches; rows that the tree learnt
+        from.
     leaves : ndarray of shape (n_samples,)
         The leaf of each row; -1 for outliers of a model.
     members : ndarray of shape (n_leaves, n_leaves)
@@ -100,11 +96,8 @@ class ClusterTree(Result):
     costs : ndarray of shape (n_leaves - 1,)
         What it costs to merge two of 2, 3, ... clusters: the log-likelihood that is
         lost, and what BIC puts on a cluster, for each row.
-    n_rows : int
-        Rows that the tree was learnt from.
     of_model : bool
-        Whether the leaves are the clusters of a model, which ``print`` then shows,
-        whether or not their number is a level.
+        Whether the leaves are the clusters of a model; ``print`` shows these.
 
     Examples
     --------
@@ -140,10 +133,9 @@ class ClusterTree(Result):
     def numbers(self, n_clusters: int) -> np.ndarray:
         """Return the label of each leaf where there are so many clusters."""
         members = self.members[n_clusters - 1]
-        sizes = np.bincount(
-            members, np.bincount(self.leaves[self.leaves >= 0], minlength=len(members))
-        )
-        return np.argsort(np.argsort(-sizes, kind="stable"))[members]
+        rows = np.bincount(self.leaves[self.leaves >= 0], minlength=len(members))
+        order = np.argsort(-np.bincount(members, rows), kind="stable")
+        return np.argsort(order)[members]
 
     def drawn(self) -> tuple[np.ndarray, list[Bracket]]:
         """Return the leaves from left to right, and mergers from these to the root."""
@@ -200,9 +192,9 @@ def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
 
     def grow(seen: np.ndarray | None) -> _Branches:
         if seen is None:
-            return _Branches.of(rows, leaves[known], k, signed)
+            return _merged(rows, leaves[known], k, signed)
         rule = learn_rule([rows[seen]], k, "tied", signed=signed, rng=rng).rule
-        return _Branches.of(rows, np.asarray(rule(HOST, rows)), k, signed, seen)
+        return _merged(rows, np.asarray(rule(HOST, rows)), k, signed, seen)
 
     with one_thread(), ignored(ConvergenceWarning):
         tree = _grown(grow, len(known), rng, k)
@@ -216,25 +208,23 @@ def tree_of_rows(
     most: int,
     rng: np.random.Generator,
     *,
-    signed: bool = False,
+    signed: bool,
 ) -> tuple[ClusterTree, Placement] | None:
     """Return the tree of few rows in memory, none of them zero, and who places others.
 
-    ``rank`` directions stand out from noise, in cosines if so said, and clusters are
+    ``rank`` directions stand out from noise, and clusters are
     looked for in some more; None is returned where rows are too few for two leaves.
     """
     n, p = X.shape
     few = p <= Counting.FEW_FEATURES
     slope, more = Counting.LEAVES
-    least = Counting.LEAST_LEAVES[int(few)]
-    k = max(min(int(slope * rank + more), most + 1), least)
-    k = min(k, n // Counting.ROWS_A_LEAF)
+    k = min(int(slope * rank + more), most + 1)
+    k = min(max(k, Counting.LEAST_LEAVES[int(few)]), n // Counting.ROWS_A_LEAF)
     if k < 2:
         return None
     d = min(max(n_directions, 2), p, n // 2 - 1)
     recipe = Recipe(n_components=d)
     placements: list[Placement] = []
-
     # Directions do not tell whether rows are more than one cloud. Gaps do.
     lengths = np.sqrt(to_host(X.sqnorms)) if few or rank <= 1 else None
 
@@ -247,7 +237,7 @@ def tree_of_rows(
             rows = fit.placement.embedding(X)
             leaves = fit.placement.rule(X.ops, rows)
         rows = to_host(rows).astype(np.float64)
-        return _Branches.of(rows, to_host(leaves), k, signed, seen, lengths)
+        return _merged(rows, to_host(leaves), k, signed, seen, lengths)
 
     with one_thread(), ignored(ConvergenceWarning):
         return _grown(grow, n, rng, n if few else rank), placements[0]
@@ -261,82 +251,73 @@ class _Branches(NamedTuple):
     costs: np.ndarray  # (k - 1,): of merging two of 2, 3, ..., k clusters, for each row
     gaps: np.ndarray  # (k - 1, 2): how far other rows keep from the cut, on both sides
 
-    @classmethod
-    def of(
-        cls,
-        rows: np.ndarray,
-        leaves: np.ndarray,
-        n_leaves: int,
-        signed: bool,
-        seen: np.ndarray | None = None,
-        lengths: np.ndarray | None = None,
-    ) -> _Branches:
-        """Merge the clusters of rows, those that lose least likelihood first.
-
-        Clusters share a covariance, and a merger adds the square of a distance to it:
-        so the likelihood is known from that distance. The tree is learnt from the rows
-        ``seen``; others show gaps, if their lengths in the data are given.
-        """
-        seen = np.arange(len(rows)) if seen is None else seen
-        n, m = len(seen), rows.shape[1]
-        if signed:
-            rows = _on_one_side(rows, leaves, n_leaves)
-        part, labels = rows[seen], leaves[seen]
-        sizes = np.bincount(labels, minlength=n_leaves).astype(float)
-        alive, absent = np.flatnonzero(sizes), np.flatnonzero(sizes == 0)
-        centers = np.zeros((n_leaves, m))
-        np.add.at(centers, labels, part)
-        centers /= np.maximum(sizes, 1)[:, None]
-        residuals = part - centers[labels]
-        # Rows may coincide.
-        least = max(Small.LOAD * float(np.square(part).mean()), Small.EXACT)
-        within = residuals.T @ residuals / n + least * np.eye(m)
-        owner = np.arange(n_leaves)
-        owner[absent] = alive[0]
-        members = np.zeros((len(alive), n_leaves), dtype=np.intp)
-        losses = np.zeros(len(alive) - 1)
-        gaps = np.zeros((len(alive) - 1, 2))
-        for k in range(len(alive), 1, -1):
-            members[k - 1] = np.searchsorted(alive, owner)
-            own, few = centers[alive], sizes[alive]
-            mapped = np.linalg.solve(within, own.T)
-            products, squares = own @ mapped, np.einsum("ij,ji->i", own, mapped)
-            if signed:
-                products = np.abs(products)
-            costs = np.add.outer(squares, squares) - 2 * products
-            costs *= few * few[:, None] / (few + few[:, None]) / n
-            np.fill_diagonal(costs, np.inf)
-            one, other = divmod(int(costs.argmin()), k)
-            losses[k - 2] = np.log1p(max(costs[one, other], 0.0)) / 2
-            a, b = alive[[one, other]]
-            if signed and own[one] @ mapped[:, other] < 0:
-                centers[b] *= -1
-                rows[owner[leaves] == b] *= -1
-            if lengths is not None:
-                sides = 1.0 * (owner[leaves] == a) - (owner[leaves] == b)
-                gaps[k - 2] = _gap(rows, sides, seen, lengths)
-            delta = centers[a] - centers[b]
-            both = sizes[a] + sizes[b]
-            within += sizes[a] * sizes[b] / both / n * np.outer(delta, delta)
-            centers[a] -= sizes[b] / both * delta
-            sizes[a], owner[owner == b] = both, a
-            alive = np.delete(alive, other)
-        return cls(leaves, members, losses + (m + 1) / 2 * np.log(n) / n, gaps)
-
     def contrasts(self, most: int) -> np.ndarray:
         """Return how much more each merger costs than the last, from 2 to most."""
         logs = np.log(self.costs[: most - 1])
         return np.append(logs[:-1] - logs[1:], 0.0)
 
 
+def _merged(
+    rows: np.ndarray,
+    leaves: np.ndarray,
+    n_leaves: int,
+    signed: bool,
+    seen: np.ndarray | None = None,
+    lengths: np.ndarray | None = None,
+) -> _Branches:
+    """Merge the clusters of rows, those that lose least likelihood first.
+
+    The tree is learnt from the rows ``seen``; others show gaps, if lengths are given.
+    """
+    seen = np.arange(len(rows)) if seen is None else seen
+    n, m = len(seen), rows.shape[1]
+    if signed:
+        rows = _on_one_side(rows, leaves, n_leaves)
+    part, labels = rows[seen], leaves[seen]
+    sizes = np.bincount(labels, minlength=n_leaves).astype(float)
+    alive = np.flatnonzero(sizes)
+    centers = np.zeros((n_leaves, m))
+    np.add.at(centers, labels, part)
+    centers /= np.maximum(sizes, 1)[:, None]
+    residuals = part - centers[labels]
+    # Rows may coincide.
+    least = max(Small.LOAD * float(np.square(part).mean()), Small.EXACT)
+    within = residuals.T @ residuals / n + least * np.eye(m)
+    owner = np.where(sizes > 0, np.arange(n_leaves), alive[0])
+    members = np.zeros((len(alive), n_leaves), dtype=np.intp)
+    losses, gaps = np.zeros(len(alive) - 1), np.zeros((len(alive) - 1, 2))
+    for k in range(len(alive), 1, -1):
+        members[k - 1] = np.searchsorted(alive, owner)
+        own, few = centers[alive], sizes[alive]
+        mapped = np.linalg.solve(within, own.T)
+        products, squares = own @ mapped, np.einsum("ij,ji->i", own, mapped)
+        near = np.abs(products) if signed else products
+        costs = np.add.outer(squares, squares) - 2 * near
+        costs *= few * few[:, None] / (few + few[:, None]) / n
+        np.fill_diagonal(costs, np.inf)
+        one, other = divmod(int(costs.argmin()), k)
+        losses[k - 2] = np.log1p(max(costs[one, other], 0.0)) / 2
+        a, b = alive[[one, other]]
+        if signed and products[one, other] < 0:
+            centers[b] *= -1
+            rows[owner[leaves] == b] *= -1
+        if lengths is not None:
+            sides = 1.0 * (owner[leaves] == a) - (owner[leaves] == b)
+            gaps[k - 2] = _gap(rows, sides, seen, lengths)
+        delta, both = centers[a] - centers[b], sizes[a] + sizes[b]
+        within += sizes[a] * sizes[b] / both / n * np.outer(delta, delta)
+        centers[a] -= sizes[b] / both * delta
+        sizes[a], owner[owner == b] = both, a
+        alive = np.delete(alive, other)
+    return _Branches(leaves, members, losses + (m + 1) / 2 * np.log(n) / n, gaps)
+
+
 def _gap(
     units: np.ndarray, sides: np.ndarray, seen: np.ndarray, lengths: np.ndarray
 ) -> tuple[float, float]:
-    """Return how far rows keep from the cut between two clusters, on each side.
+    """Return how far rows that are not seen keep from the cut between two clusters.
 
-    The cut goes through the origin, between unit rows of sides 1 and -1 that are seen;
-    it is the rows not seen that count. In front of the median distance from the cut
-    rows are evenly spread on average, or nearer the cut, unless there is a gap.
+    The cut goes through the origin, between unit rows of sides 1 and -1 that are seen.
     Between opposite directions is the origin: short rows are in the gap there.
     """
     known = np.zeros(len(units), dtype=bool)
@@ -382,8 +363,7 @@ def _grown(
 ) -> ClusterTree:
     """Return a tree of all rows, judged by trees of halves.
 
-    Under the model there are no more clusters than directions that stand out, ``rank``:
-    a level beyond needs the support of a number to rely on.
+    A level beyond ``rank`` clusters, the most under the model, needs much support.
     """
     whole = grow(None)
     halves: list[_Branches] = []
@@ -392,14 +372,13 @@ def _grown(
         order = rng.permutation(n)
         halves += [grow(np.sort(half)) for half in (order[: n // 2], order[n // 2 :])]
     splits = _judged(whole, halves)
-    levels = [
+    levels = tuple(
         split.n_clusters
         for split in splits
         if _stands(split)
         and (split.n_clusters <= rank or split.support >= Counting.HIGH)
-    ]
-    branches = whole.leaves, whole.members
-    return ClusterTree(*branches, splits, tuple(levels), whole.costs, n)
+    )
+    return ClusterTree(whole.leaves, whole.members, splits, levels, whole.costs, n)
 
 
 def _stands(split: Split) -> bool:
@@ -417,44 +396,25 @@ def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
     most = min(len(tree.members) for tree in (whole, *halves))
     if most < 2 or not halves:
         return ()
-    pairs = list(zip(halves[::2], halves[1::2], strict=True))
     contrasts = np.mean([half.contrasts(most) for half in halves], axis=0)
     contrasts = (whole.contrasts(most) + contrasts) / 2
     stability, agreement = [], []
     for k in range(2, most + 1):
-        overlaps = [_best_overlap(_common(whole, half, k)) for half in halves]
+        own, *others = (tree.members[k - 1][tree.leaves] for tree in (whole, *halves))
+        overlaps = [_best_overlaps(own, other, k) for other in others]
         stability.append(float(np.mean(overlaps, axis=0).min()))
-        agreed = [_adjusted_rand(_common(*pair, k)) for pair in pairs]
+        pairs = zip(others[::2], others[1::2], strict=True)
+        agreed = [adjusted_rand_score(*pair) for pair in pairs]
         agreement.append(float(np.mean(agreed)))
     drops = [one - next_one for one, next_one in pairwise(stability)]
     gaps = np.mean([half.gaps[: most - 1] for half in halves], axis=0).min(axis=1)
     gaps = np.cumsum(gaps) / np.arange(1, most)  # of all cuts that make k clusters
-    figures = zip(
-        contrasts.tolist(), agreement, stability, [*drops, 0.0], gaps.tolist(),
-        strict=True,
-    )  # fmt: skip
-    return tuple(Split(k, *evidence) for k, evidence in enumerate(figures, start=2))
+    evidence = contrasts.tolist(), agreement, stability, [*drops, 0.0], gaps.tolist()
+    return tuple(map(Split, range(2, most + 1), *evidence))
 
 
-def _common(first: _Branches, second: _Branches, k: int) -> np.ndarray:
-    """Return how many rows each of k clusters of a tree shares with each of another."""
-    one, other = (tree.members[k - 1][tree.leaves] for tree in (first, second))
-    return np.bincount(k * one + other, minlength=k * k).reshape(k, k)
-
-
-def _best_overlap(table: np.ndarray) -> np.ndarray:
-    """Return the share of rows that each cluster has in common with its like."""
+def _best_overlaps(one: np.ndarray, other: np.ndarray, k: int) -> np.ndarray:
+    """Return the share of rows that each of k clusters has in common with its like."""
+    table = np.bincount(k * one + other, minlength=k * k).reshape(k, k)
     union = np.add.outer(table.sum(axis=1), table.sum(axis=0)) - table
     return np.asarray((table / np.maximum(union, 1)).max(axis=1))
-
-
-def _adjusted_rand(table: np.ndarray) -> float:
-    """Return the adjusted Rand index of two partitions."""
-
-    def pairs(counts: np.ndarray) -> float:
-        return float((counts * (counts - 1)).sum() / 2)
-
-    first, second = pairs(table.sum(axis=1)), pairs(table.sum(axis=0))
-    chance = first * second / max(pairs(table.sum(keepdims=True)), 1.0)
-    most = (first + second) / 2
-    return 1.0 if most == chance else (pairs(table) - chance) / (most - chance)

@@ -299,21 +299,6 @@ def test_cluster_that_goes_away(cluster):
         IhSC(4).fit(rows)
 
 
-def test_cluster_whose_workers_are_all_gone():
-    with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster),
-        dask.config.set({"ihgmm.no-workers-timeout": "1s"}),
-    ):
-        rows = as_matrix(da.from_array(X, chunks=(300, 40)).persist())
-        assert rows.max_abs() == np.abs(X).max()
-        cluster.scale(0)
-        started = time.monotonic()
-        with pytest.raises(RuntimeError, match="no workers for 1 seconds"):
-            IhSC(4).fit(rows)
-        assert time.monotonic() - started < 20
-
-
 def test_large_data_leave_little_with_the_client(monkeypatch):
     """What comes at a time is less than a hundredth of the data."""
     rng = np.random.default_rng(0)

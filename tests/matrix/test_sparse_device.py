@@ -8,14 +8,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from array_kinds import (
-    cupy_csr,
-    needed,
-    quiet,
-    torch_csr,
-    torch_csr_cuda,
-    torch_csr_in_parts,
-)
+from array_kinds import cupy_csr, needed, quiet, torch_csr, torch_csr_cuda
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import DataConversionWarning
 
@@ -27,10 +20,8 @@ from ihgmm import (
     SphericalKMeans,
     diagnose,
     scale_heterogeneity_test,
-    with_missing,
 )
 from ihgmm.matrix import as_matrix, to_host
-from ihgmm.matrix.sparse_device import open_sparse
 from ihgmm.metrics import misclassification_rate
 
 
@@ -202,20 +193,6 @@ def test_blocks_without_a_column(to_device):
     assert A.adjoint(np.ones((3, 0))).shape == (3, 0)
 
 
-# Missing cells
-
-
-def test_a_mask_says_what_is_missing(to_device):
-    X, _ = sample(50, 20)
-    mask = np.random.default_rng(0).random(X.shape) < 0.1
-    A = to_device(X)
-    found = with_missing(A, mask)
-    assert type(found) is type(A)
-    assert_array_equal(as_matrix(found).toarray(), np.where(mask, np.nan, X))
-    assert_array_equal(as_matrix(A).toarray(), X)
-    assert open_sparse(found).n_entries == np.count_nonzero((X != 0) | mask)
-
-
 # Messages
 
 
@@ -253,12 +230,12 @@ def test_entries_that_are_in_no_column():
             *places, torch.ones(3), (3, 4), check_invariants=False
         )
 
-    wrong = tensor([0, 1, 2, 3], [0, 4, 1])
-    assert "of 4 columns with an entry in column 4; check how" in message(wrong)
-    wrong = tensor([0, 1, 2, 3], [0, -1, 1])
-    assert "of 4 columns with an entry in column -1; check how" in message(wrong)
-    wrong = tensor([0, 1, 2, 2], [0, 3, 1])
-    assert "3 entries of which its rows have 2; check how" in message(wrong)
+    for indptr, indices, said in (
+        ([0, 1, 2, 3], [0, 4, 1], "have 3 entries, in columns 0 to 4; check how"),
+        ([0, 1, 2, 3], [0, -1, 1], "have 3 entries, in columns -1 to 1; check how"),
+        ([0, 1, 2, 2], [0, 3, 1], "3 entries, but its rows have 2 entries"),
+    ):
+        assert said in message(tensor(indptr, indices))
 
 
 def test_infinite_entries(to_device):
@@ -287,7 +264,7 @@ def test_the_entries_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""
     torch = needed("torch")
     X, labels = sample(8_000, 120)
-    A, seen = torch_csr_in_parts(X), []
+    A, seen = as_matrix(torch_csr(X)), []
     real = torch.Tensor.cpu
 
     def spy(tensor, *given):

@@ -113,7 +113,6 @@ class Matrix(metaclass=_FrozenAfterInit):
     streamed: bool = False
     distributed: bool = False  # blocks of rows are on workers, and stay there
     least_range: int = 1  # entries of a range: a device does best with many
-    passes: int = 0  # how often a streamed matrix has been read so far
 
     def __init__(
         self,

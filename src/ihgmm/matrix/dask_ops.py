@@ -9,9 +9,10 @@ from typing import Any
 import array_api_compat as compat
 import dask.array as da
 import numpy as np
+from dask.delayed import delayed
 
 from ihgmm.matrix import dask_blocks as blocks
-from ihgmm.matrix.ops import HOST, Ops, Tall, is_lazy, library_ops, to_host
+from ihgmm.matrix.ops import HOST, Ops, Tall, is_lazy, to_host
 
 
 class BlockOps(Ops):
@@ -25,7 +26,7 @@ class BlockOps(Ops):
         return block_ops, (self.inner,)
 
     def keep(self, a: Tall) -> Tall:
-        return blocks.keep(a) if is_lazy(a) else a
+        return blocks.persist(a) if is_lazy(a) else a
 
     def to_device(self, a: Any, like: Tall) -> Tall:
         if is_lazy(a) or not is_lazy(like):
@@ -39,9 +40,8 @@ class BlockOps(Ops):
         if not is_lazy(like):
             return HOST.cast_like(a, like)
         if not is_lazy(a):
-            a = self.to_device(
-                np.asarray(to_host(a), dtype=self.host_dtype(like)), like
-            )
+            a = np.asarray(to_host(a), dtype=self.host_dtype(like))
+            a = self.to_device(a, like)
         xp = self.xp if is_lazy(a) else self.inner.xp
         return xp.astype(a, like.dtype, copy=False)
 
@@ -57,16 +57,15 @@ class BlockOps(Ops):
         return self.to_host(tall[positions])
 
     def rows_where(self, tall: Tall, mask: Tall) -> Tall:
-        counts = tuple(count or 0 for count in blocks.gather(_count, mask))
-        return blocks.map_blocks(self.inner.rows_where, tall, mask, chunks=counts)
+        counts = blocks.compute(*map(delayed(_count), mask.to_delayed().ravel()))
+        return blocks.rows_where(tall, mask, counts)
 
     def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
         given = [values, where] if others is None else [values, where, others]
         return blocks.map_blocks(self.inner.place, *given, chunks=where.chunks[0])
 
     def gather_blocks(self, work: Callable[..., Any], *tall: Tall) -> list[Any]:
-        results = blocks.gather(partial(work, self.inner), *tall)
-        return [result for result in results if result is not None]
+        return blocks.gather(blocks.objects(partial(work, self.inner), *tall))
 
     def block_starts(self, tall: Tall) -> list[int]:
         starts = np.cumsum([0, *tall.chunks[0][:-1]]).tolist()
@@ -83,51 +82,47 @@ class BlockOps(Ops):
         starts = self.block_starts(values)
         places = [at + start for (at, _), start in zip(parts, starts, strict=True)]
         top = np.concatenate([numbers for _, numbers in parts])
-        return np.concatenate(places)[
-            np.argsort(top, kind="stable")[len(top) - count :]
-        ]
+        return np.concatenate(places)[np.argsort(top)[len(top) - count :]]
 
     def median(
         self, values: Tall, weights: Tall | None = None, where: Tall | None = None
     ) -> float:
-        # No more than a few numbers of a block move: it is the smallest number with
-        # more than half of the weight up to it.
-        given = _counted_by(values, weights, where)
-        low, high, total = self._extents(given)
-        return self._with_more_below(given, low, high, total / 2)
+        counts = self.xp.ones_like(values) if weights is None else weights
+        counts = counts if where is None else counts * where
+        return self._smallest(values, counts, self.number(counts.sum()) / 2)
 
     def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
-        low, high, _ = self._extents([values])
-        found = [self._with_more_below([values], low, high, i) for i in places.tolist()]
-        return np.array(found)
+        counts = self.xp.ones_like(values)
+        return np.array([self._smallest(values, counts, i) for i in places.tolist()])
 
-    def _extents(self, given: list[Tall]) -> tuple[float, float, float]:
-        low, high, total = np.array(self.gather_blocks(_extent, *given)).T
-        return float(low.min()), float(high.max()), float(total.sum())
-
-    def _with_more_below(
-        self, given: list[Tall], low: float, high: float, target: float
-    ) -> float:
+    def _smallest(self, values: Tall, counts: Tall, target: float) -> float:
         """Return the smallest number with more than so much weight up to it.
 
-        Counts in bins show the bin that holds it, until that has few numbers.
+        Weights in bins show the bin that holds it, until that has few numbers: no more
+        than these come to the client.
         """
+        low, high, below = -np.inf, np.inf, 0.0
         while True:
-            edges = np.linspace(low, high, 2**10 + 1)
-            mass, rows = blocks.sum_blocks(partial(_in_bins, edges), *given)
-            at = int(np.searchsorted(np.cumsum(mass), target, side="right"))
-            if at >= len(edges):  # only the largest of all
-                return high
-            low, high = float(edges[at - 1]), float(edges[at])
-            if not low < (low + high) / 2 < high:  # no other number lies between
+            parts = self.gather_blocks(partial(_extent, low, high), values, counts)
+            sizes, least, most = np.array(parts).T
+            low, high = float(least.min()), float(most.max())
+            if low == high:
                 return low
-            if rows[at] <= 2**12:
+            if sizes.sum() <= 2**12:
                 break
-        parts = self.gather_blocks(partial(_in_bin, low, high), *given)
-        numbers, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
-        order = np.argsort(numbers, kind="stable")
-        below = mass[:at].sum() + np.cumsum(counts[order])
-        at = int(np.searchsorted(below, target, side="right"))
+            edges = np.linspace(low, high, 2**10 + 1)
+            mass = blocks.sum_blocks(partial(_mass, edges), values, counts)
+            place = np.searchsorted(below + np.cumsum(mass), target, side="right")
+            at = min(int(place), len(mass) - 1)
+            below += mass[:at].sum()
+            low, high = edges[at], edges[at + 1]
+            if at < len(mass) - 1:  # the upper edge belongs to the next bin
+                high = np.nextafter(high, -np.inf)
+        parts = self.gather_blocks(partial(_within, low, high), values, counts)
+        numbers, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.argsort(numbers)
+        up_to = below + np.cumsum(weights[order])
+        at = int(np.searchsorted(up_to, target, side="right"))
         return float(numbers[order[min(at, len(numbers) - 1)]])
 
 
@@ -139,15 +134,13 @@ def _on_blocks(name: str, kind: str) -> Callable[..., Any]:
         like = next((array for array in given if is_lazy(array)), None)
         if like is None:  # sums over rows, which are on the host
             return getattr(HOST, name)(*given)
-        inner = getattr(self.inner, name)
         # Arrays of the host with a line for each row go to the blocks.
         aligned = [
             self.to_device(array, like) if isinstance(array, np.ndarray) else array
             for array in given
         ]
-        return over(inner, *aligned)
+        return over(getattr(self.inner, name), *aligned)
 
-    method.__doc__ = getattr(Ops, name).__doc__
     return method
 
 
@@ -167,50 +160,29 @@ def _host_sums(work: Callable[..., Any], ops: Ops, *tall: Tall) -> tuple[Any, ..
 
 
 def _count(mask: Tall) -> int:
-    return int(library_ops(mask).xp.count_nonzero(mask))
+    return int(mask.sum())
 
 
-def _largest_of_block(
-    count: int, ops: Ops, block: Tall
-) -> tuple[np.ndarray, np.ndarray]:
+def _largest_of_block(count: int, ops: Ops, block: Tall) -> tuple[Any, Any]:
     """Return positions and values of the largest of a block."""
     places = ops.largest(block, min(count, block.shape[0]))
     return places, ops.to_host(ops.few_rows(block, places))
 
 
-def _counted_by(values: Tall, weights: Tall | None, where: Tall | None) -> list[Tall]:
-    """Return numbers and how much they count, unless all count alike."""
-    if weights is None and where is None:
-        return [values]
-    counts = 1.0 if weights is None else weights
-    return [values, counts * (1.0 if where is None else where)]
-
-
-def _that_count(values: Tall, counts: Tall | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers that count, and how much, on the host of the block."""
-    values = to_host(values).astype(np.float64, copy=False)
-    if counts is None:
-        return values, np.ones(len(values))
-    counts = to_host(counts)
-    return values[counts > 0], counts[counts > 0]
-
-
-def _extent(_: Ops, values: Tall, counts: Tall = None) -> tuple[float, float, float]:
-    """Return the ends and the weight of the numbers of a block."""
-    values, counts = _that_count(values, counts)
-    least, most = values.min(initial=np.inf), values.max(initial=-np.inf)
-    return float(least), float(most), float(counts.sum())
-
-
-def _in_bins(edges: np.ndarray, values: Tall, counts: Tall | None = None) -> Any:
-    """Return the weight and the number of numbers up to, between and from edges on."""
-    values, counts = _that_count(values, counts)
-    bins, size = np.searchsorted(edges, values, side="right"), len(edges) + 1
-    return np.bincount(bins, counts, size), np.bincount(bins, minlength=size)
-
-
-def _in_bin(low: float, high: float, _: Ops, values: Tall, counts: Tall = None) -> Any:
-    """Return the numbers between two edges, and how much they count."""
-    values, counts = _that_count(values, counts)
-    inside = (values >= low) & (values < high)
+def _within(low: float, high: float, _: Ops, values: Tall, counts: Tall) -> Any:
+    """Return the numbers of a block from low to high that count, and how much."""
+    values, counts = to_host(values).astype(np.float64), to_host(counts)
+    inside = (counts > 0) & (values >= low) & (values <= high)
     return values[inside], counts[inside]
+
+
+def _extent(low: float, high: float, ops: Ops, values: Tall, counts: Tall) -> Any:
+    """Return how many such numbers there are, and the ends of them."""
+    values, _ = _within(low, high, ops, values, counts)
+    return len(values), values.min(initial=np.inf), values.max(initial=-np.inf)
+
+
+def _mass(edges: np.ndarray, values: Tall, counts: Tall) -> np.ndarray:
+    """Return the weight between edges."""
+    values, counts = _within(edges[0], edges[-1], HOST, values, counts)
+    return np.histogram(values, edges, weights=counts)[0]

@@ -1,13 +1,11 @@
 """What can be done with tall arrays: a number or a few for each row of the data.
 
-Tall arrays are where the data are: NumPy arrays on the host, arrays of another library
-on its device, or blocks of a dask array. :class:`Ops` is what can be done with them,
-one object for each kind. The door chooses it once, and a matrix carries it. What is
-small, a number or a row for each cluster or column, is a NumPy array: ``HOST`` serves
-it.
-
-Bodies are written once, against the array API standard. :class:`HostOps` has NumPy's
-quicker ways, :class:`ihgmm.matrix.dask_ops.BlockOps` the same for blocks of rows.
+They are where the data are: NumPy arrays on the host, arrays of another library on its
+device, or blocks of a dask array. :class:`Ops` is one object for each kind, which a
+matrix carries. Bodies are written once, against the array API standard;
+:class:`HostOps` has NumPy's quicker ways, and ``BlockOps`` of ``dask_ops`` does the same
+to blocks of rows. What is small, a number or a row for each cluster or column, is a
+NumPy array: ``HOST`` serves it.
 """
 
 from __future__ import annotations
@@ -47,9 +45,9 @@ def summed(method: F) -> F:
 class Ops:
     """Tall arrays of a library that follows the array API standard.
 
-    ``xp`` are the functions of the standard. ``inner`` is what serves the blocks of
-    rows that work is done on, ``few`` what serves the rows that :meth:`few_rows`
-    takes; both are the object itself except for blocks on a cluster.
+    ``xp`` are the functions of the standard. ``inner`` serves the blocks of rows that
+    work is done on, ``few`` the rows that :meth:`few_rows` takes; both are the object
+    itself, except for blocks on a cluster.
 
     Examples
     --------
@@ -119,17 +117,14 @@ class Ops:
     # Rows, ranges of rows, and work on them
 
     def ranges(self, rows: Tall, width: int = 1) -> list[slice]:
-        """Cut rows into ranges to work on at a time, ``width`` numbers a row.
-
-        So few rows stay in the cache of a host; a device does best with many.
-        """
+        """Cut rows into ranges to work on at a time, ``width`` numbers a row."""
         return row_ranges(rows.shape[0], max(2**12, 2**24 // max(width, 1)))
 
     def map_ranges(
         self, rows: Tall, width: int, work: Callable[[slice], Any]
     ) -> list[Any]:
         """Return the results of some work on ranges of rows, in order."""
-        return list(map(work, self.ranges(rows, width)))
+        return [work(part) for part in self.ranges(rows, width)]
 
     def row_map(self, work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
         """Return the lines that some work makes of the rows of tall arrays.
@@ -137,11 +132,10 @@ class Ops:
         The work gets the ops of its arrays and a range of rows of each. It makes about
         ``width`` numbers of each row.
         """
-        n = tall[0].shape[0]
         if len(self.ranges(tall[0], width)) <= 1:
             return work(self, *tall)
         line = work(self, *(array[:1, ...] for array in tall))
-        shape = (n, *line.shape[1:])
+        shape = (tall[0].shape[0], *line.shape[1:])
         out = self.xp.empty(shape, dtype=line.dtype, device=compat.device(line))
 
         def part(rows: slice) -> None:
@@ -153,10 +147,7 @@ class Ops:
     def row_sums(
         self, work: Callable[..., tuple[Any, ...]], *tall: Tall, width: int = 1
     ) -> tuple[np.ndarray, ...]:
-        """Return the sums, on the host, of what some work makes of rows.
-
-        The work gets what that of :meth:`row_map` gets.
-        """
+        """Return the sums, on the host, of what work as in :meth:`row_map` makes."""
 
         def part(rows: slice) -> tuple[np.ndarray, ...]:
             sums = work(self, *[array[rows, ...] for array in tall])
@@ -166,10 +157,7 @@ class Ops:
         return tuple(sum(sums) for sums in zip(*parts, strict=True))
 
     def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:
-        """Return some rows, or numbers of rows, of a tall array: where it is.
-
-        Of dask arrays they come to the host, and should be few.
-        """
+        """Return some rows of a tall array; few, since those of dask come to the host."""
         if isinstance(positions, slice):
             return tall[positions, ...]
         return self.xp.take(tall, self.to_device(positions, tall), axis=0)
@@ -211,12 +199,9 @@ class Ops:
 
     @summed
     def tall_dot(self, A: Tall, B: Tall) -> np.ndarray:
-        """Return ``A.T @ B`` in float64, on the host.
-
-        Products of batches of rows are taken in A's type and added up in float64: one
-        sum over millions of rows would lose digits in float32 and keep little of a
-        device busy.
-        """
+        """Return ``A.T @ B`` in float64, on the host."""
+        # Products of batches are added up in float64: one sum over millions of rows
+        # would lose digits in float32 and keep little of a device busy.
         xp, batch = self.xp, 2**12
         batches = A.shape[0] // batch
         if batches <= 1 or A.shape[1] == 0 or B.shape[1] == 0:
@@ -287,10 +272,7 @@ class Ops:
         return self.xp.sum(values, axis=0)
 
     def fix_signs(self, vectors: Tall) -> tuple[Tall, np.ndarray]:
-        """Make the largest entry, by magnitude, of each column positive.
-
-        Return the signs of columns too.
-        """
+        """Make the largest entry of each column positive; return the signs too."""
         ends = np.concatenate(self.gather_blocks(_column_ends, vectors))
         flip = np.where(-ends.min(axis=0) > ends.max(axis=0), -1, 1)
         vectors *= self.cast_like(flip, vectors)
@@ -419,26 +401,12 @@ class Ops:
 
     def largest(self, values: Tall, count: int) -> np.ndarray:
         """Return the positions of the ``count`` largest values, in any order."""
-        xp, n = self.xp, values.shape[0]
-        width = max(1, int(np.sqrt(n)))
-        rows = n // width
-        if rows <= 2 * count:
-            return self.to_host(xp.argsort(values)[n - count :])
-        # They lie in the groups with the largest maxima, or in the rest beyond all.
-        groups = xp.reshape(values[: rows * width], (rows, width))
-        top = self.to_host(xp.argsort(xp.max(groups, axis=1))[rows - count :])
-        places = (top[:, None] * width + np.arange(width)).ravel()
-        places = np.concatenate([places, np.arange(rows * width, n)])
-        there = self.to_host(xp.take(values, self.to_device(places, values)))
-        return places[np.argpartition(there, len(there) - count)[len(there) - count :]]
+        return self.to_host(self.xp.argsort(values)[values.shape[0] - count :])
 
     def median(
         self, values: Tall, weights: Tall | None = None, where: Tall | None = None
     ) -> float:
-        """Return the median of numbers, counted by weights; the upper one of two.
-
-        A mask may say ``where`` numbers count.
-        """
+        """Return the median, the upper one of two, of numbers where a mask is true."""
         if where is not None:
             values = values[where]
             weights = None if weights is None else weights[where]
@@ -455,10 +423,7 @@ class Ops:
         return self.to_host(self.few_rows(self.xp.sort(values), places))
 
     def draw_rows(self, where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:
-        """Return positions of rows where a mask is true: at most so many, at random.
-
-        They are in increasing order.
-        """
+        """Return positions, in order, of at most so many rows where a mask is true."""
         n = where.shape[0]
         if self.number(self.xp.count_nonzero(where)) == n:
             return sampled(n, most, rng)
@@ -497,8 +462,7 @@ class HostOps(Ops):
     def map_ranges(
         self, rows: Tall, width: int, work: Callable[[slice], Any]
     ) -> list[Any]:
-        # Many rows are shared among threads. Ranges do not depend on how many threads
-        # there are, and so do not sums over them.
+        # Ranges, and sums over them, do not depend on how many threads there are.
         if rows.shape[0] < 2**15:
             return list(map(work, self.ranges(rows)))
         with one_thread():  # those of BLAS would wait for ours
@@ -523,16 +487,7 @@ class HostOps(Ops):
 
     @by_row
     def log_ndtr(self, values: Tall) -> Tall:
-        # Most rows are far on one side, where it is zero up to rounding; and the
-        # logarithm of the function is quicker than scipy's, and as good but in the far
-        # tail.
-        logs, near = np.zeros_like(values), values < 8
-        numbers = values[near]
-        inside = np.log(special.ndtr(np.maximum(numbers, -20)))
-        if numbers.size and numbers.min() < -20:
-            inside = np.where(numbers < -20, special.log_ndtr(numbers), inside)
-        logs[near] = inside
-        return logs
+        return special.log_ndtr(values)
 
     @summed
     def group_sums(
@@ -543,16 +498,18 @@ class HostOps(Ops):
     def sums_of_rows(
         self, labels: Tall, n_groups: int, rows: Tall, weights: Tall
     ) -> np.ndarray:
-        # Each column has one entry, of a row in its group.
         n = len(rows)
         if n * n_groups < 2**14:  # to make a sparse matrix would take longer
-            few = np.zeros((n_groups, n))
-            few[labels, np.arange(n)] = weights
-            return few @ rows
-        members = sp.csc_array((n_groups, n))
-        members.data, members.indices = weights, labels
-        members.indptr = np.arange(n + 1)
+            members = np.zeros((n_groups, n))
+            members[labels, np.arange(n)] = weights
+        else:
+            members = sp.csc_array((n_groups, n))
+            members.data, members.indices = weights, labels
+            members.indptr = np.arange(n + 1)
         return np.asarray(members @ rows, dtype=np.float64)
+
+    def largest(self, values: Tall, count: int) -> np.ndarray:
+        return np.argpartition(values, len(values) - count)[len(values) - count :]
 
     def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
         return np.partition(values, np.unique(places))[places]
@@ -633,41 +590,27 @@ def _own_products(
 
 
 def _maxima(n_groups: int, ops: Ops, labels: Tall, values: Tall) -> np.ndarray:
+    """Return the largest value of each group, 0 if none is positive."""
     if ops is HOST:
         most = np.zeros(n_groups)
         np.maximum.at(most, labels, values)
         return most
-    parts = [np.zeros(n_groups)]
-    for rows in ops.ranges(values, n_groups):
-        own = ops.one_hot(labels[rows], n_groups, values[rows]) * values[rows][:, None]
-        parts.append(ops.to_host(ops.xp.max(own, axis=0)))
-    return np.asarray(np.max(parts, axis=0))
+    xp, zero = ops.xp, ops.xp.zeros_like(values)
+    own = (xp.max(xp.where(labels == k, values, zero)) for k in range(n_groups))
+    return ops.to_host(xp.stack([*own]))
 
 
 def _first_rows(n_clusters: int, ops: Ops, labels: Tall) -> np.ndarray:
     """Return the position of the first row of each cluster; ``inf`` if it has none."""
-    first = np.full(n_clusters, np.inf)
-    if ops is HOST:  # of several rows of a cluster the last one written stays
-        first[labels[::-1]] = np.arange(len(labels))[::-1]
-        return first
-    sizes = ops.group_sums(labels, n_clusters).astype(np.intp)
-    some, ends = sizes > 0, sizes.cumsum()
-    order = ops.xp.argsort(labels)
-    first[some] = ops.to_host(ops.few_rows(order, (ends - sizes)[some]))
+    first, labels = np.full(n_clusters, np.inf), ops.to_host(labels)
+    first[labels[::-1]] = np.arange(len(labels))[::-1]  # the last one written stays
     return first
 
 
 def _column_ends(ops: Ops, vectors: Tall) -> np.ndarray:
-    """Return rows that hold the largest and the smallest entry of each column."""
-    xp, k = ops.xp, vectors.shape[1]
-    # NumPy reduces wide rows much faster than narrow ones: 64 rows make one.
-    fold = vectors.shape[0] // 64 * 64
-    if fold == 0:
-        return ops.to_host(vectors)
-    folded = xp.reshape(vectors[:fold, :], (-1, 64 * k))
-    most = xp.reshape(xp.max(folded, axis=0), (-1, k))
-    least = xp.reshape(xp.min(folded, axis=0), (-1, k))
-    return ops.to_host(xp.concat([most, least, vectors[fold:, :]]))
+    """Return the largest and the smallest entry of each column."""
+    ends = [ops.xp.max(vectors, axis=0), ops.xp.min(vectors, axis=0)]
+    return ops.to_host(ops.xp.stack(ends))
 
 
 HOST = HostOps()
@@ -736,22 +679,17 @@ def is_strided(a: Any) -> bool:
 
 
 def row_lengths(rows: Any) -> np.ndarray:
-    """Return the Euclidean norms of few rows in float64, on the host.
-
-    Unlike :meth:`Ops.row_norms` this serves entries whose squares vanish or overflow.
-    """
+    """Return the norms of few rows, on the host, also where squares would overflow."""
     rows = to_host(rows).astype(np.float64, copy=False)
     with np.errstate(over="ignore"):
         return HOST.row_dots(rows, HOST.unit_rows(rows))
 
 
 def sampled(n: int, size: int, rng: np.random.Generator | None = None) -> np.ndarray:
-    """Return the positions of so many of n rows, drawn at random, in their order.
+    """Return the positions of so many of n rows, one from each of as many stretches.
 
-    Without a generator they are always the same.
-
-    One is drawn from each of as many equal stretches: rows that are sorted in some way
-    are all shown, and to draw takes no longer for many rows than for few.
+    They are in order, and without a generator always the same. Stretches show all of
+    rows that are sorted in some way, and take no longer to draw from many than few.
     """
     if size >= n:
         return np.arange(n)

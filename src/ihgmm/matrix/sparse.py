@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any, Self
 
+import array_api_compat as compat
 import numpy as np
 import scipy.sparse as sp
 
@@ -20,22 +21,25 @@ class Entries(Held):
     """Rows by their stored entries, in three arrays; entries not stored are 0.
 
     Entries ``indptr[i]`` to ``indptr[i + 1]`` are those of row i: ``values`` in the
-    columns ``indices``. Work on single entries takes several times their memory, so
-    that it is done on ``at_once`` of them at a time.
+    columns ``indices``.
     """
 
     sparse = True
-    at_once: int
     indptr: Any
     indices: Any
 
     @abstractmethod
-    def of_places(self, indptr: Any, indices: Any, values: Any) -> Self:
-        """Return other entries in a matrix of this kind and shape."""
+    def made(self, indptr: Any, indices: Any, values: Any, n: int, about: About) -> Self:
+        """Return the matrix of this kind that has n rows of these entries."""
 
-    @abstractmethod
-    def spread(self, figures: Tall, at: slice) -> Any:
-        """Return, for each of some entries, the figure of its row."""
+    def with_values(self, values: Any, about: About) -> Self:
+        return self.made(self.indptr, self.indices, values, self.shape[0], about)
+
+    def owners(self, indptr: Any) -> tuple[Any, Any]:
+        """Return the numbers of all entries, and the row that each is in."""
+        device = compat.device(indptr)
+        at = self.ops.xp.arange(int(indptr[-1]), dtype=indptr.dtype, device=device)
+        return at, self.ops.xp.searchsorted(indptr, at, side="right") - 1
 
     def by_rows(self) -> Self:
         return self
@@ -43,44 +47,34 @@ class Entries(Held):
     def threads(self) -> AbstractContextManager[Any]:
         return one_thread()
 
-    def _parts(self) -> list[slice]:
-        return row_ranges(self.n_entries, self.at_once)
-
     def multiplied(self, rows: Any, columns: Any, about: About) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
-        X, parts = self.by_rows(), []
-        for at in X._parts():
-            values = X.values[at]
-            if rows is not None:
-                values = values * X.spread(rows, at)
-            if columns is not None:
-                values = values * self.ops.xp.take(columns, X.indices[at])
-            parts.append(values)
-        values = self.ops.stack(parts) if parts else X.values
+        X, take = self.by_rows(), self.ops.xp.take
+        values = X.values
+        if rows is not None:
+            values = values * take(rows, X.owners(X.indptr)[1])
+        if columns is not None:
+            values = values * take(columns, X.indices)
         return X.with_values(values, about)
 
     def filled(self, fill: Any = None) -> Self:
         """Return the rows with stored NaN filled in; by zeros without a ``fill``."""
-        X, xp = self if fill is None else self.by_rows(), self.ops.xp
-        bad = xp.nonzero(xp.isnan(X.values))[0]
+        X, xp = self.by_rows(), self.ops.xp
+        bad = xp.isnan(X.values)
         if fill is not None:
-            return X._changed(bad, fill, self.about)
-        values = xp.asarray(X.values, copy=True)
-        values[bad] = 0
+            return X._changed(xp.nonzero(bad)[0], fill)
+        values = xp.where(bad, xp.zeros_like(X.values), X.values)
         return X.with_values(values, self.about)
 
     def marked(self, mark: Any) -> Self:
         X = self.by_rows()
-        return X._changed(X.ops.xp.nonzero(X.values)[0], mark, self.about)
+        return X._changed(X.ops.xp.nonzero(X.values)[0], mark)
 
-    def _changed(self, at: Any, change: Any, about: About) -> Self:
+    def _changed(self, at: Any, change: Any) -> Self:
         """Return the rows with some entries as a change of dense rows makes them."""
         xp, p = self.ops.xp, self.shape[1]
-        values, at = (
-            xp.asarray(self.values, copy=True),
-            xp.astype(at, self.indptr.dtype),
-        )
-        owner = xp.searchsorted(self.indptr, at, side="right") - 1
+        values, at = xp.asarray(self.values, copy=True), xp.astype(at, xp.int64)
+        owner = xp.searchsorted(xp.astype(self.indptr, xp.int64), at, side="right") - 1
         rows, which = xp.unique_inverse(owner)
         # Work on a row takes several times its length.
         for part in row_ranges(rows.shape[0], max(2**20, self.least_range // 4) // p):
@@ -90,7 +84,7 @@ class Entries(Held):
             columns = xp.astype(xp.take(self.indices, mine), xp.int64)
             cells = (which[inside] - part.start) * p + columns
             values[mine] = xp.take(lines, cells)
-        return self.with_values(values, about)
+        return self.with_values(values, self.about)
 
     def missing(self) -> Self:
         """Return 1 where a cell is missing; all others are not stored."""
@@ -99,14 +93,14 @@ class Entries(Held):
         bad = xp.astype(xp.nonzero(xp.isnan(X.values))[0], kind)
         indptr = xp.astype(xp.searchsorted(bad, X.indptr), kind)
         ones = xp.ones_like(xp.take(X.values, bad))
-        return X.of_places(indptr, xp.take(X.indices, bad), ones)
+        return X.made(indptr, xp.take(X.indices, bad), ones, X.shape[0], NOTHING)
 
 
 class Sparse(InMemory, Entries):
     """A scipy.sparse matrix or array, CSR or CSC. Entries that are not stored are 0.
 
-    scipy's products run in one thread. Those with more than ``parallel`` entries are
-    cut up. Blocks of :meth:`map` have fewer, and threads work on several of them.
+    scipy's products run in one thread; those with more than ``parallel`` entries are
+    cut up, and threads work on the parts.
 
     Examples
     --------
@@ -119,7 +113,6 @@ class Sparse(InMemory, Entries):
            [6.]])
     """
 
-    at_once = 2**62  # of a block, which is small
     parallel = 2**20
     _transpose: Any = None  # stored like the array, where there are two copies
 
@@ -149,8 +142,7 @@ class Sparse(InMemory, Entries):
         order = np.argsort(-np.bincount(X.indices, minlength=p), kind="stable")
         places = np.empty_like(X.indices, shape=p)
         places[order] = np.arange(p)
-        moved = X.of_places(X.indptr, places[X.indices], X.values)
-        return moved.with_about(self.about)
+        return X.made(X.indptr, places[X.indices], X.values, X.shape[0], self.about)
 
     def _times(self, X: Any, W: Any) -> np.ndarray:
         W = np.asarray(W, dtype=self.dtype)
@@ -168,11 +160,14 @@ class Sparse(InMemory, Entries):
         X = self.array
         return Sparse(_stored(X.format, X.shape, values, X.indices, X.indptr), about)
 
-    def of_places(self, indptr: Any, indices: Any, values: Any) -> Sparse:
-        return Sparse(_stored("csr", self.shape, values, indices, indptr))
+    def made(
+        self, indptr: Any, indices: Any, values: Any, n: int, about: About
+    ) -> Sparse:
+        return Sparse(_stored("csr", (n, self.shape[1]), values, indices, indptr), about)
 
-    def spread(self, figures: np.ndarray, at: slice) -> np.ndarray:
-        return np.repeat(figures, np.diff(self.indptr))  # of all entries
+    def owners(self, indptr: Any) -> tuple[Any, Any]:
+        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        return np.arange(len(rows)), rows
 
     def take(self, rows: Index) -> Sparse:
         X, about = self.array, self.about.of_taken_rows()

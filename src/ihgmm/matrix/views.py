@@ -95,11 +95,6 @@ class View(Matrix):
     def row_blocks(self) -> list[slice]:
         return self.matrix.row_blocks
 
-    @property
-    def passes(self) -> int:  # type: ignore[override]
-        """How often the matrix has been read so far."""
-        return self.matrix.passes
-
 
 class Scaled(View):
     """``diag(rows) @ X @ diag(columns)``, never formed; ones where none are given.

@@ -33,10 +33,6 @@ from ihgmm import (
 from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import is_foreign
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.eigen import leading_eigenpairs
-from ihgmm.numerics.gram import GramOperator
-from ihgmm.policy import Counting
-from ihgmm.statistics.likelihood import refine_labels
 
 
 @pytest.fixture(params=[torch_cpu, torch_cuda, cupy], ids=lambda p: p.__name__)
@@ -87,41 +83,10 @@ def test_many_clusters_are_learnt_where_rows_are(to_device):
 # Large K, and every solver: once refused with advice that did not help.
 
 
-def test_many_eigenvectors_of_many_rows():
-    X = sample(840, 60)  # so many are had from the dense solver
-    found, wanted = (
-        leading_eigenpairs(GramOperator.of(Y), 280) for Y in (strict(X), X)
-    )
-    assert found.solver == "dense"
-    assert type(found.vectors) is type(strict(X))
-    assert_allclose(found.values, wanted.values, atol=1e-9 * wanted.values[0])
-
-
-@pytest.mark.parametrize("solver", ["dense", "lanczos"])
-def test_solvers_that_work_on_the_host(solver):
-    same_fit(sample(800, 60, 20), strict, 20, solver=solver, n_init=1)
-
-
 def test_large_data(to_device):
     """A start from a sample of rows, checked on others; centres from a sample."""
     X = sample(20_000, 250, dtype=np.float32, separation_constant=1.0)
     same_fit(X, to_device, tol=1e-3)
-
-
-def test_clusters_that_only_a_long_search_shows(to_device):
-    # The sample is not enough here, so that the basis grows and is condensed.
-    X = sample(3_000, 60, 6, separation_constant=0.2)
-    same_fit(X, to_device, 6, tol=1e-9, solver="block")
-
-
-def test_fewer_features_than_columns_of_a_block(to_device):
-    # The block has to be filled up with random columns.
-    same_fit(sample(500, 3, 3), to_device, 3, solver="block")
-
-
-@pytest.mark.parametrize("k", [1, 5])
-def test_few_rows(to_device, k):
-    same_fit(sample(15, 40, 2), to_device, k)
 
 
 # Odd rows
@@ -175,12 +140,6 @@ def test_scales_from_a_millionth_to_a_million(to_device):
     assert all(len(np.unique(own[labels == k])) == 1 for k in range(3))
 
 
-def test_noise_has_no_clusters(to_device):
-    noise = np.random.default_rng(0).standard_normal((100, 50))
-    with pytest.warns(ClusterCountWarning, match="All rows are put in one cluster"):
-        same_fit(noise, to_device, "auto")
-
-
 @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (-np.inf, "infinity")])
 def test_not_finite(to_device, value, name):
     X = sample(50, 6, 2)
@@ -208,12 +167,6 @@ def test_not_finite(to_device, value, name):
 def test_not_a_matrix_of_numbers(to_device, X, message):
     with pytest.raises(ValueError, match=message):
         IhSC(4).fit(to_device(X))
-
-
-def test_another_number_of_features(to_device):
-    fitted = IhSC(4, random_state=0).fit(to_device(sample()))
-    with pytest.raises(ValueError, match="X has 3 features, but IhSC is expecting 80"):
-        fitted.predict(to_device(np.ones((5, 3))))
 
 
 def test_tensors_without_numbers():
@@ -312,23 +265,6 @@ def test_parameters_of_labels_from_anywhere(to_device):
         assert repr(got) == repr(wanted)
 
 
-def test_refined_labels(to_device):
-    X = sample(400, 50, separation_constant=0.15)
-    start = IhSC(4, random_state=0).fit(X).labels_
-    found = refine_labels(to_device(X), to_device(start), 4)
-    wanted = refine_labels(X, start, 4)
-    assert (wanted.labels != start).any()
-    assert_array_equal(to_host(found.labels), wanted.labels)
-    assert (found.n_iter, found.converged) == (wanted.n_iter, wanted.converged)
-
-
-def test_other_estimators_read_data_into_memory(to_device):
-    X = sample(40, 6, 2)
-    found, wanted = (TwoComponentLloyd().fit(A) for A in (to_device(X), X))
-    assert isinstance(found.labels_, np.ndarray)
-    assert_array_equal(found.labels_, wanted.labels_)
-
-
 @pytest.mark.parametrize(
     "model",
     [PSC(2), SDPKMeans(2), SDPKMeans(2, gram="cosine"), TwoComponentLloyd()],
@@ -384,12 +320,6 @@ def test_the_data_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""
     A = strict(sample(4_000, 120))
     assert max(moved_to_host(monkeypatch, work, A)) <= 16 * 4_000
-
-
-def test_a_count_brings_no_more_than_its_sample_to_the_host(monkeypatch):
-    A = strict(sample(8_000, 30))
-    moved = moved_to_host(monkeypatch, IhSC("auto", random_state=0).fit, A)
-    assert max(moved) <= Counting.ROWS * 30 < A.size / 3
 
 
 def moved_to_host(monkeypatch, work, A):

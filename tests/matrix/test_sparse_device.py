@@ -10,7 +10,6 @@ import pytest
 import scipy.sparse as sp
 from array_kinds import cupy_csr, needed, quiet, torch_csr, torch_csr_cuda
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
     Biwhitener,
@@ -61,20 +60,6 @@ def test_estimators(to_device, make, dtype):
     assert type(found.labels_) is type(home)
     assert found.labels_.device == home.device
     assert_array_equal(to_host(found.predict(A)), wanted.predict(sp.csr_array(X)))
-
-
-def test_weights_and_rows_that_are_left_out(to_device):
-    X, _ = sample()
-    X[500] = 0
-    weights = np.linspace(0, 2, len(X))
-    weights[:100] = 0
-    with pytest.warns(DataConversionWarning, match="1 of 900 rows are zero"):
-        found, wanted = (
-            IhSC(4, random_state=0).fit(Y, sample_weight=weights)
-            for Y in (to_device(X), sp.csr_array(X))
-        )
-    assert_array_equal(to_host(found.labels_), wanted.labels_)
-    assert_allclose(to_host(found.cluster_centers_), wanted.cluster_centers_, 1e-6)
 
 
 def test_whitened_rows(to_device):
@@ -187,12 +172,6 @@ def test_data_without_an_entry(to_device):
             IhSC(2).fit(to_device(np.zeros((n, p))))
 
 
-def test_blocks_without_a_column(to_device):
-    A = as_matrix(to_device(np.eye(3)))
-    assert (A @ np.ones((3, 0))).shape == (3, 0)
-    assert A.adjoint(np.ones((3, 0))).shape == (3, 0)
-
-
 # Messages
 
 
@@ -236,13 +215,6 @@ def test_entries_that_are_in_no_column():
         ([0, 1, 2, 2], [0, 3, 1], "3 entries, but its rows have 2 entries"),
     ):
         assert said in message(tensor(indptr, indices))
-
-
-def test_infinite_entries(to_device):
-    X, _ = sample(50, 6)
-    X[5, 2] = np.inf
-    text = message(to_device(X))
-    assert "contains infinity at row 5, column 2" in text
 
 
 # What leaves the device

@@ -108,8 +108,8 @@ class DaskRows(Blocks):
         self.tally.n_rows += self.n_stored
         about = self.about.of_taken_rows()
         call = partial(_call, work, self.sparse, self.dtype, self.factor, about)
-        shapes = lazy.from_shapes(self.X.chunks[0], self.shape[1])
-        return lazy.objects(call, shapes, self.X, *map(self.to_device, tall))
+        given = self.X, lazy.row_numbers(self.X.chunks[0]), *map(self.to_device, tall)
+        return lazy.blockwise(partial(_checked, None, call), given, np.empty(0, object))
 
     def take(self, rows: Index) -> Dense | Sparse:
         # Each block that has some of them is made anew, or read anew, as a whole.
@@ -166,16 +166,10 @@ class DaskRows(Blocks):
     def map_rows(
         self, work: Callable[[Any], Any], dtype: Any, *, whole: bool = False
     ) -> Any:
-        shared = delayed(work, pure=False, traverse=False)
         empty = self.X._meta[:0].astype(dtype) if whole else np.empty(0, dtype=dtype)
-        return self.X.map_blocks(
-            _unless_empty,
-            shared,
-            empty,
-            drop_axis=None if whole else 1,
-            dtype=dtype,
-            meta=empty,
-        )
+        given = self.X, lazy.row_numbers(self.X.chunks[0])
+        work = partial(_checked, empty, partial(_named, work))
+        return lazy.blockwise(work, given, empty, self.shape[1:] if whole else ())
 
 
 def _counted(work: Callable[..., Any], block: Matrix, *tall: Any) -> Any:
@@ -197,23 +191,26 @@ def _empty_lines(result: Any) -> list[Any]:
     return [lines[:0] for lines in result[1]]
 
 
-def _unless_empty(
-    block: Any, work: Callable[[Any], Any], empty: Any, block_info: Any = None
-) -> Any:
-    first, last = block_info[0]["array-location"][0]
+def _checked(
+    empty: Any, work: Callable[..., T], block: Any, rows: tuple[int, int], *tall: Any
+) -> T:
+    """Do some work on a block of rows, unless it is empty, of the height announced."""
+    first, last = rows
     if block.shape[0] != last - first:
         raise ValueError(
             f"The chunk of rows {first} to {last - 1} of the dask array X has "
             f"{block.shape[0]} rows; call X.compute_chunk_sizes() first."
         )
-    if first == last:
-        return empty
+    return work(block, rows, *tall) if first < last else empty
+
+
+def _named(work: Callable[[Any], T], block: Any, rows: tuple[int, int]) -> T:
+    """Do some work on a block; an error names its rows."""
     try:
         return work(block)
     except ValueError as error:
-        raise ValueError(
-            f"In the chunk of rows {first} to {last - 1}: {error}"
-        ) from error
+        where = f"rows {rows[0]} to {rows[1] - 1}"
+        raise ValueError(f"In the chunk of {where}: {error}") from error
 
 
 def _call(
@@ -222,21 +219,16 @@ def _call(
     dtype: np.dtype,
     factor: float,
     about: About,
-    shape: tuple[int, int],
     block: Any,
+    _: tuple[int, int],
     *tall: Any,
-) -> T | None:
-    """Do some work on a block, once it has the form that was promised."""
+) -> T:
+    """Do some work on a block as a matrix."""
     if sp.issparse(block) and not sparse:
         raise ValueError(
             f"A chunk of the dask array X is a {type(block).__name__} where a dense "
             "one was announced; say so: X.map_blocks(scipy.sparse.csr_array, "
             "dtype=X.dtype, meta=scipy.sparse.csr_array((0, 0)))."
-        )
-    if tuple(block.shape) != tuple(shape):
-        raise ValueError(
-            f"A chunk of the dask array X has shape {tuple(block.shape)} where "
-            f"{tuple(shape)} was announced; call X.compute_chunk_sizes() first."
         )
     if is_foreign(block):  # of a GPU, for example
         matrix = Device(as_floats(block))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from operator import getitem
 from typing import Any
 from uuid import uuid4
@@ -35,10 +36,10 @@ def from_host(values: np.ndarray, chunks: tuple[int, ...], kind: Any) -> Any:
     return persist(array)
 
 
-def from_shapes(chunks: tuple[int, ...], width: int) -> Any:
-    """Return the shape of each block, of so many rows, as a dask array of objects."""
-    name = f"shapes-{uuid4().hex}"
-    graph = {(name, i): (int(rows), width) for i, rows in enumerate(chunks)}
+def row_numbers(chunks: tuple[int, ...]) -> Any:
+    """Return the first row of each block and the one after its last, as objects."""
+    name, ends = f"rows-{uuid4().hex}", np.cumsum([0, *chunks]).tolist()
+    graph = {(name, i): edges for i, edges in enumerate(pairwise(ends))}
     return da.Array(graph, name, (chunks,), dtype=object)  # type: ignore[no-untyped-call]
 
 
@@ -79,10 +80,7 @@ def rows_where(array: Any, mask: Any, chunks: tuple[int, ...]) -> Any:
 
 
 def objects(work: Callable[..., Any], *given: Any) -> Any:
-    """Return what some work makes of each block, whatever it is; as a dask array.
-
-    Of a block without rows it is None.
-    """
+    """Return what some work makes of each block that has rows; as a dask array."""
     work = partial(_unless_empty, work)
     return blockwise(work, given, np.empty(0, dtype=object))
 
@@ -159,8 +157,7 @@ def blockwise(
 
 
 def _unless_empty(work: Callable[..., Any], block: Any, *others: Any) -> Any:
-    n_rows = block[0] if isinstance(block, tuple) else block.shape[0]
-    return work(block, *others) if n_rows else None
+    return work(block, *others) if block.shape[0] else None
 
 
 def _call(work: Callable[..., Any], *blocks: Any) -> Any:

@@ -67,9 +67,9 @@ class BlockOps(Ops):
     def gather_blocks(self, work: Callable[..., Any], *tall: Tall) -> list[Any]:
         return blocks.gather(blocks.objects(partial(work, self.inner), *tall))
 
-    def block_starts(self, tall: Tall) -> list[int]:
-        starts = np.cumsum([0, *tall.chunks[0][:-1]]).tolist()
-        return [start for start, n in zip(starts, tall.chunks[0], strict=True) if n]
+    def on_all_rows(self, work: Callable[..., Any], *tall: Tall) -> Any:
+        whole = [array.rechunk({0: -1}) for array in tall]
+        return self.gather_blocks(work, *whole)[0]
 
     def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
         return blocks.map_blocks(partial(self.inner.take_lines, table), labels)
@@ -78,52 +78,17 @@ class BlockOps(Ops):
         return blocks.sum_blocks(self.inner.column_totals, values)
 
     def largest(self, values: Tall, count: int) -> np.ndarray:
-        parts = self.gather_blocks(partial(_largest_of_block, count), values)
-        starts = self.block_starts(values)
-        places = [at + start for (at, _), start in zip(parts, starts, strict=True)]
-        top = np.concatenate([numbers for _, numbers in parts])
-        return np.concatenate(places)[np.argsort(top)[len(top) - count :]]
+        return self.on_all_rows(partial(_ask, "largest", count), values)
 
     def median(
         self, values: Tall, weights: Tall | None = None, where: Tall | None = None
     ) -> float:
         counts = self.xp.ones_like(values) if weights is None else weights
         counts = counts if where is None else counts * where
-        return self._smallest(values, counts, self.number(counts.sum()) / 2)
+        return self.on_all_rows(_counted_median, values, counts)
 
     def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
-        counts = self.xp.ones_like(values)
-        return np.array([self._smallest(values, counts, i) for i in places.tolist()])
-
-    def _smallest(self, values: Tall, counts: Tall, target: float) -> float:
-        """Return the smallest number with more than so much weight up to it.
-
-        Weights in bins show the bin that holds it, until that has few numbers: no more
-        than these come to the client.
-        """
-        low, high, below = -np.inf, np.inf, 0.0
-        while True:
-            parts = self.gather_blocks(partial(_extent, low, high), values, counts)
-            sizes, least, most = np.array(parts).T
-            low, high = float(least.min()), float(most.max())
-            if low == high:
-                return low
-            if sizes.sum() <= 2**12:
-                break
-            edges = np.linspace(low, high, 2**10 + 1)
-            mass = blocks.sum_blocks(partial(_mass, edges), values, counts)
-            place = np.searchsorted(below + np.cumsum(mass), target, side="right")
-            at = min(int(place), len(mass) - 1)
-            below += mass[:at].sum()
-            low, high = edges[at], edges[at + 1]
-            if at < len(mass) - 1:  # the upper edge belongs to the next bin
-                high = np.nextafter(high, -np.inf)
-        parts = self.gather_blocks(partial(_within, low, high), values, counts)
-        numbers, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
-        order = np.argsort(numbers)
-        up_to = below + np.cumsum(weights[order])
-        at = int(np.searchsorted(up_to, target, side="right"))
-        return float(numbers[order[min(at, len(numbers) - 1)]])
+        return self.on_all_rows(partial(_ask, "in_order", places), values)
 
 
 def _on_blocks(name: str, kind: str) -> Callable[..., Any]:
@@ -163,26 +128,9 @@ def _count(mask: Tall) -> int:
     return int(mask.sum())
 
 
-def _largest_of_block(count: int, ops: Ops, block: Tall) -> tuple[Any, Any]:
-    """Return positions and values of the largest of a block."""
-    places = ops.largest(block, min(count, block.shape[0]))
-    return places, ops.to_host(ops.few_rows(block, places))
+def _ask(question: str, given: Any, ops: Ops, values: Tall) -> Any:
+    return getattr(ops, question)(values, given)
 
 
-def _within(low: float, high: float, _: Ops, values: Tall, counts: Tall) -> Any:
-    """Return the numbers of a block from low to high that count, and how much."""
-    values, counts = to_host(values).astype(np.float64), to_host(counts)
-    inside = (counts > 0) & (values >= low) & (values <= high)
-    return values[inside], counts[inside]
-
-
-def _extent(low: float, high: float, ops: Ops, values: Tall, counts: Tall) -> Any:
-    """Return how many such numbers there are, and the ends of them."""
-    values, _ = _within(low, high, ops, values, counts)
-    return len(values), values.min(initial=np.inf), values.max(initial=-np.inf)
-
-
-def _mass(edges: np.ndarray, values: Tall, counts: Tall) -> np.ndarray:
-    """Return the weight between edges."""
-    values, counts = _within(edges[0], edges[-1], HOST, values, counts)
-    return np.histogram(values, edges, weights=counts)[0]
+def _counted_median(ops: Ops, values: Tall, counts: Tall) -> float:
+    return ops.median(values, counts, counts > 0)

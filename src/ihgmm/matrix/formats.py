@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import mmap
 import os
-import tokenize
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm._files import plain_path
 from ihgmm._warnings import warn
 from ihgmm.matrix.base import Matrix, float_type
 from ihgmm.matrix.stored import Stored, in_temporary_file, unchanged
-
-HDF5 = (".h5ad", ".h5", ".hdf5")
 
 
 def open_data(
     path: str | os.PathLike[str],
     *,
     columns: Sequence[str] | None = None,
-    part: str | None = None,
-    external: bool = False,
+    part: str = "X",
     dtype: Any = None,
 ) -> Matrix:
     """Open a file that need not fit in memory, to be read block by block.
@@ -35,19 +29,14 @@ def open_data(
     ----------
     path : str or path
         A Parquet file or a folder of such files, an AnnData file (``.h5ad``) or other
-        HDF5 file (``.h5``), or an array of NumPy (``.npy``). It stays open while the
-        result is in use, and is never written to.
+        HDF5 file (``.h5``, ``.hdf5``), a zarr array or group (``.zarr``), or an array
+        of NumPy (``.npy``). It is never written to.
     columns : sequence of str, optional
-        The columns of a Parquet file to take, in this order; all by default. They have
+        The columns of Parquet files to take, in this order; all by default. They have
         to hold numbers.
-    part : str, optional
-        The place of the data in an HDF5 file: ``"X"`` by default, or for example
-        ``"layers/counts"`` or ``"raw/X"``. A dense array is read there, or a matrix in
-        CSR format.
-    external : bool, default=False
-        Whether an HDF5 file may take data from other files that it names, by external
-        links, virtual data sets or raw storage. Otherwise such a file is refused: one
-        from a stranger could name any file of yours.
+    part : str, default="X"
+        The place of the data in an HDF5 file or a zarr group, such as
+        ``"layers/counts"``: a dense array, or a matrix in CSR format.
     dtype : {"float32", "float64"} or numpy.dtype, optional
         What numbers are converted to. By default they stay as they are stored, and
         become float64 where they are not floats of either type.
@@ -57,9 +46,8 @@ def open_data(
     Matrix
         The rows; every estimator and function of this package takes them. Nothing is
         read yet, except that Parquet is converted once, to a temporary file of numbers
-        that is removed when the matrix goes. It takes 8 bytes for each number, or 4 in
-        float32, in the folder that the environment variable TMPDIR names, ``/var/tmp``
-        by default.
+        in the folder that the environment variable TMPDIR names, ``/var/tmp`` by
+        default. It is removed when the matrix goes.
 
     Examples
     --------
@@ -75,138 +63,71 @@ def open_data(
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file.")
-    suffix = ".parquet" if path.is_dir() else path.suffix.lower()
-    if suffix not in (".parquet", *HDF5, ".npy"):
+    suffix = path.suffix.lower() or ".parquet" * path.is_dir()
+    if suffix not in OPENERS:
         raise ValueError(
             f"{path}: files of format {suffix or '(no suffix)'!r} cannot be read block "
-            f"by block; give one of .parquet, {', '.join(HDF5)}, .npy, or a folder of "
-            "Parquet files. A table of text becomes one by "
-            "pyarrow.dataset.write_dataset(pyarrow.dataset.dataset(path, "
-            "format='csv'), folder, format='parquet')."
+            f"by block; give one of {', '.join(OPENERS)}, or a folder of Parquet files."
+            " A table of text becomes one by pyarrow.dataset.write_dataset("
+            "pyarrow.dataset.dataset(path, format='csv'), folder, format='parquet')."
         )
-    if columns is not None and suffix != ".parquet":
-        raise ValueError(f"{path}: columns are for .parquet.")
-    if part is not None and suffix not in HDF5:
-        raise ValueError(f"{path}: part={part!r} is for HDF5, {', '.join(HDF5)}.")
-    if suffix == ".parquet":
-        matrix = _open_parquet_files(path, columns, dtype)
-    elif suffix in HDF5:
-        matrix = _open_hdf5(path, "X" if part is None else part, external)
-    else:
-        matrix = _open_npy(path)
+    try:
+        matrix = OPENERS[suffix](path, columns, part)
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:  # whatever a library raises when its file is damaged
+        if getattr(error, "errno", None):  # of the system: a disk, or a permission
+            raise
+        raise ValueError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
+    if matrix is None:
+        raise ValueError(
+            f"{path} is not stored row by row; save numpy.ascontiguousarray(X), with "
+            "two dimensions."
+        )
     return matrix if dtype is None else matrix.in_type(dtype)
 
 
-@contextmanager
-def explain_damage(path: Path, *errors: Any) -> Iterator[None]:
-    """Say that a file is damaged where a library raises one of these errors.
+def _open_parquet(path: Path, columns: Sequence[str] | None, _: str) -> Stored:
+    import pyarrow as pa
+    from pyarrow import dataset
 
-    An OSError of a library is one too, unless it is the system's, which has a number:
-    then the disk is at fault, or a permission.
-    """
-    try:
-        yield
-    except (OSError, *errors) as error:
-        number = getattr(error, "errno", None)
-        if isinstance(error, MemoryError) or number is not None:
-            raise
-        kind, reason = path.suffix[1:] or "data", " ".join(str(error).split())[:300]
-        raise ValueError(f"{path} cannot be read as {kind}: {reason}") from error
+    files = dataset.dataset(path, format="parquet")
+    if columns is not None:
+        chosen = pa.schema([files.schema.field(name) for name in columns])
+        files = files.replace_schema(chosen)
+    return open_parquet(files)
 
 
-@contextmanager
-def _needing(package: str, extra: str) -> Iterator[None]:
-    """Name the extra of this package that has a missing one."""
-    try:
-        yield
-    except ImportError as error:
-        raise ImportError(
-            f"Such a file needs the package {package}: pip install 'ihgmm[{extra}]'."
-        ) from error
+def _open_hdf5(path: Path, _: Any, part: str) -> Stored | None:
+    import h5py
+
+    file = h5py.File(path, "r")
+    # Raw data of AnnData have variables of their own.
+    frame = file.get("raw/var" if part.startswith("raw/") else "var", {})
+    index = frame.get(getattr(frame, "attrs", {}).get("_index", ""))
+    names = None if index is None else list(map(str, index.asstr()[:]))
+    return open_stored(file[part], names)
 
 
-def _open_npy(path: Path) -> Stored:
-    # A header that is cut or altered fails in the ways of Python's own parser.
-    errors = (ValueError, EOFError, OverflowError, SyntaxError, TypeError)
-    with explain_damage(path, *errors, tokenize.TokenError):
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    matrix = open_stored(array)
-    if matrix is None:
-        raise ValueError(
-            f"{path} holds an array of shape {array.shape} that is not stored row by "
-            "row; save numpy.ascontiguousarray(X), with two dimensions."
-        )
-    return matrix
+def _open_zarr(path: Path, _: Any, part: str) -> Stored | None:
+    import zarr
+
+    stored = zarr.open(path, mode="r")
+    return open_stored(stored[part] if hasattr(stored, "keys") else stored)
 
 
-@contextmanager
-def opened_hdf5(path: Path, *, external: bool) -> Iterator[Any]:
-    """Open an HDF5 file for as long as it is used; say so if it is damaged.
-
-    One that takes data from other files is refused, unless it may: ``external``.
-    """
-    with _needing("h5py", "anndata" if path.suffix.lower() == ".h5ad" else "large"):
-        import h5py
-    with explain_damage(path, RuntimeError, KeyError, TypeError, IndexError):
-        file = h5py.File(path, "r")
-
-        def lies_outside(name: str) -> bool:
-            link = file.get(name, getlink=True)
-            if not isinstance(link, h5py.HardLink):
-                return isinstance(link, h5py.ExternalLink)
-            stored = file[name]
-            return isinstance(stored, h5py.Dataset) and bool(
-                stored.is_virtual or stored.external
-            )
-
-        places: list[str] = []
-        file.visit_links(places.append)
-        outside = next(filter(lies_outside, places), None)
-        if outside is not None and not external:
-            raise ValueError(
-                f"{path} takes {outside!r} from other files, and could name any of "
-                "yours. If you trust it, allow that: external=True."
-            )
-        yield file
+def _open_npy(path: Path, *_: Any) -> Stored | None:
+    return open_stored(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def _open_hdf5(path: Path, part: str, external: bool) -> Stored:
-    with opened_hdf5(path, external=external) as file:
-        if part not in file:
-            parts = [n for n in file if len(getattr(file[n], "shape", ())) == 2]
-            parts += [f"layers/{name}" for name in file.get("layers", ())]
-            parts += ["raw/X"] * ("raw/X" in file)
-            raise ValueError(
-                f"{path} has no part {part!r}; those that may hold data are "
-                f"{', '.join(map(repr, parts)) or 'none'}."
-            )
-        # Raw data have variables of their own.
-        variables = file.get("raw/var" if part.startswith("raw/") else "var")
-        index = frame_index(variables)
-        names = None if index is None else map(str, hdf5_column(variables[index]))
-        matrix = open_stored(file[part], None if names is None else list(names))
-    assert matrix is not None  # all of h5py is known
-    return matrix
-
-
-def frame_index(frame: Any) -> str | None:
-    """Return the column of a frame in an AnnData file that names its rows, if any."""
-    index = frame.attrs.get("_index") if hasattr(frame, "keys") else None
-    return str(index) if index is not None and index in frame else None
-
-
-def hdf5_column(stored: Any) -> np.ndarray:
-    """Return a column of such a frame, of objects; None stands for what is missing."""
-    if not hasattr(stored, "keys"):
-        text = stored.dtype.kind in "OS"
-        return np.asarray(stored.asstr()[:] if text else stored[:], dtype=object)
-    if "codes" in stored:
-        # The code -1 is that of the last value, None.
-        values = np.append(hdf5_column(stored["categories"]), [None])
-        return np.asarray(values[stored["codes"][:]])
-    values = hdf5_column(stored["values"])
-    values[stored["mask"][:]] = None
-    return values
+OPENERS: dict[str, Callable[..., Stored | None]] = {
+    ".parquet": _open_parquet,
+    ".h5ad": _open_hdf5,
+    ".h5": _open_hdf5,
+    ".hdf5": _open_hdf5,
+    ".zarr": _open_zarr,
+    ".npy": _open_npy,
+}
 
 
 def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
@@ -329,24 +250,21 @@ def _chunk_check(*arrays: Any) -> Callable[[], None] | None:
 
 def _from_group(group: Any, names: list[str] | None) -> Stored:
     """Return the rows of a CSR matrix in a group of three arrays."""
-    kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
+    kind = str(group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", "")))
     parts = sorted(group.keys())
-    if "csc" in str(kind):
+    if "csc" in kind:
         raise ValueError(
             f"The {_named('matrix', group)} is stored by columns (CSC), so that no row "
             "can be read alone. Write the file again by rows (CSR): adata.X = "
             "adata.X.tocsr(), then adata.write_h5ad(path)."
         )
-    if "csr" not in str(kind) or not {"data", "indices", "indptr"} <= set(parts):
-        raise ValueError(
-            f"X is a group of kind {str(kind)!r} with {parts[:5]}; give a data set, or "
-            "a CSR matrix as AnnData stores it (data, indices, indptr)."
-        )
     shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
-    if shape is None or len(shape) != 2:
+    fits = "csr" in kind and {"data", "indices", "indptr"} <= set(parts)
+    if not fits or shape is None or len(shape) != 2:
         raise ValueError(
-            f"X is a CSR matrix in a group whose attribute 'shape' is {shape}; say how "
-            "many rows and features it has: group.attrs['shape'] = (n, p)."
+            f"X is a group of kind {kind!r} with {parts[:5]} whose attribute 'shape' "
+            f"is {shape}; give a data set, or a CSR matrix as AnnData stores it: data, "
+            "indices, indptr, and group.attrs['shape'] = (n, p)."
         )
     n, p = map(int, shape)
     data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
@@ -401,34 +319,11 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
     )
 
 
-def _open_parquet_files(
-    path: Path, columns: Sequence[str] | None, dtype: Any
-) -> Stored:
-    with _needing("pyarrow", "cli"):
-        import pyarrow as pa
-        from pyarrow import dataset
-    with plain_path(path) as plain:
-        with explain_damage(path, pa.ArrowException):
-            files = dataset.dataset(plain, format="parquet")
-        if columns is not None:
-            lacking = [name for name in columns if name not in files.schema.names]
-            if lacking or not columns:
-                known = ", ".join(map(repr, files.schema.names[:8]))
-                raise ValueError(
-                    f"{path} has no column {', '.join(map(repr, lacking))}; "
-                    f"it has {known}."
-                )
-            chosen = [files.schema.field(name) for name in columns]
-            files = files.replace_schema(pa.schema(chosen))
-        return open_parquet(files, dtype)
-
-
 def open_parquet(X: Any, dtype: Any = None, *, batch_bytes: int = 2**24) -> Stored:
     """Return the rows of a Parquet data set of pyarrow; float32 if all columns are.
 
     They are converted once, about ``batch_bytes`` at a time, to a temporary file.
     """
-    import pyarrow as pa
     from pyarrow import types
 
     fragments = list(X.get_fragments())
@@ -450,9 +345,7 @@ def open_parquet(X: Any, dtype: Any = None, *, batch_bytes: int = 2**24) -> Stor
             f"others: ihgmm.open_data(path, columns={numbers[:5]})."
         )
     for fragment in fragments:
-        with explain_damage(Path(fragment.path), pa.ArrowException):
-            schema = fragment.physical_schema
-        columns = {field.name: field.type for field in schema}
+        columns = {field.name: field.type for field in fragment.physical_schema}
         for field in X.schema:
             if columns.get(field.name) != field.type:
                 raise ValueError(
@@ -475,6 +368,16 @@ def _batches(
 ) -> Iterator[np.ndarray]:
     """Yield rows of the files, so many at a time; NaN where nothing is in a place."""
     import pyarrow as pa
+
+    for fragment in fragments:
+        try:
+            yield from _of_one_file(fragment, names, n_rows)
+        except (OSError, pa.ArrowException) as error:
+            raise ValueError(f"{fragment.path} cannot be read: {error}") from error
+
+
+def _of_one_file(fragment: Any, names: list[str], n_rows: int) -> Iterator[np.ndarray]:
+    import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
     def as_number(column: Any) -> Any:
@@ -483,16 +386,12 @@ def _batches(
         odd = pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
         return column.cast(pa.float64(), safe=False) if odd else column
 
-    for fragment in fragments:
-        with (
-            explain_damage(Path(fragment.path), pa.ArrowException),
-            fragment.open() as source,
-        ):
-            # With a small buffer no column of a row group is read whole.
-            file = ParquetFile(
-                source, metadata=fragment.metadata, buffer_size=2**16, pre_buffer=False
-            )
-            for batch in file.iter_batches(n_rows, columns=names):
-                columns = [as_number(column) for column in batch.select(names).columns]
-                table = pa.RecordBatch.from_arrays(columns, names=names)
-                yield table.to_tensor(null_to_nan=True, row_major=True).to_numpy()
+    with fragment.open() as source:
+        # With a small buffer no column of a row group is read whole.
+        file = ParquetFile(
+            source, metadata=fragment.metadata, buffer_size=2**16, pre_buffer=False
+        )
+        for batch in file.iter_batches(n_rows, columns=names):
+            columns = [as_number(column) for column in batch.select(names).columns]
+            table = pa.RecordBatch.from_arrays(columns, names=names)
+            yield table.to_tensor(null_to_nan=True, row_major=True).to_numpy()

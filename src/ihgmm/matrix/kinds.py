@@ -43,8 +43,8 @@ def as_matrix(X: Any) -> Matrix:
     if matrix is not None:
         return matrix
     if sp.issparse(X):
-        X = X if X.format in ("csr", "csc") else X.tocsr()
-        return Sparse(without_duplicates(X.astype(float_type(X.dtype), copy=False)))
+        X = X.tocsr().astype(float_type(X.dtype), copy=False)
+        return Sparse(without_duplicates(X))
     X = np.asarray(X)
     return Dense(X.astype(float_type(X.dtype), copy=False))
 
@@ -90,9 +90,7 @@ def _refuse(X: Any) -> None:
     """
     readable = any(hasattr(X, name) for name in READABLE)
     annotated = type(X).__module__.startswith("anndata") and hasattr(X, "obs")
-    if not sp.issparse(X) and (
-        isinstance(X, NO_MATRIX) or annotated or not readable
-    ):
+    if not sp.issparse(X) and (isinstance(X, NO_MATRIX) or annotated or not readable):
         plain = X is None or isinstance(X, Number)
         shown = repr(X) if plain else f"of type {type(X).__name__}"
         raise TypeError(

@@ -3,9 +3,9 @@
 They are where the data are: NumPy arrays on the host, arrays of another library on its
 device, or blocks of a dask array. :class:`Ops` is one object for each kind, which a
 matrix carries. Bodies are written once, against the array API standard;
-:class:`HostOps` has NumPy's quicker ways, and ``BlockOps`` of ``dask_ops`` does the same
-to blocks of rows. What is small, a number or a row for each cluster or column, is a
-NumPy array: ``HOST`` serves it.
+:class:`HostOps` has NumPy's quicker ways, and ``BlockOps`` of ``dask_ops`` works on
+blocks of rows. What is small, a number or a row for each cluster or column, is a NumPy
+array: ``HOST`` serves it.
 """
 
 from __future__ import annotations
@@ -48,15 +48,6 @@ class Ops:
     ``xp`` are the functions of the standard. ``inner`` serves the blocks of rows that
     work is done on, ``few`` the rows that :meth:`few_rows` takes; both are the object
     itself, except for blocks on a cluster.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix
-    >>> X = as_matrix(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    >>> X.ops.unit_rows(X.rows(slice(None)))
-    array([[0.6, 0.8],
-           [0. , 0. ]])
     """
 
     def __init__(self, xp: Any) -> None:
@@ -129,8 +120,7 @@ class Ops:
     def row_map(self, work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
         """Return the lines that some work makes of the rows of tall arrays.
 
-        The work gets the ops of its arrays and a range of rows of each. It makes about
-        ``width`` numbers of each row.
+        The work gets ops and a range of rows, of which it makes ``width`` numbers each.
         """
         if len(self.ranges(tall[0], width)) <= 1:
             return work(self, *tall)
@@ -157,7 +147,7 @@ class Ops:
         return tuple(sum(sums) for sums in zip(*parts, strict=True))
 
     def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:
-        """Return some rows of a tall array; few, since those of dask come to the host."""
+        """Return some rows of a tall array; those of dask come to the host."""
         if isinstance(positions, slice):
             return tall[positions, ...]
         return self.xp.take(tall, self.to_device(positions, tall), axis=0)
@@ -191,9 +181,9 @@ class Ops:
         """Return what some work, which gets ops too, makes of each block of rows."""
         return [work(self, *tall)]
 
-    def block_starts(self, tall: Tall) -> list[int]:
-        """Return the first row of each block that has some."""
-        return [0]
+    def on_all_rows(self, work: Callable[..., Any], *tall: Tall) -> Any:
+        """Return what such work makes of all rows; on one worker of a cluster."""
+        return work(self, *tall)
 
     # Products and sums over rows
 
@@ -219,12 +209,8 @@ class Ops:
     @summed
     def weighted_gram(self, weights: Tall, *blocks: Tall) -> np.ndarray:
         """Return ``Y.T @ diag(weights) @ Y``, Y being some blocks side by side."""
-        width = sum(block.shape[1] for block in blocks)
-        total = np.zeros((width, width))
-        for rows in self.ranges(weights, width):
-            lines = self.beside(*(block[rows, :] for block in blocks))
-            total += self.tall_dot(lines, lines * weights[rows][:, None])
-        return total
+        lines = self.beside(*blocks)
+        return self.tall_dot(lines, lines * weights[:, None])
 
     @summed
     def basis_dot(self, Y: Tall, *basis: Tall) -> np.ndarray:
@@ -251,11 +237,8 @@ class Ops:
         if xp.all((norms > low) & (norms < high)):
             return U / norms[:, None]
         # Squares of some rows under- or overflow: divide by the largest entry first.
-        U = U / self._nonzero(xp.max(xp.abs(U), axis=1))[:, None]
-        return U / self._nonzero(self.row_norms(U))[:, None]
-
-    def _nonzero(self, sizes: Tall) -> Tall:
-        return self.xp.where(sizes > 0, sizes, self.xp.ones_like(sizes))
+        U = self.ratio(U, xp.max(xp.abs(U), axis=1)[:, None])
+        return self.ratio(U, self.row_norms(U)[:, None])
 
     @by_row
     def row_max(self, values: Tall) -> Tall:
@@ -348,9 +331,7 @@ class Ops:
         sizes = rows.sizes if weights is None else rows.sums(weights).round(6)
         first = np.zeros(n_clusters)
         if len(np.unique(sizes)) < n_clusters:
-            firsts = self.gather_blocks(partial(_first_rows, n_clusters), labels)
-            starts = self.block_starts(labels)
-            first = np.min([a + b for a, b in zip(firsts, starts, strict=True)], axis=0)
+            first = self.on_all_rows(partial(_first_rows, n_clusters), labels)
         return np.lexsort((first, -sizes))
 
     def number_by_size(
@@ -439,6 +420,7 @@ class HostOps(Ops):
     host_dtype = staticmethod(attrgetter("dtype"))  # type: ignore[assignment]
     widen = staticmethod(partial(np.asarray, dtype=np.float64))
     clip = staticmethod(np.clip)  # type: ignore[assignment]
+    log_ndtr = by_row(staticmethod(special.log_ndtr))  # type: ignore[assignment]
     few_rows = take_lines = staticmethod(getitem)  # type: ignore[assignment]
 
     def __init__(self) -> None:
@@ -477,17 +459,6 @@ class HostOps(Ops):
         if values.shape[1] <= 64:
             return reduce(np.maximum, values.T)  # several times faster for short rows
         return values.max(axis=1)
-
-    @by_row
-    def row_totals(self, values: Tall) -> Tall:
-        return values @ np.ones(values.shape[1], dtype=values.dtype)
-
-    def column_totals(self, values: Tall) -> Tall:
-        return np.ones(values.shape[0], dtype=values.dtype) @ values
-
-    @by_row
-    def log_ndtr(self, values: Tall) -> Tall:
-        return special.log_ndtr(values)
 
     @summed
     def group_sums(

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix.base import NOTHING, About, Index
-from ihgmm.matrix.device import OnDevice, check_two_dimensions, check_numbers, real_floats
+from ihgmm.matrix.device import OnDevice, check_form, real_floats
 from ihgmm.matrix.ops import Tall, library_ops, to_host
 from ihgmm.matrix.sparse import Entries, Sparse
 
@@ -29,7 +29,9 @@ class SparseDevice(OnDevice, Entries):
         super().__init__(shape, ops.host_dtype(self.values), about, ops)
         self.array, self.n_entries = array, int(self.values.shape[0])
 
-    def made(self, indptr: Any, indices: Any, values: Any, n: int, about: About) -> Self:
+    def made(
+        self, indptr: Any, indices: Any, values: Any, n: int, about: About
+    ) -> Self:
         arrays = indptr, indices, values
         return type(self)(_csr(*arrays, (n, self.shape[1])), about)
 
@@ -112,7 +114,7 @@ def open_sparse(X: Any) -> SparseDevice | None:
         X = _csr_of_torch(X)
     # AnnData has a subclass of its own for views.
     elif any(t.__module__.startswith("cupyx.scipy.sparse") for t in type(X).__mro__):
-        check_two_dimensions(X)
+        check_form(X)
         given, X = X, X.tocsr()
         if not X.has_canonical_format:
             X = X.copy() if X is given else X  # CuPy would sort the user's own entries
@@ -120,24 +122,22 @@ def open_sparse(X: Any) -> SparseDevice | None:
     else:
         return None
     matrix = SparseDevice(X)
-    indptr, indices, p = matrix.indptr, matrix.indices, matrix.shape[1]
-    ends = [int(indptr[-1]), matrix.n_entries]
-    columns = [0, 0]
-    if matrix.n_entries:
+    indices, p, n_entries = matrix.indices, matrix.shape[1], matrix.n_entries
+    n_in_rows, least, most = int(matrix.indptr[-1]), 0, -1
+    if n_entries:
         xp = matrix.ops.xp
-        columns = [int(xp.min(indices)), int(xp.max(indices))]
+        least, most = int(xp.min(indices)), int(xp.max(indices))
     # Products with such a matrix would end the process.
-    if ends[0] != ends[1] or columns[0] < 0 or (columns[1] >= p and ends[1]):
+    if n_in_rows != n_entries or least < 0 or most >= p:
         raise ValueError(
-            f"X is a sparse matrix of {p} columns and {ends[1]} entries, but its rows "
-            f"have {ends[0]} entries, in columns {columns[0]} to {columns[1]}; check "
-            "how it was made."
+            f"X is a sparse matrix of {p} columns and {n_entries} entries, but its "
+            f"rows have {n_in_rows} entries, in columns {least} to {most}; check how "
+            "it was made."
         )
     return matrix.with_values(real_floats(matrix.values), NOTHING)
 
 
 def _csr_of_torch(X: Any) -> Any:
-    check_numbers(X)
     layout = str(X.layout)
     sparse = layout.startswith("torch.sparse_")
     if not sparse or (X.ndim == 2 and X.sparse_dim() != 2):
@@ -145,7 +145,7 @@ def _csr_of_torch(X: Any) -> Any:
             f"X is a torch tensor of layout {layout}, which has no rows of stored "
             "entries; give a dense tensor or one of layout torch.sparse_csr."
         )
-    check_two_dimensions(X)
+    check_form(X)
     with ignored(UserWarning):  # torch says, once, that it may change what it has
         if layout in ("torch.sparse_bsr", "torch.sparse_bsc"):
             X = X.to_sparse_coo()  # the only way that torch knows

@@ -35,17 +35,7 @@ class Tally:
 
 
 class Blocks(ByBlocks):
-    """Rows in blocks that are not in memory. A kind needs ``row_blocks``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix.stored import Blocks, Stored
-    >>> array = np.arange(8.0).reshape(4, 2)
-    >>> X = Stored(lambda start, stop: array[start:stop], (4, 2), np.float64)
-    >>> isinstance(X, Blocks), X.take([3, 0]).sqnorms
-    (True, array([85.,  1.]))
-    """
+    """Rows in blocks that are not in memory. A kind needs ``row_blocks``."""
 
     row_blocks: list[slice]
     streamed = True
@@ -84,9 +74,9 @@ class Stored(Blocks):
     """Rows on disk, read one block after the other while the last one is worked on.
 
     ``read(start, stop)`` returns some rows as a new array, or as a CSR matrix if the
-    data are ``sparse``. Rows of a chunk of the file, ``step`` of them, are decoded
-    together. ``check`` is called after each pass and each sample, and raises if what
-    was read is not what was there before. ``source`` is what messages call the data.
+    data are ``sparse``. The file decodes ``step`` rows together. ``check`` is called
+    after each pass and each sample, and raises if the file is not what it was before.
+    ``source`` is what messages call the data.
     """
 
     # Two blocks are in memory at once. Of these sizes files are read at full speed, and

@@ -69,7 +69,7 @@ GOOD = da.from_array(X, chunks=(300, 40))
         (
             GOOD.map_blocks(lambda block: block[1:], dtype=X.dtype, meta=X[:0]),
             ValueError,
-            "The chunk of rows 0 to 299 of the dask array X has 299 rows; call",
+            r"The chunk of rows \d+ to \d+ of the dask array X has 299 rows; call",
         ),
         (
             GOOD.map_blocks(sp.csr_array, dtype=X.dtype, meta=X[:0]),

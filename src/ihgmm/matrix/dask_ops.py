@@ -67,33 +67,18 @@ class BlockOps(Ops):
     def gather_blocks(self, work: Callable[..., Any], *tall: Tall) -> list[Any]:
         return blocks.gather(blocks.objects(partial(work, self.inner), *tall))
 
-    def on_all_rows(self, work: Callable[..., Any], *tall: Tall) -> Any:
-        whole = [array.rechunk({0: -1}) for array in tall]
-        return self.gather_blocks(work, *whole)[0]
-
     def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
         return blocks.map_blocks(partial(self.inner.take_lines, table), labels)
-
-    def column_totals(self, values: Tall) -> Tall:
-        return blocks.sum_blocks(self.inner.column_totals, values)
-
-    def largest(self, values: Tall, count: int) -> np.ndarray:
-        return self.on_all_rows(partial(_ask, "largest", count), values)
 
     def median(
         self, values: Tall, weights: Tall | None = None, where: Tall | None = None
     ) -> float:
-        counts = self.xp.ones_like(values) if weights is None else weights
-        counts = counts if where is None else counts * where
-        return self.on_all_rows(_counted_median, values, counts)
-
-    def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
-        return self.on_all_rows(partial(_ask, "in_order", places), values)
+        return _on_one(self.inner.median, values, weights, where)
 
 
 def _on_blocks(name: str, kind: str) -> Callable[..., Any]:
-    """Return a method of blocks: what the inner one makes of each, or their sum."""
-    over = blocks.map_blocks if kind == "rows" else blocks.sum_blocks
+    """Return a method of blocks: what the inner one makes of them."""
+    over = {"rows": blocks.map_blocks, "sum": blocks.sum_blocks, "whole": _on_one}[kind]
 
     def method(self: BlockOps, *given: Any) -> Any:
         like = next((array for array in given if is_lazy(array)), None)
@@ -107,6 +92,12 @@ def _on_blocks(name: str, kind: str) -> Callable[..., Any]:
         return over(getattr(self.inner, name), *aligned)
 
     return method
+
+
+def _on_one(work: Callable[..., Any], *given: Any) -> Any:
+    """Return what some work makes of all rows, on one worker."""
+    whole = [array.rechunk({0: -1}) if is_lazy(array) else array for array in given]
+    return blocks.gather(blocks.objects(work, *whole))[0]
 
 
 for _name, _method in vars(Ops).items():
@@ -126,11 +117,3 @@ def _host_sums(work: Callable[..., Any], ops: Ops, *tall: Tall) -> tuple[Any, ..
 
 def _count(mask: Tall) -> int:
     return int(mask.sum())
-
-
-def _ask(question: str, given: Any, ops: Ops, values: Tall) -> Any:
-    return getattr(ops, question)(values, given)
-
-
-def _counted_median(ops: Ops, values: Tall, counts: Tall) -> float:
-    return ops.median(values, counts, counts > 0)

@@ -90,7 +90,9 @@ def _refuse(X: Any) -> None:
     """
     readable = any(hasattr(X, name) for name in READABLE)
     annotated = type(X).__module__.startswith("anndata") and hasattr(X, "obs")
-    if not sp.issparse(X) and (isinstance(X, NO_MATRIX) or annotated or not readable):
+    mixed = isinstance(X, tuple) and len({getattr(a, "ndim", 0) for a in X}) > 1
+    wrong = isinstance(X, NO_MATRIX) or annotated or mixed or not readable
+    if wrong and not sp.issparse(X):
         plain = X is None or isinstance(X, Number)
         shown = repr(X) if plain else f"of type {type(X).__name__}"
         raise TypeError(

@@ -42,6 +42,12 @@ def summed(method: F) -> F:
     return method
 
 
+def of_all_rows(method: F) -> F:
+    """Mark a method that needs all rows of its few columns in one place."""
+    method.over_blocks = "whole"  # type: ignore[attr-defined]
+    return method
+
+
 class Ops:
     """Tall arrays of a library that follows the array API standard.
 
@@ -181,10 +187,6 @@ class Ops:
         """Return what some work, which gets ops too, makes of each block of rows."""
         return [work(self, *tall)]
 
-    def on_all_rows(self, work: Callable[..., Any], *tall: Tall) -> Any:
-        """Return what such work makes of all rows; on one worker of a cluster."""
-        return work(self, *tall)
-
     # Products and sums over rows
 
     @summed
@@ -250,6 +252,7 @@ class Ops:
         """Return the sum of each row."""
         return self.xp.sum(values, axis=1)
 
+    @summed
     def column_totals(self, values: Tall) -> Tall:
         """Return the sum of each column."""
         return self.xp.sum(values, axis=0)
@@ -329,10 +332,16 @@ class Ops:
         # Weights have mean 1. Libraries add them up in orders of their own, and
         # rounding must not decide between clusters of one size.
         sizes = rows.sizes if weights is None else rows.sums(weights).round(6)
-        first = np.zeros(n_clusters)
-        if len(np.unique(sizes)) < n_clusters:
-            first = self.on_all_rows(partial(_first_rows, n_clusters), labels)
+        tied = len(np.unique(sizes)) < n_clusters
+        first = self.first_rows(labels, n_clusters) if tied else np.zeros(n_clusters)
         return np.lexsort((first, -sizes))
+
+    @of_all_rows
+    def first_rows(self, labels: Tall, n_clusters: int) -> np.ndarray:
+        """Return the position of the first row of each cluster; ``inf`` for none."""
+        first, labels = np.full(n_clusters, np.inf), self.to_host(labels)
+        first[labels[::-1]] = np.arange(len(labels))[::-1]  # the last one written stays
+        return first
 
     def number_by_size(
         self, labels: Tall, n_clusters: int, weights: Tall | None = None
@@ -380,6 +389,7 @@ class Ops:
 
     # Order
 
+    @of_all_rows
     def largest(self, values: Tall, count: int) -> np.ndarray:
         """Return the positions of the ``count`` largest values, in any order."""
         return self.to_host(self.xp.argsort(values)[values.shape[0] - count :])
@@ -399,6 +409,7 @@ class Ops:
         half = int(xp.count_nonzero(below <= below[-1] / 2))
         return float(values[order[min(half, values.shape[0] - 1)]])
 
+    @of_all_rows
     def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
         """Return the values at some places of their order."""
         return self.to_host(self.few_rows(self.xp.sort(values), places))
@@ -569,13 +580,6 @@ def _maxima(n_groups: int, ops: Ops, labels: Tall, values: Tall) -> np.ndarray:
     xp, zero = ops.xp, ops.xp.zeros_like(values)
     own = (xp.max(xp.where(labels == k, values, zero)) for k in range(n_groups))
     return ops.to_host(xp.stack([*own]))
-
-
-def _first_rows(n_clusters: int, ops: Ops, labels: Tall) -> np.ndarray:
-    """Return the position of the first row of each cluster; ``inf`` if it has none."""
-    first, labels = np.full(n_clusters, np.inf), ops.to_host(labels)
-    first[labels[::-1]] = np.arange(len(labels))[::-1]  # the last one written stays
-    return first
 
 
 def _column_ends(ops: Ops, vectors: Tall) -> np.ndarray:

@@ -153,31 +153,6 @@ def test_rows_of_a_cluster_are_counted_as_in_memory():
     assert_allclose(found.selection_.edge, wanted.selection_.edge)
 
 
-def test_sparse_blocks_are_counted_as_in_memory():
-    rng = np.random.default_rng(0)
-    rates = 0.05 * rng.gamma(0.5, 2.0, (4, 300))
-    blocks = sp.csr_array(rng.poisson(rates[rng.integers(4, size=22_000)]) * 0.5)
-    wanted = select_n_clusters(blocks, random_state=0)
-    stored = da.from_array(np.arange(22_000)[:, None], chunks=(11_000, 1)).map_blocks(
-        lambda index: blocks[index[:, 0]],
-        chunks=((11_000,) * 2, (300,)),
-        dtype=np.float64,
-        meta=sp.csr_array((0, 0)),
-    )
-    rows = as_matrix(stored)
-    found = select_n_clusters(rows, random_state=0)
-    assert rows.n_entries == blocks.nnz
-    assert (found.n_clusters, found.gram) == (wanted.n_clusters, wanted.gram)
-    assert found.n_rows == wanted.n_rows == 2_000
-    assert_allclose(found.eigenvalues, wanted.eigenvalues, rtol=1e-6)
-    assert_allclose(found.null, wanted.null, rtol=1e-6)
-    assert_allclose(found.edge, wanted.edge, rtol=1e-6)
-    # All rows are in the tree, also those that were not drawn.
-    assert found.tree.levels == wanted.tree.levels
-    assert_array_equal(found.tree.leaves, wanted.tree.leaves)
-    assert len(found.tree.leaves) == 22_000
-
-
 # -- a cluster -------------------------------------------------------------------------
 
 

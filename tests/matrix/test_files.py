@@ -54,21 +54,6 @@ def test_row_groups_are_decoded_once(tmp_path, decoded, group, batches):
     assert rows.passes == 1
 
 
-def test_random_ranges_of_parquet(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((3000, 4)).astype(np.float32)
-    (tmp_path / "x").mkdir()
-    for i, (rows, group) in enumerate(
-        [((0, 900), 7), ((900, 950), 50), ((950, 3000), 999)]
-    ):
-        write_parquet(tmp_path / "x" / f"{i}.parquet", X[slice(*rows)], group)
-    data = import_module("pyarrow.dataset").dataset(tmp_path / "x")
-    rows = open_parquet(data, batch_bytes=1000)
-    for _ in range(60):
-        start, stop = np.sort(rng.integers(0, 3001, 2))
-        assert_array_equal(rows.take(slice(start, stop)).toarray(), X[start:stop])
-
-
 def test_a_folder_of_parquet_files_and_some_columns(tmp_path):
     pa = needed("pyarrow")
     (tmp_path / "x").mkdir()

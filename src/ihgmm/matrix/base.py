@@ -270,7 +270,27 @@ class Matrix(metaclass=_FrozenAfterInit):
         return rows.with_about(self.about.of_taken_rows())
 
     def keep_rows(self, rows: np.ndarray) -> Matrix:
-        """Return some rows, in increasing order; not copied where not in memory."""
+        """Return some rows, in increasing order, with what belongs to them.
+
+        Nothing is copied of data that are not in memory.
+        """
+        some, gaps = self._kept(rows), self.gaps
+        if self.streamed and "sqnorms" in vars(self):  # what is known is not read again
+            norms = self.ops.rows_where(self.sqnorms, self.mask_of(rows))
+            some = some._but(sqnorms=norms)
+        if gaps is not None:
+            redraw = gaps.redraw
+            gaps = Gaps(
+                gaps.matrix and gaps.matrix.keep_rows(rows),
+                lambda seed, at: redraw(seed, rows if at is None else rows[at]),
+            )
+        some = some.with_about(replace(self.about, weights=None, gaps=gaps))
+        if self.weights is None:
+            return some
+        return some.weighted(self.ops.few_rows(self.weights, rows))
+
+    def _kept(self, rows: np.ndarray) -> Matrix:
+        """Return some rows, in increasing order, not copied where not in memory."""
         return self.take(rows)
 
     def mask_of(self, rows: np.ndarray) -> Tall:

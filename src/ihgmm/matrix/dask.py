@@ -121,7 +121,7 @@ class DaskRows(Blocks):
         entries = sp.csr_array(entries) if self.sparse else to_host(entries)
         return self.wrap(in_unit(entries, self.dtype, self.factor))
 
-    def keep_rows(self, rows: np.ndarray) -> DaskRows:
+    def _kept(self, rows: np.ndarray) -> DaskRows:
         # dask takes a line that is alone for a number that goes with every block.
         if len(rows) == 1 and self.X.numblocks[0] > 1:
             raise ValueError(

@@ -112,7 +112,7 @@ def _open_hdf5(path: Path, _: Any, part: str) -> Stored | None:
 def _open_zarr(path: Path, _: Any, part: str) -> Stored | None:
     import zarr
 
-    stored = zarr.open(path, mode="r")
+    stored: Any = zarr.open(path, mode="r")
     return open_stored(stored[part] if hasattr(stored, "keys") else stored)
 
 
@@ -207,8 +207,15 @@ def _from_dataset(X: Any, names: list[str] | None) -> Stored:
         check()
         return rows
 
-    more = {"step": _chunk(X), "check": _chunk_check(X), "names": names}
-    return Stored(read, X.shape, X.dtype, source=_named("stored array", X), **more)
+    return Stored(
+        read,
+        X.shape,
+        X.dtype,
+        step=_chunk(X),
+        check=_chunk_check(X),
+        names=names,
+        source=_named("stored array", X),
+    )
 
 
 def _chunk(X: Any) -> int:

@@ -431,7 +431,7 @@ class HostOps(Ops):
     host_dtype = staticmethod(attrgetter("dtype"))  # type: ignore[assignment]
     widen = staticmethod(partial(np.asarray, dtype=np.float64))
     clip = staticmethod(np.clip)  # type: ignore[assignment]
-    log_ndtr = by_row(staticmethod(special.log_ndtr))  # type: ignore[assignment]
+    log_ndtr = staticmethod(special.log_ndtr)
     few_rows = take_lines = staticmethod(getitem)  # type: ignore[assignment]
 
     def __init__(self) -> None:

@@ -25,8 +25,8 @@ class SparseDevice(OnDevice, Entries):
         else:
             parts = array.indptr, array.indices, array.data
         self.indptr, self.indices, self.values = parts
-        ops, shape = library_ops(self.values), tuple(map(int, array.shape))
-        super().__init__(shape, ops.host_dtype(self.values), about, ops)
+        ops, (n, p) = library_ops(self.values), array.shape
+        super().__init__((int(n), int(p)), ops.host_dtype(self.values), about, ops)
         self.array, self.n_entries = array, int(self.values.shape[0])
 
     def made(

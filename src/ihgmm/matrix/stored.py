@@ -82,6 +82,7 @@ class Stored(Blocks):
     # Two blocks are in memory at once. Of these sizes files are read at full speed, and
     # a block is small beside what is kept for each row.
     block_bytes = 2**25
+    _height: int  # of blocks, in rows of the file
 
     def __init__(
         self,
@@ -122,7 +123,7 @@ class Stored(Blocks):
         other = self._anew(**changes)
         return other._but(**other._cut())
 
-    def keep_rows(self, rows: np.ndarray) -> Stored:
+    def _kept(self, rows: np.ndarray) -> Stored:
         # No work is done on the others, which may hold NaN.
         n, p = self.shape
         return self._recut(

@@ -84,8 +84,8 @@ class View(Matrix):
         work, own = self._on_blocks(work)
         return self.matrix.sweep(work, *own, *tall)
 
-    def keep_rows(self, rows: np.ndarray) -> Matrix:
-        return self.of(self.matrix.keep_rows(rows), rows)
+    def _kept(self, rows: np.ndarray) -> Matrix:
+        return self.of(self.matrix._kept(rows), rows)
 
     @cached_property
     def n_entries(self) -> int:
@@ -328,17 +328,7 @@ def only(X: Matrix, rows: np.ndarray) -> Matrix:
     >>> only(X, np.array([1, 3])).sqnorms
     array([13., 85.])
     """
-    some, gaps = X.keep_rows(rows), X.gaps
-    if X.streamed:  # what is known of rows is not read again
-        some = some._but(sqnorms=X.ops.rows_where(X.sqnorms, X.mask_of(rows)))
-    if gaps is not None:
-        redraw = gaps.redraw
-        gaps = Gaps(
-            gaps.matrix and only(gaps.matrix, rows),
-            lambda seed, at: redraw(seed, rows if at is None else rows[at]),
-        )
-    some = some.with_about(replace(X.about, weights=None, gaps=gaps))
-    return some if X.weights is None else some.weighted(X.ops.few_rows(X.weights, rows))
+    return X.keep_rows(rows)
 
 
 def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
@@ -348,7 +338,7 @@ def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
     """
     if not (X.distributed and len(rows)):
         return X.take(rows)
-    (entries,), _ = X.keep_rows(rows).sweep(_entries)
+    (entries,), _ = X._kept(rows).sweep(_entries)
     return X.of_lines(entries, X.about.of_taken_rows())
 
 

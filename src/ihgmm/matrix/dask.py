@@ -230,11 +230,13 @@ def _call(
             "one was announced; say so: X.map_blocks(scipy.sparse.csr_array, "
             "dtype=X.dtype, meta=scipy.sparse.csr_array((0, 0)))."
         )
+    matrix: Any
     if is_foreign(block):  # of a GPU, for example
         matrix = Device(as_floats(block))
-        matrix = matrix if factor == 1.0 else matrix.rescaled(factor)
-        return work(matrix.with_about(about), *tall)
-    if not sparse:
-        return work(Dense(in_unit(np.asarray(block), dtype, factor), about), *tall)
-    rows = without_duplicates(in_unit(sp.csr_array(block), dtype, factor))
-    return work(Sparse(rows, about), *tall)
+    elif sparse:
+        csr = sp.csr_array(block).astype(dtype, copy=False)
+        matrix = Sparse(without_duplicates(csr))
+    else:
+        matrix = Dense(np.asarray(block, dtype=dtype))
+    matrix = matrix if factor == 1.0 else matrix.rescaled(factor)
+    return work(matrix.with_about(about), *tall)

@@ -55,8 +55,18 @@ class SparseDevice(OnDevice, Entries):
             return X.t().to_sparse_csr() if hasattr(X, "t") else X.T.tocsr()
 
     def take(self, rows: Index) -> Self:
+        about, n = self.about.of_taken_rows(), self.shape[0]
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            start, stop, _ = rows.indices(n)
+            if (start, stop) == (0, n):
+                return self.with_about(about)  # with its transposed copy
+            stop = max(start, stop)
+            at = slice(int(self.indptr[start]), int(self.indptr[stop]))
+            indptr = self.indptr[start : stop + 1] - at.start
+            arrays = indptr, self.indices[at], self.values[at]
+            return self.made(*arrays, stop - start, about)
         xp, kind = self.ops.xp, self.indptr.dtype
-        places = self.to_device(np.arange(self.shape[0])[rows])
+        places = self.to_device(np.arange(n)[rows])
         starts = xp.take(self.indptr, places)
         sizes = xp.take(self.indptr, places + 1) - starts
         ends = xp.astype(xp.cumulative_sum(sizes), kind)
@@ -64,8 +74,7 @@ class SparseDevice(OnDevice, Entries):
         at, owners = self.owners(indptr)
         at = at + xp.take(starts - indptr[:-1], owners)
         indices, values = xp.take(self.indices, at), xp.take(self.values, at)
-        n = int(places.shape[0])
-        return self.made(indptr, indices, values, n, self.about.of_taken_rows())
+        return self.made(indptr, indices, values, int(places.shape[0]), about)
 
     def rows(self, rows: Index) -> Tall:
         array = self.take(rows).array

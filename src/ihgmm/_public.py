@@ -6,8 +6,7 @@ from ihgmm._warnings import (
     UnstableLabelsWarning,
 )
 from ihgmm.estimators import PSC, Biwhitener, IhGMM, IhSC, SphericalKMeans
-from ihgmm.matrix.files import open_data
-from ihgmm.matrix.masked import with_missing
+from ihgmm.matrix.formats import open_data
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.paper.sdp import SDPKMeans
 from ihgmm.paper.two_component import TwoComponentLloyd
@@ -36,5 +35,4 @@ __all__ = [
     "open_data",
     "scale_heterogeneity_test",
     "select_n_clusters",
-    "with_missing",
 ]

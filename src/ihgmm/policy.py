@@ -296,7 +296,6 @@ class Counting:
     FEW_FEATURES = 20  # in so few, signs leave much of a pattern
     # Eigenvalues above noise
     MARGIN = 2.5  # deviations of the null from its mean to the edge
-    SECOND_MARGIN = 3.0  # for a second look, which should find nothing more in noise
     ROUGH = 4  # times as many for one quick flip
     PRIOR_FLIPS = 4  # flips that the Tracy-Widom law counts for
     ROUNDING = 20  # eps of the largest eigenvalue that the edge is at least

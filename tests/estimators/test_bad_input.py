@@ -108,15 +108,14 @@ def test_not_finite(Estimator, storage, value, name):
             TypeError,
             r"1 \({'a': 1} in row 1\), counted .*argument must be a string or a",
         ),
-        (PSC(2), TypeError, "X is of type PSC, not a .*; give the data first"),
+        (PSC(2), TypeError, "X is of type PSC, not a .*; give an array"),
         (None, TypeError, "X is None, not a matrix of numbers; give an array"),
         (3.5, TypeError, "X is 3.5, not a matrix of numbers; give an array"),
         (object(), TypeError, "X is of type object, .*; give an array"),
-        ({"x": [1.0, 2.0]}, TypeError, r"type dict, .*; give .* pandas.DataFrame\(X\)"),
-        ({"data": GOOD}, TypeError, r"X is of type dict, .*; give .*X\['data'\]"),
-        ((GOOD, GOOD[:, 0]), TypeError, r"X is of type tuple, .*; give .*: X\[0\]"),
-        ({(1.0, 2.0)}, TypeError, r"X is of type set, .*; give .* sorted\(X\)"),
-        (b"12", TypeError, r"X is of type bytes, .*; give .* numpy.frombuffer\(X\)"),
+        ({"x": [1.0, 2.0]}, TypeError, r"X is of type dict, .*; give .* a data frame"),
+        ((GOOD, GOOD[:, 0]), TypeError, r"X is of type tuple, .*; give an array"),
+        ({(1.0, 2.0)}, TypeError, r"X is of type set, .*; give an array"),
+        (b"12", TypeError, r"X is of type bytes, .*; give an array"),
         (GOOD.astype("M8[D]"), TypeError, r"X is of datetime64\[D\]: .*; give numbers"),
         (
             np.zeros(3, dtype=[("u", float), ("v", float)]),
@@ -156,7 +155,7 @@ def test_cells_that_are_no_numbers(cells, said):
 
 def test_rows_that_can_be_read_once_only():
     for rows in ((row for row in GOOD), map(list, GOOD), zip(*GOOD, strict=True)):
-        with pytest.raises(TypeError, match=r"X is of type \w+, .*; give .* list\(X\)"):
+        with pytest.raises(TypeError, match=r"X is of type \w+, .*; give an array"):
             IhSC(2).fit(rows)
     with open(__file__) as file, pytest.raises(TypeError, match="open_data"):
         IhSC(2).fit(file)
@@ -165,7 +164,7 @@ def test_rows_that_can_be_read_once_only():
 def test_a_frame_that_is_not_read_yet():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(GOOD)
-    with pytest.raises(TypeError, match=r"LazyFrame, .*; give its rows: X.collect\(\)"):
+    with pytest.raises(TypeError, match=r"LazyFrame, .*; give an array, a data"):
         PSC(2).fit(frame.lazy())
     days = frame.with_columns(day=polars.lit("2020-01-01").str.to_date())
     with pytest.raises(ValueError, match=r"do not hold numbers: 'day' \(of Date\)"):
@@ -181,7 +180,7 @@ def test_annotated_data_are_named_at_once(Estimator):
     anndata = pytest.importorskip("anndata")
     # NumPy would look into it without end, so no attribute may be asked for numbers.
     model = Estimator() if Estimator is TwoComponentLloyd else Estimator(2)
-    with pytest.raises(TypeError, match=r"AnnData, .* ihgmm.anndata.ihsc\(adata, n_cl"):
+    with pytest.raises(TypeError, match=r"AnnData, .*of AnnData adata\.X"):
         model.fit(anndata.AnnData(GOOD))
 
 

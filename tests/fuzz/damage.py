@@ -91,7 +91,7 @@ TABLES = {
     for name, make in TABLES.items()
     if Path(name.removesuffix(".gz")).suffix in {*LOADERS, *READERS}
 }
-STREAMED = ("a.csv", "a.tsv", "a.parquet", "a.npy", "a.h5ad", "sparse.h5ad")
+STREAMED = ("a.parquet", "a.npy", "a.h5ad", "sparse.h5ad")
 MODELS = {
     "IhSC": lambda: IhSC(3, random_state=0),
     "neighbors": lambda: IhSC(3, recipe=Recipe(labels="neighbors"), random_state=0),

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ihgmm import open_data
 from ihgmm.matrix import Matrix, Scaled, Stretched, as_matrix, filled, ops_of, to_host
-from ihgmm.matrix.sparse_device import CupySparse, SparseDevice, TorchSparse
 from ihgmm.matrix.stored import Stored
 
 # With NumPy 1, array_api_strict cannot move arrays between its devices.
@@ -82,38 +80,6 @@ def cupy_csr(X, folder=None):
     return needed("cupyx.scipy.sparse").csr_matrix(cupy(floats))
 
 
-class InParts(SparseDevice):
-    """Worked on in several parts, as large data are."""
-
-    at_once = least_range = 1_000
-
-
-class TorchInParts(InParts, TorchSparse):
-    """Products are also made as on a device that has no Triton."""
-
-    def adjoint(self, V):
-        return self.array.t() @ self.cast(V)
-
-
-class CupyInParts(InParts, CupySparse):
-    pass
-
-
-def torch_csr_in_parts(X, folder=None, hold=torch_csr):
-    """With indices of 32 bits, where torch's own have 64."""
-    A = as_matrix(hold(X))
-    places = A.indptr.int(), A.indices.int()
-    return TorchInParts(A.built(*places, A.values, A.shape))
-
-
-def torch_csr_cuda_in_parts(X, folder=None):
-    return torch_csr_in_parts(X, hold=torch_csr_cuda)
-
-
-def cupy_csr_in_parts(X, folder=None):
-    return CupyInParts(as_matrix(cupy_csr(X)).array)
-
-
 def strict(X, folder=None):
     """On a device that mixes with no other and whose arrays NumPy cannot read."""
     xp = needed("array_api_strict")
@@ -171,16 +137,6 @@ def parquet(X, folder):
             row_group_size=40 if i else 1 + len(X) // 4,
         )
     return needed("pyarrow.dataset").dataset(folder / "x")
-
-
-def text(X, folder):
-    """A table whose missing cells are empty."""
-    needed("pyarrow")
-    lines = [",".join(f"feature {j}" for j in range(X.shape[1]))]
-    for row in X:
-        lines.append(",".join("" if np.isnan(x) else repr(float(x)) for x in row))
-    (folder / "x.csv").write_text("\n".join(lines))
-    return open_data(folder / "x.csv", dtype=X.dtype)
 
 
 def dask_dense(X, folder):
@@ -250,10 +206,6 @@ class Lookup:
         return ops_of(rows).cast_like(found.astype(host.dtype), rows)
 
 
-MEMORY = (numpy_c, numpy_fortran, csr, csr_matrix, csc)
-DEVICES = (torch_cpu, torch_cuda, cupy, strict)
-STORED = (memory_map, hdf5, hdf5_chunked, zarr, csr_hdf5, csr_zarr, parquet, text)
-DASK = (dask_dense, dask_csr)
 # Kinds of a family share their class, or most of what estimators ask of it. They differ
 # in how numbers are held and read.
 FAMILIES = (
@@ -262,11 +214,11 @@ FAMILIES = (
     (torch_cpu, strict),
     (torch_cuda,),
     (cupy,),
-    (torch_csr, torch_csr_in_parts),
-    (torch_csr_cuda, torch_csr_cuda_in_parts),
-    (cupy_csr, cupy_csr_in_parts),
-    (memory_map, csr_hdf5, hdf5, zarr, parquet, text, hdf5_chunked, csr_zarr),
-    DASK,
+    (torch_csr,),
+    (torch_csr_cuda,),
+    (cupy_csr,),
+    (memory_map, csr_hdf5, hdf5, zarr, parquet, hdf5_chunked, csr_zarr),
+    (dask_dense, dask_csr),
 )
 KINDS = tuple(kind for family in FAMILIES for kind in family)
 

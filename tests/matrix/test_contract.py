@@ -165,7 +165,6 @@ def test_rows(hold, dtype):
     memory = A.to_memory()
     assert memory.on_host
     assert_array_equal(memory.toarray(), X)
-    assert_array_equal(A.by_rows().toarray(), X)
     for ranges in (A.row_blocks, A.dense_ranges(1_000)):
         assert_array_equal(np.concatenate([A.take(r).toarray() for r in ranges]), X)
 

@@ -69,7 +69,7 @@ GOOD = da.from_array(X, chunks=(300, 40))
         (
             GOOD.map_blocks(lambda block: block[1:], dtype=X.dtype, meta=X[:0]),
             ValueError,
-            r"chunk of the dask array X has shape \(299, 40\) where \(300, 40\) was",
+            r"The chunk of rows \d+ to \d+ of the dask array X has 299 rows; call",
         ),
         (
             GOOD.map_blocks(sp.csr_array, dtype=X.dtype, meta=X[:0]),
@@ -153,31 +153,6 @@ def test_rows_of_a_cluster_are_counted_as_in_memory():
     assert_allclose(found.selection_.edge, wanted.selection_.edge)
 
 
-def test_sparse_blocks_are_counted_as_in_memory():
-    rng = np.random.default_rng(0)
-    rates = 0.05 * rng.gamma(0.5, 2.0, (4, 300))
-    blocks = sp.csr_array(rng.poisson(rates[rng.integers(4, size=22_000)]) * 0.5)
-    wanted = select_n_clusters(blocks, random_state=0)
-    stored = da.from_array(np.arange(22_000)[:, None], chunks=(11_000, 1)).map_blocks(
-        lambda index: blocks[index[:, 0]],
-        chunks=((11_000,) * 2, (300,)),
-        dtype=np.float64,
-        meta=sp.csr_array((0, 0)),
-    )
-    rows = as_matrix(stored)
-    found = select_n_clusters(rows, random_state=0)
-    assert rows.n_entries == blocks.nnz
-    assert (found.n_clusters, found.gram) == (wanted.n_clusters, wanted.gram)
-    assert found.n_rows == wanted.n_rows == 2_000
-    assert_allclose(found.eigenvalues, wanted.eigenvalues, rtol=1e-6)
-    assert_allclose(found.null, wanted.null, rtol=1e-6)
-    assert_allclose(found.edge, wanted.edge, rtol=1e-6)
-    # All rows are in the tree, also those that were not drawn.
-    assert found.tree.levels == wanted.tree.levels
-    assert_array_equal(found.tree.leaves, wanted.tree.leaves)
-    assert len(found.tree.leaves) == 22_000
-
-
 # -- a cluster -------------------------------------------------------------------------
 
 
@@ -211,16 +186,6 @@ def client(cluster):
     with Client(cluster) as client:
         client.wait_for_workers(3, timeout=30)
         yield client
-
-
-def test_large_blocks_of_vectors_are_sent_without_a_warning(client):
-    tall = np.ones((400_000, 4))  # more than the 10 MB from which dask warns
-    rows = as_matrix(da.zeros((400_000, 2), chunks=(100_000, 2)))
-    assert sum(rows.map(_product, tall)) == 0
-
-
-def _product(block, part):
-    return float(block.adjoint(part).sum())
 
 
 def slow(block):
@@ -297,21 +262,6 @@ def test_cluster_that_goes_away(cluster):
     client.close()
     with pytest.raises(RuntimeError, match=r"dask lost X or its.*cluster was closed"):
         IhSC(4).fit(rows)
-
-
-def test_cluster_whose_workers_are_all_gone():
-    with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster),
-        dask.config.set({"ihgmm.no-workers-timeout": "1s"}),
-    ):
-        rows = as_matrix(da.from_array(X, chunks=(300, 40)).persist())
-        assert rows.max_abs() == np.abs(X).max()
-        cluster.scale(0)
-        started = time.monotonic()
-        with pytest.raises(RuntimeError, match="no workers for 1 seconds"):
-            IhSC(4).fit(rows)
-        assert time.monotonic() - started < 20
 
 
 def test_large_data_leave_little_with_the_client(monkeypatch):

@@ -17,7 +17,6 @@ from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
     PSC,
-    ClusterCountWarning,
     IhGMM,
     IhSC,
     Recipe,
@@ -33,10 +32,6 @@ from ihgmm import (
 from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import is_foreign
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.eigen import leading_eigenpairs
-from ihgmm.numerics.gram import GramOperator
-from ihgmm.policy import Counting
-from ihgmm.statistics.likelihood import refine_labels
 
 
 @pytest.fixture(params=[torch_cpu, torch_cuda, cupy], ids=lambda p: p.__name__)
@@ -73,55 +68,10 @@ def same_fit(X, to_device, k=4, tol=1e-9, **options):
     return got
 
 
-def test_many_clusters_are_learnt_where_rows_are(to_device):
-    # So many that all but pivots is done there, from a sample and in single precision.
-    X, kinds = make_ihgmm(20_000, 90, 40, separation=12.0, random_state=0)
-    A = to_device(X.astype(np.float32))
-    got = IhSC(40, random_state=0).fit(A)
-    wanted = IhSC(40, random_state=0).fit(X.astype(np.float32))
-    same_kind(got.labels_, A, np.intp)
-    assert misclassification_rate(to_host(got.labels_), wanted.labels_) < 1e-3
-    assert misclassification_rate(kinds, wanted.labels_) < 0.01
-
-
-# Large K, and every solver: once refused with advice that did not help.
-
-
-def test_many_eigenvectors_of_many_rows():
-    X = sample(840, 60)  # so many are had from the dense solver
-    found, wanted = (
-        leading_eigenpairs(GramOperator.of(Y), 280) for Y in (strict(X), X)
-    )
-    assert found.solver == "dense"
-    assert type(found.vectors) is type(strict(X))
-    assert_allclose(found.values, wanted.values, atol=1e-9 * wanted.values[0])
-
-
-@pytest.mark.parametrize("solver", ["dense", "lanczos"])
-def test_solvers_that_work_on_the_host(solver):
-    same_fit(sample(800, 60, 20), strict, 20, solver=solver, n_init=1)
-
-
 def test_large_data(to_device):
     """A start from a sample of rows, checked on others; centres from a sample."""
     X = sample(20_000, 250, dtype=np.float32, separation_constant=1.0)
     same_fit(X, to_device, tol=1e-3)
-
-
-def test_clusters_that_only_a_long_search_shows(to_device):
-    # The sample is not enough here, so that the basis grows and is condensed.
-    X = sample(3_000, 60, 6, separation_constant=0.2)
-    same_fit(X, to_device, 6, tol=1e-9, solver="block")
-
-
-def test_fewer_features_than_columns_of_a_block(to_device):
-    # The block has to be filled up with random columns.
-    same_fit(sample(500, 3, 3), to_device, 3, solver="block")
-
-
-@pytest.mark.parametrize("k", [1, 5])
-def test_few_rows(to_device, k):
-    same_fit(sample(15, 40, 2), to_device, k)
 
 
 # Odd rows
@@ -141,19 +91,6 @@ def test_zero_rows(to_device, options):
         diagnose(to_device(np.zeros((9, 2))), np.zeros(9))
 
 
-def test_fewer_kinds_of_rows_than_clusters(to_device):
-    X = np.repeat(np.array([[2.0, 0.0], [0.0, 1.0]]), 40, axis=0)
-    for model in (IhSC(3, random_state=0), IhGMM(3, random_state=0)):
-        with pytest.warns(ClusterCountWarning, match="2 distinct rows"):
-            got = model.fit(to_device(X))
-        assert_array_equal(to_host(got.labels_), np.repeat([0, 1], 40))
-    # The third cluster is empty, and no new row goes there.
-    got = IhSC(3, random_state=0)
-    with pytest.warns(ClusterCountWarning, match="2 distinct rows"):
-        got.fit(to_device(X))
-    assert_array_equal(to_host(got.predict(to_device(-X))), [1] * 40 + [0] * 40)
-
-
 @pytest.mark.parametrize("factor", [1e-25, 1e25])
 def test_squares_that_float32_cannot_hold(to_device, factor):
     X = (sample() * factor).astype(np.float32)
@@ -163,35 +100,6 @@ def test_squares_that_float32_cannot_hold(to_device, factor):
     labels = np.arange(600) % 4
     found, wanted = (estimate_parameters(Y, labels).scales for Y in (to_device(X), X))
     assert_allclose(to_host(found), wanted, rtol=1e-3, atol=1e-3)
-
-
-def test_scales_from_a_millionth_to_a_million(to_device):
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 3, 400)
-    X = np.eye(3, 50)[labels] + 0.01 * rng.standard_normal((400, 50))
-    X = (X * 10.0 ** rng.uniform(-6, 6, (400, 1))).astype(np.float32)
-    got = same_fit(X, to_device, 3, 1e-3, gram="cosine", solver="block")
-    own = to_host(got.labels_)
-    assert all(len(np.unique(own[labels == k])) == 1 for k in range(3))
-
-
-def test_noise_has_no_clusters(to_device):
-    noise = np.random.default_rng(0).standard_normal((100, 50))
-    with pytest.warns(ClusterCountWarning, match="All rows are put in one cluster"):
-        same_fit(noise, to_device, "auto")
-
-
-@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (-np.inf, "infinity")])
-def test_not_finite(to_device, value, name):
-    X = sample(50, 6, 2)
-    fitted = IhSC(2, random_state=0).fit(to_device(X))
-    X[5, 2] = value
-    message = (
-        rf"contains {name} at row 5, column 2 \(.*\)\. IhSC does not accept .*drop"
-    )
-    for work in (IhSC(2).fit, fitted.predict):
-        with pytest.raises(ValueError, match=message):
-            work(to_device(X))
 
 
 @pytest.mark.parametrize(
@@ -208,12 +116,6 @@ def test_not_finite(to_device, value, name):
 def test_not_a_matrix_of_numbers(to_device, X, message):
     with pytest.raises(ValueError, match=message):
         IhSC(4).fit(to_device(X))
-
-
-def test_another_number_of_features(to_device):
-    fitted = IhSC(4, random_state=0).fit(to_device(sample()))
-    with pytest.raises(ValueError, match="X has 3 features, but IhSC is expecting 80"):
-        fitted.predict(to_device(np.ones((5, 3))))
 
 
 def test_tensors_without_numbers():
@@ -267,27 +169,6 @@ def test_rows_and_models_of_different_libraries(to_device):
     )
 
 
-@pytest.mark.parametrize("noise", ["class", "common"])
-def test_a_mixture(to_device, noise):
-    X = sample(200, 40, 3, separation_constant=0.5)
-    A = to_device(X)
-    got, wanted = (IhGMM(3, noise=noise, random_state=0).fit(Y) for Y in (A, X))
-    same_kind(got.labels_, A, np.intp)
-    for name in ("memberships_", "weights_", "scales_", "scale_errors_", "sizes_"):
-        figures = getattr(wanted, name)
-        same_kind(getattr(got, name), A, figures.dtype)
-        assert_allclose(to_host(getattr(got, name)), figures, 1e-6, 1e-6)
-    for name in ("predict", "predict_proba", "score_samples"):
-        figures = getattr(got, name)(A)
-        same_kind(figures, A, getattr(wanted, name)(X).dtype)
-        assert_allclose(getattr(got, name)(X), to_host(figures), 1e-7, 1e-7)
-        same_kind(getattr(wanted, name)(A), A, to_host(figures).dtype)
-    (rows, labels), (others, own) = got.sample(20), wanted.sample(20)
-    same_kind(rows, A, X.dtype)
-    assert_array_equal(to_host(labels), own)
-    assert_allclose(to_host(rows), others, atol=1e-6 * np.abs(others).max())
-
-
 ESTIMATES = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
 
 
@@ -312,23 +193,6 @@ def test_parameters_of_labels_from_anywhere(to_device):
         assert repr(got) == repr(wanted)
 
 
-def test_refined_labels(to_device):
-    X = sample(400, 50, separation_constant=0.15)
-    start = IhSC(4, random_state=0).fit(X).labels_
-    found = refine_labels(to_device(X), to_device(start), 4)
-    wanted = refine_labels(X, start, 4)
-    assert (wanted.labels != start).any()
-    assert_array_equal(to_host(found.labels), wanted.labels)
-    assert (found.n_iter, found.converged) == (wanted.n_iter, wanted.converged)
-
-
-def test_other_estimators_read_data_into_memory(to_device):
-    X = sample(40, 6, 2)
-    found, wanted = (TwoComponentLloyd().fit(A) for A in (to_device(X), X))
-    assert isinstance(found.labels_, np.ndarray)
-    assert_array_equal(found.labels_, wanted.labels_)
-
-
 @pytest.mark.parametrize(
     "model",
     [PSC(2), SDPKMeans(2), SDPKMeans(2, gram="cosine"), TwoComponentLloyd()],
@@ -348,19 +212,6 @@ def test_distances_on_a_device(to_device, model):
     same_kind(model.predict(A), A, np.intp)
     assert_array_equal(to_host(model.predict(A)), model.predict(X))
     assert model.score(A) == pytest.approx(model.score(X))
-
-
-@pytest.mark.parametrize("power", [-80, 400])
-def test_peers_in_another_unit(to_device, power):
-    X = sample(200, 20).astype(np.float64)
-    for make in (PSC, SphericalKMeans):
-        plain, found = (
-            make(4, random_state=0).fit(to_device(Y)) for Y in (X, X * 2.0**power)
-        )
-        assert_array_equal(to_host(found.labels_), to_host(plain.labels_))
-        factor = 2.0**power if make is PSC else 1.0
-        centers = to_host(plain.cluster_centers_)
-        assert_allclose(to_host(found.cluster_centers_) / factor, centers, 1e-6, 1e-6)
 
 
 # What leaves the device
@@ -384,12 +235,6 @@ def test_the_data_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""
     A = strict(sample(4_000, 120))
     assert max(moved_to_host(monkeypatch, work, A)) <= 16 * 4_000
-
-
-def test_a_count_brings_no_more_than_its_sample_to_the_host(monkeypatch):
-    A = strict(sample(8_000, 30))
-    moved = moved_to_host(monkeypatch, IhSC("auto", random_state=0).fit, A)
-    assert max(moved) <= Counting.ROWS * 30 < A.size / 3
 
 
 def moved_to_host(monkeypatch, work, A):

@@ -71,9 +71,8 @@ class _FrozenAfterInit(ABCMeta):
 class Matrix(metaclass=_FrozenAfterInit):
     """The data: n samples by p features, immutable, in any kind of array.
 
-    A new kind calls ``super().__init__`` and needs three methods: ``X @ W``,
-    ``X.adjoint(V)`` and ``X.take(rows)``. All other answers follow from these; a kind
-    that knows a faster way overrides them.
+    A new kind needs three methods: ``X @ W``, ``X.adjoint(V)`` and ``X.take(rows)``.
+    All other answers follow; a kind that knows a faster way overrides them.
 
     Parameters
     ----------
@@ -91,8 +90,8 @@ class Matrix(metaclass=_FrozenAfterInit):
     >>> import numpy as np
     >>> from ihgmm.matrix import Matrix, as_matrix
     >>> X = as_matrix(np.array([[3.0, 4.0], [0.0, 2.0]]))
-    >>> isinstance(X, Matrix), X.shape, X.dtype
-    (True, (2, 2), dtype('float64'))
+    >>> isinstance(X, Matrix), X.shape
+    (True, (2, 2))
     >>> X.adjoint(np.ones((2, 1))).ravel()
     array([3., 6.])
     """
@@ -113,7 +112,6 @@ class Matrix(metaclass=_FrozenAfterInit):
     streamed: bool = False
     distributed: bool = False  # blocks of rows are on workers, and stay there
     least_range: int = 1  # entries of a range: a device does best with many
-    passes: int = 0  # how often a streamed matrix has been read so far
 
     def __init__(
         self,
@@ -138,8 +136,7 @@ class Matrix(metaclass=_FrozenAfterInit):
     @property
     def incomplete(self) -> Matrix | None:
         """The rows with their missing cells, where some were filled in."""
-        gaps = self.about.gaps
-        return None if gaps is None else gaps.matrix
+        return self.gaps and self.gaps.matrix
 
     def weighted(self, weights: Tall | None) -> Self:
         """Return the matrix with weights of rows, brought to a mean of 1."""
@@ -182,12 +179,9 @@ class Matrix(metaclass=_FrozenAfterInit):
         self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
     ) -> tuple[Tall, Tall]:
         """Return ``Y = A @ W - minus`` and ``A.T @ Y``, A being X with scaled rows."""
-        Y = self @ W
-        if row_scale is not None:
-            Y *= row_scale[:, None]
-        if minus is not None:
-            Y -= minus
-        return Y, self.adjoint(Y if row_scale is None else Y * row_scale[:, None])
+        Y = times_lines(self @ W, row_scale)
+        Y = Y if minus is None else Y - minus
+        return Y, self.adjoint(times_lines(Y, row_scale))
 
     @cached_property
     def n_entries(self) -> int:
@@ -212,11 +206,11 @@ class Matrix(metaclass=_FrozenAfterInit):
     def sweep(
         self, work: Callable[..., tuple[tuple[Tall, ...], tuple[Any, ...]]], *tall: Any
     ) -> tuple[tuple[Tall, ...], tuple[np.ndarray, ...]]:
-        """Go through the rows once; return numbers for each row, and sums over rows.
+        """Go through the rows once; return lines for each row, and sums over rows.
 
-        The work gets a block as in :meth:`map` and returns two tuples. Arrays of the
-        first have a line for each row of the block; they stay where the data are. Those
-        of the second are added up over blocks and come to the host.
+        The work gets a block as in :meth:`map` and returns two tuples of arrays: those
+        with a line for each row, which stay where the data are, and those that are
+        added up over blocks and come to the host.
         """
         parts: list[tuple[Tall, ...]] = []
         totals: tuple[Any, ...] = ()
@@ -228,11 +222,7 @@ class Matrix(metaclass=_FrozenAfterInit):
 
     @cached_property
     def sqnorms(self) -> Tall:
-        """Squared Euclidean norm of each row, float64, where the data are.
-
-        Overflow gives ``inf`` and underflow 0, silently. A row with a NaN or an
-        infinity gives NaN or ``inf``: one pass also shows whether the data are finite.
-        """
+        """Squared norm of each row, float64; NaN or ``inf`` where entries are."""
         return self.row_sqnorms()
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
@@ -280,8 +270,28 @@ class Matrix(metaclass=_FrozenAfterInit):
         return rows.with_about(self.about.of_taken_rows())
 
     def keep_rows(self, rows: np.ndarray) -> Matrix:
-        """Return some rows, in increasing order; not copied where not in memory."""
-        return self.by_rows().take(rows)
+        """Return some rows, in increasing order, with what belongs to them.
+
+        Nothing is copied of data that are not in memory.
+        """
+        some, gaps = self._kept(rows), self.gaps
+        if self.streamed and "sqnorms" in vars(self):  # what is known is not read again
+            norms = self.ops.rows_where(self.sqnorms, self.mask_of(rows))
+            some = some._but(sqnorms=norms)
+        if gaps is not None:
+            redraw = gaps.redraw
+            gaps = Gaps(
+                gaps.matrix and gaps.matrix.keep_rows(rows),
+                lambda seed, at: redraw(seed, rows if at is None else rows[at]),
+            )
+        some = some.with_about(replace(self.about, weights=None, gaps=gaps))
+        if self.weights is None:
+            return some
+        return some.weighted(self.ops.few_rows(self.weights, rows))
+
+    def _kept(self, rows: np.ndarray) -> Matrix:
+        """Return some rows, in increasing order, not copied where not in memory."""
+        return self.take(rows)
 
     def mask_of(self, rows: np.ndarray) -> Tall:
         """Return a mask that is true for some rows, where the data are."""
@@ -294,14 +304,13 @@ class Matrix(metaclass=_FrozenAfterInit):
         raise NotImplementedError
 
     def by_rows(self) -> Matrix:
-        """Return the matrix in an order of storage that makes it quick to take rows."""
+        """Return the matrix; all kinds are stored by rows."""
         return self
 
     def to_device(self, values: Any) -> Tall:
         """Return an array where the data are, its type unchanged.
 
-        Data in blocks on a cluster has only arrays with a line for each row there;
-        others stay on the host, and go with the work.
+        On a cluster that holds for arrays with a line for each row.
         """
         return to_host(values)
 
@@ -311,10 +320,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         return np.asarray(values, dtype=self.dtype)
 
     def rescaled(self, factor: float) -> Matrix:
-        """Return ``factor * X``, whose ``unit`` is ``1 / factor``.
-
-        Other than a scaled matrix, this also serves entries whose squares overflow.
-        """
+        """Return ``factor * X`` in another unit, also if squares of X overflow."""
         return self.to_memory().rescaled(factor).with_about(self.about.rescaled(factor))
 
     def restore_squares(self, values: np.ndarray) -> np.ndarray:
@@ -346,10 +352,7 @@ class Matrix(metaclass=_FrozenAfterInit):
 
 
 def ask(question: str, *given: Any, of: str = "answer") -> Callable[..., Any]:
-    """Return the work of asking a block of rows; it can go to another process.
-
-    For a sweep, the answer is ``of`` "lines", one for each row, or a part of "sums".
-    """
+    """Return the work of asking a block of rows; in a sweep, for "lines" or "sums"."""
     return partial(_ask, question, given, of)
 
 
@@ -382,6 +385,13 @@ def float_type(dtype: Any) -> np.dtype:
             "or float64."
         )
     return kind if kind in (np.float32, np.float64) else np.dtype(np.float64)
+
+
+def times_lines(block: Tall, factors: Tall | None) -> Tall:
+    """Return a block of vectors, or one, whose lines are multiplied by factors."""
+    if factors is None:
+        return block
+    return block * (factors if block.ndim == 1 else factors[:, None])
 
 
 def in_unit(rows: Any, dtype: np.dtype, factor: float) -> Any:

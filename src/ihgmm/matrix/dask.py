@@ -37,7 +37,7 @@ def open_dask(X: Any) -> DaskRows:
             f"X is a dask array of {X.ndim} dimension(s); give one of two, rows by "
             "features."
         )
-    if any(np.isnan(length) for length in (*X.chunks[0], *X.chunks[1])):
+    if np.isnan(X.shape).any():
         raise ValueError(
             f"X is a dask array of unknown chunk sizes (shape {X.shape}); call "
             "X.compute_chunk_sizes() first."
@@ -49,11 +49,8 @@ def open_dask(X: Any) -> DaskRows:
         )
     if X.shape[0] == 1:  # beside chunks without rows
         X = X.rechunk(-1)  # type: ignore[no-untyped-call]
-    names = None
-    if hasattr(given, "columns"):
-        names = [str(name) for name in given.columns]
-    rows = DaskRows(X, About(names=names))
-    chunks = X.numblocks[0]
+    names = [str(name) for name in getattr(given, "columns", ())] or None
+    rows, chunks = DaskRows(X, About(names=names)), X.numblocks[0]
     size = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize / chunks
     # dask spends about a millisecond on a task, in which a core multiplies a megabyte.
     if chunks > 200 and size < 2**20:
@@ -69,10 +66,9 @@ def open_dask(X: Any) -> DaskRows:
 class DaskRows(Blocks):
     """Rows of a dask array, one block for each chunk.
 
-    The work on a block is a task of dask: with a cluster it runs on the worker that
-    has the block, and what is lost with a worker is done again elsewhere. Tall arrays
-    are dask arrays in the same blocks, sums are made on the workers. How many numbers
-    sparse blocks store is known after the first pass.
+    The work on a block is a task of dask, and what is lost with a worker is done again
+    elsewhere. Tall arrays are dask arrays in the same blocks, sums are made on the
+    workers. How many numbers sparse blocks store is known after the first pass.
     """
 
     distributed = True
@@ -93,42 +89,39 @@ class DaskRows(Blocks):
         return self.shape[0] * self.shape[1] if known is None else known
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
-        results = lazy.values_of(self._results(work, *tall))
-        yield from (result for result in results if result is not None)
+        yield from lazy.gather(self._results(work, *tall))
 
     def sweep(self, work: Callable[..., Any], *tall: Any) -> tuple[Any, Any]:
-        results = lazy.keep(self._results(partial(_counted, work), *tall))
-        blocks = lazy.blocks_of(results)
-        sums = lazy.tree_sum([delayed(_sums)(block) for block in blocks])
+        results = lazy.persist(self._results(partial(_counted, work), *tall))
         some = next(i for i, rows in enumerate(self.X.chunks[0]) if rows)
-        kinds = delayed(_empty_lines)(blocks[some])
-        (self.tally.n_entries, *sums), kinds = lazy.compute(sums, kinds)
-        lines = (lazy.lines_of(results, i, like) for i, like in enumerate(kinds))
-        return tuple(map(lazy.keep, lines)), tuple(sums)
+        kinds = delayed(_empty_lines)(results.to_delayed()[some])
+        sums, kinds = lazy.compute(lazy.sum_objects(results, _sums), kinds)
+        self.tally.n_entries, *sums = sums
+        lines = []
+        for number, like in enumerate(kinds):
+            one = partial(_line, number, like)
+            lines.append(lazy.blockwise(one, (results,), like, like.shape[1:]))
+        return tuple(map(lazy.persist, lines)), tuple(sums)
 
     def _results(self, work: Callable[..., Any], *tall: Any) -> Any:
         """Return what some work makes of each block, as a dask array of objects."""
-        self.tally.passes += 1
-        call = partial(_call, work, self.sparse, self.dtype, self.factor, self._block)
-        shapes = lazy.from_shapes(self.X.chunks[0], self.shape[1])
-        return lazy.objects(call, shapes, self.X, *map(self.to_device, tall))
-
-    @property
-    def _block(self) -> About:
-        """What belongs to the rows of a block."""
-        return self.about.of_taken_rows()
+        self.tally.n_rows += self.n_stored
+        about = self.about.of_taken_rows()
+        call = partial(_call, work, self.sparse, self.dtype, self.factor, about)
+        given = self.X, lazy.row_numbers(self.X.chunks[0]), *map(self.to_device, tall)
+        return lazy.blockwise(partial(_checked, None, call), given, np.empty(0, object))
 
     def take(self, rows: Index) -> Dense | Sparse:
         # Each block that has some of them is made anew, or read anew, as a whole.
-        ends = [block.stop for block in self.row_blocks]
         index = np.arange(self.shape[0])[rows]
-        touched = np.unique(np.searchsorted(ends, index, side="right"))
-        self.tally.passes += round(len(touched) / len(ends))
+        for block in self.row_blocks:
+            if ((index >= block.start) & (index < block.stop)).any():
+                self.tally.n_rows += block.stop - block.start
         (entries,) = lazy.compute(self.X[rows])
         entries = sp.csr_array(entries) if self.sparse else to_host(entries)
         return self.wrap(in_unit(entries, self.dtype, self.factor))
 
-    def keep_rows(self, rows: np.ndarray) -> DaskRows:
+    def _kept(self, rows: np.ndarray) -> DaskRows:
         # dask takes a line that is alone for a number that goes with every block.
         if len(rows) == 1 and self.X.numblocks[0] > 1:
             raise ValueError(
@@ -138,7 +131,7 @@ class DaskRows(Blocks):
         ends = np.cumsum([0, *self.X.chunks[0]])
         chunks = tuple(np.diff(np.searchsorted(rows, ends)).tolist())
         kept = lazy.rows_where(self.X, self.mask_of(rows), chunks)
-        other = DaskRows(kept, self._block)._but(factor=self.factor)
+        other = DaskRows(kept, self.about.of_taken_rows())._but(factor=self.factor)
         if self.tally.n_entries is not None:
             share = len(rows) / self.shape[0]
             other.tally.n_entries = round(self.tally.n_entries * share)
@@ -149,7 +142,7 @@ class DaskRows(Blocks):
 
     def in_one_block(self) -> DaskRows:
         """Return rows that are few as one block, on one worker."""
-        whole = DaskRows(self.X.rechunk(-1), self._block)
+        whole = DaskRows(self.X.rechunk(-1), self.about.of_taken_rows())
         return whole._but(factor=self.factor)
 
     def to_device(self, values: Any) -> Tall:
@@ -173,16 +166,10 @@ class DaskRows(Blocks):
     def map_rows(
         self, work: Callable[[Any], Any], dtype: Any, *, whole: bool = False
     ) -> Any:
-        shared = delayed(work, pure=False, traverse=False)
         empty = self.X._meta[:0].astype(dtype) if whole else np.empty(0, dtype=dtype)
-        return self.X.map_blocks(
-            _unless_empty,
-            shared,
-            empty,
-            drop_axis=None if whole else 1,
-            dtype=dtype,
-            meta=empty,
-        )
+        given = self.X, lazy.row_numbers(self.X.chunks[0])
+        work = partial(_checked, empty, partial(_named, work))
+        return lazy.blockwise(work, given, empty, self.shape[1:] if whole else ())
 
 
 def _counted(work: Callable[..., Any], block: Matrix, *tall: Any) -> Any:
@@ -195,28 +182,35 @@ def _sums(result: Any) -> Any:
     return None if result is None else result[0]
 
 
+def _line(number: int, like: Any, result: Any) -> Any:
+    return like if result is None else result[1][number]
+
+
 def _empty_lines(result: Any) -> list[Any]:
     """Return empty arrays of the kinds that lines of a block are."""
     return [lines[:0] for lines in result[1]]
 
 
-def _unless_empty(
-    block: Any, work: Callable[[Any], Any], empty: Any, block_info: Any = None
-) -> Any:
-    first, last = block_info[0]["array-location"][0]
+def _checked(
+    empty: Any, work: Callable[..., T], block: Any, rows: tuple[int, int], *tall: Any
+) -> T:
+    """Do some work on a block of rows, unless it is empty, of the height announced."""
+    first, last = rows
     if block.shape[0] != last - first:
         raise ValueError(
             f"The chunk of rows {first} to {last - 1} of the dask array X has "
             f"{block.shape[0]} rows; call X.compute_chunk_sizes() first."
         )
-    if first == last:
-        return empty
+    return work(block, rows, *tall) if first < last else empty
+
+
+def _named(work: Callable[[Any], T], block: Any, rows: tuple[int, int]) -> T:
+    """Do some work on a block; an error names its rows."""
     try:
         return work(block)
     except ValueError as error:
-        raise ValueError(
-            f"In the chunk of rows {first} to {last - 1}: {error}"
-        ) from error
+        where = f"rows {rows[0]} to {rows[1] - 1}"
+        raise ValueError(f"In the chunk of {where}: {error}") from error
 
 
 def _call(
@@ -225,29 +219,24 @@ def _call(
     dtype: np.dtype,
     factor: float,
     about: About,
-    shape: tuple[int, int],
     block: Any,
+    _: tuple[int, int],
     *tall: Any,
-) -> T | None:
-    """Do some work on a block, once it has the form that was promised."""
+) -> T:
+    """Do some work on a block as a matrix."""
     if sp.issparse(block) and not sparse:
         raise ValueError(
             f"A chunk of the dask array X is a {type(block).__name__} where a dense "
             "one was announced; say so: X.map_blocks(scipy.sparse.csr_array, "
             "dtype=X.dtype, meta=scipy.sparse.csr_array((0, 0)))."
         )
-    if tuple(block.shape) != tuple(shape):
-        raise ValueError(
-            f"A chunk of the dask array X has shape {tuple(block.shape)} where "
-            f"{tuple(shape)} was announced; call X.compute_chunk_sizes() first."
-        )
-    if shape[0] == 0:
-        return None
+    matrix: Any
     if is_foreign(block):  # of a GPU, for example
         matrix = Device(as_floats(block))
-        matrix = matrix if factor == 1.0 else matrix.rescaled(factor)
-        return work(matrix.with_about(about), *tall)
-    if not sparse:
-        return work(Dense(in_unit(np.asarray(block), dtype, factor), about), *tall)
-    rows = without_duplicates(in_unit(sp.csr_array(block), dtype, factor))
-    return work(Sparse(rows, about), *tall)
+    elif sparse:
+        csr = sp.csr_array(block).astype(dtype, copy=False)
+        matrix = Sparse(without_duplicates(csr))
+    else:
+        matrix = Dense(np.asarray(block, dtype=dtype))
+    matrix = matrix if factor == 1.0 else matrix.rescaled(factor)
+    return work(matrix.with_about(about), *tall)

@@ -1,18 +1,17 @@
 """Blocks of rows of dask arrays: how they are made, worked on and waited for.
 
 Rows are in blocks, columns are not. What is made of blocks stays on the workers; sums
-are made there too, in a tree, and only what is small comes to the client. Everything
-that waits for a cluster waits here.
+are made there too, in a tree, and only what is small comes to the client.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from operator import getitem
 from typing import Any
 from uuid import uuid4
@@ -21,13 +20,8 @@ import dask
 import dask.array as da
 import numpy as np
 from dask.base import compute as dask_compute
-from dask.base import get_scheduler
 from dask.base import persist as dask_persist
 from dask.delayed import delayed
-from dask.utils import parse_timedelta
-
-TIMEOUT = "ihgmm.no-workers-timeout"
-"""The setting of dask that says how long to wait for a cluster without workers."""
 
 
 def from_host(values: np.ndarray, chunks: tuple[int, ...], kind: Any) -> Any:
@@ -39,38 +33,26 @@ def from_host(values: np.ndarray, chunks: tuple[int, ...], kind: Any) -> Any:
     array = da.from_array(values, shape, name=False)  # type: ignore[no-untyped-call]
     if not isinstance(kind, np.ndarray):
         array = array.map_blocks(np.asarray, like=kind, dtype=values.dtype, meta=kind)
-    return keep(array)
+    return persist(array)
 
 
-def from_shapes(chunks: tuple[int, ...], width: int) -> Any:
-    """Return the shape of each block, of so many rows, as a dask array of objects."""
-    name = f"shapes-{uuid4().hex}"
-    graph = {(name, i): (int(rows), width) for i, rows in enumerate(chunks)}
+def row_numbers(chunks: tuple[int, ...]) -> Any:
+    """Return the first row of each block and the one after its last, as objects."""
+    name, ends = f"rows-{uuid4().hex}", np.cumsum([0, *chunks]).tolist()
+    graph = {(name, i): edges for i, edges in enumerate(pairwise(ends))}
     return da.Array(graph, name, (chunks,), dtype=object)  # type: ignore[no-untyped-call]
 
 
-def keep(array: Any) -> Any:
+def persist(array: Any) -> Any:
     """Return an array whose blocks are made now, once, and stay on the workers."""
-    with _explained(), _large_graphs():
+    with _explained():
         return dask_persist(array)[0]  # type: ignore[no-untyped-call]
 
 
 def compute(*collections: Any) -> tuple[Any, ...]:
-    """Return the values of dask collections, on the client.
-
-    A cluster that has no workers for longer than the setting ``TIMEOUT`` says, by
-    default a minute, is given up with an error.
-    """
-    with _explained(), _large_graphs():
-        client = _client(collections)
-        if client is None:
-            return tuple(dask_compute(*collections))  # type: ignore[no-untyped-call]
-        futures = client.compute(collections)
-        try:
-            return tuple(_wait(client, futures))
-        except BaseException:  # nobody waits for them any more: Ctrl-C, for example
-            client.cancel(futures)
-            raise
+    """Return the values of dask collections, on the client."""
+    with _explained():
+        return tuple(dask_compute(*collections))  # type: ignore[no-untyped-call]
 
 
 def map_blocks(
@@ -89,62 +71,37 @@ def map_blocks(
     ]
     with np.errstate(all="ignore"):
         example = work(*rows)
-    return _blockwise(work, given, example[:0], tuple(example.shape[1:]), chunks)
+    return blockwise(work, given, example[:0], example.shape[1:], chunks)
 
 
 def rows_where(array: Any, mask: Any, chunks: tuple[int, ...]) -> Any:
     """Return the rows where a mask is true, so many of each block."""
-    return _blockwise(getitem, (array, mask), array._meta, array.shape[1:], chunks)
+    return blockwise(getitem, (array, mask), array._meta, array.shape[1:], chunks)
 
 
 def objects(work: Callable[..., Any], *given: Any) -> Any:
-    """Return what some work makes of each block, whatever it is; as a dask array."""
-    return _blockwise(work, given, np.empty(0, dtype=object), (), None)
+    """Return what some work makes of each block that has rows; as a dask array."""
+    work = partial(_unless_empty, work)
+    return blockwise(work, given, np.empty(0, dtype=object))
 
 
-def lines_of(results: Any, number: int, like: Any) -> Any:
-    """Return one of the arrays that sweeps have made, second, of each block.
+def gather(results: Any) -> list[Any]:
+    """Return the objects of blocks, which should be small, on the client."""
+    # The graphs of single blocks do not hold what is on the workers. The array does,
+    # and here it lives until all is computed.
+    values = compute(*results.to_delayed().ravel())
+    return [value for value in values if value is not None]
 
-    ``like`` is an empty array of its kind.
+
+def sum_objects(results: Any, change: Callable[[Any], Any] | None = None) -> Any:
+    """Return the sum, delayed, of the objects of blocks, or of what is made of them.
+
+    They are arrays or tuples of arrays, added up eight at a time, where some of them
+    are.
     """
-    work = partial(_line, number, like)
-    return _blockwise(work, (results,), like, tuple(like.shape[1:]), None)
-
-
-def blocks_of(results: Any) -> list[Any]:
-    """Return the blocks of a dask array, one after the other, as delayed objects."""
-    return list(results.to_delayed().ravel())
-
-
-def values_of(results: Any) -> list[Any]:
-    """Return the values of the blocks of a dask array, on the client.
-
-    The graphs of single blocks do not hold what is on the workers. The array does,
-    and here it lives until all is computed.
-    """
-    return list(compute(*blocks_of(results)))
-
-
-def sum_blocks(work: Callable[..., Any], *given: Any) -> Any:
-    """Return the sum, on the client, of what some work makes of each block."""
-    # Until all is computed this holds on to what is on the workers.
-    results = objects(partial(_unless_empty, work), *given)
-    return compute(tree_sum(blocks_of(results)))[0]
-
-
-def gather(work: Callable[..., Any], *given: Any) -> list[Any]:
-    """Return what some work makes of each block, which should be little.
-
-    It is None for a block without rows.
-    """
-    return values_of(objects(partial(_unless_empty, work), *given))
-
-
-def tree_sum(parts: list[Any]) -> Any:
-    """Add up parts eight at a time, each where some of them are.
-
-    A part is an array or a tuple of arrays; None where a block has no rows.
-    """
+    parts = [*results.to_delayed().ravel()]
+    if change is not None:
+        parts = [delayed(change)(part) for part in parts]
     while True:
         few = [parts[i : i + 8] for i in range(0, len(parts), 8)]
         parts = [delayed(_add, pure=False)(some) for some in few]
@@ -152,35 +109,36 @@ def tree_sum(parts: list[Any]) -> Any:
             return parts[0]
 
 
+def sum_blocks(work: Callable[..., Any], *given: Any) -> Any:
+    """Return the sum, on the client, of what some work makes of each block."""
+    results = objects(work, *given)  # holds on to what is on the workers, until the end
+    return compute(sum_objects(results))[0]
+
+
 def _add(parts: list[Any]) -> Any:
     parts = [part for part in parts if part is not None]
     if not parts or not isinstance(parts[0], tuple):
         return sum(parts) if parts else None
-    return tuple(sum(each) for each in zip(*parts, strict=True))
+    return tuple(sum(terms) for terms in zip(*parts, strict=True))
 
 
-def _line(number: int, like: Any, result: Any) -> Any:
-    return like if result is None else result[1][number]
-
-
-def _blockwise(
+def blockwise(
     work: Callable[..., Any],
     given: tuple[Any, ...],
     meta: Any,
-    trailing: tuple[int, ...],
-    chunks: tuple[int, ...] | None,
+    trailing: tuple[int, ...] = (),
+    chunks: tuple[int, ...] | None = None,
 ) -> Any:
     """Return a dask array of work on blocks of those among what is given."""
     # Each further dimension is one chunk: dask hands it over as a list of one block.
     pairs: list[Any] = []
-    for number, each in enumerate(given):
+    for number, array in enumerate(given):
         index = None
-        if isinstance(each, da.Array):
-            if each.numblocks[1:] != (1,) * (each.ndim - 1):
-                whole = dict.fromkeys(range(1, each.ndim), -1)
-                each = each.rechunk(whole)  # type: ignore[no-untyped-call]
-            index = ("row", *(f"{number}.{axis}" for axis in range(1, each.ndim)))
-        pairs += [each, index]
+        if isinstance(array, da.Array):
+            whole = dict.fromkeys(range(1, array.ndim), -1)
+            array = array.rechunk(whole) if whole else array  # type: ignore[no-untyped-call]
+            index = ("row", *(f"{number}.{axis}" for axis in whole))
+        pairs += [array, index]
     new = {f"new{axis}": size for axis, size in enumerate(trailing)}
     # What the work carries is one node of the graph, not sent with every task.
     shared = delayed(work, pure=False, traverse=False)
@@ -211,52 +169,16 @@ def _call(work: Callable[..., Any], *blocks: Any) -> Any:
     return work(*whole)
 
 
-def _client(collections: tuple[Any, ...]) -> Any:
-    """Return the client of the cluster that computes; None where there is none."""
-    if "distributed" not in sys.modules:
-        return None
-    from distributed import Client
-
-    get = get_scheduler(collections=collections)  # type: ignore[no-untyped-call]
-    client = getattr(get, "__self__", None)
-    return client if isinstance(client, Client) else None
-
-
-def _wait(client: Any, futures: list[Any]) -> list[Any]:
-    """Return the results of futures, unless the cluster stays without workers."""
-    from distributed import wait
-
-    limit = parse_timedelta(dask.config.get(TIMEOUT, "60s"))
-    step, seen = min(1.0, limit / 4), time.monotonic()
-    while True:
-        try:
-            wait(futures, timeout=step)  # type: ignore[no-untyped-call]
-            # Workers may go away before they have handed over what they made.
-            gather = partial(client.gather, asynchronous=True)
-            return list(client.sync(gather, futures, callback_timeout=limit))
-        except TimeoutError:
-            if client.scheduler_info()["workers"]:
-                seen = time.monotonic()
-            elif time.monotonic() - seen >= limit:
-                raise RuntimeError(
-                    f"The dask cluster has had no workers for {limit:g} seconds. Start "
-                    "some, or wait for longer: dask.config.set({'" + TIMEOUT + "': "
-                    "'10 minutes'}). Then start again."
-                ) from None
-
-
-def _large_graphs() -> AbstractContextManager[Any]:
-    """Return a context in which dask does not warn of arrays that it has to send."""
-    # Without its module there is no cluster, nor a place for its settings.
-    name = "distributed.admin.large-graph-warning-threshold"
-    return dask.config.set({name: "1 TB"} if "distributed" in sys.modules else {})
-
-
 @contextmanager
 def _explained() -> Iterator[None]:
     """Say what an error of a cluster, not of the work, means."""
+    # Arrays that have to be sent are no reason to warn. Without the module there is no
+    # cluster, nor a place for its settings.
+    name = "distributed.admin.large-graph-warning-threshold"
+    quiet = {name: "1 TB"} if "distributed" in sys.modules else {}
     try:
-        yield
+        with dask.config.set(quiet):
+            yield
     except (Exception, CancelledError) as error:
         home = type(error).__module__.partition(".")[0]
         # What a closed client kept is no longer there for dask without a cluster.

@@ -109,24 +109,19 @@ def dense(array: Any, about: About) -> Dense | Device:
 
 def as_floats(X: Any) -> Any:
     """Return an array of another library as two-dimensional float32 or float64."""
-    check_numbers(X)
+    check_form(X)
     if hasattr(X, "detach"):
         X = X.detach()  # torch would keep every step for gradients
-    check_two_dimensions(X)
     return real_floats(X)
 
 
-def check_numbers(X: Any) -> None:
-    """Raise if an array has a shape and no numbers."""
+def check_form(X: Any) -> None:
+    """Raise unless an array has rows and columns, and numbers in them."""
     if getattr(X.device, "type", "") == "meta":
         raise ValueError(
             f"X is a torch array on {X.device}: it has a shape, {tuple(X.shape)}, and "
             "no numbers; give a tensor that holds data, on the CPU or a GPU."
         )
-
-
-def check_two_dimensions(X: Any) -> None:
-    """Raise unless an array has rows and columns."""
     if X.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {X.ndim}D array instead: X has shape "

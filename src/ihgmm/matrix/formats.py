@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,122 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm._warnings import warn
-from ihgmm.matrix.base import float_type
-from ihgmm.matrix.faults import explain_damage
+from ihgmm.matrix.base import Matrix, float_type
 from ihgmm.matrix.stored import Stored, in_temporary_file, unchanged
+
+
+def open_data(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    part: str = "X",
+    dtype: Any = None,
+) -> Matrix:
+    """Open a file that need not fit in memory, to be read block by block.
+
+    Parameters
+    ----------
+    path : str or path
+        A Parquet file or a folder of such files, an AnnData file (``.h5ad``) or other
+        HDF5 file (``.h5``, ``.hdf5``), a zarr array or group (``.zarr``), or an array
+        of NumPy (``.npy``). It is never written to.
+    columns : sequence of str, optional
+        The columns of Parquet files to take, in this order; all by default. They have
+        to hold numbers.
+    part : str, default="X"
+        The place of the data in an HDF5 file or a zarr group, such as
+        ``"layers/counts"``: a dense array, or a matrix in CSR format.
+    dtype : {"float32", "float64"} or numpy.dtype, optional
+        What numbers are converted to. By default they stay as they are stored, and
+        become float64 where they are not floats of either type.
+
+    Returns
+    -------
+    Matrix
+        The rows; every estimator and function of this package takes them. Nothing is
+        read yet, except that Parquet is converted once, to a temporary file of numbers
+        in the folder that the environment variable TMPDIR names, ``/var/tmp`` by
+        default. It is removed when the matrix goes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from ihgmm import open_data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.eye(2))
+    ...     open_data(f"{folder}/x.npy", dtype="float32").toarray()
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file.")
+    suffix = path.suffix.lower() or ".parquet" * path.is_dir()
+    if suffix not in OPENERS:
+        raise ValueError(
+            f"{path}: files of format {suffix or '(no suffix)'!r} cannot be read block "
+            f"by block; give one of {', '.join(OPENERS)}, or a folder of Parquet files."
+            " A table of text becomes one by pyarrow.dataset.write_dataset("
+            "pyarrow.dataset.dataset(path, format='csv'), folder, format='parquet')."
+        )
+    try:
+        matrix = OPENERS[suffix](path, columns, part)
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:  # whatever a library raises when its file is damaged
+        if getattr(error, "errno", None):  # of the system: a disk, or a permission
+            raise
+        raise ValueError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
+    if matrix is None:
+        raise ValueError(
+            f"{path} is not stored row by row; save numpy.ascontiguousarray(X), with "
+            "two dimensions."
+        )
+    return matrix if dtype is None else matrix.in_type(dtype)
+
+
+def _open_parquet(path: Path, columns: Sequence[str] | None, _: str) -> Stored:
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    files = dataset.dataset(path, format="parquet")
+    if columns is not None:
+        chosen = pa.schema([files.schema.field(name) for name in columns])
+        files = files.replace_schema(chosen)
+    return open_parquet(files)
+
+
+def _open_hdf5(path: Path, _: Any, part: str) -> Stored | None:
+    import h5py
+
+    file = h5py.File(path, "r")
+    # Raw data of AnnData have variables of their own.
+    frame = file.get("raw/var" if part.startswith("raw/") else "var", {})
+    index = frame.get(getattr(frame, "attrs", {}).get("_index", ""))
+    names = None if index is None else list(map(str, index.asstr()[:]))
+    return open_stored(file[part], names)
+
+
+def _open_zarr(path: Path, _: Any, part: str) -> Stored | None:
+    import zarr
+
+    stored: Any = zarr.open(path, mode="r")
+    return open_stored(stored[part] if hasattr(stored, "keys") else stored)
+
+
+def _open_npy(path: Path, *_: Any) -> Stored | None:
+    return open_stored(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+OPENERS: dict[str, Callable[..., Stored | None]] = {
+    ".parquet": _open_parquet,
+    ".h5ad": _open_hdf5,
+    ".h5": _open_hdf5,
+    ".hdf5": _open_hdf5,
+    ".zarr": _open_zarr,
+    ".npy": _open_npy,
+}
 
 
 def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
@@ -48,10 +161,8 @@ def _from_memmap(X: np.memmap) -> Stored | None:
     pages = getattr(X, "_mmap", None)  # None for a copy, which is in memory
     if pages is None or X.ndim != 2 or X.size == 0 or not X.flags.c_contiguous:
         return None
-    row = X.strides[0]
     at = X.ctypes.data - np.frombuffer(pages, np.uint8).ctypes.data
     begin = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + at
-    name = f"memory map {X.filename}" if X.filename else "memory map"
     check = unchanged(X.filename, settled=X.mode == "r")
 
     def identity() -> tuple[int, int] | None:
@@ -65,22 +176,21 @@ def _from_memmap(X: np.memmap) -> Stored | None:
     mapped = identity() if X.mode in ("r", "r+") else None
 
     def read(start: int, stop: int) -> np.ndarray:
-        if mapped is not None and identity() == mapped:
-            # From the file, which may be cut short meanwhile.
-            count = (stop - start) * X.shape[1]
-            path, place = str(X.filename), begin + start * row
-            rows = np.fromfile(path, X.dtype, count, offset=place)
-            if rows.size < count:
-                lost = count - rows.size
-                raise EOFError(f"the file now ends {lost} numbers too early")
-            check()
-            return rows.reshape(stop - start, X.shape[1])
+        place, end = begin + start * X.strides[0], begin + stop * X.strides[0]
         # To touch pages beyond the end of a file would end the process.
-        end, size = begin + stop * row, pages.size()
-        if size < end:
-            raise EOFError(f"the file now ends at byte {size}, these rows at {end}")
-        return np.array(X[start:stop])
+        if pages.size() < end:
+            raise EOFError(
+                f"the file now ends at byte {pages.size()}, these rows at {end}"
+            )
+        if mapped is None or identity() != mapped:
+            return np.array(X[start:stop])
+        # From the file, which may be cut short meanwhile.
+        count = (stop - start) * X.shape[1]
+        rows = np.fromfile(str(X.filename), X.dtype, count, offset=place)
+        check()
+        return rows.reshape(stop - start, X.shape[1])
 
+    name = f"memory map {X.filename}" if X.filename else "memory map"
     return Stored(read, X.shape, X.dtype, source=name)
 
 
@@ -127,22 +237,11 @@ def _file_check(X: Any) -> Callable[[], None]:
     return unchanged(file.id.get_vfd_handle(), settled=settled)
 
 
-def _chunk_check(*arrays: Any, whole: bool = False) -> Callable[[], None] | None:
-    """Return a check that no chunk of zarr arrays is lost: they would read as zeros.
-
-    Of arrays that are ``whole``, those that are not stored now are warned of.
-    """
+def _chunk_check(*arrays: Any) -> Callable[[], None] | None:
+    """Return a check that no chunk of zarr arrays is lost: they would read as zeros."""
     if not all(hasattr(array, "nchunks_initialized") for array in arrays):
         return None
     before = [array.nchunks_initialized for array in arrays]
-    for array, count in zip(arrays, before, strict=True):
-        if whole and count < array.nchunks:
-            warn(
-                f"{array.nchunks - count} of {array.nchunks} chunks of the "
-                f"{_named('zarr array', array)} are not stored and read as zeros. If "
-                "it was written whole, they are lost: write it again.",
-                UserWarning,
-            )
 
     def check() -> None:
         for array, count in zip(arrays, before, strict=True):
@@ -158,41 +257,47 @@ def _chunk_check(*arrays: Any, whole: bool = False) -> Callable[[], None] | None
 
 def _from_group(group: Any, names: list[str] | None) -> Stored:
     """Return the rows of a CSR matrix in a group of three arrays."""
-    kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
+    kind = str(group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", "")))
     parts = sorted(group.keys())
-    if "csc" in str(kind):
+    if "csc" in kind:
         raise ValueError(
             f"The {_named('matrix', group)} is stored by columns (CSC), so that no row "
             "can be read alone. Write the file again by rows (CSR): adata.X = "
             "adata.X.tocsr(), then adata.write_h5ad(path)."
         )
-    if "csr" not in str(kind) or not {"data", "indices", "indptr"} <= set(parts):
-        raise ValueError(
-            f"X is a group of kind {str(kind)!r} with {parts[:5]}; give a data set, or "
-            "a CSR matrix as AnnData stores it (data, indices, indptr)."
-        )
     shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
-    if shape is None or len(shape) != 2:
+    fits = "csr" in kind and {"data", "indices", "indptr"} <= set(parts)
+    if not fits or shape is None or len(shape) != 2:
         raise ValueError(
-            f"X is a CSR matrix in a group whose attribute 'shape' is {shape}; say how "
-            "many rows and features it has: group.attrs['shape'] = (n, p)."
+            f"X is a group of kind {kind!r} with {parts[:5]} whose attribute 'shape' "
+            f"is {shape}; give a data set, or a CSR matrix as AnnData stores it: data, "
+            "indices, indptr, and group.attrs['shape'] = (n, p)."
         )
     n, p = map(int, shape)
-    data, indices = group["data"], group["indices"]
-    for name in ("data", "indices", "indptr"):
-        if len(getattr(group[name], "shape", ())) != 1:
-            raise ValueError(
-                f"X is a CSR matrix whose part {name!r} is no array of one dimension. "
-                "Write it again."
-            )
-    indptr, nnz = np.asarray(group["indptr"][:], dtype=np.int64), data.shape[0]
-    whole = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == nnz
-    if not whole or indices.shape[0] != nnz or (np.diff(indptr) < 0).any():
+    data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
+    flat = all(len(getattr(part, "shape", ())) == 1 for part in (data, indices, indptr))
+    indptr = np.asarray(indptr[:], dtype=np.int64) if flat else np.empty(0, np.int64)
+    ends = (*indptr[:1], *indptr[-1:])
+    if (
+        not (flat and len(indptr) == n + 1 and ends == (0, data.shape[0]))
+        or indices.shape != data.shape
+        or (np.diff(indptr) < 0).any()
+    ):
         raise ValueError(
-            f"X is a CSR matrix of {n} rows whose parts do not fit: {nnz} data, "
-            f"{indices.shape[0]} indices, {len(indptr)} row pointers up to "
-            f"{indptr[-1] if len(indptr) else 'none'}. Write it again."
+            f"X is a CSR matrix of {n} rows whose parts do not fit: data and indices "
+            f"have the shapes {getattr(data, 'shape', None)} and "
+            f"{getattr(indices, 'shape', None)}, {len(indptr)} row pointers go up to "
+            f"{ends[-1] if ends else 'none'}. Write it again."
         )
+    for array in (data, indices):
+        lost = getattr(array, "nchunks", 0) - getattr(array, "nchunks_initialized", 0)
+        if lost:
+            warn(
+                f"{lost} of {array.nchunks} chunks of the "
+                f"{_named('zarr array', array)} are not stored and read as zeros. If "
+                "it was written whole, they are lost: write it again.",
+                UserWarning,
+            )
     check = _file_check(group)
 
     def read(start: int, stop: int) -> Any:
@@ -212,10 +317,10 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
         read,
         (n, p),
         data.dtype,
-        n_entries=nnz,
+        n_entries=data.shape[0],
         sparse=True,
-        step=max(1, _chunk(data) * n // max(nnz, 1)),
-        check=_chunk_check(data, indices, whole=True),
+        step=max(1, _chunk(data) * n // max(data.shape[0], 1)),
+        check=_chunk_check(data, indices),
         names=names,
         source=_named("CSR matrix", group),
     )
@@ -224,39 +329,30 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
 def open_parquet(X: Any, dtype: Any = None, *, batch_bytes: int = 2**24) -> Stored:
     """Return the rows of a Parquet data set of pyarrow; float32 if all columns are.
 
-    They are converted once to a temporary file of numbers.
-    About ``batch_bytes`` are decoded together: many small row groups, or a small part
-    of a large one.
+    They are converted once, about ``batch_bytes`` at a time, to a temporary file.
     """
-    import pyarrow as pa
     from pyarrow import types
 
     fragments = list(X.get_fragments())
     if not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
         raise TypeError(
-            f"X is of type {type(X).__name__} of pyarrow, not in Parquet files; open "
-            "CSV files by ihgmm.open_data(path), and write others to Parquet: "
-            "pyarrow.dataset.write_dataset(X, path, format='parquet')."
+            f"X is of type {type(X).__name__} of pyarrow, not in Parquet files; write "
+            "it to some: pyarrow.dataset.write_dataset(X, path, format='parquet')."
         )
     if not fragments:
         raise ValueError(
             "X is a Parquet data set without files; check the path it was opened by."
         )
-    numbers = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
-    wrong = [
-        field.name
-        for field in X.schema
-        if not any(is_kind(field.type) for is_kind in numbers)
-    ]
-    if wrong:
+    kinds = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
+    numbers = [f.name for f in X.schema if any(is_kind(f.type) for is_kind in kinds)]
+    others = [name for name in X.schema.names if name not in numbers]
+    if others:
         raise ValueError(
-            f"X has columns that are not numbers: {', '.join(wrong[:5])}. Leave them "
-            f"out: ihgmm.open_data(path, drop_columns={wrong[:5]})."
+            f"X has columns that are not numbers: {', '.join(others[:5])}. Take the "
+            f"others: ihgmm.open_data(path, columns={numbers[:5]})."
         )
     for fragment in fragments:
-        with explain_damage(Path(fragment.path), pa.ArrowException):
-            schema = fragment.physical_schema
-        columns = {field.name: field.type for field in schema}
+        columns = {field.name: field.type for field in fragment.physical_schema}
         for field in X.schema:
             if columns.get(field.name) != field.type:
                 raise ValueError(
@@ -265,41 +361,44 @@ def open_parquet(X: Any, dtype: Any = None, *, batch_bytes: int = 2**24) -> Stor
                     f"{columns.get(field.name, 'not there')} in {fragment.path}. Write "
                     "it again with the same columns."
                 )
-    names = list(X.schema.names)
     if dtype is None:
         is_single = all(types.is_float32(field.type) for field in X.schema)
         dtype = np.float32 if is_single else np.float64
-    others = " and others" * (len(fragments) > 1)
-    source = f"Parquet data set {fragments[0].path}{others}"
-    batches = _batches(fragments, names, max(1, batch_bytes // (8 * len(names))))
-    return in_temporary_file(batches, names, float_type(dtype), source)
+    source = f"Parquet data set {fragments[0].path}"
+    source += " and others" * (len(fragments) > 1)
+    batches = _batches(fragments, numbers, max(1, batch_bytes // (8 * len(numbers))))
+    return in_temporary_file(batches, numbers, float_type(dtype), source)
 
 
 def _batches(
     fragments: list[Any], names: list[str], n_rows: int
 ) -> Iterator[np.ndarray]:
-    """Yield rows of the files, so many at a time."""
+    """Yield rows of the files, so many at a time; NaN where nothing is in a place."""
+    import pyarrow as pa
+
+    for fragment in fragments:
+        try:
+            yield from _of_one_file(fragment, names, n_rows)
+        except (OSError, pa.ArrowException) as error:
+            raise ValueError(f"{fragment.path} cannot be read: {error}") from error
+
+
+def _of_one_file(fragment: Any, names: list[str], n_rows: int) -> Iterator[np.ndarray]:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-    for fragment in fragments:
-        with (
-            explain_damage(Path(fragment.path), pa.ArrowException),
-            fragment.open() as source,
-        ):
-            # With a small buffer no column of a row group is read whole.
-            file = ParquetFile(
-                source, metadata=fragment.metadata, buffer_size=2**16, pre_buffer=False
-            )
-            for batch in file.iter_batches(n_rows, columns=names):
-                # Tensors know floats and integers only.
-                columns = [
-                    column.cast(pa.float64(), safe=False)
-                    if pa.types.is_boolean(column.type)
-                    or pa.types.is_decimal(column.type)
-                    else column
-                    for column in batch.select(names).columns
-                ]
-                table = pa.RecordBatch.from_arrays(columns, names=names)
-                # Nothing in a place is NaN, which the checks of the data will name.
-                yield table.to_tensor(null_to_nan=True, row_major=True).to_numpy()
+    def as_number(column: Any) -> Any:
+        """Tensors know floats and integers only."""
+        kind = column.type
+        odd = pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
+        return column.cast(pa.float64(), safe=False) if odd else column
+
+    with fragment.open() as source:
+        # With a small buffer no column of a row group is read whole.
+        file = ParquetFile(
+            source, metadata=fragment.metadata, buffer_size=2**16, pre_buffer=False
+        )
+        for batch in file.iter_batches(n_rows, columns=names):
+            columns = [as_number(column) for column in batch.select(names).columns]
+            table = pa.RecordBatch.from_arrays(columns, names=names)
+            yield table.to_tensor(null_to_nan=True, row_major=True).to_numpy()

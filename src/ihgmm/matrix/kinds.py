@@ -43,8 +43,8 @@ def as_matrix(X: Any) -> Matrix:
     if matrix is not None:
         return matrix
     if sp.issparse(X):
-        X = X if X.format in ("csr", "csc") else X.tocsr()
-        return Sparse(without_duplicates(X.astype(float_type(X.dtype), copy=False)))
+        X = X.tocsr().astype(float_type(X.dtype), copy=False)
+        return Sparse(without_duplicates(X))
     X = np.asarray(X)
     return Dense(X.astype(float_type(X.dtype), copy=False))
 
@@ -84,15 +84,22 @@ def ops_of(a: Any) -> Ops:
 
 
 def _refuse(X: Any) -> None:
-    """Raise if X is no matrix at all, with what to give instead.
+    """Raise if X is no matrix at all.
 
     NumPy would search some of these for numbers, cell by cell and without end.
     """
-    remedy = _remedy(X)
-    if remedy:
+    readable = any(hasattr(X, name) for name in READABLE)
+    annotated = type(X).__module__.startswith("anndata") and hasattr(X, "obs")
+    mixed = isinstance(X, tuple) and len({getattr(a, "ndim", 0) for a in X}) > 1
+    wrong = isinstance(X, NO_MATRIX) or annotated or mixed or not readable
+    if wrong and not sp.issparse(X):
         plain = X is None or isinstance(X, Number)
         shown = repr(X) if plain else f"of type {type(X).__name__}"
-        raise TypeError(f"X is {shown}, not a matrix of numbers; give {remedy}.")
+        raise TypeError(
+            f"X is {shown}, not a matrix of numbers; give an array, a data frame or a "
+            "sparse matrix, rows being observations: of AnnData adata.X, of a file "
+            "ihgmm.open_data(path)."
+        )
     dtype = getattr(X, "dtype", None)
     names = getattr(dtype, "names", None)
     if names:
@@ -114,6 +121,8 @@ def _refuse(X: Any) -> None:
 
 
 NA_OF_R = -(2**31)
+NO_MATRIX = (str, bytes, bytearray, os.PathLike, Number, Mapping, Iterator, Set)
+READABLE = ("__len__", "__array__", "__dataframe__", "__array_interface__")
 
 
 def _has_na_of_r(X: Any) -> bool:
@@ -127,52 +136,11 @@ def _has_na_of_r(X: Any) -> bool:
     return whole and bool(X.min() == NA_OF_R)
 
 
-def _remedy(X: Any) -> str:
-    """Return what to give instead of X; nothing if X may be a matrix."""
-    home = type(X).__module__.partition(".")[0]
-    matrix = "an array, a data frame or a sparse matrix, rows being observations"
-    if sp.issparse(X):
-        return ""
-    if X is None or isinstance(X, Number):
-        return matrix
-    if isinstance(X, str | os.PathLike):
-        return f"the file opened: ihgmm.open_data({os.fspath(X)!r})"
-    if isinstance(X, bytes | bytearray):
-        return "the numbers in them: numpy.frombuffer(X).reshape(n_samples, n_features)"
-    if home == "anndata" and hasattr(X, "obs"):
-        return (
-            "it to ihgmm.anndata.ihsc(adata, n_clusters), which writes labels into it, "
-            "or take its matrix, adata.X"
-        )
-    if hasattr(X, "get_params") and hasattr(X, "fit"):
-        return "the data first and then, where it is asked for, model.labels_"
-    if hasattr(X, "collect") and hasattr(X, "lazy"):  # of polars: nothing is read yet
-        return "its rows: X.collect()"
-    if hasattr(X, "read") and hasattr(X, "close"):
-        return "the file by its name: ihgmm.open_data(path)"
-    if isinstance(X, Mapping):
-        if "data" in X:  # as data sets of scikit-learn have it
-            return "the matrix in it: X['data']"
-        return (
-            "its columns as a data frame: pandas.DataFrame(X), or in R, whose data "
-            "frames arrive so where there is no pandas, a matrix of the numbers: "
-            "as.matrix(X[sapply(X, is.numeric)])"
-        )
-    if isinstance(X, Iterator):
-        return "its rows as an array, since they can be read once only: list(X)"
-    if isinstance(X, Set):
-        return "its rows in an order: sorted(X)"
-    if isinstance(X, tuple) and len({getattr(part, "ndim", None) for part in X}) > 1:
-        return "the matrix in it alone: X[0]"
-    readable = ("__len__", "__array__", "__dataframe__", "__array_interface__")
-    return "" if any(hasattr(X, name) for name in readable) else matrix
-
-
 def sorted_integers(labels: Any, n_samples: int) -> tuple[np.ndarray, Tall] | None:
     """Return the labels that there are, and the number of each row's, where they are.
 
-    None is returned unless labels are integers, one for each row. Sorting takes long,
-    and counting does not where integers are within a short range.
+    None is returned unless labels are integers within a short range, one for each row:
+    those are counted, which is quicker than to sort them.
     """
     is_array = isinstance(labels, np.ndarray) or is_foreign(labels)
     is_array |= is_lazy(labels) and hasattr(labels, "chunks")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -28,11 +28,10 @@ class InMemory(Matrix):
         if len(blocks) < 4:
             yield from super().map(work, *tall)
             return
-        by_rows = self.by_rows()
 
         def several(part: slice) -> list[T]:
             return [
-                work(by_rows.take(rows), *parts_of(tall, rows)) for rows in blocks[part]
+                work(self.take(rows), *parts_of(tall, rows)) for rows in blocks[part]
             ]
 
         with one_thread():  # those of BLAS would wait for ours
@@ -208,16 +207,13 @@ class Dense(InMemory, Array):
 
     def filled(self, fill: Any = None) -> Dense:
         """Return rows with NaN filled in, as a copy; by zeros without a ``fill``."""
+        fill = fill or partial(np.nan_to_num, posinf=np.inf, neginf=-np.inf)
         out = np.empty(self.shape, dtype=self.dtype)
 
         def work(part: slice) -> None:
             # Some rows at least share what filling begins with.
             for rows in self._cached(part, least=16):
-                lines = self.array[rows]
-                if fill is None:
-                    out[rows] = np.where(np.isnan(lines), 0, lines)
-                else:
-                    out[rows] = fill(lines)
+                out[rows] = fill(self.array[rows])
 
         if self._large:
             with one_thread():
@@ -239,31 +235,17 @@ class Dense(InMemory, Array):
 
     def with_signs(self, signs: np.ndarray, places: np.ndarray, _: Any) -> Dense:
         """Multiply each row by a window, from its place on, of a vector of signs."""
-        width, about = self.shape[1], self.about.of_taken_rows()
-        if width < 2**11:
-            windows = np.lib.stride_tricks.sliding_window_view(signs, width)
-            return Dense(self.array * windows[places], about)
-        # Long rows are worked on by themselves: the windows would be another copy.
-        out = np.empty_like(self.array)
-        for row, place, product in zip(self.array, places, out, strict=True):
-            np.multiply(row, signs[place : place + width], out=product)
-        return Dense(out, about)
+        windows = np.lib.stride_tricks.sliding_window_view(signs, self.shape[1])
+        return Dense(self.array * windows[places], self.about.of_taken_rows())
 
     def threads(self) -> AbstractContextManager[Any]:
-        """Return a context in which our own threads find the cores idle.
-
-        After a product of dense blocks the threads of BLAS spin for a while and would
-        hold up ours. Few entries are done before threads of BLAS have met.
-        """
+        # After a product of dense blocks the threads of BLAS spin for a while and would
+        # hold up ours.
         return one_thread() if self._read_once else sized_threads(self.n_entries)
 
 
 def _sqnorms(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Return the sum of squares of each row, float64.
-
-    float32 is as fast as it is only without conversion: sums of up to 256 squares are
-    taken in it, and added up in float64.
-    """
+    """Return the sum of squares of each row; those of 256 float32 add up in float64."""
     if weights is not None:
         return np.einsum("ij,ij,j->i", rows, rows, weights)
     n, p = rows.shape

@@ -1,13 +1,11 @@
 """What can be done with tall arrays: a number or a few for each row of the data.
 
-Tall arrays are where the data are: NumPy arrays on the host, arrays of another library
-on its device, or blocks of a dask array. :class:`Ops` is what can be done with them,
-one object for each kind. The door chooses it once, and a matrix carries it. What is
-small, a number or a row for each cluster or column, is a NumPy array: ``HOST`` serves
-it.
-
-Bodies are written once, against the array API standard. :class:`HostOps` has NumPy's
-quicker ways, :class:`ihgmm.matrix.dask_ops.BlockOps` the same for blocks of rows.
+They are where the data are: NumPy arrays on the host, arrays of another library on its
+device, or blocks of a dask array. :class:`Ops` is one object for each kind, which a
+matrix carries. Bodies are written once, against the array API standard;
+:class:`HostOps` has NumPy's quicker ways, and ``BlockOps`` of ``dask_ops`` works on
+blocks of rows. What is small, a number or a row for each cluster or column, is a NumPy
+array: ``HOST`` serves it.
 """
 
 from __future__ import annotations
@@ -44,21 +42,18 @@ def summed(method: F) -> F:
     return method
 
 
+def of_all_rows(method: F) -> F:
+    """Mark a method that needs all rows of its few columns in one place."""
+    method.over_blocks = "whole"  # type: ignore[attr-defined]
+    return method
+
+
 class Ops:
     """Tall arrays of a library that follows the array API standard.
 
-    ``xp`` are the functions of the standard. ``inner`` is what serves the blocks of
-    rows that work is done on, ``few`` what serves the rows that :meth:`few_rows`
-    takes; both are the object itself except for blocks on a cluster.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix
-    >>> X = as_matrix(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    >>> X.ops.unit_rows(X.rows(slice(None)))
-    array([[0.6, 0.8],
-           [0. , 0. ]])
+    ``xp`` are the functions of the standard. ``inner`` serves the blocks of rows that
+    work is done on, ``few`` the rows that :meth:`few_rows` takes; both are the object
+    itself, except for blocks on a cluster.
     """
 
     def __init__(self, xp: Any) -> None:
@@ -119,29 +114,24 @@ class Ops:
     # Rows, ranges of rows, and work on them
 
     def ranges(self, rows: Tall, width: int = 1) -> list[slice]:
-        """Cut rows into ranges to work on at a time, ``width`` numbers a row.
-
-        So few rows stay in the cache of a host; a device does best with many.
-        """
+        """Cut rows into ranges to work on at a time, ``width`` numbers a row."""
         return row_ranges(rows.shape[0], max(2**12, 2**24 // max(width, 1)))
 
     def map_ranges(
         self, rows: Tall, width: int, work: Callable[[slice], Any]
     ) -> list[Any]:
         """Return the results of some work on ranges of rows, in order."""
-        return list(map(work, self.ranges(rows, width)))
+        return [work(part) for part in self.ranges(rows, width)]
 
     def row_map(self, work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
         """Return the lines that some work makes of the rows of tall arrays.
 
-        The work gets the ops of its arrays and a range of rows of each. It makes about
-        ``width`` numbers of each row.
+        The work gets ops and a range of rows, of which it makes ``width`` numbers each.
         """
-        n = tall[0].shape[0]
         if len(self.ranges(tall[0], width)) <= 1:
             return work(self, *tall)
         line = work(self, *(array[:1, ...] for array in tall))
-        shape = (n, *line.shape[1:])
+        shape = (tall[0].shape[0], *line.shape[1:])
         out = self.xp.empty(shape, dtype=line.dtype, device=compat.device(line))
 
         def part(rows: slice) -> None:
@@ -153,10 +143,7 @@ class Ops:
     def row_sums(
         self, work: Callable[..., tuple[Any, ...]], *tall: Tall, width: int = 1
     ) -> tuple[np.ndarray, ...]:
-        """Return the sums, on the host, of what some work makes of rows.
-
-        The work gets what that of :meth:`row_map` gets.
-        """
+        """Return the sums, on the host, of what work as in :meth:`row_map` makes."""
 
         def part(rows: slice) -> tuple[np.ndarray, ...]:
             sums = work(self, *[array[rows, ...] for array in tall])
@@ -166,10 +153,7 @@ class Ops:
         return tuple(sum(sums) for sums in zip(*parts, strict=True))
 
     def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:
-        """Return some rows, or numbers of rows, of a tall array: where it is.
-
-        Of dask arrays they come to the host, and should be few.
-        """
+        """Return some rows of a tall array; those of dask come to the host."""
         if isinstance(positions, slice):
             return tall[positions, ...]
         return self.xp.take(tall, self.to_device(positions, tall), axis=0)
@@ -203,20 +187,13 @@ class Ops:
         """Return what some work, which gets ops too, makes of each block of rows."""
         return [work(self, *tall)]
 
-    def block_starts(self, tall: Tall) -> list[int]:
-        """Return the first row of each block that has some."""
-        return [0]
-
     # Products and sums over rows
 
     @summed
     def tall_dot(self, A: Tall, B: Tall) -> np.ndarray:
-        """Return ``A.T @ B`` in float64, on the host.
-
-        Products of batches of rows are taken in A's type and added up in float64: one
-        sum over millions of rows would lose digits in float32 and keep little of a
-        device busy.
-        """
+        """Return ``A.T @ B`` in float64, on the host."""
+        # Products of batches are added up in float64: one sum over millions of rows
+        # would lose digits in float32 and keep little of a device busy.
         xp, batch = self.xp, 2**12
         batches = A.shape[0] // batch
         if batches <= 1 or A.shape[1] == 0 or B.shape[1] == 0:
@@ -234,12 +211,8 @@ class Ops:
     @summed
     def weighted_gram(self, weights: Tall, *blocks: Tall) -> np.ndarray:
         """Return ``Y.T @ diag(weights) @ Y``, Y being some blocks side by side."""
-        width = sum(block.shape[1] for block in blocks)
-        total = np.zeros((width, width))
-        for rows in self.ranges(weights, width):
-            lines = self.beside(*(block[rows, :] for block in blocks))
-            total += self.tall_dot(lines, lines * weights[rows][:, None])
-        return total
+        lines = self.beside(*blocks)
+        return self.tall_dot(lines, lines * weights[:, None])
 
     @summed
     def basis_dot(self, Y: Tall, *basis: Tall) -> np.ndarray:
@@ -266,11 +239,8 @@ class Ops:
         if xp.all((norms > low) & (norms < high)):
             return U / norms[:, None]
         # Squares of some rows under- or overflow: divide by the largest entry first.
-        U = U / self._nonzero(xp.max(xp.abs(U), axis=1))[:, None]
-        return U / self._nonzero(self.row_norms(U))[:, None]
-
-    def _nonzero(self, sizes: Tall) -> Tall:
-        return self.xp.where(sizes > 0, sizes, self.xp.ones_like(sizes))
+        U = self.ratio(U, xp.max(xp.abs(U), axis=1)[:, None])
+        return self.ratio(U, self.row_norms(U)[:, None])
 
     @by_row
     def row_max(self, values: Tall) -> Tall:
@@ -282,15 +252,13 @@ class Ops:
         """Return the sum of each row."""
         return self.xp.sum(values, axis=1)
 
+    @summed
     def column_totals(self, values: Tall) -> Tall:
         """Return the sum of each column."""
         return self.xp.sum(values, axis=0)
 
     def fix_signs(self, vectors: Tall) -> tuple[Tall, np.ndarray]:
-        """Make the largest entry, by magnitude, of each column positive.
-
-        Return the signs of columns too.
-        """
+        """Make the largest entry of each column positive; return the signs too."""
         ends = np.concatenate(self.gather_blocks(_column_ends, vectors))
         flip = np.where(-ends.min(axis=0) > ends.max(axis=0), -1, 1)
         vectors *= self.cast_like(flip, vectors)
@@ -364,12 +332,16 @@ class Ops:
         # Weights have mean 1. Libraries add them up in orders of their own, and
         # rounding must not decide between clusters of one size.
         sizes = rows.sizes if weights is None else rows.sums(weights).round(6)
-        first = np.zeros(n_clusters)
-        if len(np.unique(sizes)) < n_clusters:
-            firsts = self.gather_blocks(partial(_first_rows, n_clusters), labels)
-            starts = self.block_starts(labels)
-            first = np.min([a + b for a, b in zip(firsts, starts, strict=True)], axis=0)
+        tied = len(np.unique(sizes)) < n_clusters
+        first = self.first_rows(labels, n_clusters) if tied else np.zeros(n_clusters)
         return np.lexsort((first, -sizes))
+
+    @of_all_rows
+    def first_rows(self, labels: Tall, n_clusters: int) -> np.ndarray:
+        """Return the position of the first row of each cluster; ``inf`` for none."""
+        first, labels = np.full(n_clusters, np.inf), self.to_host(labels)
+        first[labels[::-1]] = np.arange(len(labels))[::-1]  # the last one written stays
+        return first
 
     def number_by_size(
         self, labels: Tall, n_clusters: int, weights: Tall | None = None
@@ -417,28 +389,15 @@ class Ops:
 
     # Order
 
+    @of_all_rows
     def largest(self, values: Tall, count: int) -> np.ndarray:
         """Return the positions of the ``count`` largest values, in any order."""
-        xp, n = self.xp, values.shape[0]
-        width = max(1, int(np.sqrt(n)))
-        rows = n // width
-        if rows <= 2 * count:
-            return self.to_host(xp.argsort(values)[n - count :])
-        # They lie in the groups with the largest maxima, or in the rest beyond all.
-        groups = xp.reshape(values[: rows * width], (rows, width))
-        top = self.to_host(xp.argsort(xp.max(groups, axis=1))[rows - count :])
-        places = (top[:, None] * width + np.arange(width)).ravel()
-        places = np.concatenate([places, np.arange(rows * width, n)])
-        there = self.to_host(xp.take(values, self.to_device(places, values)))
-        return places[np.argpartition(there, len(there) - count)[len(there) - count :]]
+        return self.to_host(self.xp.argsort(values)[values.shape[0] - count :])
 
     def median(
         self, values: Tall, weights: Tall | None = None, where: Tall | None = None
     ) -> float:
-        """Return the median of numbers, counted by weights; the upper one of two.
-
-        A mask may say ``where`` numbers count.
-        """
+        """Return the median, the upper one of two, of numbers where a mask is true."""
         if where is not None:
             values = values[where]
             weights = None if weights is None else weights[where]
@@ -450,15 +409,13 @@ class Ops:
         half = int(xp.count_nonzero(below <= below[-1] / 2))
         return float(values[order[min(half, values.shape[0] - 1)]])
 
+    @of_all_rows
     def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
         """Return the values at some places of their order."""
         return self.to_host(self.few_rows(self.xp.sort(values), places))
 
     def draw_rows(self, where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:
-        """Return positions of rows where a mask is true: at most so many, at random.
-
-        They are in increasing order.
-        """
+        """Return positions, in order, of at most so many rows where a mask is true."""
         n = where.shape[0]
         if self.number(self.xp.count_nonzero(where)) == n:
             return sampled(n, most, rng)
@@ -474,6 +431,7 @@ class HostOps(Ops):
     host_dtype = staticmethod(attrgetter("dtype"))  # type: ignore[assignment]
     widen = staticmethod(partial(np.asarray, dtype=np.float64))
     clip = staticmethod(np.clip)  # type: ignore[assignment]
+    log_ndtr = staticmethod(special.log_ndtr)
     few_rows = take_lines = staticmethod(getitem)  # type: ignore[assignment]
 
     def __init__(self) -> None:
@@ -497,8 +455,7 @@ class HostOps(Ops):
     def map_ranges(
         self, rows: Tall, width: int, work: Callable[[slice], Any]
     ) -> list[Any]:
-        # Many rows are shared among threads. Ranges do not depend on how many threads
-        # there are, and so do not sums over them.
+        # Ranges, and sums over them, do not depend on how many threads there are.
         if rows.shape[0] < 2**15:
             return list(map(work, self.ranges(rows)))
         with one_thread():  # those of BLAS would wait for ours
@@ -514,26 +471,6 @@ class HostOps(Ops):
             return reduce(np.maximum, values.T)  # several times faster for short rows
         return values.max(axis=1)
 
-    @by_row
-    def row_totals(self, values: Tall) -> Tall:
-        return values @ np.ones(values.shape[1], dtype=values.dtype)
-
-    def column_totals(self, values: Tall) -> Tall:
-        return np.ones(values.shape[0], dtype=values.dtype) @ values
-
-    @by_row
-    def log_ndtr(self, values: Tall) -> Tall:
-        # Most rows are far on one side, where it is zero up to rounding; and the
-        # logarithm of the function is quicker than scipy's, and as good but in the far
-        # tail.
-        logs, near = np.zeros_like(values), values < 8
-        numbers = values[near]
-        inside = np.log(special.ndtr(np.maximum(numbers, -20)))
-        if numbers.size and numbers.min() < -20:
-            inside = np.where(numbers < -20, special.log_ndtr(numbers), inside)
-        logs[near] = inside
-        return logs
-
     @summed
     def group_sums(
         self, labels: Tall, n_groups: int, values: Tall | None = None
@@ -543,16 +480,18 @@ class HostOps(Ops):
     def sums_of_rows(
         self, labels: Tall, n_groups: int, rows: Tall, weights: Tall
     ) -> np.ndarray:
-        # Each column has one entry, of a row in its group.
         n = len(rows)
         if n * n_groups < 2**14:  # to make a sparse matrix would take longer
-            few = np.zeros((n_groups, n))
-            few[labels, np.arange(n)] = weights
-            return few @ rows
-        members = sp.csc_array((n_groups, n))
-        members.data, members.indices = weights, labels
-        members.indptr = np.arange(n + 1)
+            members = np.zeros((n_groups, n))
+            members[labels, np.arange(n)] = weights
+        else:
+            members = sp.csc_array((n_groups, n))
+            members.data, members.indices = weights, labels
+            members.indptr = np.arange(n + 1)
         return np.asarray(members @ rows, dtype=np.float64)
+
+    def largest(self, values: Tall, count: int) -> np.ndarray:
+        return np.argpartition(values, len(values) - count)[len(values) - count :]
 
     def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
         return np.partition(values, np.unique(places))[places]
@@ -633,41 +572,20 @@ def _own_products(
 
 
 def _maxima(n_groups: int, ops: Ops, labels: Tall, values: Tall) -> np.ndarray:
+    """Return the largest value of each group, 0 if none is positive."""
     if ops is HOST:
         most = np.zeros(n_groups)
         np.maximum.at(most, labels, values)
         return most
-    parts = [np.zeros(n_groups)]
-    for rows in ops.ranges(values, n_groups):
-        own = ops.one_hot(labels[rows], n_groups, values[rows]) * values[rows][:, None]
-        parts.append(ops.to_host(ops.xp.max(own, axis=0)))
-    return np.asarray(np.max(parts, axis=0))
-
-
-def _first_rows(n_clusters: int, ops: Ops, labels: Tall) -> np.ndarray:
-    """Return the position of the first row of each cluster; ``inf`` if it has none."""
-    first = np.full(n_clusters, np.inf)
-    if ops is HOST:  # of several rows of a cluster the last one written stays
-        first[labels[::-1]] = np.arange(len(labels))[::-1]
-        return first
-    sizes = ops.group_sums(labels, n_clusters).astype(np.intp)
-    some, ends = sizes > 0, sizes.cumsum()
-    order = ops.xp.argsort(labels)
-    first[some] = ops.to_host(ops.few_rows(order, (ends - sizes)[some]))
-    return first
+    xp, zero = ops.xp, ops.xp.zeros_like(values)
+    own = (xp.max(xp.where(labels == k, values, zero)) for k in range(n_groups))
+    return ops.to_host(xp.stack([*own]))
 
 
 def _column_ends(ops: Ops, vectors: Tall) -> np.ndarray:
-    """Return rows that hold the largest and the smallest entry of each column."""
-    xp, k = ops.xp, vectors.shape[1]
-    # NumPy reduces wide rows much faster than narrow ones: 64 rows make one.
-    fold = vectors.shape[0] // 64 * 64
-    if fold == 0:
-        return ops.to_host(vectors)
-    folded = xp.reshape(vectors[:fold, :], (-1, 64 * k))
-    most = xp.reshape(xp.max(folded, axis=0), (-1, k))
-    least = xp.reshape(xp.min(folded, axis=0), (-1, k))
-    return ops.to_host(xp.concat([most, least, vectors[fold:, :]]))
+    """Return the largest and the smallest entry of each column."""
+    ends = [ops.xp.max(vectors, axis=0), ops.xp.min(vectors, axis=0)]
+    return ops.to_host(ops.xp.stack(ends))
 
 
 HOST = HostOps()
@@ -736,22 +654,17 @@ def is_strided(a: Any) -> bool:
 
 
 def row_lengths(rows: Any) -> np.ndarray:
-    """Return the Euclidean norms of few rows in float64, on the host.
-
-    Unlike :meth:`Ops.row_norms` this serves entries whose squares vanish or overflow.
-    """
+    """Return the norms of few rows, on the host, also where squares would overflow."""
     rows = to_host(rows).astype(np.float64, copy=False)
     with np.errstate(over="ignore"):
         return HOST.row_dots(rows, HOST.unit_rows(rows))
 
 
 def sampled(n: int, size: int, rng: np.random.Generator | None = None) -> np.ndarray:
-    """Return the positions of so many of n rows, drawn at random, in their order.
+    """Return the positions of so many of n rows, one from each of as many stretches.
 
-    Without a generator they are always the same.
-
-    One is drawn from each of as many equal stretches: rows that are sorted in some way
-    are all shown, and to draw takes no longer for many rows than for few.
+    They are in order, and without a generator always the same. Stretches show all of
+    rows that are sorted in some way, and take no longer to draw from many than few.
     """
     if size >= n:
         return np.arange(n)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any, Self
 
+import array_api_compat as compat
 import numpy as np
 import scipy.sparse as sp
 
 from ihgmm.matrix.base import NOTHING, About, Index, sum_of
 from ihgmm.matrix.memory import Held, InMemory, random_signs
-from ihgmm.matrix.ops import Tall, to_host
+from ihgmm.matrix.ops import to_host
 from ihgmm.matrix.threads import in_parts, one_thread, row_ranges
 
 
@@ -20,67 +22,58 @@ class Entries(Held):
     """Rows by their stored entries, in three arrays; entries not stored are 0.
 
     Entries ``indptr[i]`` to ``indptr[i + 1]`` are those of row i: ``values`` in the
-    columns ``indices``. Work on single entries takes several times their memory, so
-    that it is done on ``at_once`` of them at a time.
+    columns ``indices``.
     """
 
     sparse = True
-    at_once: int
     indptr: Any
     indices: Any
 
     @abstractmethod
-    def of_places(self, indptr: Any, indices: Any, values: Any) -> Self:
-        """Return other entries in a matrix of this kind and shape."""
+    def made(
+        self, indptr: Any, indices: Any, values: Any, n: int, about: About
+    ) -> Self:
+        """Return the matrix of this kind that has n rows of these entries."""
 
-    @abstractmethod
-    def spread(self, figures: Tall, at: slice) -> Any:
-        """Return, for each of some entries, the figure of its row."""
+    def with_values(self, values: Any, about: About) -> Self:
+        return self.made(self.indptr, self.indices, values, self.shape[0], about)
 
-    def by_rows(self) -> Self:
-        return self
+    def owners(self, indptr: Any) -> tuple[Any, Any]:
+        """Return the numbers of all entries, and the row that each is in."""
+        device = compat.device(indptr)
+        at = self.ops.xp.arange(int(indptr[-1]), dtype=indptr.dtype, device=device)
+        return at, self.ops.xp.searchsorted(indptr, at, side="right") - 1
 
     def threads(self) -> AbstractContextManager[Any]:
         return one_thread()
 
-    def _parts(self) -> list[slice]:
-        return row_ranges(self.n_entries, self.at_once)
-
     def multiplied(self, rows: Any, columns: Any, about: About) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
-        X, parts = self.by_rows(), []
-        for at in X._parts():
-            values = X.values[at]
-            if rows is not None:
-                values = values * X.spread(rows, at)
-            if columns is not None:
-                values = values * self.ops.xp.take(columns, X.indices[at])
-            parts.append(values)
-        values = self.ops.stack(parts) if parts else X.values
-        return X.with_values(values, about)
+        take, values = self.ops.xp.take, self.values
+        if rows is not None:
+            values = values * take(rows, self.owners(self.indptr)[1])
+        if columns is not None:
+            values = values * take(columns, self.indices)
+        return self.with_values(values, about)
 
     def filled(self, fill: Any = None) -> Self:
         """Return the rows with stored NaN filled in; by zeros without a ``fill``."""
-        X, xp = self if fill is None else self.by_rows(), self.ops.xp
-        bad = xp.nonzero(xp.isnan(X.values))[0]
+        xp, values = self.ops.xp, self.values
+        bad = xp.isnan(values)
         if fill is not None:
-            return X._changed(bad, fill, self.about)
-        values = xp.asarray(X.values, copy=True)
-        values[bad] = 0
-        return X.with_values(values, self.about)
+            return self._changed(xp.nonzero(bad)[0], fill)
+        return self.with_values(
+            xp.where(bad, xp.zeros_like(values), values), self.about
+        )
 
     def marked(self, mark: Any) -> Self:
-        X = self.by_rows()
-        return X._changed(X.ops.xp.nonzero(X.values)[0], mark, self.about)
+        return self._changed(self.ops.xp.nonzero(self.values)[0], mark)
 
-    def _changed(self, at: Any, change: Any, about: About) -> Self:
+    def _changed(self, at: Any, change: Any) -> Self:
         """Return the rows with some entries as a change of dense rows makes them."""
         xp, p = self.ops.xp, self.shape[1]
-        values, at = (
-            xp.asarray(self.values, copy=True),
-            xp.astype(at, self.indptr.dtype),
-        )
-        owner = xp.searchsorted(self.indptr, at, side="right") - 1
+        values, at = xp.asarray(self.values, copy=True), xp.astype(at, xp.int64)
+        owner = xp.searchsorted(xp.astype(self.indptr, xp.int64), at, side="right") - 1
         rows, which = xp.unique_inverse(owner)
         # Work on a row takes several times its length.
         for part in row_ranges(rows.shape[0], max(2**20, self.least_range // 4) // p):
@@ -90,23 +83,24 @@ class Entries(Held):
             columns = xp.astype(xp.take(self.indices, mine), xp.int64)
             cells = (which[inside] - part.start) * p + columns
             values[mine] = xp.take(lines, cells)
-        return self.with_values(values, about)
+        return self.with_values(values, self.about)
 
     def missing(self) -> Self:
         """Return 1 where a cell is missing; all others are not stored."""
-        X, xp = self.by_rows(), self.ops.xp
-        kind = X.indptr.dtype
-        bad = xp.astype(xp.nonzero(xp.isnan(X.values))[0], kind)
-        indptr = xp.astype(xp.searchsorted(bad, X.indptr), kind)
-        ones = xp.ones_like(xp.take(X.values, bad))
-        return X.of_places(indptr, xp.take(X.indices, bad), ones)
+        xp, kind = self.ops.xp, self.indptr.dtype
+        bad = xp.astype(xp.nonzero(xp.isnan(self.values))[0], kind)
+        indptr = xp.astype(xp.searchsorted(bad, self.indptr), kind)
+        ones = xp.ones_like(xp.take(self.values, bad))
+        return self.made(
+            indptr, xp.take(self.indices, bad), ones, self.shape[0], NOTHING
+        )
 
 
 class Sparse(InMemory, Entries):
-    """A scipy.sparse matrix or array, CSR or CSC. Entries that are not stored are 0.
+    """A CSR matrix or array of scipy. Entries that are not stored are 0.
 
-    scipy's products run in one thread. Those with more than ``parallel`` entries are
-    cut up. Blocks of :meth:`map` have fewer, and threads work on several of them.
+    scipy's products run in one thread; those with more than ``parallel`` entries are
+    cut up, and threads work on the parts.
 
     Examples
     --------
@@ -119,9 +113,8 @@ class Sparse(InMemory, Entries):
            [6.]])
     """
 
-    at_once = 2**62  # of a block, which is small
     parallel = 2**20
-    _transpose: Any = None  # stored like the array, where there are two copies
+    _transpose: Any = None  # by rows too, where there are two copies
 
     def __init__(self, array: Any, about: About = NOTHING) -> None:
         super().__init__(array.shape, array.dtype, about)
@@ -139,18 +132,15 @@ class Sparse(InMemory, Entries):
 
     def with_transpose(self) -> Self:
         # Summing entries of a column takes two thirds of the time of adding to sums.
-        X = self.array
-        return self._but(_transpose=_transposed(X).asformat(X.format))
+        return self._but(_transpose=_transposed(self.array).tocsr())
 
     def with_common_columns_first(self) -> Sparse:
-        # By rows, so that most entries meet few numbers of a vector: these stay in the
-        # cache.
-        X, p = self.by_rows(), self.shape[1]
-        order = np.argsort(-np.bincount(X.indices, minlength=p), kind="stable")
-        places = np.empty_like(X.indices, shape=p)
+        # Most entries meet few numbers of a vector then: these stay in the cache.
+        p, indices = self.shape[1], self.indices
+        order = np.argsort(-np.bincount(indices, minlength=p), kind="stable")
+        places = np.empty_like(indices, shape=p)
         places[order] = np.arange(p)
-        moved = X.of_places(X.indptr, places[X.indices], X.values)
-        return moved.with_about(self.about)
+        return self._but(indices=places[indices]).with_values(self.values, self.about)
 
     def _times(self, X: Any, W: Any) -> np.ndarray:
         W = np.asarray(W, dtype=self.dtype)
@@ -164,22 +154,22 @@ class Sparse(InMemory, Entries):
         parts = in_parts(X.shape[1], lambda columns: _part(X, columns) @ W[columns])
         return np.asarray(sum_of(parts))
 
-    def with_values(self, values: np.ndarray, about: About) -> Sparse:
-        X = self.array
-        return Sparse(_stored(X.format, X.shape, values, X.indices, X.indptr), about)
+    def made(
+        self, indptr: Any, indices: Any, values: Any, n: int, about: About
+    ) -> Sparse:
+        return Sparse(
+            _stored("csr", (n, self.shape[1]), values, indices, indptr), about
+        )
 
-    def of_places(self, indptr: Any, indices: Any, values: Any) -> Sparse:
-        return Sparse(_stored("csr", self.shape, values, indices, indptr))
-
-    def spread(self, figures: np.ndarray, at: slice) -> np.ndarray:
-        return np.repeat(figures, np.diff(self.indptr))  # of all entries
+    def owners(self, indptr: Any) -> tuple[Any, Any]:
+        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        return np.arange(len(rows)), rows
 
     def take(self, rows: Index) -> Sparse:
         X, about = self.array, self.about.of_taken_rows()
-        if isinstance(rows, slice) and X.format == "csr":
-            start, stop, step = rows.indices(X.shape[0])
-            if step == 1:
-                return Sparse(_part(X, slice(start, max(start, stop))), about)
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            start, stop, _ = rows.indices(X.shape[0])
+            return Sparse(_part(X, slice(start, max(start, stop))), about)
         return Sparse(X[rows], about)
 
     def rows(self, rows: Index) -> np.ndarray:
@@ -188,37 +178,36 @@ class Sparse(InMemory, Entries):
     def to_memory(self) -> Sparse:
         return self
 
-    def by_rows(self) -> Sparse:
-        by_rows = self.array.format == "csr"
-        return self if by_rows else Sparse(self.array.tocsr(), self.about)
+    def _squares(self) -> Iterator[tuple[slice, Any]]:
+        """Yield ranges of rows, and the squares of their entries in float64."""
+        # A 64th at a time: squares may take twice the memory of X.
+        n, most = self.shape[0], 2**16 * self.shape[0] // max(self.n_entries, 1)
+        for rows in row_ranges(n, max(n // 64, most)):
+            part = _part(self.array, rows)
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                part.data = np.square(part.data, dtype=np.float64)
+            yield rows, part
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
-        X, by_rows = self.array, self.array.format == "csr"
-        norms, size = np.zeros(X.shape[0]), len(X.indptr) - 1
-        if column_weights is None:
-            column_weights = np.ones(X.shape[1])
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            # A 64th at a time: squares in float64 may take twice the memory of X.
-            for at in row_ranges(size, max(size // 64, 2**16 * size // max(X.nnz, 1))):
-                part = _part(X, at)
-                part.data = np.square(part.data, dtype=np.float64)
-                if by_rows:
-                    norms[at] = part @ column_weights
-                else:
-                    norms += part @ column_weights[at]
+        weights = np.ones(self.shape[1]) if column_weights is None else column_weights
+        norms = np.zeros(self.shape[0])
+        for rows, part in self._squares():
+            norms[rows] = part @ weights
         return norms
 
     def column_sqnorms(self) -> np.ndarray:
-        return Sparse(_transposed(self.array)).row_sqnorms()
+        total = np.zeros(self.shape[1])
+        for _, part in self._squares():
+            total += np.bincount(part.indices, part.data, len(total))
+        return total
 
     def not_finite(self) -> tuple[int, int, int, float]:
-        entries = self.array.tocoo()
-        bad = np.flatnonzero(~np.isfinite(entries.data))
+        bad = np.flatnonzero(~np.isfinite(self.values))
         if len(bad) == 0:
             return 0, -1, -1, 0.0
-        at = bad[np.lexsort((entries.col[bad], entries.row[bad]))[0]]
-        row, column = int(entries.row[at]), int(entries.col[at])
-        return len(bad), row, column, float(entries.data[at])
+        row = int(np.searchsorted(self.indptr, bad[0], side="right")) - 1
+        column, value = int(self.indices[bad[0]]), float(self.values[bad[0]])
+        return len(bad), row, column, value
 
     def fit_at_entries(self, parts: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """Return ``parts @ directions.T`` at stored entries, which are by rows."""
@@ -242,10 +231,9 @@ class Sparse(InMemory, Entries):
 
 
 def without_duplicates(X: Any) -> Any:
-    """Return a CSR or CSC matrix in which each cell is stored once.
+    """Return a CSR matrix in which each cell is stored once, and entries are in order.
 
-    Sums over stored entries would not be sums over cells otherwise. The given matrix,
-    in which scipy also keeps what it finds out, is left as it is.
+    The given matrix, in which scipy also keeps what it finds out, is left as it is.
     """
     same = copy(X)
     if not same.has_canonical_format:

@@ -30,36 +30,27 @@ class Tally:
     """What is counted while a matrix is read; the matrix itself does not change."""
 
     def __init__(self) -> None:
-        self.passes = 0
+        self.n_rows = 0  # that were read, each time that they were
         self.n_entries: int | None = None  # where that is known after the first pass
 
 
 class Blocks(ByBlocks):
-    """Rows in blocks that are not in memory. A kind needs ``row_blocks``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix.stored import Blocks, Stored
-    >>> array = np.arange(8.0).reshape(4, 2)
-    >>> X = Stored(lambda start, stop: array[start:stop], (4, 2), np.float64)
-    >>> isinstance(X, Blocks), X.take([3, 0]).sqnorms
-    (True, array([85.,  1.]))
-    """
+    """Rows in blocks that are not in memory. A kind needs ``row_blocks``."""
 
     row_blocks: list[slice]
     streamed = True
     on_host = False
+    n_stored: int  # rows, whether they are kept or not
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.factor = 1.0  # what entries are multiplied by when they are read
-        self.tally = Tally()
+        self.tally, self.n_stored = Tally(), self.shape[0]
 
     @property
-    def passes(self) -> int:  # type: ignore[override]
+    def passes(self) -> int:
         """How often the rows have been read so far."""
-        return self.tally.passes
+        return round(self.tally.n_rows / max(self.n_stored, 1))
 
     def wrap(self, block: Any) -> Dense | Sparse:
         """Return rows in memory as a matrix."""
@@ -69,9 +60,8 @@ class Blocks(ByBlocks):
         return Dense(block, about)
 
     def rescaled(self, factor: float) -> Self:
-        return self._anew(factor=self.factor * factor).with_about(
-            self.about.rescaled(factor)
-        )
+        other = self._anew(factor=self.factor * factor)
+        return other.with_about(self.about.rescaled(factor))
 
     def _anew(self, **changes: Any) -> Self:
         """Return a copy with other entries, of which nothing is known yet."""
@@ -84,18 +74,15 @@ class Stored(Blocks):
     """Rows on disk, read one block after the other while the last one is worked on.
 
     ``read(start, stop)`` returns some rows as a new array, or as a CSR matrix if the
-    data is ``sparse``. Rows of a chunk of the file, ``step`` of them, are decoded
-    together. ``check`` is called after each pass and each sample, and raises if what
-    was read is not what was there before. ``source`` is what messages call the data.
-
-    Rows here and there are in most chunks of a file, so that to take them is to decode
-    all of it. Such a sample counts as a pass.
+    data are ``sparse``. The file decodes ``step`` rows together. ``check`` is called
+    after each pass and each sample, and raises if the file is not what it was before.
+    ``source`` is what messages call the data.
     """
 
     # Two blocks are in memory at once. Of these sizes files are read at full speed, and
     # a block is small beside what is kept for each row.
     block_bytes = 2**25
-    stored_blocks: list[slice]  # of all rows of the file, whether they are kept or not
+    _height: int  # of blocks, in rows of the file
 
     def __init__(
         self,
@@ -116,7 +103,7 @@ class Stored(Blocks):
         self.sparse, self.source = sparse, source
         self._read, self._check, self._step = read, check or (lambda: None), step
         self.n_entries = n * p if n_entries is None else int(n_entries)
-        self._n_stored, self._positions = n, None  # or the places of rows, if not all
+        self._positions = None  # or the places of rows in the file, if not all are kept
         vars(self).update(self._cut())
 
     def __repr__(self) -> str:
@@ -136,7 +123,7 @@ class Stored(Blocks):
         other = self._anew(**changes)
         return other._but(**other._cut())
 
-    def keep_rows(self, rows: np.ndarray) -> Stored:
+    def _kept(self, rows: np.ndarray) -> Stored:
         # No work is done on the others, which may hold NaN.
         n, p = self.shape
         return self._recut(
@@ -156,24 +143,23 @@ class Stored(Blocks):
         ).with_about(replace(self.about, names=names))
 
     def _cut(self) -> dict[str, Any]:
-        """Return blocks of the stored rows, and the parts of those that are kept."""
+        """Return the height of blocks in the file, and the rows that each holds."""
         n, step = self.shape[0], self._step
         size = (2 if self.sparse else 1) * self.n_entries * self.dtype.itemsize
         row = max(1, size // max(n, 1))
-        rows = max(1, self.block_bytes // row // step) * step
-        if rows * row > 4 * self.block_bytes:  # chunks too tall to be held whole
-            rows = max(1, self.block_bytes // row)
-        blocks = row_ranges(self._n_stored, rows)
-        if self._positions is None:
-            return {"stored_blocks": blocks, "row_blocks": blocks}
-        ends = [0, *(block.stop for block in blocks)]
-        cuts = pairwise(np.searchsorted(self._positions, ends).tolist())
-        parts = [slice(*cut) for cut in cuts if cut[0] < cut[1]]
-        return {"stored_blocks": blocks, "row_blocks": parts}
+        height = max(1, self.block_bytes // row // step) * step
+        if height * row > 4 * self.block_bytes:  # chunks too tall to be held whole
+            height = max(1, self.block_bytes // row)
+        blocks = row_ranges(self.n_stored, height)
+        if self._positions is not None:
+            ends = [0, *(block.stop for block in blocks)]
+            cuts = pairwise(np.searchsorted(self._positions, ends).tolist())
+            blocks = [slice(*cut) for cut in cuts if cut[0] < cut[1]]
+        return {"row_blocks": blocks, "_height": height}
 
     def map(self, work: Callable[..., T], *tall: np.ndarray | None) -> Iterator[T]:
-        self.tally.passes += 1
         started, blocks = time.monotonic(), self.row_blocks
+        self.tally.n_rows += self.n_stored
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._block, blocks[0])
             for i, rows in enumerate(blocks):
@@ -188,11 +174,15 @@ class Stored(Blocks):
         """Return the rows of a block, of which there are some."""
         if self._positions is None:
             return self._get(rows)
-        places = self._positions[rows]
-        return self._get(slice(places[0], places[-1] + 1))[places - places[0]]
+        return self._get_run(self._positions[rows])
+
+    def _get_run(self, places: np.ndarray) -> Any:
+        """Return rows by their places in the file, which are in order."""
+        first = int(places[0])
+        return self._get(slice(first, int(places[-1]) + 1))[places - first]
 
     def _get(self, rows: slice) -> Any:
-        """Return rows by their places in the file, with all between them."""
+        """Return a range of rows of the file."""
         which = f"Rows {rows.start} to {rows.stop - 1} of the {self.source}"
         try:
             block = self._read(rows.start, rows.stop)
@@ -208,7 +198,7 @@ class Stored(Blocks):
             ) from error
         if block.shape != (rows.stop - rows.start, self.shape[1]):
             raise OSError(
-                f"{which} came in shape {block.shape}; it had {self._n_stored} rows "
+                f"{which} came in shape {block.shape}; it had {self.n_stored} rows "
                 f"and {self.shape[1]} features before. Leave the file unchanged until "
                 "the work is done."
             )
@@ -218,50 +208,30 @@ class Stored(Blocks):
         places = self._positions
         if places is None and isinstance(rows, slice) and rows.step in (None, 1):
             start, stop, _ = rows.indices(self.shape[0])
+            self.tally.n_rows += max(stop - start, 0)
             return self.wrap(self._get(slice(start, max(start, stop))))
         index = np.arange(self.shape[0])[rows] if places is None else places[rows]
-        order = np.argsort(index, kind="stable")
-        parts = self._read_runs(self._runs(index[order]))
+        if len(index) == 0:
+            return self.wrap(self._get(slice(0, 0)))
+        order, started = np.argsort(index, kind="stable"), time.monotonic()
+        runs, before, parts = self._runs(index[order]), self.passes, []
+        for i, run in enumerate(runs):
+            parts.append(self._get_run(run))
+            n_chunks = run[-1] // self._step - run[0] // self._step + 1
+            self.tally.n_rows += int(n_chunks) * self._step
+            if self.passes > before:
+                self._show(i + 1, len(runs), started)
+        self._check()
         stacked = (
             sp.vstack(parts, format="csr") if self.sparse else np.concatenate(parts)
         )
         return self.wrap(stacked[np.argsort(order)])
 
-    def _read_runs(self, runs: list[np.ndarray]) -> list[Any]:
-        """Return rows that are read together, run after run."""
-        started, passes = time.monotonic(), 0
-        if self._step > 1 and runs:
-            ends = np.array([(run[0], run[-1]) for run in runs]) // self._step
-            chunks = int((ends[:, 1] - ends[:, 0] + 1).sum())
-            # Runs that follow each other in one chunk are decoded together.
-            chunks -= int((ends[1:, 0] == ends[:-1, 1]).sum())
-            passes = round(self._step * chunks / self._n_stored)
-        self.tally.passes += passes
-        parts = [] if runs else [self._get(slice(0, 0))]
-        for i, run in enumerate(runs):
-            first, last = int(run[0]), int(run[-1]) + 1
-            parts.append(self._get(slice(first, last))[run - first])
-            if passes:
-                self._show(i + 1, len(runs), started)
-        self._check()
-        return parts
-
     def _runs(self, index: np.ndarray) -> list[np.ndarray]:
-        """Cut rows, in their order, into those that are read together.
-
-        Those of a block are read by chunks where they are in few, else with all that
-        is between them.
-        """
-        runs = []
-        edges = np.searchsorted(index, [block.stop for block in self.stored_blocks])
-        for wanted in np.split(index, edges[:-1]):
-            chunk = wanted // self._step
-            chunks = np.unique(chunk)
-            if len(chunks) and len(chunks) * 16 > chunks[-1] - chunks[0]:
-                runs.append(wanted)
-            else:
-                runs += [wanted[chunk == c] for c in chunks]
-        return runs
+        """Cut places, in order, into those read together, with all that is between."""
+        far = np.diff(index // self._step) > 16
+        apart = far | (np.diff(index // self._height) > 0)
+        return np.split(index, np.flatnonzero(apart) + 1)
 
     def _show(self, done: int, total: int, started: float) -> None:
         """Draw how far a pass has come on one line, for those who asked."""
@@ -269,8 +239,8 @@ class Stored(Blocks):
         if not passes_shown.get() or not (done == total or sys.stderr.isatty()):
             return
         left = (time.monotonic() - started) * (total - done) / done
-        bar = "█" * (20 * done // total)
-        text = f"pass {self.passes} {bar:<20} {done / total:4.0%}  {left:4.0f} s left"
+        bar, share = "█" * (20 * done // total), done / total
+        text = f"pass {max(self.passes, 1)} {bar:<20} {share:4.0%}  {left:4.0f} s left"
         sys.stderr.write(text + ("\n" if done == total else "\r"))
         sys.stderr.flush()
 
@@ -314,9 +284,8 @@ def unchanged(file: Any, *, settled: bool) -> Callable[[], None]:
     """Return a check that a file, by its path or its number, is what it is now.
 
     Libraries that read beyond the end of a file may give zeros. The check raises if the
-    file is another one, has become shorter or, where it is ``settled``, was written to
-    in its length. A file that this process may write to is not: the system may do that
-    at any time.
+    file is another one, has become shorter or, where it is ``settled``, was written to.
+    A file that this process may write to is not: the system may do that at any time.
     """
     try:
         before = os.stat(file)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import About, Gaps, Index, Matrix, T, ask
+from ihgmm.matrix.base import About, Gaps, Index, Matrix, T, ask, times_lines
 from ihgmm.matrix.device import dense
 from ihgmm.matrix.ops import Tall, to_host
 
@@ -40,16 +40,16 @@ class ByBlocks(Matrix):
         return Y, back
 
 
-def _product_and_adjoint(W: Any, block: Matrix, minus: Any, row_scale: Any) -> Any:
-    Y, back = block.product_and_adjoint(W, minus, row_scale)
+def _product_and_adjoint(W: Any, block: Matrix, *given: Any) -> Any:
+    Y, back = block.product_and_adjoint(W, *given)
     return (Y,), (back,)
 
 
 class View(Matrix):
-    """Rows of a matrix, each turned into another, or left out, when it is needed.
+    """Rows of a matrix, each turned into another when it is needed.
 
-    ``about`` says what belongs to the rows of the view. By default that is what belongs
-    to those of the matrix, its gaps seen through the view (:meth:`of`).
+    By default what belongs to the rows of the matrix belongs to those of the view, its
+    gaps seen through the view (:meth:`of`).
     """
 
     matrix: Matrix
@@ -84,8 +84,8 @@ class View(Matrix):
         work, own = self._on_blocks(work)
         return self.matrix.sweep(work, *own, *tall)
 
-    def keep_rows(self, rows: np.ndarray) -> Matrix:
-        return self.of(self.matrix.keep_rows(rows), rows)
+    def _kept(self, rows: np.ndarray) -> Matrix:
+        return self.of(self.matrix._kept(rows), rows)
 
     @cached_property
     def n_entries(self) -> int:
@@ -94,11 +94,6 @@ class View(Matrix):
     @cached_property
     def row_blocks(self) -> list[slice]:
         return self.matrix.row_blocks
-
-    @property
-    def passes(self) -> int:  # type: ignore[override]
-        """How often the matrix has been read so far."""
-        return self.matrix.passes
 
 
 class Scaled(View):
@@ -116,10 +111,6 @@ class Scaled(View):
     array([1., 1.])
     """
 
-    columns: Tall | None
-    _column_squares: np.ndarray | None
-    _own_unit: float | None
-
     def __init__(
         self,
         matrix: Matrix,
@@ -131,13 +122,11 @@ class Scaled(View):
     ) -> None:
         if rows is not None:
             rows = matrix.ops.keep(matrix.cast(matrix.to_device(rows)))
-        squares = None
+        self.row_scale, self._own_unit = rows, unit
+        self.columns = columns if columns is None else matrix.cast(columns)
+        self._column_squares = None
         if columns is not None:
-            squares = np.square(to_host(columns), dtype=np.float64)
-            columns = matrix.cast(columns)
-        vars(self).update(
-            row_scale=rows, columns=columns, _column_squares=squares, _own_unit=unit
-        )
+            self._column_squares = np.square(to_host(columns), dtype=np.float64)
         super().__init__(matrix)
         if unit is not None:
             self.about = replace(self.about, unit=unit)
@@ -158,13 +147,12 @@ class Scaled(View):
         return partial(_on_scaled, work, self.columns, about), (self.row_scale,)
 
     def __matmul__(self, W: Any) -> Tall:
-        return _times(self.matrix @ self._in(W), self.row_scale)
+        W = times_lines(self.matrix.cast(W), self.columns)
+        return times_lines(self.matrix @ W, self.row_scale)
 
     def adjoint(self, V: Any) -> Tall:
-        V = self.matrix.cast(V)
-        if self.row_scale is not None:
-            V = V * (self.row_scale if V.ndim == 1 else self.row_scale[:, None])
-        return _times(self.matrix.adjoint(V), self.columns)
+        V = times_lines(self.matrix.cast(V), self.row_scale)
+        return times_lines(self.matrix.adjoint(V), self.columns)
 
     def product_and_adjoint(
         self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
@@ -172,14 +160,9 @@ class Scaled(View):
         scale = self.row_scale
         if row_scale is not None:
             scale = row_scale if scale is None else scale * row_scale
-        Y, back = self.matrix.product_and_adjoint(self._in(W), minus, scale)
-        return Y, _times(back, self.columns)
-
-    def _in(self, W: Any) -> Tall:
-        W = self.matrix.cast(W)
-        if self.columns is None:
-            return W
-        return W * (self.columns if W.ndim == 1 else self.columns[:, None])
+        W = times_lines(self.matrix.cast(W), self.columns)
+        Y, back = self.matrix.product_and_adjoint(W, minus, scale)
+        return Y, times_lines(back, self.columns)
 
     def take(self, rows: Index) -> Matrix:
         scale = self.row_scale
@@ -204,12 +187,6 @@ class Scaled(View):
         return Scaled(matrix, self.row_scale, self.columns, unit=unit)
 
 
-def _times(block: Tall, scale: Tall | None) -> Tall:
-    if scale is not None:
-        block *= scale if block.ndim == 1 else scale[:, None]
-    return block
-
-
 def _on_scaled(
     work: Work, columns: Any, about: About, block: Any, rows: Any, *tall: Any
 ) -> Any:
@@ -221,16 +198,6 @@ class Stretched(View):
 
     The columns of B, few of them, are orthonormal: along each of them rows are
     multiplied by its factor. Cells of a row mix, so that none is missing any more.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import Stretched, as_matrix
-    >>> X = as_matrix(np.array([[3.0, 4.0], [0.0, 2.0]]))
-    >>> first = np.array([[1.0], [0.0]])
-    >>> Stretched(X, first, np.array([10.0])) @ np.eye(2)
-    array([[30.,  4.],
-           [ 0.,  2.]])
     """
 
     def __init__(self, matrix: Matrix, B: np.ndarray, factors: np.ndarray) -> None:
@@ -265,9 +232,7 @@ class Stretched(View):
 
     def _stretch(self, W: Tall) -> Tall:
         """Return ``W + B @ diag(gains) @ B.T @ W``."""
-        inner = self._B.T @ W
-        inner = inner * (self._gains if W.ndim == 1 else self._gains[:, None])
-        return W + self._B @ inner
+        return W + self._B @ times_lines(self._B.T @ W, self._gains)
 
     def rows(self, rows: Index) -> Tall:
         return self._stretch(self.matrix.rows(rows).T).T
@@ -295,32 +260,20 @@ class Filled(View, ByBlocks):
 
     ``question`` is what a block is asked for: "filled", "marked", or "missing", which
     is 1 where a cell is missing and 0 elsewhere.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import filled
-    >>> from ihgmm.matrix.stored import Stored
-    >>> array = np.array([[1.0, np.nan], [3.0, 4.0]])
-    >>> X = filled(Stored(lambda start, stop: array[start:stop], (2, 2), np.float64))
-    >>> type(X).__name__, X.sqnorms
-    ('Filled', array([ 1., 25.]))
     """
 
     def __init__(self, matrix: Matrix, question: str, *given: Any) -> None:
-        self._asked = question, given
+        self._asked = question, *given
         super().__init__(matrix)
-        self._question = ask(question, *given)
 
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
-        question, given = self._asked
-        return Filled(other, question, *given)
+        return Filled(other, *self._asked)
 
     def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
-        return partial(_after, self._question, work), ()
+        return partial(_after, ask(*self._asked), work), ()
 
     def take(self, rows: Index) -> Matrix:
-        answer: Matrix = self._question(self.matrix.take(rows))
+        answer: Matrix = ask(*self._asked)(self.matrix.take(rows))
         return answer
 
 
@@ -358,14 +311,6 @@ def marked(X: Matrix, mark: Fill) -> Matrix:
     """Return the matrix with NaN where a function of rows puts it; as a copy in memory.
 
     Cells that sparse data do not store stay zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix, marked
-    >>> X = as_matrix(np.array([[1.0, 9.0], [3.0, 4.0]]))
-    >>> marked(X, lambda rows: np.where(rows > 5, np.nan, rows)).missing().sqnorms
-    array([1., 0.])
     """
     return Filled(X, "marked", mark) if X.streamed else X.marked(mark)
 
@@ -383,36 +328,17 @@ def only(X: Matrix, rows: np.ndarray) -> Matrix:
     >>> only(X, np.array([1, 3])).sqnorms
     array([13., 85.])
     """
-    some = X.keep_rows(rows)
-    if X.streamed:  # what is known of rows is not read again
-        some = some._but(sqnorms=X.ops.rows_where(X.sqnorms, X.mask_of(rows)))
-    gaps = X.gaps
-    if gaps is not None:
-        redraw = gaps.redraw
-        gaps = Gaps(
-            None if gaps.matrix is None else only(gaps.matrix, rows),
-            lambda seed, at: redraw(seed, rows if at is None else rows[at]),
-        )
-    some = some.with_about(replace(X.about, weights=None, gaps=gaps))
-    return some if X.weights is None else some.weighted(X.ops.few_rows(X.weights, rows))
+    return X.keep_rows(rows)
 
 
 def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
     """Return few rows, in increasing order, that are read once and used often.
 
     They are a copy in memory, or on the workers of a cluster that has X.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix, drawn
-    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
-    >>> drawn(X, np.array([0, 2])).shape
-    (2, 2)
     """
-    if not X.distributed:
+    if not (X.distributed and len(rows)):
         return X.take(rows)
-    (entries,), _ = X.keep_rows(rows).sweep(_entries)
+    (entries,), _ = X._kept(rows).sweep(_entries)
     return X.of_lines(entries, X.about.of_taken_rows())
 
 
@@ -424,17 +350,9 @@ def on_few_rows(X: Matrix, rows: np.ndarray, work: Callable[[Matrix], T]) -> T:
     """Return the result of some work on few rows, in increasing order, in memory.
 
     If the data are on a cluster, the rows go to one worker, and the work goes there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix, on_few_rows
-    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
-    >>> float(on_few_rows(X, np.array([0, 2]), lambda rows: rows.sqnorms.sum()))
-    42.0
     """
-    if not (X.distributed and len(rows)):
-        return work(X.by_rows().take(rows))
-    copy: Any = drawn(X, rows)
-    (result,) = copy.in_one_block().map(work)
+    few: Any = drawn(X, rows)
+    if not few.distributed:
+        return work(few)
+    (result,) = few.in_one_block().map(work)
     return result

@@ -256,9 +256,7 @@ def count_above_noise(
 ) -> Spectrum:
     """Count eigenvalues above the edge of flipped data, taking strong ones out first.
 
-    ``least`` eigenpairs are returned, if there are. Where another Gram matrix has shown
-    directions already, ``known`` says how many: the count starts from there, and ends
-    at the first flip that reaches the next.
+    ``least`` eigenpairs are returned, if there are.
     """
     rank = 0
     pairs = _eigenpairs(G, min(least, most + 1, G.shape[0]))

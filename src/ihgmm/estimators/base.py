@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import (
@@ -38,7 +38,6 @@ from ihgmm._parameters import (
     check_verbose,
 )
 from ihgmm._progress import Steps, showing_passes
-from ihgmm._values import OPTIONAL, Count, Domain
 from ihgmm.matrix import (
     HOST,
     Matrix,
@@ -130,9 +129,9 @@ class Clusterer(ClusterMixin, BaseEstimator):
     missing: Missing | None = None
     outliers: float | Literal["auto", "cells"] | None = None
     # Types of fitted attributes say what files may hold.
-    labels_: Annotated[np.ndarray, Domain("n", least=-1, below="k")]
-    cluster_centers_: Annotated[np.ndarray, Domain("kp")]
-    n_iter_: Count
+    labels_: np.ndarray
+    cluster_centers_: np.ndarray
+    n_iter_: int
     preparation_: tuple[CellFiller | Filler | Whitener, ...] = ()
 
     def __sklearn_tags__(self) -> Tags:
@@ -217,13 +216,13 @@ class StepwiseClusterer(Clusterer):
     signed: bool = False
     refine: bool = True
     whiten: Noise | Literal["auto"] | None = None
-    n_clusters_: Count
-    selection_: Annotated[ClusterCount, OPTIONAL]
-    scales_: Annotated[np.ndarray, Domain("n", unknown=True)]
-    outlier_rule_: Annotated[OutlierRule, OPTIONAL]
-    outlier_scores_: Annotated[np.ndarray, Domain("n", most=np.inf), OPTIONAL]
-    outlier_threshold_: Annotated[float, Domain(most=np.inf), OPTIONAL]
-    outlier_cells_: Annotated[np.ndarray, Domain("w2", least=0, below="np"), OPTIONAL]
+    n_clusters_: int
+    selection_: ClusterCount
+    scales_: np.ndarray
+    outlier_rule_: OutlierRule
+    outlier_scores_: np.ndarray
+    outlier_threshold_: float
+    outlier_cells_: np.ndarray
 
     @property
     def sizes_(self) -> np.ndarray:

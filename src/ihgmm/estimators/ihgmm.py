@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import DensityMixin
@@ -19,7 +19,6 @@ from ihgmm._checks import (
 )
 from ihgmm._parameters import check_count, generator
 from ihgmm._progress import Steps
-from ihgmm._values import OPTIONAL, Domain
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import Rows, StepwiseClusterer, mark, whole
 from ihgmm.matrix import HOST, Matrix, Tall, only, ops_of, to_host
@@ -178,16 +177,16 @@ class IhGMM(DensityMixin, StepwiseClusterer):
     'individual'
     """
 
-    memberships_: Annotated[np.ndarray, Domain("nk")]
-    weights_: Annotated[np.ndarray, Domain("k", above=0)]
-    center_errors_: Annotated[np.ndarray, Domain("kp", most=np.inf, unknown=True)]
-    scale_errors_: Annotated[np.ndarray, Domain("n", most=np.inf, unknown=True)]
-    noise_levels_: Annotated[np.ndarray, Domain("n|k|1", least=0, unknown=True)]
-    noise_components_: Annotated[np.ndarray, Domain("mp"), OPTIONAL]
-    component_levels_: Annotated[np.ndarray, Domain("m", above=0), OPTIONAL]
+    memberships_: np.ndarray
+    weights_: np.ndarray
+    center_errors_: np.ndarray
+    scale_errors_: np.ndarray
+    noise_levels_: np.ndarray
+    noise_components_: np.ndarray
+    component_levels_: np.ndarray
     noise_: Structure
-    noise_evidence_: Annotated[dict[Structure, float], OPTIONAL]
-    log_likelihood_: Annotated[float, Domain()]
+    noise_evidence_: dict[Structure, float]
+    log_likelihood_: float
     converged_: bool
 
     def __init__(

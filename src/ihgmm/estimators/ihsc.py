@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Annotated, Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -17,7 +17,6 @@ from ihgmm._checks import (
 )
 from ihgmm._parameters import generator
 from ihgmm._progress import Steps
-from ihgmm._values import Domain
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
 from ihgmm.estimators.base import CosineClusterer, StepwiseClusterer, mark, whole
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
@@ -186,12 +185,12 @@ class IhSC(StepwiseClusterer, CosineClusterer):
     """
 
     missing: Missing
-    embedding_: Annotated[np.ndarray, Domain("nm")]
-    eigenvalues_: Annotated[np.ndarray, Domain("m", most=np.inf)]
+    embedding_: np.ndarray
+    eigenvalues_: np.ndarray
     space_: Space
-    noise_share_: Annotated[float, Domain(least=0)]
+    noise_share_: float
     placement_: Placement | CosinePlacement
-    noise_levels_: Annotated[np.ndarray, Domain("n", unknown=True)]
+    noise_levels_: np.ndarray
     _placing: ClassVar = (*CosineClusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(

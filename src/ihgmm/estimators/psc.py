@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 from ihgmm._checks import check_row_count, identical_rows, warn_few_weighty_rows
 from ihgmm._parameters import generator
-from ihgmm._values import Domain
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import DistanceClusterer, distances, whole
 from ihgmm.matrix import Matrix, Tall, to_host
@@ -80,9 +79,9 @@ class PSC(DistanceClusterer):
     """
 
     _placing: ClassVar = (*DistanceClusterer._placing, "components_")
-    embedding_: Annotated[np.ndarray, Domain("nk")]
-    eigenvalues_: Annotated[np.ndarray, Domain("k", most=np.inf)]
-    components_: Annotated[np.ndarray, Domain("kp")]
+    embedding_: np.ndarray
+    eigenvalues_: np.ndarray
+    components_: np.ndarray
 
     def __init__(
         self,

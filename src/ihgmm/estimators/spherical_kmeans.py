@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from ihgmm._checks import check_row_count, check_weights, warn_zero_rows
 from ihgmm._parameters import check_number, generator
-from ihgmm._values import Domain
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.estimators.base import CosineClusterer, whole
 from ihgmm.matrix import Matrix, Tall, to_host
@@ -84,7 +83,7 @@ class SphericalKMeans(CosineClusterer):
     }
 
     _centers_are_directions = True  # with which rows of any size are compared
-    inertia_: Annotated[float, Domain(least=0)]
+    inertia_: float
 
     def __init__(
         self,

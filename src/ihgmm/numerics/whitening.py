@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm._values import Domain
 from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.eigen import Solver, leading_eigenpairs
@@ -35,13 +34,13 @@ class Whitener:
 
     noise: Noise
     # Factors of p features; 0 where the fit had no entry.
-    columns: Annotated[np.ndarray, Domain("p")]
+    columns: np.ndarray
     # Orthonormal, of the pattern in such rows.
-    directions: Annotated[np.ndarray, Domain("pm")]
+    directions: np.ndarray
     # Squared norms of the rows of the fit along them, noise being of variance one.
-    strengths: Annotated[np.ndarray, Domain("m", least=0)]
+    strengths: np.ndarray
     # Of counts: c in the variance ``mean + c * mean**2``.
-    dispersion: Annotated[float, Domain(least=0)] = 0.0
+    dispersion: float = 0.0
 
     def __call__(self, X: Matrix) -> Scaled:
         """Return the data with its rows and columns multiplied; nothing is copied."""

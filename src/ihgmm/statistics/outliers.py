@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 from scipy.stats import poisson
 
-from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.gram import row_factors
@@ -44,20 +43,20 @@ class OutlierRule:
 
     embedding: Embedding  # of rows that are no outliers
     # Of c clusters in m components, of unit norm in that embedding.
-    centers: Annotated[np.ndarray, Domain("cm")]
+    centers: np.ndarray
     # Of the median row along each centre, and its log noise level.
-    lengths: Annotated[np.ndarray, Domain("c", above=0)]
-    noises: Annotated[np.ndarray, Domain("c")]
+    lengths: np.ndarray
+    noises: np.ndarray
     # Of all rows together: of lengths, and of noise less that expected at a length.
-    length_quantiles: Annotated[np.ndarray, Domain("q")]
-    noise_quantiles: Annotated[np.ndarray, Domain("q")]
-    knots: Annotated[np.ndarray, Domain("2j")]  # lengths, and the noise expected there
+    length_quantiles: np.ndarray
+    noise_quantiles: np.ndarray
+    knots: np.ndarray  # lengths, and the noise expected there
     # The mean excess of the noise over its upper quartile.
-    tail: Annotated[float, Domain(above=0)]
+    tail: float
     # Noise of the median row in units of its length.
-    noise_share: Annotated[float, Domain(least=0)]
+    noise_share: float
     # Rows whose score is larger are outliers.
-    threshold: Annotated[float, Domain(most=np.inf)] = np.inf
+    threshold: float = np.inf
     signed: bool = False  # opposite directions are one
 
     def scores(self, X: Matrix) -> Tall:

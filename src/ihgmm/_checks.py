@@ -7,19 +7,14 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
-from ihgmm._warnings import (
-    ClusterCountWarning,
-    PreparationWarning,
-    UnstableLabelsWarning,
-    warn,
-)
+from ihgmm._warnings import ClusterCountWarning, UnstableLabelsWarning, warn
 from ihgmm.matrix import (
     Filled,
     Matrix,
@@ -32,7 +27,6 @@ from ihgmm.matrix import (
 )
 from ihgmm.matrix.kinds import NA_OF_R, sorted_integers
 from ihgmm.numerics.missing import Filler
-from ihgmm.numerics.whitening import NOISES, Noise, suited_noise
 from ihgmm.policy import Weighting
 
 # Data at the door
@@ -292,23 +286,23 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
 # Rows, and what is given for each
 
 
-def check_row_count(n_samples: int, n_clusters: int) -> None:
-    """Raise when there are fewer rows than clusters."""
+def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) -> None:
+    """Raise when there are fewer rows, or fewer that are not zero, than clusters."""
     if n_clusters > n_samples:
         raise ValueError(
             f"n_clusters={n_clusters} is more than n_samples={n_samples}; give at most "
             f"{n_samples} clusters, or more rows."
         )
-
-
-def check_live_rows(X: Matrix, n_clusters: int) -> None:
-    """Raise when fewer rows than clusters are not zero."""
-    live = _count(X, X.sqnorms)
-    if live < n_clusters:
+    if live is not None and n_clusters > live:
         raise ValueError(
             f"n_clusters={n_clusters} is more than the {live} rows of X that are not "
             f"zero; give at most {live} clusters."
         )
+
+
+def count_live_rows(X: Matrix) -> int:
+    """Return how many rows are not zero."""
+    return _count(X, X.sqnorms)
 
 
 def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
@@ -365,11 +359,15 @@ def _check_held(name: str, labels: Any) -> None:
 
 
 def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any, Any]:
-    """Return data and labels; a fitted model stands for its labels, also before X.
+    """Return data and labels; a fitted model stands for its labels.
 
     A model also fills missing cells of X, and whitens it if that is asked for.
     """
-    X, labels = data_first(X, labels)
+    if is_model(X):
+        raise TypeError(
+            f"X is a {type(X).__name__}, a model; give the data first, then the model "
+            "or labels."
+        )
     if not is_model(labels):
         return X, labels
     if not hasattr(labels, "labels_"):
@@ -382,31 +380,10 @@ def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any
     return X, labels.labels_
 
 
-def data_first(X: Any, model: Any) -> tuple[Any, Any]:
-    """Return data, then the model or the labels of its rows, in whichever order given.
-
-    Every public function that takes both calls this.
-    """
-    if is_model(X) or (_is_table(model) and not _is_table(X)):
-        X, model = model, X
-    if is_model(X):
-        raise TypeError(
-            f"Both arguments are models, {type(X).__name__} and "
-            f"{type(model).__name__}; give the data and one model, or the data and "
-            "labels."
-        )
-    return X, model
-
-
 def is_model(value: Any) -> bool:
     """Tell estimators from arrays and tables, whose columns may have any name."""
     known = hasattr(value, "fit") or hasattr(value, "labels_")
     return known and not hasattr(value, "shape")
-
-
-def _is_table(value: Any) -> bool:
-    shape = getattr(value, "shape", None)
-    return isinstance(shape, tuple) and len(shape) == 2 and shape[1] > 1
 
 
 class LabelledRows(NamedTuple):
@@ -545,10 +522,14 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
     return sum(rows for _, rows in counts)
 
 
-def warn_zero_rows(X: Matrix, unobserved: int = 0) -> None:
-    """Warn once when some rows are zero, or unobserved; raise when all are zero."""
-    zero = _count(X, X.sqnorms == 0)
-    if zero == X.shape[0]:
+def warn_zero_rows(X: Matrix, unobserved: int = 0) -> int:
+    """Return how many rows are not zero; warn of zero ones, raise if all are.
+
+    ``unobserved`` of these have no observed cell.
+    """
+    live = count_live_rows(X)
+    zero = X.shape[0] - live
+    if not live:
         raise ValueError(
             f"All {zero} rows of X are zero: they show no pattern to cluster by. Check "
             "how X was read or preprocessed."
@@ -563,6 +544,7 @@ def warn_zero_rows(X: Matrix, unobserved: int = 0) -> None:
             "them beforehand if they should not be labelled.",
             DataConversionWarning,
         )
+    return live
 
 
 def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
@@ -581,66 +563,14 @@ def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
         )
 
 
-def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> None:
-    """Warn when some clusters of the rows of X ended without rows."""
+def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> bool:
+    """Return whether some clusters of the rows of X have no rows, with a warning."""
     used = int(np.count_nonzero(X.ops.groups(labels, n_clusters).sizes))
     if used < n_clusters:
         warn(
-            f"{n_clusters - used} of n_clusters={n_clusters} clusters ended without "
-            "rows. The data may hold fewer; select_n_clusters counts them.",
+            f"Rows are in {used} of n_clusters={n_clusters} clusters; the others are "
+            "empty. Ask for fewer clusters (select_n_clusters counts them), or look "
+            "for duplicates in X.",
             ClusterCountWarning,
         )
-
-
-def noise_to_whiten(X: Matrix, whiten: Noise | Literal["auto"] | None) -> Noise | None:
-    """Return which noise is made alike before a fit.
-
-    "auto" takes what suits the data. None takes none, and warns where that surely does.
-    """
-    if whiten in NOISES:
-        return whiten
-    suited = suited_noise(X, surely=whiten is None)
-    if whiten == "auto" or suited is None:
-        return suited
-    warn(
-        {
-            "counts": "X looks like counts, whole numbers many of which are 0. The "
-            "variance of a count grows with its mean, so that common columns and long "
-            "rows dominate.",
-            "learned": "X has many zeros, and some entries far above the others. Such "
-            "noise grows with the mean of a column, so that large columns dominate.",
-        }[suited]
-        + f" whiten={suited!r} makes the noise alike in all.",
-        PreparationWarning,
-    )
-    return None
-
-
-def identical_rows(X: Matrix, n_clusters: int) -> np.ndarray | None:
-    """Return labels by identity of rows when there are fewer kinds than clusters.
-
-    Rows of different norm differ, so for ordinary data a glance at the norms of a few
-    rows answers None. Otherwise the distinct rows are counted, with a warning.
-    """
-    first = X.ops.few_rows(X.sqnorms, slice(0, min(100 * n_clusters, X.shape[0])))
-    for sqnorms in (first, X.sqnorms):
-        if len(np.unique(to_host(sqnorms))) >= n_clusters:
-            return None
-    number_of: dict[bytes, int] = {}
-    labels = np.empty(X.shape[0], dtype=np.intp)
-    for rows in X.dense_ranges(2**20):
-        block = to_host(X.rows(rows)) + 0.0  # one zero, not two
-        distinct, which = np.unique(block, axis=0, return_inverse=True)
-        codes = [number_of.setdefault(r.tobytes(), len(number_of)) for r in distinct]
-        if len(number_of) >= n_clusters:
-            return None
-        labels[rows] = np.array(codes)[np.ravel(which)]
-    kinds = len(number_of)
-    used = "1 cluster is" if kinds == 1 else f"{kinds} clusters are"
-    warn(
-        f"X has {kinds} distinct row{'s' * (kinds != 1)}, fewer than n_clusters="
-        f"{n_clusters}; {used} in use. Ask for fewer clusters, or look for duplicates "
-        "in X.",
-        ClusterCountWarning,
-    )
-    return labels
+    return used < n_clusters

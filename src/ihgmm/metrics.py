@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ihgmm._checks import check_labels, data_first, is_outlier
+from ihgmm._checks import check_labels, is_outlier
 from ihgmm.matrix import to_host
 
 __all__ = [
@@ -197,7 +197,6 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     from sklearn.base import clone
     from sklearn.metrics import adjusted_rand_score
 
-    X, model = data_first(X, model)
     predicted = to_host(model.predict(X))
     refitted = to_host(clone(model).fit_predict(X))
     if len(np.unique(predicted)) < 2 or len(np.unique(refitted)) < 2:

@@ -86,7 +86,7 @@ def test_zero_rows_and_weights():
 
 def test_identical_rows():
     X = np.array([[1.0, 0.0], [-1.0, 0.0]])
-    with pytest.warns(UserWarning, match="distinct rows"):
+    with pytest.warns(UserWarning, match="Rows are in"):
         model = fitted(np.repeat(X, 3, axis=0), k=3)
     assert len(np.unique(model.labels_)) == 1
     assert set(model.scales_) == {1.0, -1.0}

@@ -171,7 +171,7 @@ def test_fewer_directions_than_clusters():
     kinds = rng.standard_normal((2, 5))
     X = kinds[np.arange(12) % 2] * rng.uniform(1, 9, (12, 1))
     for dtype in (np.float64, np.float32):
-        with pytest.warns(ClusterCountWarning, match="2 distinct rows, fewer"):
+        with pytest.warns(ClusterCountWarning, match="Rows are in 2 of"):
             model = SDPKMeans(3, gram="cosine", random_state=0).fit(X.astype(dtype))
         assert exact_recovery(np.arange(12) % 2, model.labels_)
         assert not model.exact_
@@ -215,7 +215,9 @@ def test_as_many_clusters_as_rows():
 def test_fewer_distinct_rows_than_clusters():
     kinds = np.array([[1.0, 0.0, 0.2], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
     X = kinds[np.arange(12) % 3]
-    with pytest.warns(ClusterCountWarning, match="fewer than n_clusters=5") as caught:
+    with pytest.warns(
+        ClusterCountWarning, match="Rows are in 3 of n_clusters=5"
+    ) as caught:
         model = SDPKMeans(5, random_state=0).fit(X)
     assert len(caught) == 1
     assert exact_recovery(np.arange(12) % 3, model.labels_)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
-from ihgmm._checks import check_row_count, identical_rows, warn_few_weighty_rows
+from ihgmm._checks import check_row_count, warn_empty_clusters, warn_few_weighty_rows
 from ihgmm._parameters import generator
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import DistanceClusterer, distances, whole
+from ihgmm.estimators.base import DistanceClusterer, atomic, distances
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import RECIPES, Recipe
@@ -106,7 +106,7 @@ class PSC(DistanceClusterer):
                 "'psc' or Recipe.of('psc', ...), or take IhSC."
             )
 
-    @whole
+    @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
@@ -130,9 +130,7 @@ class PSC(DistanceClusterer):
             data, k, Recipe.of(self.recipe), rng=generator(self.random_state)
         )
         labels, embedded = spectral.labels, spectral.rows
-        kinds = identical_rows(data, k)
-        if kinds is not None:
-            labels = ops.number_by_size(data.to_device(kinds), k, weights)
+        warn_empty_clusters(data, labels, k)
 
         # The embedding is X @ components.T, and a direction is a component as long
         # as the data along it.

@@ -346,6 +346,30 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> Noise | None:
     return "counts" if whole else "learned"
 
 
+def noise_to_whiten(X: Matrix, whiten: Noise | Literal["auto"] | None) -> Noise | None:
+    """Return which noise is made alike before a fit.
+
+    "auto" takes what suits the data. None takes none, and warns where that surely does.
+    """
+    if whiten in NOISES:
+        return whiten
+    suited = suited_noise(X, surely=whiten is None)
+    if whiten == "auto" or suited is None:
+        return suited
+    warn(
+        {
+            "counts": "X looks like counts, whole numbers many of which are 0. The "
+            "variance of a count grows with its mean, so that common columns and long "
+            "rows dominate.",
+            "learned": "X has many zeros, and some entries far above the others. Such "
+            "noise grows with the mean of a column, so that large columns dominate.",
+        }[suited]
+        + f" whiten={suited!r} makes the noise alike in all.",
+        PreparationWarning,
+    )
+    return None
+
+
 def _are_rare_events(rows: Any) -> bool:
     """Tell whether whole numbers look like counts of events, most of which are rare.
 

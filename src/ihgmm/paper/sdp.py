@@ -7,19 +7,17 @@ from importlib import import_module
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import (
-    check_live_rows,
     check_matrix,
     check_row_count,
-    identical_rows,
+    warn_empty_clusters,
     warn_zero_rows,
 )
 from ihgmm._parameters import check_choice, generator
 from ihgmm._warnings import ignored, warn
-from ihgmm.estimators.base import DistanceClusterer, whole
+from ihgmm.estimators.base import DistanceClusterer, atomic
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.krylov import leading_pairs
@@ -152,7 +150,7 @@ class SDPKMeans(DistanceClusterer):
         self.tol = tol
         self.random_state = random_state
 
-    @whole
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
@@ -172,8 +170,7 @@ class SDPKMeans(DistanceClusterer):
             )
         live = np.arange(n)
         if self.gram == "cosine":
-            warn_zero_rows(X)
-            check_live_rows(X, k)
+            check_row_count(n, k, warn_zero_rows(X))
             live = np.flatnonzero(to_host(X.sqnorms))
             X = _unit_rows(X)
         rows = X.take(live).toarray()
@@ -186,19 +183,17 @@ class SDPKMeans(DistanceClusterer):
         # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
         peaks = embedding[np.abs(embedding).argmax(axis=0), np.arange(k)]
         embedding *= np.where(peaks < 0, -1, 1)
+        # Rows that are the same stay together, also where clusters are more than these.
+        _, first, kind = np.unique(rows, return_index=True, return_inverse=True, axis=0)
+        embedding = embedding[first[kind.ravel()]]
         run = kmeans(embedding, k, rng=generator(self.random_state))
         labels = HOST.number_by_size(run.labels, k)
         same = labels[:, None] == labels
         # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
         # one row between clusters of m rows changes it by 2 / sqrt(m + 1).
         exact = bool(np.linalg.norm(Z - same / same.sum(axis=1)) <= 1e-2)
-        distinct = rows
-        if self.gram == "cosine":  # parallel rows are the same, but for rounding
-            near = cdist(rows, rows) <= 10 * np.finfo(rows.dtype).eps
-            distinct = rows[near.argmax(axis=1)]
-        kinds = identical_rows(as_matrix(distinct), k)
-        if kinds is not None:
-            labels, exact = HOST.number_by_size(kinds, k), False
+        if warn_empty_clusters(as_matrix(rows), labels, k):
+            exact = False
         sizes = np.maximum(np.bincount(labels, minlength=k), 1)
         centers = (np.eye(k)[labels] / sizes).T @ rows
         self.labels_ = np.zeros(n, dtype=labels.dtype)

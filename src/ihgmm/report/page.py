@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import data_first
 from ihgmm._files import atomic_write, regular_target
 from ihgmm.metrics import class_agreement
 from ihgmm.numerics.recipe import Recipe
@@ -142,7 +141,8 @@ def write_report(
     template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
     facts = Facts(
-        *data_first(X, model),
+        X,
+        model,
         ids=ids,
         id_name=id_name,
         features=feature_names,

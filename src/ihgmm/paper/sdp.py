@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import (
@@ -183,9 +184,9 @@ class SDPKMeans(DistanceClusterer):
         # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
         peaks = embedding[np.abs(embedding).argmax(axis=0), np.arange(k)]
         embedding *= np.where(peaks < 0, -1, 1)
-        # Rows that are the same stay together, also where clusters are more than these.
-        _, first, kind = np.unique(rows, return_index=True, return_inverse=True, axis=0)
-        embedding = embedding[first[kind.ravel()]]
+        # Rows that are the same, of unit rows but for rounding, stay together.
+        rounding = 10 * np.finfo(rows.dtype).eps if self.gram == "cosine" else 0.0
+        embedding = embedding[(cdist(rows, rows) <= rounding).argmax(axis=1)]
         run = kmeans(embedding, k, rng=generator(self.random_state))
         labels = HOST.number_by_size(run.labels, k)
         same = labels[:, None] == labels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import secrets
@@ -16,10 +15,6 @@ from typing import IO, Any, Literal
 
 from ihgmm._warnings import warn
 
-# Follow no link, wait for no reader of a FIFO; bytes as they are, on Windows too.
-FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
-NO_DETOURS = sum(getattr(os, name, 0) for name in FLAGS)
-
 
 @contextmanager
 def atomic_write(
@@ -30,40 +25,37 @@ def atomic_write(
     No reader ever sees a part of it, and where the body or the disk fails, what was
     there before stays. Links are followed. An existing file keeps its mode and, where
     the system allows it, its owner; a new one gets the mode of the user's umask. Text
-    is UTF-8, and line ends are written as given. What a process that was killed has
-    left beside the file is removed.
+    is UTF-8, and line ends are written as given.
 
     The body should write to nothing else: an OSError of the body is taken for a failure
     to write this file, and is raised again with its name.
     """
     target = regular_target(path)
-    temporary = None
+    # In the same folder, because a file can only be renamed within one file system; 32
+    # characters of the name stay under the 255 bytes that names may have.
+    temporary = target.with_name(f".{target.name[:32]}.{secrets.token_hex(8)}.tmp")
+    text = {} if mode == "wb" else {"encoding": "utf-8", "newline": ""}
     try:
-        _remove_leftovers(target)
+        old = target.stat() if target.exists() else None
         # Nobody else may read what replaces a private file while it is written. (To ask
         # for the umask of a new one would mean to set it, for all threads.)
-        permissions = 0o600 if target.exists() else 0o666
-        temporary, file = _new_beside(target, mode, permissions)
-        with file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        number = os.open(temporary, flags, 0o666 if old is None else 0o600)
+        with os.fdopen(number, mode, **text) as file:  # type: ignore[call-overload]
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if target.exists():
-                old = target.stat()
-                if hasattr(os, "chown"):
-                    with suppress(OSError):  # only some users may give files away
-                        os.chown(temporary, old.st_uid, old.st_gid)
-                temporary.chmod(stat.S_IMODE(old.st_mode))
-            if sys.platform == "win32":  # which renames no file that is open
-                file.close()
-            # Still locked: no other process takes it for a leftover meanwhile.
-            os.replace(temporary, target)
+        if old is not None:
+            if hasattr(os, "chown"):
+                with suppress(OSError):  # only some users may give files away
+                    os.chown(temporary, old.st_uid, old.st_gid)
+            temporary.chmod(stat.S_IMODE(old.st_mode))
+        os.replace(temporary, target)
     except OSError as error:
         raise _not_written(path, error) from error
     finally:
-        if temporary is not None:
-            with suppress(OSError):  # there is none after success
-                temporary.unlink()
+        with suppress(OSError):  # there is none after success
+            temporary.unlink()
 
 
 def regular_target(
@@ -105,54 +97,6 @@ def plain_path(path: Path) -> Iterator[Path]:
             raise ValueError(str(error).replace(str(link), str(path))) from error
 
 
-def _new_beside(target: Path, mode: str, permissions: int) -> tuple[Path, IO[Any]]:
-    """Return a new file beside the target, locked as long as it is open."""
-    text = {} if mode == "wb" else {"encoding": "utf-8", "newline": ""}
-    while True:
-        # In the same folder, because a file can only be renamed within one file system.
-        temporary = target.with_name(f"{_stem(target)}{secrets.token_hex(8)}.tmp")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        number = os.open(temporary, flags | NO_DETOURS, permissions)
-        file: IO[Any] = os.fdopen(number, mode, **text)  # type: ignore[call-overload]
-        if sys.platform != "win32":  # which removes no file that is open
-            with suppress(OSError):  # not all file systems can
-                _lock(file)
-        # Another process may have taken it for a leftover before it was locked.
-        if temporary.exists():
-            return temporary, file
-        file.close()
-
-
-def _stem(target: Path) -> str:
-    # 32 characters of the name stay under the 255 bytes that names may have.
-    return f".{target.name[:32]}."
-
-
-def _remove_leftovers(target: Path) -> None:
-    """Remove what writers of a file left beside it when they were killed.
-
-    Those at work hold the locks of theirs.
-    """
-    name = re.compile(re.escape(_stem(target)) + r"[0-9a-f]{16}\.tmp")
-    with suppress(OSError):  # a folder that may be written to and not listed
-        for leftover in [*filter(name.fullmatch, os.listdir(target.parent))]:
-            path = target.with_name(leftover)
-            with suppress(OSError), _open_plain(path, os.O_RDONLY) as file:
-                _lock(file)
-                path.unlink()
-
-
-def _open_plain(path: Path, flags: int) -> IO[bytes]:
-    """Open a file beside one of ours; raise OSError if it is a link, FIFO or device."""
-    number = os.open(path, flags | NO_DETOURS, 0o666)
-    file = os.fdopen(number, "rb" if flags == os.O_RDONLY else "r+b")
-    about = os.fstat(file.fileno())
-    if stat.S_ISREG(about.st_mode) and about.st_nlink < 2:
-        return file
-    file.close()
-    raise OSError(errno.ELOOP, "it is a link, a FIFO or a device")
-
-
 def append_text(path: Path, text: str) -> None:
     """Add text to the end of a file, all of it or, where the disk fails, nothing."""
     rest = text.encode()
@@ -186,25 +130,15 @@ def sole_writer(path: Path) -> Iterator[None]:
     path = regular_target(path)
     place = path.with_name(f".{path.name}.lock")
     while True:
-        try:
-            file = _open_plain(place, os.O_RDWR | os.O_CREAT)
-            process = file.read(20)
-            if process.strip(b"0123456789"):
-                file.close()
-                raise OSError("it holds something else")
-        except OSError as error:
-            raise type(error)(
-                f"{place} cannot be the lock of {path.name} "
-                f"({error.strerror or error}); move it away, or give another folder."
-            ) from error
+        file = _open_lock(place)
         try:
             _lock(file)
         except BlockingIOError:
+            process = file.read(20).decode() or "unknown"
             file.close()
             raise BlockingIOError(
-                f"{path} is being written by another run (process "
-                f"{process.decode() or 'unknown'}); wait for it to end, or give "
-                "another folder."
+                f"{path} is being written by another run (process {process}); wait for "
+                "it to end, or give another folder."
             ) from None
         except OSError as error:
             warn(
@@ -219,8 +153,7 @@ def sole_writer(path: Path) -> Iterator[None]:
                 break
         file.close()
     with file:
-        file.seek(0)
-        file.truncate()
+        file.truncate(0)
         file.write(str(os.getpid()).encode())
         file.flush()
         try:
@@ -228,6 +161,26 @@ def sole_writer(path: Path) -> Iterator[None]:
         finally:
             with suppress(OSError):  # Windows keeps a file that is open
                 place.unlink()
+
+
+def _open_lock(place: Path) -> IO[bytes]:
+    """Open a lock file, which holds a number at most and is no link, FIFO or device."""
+    flags = ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
+    no_detours = sum(getattr(os, name, 0) for name in flags)
+    try:
+        number = os.open(place, os.O_RDWR | os.O_CREAT | no_detours, 0o666)
+        file, about = os.fdopen(number, "r+b"), os.fstat(number)
+        plain = stat.S_ISREG(about.st_mode) and about.st_nlink < 2
+        if not plain or file.read(20).strip(b"0123456789"):
+            file.close()
+            raise OSError("it is a link, a FIFO or a device, or holds something else")
+    except OSError as error:
+        raise type(error)(
+            f"{place} cannot be a lock ({error.strerror or error}); move it away, or "
+            "give another folder."
+        ) from error
+    file.seek(0)
+    return file
 
 
 def _lock(file: IO[Any]) -> None:
@@ -240,6 +193,8 @@ def _lock(file: IO[Any]) -> None:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         except OSError as error:
             raise BlockingIOError from error
+        finally:
+            file.seek(0)
     else:
         import fcntl
 

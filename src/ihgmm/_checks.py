@@ -44,10 +44,9 @@ def check_matrix(
 
     It is finite, float32 or float64, and its squares neither overflow nor vanish: data
     of extreme size is divided by a power of two, its ``unit``, and rows whose squares
-    vanish beside those of the longest row are zero. One pass over ordinary data does
-    all of this and gives the row norms. With an estimator, feature names and
-    counts are recorded (``reset``) or compared. With ``in_memory``, data elsewhere is
-    read into the memory of the host. With ``missing="fit"``, NaN may be among the
+    vanish beside those of the longest row are zero. With an estimator, feature names
+    and counts are recorded (``reset``) or compared. With ``in_memory``, data elsewhere
+    is read into the memory of the host. With ``missing="fit"``, NaN may be among the
     entries; None says that the caller knows no such choice.
     """
     matrix = open_matrix(X, estimator, reset=reset)
@@ -174,21 +173,21 @@ def _check_finite(
     can_fill: bool,
 ) -> None:
     count, row, column, value = matrix.not_finite()
-    if count:
-        place = column if names is None else repr(names[column])
-        who = "ihgmm" if estimator is None else type(estimator).__name__
-        what = "NaN" if np.isnan(value) else "infinity"
-        remedy = (
-            'fill them in; for NaN, IhSC and IhGMM do with missing="fit", and IhGMM '
-            "has the errors of scales then (scale_errors_)"
-        )
-        if can_fill:
-            remedy = 'fill them in (for NaN, missing="fit" does)'
-        raise ValueError(
-            f"Input X contains {what} at row {row}, column {place} "
-            f"(NaN, masked or infinite entries in all: {count}). {who} does not accept "
-            f"them: drop those rows, or {remedy}."
-        )
+    if not count:
+        return
+    remedy = (
+        'fill them in; for NaN, IhSC and IhGMM do with missing="fit", and IhGMM has '
+        "the errors of scales then (scale_errors_)"
+    )
+    if can_fill:
+        remedy = 'fill them in (for NaN, missing="fit" does)'
+    raise ValueError(
+        f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row {row}, "
+        f"column {column if names is None else repr(names[column])} "
+        f"(NaN, masked or infinite entries in all: {count}). "
+        f"{'ihgmm' if estimator is None else type(estimator).__name__} does not accept "
+        f"them: drop those rows, or {remedy}."
+    )
 
 
 def _check_text(X: Any, error: Exception | None = None) -> None:
@@ -261,26 +260,26 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
         raise ValueError(f"Found array with {n} row(s) and {p} feature(s); give some.")
     if estimator is None:
         return
-    names = X.names
+    names = None if X.names is None else np.asarray(X.names, dtype=object)
     if reset:
         estimator.n_features_in_ = p
         estimator.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if names is not None:
-            estimator.feature_names_in_ = np.asarray(names, dtype=object)
+            estimator.feature_names_in_ = names
         return
     if p != estimator.n_features_in_:
         raise ValueError(
             f"X has {p} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
-    fitted = list(getattr(estimator, "feature_names_in_", ()))
-    if names is None or not fitted or names == fitted:
-        return
-    at = next(i for i in range(p) if names[i] != fitted[i])
-    raise ValueError(
-        "The feature names should match those that were passed during fit: feature "
-        f"{at} is {names[at]!r} and was {fitted[at]!r}. Put the columns in that order."
-    )
+    fitted = getattr(estimator, "feature_names_in_", names)
+    if names is not None and (names != fitted).any():
+        at = int((names != fitted).argmax())
+        raise ValueError(
+            "The feature names should match those that were passed during fit: feature "
+            f"{at} is {names[at]!r} and was {fitted[at]!r}. Put the columns in that "
+            "order."
+        )
 
 
 # Rows, and what is given for each
@@ -312,9 +311,8 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.size == 0:
-        what = f"is of type {type(labels).__name__}"
-        if array.ndim > 0:
-            what = f"has shape {array.shape}"
+        kind = f"is of type {type(labels).__name__}"
+        what = f"has shape {array.shape}" if array.ndim else kind
         raise ValueError(
             f"{name} {what}; give one label for each row, as a one-dimensional "
             "sequence that is not empty, such as the labels_ of a fitted model."
@@ -328,13 +326,14 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
             "it stands for no label, leave these rows out, keep <- !is.na(labels).",
             UserWarning,
         )
+    missing = ""
     if array.dtype.kind in "fM" and np.isnan(array).any():
         missing = "NaN" if array.dtype.kind == "f" else "NaT"
-        raise ValueError(f"{name} contains {missing}; give every row a label.")
-    if array.dtype.kind == "i" and array.min() == NA_OF_R:
+    elif array.dtype.kind == "i" and array.min() == NA_OF_R:
+        missing = f"{NA_OF_R}, the NA of R"
+    if missing:
         raise ValueError(
-            f"{name} contains {NA_OF_R}, the NA of R; give every row a label, or leave "
-            "these rows out, keep <- !is.na(labels)."
+            f"{name} contains {missing}; give every row a label, or leave rows out."
         )
     if n_samples is not None and len(array) != n_samples:
         raise ValueError(
@@ -428,12 +427,10 @@ def _check_objects(name: str, labels: np.ndarray) -> None:
             f"{name} mixes {', '.join(kinds)}; give every row a label of one kind."
         )
     # What is missing, in Python and in pandas.
-    if kinds[0] in ("NoneType", "NAType", "NaTType"):
-        raise ValueError(
-            f"{name} contains nothing but {labels[0]}; give every row a label."
-        )
-    if kinds[0] == "float" and any(np.isnan(label) for label in labels):
-        raise ValueError(f"{name} contains NaN; give every row a label.")
+    absent = kinds[0] in ("NoneType", "NAType", "NaTType")
+    if absent or (kinds[0] == "float" and any(np.isnan(label) for label in labels)):
+        what = f"nothing but {labels[0]}" if absent else "NaN"
+        raise ValueError(f"{name} contains {what}; give every row a label.")
     try:
         bool(labels[0] < labels[0])
     except (TypeError, ValueError):

@@ -234,11 +234,6 @@ def test_mixture_before_fit():
         IhGMM(2).sample()
 
 
-def test_all_rows_the_same():
-    with pytest.warns(ClusterCountWarning, match="Rows are in 1 of"):
-        IhSC(2).fit(np.ones((5, 3)))
-
-
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM, SphericalKMeans])
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_all_rows_zero(Estimator, storage):
@@ -377,18 +372,6 @@ def test_a_fit_that_fails_leaves_what_was_there(Estimator):
         model.fit(bad)
     assert vars(model) == before
     assert len(ask(GOOD[:, :3])) == len(GOOD)
-
-
-def test_a_fit_that_is_interrupted_leaves_what_was_there():
-    class Interrupted(SphericalKMeans):
-        def _initial_centers(self, X):
-            raise KeyboardInterrupt
-
-    model = Interrupted(2)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(GOOD)
-    with pytest.raises(NotFittedError):
-        model.predict(GOOD)
 
 
 def test_one_object_in_several_threads():

@@ -94,14 +94,6 @@ def test_rows_of_few_kinds_keep_their_labels(build, refine):
     assert_array_equal(np.unique(model.predict(rows)), [0, 1, 2])
 
 
-def test_rows_of_few_kinds_and_one_direction_share_a_cluster():
-    X = np.outer([1.0, 1.0, 2.0, 2.0, 0.0], [0.5, 1.0])
-    with pytest.warns(UserWarning, match="Rows are in 1 of"):
-        model = IhSC(4, random_state=0).fit(X)
-    assert_array_equal(model.labels_, 0)
-    assert_array_equal(model.predict(X), 0)
-
-
 def test_the_cosine_rule_is_an_option():
     X = overlapping()
     model = IhSC(4, recipe=Recipe(placement="cosine"), random_state=0).fit(X)

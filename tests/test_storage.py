@@ -123,15 +123,13 @@ def test_feature_names(path):
             save_model(IhSC(3, random_state=0).fit(X), path, feature_names=wrong)
 
 
-@pytest.mark.parametrize("name", ["customer", "", "é\u202e\x1b[2J" + "x" * 10_000])
-def test_columns_of_the_fit(path, name):
+def test_columns_of_the_fit(path):
     model = MODELS["scaled"].fit(X)
-    save_model(model, path, id_column=name, label_column=name[::-1])
-    saved = load_saved(path)
-    assert (saved.id_column, saved.label_column) == (name, name[::-1])
-    np.testing.assert_array_equal(saved.model.predict(NEW), model.predict(NEW))
-    save_model(model, path)
-    assert (load_saved(path).id_column, load_saved(path).label_column) == (None, None)
+    for name in ("customer", "", "é\u202e\x1b[2J" + "x" * 10_000, None):
+        save_model(model, path, id_column=name, label_column="known")
+        saved = load_saved(path)
+        assert (saved.id_column, saved.label_column) == (name, "known")
+        np.testing.assert_array_equal(saved.model.predict(NEW), model.predict(NEW))
     with pytest.raises(StorageError, match="id_column is 3; give a text"):
         save_model(model, path, id_column=3)
 
@@ -169,9 +167,11 @@ def test_other_models_are_refused(path, model):
     assert not path.exists()
 
 
-def test_not_fitted(path):
+def test_nothing_to_save_or_to_load(path):
     with pytest.raises(NotFittedError, match="call fit before saving"):
         save_model(IhSC(3), path)
+    with pytest.raises(FileNotFoundError, match=r"model\.npz"):
+        load_model(path)
 
 
 def test_nothing_is_left_where_writing_fails(path, monkeypatch):
@@ -237,7 +237,6 @@ WRONG = {
     "newer": (put("version", 6), "format 6, written by ihgmm '0.*Use the version"),
     "other": (put("format", "x"), "is no model of ihgmm"),
     "class": (put("model", [{"os.system": {}}]), "holds a 'os.system', which no model"),
-    "no class": (put("model", []), "is no model, or only a part of one"),
     "value class": (put("model", [{"Recipe": {}}]), "Recipe.*which make no model"),
     "parameter": (put(MODEL + "shell", 1), "unexpected keyword argument 'shell'"),
     "value": (put(MODEL + "n_clusters", -3), "n_clusters=-3 is too small"),
@@ -245,15 +244,10 @@ WRONG = {
     "count": (put(MODEL + "n_clusters_", 4), "n_clusters_=4 and there are 3 centres"),
     "names": (put(MODEL + "feature_names_in_", ["a"]), "has 1 different names"),
     "ids": (put("id_column", ["a"]), r"id_column is \['a'\]; give a text"),
-    "zero": (put("empty_is_zero", 1), "empty_is_zero is 1; give True or False"),
-    "about": (put("shell", 7), "unexpected keyword argument 'shell'"),
     "features": (put(MODEL + "n_features_in_", 10**12), "centres have 15 features"),
-    "parts": (put(MODEL + "preparation_", [{"Filler": {}}]), "missing 4 required pos"),
     "placement": (put(MODEL + "placement_", {"array": "scales_"}), "do not fit togeth"),
     "unit": (put(PLACE + "unit", 0.0), "do not fit together"),
-    "weights": (put(PLACE + "weights", "odd"), "do not fit together"),
     "no array": (put(PLACE + "directions", {"array": "x"}), "KeyError: 'x'"),
-    "missing": (lambda _, parts: parts.pop("labels_.npy"), "KeyError: 'labels_'"),
     "gone": (lambda header, _: header["model"][0]["IhSC"].pop("labels_"), "'labels_'"),
     "object": (
         put_array("labels_", npy(np.array([Evil()] * 90), allow_pickle=True)),
@@ -267,10 +261,8 @@ WRONG = {
     "text": (put_array("labels_", npy(np.array(["a"] * 90))), "it holds <U1"),
     "lines": (put_array("scales_", npy(np.ones(3))), "scales_ has 3 lines, and labels"),
     "huge": (put_array("scales_", lie((2**62,))), "says that its shape is"),
-    "overflow": (put_array("scales_", lie((2**40, 2**40))), "says that its"),
     "negative": (put_array("scales_", lie((-1, -1))), "says that its shape"),
     "labels": (put_array("labels_", npy(np.full(90, 7))), "no numbers of 3 clusters"),
-    "floats": (put_array("labels_", npy(np.zeros(90))), "no numbers of 3 clusters"),
     "nan": (
         put_array("cluster_centers_", npy(np.full((3, 15), np.nan))),
         "cluster_centers_ is not finite",
@@ -363,8 +355,3 @@ def test_header_that_cannot_be_read(path):
             archive.writestr("header.json", header)
         with pytest.raises(StorageError, match=r"is no model, or only a part of one"):
             load_model(path)
-
-
-def test_no_such_file(path):
-    with pytest.raises(FileNotFoundError, match=r"model\.npz"):
-        load_model(path)

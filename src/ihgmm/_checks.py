@@ -272,7 +272,7 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
             f"X has {p} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
-    fitted = getattr(estimator, "feature_names_in_", names)
+    fitted: Any = getattr(estimator, "feature_names_in_", names)
     if names is not None and (names != fitted).any():
         at = int((names != fitted).argmax())
         raise ValueError(

@@ -3,7 +3,8 @@
 import sys
 from typing import Any
 
-LARGEST, Count = sys.float_info.max, int
+LARGEST = sys.float_info.max
+Count = int
 
 
 def Domain(*axes: Any, **bounds: Any) -> None:  # noqa: N802

@@ -61,7 +61,7 @@ from ihgmm.statistics.selection import ClusterCount, resolve
 
 F = TypeVar("F", bound=Callable[..., Any])
 # How each parameter is checked, whichever estimators have it.
-CHECKS: dict[str, Callable[[str, Any], Any]] = {
+CHECKS: dict[str, Any] = {
     "n_clusters": check_count,
     "noise": partial(check_choice, choices=("auto", *STRUCTURES)),
     "recipe": lambda _, value: Recipe.of(value),
@@ -129,12 +129,16 @@ class Clusterer(ClusterMixin, BaseEstimator):
     has the parameters for it.
     """
 
-    _checks: ClassVar = CHECKS
+    _checks: ClassVar[dict[str, Any]] = CHECKS
     # What placing a row needs of the fit, which may go to other processes.
-    _placing: ClassVar = ("cluster_centers_", "n_features_in_", "preparation_")
+    _placing: ClassVar[tuple[str, ...]] = (
+        "cluster_centers_",
+        "n_features_in_",
+        "preparation_",
+    )
     _nearest: Callable[[Any], Tall]  # returns the label of each row
     # Of estimators that have no such parameters.
-    n_clusters: int | Literal["auto"]
+    n_clusters: Any
     missing: Missing | None = None
     outliers: float | Literal["auto", "cells"] | None = None
     signed: bool = False

@@ -270,7 +270,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         spectral = spectral_clustering(
             data, k, recipe, signed=self.signed, rng=rng, steps=steps
         )
-        labels, placement = spectral.labels, spectral.placement
+        labels = spectral.labels
+        placement: Placement | CosinePlacement = spectral.placement
         if self.refine:
             with steps.step("refine"):
                 labels, placement = _refined(data, labels, k)

@@ -362,11 +362,7 @@ def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any
 
     A model also fills missing cells of X, and whitens it if that is asked for.
     """
-    if is_model(X):
-        raise TypeError(
-            f"X is a {type(X).__name__}, a model; give the data first, then the model "
-            "or labels."
-        )
+    refuse_model(X)
     if not is_model(labels):
         return X, labels
     if not hasattr(labels, "labels_"):
@@ -377,6 +373,15 @@ def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any
     if hasattr(labels, "preparation_"):
         X = complete_matrix(X, labels, whitened=whitened)
     return X, labels.labels_
+
+
+def refuse_model(X: Any) -> None:
+    """Raise if a model is given where the data belong."""
+    if is_model(X):
+        raise TypeError(
+            f"X is of type {type(X).__name__}, which is no data; give the data first, "
+            "then the model or labels."
+        )
 
 
 def is_model(value: Any) -> bool:

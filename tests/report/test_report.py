@@ -668,9 +668,10 @@ def test_bad_input_is_named_and_leaves_the_old_file(sample, tmp_path):
         write_report(X[:140], model, file)
     with pytest.raises(ValueError, match="X has 150 rows and 29 features"):
         write_report(X[:, 1:], model, file)
-    for pair in ((X, IhSC(3)), (IhSC(3), X)):  # a swapped pair is put right
-        with pytest.raises(ValueError, match="IhSC has no labels_"):
-            write_report(*pair, file)
+    with pytest.raises(ValueError, match="IhSC has no labels_"):
+        write_report(X, IhSC(3), file)
+    with pytest.raises(TypeError, match="X is of type IhSC, which is no data"):
+        write_report(model, X, file)
     with pytest.raises(ValueError, match=r"ends in \.html"):
         write_report(X, model, tmp_path / "r.txt")
     with pytest.raises(FileNotFoundError, match="there is no folder"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_labels, is_model, is_outlier
+from ihgmm._checks import check_labels, is_model, is_outlier, refuse_model
 from ihgmm.matrix import to_host
 from ihgmm.words.phrases import counted
 
@@ -80,7 +80,10 @@ class Clusters:
 
 def data_and_model(X: Any, model: Any) -> tuple[Any, Any]:
     """Return data, or None, and the model: what is given alone is the model."""
-    return (None, X) if model is None else (X, model)
+    if model is None:
+        return None, X
+    refuse_model(X)
+    return X, model
 
 
 def fitted(model: Any, name: str, picture: str) -> np.ndarray:

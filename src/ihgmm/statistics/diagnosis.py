@@ -175,8 +175,7 @@ def diagnose(
         which stays on its device.
     labels : array-like of shape (n_samples,), or fitted estimator
         The cluster of each row: labels of any kind, from any method. A fitted model
-        stands for its ``labels_``, and may also come first: ``diagnose(model, X)``. It
-        fills missing cells, and whitens, as in its fit.
+        stands for its ``labels_``. It fills missing cells, and whitens, as in its fit.
         Rows with -1, beside clusters numbered from 0, are outliers: they are counted
         and left out, and their certainty is NaN.
     missing : {"error", "fit"}, default="error"

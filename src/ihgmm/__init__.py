@@ -3,22 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ihgmm._display import MAKERS
-
 if TYPE_CHECKING:
     from ihgmm._public import *  # noqa: F403
     from ihgmm._public import __all__ as __all__
 
     __version__: str
-
-# Results and models are below what shows them; here they learn who does.
-MAKERS.update(
-    text="ihgmm.words.results:text",
-    html="ihgmm.words.results:html",
-    doubts="ihgmm.words.counts:count_doubts",
-    plot="ihgmm.plotting.tree:plot_result",
-    report="ihgmm.report:write_report",
-)
 
 
 def __getattr__(name: str) -> Any:
@@ -29,7 +18,7 @@ def __getattr__(name: str) -> Any:
     if name == "__all__" or not name.startswith("__"):
         public = import_module("ihgmm._public")
         names = ["__all__", *public.__all__]
-        globals().update({each: getattr(public, each) for each in names})
+        globals().update({name: getattr(public, name) for name in names})
         if name in globals():
             return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,19 +7,14 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
-from ihgmm._warnings import (
-    ClusterCountWarning,
-    PreparationWarning,
-    UnstableLabelsWarning,
-    warn,
-)
+from ihgmm._warnings import ClusterCountWarning, UnstableLabelsWarning, warn
 from ihgmm.matrix import (
     Filled,
     Matrix,
@@ -32,7 +27,6 @@ from ihgmm.matrix import (
 )
 from ihgmm.matrix.kinds import NA_OF_R, sorted_integers
 from ihgmm.numerics.missing import Filler
-from ihgmm.numerics.whitening import NOISES, Noise, suited_noise
 from ihgmm.policy import Weighting
 
 # Data at the door
@@ -50,10 +44,9 @@ def check_matrix(
 
     It is finite, float32 or float64, and its squares neither overflow nor vanish: data
     of extreme size is divided by a power of two, its ``unit``, and rows whose squares
-    vanish beside those of the longest row are zero. One pass over ordinary data does
-    all of this and gives the row norms. With an estimator, feature names and
-    counts are recorded (``reset``) or compared. With ``in_memory``, data elsewhere is
-    read into the memory of the host. With ``missing="fit"``, NaN may be among the
+    vanish beside those of the longest row are zero. With an estimator, feature names
+    and counts are recorded (``reset``) or compared. With ``in_memory``, data elsewhere
+    is read into the memory of the host. With ``missing="fit"``, NaN may be among the
     entries; None says that the caller knows no such choice.
     """
     matrix = open_matrix(X, estimator, reset=reset)
@@ -180,21 +173,21 @@ def _check_finite(
     can_fill: bool,
 ) -> None:
     count, row, column, value = matrix.not_finite()
-    if count:
-        place = column if names is None else repr(names[column])
-        who = "ihgmm" if estimator is None else type(estimator).__name__
-        what = "NaN" if np.isnan(value) else "infinity"
-        remedy = (
-            'fill them in; for NaN, IhSC and IhGMM do with missing="fit", and IhGMM '
-            "has the errors of scales then (scale_errors_)"
-        )
-        if can_fill:
-            remedy = 'fill them in (for NaN, missing="fit" does)'
-        raise ValueError(
-            f"Input X contains {what} at row {row}, column {place} "
-            f"(NaN, masked or infinite entries in all: {count}). {who} does not accept "
-            f"them: drop those rows, or {remedy}."
-        )
+    if not count:
+        return
+    remedy = (
+        'fill them in; for NaN, IhSC and IhGMM do with missing="fit", and IhGMM has '
+        "the errors of scales then (scale_errors_)"
+    )
+    if can_fill:
+        remedy = 'fill them in (for NaN, missing="fit" does)'
+    raise ValueError(
+        f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row {row}, "
+        f"column {column if names is None else repr(names[column])} "
+        f"(NaN, masked or infinite entries in all: {count}). "
+        f"{'ihgmm' if estimator is None else type(estimator).__name__} does not accept "
+        f"them: drop those rows, or {remedy}."
+    )
 
 
 def _check_text(X: Any, error: Exception | None = None) -> None:
@@ -267,48 +260,48 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
         raise ValueError(f"Found array with {n} row(s) and {p} feature(s); give some.")
     if estimator is None:
         return
-    names = X.names
+    names = None if X.names is None else np.asarray(X.names, dtype=object)
     if reset:
         estimator.n_features_in_ = p
         estimator.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if names is not None:
-            estimator.feature_names_in_ = np.asarray(names, dtype=object)
+            estimator.feature_names_in_ = names
         return
     if p != estimator.n_features_in_:
         raise ValueError(
             f"X has {p} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
-    fitted = list(getattr(estimator, "feature_names_in_", ()))
-    if names is None or not fitted or names == fitted:
-        return
-    at = next(i for i in range(p) if names[i] != fitted[i])
-    raise ValueError(
-        "The feature names should match those that were passed during fit: feature "
-        f"{at} is {names[at]!r} and was {fitted[at]!r}. Put the columns in that order."
-    )
+    fitted: Any = getattr(estimator, "feature_names_in_", names)
+    if names is not None and (names != fitted).any():
+        at = int((names != fitted).argmax())
+        raise ValueError(
+            "The feature names should match those that were passed during fit: feature "
+            f"{at} is {names[at]!r} and was {fitted[at]!r}. Put the columns in that "
+            "order."
+        )
 
 
 # Rows, and what is given for each
 
 
-def check_row_count(n_samples: int, n_clusters: int) -> None:
-    """Raise when there are fewer rows than clusters."""
+def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) -> None:
+    """Raise when there are fewer rows, or fewer that are not zero, than clusters."""
     if n_clusters > n_samples:
         raise ValueError(
             f"n_clusters={n_clusters} is more than n_samples={n_samples}; give at most "
             f"{n_samples} clusters, or more rows."
         )
-
-
-def check_live_rows(X: Matrix, n_clusters: int) -> None:
-    """Raise when fewer rows than clusters are not zero."""
-    live = _count(X, X.sqnorms)
-    if live < n_clusters:
+    if live is not None and n_clusters > live:
         raise ValueError(
             f"n_clusters={n_clusters} is more than the {live} rows of X that are not "
             f"zero; give at most {live} clusters."
         )
+
+
+def count_live_rows(X: Matrix) -> int:
+    """Return how many rows are not zero."""
+    return _count(X, X.sqnorms)
 
 
 def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
@@ -318,9 +311,8 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.size == 0:
-        what = f"is of type {type(labels).__name__}"
-        if array.ndim > 0:
-            what = f"has shape {array.shape}"
+        kind = f"is of type {type(labels).__name__}"
+        what = f"has shape {array.shape}" if array.ndim else kind
         raise ValueError(
             f"{name} {what}; give one label for each row, as a one-dimensional "
             "sequence that is not empty, such as the labels_ of a fitted model."
@@ -334,13 +326,14 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
             "it stands for no label, leave these rows out, keep <- !is.na(labels).",
             UserWarning,
         )
+    missing = ""
     if array.dtype.kind in "fM" and np.isnan(array).any():
         missing = "NaN" if array.dtype.kind == "f" else "NaT"
-        raise ValueError(f"{name} contains {missing}; give every row a label.")
-    if array.dtype.kind == "i" and array.min() == NA_OF_R:
+    elif array.dtype.kind == "i" and array.min() == NA_OF_R:
+        missing = f"{NA_OF_R}, the NA of R"
+    if missing:
         raise ValueError(
-            f"{name} contains {NA_OF_R}, the NA of R; give every row a label, or leave "
-            "these rows out, keep <- !is.na(labels)."
+            f"{name} contains {missing}; give every row a label, or leave rows out."
         )
     if n_samples is not None and len(array) != n_samples:
         raise ValueError(
@@ -365,11 +358,11 @@ def _check_held(name: str, labels: Any) -> None:
 
 
 def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any, Any]:
-    """Return data and labels; a fitted model stands for its labels, also before X.
+    """Return data and labels; a fitted model stands for its labels.
 
     A model also fills missing cells of X, and whitens it if that is asked for.
     """
-    X, labels = data_first(X, labels)
+    refuse_model(X)
     if not is_model(labels):
         return X, labels
     if not hasattr(labels, "labels_"):
@@ -382,31 +375,19 @@ def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any
     return X, labels.labels_
 
 
-def data_first(X: Any, model: Any) -> tuple[Any, Any]:
-    """Return data, then the model or the labels of its rows, in whichever order given.
-
-    Every public function that takes both calls this.
-    """
-    if is_model(X) or (_is_table(model) and not _is_table(X)):
-        X, model = model, X
+def refuse_model(X: Any) -> None:
+    """Raise if a model is given where the data belong."""
     if is_model(X):
         raise TypeError(
-            f"Both arguments are models, {type(X).__name__} and "
-            f"{type(model).__name__}; give the data and one model, or the data and "
-            "labels."
+            f"X is of type {type(X).__name__}, which is no data; give the data first, "
+            "then the model or labels."
         )
-    return X, model
 
 
 def is_model(value: Any) -> bool:
     """Tell estimators from arrays and tables, whose columns may have any name."""
     known = hasattr(value, "fit") or hasattr(value, "labels_")
     return known and not hasattr(value, "shape")
-
-
-def _is_table(value: Any) -> bool:
-    shape = getattr(value, "shape", None)
-    return isinstance(shape, tuple) and len(shape) == 2 and shape[1] > 1
 
 
 class LabelledRows(NamedTuple):
@@ -451,12 +432,10 @@ def _check_objects(name: str, labels: np.ndarray) -> None:
             f"{name} mixes {', '.join(kinds)}; give every row a label of one kind."
         )
     # What is missing, in Python and in pandas.
-    if kinds[0] in ("NoneType", "NAType", "NaTType"):
-        raise ValueError(
-            f"{name} contains nothing but {labels[0]}; give every row a label."
-        )
-    if kinds[0] == "float" and any(np.isnan(label) for label in labels):
-        raise ValueError(f"{name} contains NaN; give every row a label.")
+    absent = kinds[0] in ("NoneType", "NAType", "NaTType")
+    if absent or (kinds[0] == "float" and any(np.isnan(label) for label in labels)):
+        what = f"nothing but {labels[0]}" if absent else "NaN"
+        raise ValueError(f"{name} contains {what}; give every row a label.")
     try:
         bool(labels[0] < labels[0])
     except (TypeError, ValueError):
@@ -545,10 +524,14 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
     return sum(rows for _, rows in counts)
 
 
-def warn_zero_rows(X: Matrix, unobserved: int = 0) -> None:
-    """Warn once when some rows are zero, or unobserved; raise when all are zero."""
-    zero = _count(X, X.sqnorms == 0)
-    if zero == X.shape[0]:
+def warn_zero_rows(X: Matrix, unobserved: int = 0) -> int:
+    """Return how many rows are not zero; warn of zero ones, raise if all are.
+
+    ``unobserved`` of these have no observed cell.
+    """
+    live = count_live_rows(X)
+    zero = X.shape[0] - live
+    if not live:
         raise ValueError(
             f"All {zero} rows of X are zero: they show no pattern to cluster by. Check "
             "how X was read or preprocessed."
@@ -563,6 +546,7 @@ def warn_zero_rows(X: Matrix, unobserved: int = 0) -> None:
             "them beforehand if they should not be labelled.",
             DataConversionWarning,
         )
+    return live
 
 
 def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
@@ -581,66 +565,14 @@ def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
         )
 
 
-def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> None:
-    """Warn when some clusters of the rows of X ended without rows."""
+def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> bool:
+    """Return whether some clusters of the rows of X have no rows, with a warning."""
     used = int(np.count_nonzero(X.ops.groups(labels, n_clusters).sizes))
     if used < n_clusters:
         warn(
-            f"{n_clusters - used} of n_clusters={n_clusters} clusters ended without "
-            "rows. The data may hold fewer; select_n_clusters counts them.",
+            f"Rows are in {used} of n_clusters={n_clusters} clusters; the others are "
+            "empty. Ask for fewer clusters (select_n_clusters counts them), or look "
+            "for duplicates in X.",
             ClusterCountWarning,
         )
-
-
-def noise_to_whiten(X: Matrix, whiten: Noise | Literal["auto"] | None) -> Noise | None:
-    """Return which noise is made alike before a fit.
-
-    "auto" takes what suits the data. None takes none, and warns where that surely does.
-    """
-    if whiten in NOISES:
-        return whiten
-    suited = suited_noise(X, surely=whiten is None)
-    if whiten == "auto" or suited is None:
-        return suited
-    warn(
-        {
-            "counts": "X looks like counts, whole numbers many of which are 0. The "
-            "variance of a count grows with its mean, so that common columns and long "
-            "rows dominate.",
-            "learned": "X has many zeros, and some entries far above the others. Such "
-            "noise grows with the mean of a column, so that large columns dominate.",
-        }[suited]
-        + f" whiten={suited!r} makes the noise alike in all.",
-        PreparationWarning,
-    )
-    return None
-
-
-def identical_rows(X: Matrix, n_clusters: int) -> np.ndarray | None:
-    """Return labels by identity of rows when there are fewer kinds than clusters.
-
-    Rows of different norm differ, so for ordinary data a glance at the norms of a few
-    rows answers None. Otherwise the distinct rows are counted, with a warning.
-    """
-    first = X.ops.few_rows(X.sqnorms, slice(0, min(100 * n_clusters, X.shape[0])))
-    for sqnorms in (first, X.sqnorms):
-        if len(np.unique(to_host(sqnorms))) >= n_clusters:
-            return None
-    number_of: dict[bytes, int] = {}
-    labels = np.empty(X.shape[0], dtype=np.intp)
-    for rows in X.dense_ranges(2**20):
-        block = to_host(X.rows(rows)) + 0.0  # one zero, not two
-        distinct, which = np.unique(block, axis=0, return_inverse=True)
-        codes = [number_of.setdefault(r.tobytes(), len(number_of)) for r in distinct]
-        if len(number_of) >= n_clusters:
-            return None
-        labels[rows] = np.array(codes)[np.ravel(which)]
-    kinds = len(number_of)
-    used = "1 cluster is" if kinds == 1 else f"{kinds} clusters are"
-    warn(
-        f"X has {kinds} distinct row{'s' * (kinds != 1)}, fewer than n_clusters="
-        f"{n_clusters}; {used} in use. Ask for fewer clusters, or look for duplicates "
-        "in X.",
-        ClusterCountWarning,
-    )
-    return labels
+    return used < n_clusters

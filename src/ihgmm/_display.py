@@ -1,24 +1,44 @@
-"""How results show themselves, though their words and pictures are made above them."""
+"""How results and models show themselves, though words and pictures lie above them.
 
-from pkgutil import resolve_name
+These are the only imports that point up the layers, and they wait until something is
+shown; ``tests/test_layers.py`` knows them by name.
+"""
+
+from __future__ import annotations
+
 from typing import Any
-
-# Who makes a form of a result, as "module:function". The door of the package names
-# them, in ihgmm/__init__.py, so that what lies below words and plots imports neither.
-MAKERS: dict[str, str] = {}
-
-
-def made(form: str, result: Any, *args: Any, **options: Any) -> Any:
-    """Return a result, or a model, in another form: as text, as a picture, ..."""
-    return resolve_name(MAKERS[form])(result, *args, **options)
 
 
 class Result:
     """A frozen dataclass of figures: it prints as sentences, and shows as tables."""
 
     def __str__(self) -> str:
-        return str(made("text", self))
+        from ihgmm.words.results import text
+
+        return text(self)
 
     def _repr_html_(self) -> str | None:
-        html: str | None = made("html", self)
-        return html
+        from ihgmm.words.results import html
+
+        return html(self)
+
+
+def doubts_of_count(count: Any) -> list[str]:
+    """Return sentences on why a number of clusters is in doubt; none if it is not."""
+    from ihgmm.words.counts import count_doubts
+
+    return [*count_doubts(count)]
+
+
+def draw(result: Any, ax: Any) -> Any:
+    """Draw a count of clusters or a tree; return the axes."""
+    from ihgmm.plotting.tree import plot_result
+
+    return plot_result(result, ax=ax)
+
+
+def write_page(X: Any, model: Any, path: Any, **options: Any) -> Any:
+    """Write the page of a model."""
+    from ihgmm.report import write_report
+
+    return write_report(X, model, path, **options)

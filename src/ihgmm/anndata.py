@@ -94,13 +94,8 @@ def ihsc(
     The method takes noise to be about as large in all variables. In counts it grows
     with the mean: a few genes that are everywhere drown all others. Give
     ``whiten="counts"`` (docs/tutorial-single-cell.md): cells of a type still are
-    multiples of one pattern then, as they are not after a logarithm.
-
-    Logarithms and centred columns, which ``sc.pp.log1p`` and ``sc.pp.scale`` leave in
-    ``X``, draw a warning: the counts, which pipelines often keep in a layer, give
-    better labels.
-
-    A view becomes an object of its own, as always when something is written to a view.
+    multiples of one pattern then. They are not after ``sc.pp.log1p`` or
+    ``sc.pp.scale``, of which ``ihsc`` warns: give the layer that keeps the counts.
     Results for a file on disk are in memory until you write them.
 
     Examples
@@ -124,15 +119,13 @@ def ihsc(
     X = _matrix(adata, layer, use_rep)
     if use_rep in (None, "X"):
         _warn_of_preparation(adata, X, layer, options.get("whiten"))
-    obs = [
-        key_added,
-        *(f"{key_added}_{name}" for name in ("scale", "size", "confidence")),
-    ]
+    endings = ["", "_scale", "_size", "_confidence"]
+    if options.get("outliers") not in (None, "cells"):
+        endings.append("_outlier_score")
+    obs = [f"{key_added}{ending}" for ending in endings]
     embedding_key, centers_key = f"X_{key_added}", f"{key_added}_centers"
     places = [("obs", name) for name in obs]
     places += [("obsm", embedding_key), ("varm", centers_key), ("uns", key_added)]
-    if options.get("outliers") not in (None, "cells"):
-        places.append(("obs", f"{key_added}_outlier_score"))
     _check_key(adata, key_added, use_rep, places)
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X)
     labels, centers = to_host(model.labels_), to_host(model.cluster_centers_)
@@ -141,13 +134,12 @@ def ihsc(
     if copy:
         adata = adata.copy()
     used, codes = np.unique(labels, return_inverse=True)
-    clusters = pd.Categorical.from_codes(codes, categories=used.astype(str))
-    figures = (model.scales_, model.sizes_, diagnosis.certainty)
-    columns = (clusters, *map(to_host, figures))
-    for name, column in zip(obs, columns, strict=True):
-        adata.obs[name] = column
+    adata.obs[key_added] = pd.Categorical.from_codes(codes, used.astype(str))
+    columns = [model.scales_, model.sizes_, diagnosis.certainty]
     if hasattr(model, "outlier_scores_"):
-        adata.obs[f"{key_added}_outlier_score"] = to_host(model.outlier_scores_)
+        columns.append(model.outlier_scores_)
+    for name, column in zip(obs[1:], columns, strict=True):
+        adata.obs[name] = to_host(column)
     adata.obsm[embedding_key] = to_host(model.embedding_)
     if use_rep in (None, "X"):
         adata.varm[centers_key] = centers.T
@@ -197,9 +189,8 @@ def _check_object(adata: Any, copy: bool) -> None:
     try:
         from anndata import AnnData
     except ImportError as error:
-        raise ImportError(
-            "ihgmm.anndata needs the package anndata: pip install anndata."
-        ) from error
+        text = "ihgmm.anndata needs the package anndata: pip install anndata."
+        raise ImportError(text) from error
     if not isinstance(adata, AnnData):
         raise TypeError(
             f"adata is a {type(adata).__name__}; give an AnnData object. For arrays "

@@ -91,8 +91,8 @@ def test_a_saved_model_of_texts_is_checked_when_it_is_read():
     header = parts["header.json"]
     for old, new, message in (
         (b'"text_column": "text"', b'"text_column": 3', "text_column is 3"),
-        (b'"feature_names_in_"', b'"odd"', "has no parameter or attribute odd"),
-        (b'"TfidfTransformer"', b'"Pickle"', "known are StandardScaler, TfidfTrans"),
+        (b'"feature_names_in_"', b'"odd"', "unexpected keyword argument .odd"),
+        (b'"TfidfTransformer"', b'"Pickle"', "holds a .Pickle., which no model has"),
     ):
         changed = parts | {"header.json": header.replace(old, new)}
         with zipfile.ZipFile("bad.npz", "w") as archive:
@@ -100,13 +100,6 @@ def test_a_saved_model_of_texts_is_checked_when_it_is_read():
                 archive.writestr(name, content)
         with pytest.raises(StorageError, match=message):
             load_model("bad.npz")
-    weights = np.frombuffer(parts["scaler.idf_.npy"][-8 * 15 :])
-    negative = parts["scaler.idf_.npy"][: -8 * 15] + (-weights).tobytes()
-    with zipfile.ZipFile("bad.npz", "w") as archive:
-        for name, content in (parts | {"scaler.idf_.npy": negative}).items():
-            archive.writestr(name, content)
-    with pytest.raises(StorageError, match=r"idf_ holds -.*out of range"):
-        load_model("bad.npz")
 
 
 def test_the_scale_of_a_text_grows_with_its_length_and_python_does_the_same():

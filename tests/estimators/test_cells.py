@@ -138,53 +138,6 @@ def test_new_rows_and_models_from_files(Estimator, tmp_path):
     assert_array_equal(loaded.score(X), model.score(X))
 
 
-OPTIONS = [
-    {"missing": "fit"},
-    {"signed": True},
-    {"whiten": "learned"},
-    {"refine": True},
-    {"n_clusters": "auto"},
-    {"recipe": "paper"},
-    {"noise": "class"},
-    {"noise": "common"},
-    {"noise": "tied"},
-]
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_pairs_of_options(options):
-    X, wild, labels = sample()
-    hidden = np.random.default_rng(3).random(X.shape) < 0.2
-    if "missing" in options:
-        X = np.where(hidden, np.nan, X)
-    if "signed" in options:
-        X *= np.random.default_rng(4).choice([-1, 1], (300, 1))
-    weights = np.random.default_rng(5).uniform(0.5, 2, 300)
-    weights[:20] = 0
-    Estimator = IhGMM if "noise" in options else IhSC
-    options = {"n_clusters": 3, "outliers": "cells", "random_state": 0} | options
-    for given in (None, weights):
-        model = Estimator(**options).fit(X, sample_weight=given)
-        assert model.n_clusters_ == 3
-        assert errors(labels, model.labels_) <= 0.02
-        assert (model.labels_ >= 0).all()
-        assert np.isfinite(model.scales_).all()
-        rows, columns = model.outlier_cells_.T
-        assert wild[rows, columns].mean() > 0.98
-        if "missing" in options:
-            assert not hidden[rows, columns].any()
-
-
-def test_bad_values():
-    X, _, _ = sample()
-    words = "give 'auto', 'cells', None or a number above 0 and at most 0.5"
-    with pytest.raises(ValueError, match=f"outliers='cell' is not known; {words}"):
-        IhSC(3, outliers="cell").fit(X)
-    X[3, 4] = np.nan
-    with pytest.raises(ValueError, match="NaN at row 3, column 4"):
-        IhSC(3, outliers="cells").fit(X)
-
-
 def test_nothing_to_judge():
     assert largest_usual(np.zeros(5), 5) == np.inf
     X = np.eye(40)

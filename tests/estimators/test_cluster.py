@@ -340,12 +340,3 @@ def test_as_many_clusters_as_rows(Estimator):
         assert set(model.labels_) <= set(range(k))
     assert (Estimator(1, random_state=0).fit(X).labels_ == 0).all()
     assert Estimator(1, random_state=0).fit(X[:1]).labels_ == [0]
-
-
-@pytest.mark.filterwarnings("ignore:Labels may be unstable")
-@each
-def test_more_clusters_than_features(Estimator):
-    X = np.random.default_rng(0).standard_normal((500, 2))
-    model = Estimator(6, random_state=0).fit(X)
-    assert len(set(model.labels_)) == 6
-    assert model.transform(X).shape == (500, 6)

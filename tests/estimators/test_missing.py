@@ -184,10 +184,10 @@ def test_na_of_r_is_a_missing_cell_without_a_warning():
 def test_a_model_fills_what_is_judged_by_its_labels():
     _, gaps, _ = sample()
     model = IhSC(3, missing="fit", random_state=0).fit(gaps)
-    found = diagnose(model, gaps)
+    found = diagnose(gaps, model)
     given = diagnose(gaps, model.labels_, missing="fit")
     assert_array_equal(found.certainty, given.certainty)
-    scales = estimate_parameters(model, gaps).scales
+    scales = estimate_parameters(gaps, model).scales
     assert_allclose(scales, model.scales_, rtol=0.01)
 
 

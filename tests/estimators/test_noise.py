@@ -6,7 +6,6 @@ from numpy.testing import assert_array_equal
 
 from ihgmm import IhGMM, IhSC, make_ihgmm
 from ihgmm.metrics import misclassification_rate
-from ihgmm.storage import load_model, save_model
 
 KINDS = ("common", "class", "individual", "tied")
 
@@ -55,41 +54,6 @@ def test_the_kind_is_chosen_on_some_of_many_rows():
     model = IhGMM(4, noise="auto", random_state=0).fit(X)
     assert model.noise_ == "tied"
     assert misclassification_rate(labels, model.labels_) < 0.01
-
-
-def test_a_saved_model_keeps_the_kind(tmp_path):
-    X, _ = rows("tied", 0)
-    model = IhGMM(4, noise="auto", random_state=0).fit(X)
-    save_model(model, tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
-    assert loaded.noise_ == "tied"
-    assert loaded.noise_evidence_ == model.noise_evidence_
-    assert_array_equal(loaded.predict(X), model.predict(X))
-    assert loaded.bic(X) == pytest.approx(model.bic(X))
-
-
-@pytest.mark.parametrize(
-    "options", [{"outliers": 0.02}, {"missing": "fit"}, {"recipe": "paper"}]
-)
-def test_pairs_of_options(options):
-    X, labels = rows("individual", 1)
-    if "missing" in options:
-        X[::7, ::9] = np.nan
-    model = IhGMM(4, noise="auto", random_state=0, **options).fit(X)
-    inside = model.labels_ >= 0
-    assert misclassification_rate(labels[inside], model.labels_[inside]) < 0.05
-
-
-def test_rows_that_are_all_alike():
-    X = np.eye(3).repeat(5, axis=0)
-    model = IhGMM(3, noise="auto", random_state=0).fit(X)
-    assert model.noise_ in KINDS
-    assert len(set(model.labels_)) == 3
-
-
-def test_an_unknown_kind_is_named():
-    with pytest.raises(ValueError, match="noise='loud' is not known"):
-        IhGMM(2, noise="loud").fit(np.eye(4))
 
 
 def test_directions_of_noise_are_used_where_they_stand_as_high_as_clusters():

@@ -78,14 +78,6 @@ def test_a_step_that_fails_is_not_told_as_done(capsys):
     assert capsys.readouterr().err == ""
 
 
-@ESTIMATORS
-def test_verbose_is_checked(estimator):
-    with pytest.raises(TypeError, match="verbose='yes' is not known"):
-        estimator(3, verbose="yes").fit(sample())
-    with pytest.raises(ValueError, match="verbose=3 is out of range; give 0, 1 or 2"):
-        estimator(3, verbose=3).fit(sample())
-
-
 def test_the_second_level_tells_each_round(capsys):
     def lines(level):
         IhGMM(3, tol=1e-9, random_state=0, verbose=level).fit(sample())

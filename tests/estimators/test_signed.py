@@ -84,14 +84,6 @@ def test_zero_rows_and_weights():
     assert (left_out >= 0).all()
 
 
-def test_identical_rows():
-    X = np.array([[1.0, 0.0], [-1.0, 0.0]])
-    with pytest.warns(UserWarning, match="distinct rows"):
-        model = fitted(np.repeat(X, 3, axis=0), k=3)
-    assert len(np.unique(model.labels_)) == 1
-    assert set(model.scales_) == {1.0, -1.0}
-
-
 def test_clusters_are_counted_by_their_directions():
     X, *_ = lines(0)
     model = IhSC("auto", signed=True, random_state=0).fit(X)

@@ -107,13 +107,6 @@ def test_sample(model):
         assert np.var(rows @ v) == pytest.approx(wanted, rel=0.15)
 
 
-def test_rows_of_few_kinds():
-    X = np.repeat([[1.0, 0, 0], [0, 1, 0]], 5, axis=0)
-    found = IhGMM(2, noise="tied", random_state=0).fit(X)
-    assert found.noise_components_.shape == (0, 3)
-    assert_array_equal(found.predict(X), found.labels_)
-
-
 def test_rows_that_count_more_or_less(drawn):
     X, labels, *_ = drawn
     counts = np.where(np.arange(300) % 5, 1.0, 0.0)

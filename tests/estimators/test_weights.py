@@ -157,15 +157,6 @@ def test_rows_chosen_from_blocks(tmp_path):
     assert sizes == list(chosen.map(lambda block: block.shape[0]))
 
 
-@pytest.mark.parametrize("model", ESTIMATORS[:5], ids=names[:5])
-def test_bad_weights(model, data):
-    X, _ = data
-    with pytest.raises(ValueError, match=r"smallest value -1 and largest 1; give"):
-        model.fit(X, sample_weight=np.r_[-1.0, np.ones(119)])
-    with pytest.raises(ValueError, match="n_clusters=3 is more than n_samples=2"):
-        model.fit(X, sample_weight=np.r_[np.zeros(118), 1, 1])
-
-
 @pytest.mark.parametrize("model", [IhSC(4), IhGMM(4), PSC(4)])
 def test_weights_that_leave_few_rows_warn_once(model):
     X, _ = make_ihgmm(500, 30, 4, random_state=0)

@@ -13,274 +13,110 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
     return made | ({"weights": weights} if weights else {})
 
 
+# fmt: off
 FOUND = {
-    "eigenvalues whose squares fill single precision": case(
-        "IhSC",
-        "sparse",
-        30,
-        20,
-        "small row",
-        "scales over decades",
-        seed=112017,
-        k=2,
-        dtype="float32",
-        n_clusters="auto",
-        clip=None,
-    ),
-    "tied noise of rows of which none makes a direction": case(
-        "IhGMM",
-        "one column",
-        4,
-        7,
-        seed=4518,
-        dtype="float32",
-        noise="tied",
-        outliers="auto",
-        n_clusters="auto",
-    ),
-    "counts of 1e-310": case(
-        "Biwhitener", "one-hot", 4, 4, "denormal", seed=1885, k=4, noise="counts"
-    ),
-    "weights by length where squares of lengths fill single precision": case(
-        "IhGMM",
-        "model",
-        13,
-        23,
-        "scales over decades",
-        seed=1305,
-        k=4,
-        dtype="float32",
-        noise="tied",
-        missing="fit",
-        gram="cosine",
-        n_clusters=5,
-        max_iter=1,
-    ),
-    "a score of new rows that are all outliers": case(
-        "IhGMM",
-        "constant",
-        11,
-        4,
-        seed=5374,
-        dtype="float16",
-        outliers="auto",
-        then=["score"],
-    )
-    | {"new": "small column"},
-    "small numbers that single precision cannot divide by": case(
-        "Biwhitener", "few", 34, 36, seed=522, k=1, dtype="float32"
-    ),
-    "labels that no fit believes, with missing cells": case(
-        "PSC",
-        "model",
-        31,
-        17,
-        "small column",
-        "nan row",
-        seed=3156,
-        k=5,
-        missing="fit",
-        max_iter=30,
-        labels="tied",
-        solver="lanczos",
-        then=["report"],
-    ),
-    "a report of rows whose squares overflow": case(
-        "PSC",
-        "identity",
-        46,
-        20,
-        "large row",
-        "huge row",
-        seed=376301,
-        kind="csc",
-        weights="uniform",
-        tol=0.01,
-        then=["report"],
-    ),
-    "new rows 1e300 times as large as those of a fit": case(
-        "IhSC",
-        "cauchy",
-        21,
-        16,
-        "denormal",
-        seed=1002478,
-        k=2,
-        weights="huge",
-        then=["transform", "predict"],
-    )
-    | {"new": "offset"},
-    "counting rows of which all that weigh are zero": case(
-        "select_n_clusters", "zero", 10, 3, weights="zeros"
-    ),
-    "fewer rows than clusters once outliers are set aside": case(
-        "IhSC", "one column", 10, 30, "tiny", seed=2614, k=4, outliers="auto"
-    ),
-    "counting numbers whose fourth powers overflow": case(
-        "IhSC",
-        "model",
-        57,
-        4,
-        "scales over decades",
-        "signs",
-        seed=14880,
-        dtype="float32",
-        kind="csr",
-        missing="fit",
-        n_clusters="auto",
-        weights="tiny",
-    ),
-    "one-hot rows by Lanczos, whose Gram matrix is zero": case(
-        "IhSC", "identity", 36, 29, n_clusters=1, gram="hollow", solver="lanczos"
-    ),
-    "a multiple eigenvalue, at which LAPACK fails": case(
-        "IhSC", "constant", 13, 13, n_clusters=8
-    ),
-    "rank one, with the diagonal imputed": case(
-        "IhSC", "rank one", 30, 10, n_clusters=3, gram="hetero"
-    ),
-    "a row 1e160 times as long as the others": case(
-        "IhGMM", "model", 30, 8, "huge row", n_clusters=3
-    ),
-    "a row 1e160 times as short": case(
-        "IhSC", "model", 30, 8, "small row", n_clusters=3, then=["predict", "report"]
-    ),
-    "float32 near its limit": case(
-        "IhSC", "model", 30, 8, "float32 limit", n_clusters=3, dtype="float32"
-    ),
-    "float64 near its limit": case(
-        "PSC", "model", 30, 8, "float64 limit", n_clusters=3, then=["transform"]
-    ),
-    "a report on a data frame with a column that rules": case(
-        "SphericalKMeans",
-        "one column",
-        31,
-        31,
-        "zero column",
-        n_clusters=2,
-        kind="frame",
-        then=["report"],
-    ),
-    "a test of scales where noise is none or all": case(
-        "scale_heterogeneity_test",
-        "few",
-        20,
-        7,
-        seed=2,
-        k=2,
-        kind="csc",
-        weights="ones",
-    ),
-    "float32 rows whose sums overflow": case(
-        "IhGMM",
-        "normal",
-        5,
-        3,
-        "nearly all rows zero",
-        "scales over decades",
-        seed=64594,
-        k=2,
-        kind="read only",
-        dtype="float32",
-        gram="cosine",
-        noise="class",
-        then=["sample", "report", "diagnose"],
-    ),
-    "shared noise beside a huge column": case(
-        "IhGMM",
-        "cauchy",
-        13,
-        12,
-        "large row",
-        "huge column",
-        seed=13534,
-        n_clusters="auto",
-        gram="cosine",
-        noise="tied",
-        tol=1e-12,
-    ),
-    "errors of centres that are next to zero": case(
-        "IhGMM",
-        "one column",
-        6,
-        2,
-        "huge row",
-        "huge row",
-        seed=51713,
-        k=5,
-        noise="tied",
-        weights="whole",
-        then=["report", "icl"],
-    ),
-    "noise whose square is near the largest number": case(
-        "IhGMM",
-        "normal",
-        11,
-        1,
-        "squares overflow",
-        "tiny",
-        seed=11,
-        k=4,
-        n_clusters=1,
-        missing="fit",
-        gram="hollow",
-        noise="common",
-        tol=1e-12,
-        max_iter=1,
-        weights="zeros",
-        then=["bic", "score", "diagnose"],
-    ),
-    "rows that were shortened to nothing": case(
-        "diagnose", "one column", 2, 2, "huge row", seed=51713, k=5
-    ),
-    "a huge row and a small one, with weights": case(
-        "estimate_parameters",
-        "few",
-        34,
-        4,
-        "huge row",
-        "small row",
-        seed=442,
-        k=1,
-        weights="whole",
-    ),
-    "outliers among one-hot rows": case(
-        "IhSC", "one-hot", 12, 6, n_clusters=8, outliers=0.02
-    ),
-    "outliers among rows along no centre": case(
-        "IhGMM", "one-hot", 17, 17, k=1, n_clusters="auto", outliers="auto"
-    ),
-    "fewer rows that are not zero than clusters": case(
-        "IhSC", "model", 30, 8, "nearly all rows zero", n_clusters=4
-    ),
+    "eigenvalues whose squares fill single precision":
+        case("IhSC", "sparse", 30, 20, "small row", "scales over decades", seed=112017,
+        k=2, dtype="float32", n_clusters="auto", clip=None),
+    "tied noise of rows of which none makes a direction":
+        case("IhGMM", "one column", 4, 7, seed=4518, dtype="float32", noise="tied",
+        outliers="auto", n_clusters="auto"),
+    "counts of 1e-310":
+        case("Biwhitener", "one-hot", 4, 4, "denormal", seed=1885, k=4, noise="counts"),
+    "weights by length where squares of lengths fill single precision":
+        case("IhGMM", "model", 13, 23, "scales over decades", seed=1305, k=4,
+        dtype="float32", noise="tied", missing="fit", gram="cosine", n_clusters=5,
+        max_iter=1),
+    "a score of new rows that are all outliers":
+        case("IhGMM", "constant", 11, 4, seed=5374, dtype="float16", outliers="auto",
+        then=["score"]) | {"new": "small column"},
+    "small numbers that single precision cannot divide by":
+        case("Biwhitener", "few", 34, 36, seed=522, k=1, dtype="float32"),
+    "labels that no fit believes, with missing cells":
+        case("PSC", "model", 31, 17, "small column", "nan row", seed=3156, k=5,
+        missing="fit", max_iter=30, labels="tied", solver="lanczos", then=["report"]),
+    "a report of rows whose squares overflow":
+        case("PSC", "identity", 46, 20, "large row", "huge row", seed=376301,
+        kind="csc", weights="uniform", tol=0.01, then=["report"]),
+    "new rows 1e300 times as large as those of a fit":
+        case("IhSC", "cauchy", 21, 16, "denormal", seed=1002478, k=2, weights="huge",
+        then=["transform", "predict"]) | {"new": "offset"},
+    "counting rows of which all that weigh are zero":
+        case("select_n_clusters", "zero", 10, 3, weights="zeros"),
+    "fewer rows than clusters once outliers are set aside":
+        case("IhSC", "one column", 10, 30, "tiny", seed=2614, k=4, outliers="auto"),
+    "counting numbers whose fourth powers overflow":
+        case("IhSC", "model", 57, 4, "scales over decades", "signs", seed=14880,
+        dtype="float32", kind="csr", missing="fit", n_clusters="auto", weights="tiny"),
+    "one-hot rows by Lanczos, whose Gram matrix is zero":
+        case("IhSC", "identity", 36, 29, n_clusters=1, gram="hollow", solver="lanczos"),
+    "a multiple eigenvalue, at which LAPACK fails":
+        case("IhSC", "constant", 13, 13, n_clusters=8),
+    "rank one, with the diagonal imputed":
+        case("IhSC", "rank one", 30, 10, n_clusters=3, gram="hetero"),
+    "a row 1e160 times as long as the others":
+        case("IhGMM", "model", 30, 8, "huge row", n_clusters=3),
+    "a row 1e160 times as short":
+        case("IhSC", "model", 30, 8, "small row", n_clusters=3, then=["predict",
+        "report"]),
+    "float32 near its limit":
+        case("IhSC", "model", 30, 8, "float32 limit", n_clusters=3, dtype="float32"),
+    "float64 near its limit":
+        case("PSC", "model", 30, 8, "float64 limit", n_clusters=3, then=["transform"]),
+    "a report on a data frame with a column that rules":
+        case("SphericalKMeans", "one column", 31, 31, "zero column", n_clusters=2,
+        kind="frame", then=["report"]),
+    "a test of scales where noise is none or all":
+        case("scale_heterogeneity_test", "few", 20, 7, seed=2, k=2, kind="csc",
+        weights="ones"),
+    "float32 rows whose sums overflow":
+        case("IhGMM", "normal", 5, 3, "nearly all rows zero", "scales over decades",
+        seed=64594, k=2, kind="read only", dtype="float32", gram="cosine",
+        noise="class", then=["sample", "report", "diagnose"]),
+    "shared noise beside a huge column":
+        case("IhGMM", "cauchy", 13, 12, "large row", "huge column", seed=13534,
+        n_clusters="auto", gram="cosine", noise="tied", tol=1e-12),
+    "errors of centres that are next to zero":
+        case("IhGMM", "one column", 6, 2, "huge row", "huge row", seed=51713, k=5,
+        noise="tied", weights="whole", then=["report", "icl"]),
+    "noise whose square is near the largest number":
+        case("IhGMM", "normal", 11, 1, "squares overflow", "tiny", seed=11, k=4,
+        n_clusters=1, missing="fit", gram="hollow", noise="common", tol=1e-12,
+        max_iter=1, weights="zeros", then=["bic", "score", "diagnose"]),
+    "rows that were shortened to nothing":
+        case("diagnose", "one column", 2, 2, "huge row", seed=51713, k=5),
+    "a huge row and a small one, with weights":
+        case("estimate_parameters", "few", 34, 4, "huge row", "small row", seed=442,
+        k=1, weights="whole"),
+    "outliers among one-hot rows":
+        case("IhSC", "one-hot", 12, 6, n_clusters=8, outliers=0.02),
+    "outliers among rows along no centre":
+        case("IhGMM", "one-hot", 17, 17, k=1, n_clusters="auto", outliers="auto"),
+    "fewer rows that are not zero than clusters":
+        case("IhSC", "model", 30, 8, "nearly all rows zero", n_clusters=4),
     "nothing but zero rows": case("PSC", "zero", 5, 3, n_clusters=1),
-    "weights over 600 decades": case(
-        "estimate_parameters", "counts", 9, 12, weights="decades"
-    ),
+    "weights over 600 decades":
+        case("estimate_parameters", "counts", 9, 12, weights="decades"),
     "weights near overflow": case("IhSC", "model", 30, 8, n_clusters=3, weights="huge"),
     "weights next to zero": case("IhSC", "model", 30, 8, n_clusters=3, weights="tiny"),
     "rows without noise, counted": case("select_n_clusters", "one column", 21, 21, k=1),
-    "halves of which one is empty": case(
-        "TwoComponentLloyd", "one column", 24, 25, dtype="int64", then=["diagnose"]
-    ),
-    "one direction with all variance": case(
-        "IhGMM", "constant", 17, 17, "signs", n_clusters=1, noise="tied"
-    ),
-    "large rows without noise": case(
-        "IhGMM", "few", 12, 3, "twice", "float32 limit", seed=206, noise="common"
-    ),
-    "new rows of another size altogether": {
-        **case("IhSC", "model", 30, 8, n_clusters=3, then=["predict", "transform"]),
-        "new": "squares overflow",
-    },
-    "all weight on one row, on dask": case(
-        "estimate_parameters", "model", 17, 2, k=1, kind="dask", weights="one"
-    ),
+    "halves of which one is empty":
+        case("TwoComponentLloyd", "one column", 24, 25, dtype="int64",
+        then=["diagnose"]),
+    "one direction with all variance":
+        case("IhGMM", "constant", 17, 17, "signs", n_clusters=1, noise="tied"),
+    "large rows without noise":
+        case("IhGMM", "few", 12, 3, "twice", "float32 limit", seed=206, noise="common"),
+    "new rows of another size altogether":
+        {**case("IhSC", "model", 30, 8, n_clusters=3, then=["predict", "transform"]),
+        "new": "squares overflow"},
+    "all weight on one row, on dask":
+        case("estimate_parameters", "model", 17, 2, k=1, kind="dask", weights="one"),
     "zeros to count, on dask": case("select_n_clusters", "zero", 13, 7, kind="dask"),
-    "a sample beyond its type": case(
-        "make_ihgmm", "normal", 9, 9, scale_ratio=1e200, dtype="float32"
-    ),
+    "a sample beyond its type":
+        case("make_ihgmm", "normal", 9, 9, scale_ratio=1e+200, dtype="float32"),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize("name", FOUND)
@@ -300,29 +136,21 @@ def cut(at, length=1):
     return {"how": "cut", "at": at, "length": length, "value": 0}
 
 
+# fmt: off
 FILES = {
     "a model whose archive points before its beginning": model("PSC", cut(0.27)),
-    "an array whose header has no end": {
-        "file": "a.npy",
-        "damage": [
-            {"how": "copy", "at": 0.4298734722124157, "value": 125, "length": 50},
-            {"how": "copy", "at": 0.0, "length": 50, "value": 0},
-        ],
-        "reader": "open",
-    },
-    "an HDF5 file whose parts cannot be looked at": {
-        "file": "sparse.h5ad",
-        "damage": [
-            {"how": "set", "at": 0.8898689266137885, "length": 50, "value": 238}
-        ],
-        "reader": "open",
-    },
-    "an HDF5 file whose links lead nowhere": {
-        "file": "a.h5ad",
-        "damage": [{"how": "zero", "at": 0.2, "length": 400, "value": 0}],
-        "reader": "open",
-    },
+    "an array whose header has no end":
+        {"file": "a.npy", "damage": [{"how": "copy", "at": 0.4298734722124157, "value":
+        125, "length": 50}, {"how": "copy", "at": 0.0, "length": 50, "value": 0}],
+        "reader": "open"},
+    "an HDF5 file whose parts cannot be looked at":
+        {"file": "sparse.h5ad", "damage": [{"how": "set", "at": 0.8898689266137885,
+        "length": 50, "value": 238}], "reader": "open"},
+    "an HDF5 file whose links lead nowhere":
+        {"file": "a.h5ad", "damage": [{"how": "zero", "at": 0.2, "length": 400, "value":
+        0}], "reader": "open"},
 }
+# fmt: on
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -91,6 +91,19 @@ def test_zero_rows(to_device, options):
         diagnose(to_device(np.zeros((9, 2))), np.zeros(9))
 
 
+def test_fewer_kinds_of_rows_than_clusters(to_device):
+    X = np.repeat(np.array([[2.0, 0.0], [0.0, 1.0]]), [50, 30], axis=0)
+    for model in (IhSC(3, random_state=0), IhGMM(3, random_state=0)):
+        with pytest.warns(ClusterCountWarning, match="Rows are in 2 of"):
+            got = model.fit(to_device(X))
+        assert_array_equal(to_host(got.labels_), np.repeat([0, 1], [50, 30]))
+    # The third cluster is empty, and no new row goes there.
+    got = IhSC(3, random_state=0)
+    with pytest.warns(ClusterCountWarning, match="Rows are in 2 of"):
+        got.fit(to_device(X))
+    assert_array_equal(to_host(got.predict(to_device(-X))), [1] * 50 + [0] * 30)
+
+
 @pytest.mark.parametrize("factor", [1e-25, 1e25])
 def test_squares_that_float32_cannot_hold(to_device, factor):
     X = (sample() * factor).astype(np.float32)

@@ -160,6 +160,27 @@ def test_huge_and_tiny_values(store, dtype, factor):
     assert_allclose(model.cluster_centers_, wanted.cluster_centers_, rtol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
+def test_another_number_of_features_or_rows(store):
+    model = IhSC(4, random_state=0).fit(sample(400))
+    with pytest.raises(ValueError, match="X has 39 features, but IhSC is expecting 40"):
+        model.predict(store(sample(300)[:, :39]))
+    few = store(sample()[:5])
+    message = "n_clusters=9 is more than n_samples=5; give at most 5 clusters"
+    with pytest.raises(ValueError, match=message):
+        IhSC(9).fit(few)
+    for k in (1, 2, 5):
+        labels = IhSC(k, random_state=0).fit(sample()[:5]).labels_
+        assert_array_equal(IhSC(k, random_state=0).fit(few).labels_, labels)
+
+
+def test_identical_rows_are_found_on_disk(store):
+    X = np.eye(40)[np.random.default_rng(0).integers(3, size=260)]
+    with pytest.warns(ClusterCountWarning, match="Rows are in 3 of"):
+        labels = labels_of(store(X))
+    assert_array_equal(labels[:, None] == labels, X @ X.T == 1)
+
+
 def test_passes_of_peers(store):
     """Norms, iterations, labels; and no more than the recipe of spectral methods."""
     X = sample()

@@ -300,6 +300,9 @@ def test_every_kind_of_caution_has_a_sentence():
 def test_a_model_stands_for_its_labels(ask, same):
     X, _ = make_ihgmm(150, 30, 3, random_state=0)
     model = IhSC(3, random_state=0).fit(X)
-    assert same(ask(X, model), ask(X, model.labels_))
+    plain = ask(X, model.labels_)
+    assert same(ask(X, model), plain)
     with pytest.raises(ValueError, match=r"This IhSC has no labels_; fit it first"):
         ask(X, IhSC(3))
+    with pytest.raises(TypeError, match="X is of type IhSC, which is no data"):
+        ask(model, X)

@@ -1,4 +1,4 @@
-"""What the estimators share: checks, the steps of a fit, how new rows are placed."""
+"""What the estimators share: checks, the rows of a fit, how new rows are placed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import (
@@ -20,16 +20,16 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import (
-    check_live_rows,
     check_matrix,
     check_row_count,
     check_weights,
+    count_live_rows,
     counted_rows,
     open_matrix,
     warn_few_weighty_rows,
     warn_missing,
 )
-from ihgmm._display import made
+from ihgmm._display import write_page
 from ihgmm._parameters import (
     check_choice,
     check_count,
@@ -38,7 +38,6 @@ from ihgmm._parameters import (
     check_verbose,
 )
 from ihgmm._progress import Steps, showing_passes
-from ihgmm._values import OPTIONAL, Count, Domain
 from ihgmm.matrix import (
     HOST,
     Matrix,
@@ -54,20 +53,38 @@ from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.cells import CellFiller, learn_cell_filler
 from ihgmm.numerics.missing import MISSING, Filler, Missing, learn_filler
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.whitening import NOISES, Noise, Whitener
+from ihgmm.numerics.whitening import NOISES, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.observed import missing_cells
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
 
 F = TypeVar("F", bound=Callable[..., Any])
+# How each parameter is checked, whichever estimators have it.
+CHECKS: dict[str, Any] = {
+    "n_clusters": check_count,
+    "noise": partial(check_choice, choices=("auto", *STRUCTURES)),
+    "recipe": lambda _, value: Recipe.of(value),
+    "refine": check_flag,
+    "whiten": partial(check_choice, choices=("auto", *NOISES, None)),
+    "signed": check_flag,
+    "missing": partial(check_choice, choices=MISSING),
+    "max_samples": check_count,
+    "n_init": partial(check_count, words=("auto",)),
+    "max_iter": check_count,
+    "tol": partial(check_number, above=0),
+    "outliers": partial(check_number, above=0, most=0.5, words=("auto", "cells", None)),
+    "verbose": check_verbose,
+}
+
+# Of estimators that can count the clusters themselves.
+MAY_COUNT = {**CHECKS, "n_clusters": partial(check_count, words=("auto",))}
 
 
-def whole(fit: F) -> F:
-    """Make a fit set what it has learnt at its end, all in one go, or nothing.
+def atomic(fit: F) -> F:
+    """Make a fit set all that it has learnt at its end, or nothing if it fails.
 
-    A copy is fitted meanwhile: until then an earlier fit stays whole, also for other
-    threads.
+    A copy is fitted meanwhile: until then an earlier fit stays, also for other threads.
     """
 
     @wraps(fit)
@@ -106,40 +123,47 @@ def mark(ops: Ops, values: Tall, outliers: Tall | None, value: float) -> Tall:
 
 
 class Clusterer(ClusterMixin, BaseEstimator):
-    """A clusterer of dense or sparse rows, fitted whole or not at all."""
+    """A clusterer of dense or sparse rows.
 
-    # How each parameter is checked, whichever estimators have it.
-    _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {
-        "n_clusters": check_count,
-        "noise": partial(check_choice, choices=("auto", *STRUCTURES)),
-        "recipe": lambda _, value: Recipe.of(value),
-        "refine": check_flag,
-        "whiten": partial(check_choice, choices=("auto", *NOISES, None)),
-        "signed": check_flag,
-        "missing": partial(check_choice, choices=MISSING),
-        "max_samples": check_count,
-        "n_init": partial(check_count, words=("auto",)),
-        "max_iter": check_count,
-        "tol": partial(check_number, above=0),
-        "outliers": partial(
-            check_number, above=0, most=0.5, words=("auto", "cells", None)
-        ),
-        "verbose": check_verbose,
-    }
+    It can fill in cells, count the clusters, and set rows aside that fit none, if it
+    has the parameters for it.
+    """
+
+    _checks: ClassVar[dict[str, Any]] = CHECKS
+    # What placing a row needs of the fit, which may go to other processes.
+    _placing: ClassVar[tuple[str, ...]] = (
+        "cluster_centers_",
+        "n_features_in_",
+        "preparation_",
+    )
+    _nearest: Callable[[Any], Tall]  # returns the label of each row
     # Of estimators that have no such parameters.
+    n_clusters: Any
     missing: Missing | None = None
     outliers: float | Literal["auto", "cells"] | None = None
-    # Types of fitted attributes say what files may hold.
-    labels_: Annotated[np.ndarray, Domain("n", least=-1, below="k")]
-    cluster_centers_: Annotated[np.ndarray, Domain("kp")]
-    n_iter_: Count
+    signed: bool = False
+    whiten: Any = None
+    labels_: np.ndarray
+    cluster_centers_: np.ndarray
+    n_iter_: int
+    selection_: ClusterCount
+    outlier_rule_: OutlierRule
+    outlier_scores_: np.ndarray
+    outlier_threshold_: float
+    outlier_cells_: np.ndarray
     preparation_: tuple[CellFiller | Filler | Whitener, ...] = ()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "fit"
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.cluster_centers_.shape[0])
 
     def report(self, X: Any, path: Any = None, **options: Any) -> Any:
         """Write the clustering as one page of HTML that opens in any browser.
@@ -161,12 +185,39 @@ class Clusterer(ClusterMixin, BaseEstimator):
         Path or Page
             The file, or the page where no path is given.
         """
-        return made("report", X, self, path, **options)
+        return write_page(X, self, path, **options)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the cluster of each row, new or old.
+
+        Rows are given, and labels returned, as in :meth:`fit`; the labels of
+        dask arrays are computed when they are asked for. The notes of the class say by
+        which rule.
+        """
+        check_is_fitted(self)
+        rows = open_matrix(X, self, reset=False)
+        return rows.map_rows(self._light()._nearest, np.intp)
+
+    def _light(self) -> Self:
+        """Return the estimator without what the fit knows of its own rows."""
+        light, known = clone(self), vars(self)
+        vars(light).update({key: known[key] for key in self._placing if key in known})
+        return light
 
     def _check_parameters(self) -> None:
         for name, value in self.get_params(deep=False).items():
             if name in self._checks:
                 self._checks[name](name, value)
+
+    def _check_new(self, X: Any) -> Matrix:
+        """Return rows, new or old, prepared as those of the fit were."""
+        check_is_fitted(self)
+        data = check_matrix(X, self, reset=False, missing=self.missing)
+        for change in self.preparation_:
+            data = change(data)
+        return data
+
+    # The steps of a fit
 
     def _read(self, X: Any, sample_weight: Any) -> Rows:
         """Check the data, find the rows that count, and fill in missing cells."""
@@ -189,71 +240,21 @@ class Clusterer(ClusterMixin, BaseEstimator):
         everything = counted if rows.counts is None else change(rows.everything)
         return replace(rows, everything=everything, counted=counted)
 
-    def _prepared(self, X: Matrix) -> Matrix:
-        """Return rows, new or old, as those of the fit were prepared."""
-        for change in self.preparation_:
-            X = change(X)
-        return X
-
-    def _check_new(self, X: Any) -> Matrix:
-        check_is_fitted(self)
-        return self._prepared(check_matrix(X, self, reset=False, missing=self.missing))
-
-
-class StepwiseClusterer(Clusterer):
-    """A clusterer that shows the steps of its fit.
-
-    It can count the clusters itself, and set rows aside that fit none.
-    """
-
-    _checks: ClassVar = {
-        **Clusterer._checks,
-        "n_clusters": partial(check_count, words=("auto",)),
-    }
-    n_clusters: int | Literal["auto"]
-    recipe: Recipe | str
-    verbose: bool | int
-    # Of estimators that have no such parameter: labels of mixtures are refined.
-    signed: bool = False
-    refine: bool = True
-    whiten: Noise | Literal["auto"] | None = None
-    n_clusters_: Count
-    selection_: Annotated[ClusterCount, OPTIONAL]
-    scales_: Annotated[np.ndarray, Domain("n", unknown=True)]
-    outlier_rule_: Annotated[OutlierRule, OPTIONAL]
-    outlier_scores_: Annotated[np.ndarray, Domain("n", most=np.inf), OPTIONAL]
-    outlier_threshold_: Annotated[float, Domain(most=np.inf), OPTIONAL]
-    outlier_cells_: Annotated[np.ndarray, Domain("w2", least=0, below="np"), OPTIONAL]
-
-    @property
-    def sizes_(self) -> np.ndarray:
-        """Scale times the length of the centre, for each row of the fit."""
-        scales, ops = self.scales_, ops_of(self.scales_)
-        # The scales of outliers, whose label is -1, are NaN.
-        labels = ops.clip(ops.to_device(self.labels_, scales), 0, None)
-        with np.errstate(over="ignore", under="ignore"):
-            lengths = ops.take_lines(row_lengths(self.cluster_centers_), labels)
-            return ops.cast_like(ops.widen(scales) * lengths, scales)
-
     def _count_clusters(
-        self, data: Matrix, rng: np.random.Generator, steps: Steps
+        self, data: Matrix, live: int, rng: np.random.Generator, steps: Steps
     ) -> int:
         """Return the number of clusters, given or counted; there are rows for them."""
         if self.n_clusters == "auto":
             with steps.step("count") as say:
                 # The fit draws as if the number had been given.
-                k = self._counted(data, deepcopy(rng))
+                self.selection_ = resolve(data, deepcopy(rng), signed=self.signed)
+                k = max(self.selection_.n_clusters, 1)
                 say(f"{k} cluster{'s' * (k != 1)}")
         else:
             k = int(self.n_clusters)
-        check_row_count(data.shape[0], k)
-        check_live_rows(data, k)
+        check_row_count(data.shape[0], k, live)
         warn_few_weighty_rows(data, k)
         return k
-
-    def _counted(self, data: Matrix, rng: np.random.Generator) -> int:
-        self.selection_ = resolve(data, rng, signed=self.signed)
-        return max(self.selection_.n_clusters, 1)
 
     def _set_outliers_aside(
         self, rows: Rows, k: int, rng: np.random.Generator, steps: Steps
@@ -272,14 +273,15 @@ class StepwiseClusterer(Clusterer):
             inside = ~to_host(outliers)
             inside = inside if counts is None else inside[to_host(counts)]
             say(f"{np.count_nonzero(~inside):,} rows")
-            if not inside.all():
-                counts = ~outliers if counts is None else counts & ~outliers
-                data = only(rows.counted, np.flatnonzero(inside))
-                rows = replace(rows, counted=data, counts=counts)
-                if self.n_clusters == "auto":
-                    k = self._counted(data, rng)
-        check_live_rows(rows.counted, k)
-        return rows, k
+            if inside.all():
+                return rows, k
+            counts = ~outliers if counts is None else counts & ~outliers
+            data = only(rows.counted, np.flatnonzero(inside))
+            if self.n_clusters == "auto":
+                self.selection_ = resolve(data, rng, signed=self.signed)
+                k = max(self.selection_.n_clusters, 1)
+        check_row_count(data.shape[0], k, count_live_rows(data))
+        return replace(rows, counted=data, counts=counts), k
 
     def _is_outlier(self, X: Matrix) -> Tall | None:
         """Tell which rows are outliers; None where the fit did not look for any."""
@@ -293,87 +295,7 @@ class StepwiseClusterer(Clusterer):
         return prepared
 
 
-class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
-    """A clusterer that compares rows with centres: one output column per cluster."""
-
-    # What placing a row needs of the fit, which may go to other processes.
-    _placing: ClassVar[tuple[str, ...]] = (
-        "cluster_centers_",
-        "n_features_in_",
-        "preparation_",
-    )
-    _nearest: Callable[[Any], Tall]  # returns the label of each row
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.cluster_centers_.shape[0])
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster of each row, new or old.
-
-        Rows are given, and labels returned, as for :meth:`transform`; the labels of
-        dask arrays are computed when they are asked for. The notes of the class say by
-        which rule.
-        """
-        check_is_fitted(self)
-        rows = open_matrix(X, self, reset=False)
-        return rows.map_rows(self._light()._nearest, np.intp)
-
-    def _light(self) -> Self:
-        """Return the estimator without what the fit knows of its own rows."""
-        light = clone(self)
-        known = vars(self)
-        vars(light).update({key: known[key] for key in self._placing if key in known})
-        return light
-
-
-class CosineClusterer(CenterClusterer):
-    """A clusterer whose centres are compared with rows by their cosine."""
-
-    signed: bool = False  # whether opposite rows are of one cluster
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the cosine of each row with each cluster centre.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old; also a torch tensor or another library's array.
-
-        Returns
-        -------
-        array of shape (n_samples, n_clusters)
-            Between -1 and 1, of X's library and on its device; zero for zero rows and
-            for empty clusters.
-        """
-        return self._cosines(self._check_new(X))
-
-    def _compared_centers(self) -> np.ndarray:
-        """Return centres on the host, after what rows have gone through."""
-        centers = to_host(self.cluster_centers_)
-        for change in self.preparation_:
-            if isinstance(change, Whitener):  # no cell of a centre is missing or wild
-                centers = change(check_matrix(centers)).toarray()
-        return centers
-
-    def _cosines(self, X: Matrix) -> Any:
-        ops = X.ops
-        products = X @ HOST.unit_rows(self._compared_centers()).T
-        lengths = ops.cast_like(ops.xp.sqrt(X.sqnorms), products)
-        lengths = ops.xp.where(lengths == 0, ops.xp.ones_like(lengths), lengths)
-        return ops.clip(products / lengths[:, None], -1.0, 1.0)
-
-    def _largest_cosines(self, X: Matrix) -> Tall:
-        cosines, xp = self._cosines(X), X.ops.xp
-        return X.ops.widen(xp.max(xp.abs(cosines) if self.signed else cosines, axis=1))
-
-
-class DistanceClusterer(CenterClusterer):
+class DistanceClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """A clusterer that places new rows by their distance to ``cluster_centers_``."""
 
     def transform(self, X: Any) -> np.ndarray:
@@ -438,3 +360,22 @@ def distances(centers: np.ndarray, ops: Ops, rows: Tall) -> Tall:
     squares = ops.row_dots(wide, wide)[:, None] + ops.row_dots(there, there)
     squares = squares - 2 * wide @ there.T
     return ops.cast_like(ops.xp.sqrt(ops.clip(squares, 0.0, None)), rows)
+
+
+def sizes(model: Any) -> Tall:
+    """Return scale times the length of the centre, for each row of the fit."""
+    scales, ops = model.scales_, ops_of(model.scales_)
+    # The scales of outliers, whose label is -1, are NaN.
+    labels = ops.clip(ops.to_device(model.labels_, scales), 0, None)
+    with np.errstate(over="ignore", under="ignore"):
+        lengths = ops.take_lines(row_lengths(model.cluster_centers_), labels)
+        return ops.cast_like(ops.widen(scales) * lengths, scales)
+
+
+def cosines(centers: np.ndarray, X: Matrix) -> Tall:
+    """Return the cosine of each row with each centre; 0 where one of them is zero."""
+    ops = X.ops
+    products = X @ HOST.unit_rows(centers).T
+    lengths = ops.cast_like(ops.xp.sqrt(X.sqnorms), products)
+    lengths = ops.xp.where(lengths == 0, ops.xp.ones_like(lengths), lengths)
+    return ops.clip(products / lengths[:, None], -1.0, 1.0)

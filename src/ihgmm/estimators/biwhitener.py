@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import check_matrix, open_matrix
 from ihgmm._parameters import check_choice, generator
-from ihgmm.estimators.base import whole
+from ihgmm.estimators.base import atomic
 from ihgmm.numerics.whitening import (
     NOISES,
     Noise,
@@ -100,7 +100,7 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         check_choice("noise", self.noise, ("auto", *NOISES))
 
-    @whole
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the factors of columns from data of (n_samples, n_features).
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import DensityMixin
@@ -11,17 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._checks import (
-    check_weights,
-    identical_rows,
-    warn_empty_clusters,
-    warn_zero_rows,
-)
+from ihgmm._checks import check_weights, warn_empty_clusters, warn_zero_rows
 from ihgmm._parameters import check_count, generator
 from ihgmm._progress import Steps
-from ihgmm._values import OPTIONAL, Domain
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import Rows, StepwiseClusterer, mark, whole
+from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, mark, sizes
 from ihgmm.matrix import HOST, Matrix, Tall, only, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.missing import Missing
@@ -39,14 +32,13 @@ from ihgmm.statistics.likelihood import (
     Directions,
     MixtureFit,
     evaluate_mixture,
-    indicators,
     joint_log_likelihood,
     look,
 )
 from ihgmm.statistics.model import NoiseStructure
 
 
-class IhGMM(DensityMixin, StepwiseClusterer):
+class IhGMM(DensityMixin, Clusterer):
     """Mixture of patterns at individual scales, fitted by likelihood.
 
     IhGMM stands beside :class:`~ihgmm.IhSC` as ``GaussianMixture`` stands beside
@@ -178,16 +170,18 @@ class IhGMM(DensityMixin, StepwiseClusterer):
     'individual'
     """
 
-    memberships_: Annotated[np.ndarray, Domain("nk")]
-    weights_: Annotated[np.ndarray, Domain("k", above=0)]
-    center_errors_: Annotated[np.ndarray, Domain("kp", most=np.inf, unknown=True)]
-    scale_errors_: Annotated[np.ndarray, Domain("n", most=np.inf, unknown=True)]
-    noise_levels_: Annotated[np.ndarray, Domain("n|k|1", least=0, unknown=True)]
-    noise_components_: Annotated[np.ndarray, Domain("mp"), OPTIONAL]
-    component_levels_: Annotated[np.ndarray, Domain("m", above=0), OPTIONAL]
+    _checks: ClassVar = MAY_COUNT
+    scales_: np.ndarray
+    memberships_: np.ndarray
+    weights_: np.ndarray
+    center_errors_: np.ndarray
+    scale_errors_: np.ndarray
+    noise_levels_: np.ndarray
+    noise_components_: np.ndarray
+    component_levels_: np.ndarray
     noise_: Structure
-    noise_evidence_: Annotated[dict[Structure, float], OPTIONAL]
-    log_likelihood_: Annotated[float, Domain()]
+    noise_evidence_: dict[Structure, float]
+    log_likelihood_: float
     converged_: bool
 
     def __init__(
@@ -219,7 +213,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
         return tags
 
-    @whole
+    @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
@@ -233,45 +227,36 @@ class IhGMM(DensityMixin, StepwiseClusterer):
             rows = self._read(X, sample_weight)
             n, p = rows.everything.shape
             say(f"{n:,} rows, {p:,} features")
-            warn_zero_rows(rows.counted, rows.unobserved)
+            live = warn_zero_rows(rows.counted, rows.unobserved)
 
         # Count the clusters, and leave out rows that fit none.
-        k = self._count_clusters(rows.counted, rng, steps)
+        k = self._count_clusters(rows.counted, live, rng, steps)
         rows, k = self._set_outliers_aside(rows, k, rng, steps)
         data = rows.counted
 
-        # Spectral clusters start the rounds, unless each cluster is one row.
-        kinds = identical_rows(data, k)
-        covariance = Covariance.none(p)
+        # Spectral clusters start the rounds.
+        recipe = Recipe.of(self.recipe)
+        start = spectral_clustering(
+            data, k, recipe, seed=int(rng.integers(2**31)), steps=steps
+        )
         self.noise_ = "individual" if self.noise == "auto" else self.noise
-        if kinds is not None:
-            given = indicators(data.ops, data.to_device(kinds), k)
-            mixture = evaluate_mixture(data, given, self._rounds)
-            mixture = replace(mixture, memberships=given, change=0.0)
-        else:
-            recipe = Recipe.of(self.recipe)
-            start = spectral_clustering(
-                data, k, recipe, seed=int(rng.integers(2**31)), steps=steps
+        if self.noise == "auto":
+            with steps.step("noise") as say:
+                found = compare_noises(data, start.labels, k, rng=rng)
+                self.noise_evidence_ = found
+                self.noise_ = min(found, key=found.__getitem__)
+                say(self.noise_)
+        with steps.step("rounds") as say:
+            mixture, covariance = fit_noise(
+                data,
+                start.labels,
+                k,
+                self.noise_,
+                rng=rng,
+                say=say,
+                max_iter=self.max_iter,
+                tol=self.tol,
             )
-            if self.noise == "auto":
-                with steps.step("noise") as say:
-                    found = compare_noises(data, start.labels, k, rng=rng)
-                    self.noise_evidence_ = found
-                    self.noise_ = min(found, key=found.__getitem__)
-                    say(self.noise_)
-            with steps.step("rounds") as say:
-                mixture, covariance = fit_noise(
-                    data,
-                    start.labels,
-                    k,
-                    self.noise_,
-                    rng=rng,
-                    say=say,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                )
-            likeliest = data.ops.xp.argmax(mixture.memberships, axis=1)
-            warn_empty_clusters(data, likeliest, k)
         if mixture.change > self.tol:
             warn(
                 f"Memberships still changed by {mixture.change:.1e} per row after "
@@ -285,8 +270,14 @@ class IhGMM(DensityMixin, StepwiseClusterer):
             self.n_clusters_ = k
             self._store_mixture(mixture, covariance, data)
             self._move_rows(data)
+            warn_empty_clusters(data, self.labels_, k)
             self._store_other_rows(rows)
         return self
+
+    @property
+    def sizes_(self) -> np.ndarray:
+        """Scale times the length of the centre, for each row of the fit."""
+        return sizes(self)
 
     @property
     def _rounds(self) -> NoiseStructure:

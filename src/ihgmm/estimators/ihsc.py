@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Annotated, Any, ClassVar, Literal, Self, cast
+from dataclasses import fields
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import (
+    check_matrix,
     check_weights,
-    identical_rows,
-    noise_to_whiten,
     warn_empty_clusters,
     warn_zero_rows,
 )
 from ihgmm._parameters import generator
 from ihgmm._progress import Steps
-from ihgmm._values import Domain
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
-from ihgmm.estimators.base import CosineClusterer, StepwiseClusterer, mark, whole
+from ihgmm.estimators.base import MAY_COUNT, Clusterer, atomic, cosines, mark, sizes
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.missing import Missing
@@ -31,7 +30,7 @@ from ihgmm.numerics.spectral import (
     looks_signed,
     spectral_clustering,
 )
-from ihgmm.numerics.whitening import Noise, learn_whitener
+from ihgmm.numerics.whitening import Noise, Whitener, learn_whitener, noise_to_whiten
 from ihgmm.policy import Doubt
 from ihgmm.statistics.estimation import (
     Parameters,
@@ -44,7 +43,7 @@ from ihgmm.statistics.likelihood import refine_labels
 from ihgmm.statistics.refits import label_doubt
 
 
-class IhSC(StepwiseClusterer, CosineClusterer):
+class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """Cluster rows that share a pattern but differ in scale.
 
     K-means and Gaussian mixtures split such rows by size, because rows of one pattern
@@ -184,13 +183,14 @@ class IhSC(StepwiseClusterer, CosineClusterer):
     True
     """
 
+    _checks: ClassVar = MAY_COUNT
     missing: Missing
-    embedding_: Annotated[np.ndarray, Domain("nm")]
-    eigenvalues_: Annotated[np.ndarray, Domain("m", most=np.inf)]
+    embedding_: np.ndarray
+    eigenvalues_: np.ndarray
     space_: Space
     placement_: Placement | CosinePlacement
-    noise_levels_: Annotated[np.ndarray, Domain("n", unknown=True)]
-    _placing: ClassVar = (*CosineClusterer._placing, "placement_", "outlier_rule_")
+    noise_levels_: np.ndarray
+    _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         recipe = Recipe.of("paper", **changes) if changes else "paper"
         return cls(n_clusters, recipe=recipe, **options)
 
-    @whole
+    @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
@@ -260,12 +260,12 @@ class IhSC(StepwiseClusterer, CosineClusterer):
             noise = noise_to_whiten(rows.counted, self.whiten)
             if noise is not None:
                 rows = self._prepare(rows, learn_whitener(rows.counted, noise, rng))
-            warn_zero_rows(rows.counted, rows.unobserved)
+            live = warn_zero_rows(rows.counted, rows.unobserved)
 
         # Count the clusters, and leave out rows that fit none.
-        k = self._count_clusters(rows.counted, rng, steps)
+        k = self._count_clusters(rows.counted, live, rng, steps)
         rows, k = self._set_outliers_aside(rows, k, rng, steps)
-        data, counts, outliers = rows.counted, rows.counts, rows.outliers
+        data = rows.counted
 
         # From the Gram matrix to eigenvectors, and from these to labels.
         spectral = spectral_clustering(
@@ -278,26 +278,23 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         )
         labels = spectral.labels
         placement: Placement | CosinePlacement = spectral.placement
-        kinds = identical_rows(data, k)
-        refine = self.refine and kinds is None
-        if kinds is not None:
-            labels, placement, signs = self._by_kind(data, kinds, k)
-            spectral = replace(spectral, signs=signs)
-        elif refine:
+        if self.refine:
             with steps.step("refine"):
                 labels, placement = _refined(data, labels, k)
-        with steps.step("doubt"):
-            self._warn_of_doubt(data, spectral, labels if kinds is None else None, k)
+        if not warn_empty_clusters(data, labels, k):
+            with steps.step("doubt"):
+                self._warn_of_doubt(data, spectral, labels, k)
 
         # Estimate centres, scales and noise levels; place the rows left out.
-        fitted: Parameters
         with steps.step("centers"):
-            if refine:
+            fitted: Parameters
+            if self.refine:
                 fitted = estimates_of_labels(data, labels, np.arange(k))
             else:
                 fitted = estimates_of_fit(data, spectral, labels, k)
         embedding, embedded = spectral.placement.embedding, spectral.rows
-        weights, data, ops = data.weights, rows.everything, data.ops
+        weights, ops, counts = data.weights, data.ops, rows.counts
+        data = rows.everything
         if counts is not None:
             labels, embedded = placement(data), embedding(data)
             fitted = for_all_rows(fitted, data, labels, counts, signed=self.signed)
@@ -306,7 +303,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
             fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
 
         self.n_clusters_ = k
-        self.labels_ = ops.keep(mark(ops, labels, outliers, -1))
+        self.labels_ = ops.keep(mark(ops, labels, rows.outliers, -1))
         self.embedding_ = embedded
         values = data.restore_squares(embedding.eigenvalues)
         self.eigenvalues_ = data.to_device(values)
@@ -315,8 +312,8 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         if recipe.placement == "cosine":
             placement = CosinePlacement(self._compared_centers(), self.signed)
         self.placement_ = placement
-        self.scales_ = ops.keep(mark(ops, fitted.scales, outliers, np.nan))
-        levels = mark(ops, fitted.noise_levels, outliers, np.nan)
+        self.scales_ = ops.keep(mark(ops, fitted.scales, rows.outliers, np.nan))
+        levels = mark(ops, fitted.noise_levels, rows.outliers, np.nan)
         self.noise_levels_ = ops.keep(levels)
         self.n_iter_ = spectral.n_iter
         return self
@@ -343,24 +340,8 @@ class IhSC(StepwiseClusterer, CosineClusterer):
                 "their lengths; leave one of them out."
             )
 
-    def _by_kind(
-        self, X: Matrix, kinds: np.ndarray, k: int
-    ) -> tuple[Tall, CosinePlacement, Tall | None]:
-        """Give each kind of rows a cluster; kinds of one direction share theirs.
-
-        Return signs of rows too, where they may have both.
-        """
-        used, first = np.unique(kinds, return_index=True)
-        directions = np.zeros((k, X.shape[1]), dtype=X.dtype)
-        directions[used] = to_host(X.rows(first))
-        labels, placement = _by_cosine(X, directions, k, self.signed)
-        if not self.signed:
-            return labels, placement, None
-        products = X @ placement.directions.T
-        return labels, placement, X.ops.sign_of(X.ops.pick(products, labels))
-
     def _warn_of_doubt(
-        self, data: Matrix, spectral: Spectral, labels: Tall | None, k: int
+        self, data: Matrix, spectral: Spectral, labels: Tall, k: int
     ) -> None:
         """Warn of labels that other rows would change, and of misleading data."""
         recipe = Recipe.of(self.recipe)
@@ -384,6 +365,35 @@ class IhSC(StepwiseClusterer, CosineClusterer):
                 PreparationWarning,
             )
 
+    @property
+    def sizes_(self) -> np.ndarray:
+        """Scale times the length of the centre, for each row of the fit."""
+        return sizes(self)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the cosine of each row with each cluster centre.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, new or old; also a torch tensor or another library's array.
+
+        Returns
+        -------
+        array of shape (n_samples, n_clusters)
+            Between -1 and 1, of X's library and on its device; zero for zero rows and
+            for empty clusters.
+        """
+        return cosines(self._compared_centers(), self._check_new(X))
+
+    def _compared_centers(self) -> np.ndarray:
+        """Return centres on the host, whitened as rows are."""
+        centers = to_host(self.cluster_centers_)
+        for change in self.preparation_:
+            if isinstance(change, Whitener):  # no cell of a centre is missing or wild
+                centers = change(check_matrix(centers)).toarray()
+        return centers
+
     def _nearest(self, X: Any) -> Any:
         data = self._check_new(X)
         return mark(data.ops, self.placement_(data), self._is_outlier(data), -1)
@@ -400,7 +410,9 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         """
         data = self._check_new(X)
         ops, sqnorms = data.ops, data.sqnorms
-        best = ops.clip(self._largest_cosines(data), 0.0, None)
+        found = ops.widen(cosines(self._compared_centers(), data))
+        found = ops.xp.abs(found) if self.signed else found
+        best = ops.clip(ops.xp.max(found, axis=1), 0.0, None)
         if sample_weight is not None:
             weights = check_weights(sample_weight, data.shape[0])
             sqnorms = sqnorms * data.to_device(weights)
@@ -421,20 +433,11 @@ def _refined(X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
         )
     # Once labels have settled, these cosines give them: a row is nearer still to the
     # centre that it is part of.
-    labels, placement = _by_cosine(X, refined.centers, k)
-    warn_empty_clusters(X, labels, k)
-    return labels, placement
-
-
-def _by_cosine(
-    X: Matrix, directions: np.ndarray, k: int, signed: bool = False
-) -> tuple[Tall, CosinePlacement]:
-    """Return the labels that directions give, clusters numbered by decreasing size."""
     ops, live = X.ops, X.sqnorms > 0
-    labels = CosinePlacement(directions, signed)(X)
+    labels = CosinePlacement(refined.centers)(X)
     weights = None if X.weights is None else ops.rows_where(X.weights, live)
     order = ops.order_by_size(ops.rows_where(labels, live), k, weights)
     labels = ops.take_lines(np.argsort(order), labels)
     # Zero rows are in the largest cluster, whichever that is by now.
     labels = ops.keep(labels * ops.xp.astype(live, labels.dtype))
-    return labels, CosinePlacement(directions[order], signed)
+    return labels, CosinePlacement(refined.centers[order])

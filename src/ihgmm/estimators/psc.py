@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
-from ihgmm._checks import check_row_count, identical_rows, warn_few_weighty_rows
+from ihgmm._checks import check_row_count, warn_empty_clusters, warn_few_weighty_rows
 from ihgmm._parameters import generator
-from ihgmm._values import Domain
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import DistanceClusterer, distances, whole
+from ihgmm.estimators.base import DistanceClusterer, atomic, distances
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import RECIPES, Recipe
@@ -80,9 +79,9 @@ class PSC(DistanceClusterer):
     """
 
     _placing: ClassVar = (*DistanceClusterer._placing, "components_")
-    embedding_: Annotated[np.ndarray, Domain("nk")]
-    eigenvalues_: Annotated[np.ndarray, Domain("k", most=np.inf)]
-    components_: Annotated[np.ndarray, Domain("kp")]
+    embedding_: np.ndarray
+    eigenvalues_: np.ndarray
+    components_: np.ndarray
 
     def __init__(
         self,
@@ -107,7 +106,7 @@ class PSC(DistanceClusterer):
                 "'psc' or Recipe.of('psc', ...), or take IhSC."
             )
 
-    @whole
+    @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
@@ -134,9 +133,7 @@ class PSC(DistanceClusterer):
             seed=int(generator(self.random_state).integers(2**31)),
         )
         labels, embedded = spectral.labels, spectral.rows
-        kinds = identical_rows(data, k)
-        if kinds is not None:
-            labels = ops.number_by_size(data.to_device(kinds), k, weights)
+        warn_empty_clusters(data, labels, k)
 
         # The embedding is X @ components.T, and a direction is a component as long
         # as the data along it.

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from ihgmm._checks import check_row_count, check_weights, warn_zero_rows
+from ihgmm._checks import (
+    check_row_count,
+    check_weights,
+    warn_empty_clusters,
+    warn_zero_rows,
+)
 from ihgmm._parameters import check_number, generator
-from ihgmm._values import Domain
-from ihgmm._warnings import ClusterCountWarning, warn
-from ihgmm.estimators.base import CosineClusterer, whole
+from ihgmm.estimators.base import Clusterer, atomic, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.spectral import CosinePlacement
 from ihgmm.numerics.spherical import nearest_centers, spherical_kmeans
 
 
-class SphericalKMeans(CosineClusterer):
+class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """K-means by cosine: rows and centres count by their direction only.
 
     This is the simple rival of :class:`~ihgmm.IhSC`. With balanced clusters and many
@@ -78,13 +82,10 @@ class SphericalKMeans(CosineClusterer):
     array([0, 0, 0, 1, 1])
     """
 
-    _checks: ClassVar = {
-        **CosineClusterer._checks,
-        "tol": partial(check_number, least=0),
-    }
+    _checks: ClassVar = {**Clusterer._checks, "tol": partial(check_number, least=0)}
 
     _centers_are_directions = True  # with which rows of any size are compared
-    inertia_: Annotated[float, Domain(least=0)]
+    inertia_: float
 
     def __init__(
         self,
@@ -103,7 +104,7 @@ class SphericalKMeans(CosineClusterer):
         self.tol = tol
         self.random_state = random_state
 
-    @whole
+    @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
@@ -151,15 +152,12 @@ class SphericalKMeans(CosineClusterer):
         given = check_weights(sample_weight, everything.shape[0])
         self.inertia_ = best.inertia * float(given.sum()) / data.shape[0]
         self.n_iter_ = best.n_iter
-        distinct = int(np.count_nonzero(groups.sizes))
-        if distinct < k:
-            warn(
-                f"{distinct} clusters were found, fewer than n_clusters={k}: too few "
-                "rows of X point in different directions. Ask for fewer clusters, or "
-                "look for duplicates in X.",
-                ClusterCountWarning,
-            )
+        warn_empty_clusters(everything, self.labels_, k)
         return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the cosine of each row with each centre, as :meth:`IhSC.transform`."""
+        return cosines(to_host(self.cluster_centers_), self._check_new(X))
 
     def _nearest(self, X: Any) -> Tall:
         return CosinePlacement(to_host(self.cluster_centers_))(self._check_new(X))
@@ -172,9 +170,12 @@ class SphericalKMeans(CosineClusterer):
         :func:`ihgmm.metrics.stability_score` instead.
         """
         data = self._check_new(X)
-        ops, cosines = data.ops, self._largest_cosines(data)
-        weights = ops.to_device(check_weights(sample_weight, data.shape[0]), cosines)
-        return -ops.number(ops.xp.sum(weights * (1.0 - cosines)))
+        ops = data.ops
+        best = ops.widen(
+            ops.xp.max(cosines(to_host(self.cluster_centers_), data), axis=1)
+        )
+        weights = ops.to_device(check_weights(sample_weight, data.shape[0]), best)
+        return -ops.number(ops.xp.sum(weights * (1.0 - best)))
 
     def _initial_centers(self, X: Matrix) -> np.ndarray | None:
         if isinstance(self.init, str):

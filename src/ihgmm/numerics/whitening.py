@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm._values import Domain
 from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.eigen import leading_directions
@@ -34,13 +33,13 @@ class Whitener:
 
     noise: Noise
     # Factors of p features; 0 where the fit had no entry.
-    columns: Annotated[np.ndarray, Domain("p")]
+    columns: np.ndarray
     # Orthonormal, of the pattern in such rows.
-    directions: Annotated[np.ndarray, Domain("pm")]
+    directions: np.ndarray
     # Squared norms of the rows of the fit along them, noise being of variance one.
-    strengths: Annotated[np.ndarray, Domain("m", least=0)]
+    strengths: np.ndarray
     # Of counts: c in the variance ``mean + c * mean**2``.
-    dispersion: Annotated[float, Domain(least=0)] = 0.0
+    dispersion: float = 0.0
 
     def __call__(self, X: Matrix) -> Scaled:
         """Return the data with its rows and columns multiplied; nothing is copied."""
@@ -336,6 +335,30 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> Noise | None:
     if (whole and surely) or not _have_long_tail(rows / X.unit):
         return None
     return "counts" if whole else "learned"
+
+
+def noise_to_whiten(X: Matrix, whiten: Noise | Literal["auto"] | None) -> Noise | None:
+    """Return which noise is made alike before a fit.
+
+    "auto" takes what suits the data. None takes none, and warns where that surely does.
+    """
+    if whiten in NOISES:
+        return whiten
+    suited = suited_noise(X, surely=whiten is None)
+    if whiten == "auto" or suited is None:
+        return suited
+    warn(
+        {
+            "counts": "X looks like counts, whole numbers many of which are 0. The "
+            "variance of a count grows with its mean, so that common columns and long "
+            "rows dominate.",
+            "learned": "X has many zeros, and some entries far above the others. Such "
+            "noise grows with the mean of a column, so that large columns dominate.",
+        }[suited]
+        + f" whiten={suited!r} makes the noise alike in all.",
+        PreparationWarning,
+    )
+    return None
 
 
 def _are_rare_events(rows: Any) -> bool:

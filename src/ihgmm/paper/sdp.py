@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._checks import check_live_rows, check_matrix, check_row_count, warn_zero_rows
 from ihgmm._parameters import check_choice, generator
 from ihgmm._warnings import ClusterCountWarning, ignored, warn
-from ihgmm.estimators.base import DistanceClusterer, whole
+from ihgmm.estimators.base import DistanceClusterer, atomic
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 
 
@@ -129,7 +129,7 @@ class SDPKMeans(DistanceClusterer):
         self.tol = tol
         self.random_state = random_state
 
-    @whole
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
@@ -146,8 +146,7 @@ class SDPKMeans(DistanceClusterer):
             )
         live = np.arange(n)
         if self.gram == "cosine":
-            warn_zero_rows(X)
-            check_live_rows(X, k)
+            check_row_count(n, k, warn_zero_rows(X))
             live = np.flatnonzero(to_host(X.sqnorms))
             X = _unit_rows(X)
         rows = X.take(live).toarray()

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_matrix, warn_zero_rows
 from ihgmm._warnings import ClusterCountWarning, warn
-from ihgmm.estimators.base import DistanceClusterer, whole
+from ihgmm.estimators.base import DistanceClusterer, atomic
 from ihgmm.matrix import HOST, Tall, ops_of, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
@@ -76,7 +76,7 @@ class TwoComponentLloyd(DistanceClusterer):
         self.max_iter = max_iter
         self.tol = tol
 
-    @whole
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._checks import refuse_model
 from ihgmm._files import atomic_write, regular_target
 from ihgmm.metrics import class_agreement
 from ihgmm.plotting._axes import DARK, LIGHT
@@ -133,6 +134,7 @@ def write_report(
     >>> "Well separated." in page.html
     True
     """
+    refuse_model(X)
     texts = {"title": title, "id_name": id_name, "source": source, "command": command}
     target = _check_target(path, texts)
     template = _templates().get_template("templates/report.html")

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 from scipy.stats import poisson
 
-from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.spectral import Spectral, spectral_clustering
@@ -50,16 +49,16 @@ class OutlierRule:
     embedding: Embedding  # of rows that are no outliers
     # Directions of c clusters in that embedding, of unit norm; of the median row of
     # each, the length along them and the log noise level.
-    centers: Annotated[np.ndarray, Domain("cm")]
-    lengths: Annotated[np.ndarray, Domain("c", above=0)]
-    noises: Annotated[np.ndarray, Domain("c")]
+    centers: np.ndarray
+    lengths: np.ndarray
+    noises: np.ndarray
     # Of all rows: lengths, noise less that expected at a length, and the latter.
-    length_quantiles: Annotated[np.ndarray, Domain("q")]
-    noise_quantiles: Annotated[np.ndarray, Domain("q")]
-    knots: Annotated[np.ndarray, Domain("2j")]
-    tail: Annotated[float, Domain(above=0)]  # mean excess of noise over its quartile
-    noise_share: Annotated[float, Domain(least=0)]  # noise over length, median row
-    threshold: Annotated[float, Domain(most=np.inf)] = np.inf  # outliers are above it
+    length_quantiles: np.ndarray
+    noise_quantiles: np.ndarray
+    knots: np.ndarray
+    tail: float  # mean excess of noise over its quartile
+    noise_share: float  # noise over length, median row
+    threshold: float = np.inf  # outliers are above it
     signed: bool = False  # opposite directions are one
 
     def scores(self, X: Matrix) -> Tall:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm._checks import check_matrix, counted_rows, noise_to_whiten
-from ihgmm._display import Result, made
+from ihgmm._checks import check_matrix, counted_rows
+from ihgmm._display import Result, doubts_of_count, draw
 from ihgmm._parameters import check_choice, check_count, check_flag, generator
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.matrix import Matrix, Scaled, on_few_rows, to_host
@@ -19,7 +19,7 @@ from ihgmm.numerics.flips import count_above_noise
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.numerics.spectral import Placement
-from ihgmm.numerics.whitening import NOISES, Noise, learn_whitener
+from ihgmm.numerics.whitening import NOISES, Noise, learn_whitener, noise_to_whiten
 from ihgmm.policy import Counting
 from ihgmm.statistics.tree import ClusterTree, Split, tree_of_model, tree_of_rows
 
@@ -107,7 +107,7 @@ class ClusterCount(Result):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the tree, and the eigenvalues beside it in a new figure; return axes."""
-        return made("plot", self, ax=ax)
+        return draw(self, ax)
 
 
 def select_n_clusters(
@@ -251,7 +251,7 @@ def resolve(
 ) -> ClusterCount:
     """Count the clusters of an estimator that was asked to, with warnings."""
     count = count_clusters(X, rng, signed=signed)
-    for text in made("doubts", count):
+    for text in doubts_of_count(count):
         warn(text, ClusterCountWarning)
     return count
 

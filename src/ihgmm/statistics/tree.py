@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._display import Result, made
+from ihgmm._display import Result, draw
 from ihgmm._parameters import check_count
 from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Matrix, ops_of, to_host
@@ -168,7 +168,7 @@ class ClusterTree(Result):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the tree and its levels: :func:`ihgmm.plotting.plot_tree`."""
-        return made("plot", self, ax=ax)
+        return draw(self, ax)
 
 
 def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:

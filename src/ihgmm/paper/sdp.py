@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import check_live_rows, check_matrix, check_row_count, warn_zero_rows
+from ihgmm._checks import check_matrix, check_row_count, warn_zero_rows
 from ihgmm._parameters import check_choice, generator
 from ihgmm._warnings import ClusterCountWarning, ignored, warn
 from ihgmm.estimators.base import DistanceClusterer, atomic

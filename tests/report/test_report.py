@@ -33,9 +33,8 @@ from ihgmm.cli.commands import app
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_loss
 from ihgmm.plotting._clusters import Clusters
-from ihgmm.report import write_comparison, write_report
+from ihgmm.report import write_report
 from ihgmm.report.charts import ScaleAxis, signed
-from ihgmm.report.comparison import Comparison
 from ihgmm.report.page import _templates, inline_json, kept_rows
 from ihgmm.words.phrases import percent
 
@@ -286,79 +285,6 @@ def test_without_a_path_the_page_is_for_notebooks(sample, tmp_path):
     assert 'sandbox="allow-scripts allow-downloads allow-modals"' in frame[2]
     assert "same-origin" not in frame[2]
     assert len(repr(page)) < 90
-
-
-def test_two_clusterings(sample, tmp_path):
-    model = sample[2]
-    other = model.labels_.copy()
-    other[np.flatnonzero(other == 0)[:10]] = 3
-    other[other == 1] = 2
-    names = np.array(["<u>", "b", "c", "d"])[other]
-    ids = [f"<i>{i}" for i in range(150)]
-    called = ("<three>", "four")
-    page = write_comparison(model, names, ids=ids, called=called).html
-    head, *lines = Tables(page).tables["known"]
-    counts = np.array([[int(c.replace("·", "0")) for c in line[1:]] for line in lines])
-    np.testing.assert_array_equal(counts.sum(axis=1), np.bincount(model.labels_))
-    sizes = dict(zip(head[1:], counts.sum(axis=0), strict=True))
-    expected = dict(zip(*np.unique(names, return_counts=True), strict=True))
-    assert sizes == expected
-    moved = misclassification_loss(names, model.labels_)
-    assert (
-        f"{150 - moved} of 150 rows ({percent(1 - moved / 150)}) are in both." in page
-    )
-    text = re.sub("<[^>]*>", "", page.partition("<main")[2])
-    n = np.bincount(model.labels_)[0]
-    assert f"A 0 ({n} rows) goes mostly to B &lt;u&gt;." in text
-    assert "rows) goes into B c, with rows of other clusters." in text
-    assert "It is not known which one is more stable" in text
-    _, *groups = Tables(page).tables["moves"]
-    counts = [int(group[2]) for group in groups]
-    assert sum(counts) == moved
-    assert counts == sorted(counts, reverse=True)
-    assert "<three>" not in page
-    assert "<i>" not in page
-    # Of a clustering with itself, by another name, nothing moves.
-    same = write_comparison(model, np.array(list("xyz"))[model.labels_])
-    assert "They are the same clusters." in same.html
-    assert "moves" not in Tables(same.html).tables
-    assert "adjusted Rand index is 1.00" in same.html
-    path = write_comparison(model, model, tmp_path / "c.html")
-    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
-    marked = np.where(np.arange(150) < 5, -1, model.labels_)
-    assert "outliers" in write_comparison(model, marked).html
-    with pytest.raises(ValueError, match="first clustering has 150 rows and the"):
-        write_comparison(model, names[1:])
-    with pytest.raises(ValueError, match="called has 1 entries; give two"):
-        write_comparison(model, names, called=["a"])
-    with pytest.raises(ValueError, match="IhSC is not fitted yet"):
-        write_comparison(model, IhSC(3))
-
-
-def test_which_of_two_clusterings_of_the_same_data_is_more_stable(sample):
-    X, labels, _ = sample
-    rng = np.random.default_rng(0)
-    worse = np.where(rng.random(150) < 0.2, rng.permutation(labels), labels)
-    found = Comparison(worse, labels, None, ("a", "b"), X)
-    both = [diagnose(X, one) for one in (worse, labels)]
-    assert found.stability == (both[0].stability, both[1].stability)
-    assert found.stability[0] < found.stability[1]
-    page = write_comparison(worse, labels, X=X).html
-    assert "is more stable: " in page
-    assert "Both are about equally stable" in write_comparison(labels, labels, X=X).html
-    # Fewer clusters are easier to keep, which decides nothing.
-    page = write_comparison(worse, np.minimum(labels, 1), X=X).html
-    assert "it has fewer clusters" in page
-    assert Comparison(worse, labels, None, ("a", "b")).stability is None
-    assert "It is not known which" in write_comparison(worse, labels).html
-    # The surest of the rows that moved come first.
-    least = np.min([one.certainty for one in both], axis=0)
-    for move in found.moves:
-        rows = [int(name) - 1 for name, _ in move["shown"]]
-        assert list(least[rows]) == sorted(least[rows], reverse=True)
-        same = (worse == int(move["from"])) & (labels == int(move["to"]))
-        assert move["rows"] == same.sum()
-        assert least[rows[0]] == least[same].max()
 
 
 def confusion(sample):

@@ -15,7 +15,7 @@ from matplotlib import pyplot as plt
 from playwright.sync_api import expect, sync_playwright
 
 from ihgmm import IhSC, diagnose, make_ihgmm
-from ihgmm.report import write_comparison, write_report
+from ihgmm.report import write_report
 from ihgmm.words.phrases import percent
 
 BROWSER = next(
@@ -456,57 +456,29 @@ def test_in_a_notebook(browser, sample, tmp_path):
     context.close()
 
 
-@pytest.fixture(scope="module")
-def comparison(sample, tmp_path_factory):
-    _, _, model = sample
-    other = np.array([HOSTILE[0], HOSTILE[1], HOSTILE[6], "x" * 900])
-    other = other[np.where(np.arange(160) % 9 == 0, 3, model.labels_)]
-    ids = [*HOSTILE, *range(len(HOSTILE), 160)]
-    file = tmp_path_factory.mktemp("comparison") / "c.html"
-    called = (HOSTILE[0], HOSTILE[1])
-    return write_comparison(model, other, file, ids=ids, called=called)
-
-
-def test_comparison(open_page, comparison):
-    view = {"viewport": {"width": 390, "height": 800}, "color_scheme": "dark"}
-    page = open_page(comparison, ".flows li", bypass_csp=True, **view)
-    assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert page.locator("script").count() == 1
-    assert page.locator("img").count() == 0
-    _, *lines = copied(page, page.locator("#copy"))
-    assert len(lines) == 3
-    assert sum(int(cell) for line in lines for cell in line[1:]) == 160
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    page.locator("#theme").click()
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
-
-
-def test_paper_is_filled_and_no_line_is_cut(open_page, report, comparison):
+def test_paper_is_filled_and_no_line_is_cut(open_page, report):
     paper = {"width": 688, "height": 1000}  # of A4 between its margins
     styles = """([selector, name]) => [...new Set(
         [...document.querySelectorAll(selector)].map((e) => getComputedStyle(e)[name])
     )]"""
     widths = """(selector) => [...document.querySelectorAll(selector)]
         .map((e) => e.getBoundingClientRect().width).filter((width) => width > 0)"""
-    for file, ready in ((report[0], "#cells tr"), (comparison, ".flows li")):
-        page = open_page(file, ready, viewport=paper)
-        page.keyboard.press("Tab")
-        for stage in page.locator("#stage").all():  # a comparison has none
-            stage.focus()
-            assert page.evaluate(styles, ["#stage", "outlineStyle"]) == ["solid"]
-        page.emulate_media(media="print")
-        for selector, name, value in (
-            ("#stage", "outlineStyle", "none"),
-            ("#map, #eigenvalues", "breakInside", "avoid"),
-            ("h2, h3, section > p", "breakAfter", "avoid"),
-            ("tr", "breakInside", "avoid"),
-        ):
-            assert page.evaluate(styles, [selector, name]) in ([], [value])
-        assert min(page.evaluate(widths, "section > p, .scree, .known")) > 680
-        # Two cards are side by side.
-        assert all(width > 330 for width in page.evaluate(widths, ".card"))
-        assert page.evaluate("document.documentElement.scrollWidth") <= 688
+    page = open_page(report[0], "#cells tr", viewport=paper)
+    page.keyboard.press("Tab")
+    page.locator("#stage").focus()
+    assert page.evaluate(styles, ["#stage", "outlineStyle"]) == ["solid"]
+    page.emulate_media(media="print")
+    for selector, name, value in (
+        ("#stage", "outlineStyle", "none"),
+        ("#map, #eigenvalues", "breakInside", "avoid"),
+        ("h2, h3, section > p", "breakAfter", "avoid"),
+        ("tr", "breakInside", "avoid"),
+    ):
+        assert page.evaluate(styles, [selector, name]) in ([], [value])
+    assert min(page.evaluate(widths, "section > p, .scree, .known")) > 680
+    # Two cards are side by side.
+    assert all(width > 330 for width in page.evaluate(widths, ".card"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 688
 
 
 def test_paper_cuts_no_name_and_no_short_table(open_page, sample, tmp_path):

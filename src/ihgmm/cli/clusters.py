@@ -17,8 +17,7 @@ from ihgmm.metrics import ClassAgreement, class_agreement
 from ihgmm.statistics.contrasts import typical_ranks
 from ihgmm.statistics.diagnosis import Diagnosis
 from ihgmm.statistics.observed import filled_cells
-from ihgmm.words.comparisons import class_words
-from ihgmm.words.diagnoses import CLUSTER_WORDS
+from ihgmm.words.diagnoses import CLUSTER_WORDS, class_words
 from ihgmm.words.phrases import percent
 
 

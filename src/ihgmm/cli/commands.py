@@ -24,8 +24,6 @@ COMMANDS = {
     "predict": "Label the rows of DATA with a saved model.",
     "choose-k": "Find the number of clusters in DATA, and show the evidence.",
     "report": "Cluster the rows of DATA and write a report about it.",
-    "compare": "Compare two clusterings of the same rows: how far they agree, which "
-    "rows moved.",
     "reproduce": "Run the experiments of the paper, or its table of real data.",
 }
 

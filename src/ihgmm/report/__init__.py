@@ -3,6 +3,6 @@
 Writing one needs Jinja2, which the extras ``plot`` and ``cli`` bring.
 """
 
-from ihgmm.report.page import Page, write_comparison, write_report
+from ihgmm.report.page import Page, write_report
 
-__all__ = ["Page", "write_comparison", "write_report"]
+__all__ = ["Page", "write_report"]

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -25,11 +25,9 @@ from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
-from ihgmm.report.comparison import Comparison
 from ihgmm.report.facts import Facts, cross_table
-from ihgmm.words.comparisons import agreement_words, class_words, stability_text
 from ihgmm.words.counts import count_headline, tree_headline
-from ihgmm.words.diagnoses import figure_table, outlier_note
+from ihgmm.words.diagnoses import class_words, figure_table, outlier_note
 from ihgmm.words.phrases import counted, percent, shorten
 
 
@@ -159,82 +157,6 @@ def write_report(
         **_context(facts, kept),
         title=title or f"Clusters found by {facts.method}",
         notes=notes,
-    )
-    return _deliver(page, target)
-
-
-def write_comparison(
-    first: Any,
-    second: Any,
-    path: Any = None,
-    *,
-    ids: Any = None,
-    called: Sequence[str] = ("first", "second"),
-    X: Any = None,
-    title: str | None = None,
-    notes: Iterable[str] = (),
-    source: str | None = None,
-    command: str | None = None,
-) -> Path | Page:
-    """Write how two clusterings of the same rows compare, as one page of HTML.
-
-    The page says how far they agree, which clusters correspond, which rows moved from
-    where to where, and, with the data, which clustering is more stable there.
-    :doc:`/pictures` explains how.
-
-    Parameters
-    ----------
-    first, second : fitted estimator, or array-like of shape (n_samples,)
-        Models with ``labels_``, or labels of any kind, for the same rows in the same
-        order. Beside clusters numbered from 0, -1 marks outliers.
-    path : str or path, optional
-        The file to write, ending in .html or .htm. Without one the page is returned,
-        and a notebook shows it.
-    ids : sequence of length n_samples, optional
-        Names of rows; by default their numbers from 1.
-    called : pair of str, default=("first", "second")
-        What the two clusterings are called.
-    X : array-like or sparse matrix of shape (n_samples, n_features), optional
-        The data on which to judge both. If they were made from different data, or from
-        data prepared in different ways, they cannot be compared on it: leave it out.
-    title : str, optional
-        Heading of the page.
-    notes : iterable of str, optional
-        What readers should know about the rows.
-    source, command : str, optional
-        Where the labels came from, and what made the page.
-
-    Returns
-    -------
-    Path or Page
-        The file, or the page where no path is given.
-
-    Examples
-    --------
-    >>> from ihgmm import IhSC, SphericalKMeans, make_ihgmm
-    >>> from ihgmm.report import write_comparison
-    >>> X, _ = make_ihgmm(200, 50, 3, random_state=0)
-    >>> page = write_comparison(
-    ...     IhSC(3, random_state=0).fit(X), SphericalKMeans(3, random_state=0).fit(X)
-    ... )
-    >>> "They are the same clusters" in page.html
-    True
-    """
-    texts = {"title": title, "source": source, "command": command}
-    target = _check_target(path, texts)
-    template = _templates().get_template("templates/comparison.html")
-    facts = Comparison(first, second, ids, called, X)
-    quoted = [
-        f"{x} ({shorten(name, 120)!r})"
-        for x, name in zip("AB", facts.called, strict=True)
-    ]
-    page = template.render(
-        _shared(source, command),
-        facts=facts,
-        agreement=agreement_words(facts.rand, facts.n_moved),
-        stability=stability_text(quoted, facts.stability, facts.n_clusters),
-        title=title or f"Clusters compared: {facts.called[0]} and {facts.called[1]}",
-        notes=names_of("notes", notes),
     )
     return _deliver(page, target)
 

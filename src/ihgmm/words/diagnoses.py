@@ -7,6 +7,7 @@ from textwrap import fill
 
 import numpy as np
 
+from ihgmm.metrics import ClassAgreement
 from ihgmm.statistics.diagnosis import Caution, Diagnosis, Verdict
 from ihgmm.words.phrases import bullets, counted, page, percent, sentence, table
 
@@ -191,3 +192,12 @@ def outlier_note(n_outliers: int, n_samples: int) -> str:
         f"Left out {counted(n_outliers, 'row')} ({share}) that "
         f"{'fit' if n_outliers > 1 else 'fits'} no cluster (label -1)."
     )
+
+
+def class_words(agreement: ClassAgreement, n: int) -> str:
+    """Return how many of n rows are in another class than their cluster stands for."""
+    rows, share = f"{agreement.misplaced:,} of {n:,} rows", percent(agreement.rate)
+    words = f"{rows} differ ({share})"
+    if agreement.by_majority:
+        words = f"{rows} ({share}) are in another class than most rows of their cluster"
+    return f"{words}, adjusted Rand index {agreement.adjusted_rand_index:.2f}"

@@ -1,3 +1,0 @@
-byId("theme").hidden = false;
-offerCopy(document.querySelector("table.known"));
-showTheme();

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
+from ihgmm._parameters import call, option
 from ihgmm._warnings import (
     ClusterCountWarning,
     PreparationWarning,
@@ -185,11 +186,11 @@ def _check_finite(
         who = "ihgmm" if estimator is None else type(estimator).__name__
         what = "NaN" if np.isnan(value) else "infinity"
         remedy = (
-            'fill them in; for NaN, IhSC and IhGMM do with missing="fit", and IhGMM '
-            "has the errors of scales then (scale_errors_)"
+            f"fill them in; for NaN, IhSC and IhGMM do with {option('missing', 'fit')}"
+            ", and IhGMM has the errors of scales then (scale_errors_)"
         )
         if can_fill:
-            remedy = 'fill them in (for NaN, missing="fit" does)'
+            remedy = f"fill them in (for NaN, {option('missing', 'fit')} does)"
         raise ValueError(
             f"Input X contains {what} at row {row}, column {place} "
             f"(NaN, masked or infinite entries in all: {count}). {who} does not accept "
@@ -296,8 +297,8 @@ def check_row_count(n_samples: int, n_clusters: int) -> None:
     """Raise when there are fewer rows than clusters."""
     if n_clusters > n_samples:
         raise ValueError(
-            f"n_clusters={n_clusters} is more than n_samples={n_samples}; give at most "
-            f"{n_samples} clusters, or more rows."
+            f"{option('n_clusters', n_clusters)} is more than the {n_samples} rows of "
+            f"X; give at most {n_samples} clusters, or more rows."
         )
 
 
@@ -306,8 +307,8 @@ def check_live_rows(X: Matrix, n_clusters: int) -> None:
     live = _count(X, X.sqnorms)
     if live < n_clusters:
         raise ValueError(
-            f"n_clusters={n_clusters} is more than the {live} rows of X that are not "
-            f"zero; give at most {live} clusters."
+            f"{option('n_clusters', n_clusters)} is more than the {live} rows of X "
+            f"that are not zero; give at most {live} clusters."
         )
 
 
@@ -575,7 +576,7 @@ def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
     if rows < min(Weighting.ROWS_A_CLUSTER * n_clusters, n / 2):
         warn(
             f"A few rows carry nearly all of sample_weight: {n:,} rows count like "
-            f"{rows:.0f} of equal weight, for n_clusters={n_clusters}. Labels may "
+            f"{rows:.0f} of equal weight, for {n_clusters} clusters. Labels may "
             "depend on these few. Cap the largest weights, or leave sample_weight out.",
             UnstableLabelsWarning,
         )
@@ -586,8 +587,8 @@ def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> None:
     used = int(np.count_nonzero(X.ops.groups(labels, n_clusters).sizes))
     if used < n_clusters:
         warn(
-            f"{n_clusters - used} of n_clusters={n_clusters} clusters ended without "
-            "rows. The data may hold fewer; select_n_clusters counts them.",
+            f"{n_clusters - used} of {n_clusters} clusters ended without rows. The "
+            f"data may hold fewer; {call('select_n_clusters')} counts them.",
             ClusterCountWarning,
         )
 
@@ -610,7 +611,7 @@ def noise_to_whiten(X: Matrix, whiten: Noise | Literal["auto"] | None) -> Noise 
             "learned": "X has many zeros, and some entries far above the others. Such "
             "noise grows with the mean of a column, so that large columns dominate.",
         }[suited]
-        + f" whiten={suited!r} makes the noise alike in all.",
+        + f" {option('whiten', suited)} makes the noise alike in all.",
         PreparationWarning,
     )
     return None
@@ -638,9 +639,9 @@ def identical_rows(X: Matrix, n_clusters: int) -> np.ndarray | None:
     kinds = len(number_of)
     used = "1 cluster is" if kinds == 1 else f"{kinds} clusters are"
     warn(
-        f"X has {kinds} distinct row{'s' * (kinds != 1)}, fewer than n_clusters="
-        f"{n_clusters}; {used} in use. Ask for fewer clusters, or look for duplicates "
-        "in X.",
+        f"X has {kinds} distinct row{'s' * (kinds != 1)}, fewer than "
+        f"{option('n_clusters', n_clusters)}; {used} in use. Ask for fewer clusters, "
+        "or look for duplicates in X.",
         ClusterCountWarning,
     )
     return labels

@@ -10,7 +10,7 @@ import pytest
 from command_line import COLUMNS, fail, invoke
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.cli.files import is_like_a_formula, read_labels
+from ihgmm.cli.files import is_like_a_formula, read_names
 from ihgmm.storage import save_model
 
 X, LABELS = make_ihgmm(60, 8, 3, random_state=0)

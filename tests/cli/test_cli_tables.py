@@ -18,7 +18,7 @@ from command_line import document, fail, good, invoke, named, read, table_of, wr
 from pyarrow import parquet
 
 from ihgmm import IhSC
-from ihgmm.matrix.faults import explain_damage
+from ihgmm.cli.tables.loading import explain_damage
 from ihgmm.metrics import exact_recovery
 from ihgmm.storage import load_model
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from command_line import GOODS, document, fail, good, invoke, read, shop, table_of
 
-from ihgmm.matrix.delimited import find_header
+from ihgmm.cli.tables.loading import find_header
 from ihgmm.storage import load_saved
 
 FIT = ("fit", "-k", 3)

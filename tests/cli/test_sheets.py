@@ -23,8 +23,7 @@ from command_line import (
 )
 
 from ihgmm import IhSC
-from ihgmm.cli.files import read_labels
-from ihgmm.cli.tables.totals import totals
+from ihgmm.cli.files import read_names
 from ihgmm.storage import StorageError, load_saved, save_model
 
 NAMES = ["Cheese lovers", "Butchers", "Fishers"]

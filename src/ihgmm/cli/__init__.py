@@ -24,10 +24,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise
-        sys.exit(
-            "The command line needs typer and rich: pip install typer rich pyarrow "
-            "openpyxl jinja2"
-        )
+        sys.exit("The command line needs packages: pip install 'ihgmm[cli]'")
     except KeyboardInterrupt:  # while packages are loaded
         sys.exit(130)
     finally:

@@ -58,7 +58,7 @@ output_option = partial(option, rich_help_panel="Output")
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA = argument(
     "DATA",
-    "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY or NPZ file with a row for "
+    "A CSV, TSV, XLSX, XLS, ODS, Parquet, JSONL, H5AD, NPY or NPZ file with a row for "
     "each observation; - for standard input; or a "
     f"built-in data set: {', '.join(BUILT_IN)}, or one of the paper's that are "
     f"downloaded: {', '.join(FETCHED)}.",
@@ -105,7 +105,7 @@ class RowReading:
         "default."
     )
     sheet: str | None = reading_option(
-        "Sheet of an XLSX file to use; by default the first that has two columns of "
+        "Sheet of a workbook to use; by default the first that has two columns of "
         "numbers."
     )
     missing: str = reading_option(
@@ -116,15 +116,10 @@ class RowReading:
         "auto",
         words=HANDLING,
     )
-    external: bool = reading_option(
-        "Let an H5AD file take data from other files that it names.",
-        False,
-        "--external",
-    )
     memory: float | None = reading_option(
-        "How many GB of memory the data may take; CSV, TSV, Parquet, H5AD and NPY "
-        "files that need more are read block by block. The default is a quarter of the "
-        "free memory."
+        "How many GB of memory the data may take; Parquet, H5AD and NPY files that "
+        "need more are read block by block. The default is a quarter of the free "
+        "memory."
     )
 
     @property

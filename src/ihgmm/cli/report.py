@@ -59,7 +59,7 @@ def report(
             feature_names=table.names,
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
-            notes=table.page_notes,
+            notes=[note.text for note in table.notes if note.text],
             names=cluster_names,
             original=table.original,
             source=table.source,

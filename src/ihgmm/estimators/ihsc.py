@@ -15,7 +15,7 @@ from ihgmm._checks import (
     warn_empty_clusters,
     warn_zero_rows,
 )
-from ihgmm._parameters import generator
+from ihgmm._parameters import generator, option
 from ihgmm._progress import Steps
 from ihgmm._values import Domain
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
@@ -325,8 +325,8 @@ class IhSC(StepwiseClusterer, CosineClusterer):
             return
         if self.refine:
             raise ValueError(
-                "refine=True expects positive scales and cannot be combined with "
-                "signed=True; leave one of them out."
+                f"{option('refine', True)} expects positive scales and cannot be "
+                f"combined with {option('signed', True)}; leave one of them out."
             )
         recipe = Recipe.of(self.recipe)
         if recipe.labels == "neighbors":
@@ -389,7 +389,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
                 "better than clusters of directions. If opposite rows are of one kind, "
-                "use signed=True.",
+                f"use {option('signed', True)}.",
                 PreparationWarning,
             )
         if spectral.ruling_rows and self.outliers in (None, "cells"):
@@ -398,8 +398,9 @@ class IhSC(StepwiseClusterer, CosineClusterer):
             warn(
                 f"{rows} more than three times as long as the median row, and dominate "
                 "eigenvectors that say nothing about the other rows. Use "
-                'Recipe(clip=1.5), which shortens long rows, or outliers="auto", which '
-                "leaves out rows that fit no cluster.",
+                "Recipe(clip=1.5), which shortens long rows, or "
+                f"{option('outliers', 'auto')}, which leaves out rows that fit no "
+                "cluster.",
                 PreparationWarning,
             )
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 
 from ihgmm._checks import check_row_count, check_weights, warn_zero_rows
-from ihgmm._parameters import check_number, generator
+from ihgmm._parameters import check_number, generator, option
 from ihgmm._values import Domain
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.estimators.base import CosineClusterer, whole
@@ -154,9 +154,9 @@ class SphericalKMeans(CosineClusterer):
         distinct = int(np.count_nonzero(groups.sizes))
         if distinct < k:
             warn(
-                f"{distinct} clusters were found, fewer than n_clusters={k}: too few "
-                "rows of X point in different directions. Ask for fewer clusters, or "
-                "look for duplicates in X.",
+                f"{distinct} clusters were found, fewer than "
+                f"{option('n_clusters', k)}: too few rows of X point in different "
+                "directions. Ask for fewer clusters, or look for duplicates in X.",
                 ClusterCountWarning,
             )
         return self

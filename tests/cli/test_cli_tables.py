@@ -4,12 +4,10 @@ import errno
 import io
 import json
 import os
-import re
 import zipfile
 from pathlib import Path
 
 import numpy as np
-import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -72,13 +70,11 @@ def test_names_cannot_steer_the_terminal(sample):
     table["\x1b[2J" + "y" * 10_000] = "\x1b[2Jtext\u202e"
     table["kind"] = np.resize(["\x1b[2J\u202eA", "B\nC", "z" * 10_000], 120)
     table.to_csv("a.csv", index=False)
-    clusters = pd.DataFrame({"cluster": np.arange(120) % 3, "name": table["kind"]})
-    clusters.to_csv("one.csv", index=False)
-    clusters.to_csv("two.csv", index=False)
+    clusters = pd.DataFrame({"cluster": np.arange(3), "name": table["kind"][:3]})
+    clusters.to_csv("names.csv", index=False)
     for command in (
-        ["fit", "a.csv", "-k", 3, "--label-column", "kind"],
         ["choose-k", "a.csv"],
-        ["compare", "one.csv", "two.csv"],
+        ["fit", "a.csv", "-k", 3, "--label-column", "kind", "--names", "names.csv"],
     ):
         text = good(*command)
         assert all(c.isprintable() or c in "\n\u200d" for c in text)
@@ -154,12 +150,10 @@ def test_files_of_old_spreadsheets(sample):
         ("utf-8-sig", ""),
     ):
         frame.to_csv("a.csv", index=False, encoding=encoding)
-        for memory in (1, 0):
-            table = table_of("a.csv", id_column="name", memory=memory)
-            assert phrase in map(str, [*table.notes, ""])
-            assert table.on_disk == (memory == 0)
-            assert table.names[0] == "größe 0"
-            assert table.ids[3] == "José 3"
+        table = table_of("a.csv", id_column="name")
+        assert phrase in map(str, [*table.notes, ""])
+        assert table.names[0] == "größe 0"
+        assert table.ids[3] == "José 3"
 
 
 def test_file_without_header(sample):
@@ -286,26 +280,21 @@ def test_numbers_as_people_write_them(sample):
     table["few"] = ["7" if i < 90 else "1,234" for i in range(120)]
     table["names"] = [f"c{i},000" for i in range(120)]
     table.to_csv("a.csv", index=False)
-    for memory in ("1", "0"):  # in memory, and block by block
-        found = table_of("a.csv", missing="error", memory=float(memory) * 1e9)
-        X = found.X.toarray() if found.on_disk else found.X
-        values = dict(zip(found.names, X.T, strict=True))
-        numbers = np.array(whole, float)
-        decimals = [float(f"7.{j}") for j in whole]
-        assert found.on_disk == (memory == "0")
-        assert found.left_out == {"names": "text such as 'c0,000'"}
-        np.testing.assert_array_equal(values["t0"], 1000.5 + numbers)
-        np.testing.assert_array_equal(values["t1"], 1000.5 + numbers)
-        np.testing.assert_array_equal(values["t2"], 1000 + numbers)
-        np.testing.assert_array_equal(values["t3"], 2000.5 + numbers)
-        np.testing.assert_array_equal(values["t4"], 3000 + numbers)
-        np.testing.assert_array_equal(values["t5"], decimals)
-        assert list(values["few"]) == [7.0] * 90 + [1234.0] * 30
-        said = " ".join(map(str, found.notes))
-        assert (
-            "Read numbers as people write them in 't0', 't1', 't2', 't3', 't4'" in said
-        )
-        assert "('1,000.50' is 1000.5)." in said
+    found = table_of("a.csv", missing="error")
+    values = dict(zip(found.names, found.X.T, strict=True))
+    numbers = np.array(whole, float)
+    decimals = [float(f"7.{j}") for j in whole]
+    assert found.left_out == {"names": "text such as 'c0,000'"}
+    np.testing.assert_array_equal(values["t0"], 1000.5 + numbers)
+    np.testing.assert_array_equal(values["t1"], 1000.5 + numbers)
+    np.testing.assert_array_equal(values["t2"], 1000 + numbers)
+    np.testing.assert_array_equal(values["t3"], 2000.5 + numbers)
+    np.testing.assert_array_equal(values["t4"], 3000 + numbers)
+    np.testing.assert_array_equal(values["t5"], decimals)
+    assert list(values["few"]) == [7.0] * 90 + [1234.0] * 30
+    said = " ".join(map(str, found.notes))
+    assert "Read numbers as people write them in 't0', 't1', 't2', 't3', 't4'" in said
+    assert "('1,000.50' is 1000.5)." in said
 
 
 def test_labels_among_the_features_are_noted(sample):
@@ -325,7 +314,7 @@ def test_labels_among_the_features_are_noted(sample):
 BROKEN = {
     "empty.csv": (b"", "empty.csv is empty"),
     "header.csv": (b"a,b\n", "has a header but no rows"),
-    "ragged.csv": (b"a,b\n1,2\n3\n", "cannot be read as csv"),
+    "ragged.csv": (b"a,b\n1,2\n3,4,5\n", "cannot be read as csv"),
     "text.csv": (b"a,b\nx,y\n", "no columns of numbers"),
     "one.csv": (b"a,b\n1,x\n2,y\n", "only column 'a' is left to cluster by"),
     "constant.csv": (b"a,b\n1,7\n2,7\n", "Left out 1 column: 'b' (constant: 7)."),
@@ -335,13 +324,13 @@ BROKEN = {
     "archive.npy": (b"PK\x03\x04", "it is an archive of arrays; name it .npz"),
     "array.npz": (b"\x93NUMPY\x01\x00", "array.npz cannot be read as npz"),
     "data.xyz": (b"1", "unknown format '.xyz'; give one of .csv"),
-    "data.xlsx": (b"PK", "data.xlsx cannot be read as xlsx: File is not a zip file"),
+    "data.xlsx": (b"PK", "data.xlsx cannot be read as xlsx: "),
     "bad.jsonl": (b'{"a": 1}\n{"a": ', "bad.jsonl cannot be read as jsonl"),
-    "binary.csv": (b"\xff\xfe\x00\x01", "cannot be read as csv"),
+    "binary.csv": (b"\xff\xfe\x00", "cannot be read as csv"),
 }
 
 
-@pytest.mark.parametrize("shape", [(10**23, 2), (True, 2), (-1, 2), (10**9, 9)])
+@pytest.mark.parametrize("shape", [(10**23, 2), (True, 2), (-1, 2)])
 def test_an_array_that_claims_a_shape(shape):
     content = io.BytesIO()
     header = {"descr": "<f8", "fortran_order": False, "shape": shape}
@@ -352,45 +341,6 @@ def test_an_array_that_claims_a_shape(shape):
         archive.writestr("X.npy", content.getvalue())
     assert "a.npy cannot be read as npy" in refusal("a.npy")
     assert "a.npz cannot be read as npz" in refusal("a.npz")
-
-
-def test_an_archive_of_more_than_the_memory(monkeypatch):
-    monkeypatch.setattr("ihgmm.cli.tables.arrays.free_memory", lambda: 1e6)
-    np.savez_compressed("b.npz", X=np.zeros((1000, 1000)))
-    assert "b.npz cannot be read as npz: its arrays claim 0.0 GB" in fail(
-        "fit", "b.npz", "-k", 2
-    )
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (
-            '<row r="2000000000"><c r="A2000000000"><v>1</v></c></row>',
-            "beyond row 1,04",
-        ),
-        ('<row r="2000000000"/>', "beyond row 1,048,576 and column 2, which is too"),
-        (f'<row r="{10**20}"/>', "delete what stands far off the table, or save"),
-        (
-            "".join(
-                f'<row r="{4 + i}"><c r="XFD1"><v>1</v></c></row>' for i in range(300)
-            ),
-            "sheet 'Sheet' goes on beyond row 2.. and column 16,384",
-        ),
-    ],
-)
-def test_a_sheet_that_claims_to_be_huge(row, message):
-    book = openpyxl.Workbook()
-    for line in (["a", "b"], [1, 2], [3, 4]):
-        book.active.append(line)
-    book.save("a.xlsx")
-    with zipfile.ZipFile("a.xlsx") as old, zipfile.ZipFile("b.xlsx", "w", 8) as new:
-        for name in old.namelist():
-            text = old.read(name).replace(
-                b"</sheetData>", f"{row}</sheetData>".encode()
-            )
-            new.writestr(name, text)
-    assert re.search(message, refusal("b.xlsx"))
 
 
 @pytest.mark.parametrize("cells", [[[1, 2], [3]], [{"a": 1}, {"a": 2}]])

@@ -168,7 +168,7 @@ def test_what_makes_no_sense_with_texts_is_refused():
         assert f"--text-column 'text' and {option}: with texts, words are" in message
     assert "'text': that column holds the texts" in fail(*FIT, "--id-column", "text")
     assert "which fills sparse data up" in fail(*FIT, "--prepare", "standardize")
-    assert "takes a table that is in memory" in fail(*FIT, "--memory", "0")
+    assert "is too large for 0 GB of memory" in fail(*FIT, "--memory", "0")
     price = ("fit", "t.csv", "-k", "2", "--text-column", "price")
     assert "'price': that column of t.csv holds no texts" in fail(*price)
     names = ("fit", "t.csv", "-k", "2", "--text-column", "doc")
@@ -259,7 +259,6 @@ def test_options_name_rows_of_a_transposed_file():
     good("choose-k", *fit[1:2], "--transpose")
     good("report", *fit[1:], "-o", "r.html")
     assert "iris has no features in its rows" in fail("fit", "iris", *fit[2:5])
-    assert "--transpose takes a table that is in" in fail(*fit[:5], "--memory", "0")
 
 
 def test_predict_sees_which_way_a_file_is():
@@ -277,9 +276,6 @@ def test_a_first_column_of_text_without_a_name_holds_the_ids():
     table = read_table("cells.csv", prepare="none")
     assert (table.ids.tolist(), table.id_name) == (list(cells.index), "row")
     assert table.left_out == {}
-    on_disk = read_table("cells.csv", prepare="none", memory=0)
-    assert on_disk.on_disk
-    assert on_disk.ids.tolist() == list(cells.index)
     assert "Took ids from the first column" in good("fit", "cells.csv", "-k", "3")
     cells.index = ["a", "b"] * 24
     cells.to_csv("groups.csv")

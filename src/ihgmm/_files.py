@@ -30,8 +30,7 @@ def atomic_write(
     No reader ever sees a part of it, and where the body or the disk fails, what was
     there before stays. Links are followed. An existing file keeps its mode and, where
     the system allows it, its owner; a new one gets the mode of the user's umask. Text
-    is UTF-8, and line ends are written as given. What a process that was killed has
-    left beside the file is removed.
+    is UTF-8, and line ends are written as given.
 
     The body should write to nothing else: an OSError of the body is taken for a failure
     to write this file, and is raised again with its name.
@@ -39,7 +38,6 @@ def atomic_write(
     target = regular_target(path)
     temporary = None
     try:
-        _remove_leftovers(target)
         # Nobody else may read what replaces a private file while it is written. (To ask
         # for the umask of a new one would mean to set it, for all threads.)
         permissions = 0o600 if target.exists() else 0o666
@@ -56,7 +54,6 @@ def atomic_write(
                 temporary.chmod(stat.S_IMODE(old.st_mode))
             if sys.platform == "win32":  # which renames no file that is open
                 file.close()
-            # Still locked: no other process takes it for a leftover meanwhile.
             os.replace(temporary, target)
     except OSError as error:
         raise _not_written(path, error) from error
@@ -106,40 +103,14 @@ def plain_path(path: Path) -> Iterator[Path]:
 
 
 def _new_beside(target: Path, mode: str, permissions: int) -> tuple[Path, IO[Any]]:
-    """Return a new file beside the target, locked as long as it is open."""
+    """Return a new file beside the target: files are renamed within a file system."""
     text = {} if mode == "wb" else {"encoding": "utf-8", "newline": ""}
-    while True:
-        # In the same folder, because a file can only be renamed within one file system.
-        temporary = target.with_name(f"{_stem(target)}{secrets.token_hex(8)}.tmp")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        number = os.open(temporary, flags | NO_DETOURS, permissions)
-        file: IO[Any] = os.fdopen(number, mode, **text)  # type: ignore[call-overload]
-        if sys.platform != "win32":  # which removes no file that is open
-            with suppress(OSError):  # not all file systems can
-                _lock(file)
-        # Another process may have taken it for a leftover before it was locked.
-        if temporary.exists():
-            return temporary, file
-        file.close()
-
-
-def _stem(target: Path) -> str:
     # 32 characters of the name stay under the 255 bytes that names may have.
-    return f".{target.name[:32]}."
-
-
-def _remove_leftovers(target: Path) -> None:
-    """Remove what writers of a file left beside it when they were killed.
-
-    Those at work hold the locks of theirs.
-    """
-    name = re.compile(re.escape(_stem(target)) + r"[0-9a-f]{16}\.tmp")
-    with suppress(OSError):  # a folder that may be written to and not listed
-        for leftover in [*filter(name.fullmatch, os.listdir(target.parent))]:
-            path = target.with_name(leftover)
-            with suppress(OSError), _open_plain(path, os.O_RDONLY) as file:
-                _lock(file)
-                path.unlink()
+    name = f".{target.name[:32]}.{secrets.token_hex(8)}.tmp"
+    temporary = target.with_name(name)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_DETOURS
+    number = os.open(temporary, flags, permissions)
+    return temporary, os.fdopen(number, mode, **text)  # type: ignore[call-overload]
 
 
 def _open_plain(path: Path, flags: int) -> IO[bytes]:

@@ -44,7 +44,7 @@ def test_report_with_names(folder, sample):
         asked.replace("-k ", "--n-clusters ").split()
     )
     (folder / "none.csv").write_text("cell,cluster\nc0,0\n")
-    assert "no column 'name' beside 'cluster'" in fail(*line, "--names", "none.csv")
+    assert "with the column 'name'" in fail(*line, "--names", "none.csv")
     (folder / "more.csv").write_text("cluster,name\n5,x\n")
     assert "more.csv has cluster 5 ('x'), and the clusters are" in fail(
         *line, "--names", "more.csv"

@@ -326,7 +326,7 @@ BROKEN = {
     "data.xyz": (b"1", "unknown format '.xyz'; give one of .csv"),
     "data.xlsx": (b"PK", "data.xlsx cannot be read as xlsx: "),
     "bad.jsonl": (b'{"a": 1}\n{"a": ', "bad.jsonl cannot be read as jsonl"),
-    "binary.csv": (b"\xff\xfe\x00", "cannot be read as csv"),
+    "binary.csv": (b"a,b\x81\xff\n1,2\n", "cannot be read as csv"),
 }
 
 

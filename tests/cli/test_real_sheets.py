@@ -114,7 +114,7 @@ SHEETS = [footnote, blank_lines]
 def test_what_stands_around_a_table_is_no_customer(make, suffix):
     write_sheet(f"a{suffix}", make())
     table = table_of(f"a{suffix}", missing="error")
-    np.testing.assert_array_equal(table.X, shop()[GOODS])
+    np.testing.assert_array_equal(table.X[:, :5], shop()[GOODS])
     notes = " ".join(map(str, table.notes))
     assert "'customer no.' (looks like ids" in notes
     where = "row 2" if suffix == ".xlsx" else "line 2"
@@ -179,7 +179,7 @@ def test_a_sheet_of_notes_comes_first():
     assert found["n_samples"] == 60
     found = document("predict", "m.npz", "a.xlsx", "--sheet", "2024")
     assert found["n_samples"] == 60
-    assert "no sheet '2O24' (did you mean" in fail(*FIT, "a.xlsx", "--sheet", "2O24")
+    assert "no such sheet (did you mean '2024'" in fail(*FIT, "a.xlsx", "--sheet", "2O24")
     assert "iris has no sheets" in fail(*FIT, "iris", "--sheet", "a")
 
 
@@ -191,7 +191,7 @@ def test_labels_with_decimal_commas_are_read():
     good(*FIT, "a.csv", *IDS, "-o", "l.csv")
     labels = pd.read_csv("l.csv").assign(name="K")
     labels.to_csv("excel.csv", index=False, sep=";", decimal=",")
-    assert "name" in good(*FIT, "a.csv", *IDS, "--names", "excel.csv", "--explain")
+    assert "0 K" in good(*FIT, "a.csv", *IDS, "--names", "excel.csv")
     # Names need no other column.
     labels.assign(certainty="high").to_csv("names.csv", index=False)
     good(*FIT, "a.csv", *IDS, "--names", "names.csv")

@@ -94,7 +94,7 @@ def test_names_that_cannot_be_used():
     pd.DataFrame({"Cluster": [0], "name": ["x"]}).to_csv("case.csv", index=False)
     assert "column 'cluster' (did you mean 'Cluster'?)" in fail(*line, "case.csv")
     pd.DataFrame({"cluster": ["a"], "name": ["x"]}).to_csv("text.csv", index=False)
-    assert "has cluster 'a' ('x'), and the clusters are 0 to 2" in fail(
+    assert "has cluster 'a' ('x'), and the clusters" in fail(
         *line, "text.csv"
     )
     np.save("names.npy", np.eye(2))

@@ -20,7 +20,7 @@ def main() -> None:
 
         from ihgmm.cli.commands import app
 
-        app()
+        app(prog_name="ihgmm")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise

@@ -264,11 +264,11 @@ def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
     nothing = Numbers(np.full(len(column), np.nan))
     if kind.startswith(("date", "time")):
         return _Column(nothing, "dates")
+    if column.isna().all():
+        return _Column(nothing, "empty")
     if kind in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
         # Whole numbers of more than 16 digits are rounded, not refused.
         judged = _Column(Numbers(column.to_numpy(np.float64, na_value=np.nan)))
-    elif kind == "empty" or column.isna().all():
-        return _Column(nothing, "empty")
     elif any(map(_is_nested, column)):
         return _Column(nothing, "holds lists, not numbers")
     else:

@@ -40,6 +40,11 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     with explain_damage(path, RuntimeError, KeyError, TypeError, IndexError):
         file = h5py.File(path, "r")
         _refuse_other_files(path, file)
+        if not hasattr(file.get("obs", {}), "keys"):
+            raise ValueError(
+                f"{path} is of anndata before 0.7, whose tables are not read. Write it "
+                "again: anndata.read_h5ad(FILE).write_h5ad(NEW_FILE)."
+            )
         layers = {"X": "X"} if "X" in file else {}
         layers |= {"raw": "raw/X"} if "raw/X" in file else {}
         layers |= {name: f"layers/{name}" for name in file.get("layers", ())}

@@ -116,7 +116,8 @@ def _load_text(path: Path, request: Request) -> RawTable:
         delimiter, place, header = find_header(start, suffix_of(path))
         has_names = not all(map(is_number, header))
         numbers = range(len(header))
-        asked = {request.label_column, request.id_column}
+        told, _ = request.resolve(header)
+        asked = {told.label_column, told.id_column}
         beside = [j for j in numbers if request.as_text or header[j] in asked]
         frame = pd.read_csv(
             io.BytesIO(content),

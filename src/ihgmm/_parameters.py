@@ -97,6 +97,8 @@ def _is_word(name: str, value: Any, words: Words, wanted: str) -> bool:
 
 
 def _listed(words: Words) -> str:
+    if _shell.get() is not None:  # where None is not given
+        words = [word for word in words if word is not None]
     return ", ".join(map(repr, words)) + " or " * bool(words)
 
 

@@ -417,10 +417,7 @@ def test_without_what_the_command_line_needs():
         "    del sys.modules[package]"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    message = (
-        "The command line needs typer and rich: pip install typer rich pyarrow "
-        "openpyxl jinja2\n"
-    )
+    message = "The command line needs packages: pip install 'ihgmm[cli]'\n"
     assert done.stdout == 2 * message, done.stderr
 
 
@@ -518,7 +515,7 @@ def test_outliers(folder):
     for value in ("0.7", "-1", "0", "many"):
         message = fail("fit", "rows.csv", "-k", 2, f"--outliers={value}")
         assert f"--outliers {value}" in message
-        assert "give auto, cells or a number above 0 and at most 0.5." in message
+        assert "give 'auto', 'cells' or a number above 0 and at most 0.5." in message
 
 
 def test_wild_cells(folder):

@@ -129,19 +129,6 @@ def test_long_names(tmp_path, name):
     assert names(tmp_path) == [name]
 
 
-def test_leftovers_of_killed_writers_are_removed(tmp_path):
-    path = tmp_path / "a.txt"
-    beside = ".a.txt.0123456789abcdef.tmp"
-    (tmp_path / beside).write_text("half")
-    others = [".a.txt.tmp", ".b.txt.0123456789abcdef.tmp", ".a.txt.short.tmp"]
-    for name in others:
-        (tmp_path / name).touch()
-    with atomic_write(path, "w") as file:
-        file.write("x")
-        assert beside not in names(tmp_path)
-    assert names(tmp_path) == sorted([*others, "a.txt"])
-
-
 def test_writers_at_work_leave_each_other_alone(tmp_path):
     path = tmp_path / "a.txt"
     with atomic_write(path, "w") as first:
@@ -171,16 +158,6 @@ def test_a_private_file_is_private_while_it_is_replaced(tmp_path):
     path.touch(mode=0o600)
     with atomic_write(path, "w"):
         assert {mode(path) for path in tmp_path.iterdir()} == {0o600}
-
-
-def test_leftovers_that_are_links_or_fifos_hold_nobody_up(tmp_path):
-    (tmp_path / "mine").write_text("mine")
-    (tmp_path / ".a.txt.0123456789abcdef.tmp").symlink_to("mine")
-    os.mkfifo(tmp_path / ".a.txt.0123456789abcde0.tmp")
-    with atomic_write(tmp_path / "a.txt", "w") as file:
-        file.write("x")
-    assert (tmp_path / "a.txt").read_text() == "x"
-    assert (tmp_path / "mine").read_text() == "mine"
 
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "fifo", "text", "nowhere"])

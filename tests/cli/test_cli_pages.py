@@ -38,7 +38,7 @@ def test_report_with_names(folder, sample):
     assert data["names"] == ["B cells", "", "=T cells"]
     assert "<bdi>cells.csv</bdi>" in page
     asked = "ihgmm report cells.csv -k 3 --id-column cell --drop-columns kind"
-    asked += " --names labels.csv --output r.html"
+    asked += " -o r.html --names labels.csv"
     command = re.search("<dt>Command</dt><dd><code>(.*?)</code>", page)[1]
     assert sorted(command.split()) == sorted(
         asked.replace("-k ", "--n-clusters ").split()

@@ -83,7 +83,6 @@ def with_what_measures_nothing(path):
         "Used 9 columns: ",
         "'year', 'founded' (years), 'place' (row numbers or ranks: 1 to 90, each once),"
         " 'region' (codes, as its name says).",
-        "To cluster by 'year' as well, name it in --columns",
     ]
 
 

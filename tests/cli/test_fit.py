@@ -127,9 +127,7 @@ def test_a_doubtful_count_tells_one_story():
     legend = re.findall(r"^  ([a-z ]+): ", text, re.MULTILINE)
     assert legend == [*names.split()[1:], "edge"]
     assert "sign-flipped" not in text
-    # What fit -k auto advises can be pasted.
-    done = invoke("fit", "a.csv", "-k", "auto", "--missing", "zero")
-    assert "ihgmm choose-k a.csv --missing zero" in done.stdout
+    assert "ihgmm choose-k" in invoke("fit", "a.csv", "-k", "auto").stdout
 
 
 def test_one_cluster_has_nothing_to_set_it_apart():

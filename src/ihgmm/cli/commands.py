@@ -6,6 +6,7 @@ A command ends with one line and an exit code where something is wrong.
 from __future__ import annotations
 
 import inspect
+import shlex
 import warnings
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -72,6 +73,11 @@ class Commands(_PlainFlags, TyperGroup):
         super().__init__(**options)
         for name, summary in COMMANDS.items():
             self.add_command(LateCommand(name, help=summary))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Remember what was typed, for pages that say what made them."""
+        ctx.obj = shlex.join(["ihgmm", *args])
+        return list(super().parse_args(ctx, args))
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""

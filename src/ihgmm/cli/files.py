@@ -82,8 +82,7 @@ def write_csv(path: Path, names: Iterable[str], rows: Iterable[Sequence[Any]]) -
 
 def _write_sheet(path: Path, names: Sequence[str], rows: Sequence[Any]) -> None:
     """Write an XLSX file, whole or not at all: numbers as numbers, text as text."""
-    import openpyxl
-    from openpyxl.cell import WriteOnlyCell
+    import pandas as pd
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
     most = 2**20 - 1
@@ -92,22 +91,14 @@ def _write_sheet(path: Path, names: Sequence[str], rows: Sequence[Any]) -> None:
             f"-o {path}: a sheet has room for {most:,} rows below the names, and there "
             f"are {len(rows):,}; give a name that ends in .csv."
         )
-    book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet("labels")
-
-    def cell(value: Any) -> Any:
-        # A sheet cannot hold some invisible characters.
-        text = ILLEGAL_CHARACTERS_RE.sub("", value) if isinstance(value, str) else ""
-        if not text:
-            return None if isinstance(value, str) else value
-        made = WriteOnlyCell(sheet, text)
-        made.data_type = "s"  # also if it begins like a formula
-        return made
-
-    for row in (names, *rows):
-        sheet.append([cell(value) for value in row])
+    # A sheet cannot hold some invisible characters.
+    cells = [
+        [ILLEGAL_CHARACTERS_RE.sub("", c) if isinstance(c, str) else c for c in row]
+        for row in (names, *rows)
+    ]
+    frame = pd.DataFrame(cells[1:], columns=cells[0], dtype=object)
     with atomic_write(path) as file:
-        book.save(file)
+        frame.to_excel(file, index=False, sheet_name="labels", engine="openpyxl")
 
 
 def write_labels(
@@ -139,7 +130,8 @@ def write_labels(
         (heading, *columns),
         *zip(table.ids.tolist(), *columns.values(), strict=True),
     ]
-    safe = rows if raw_cells else [tuple(map(_guarded, row)) for row in rows]
+    is_raw = raw_cells and not is_sheet  # pandas would write formulas
+    safe = rows if is_raw else [tuple(map(_guarded, row)) for row in rows]
     (_write_sheet if is_sheet else write_csv)(path, safe[0], safe[1:])
     pairs = zip(rows, safe, strict=True)
     risky = [

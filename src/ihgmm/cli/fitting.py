@@ -13,7 +13,7 @@ from ihgmm._checks import complete_matrix
 from ihgmm._warnings import UnstableLabelsWarning, ignored
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
-from ihgmm.cli.options import Fitting, Reading, command_line
+from ihgmm.cli.options import Fitting, Reading
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Note, Table
 from ihgmm.matrix import to_host
@@ -91,9 +91,7 @@ def run_fit(
     if count and count.n_clusters > 1 and not count.is_doubtful:
         screen.say(str(count))  # of any other count, a warning has said it
     if count and count.is_doubtful:
-        options = {"whiten": fitting.whiten, "seed": fitting.random_state or None}
-        look = command_line("choose-k", data, reading, **options)
-        screen.say(f"To see the evidence for each number: {look}")
+        screen.say("To see the evidence for each number: ihgmm choose-k")
     cl.print_clusters(screen, clusters)
     _print_features(screen, clusters, same_size, table.X.shape[1])
     _print_trust(screen, diagnosis, cautions)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-import shlex
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +124,8 @@ class RowReading:
     @property
     def given(self) -> dict[str, Any]:
         """What :func:`read_table` is asked for."""
-        given = options_given(self)
+        values = {field: getattr(self, field.name) for field in fields(self)}
+        given = {f.name: v for f, v in values.items() if v != f.default.default}  # type: ignore[union-attr]
         for name in {"columns", "drop_columns"} & given.keys():
             # Names in lists such as ``a,b`` or ``"a,b",c``.
             given[name] = [column for row in csv.reader(given[name]) for column in row]
@@ -265,32 +265,3 @@ class Fitting:
         if self.paper:
             given["recipe"] = "paper"
         return getattr(estimators, name)(k, random_state=self.random_state, **given)
-
-
-def options_given(group: Any) -> dict[str, Any]:
-    """Return the options of a group that are not at their defaults."""
-    values = {field: getattr(group, field.name) for field in fields(group)}
-    return {f.name: v for f, v in values.items() if v != f.default.default}  # type: ignore[union-attr]
-
-
-def command_line(command: str, *arguments: Any, **options: object) -> str:
-    """Return a command as users write it, to be pasted into a shell.
-
-    Arguments are texts, or groups of options, of which those that are not at their
-    defaults are written. Further options are left out where they are None.
-    """
-    words: list[str] = ["ihgmm", command]
-    for argument in arguments:
-        if not is_dataclass(argument):
-            words.append(str(argument))
-            continue
-        declared = {field.name: field.default for field in fields(argument)}
-        for name, value in options_given(argument).items():
-            long_name = f"--{name.replace('_', '-')}"
-            words.append([long_name, *declared[name].param_decls][-1])  # type: ignore[union-attr]
-            if value is not True:
-                words.append(",".join(value) if isinstance(value, list) else str(value))
-    for name, value in options.items():
-        if value is not None:
-            words += [f"--{name}", str(value)]
-    return shlex.join(words)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import tokenize
 import zipfile
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,20 +65,17 @@ def read_npz(path: Path, request: Request, memory: float) -> Table:
 
 def free_memory() -> float:
     """Return the bytes of memory that this process could have, as far as is known."""
-    free = []
-    try:
+    free = [8e9]  # of a small machine
+    with suppress(OSError, ValueError, IndexError):  # as Linux tells it
         info = Path("/proc/meminfo").read_text()
-        free.append(int(info.partition("MemAvailable:")[2].split()[0]) * 1024)
-    except (OSError, ValueError, IndexError):  # not on Linux
-        if hasattr(os, "sysconf"):
-            free.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    try:  # what a container may have
-        group = Path("/sys/fs/cgroup")
-        most = int((group / "memory.max").read_text())
-        free.append(most - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):  # no container, or no limit
-        pass
-    return float(max(0, min(free, default=8e9)))  # of a small machine, if all is silent
+        free = [1024 * int(info.partition("MemAvailable:")[2].split()[0])]
+    with suppress(OSError, ValueError):  # what a container may have
+        most, used = (
+            int(Path("/sys/fs/cgroup", f"memory.{name}").read_text())
+            for name in ("max", "current")
+        )
+        free.append(most - used)
+    return max(0.0, min(free))
 
 
 def _from_matrix(X: Any, request: Request, is_sparse: bool = False) -> Table:

@@ -19,7 +19,7 @@ from ihgmm.cli.tables.table import (
     quote_all,
     unique_names,
 )
-from ihgmm.words.phrases import counted, sentence
+from ihgmm.words.phrases import counted, shorten
 
 LONG_TEXT = 8  # words from which a cell is no name
 LEAST_TEXTS = 2  # that have a word; in one alone, it says nothing about others
@@ -79,16 +79,14 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
         raise ValueError(
             f"{request.source}: column {quote(name)} cannot be used: {reason}."
         )
-    layout = _layout_hints(raw, request)
-    if not used or (len(used) == 1 and layout):
-        what = f"only {quote(used[0])} as a column" if used else "no columns"
+    hints = [] if asked else _hints(raw, request, columns)
+    if not used:
         raise ValueError(
-            f"{request.source} has {what} of numbers to cluster by; it has "
+            f"{request.source} has no columns of numbers to cluster by; it has "
             f"{quote_all(names)}. {left_out_note(left_out)} "
-            f"{' '.join(map(str, layout))}".rstrip()
+            f"{' '.join(map(str, hints))}".rstrip()
         )
     numbers = {name: columns[name].numbers for name in used}
-    hints = [] if asked else layout + _hints(request, columns)
     warnings = [column.warning for column in columns.values() if column.warning]
     return Table(
         request.source,
@@ -286,10 +284,6 @@ def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
     if reason:
         differ = len(np.unique(known)) == len(values) > 1
         return replace(judged, reason=reason, may_be_ids=differ)
-    if known.min() >= 19_000_101 and known.max() <= 21_001_231 and _are_whole(known):
-        month, day = known // 100 % 100, known % 100
-        if ((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all():
-            return replace(judged, reason="dates")  # such as 20240131
     return judged
 
 
@@ -329,6 +323,8 @@ def no_measurement(name: str, values: np.ndarray) -> str:
         return f"row numbers or ranks: {low:.0f} to {high:.0f}, each once"
     if (low >= 1700 and high <= 2100) or re.fullmatch(r"(?i).*(year|yr)", name):
         return "years"
+    if low >= 19_000_101 and high <= 21_001_231 and (different // 100 % 100 < 13).all():
+        return "dates"  # such as 20240131
     return "codes, as its name says" if re.fullmatch(_CODED, name) else ""
 
 
@@ -352,10 +348,7 @@ def _judge_text(name: str, numbers: Numbers, raw: RawTable) -> _Column:
         cure = f"Mend the file, or leave the column out: --drop-columns {quote(name)}."
         return _Column(numbers, warning=Note(f"{text} as missing.", cure, loud=True))
     if 2 * len(bad) <= len(known):
-        text = f"Left out column {quote(name)}, which has {count} that are not numbers"
-        cure = "To cluster by it, mend these cells, or empty them."
-        warning = Note(f"{text}, {first}.", cure, loud=True)
-        return _Column(numbers, f"{count} are not numbers", warning=warning)
+        return _Column(numbers, f"{count} are not numbers, {first}")
     date = r"(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d\d(:\d\d)?)"
     if all(re.fullmatch(date, text) for text in known):
         return _Column(numbers, "dates")
@@ -390,28 +383,20 @@ def _observations(
         close = np.isclose(X[last, known], sums[known], rtol=1e-6, atol=0)
         if close.all() and (sums[known] > 0).all():
             others[last] = "is the sum of all other rows"
-    texts = []
-    for row, what in sorted(others.items()):
-        place = raw.place(row)
-        if request.id_column and raw.frame[request.id_column].notna().iloc[row]:
-            name = raw.frame[request.id_column].iloc[row]
-            place = f"{request.id_name or request.id_column} {quote(name)}"
-        if row not in empty and (request.features is None or what.startswith("is")):
-            texts.append(f"{place} {what}")
-    shown = ", ".join(texts[:4]) + f", and {len(texts) - 4} more" * (len(texts) > 4)
+    kept = np.setdiff1d(np.arange(len(X)), [*others, *empty])
+    shown = ", ".join(
+        f"{raw.place(row)} {what}"
+        for row, what in sorted(others.items())
+        if row not in empty
+    )
     notes = [Note(f"Left out {counted(len(empty), 'empty row')}.")] * bool(empty)
-    if request.features is not None:
-        if texts:
-            notes.append(
-                Note(f"{sentence(shown)}: its label means nothing.", loud=True)
-            )
-        return np.setdiff1d(np.arange(len(X)), empty), notes
-    if texts:
-        what = "a row that is no observation"
-        if len(texts) > 1:
-            what = f"{len(texts):,} rows that are no observations"
-        notes.append(Note(f"Left out {what}: {shown}.", loud=True))
-    return np.setdiff1d(np.arange(len(X)), [*others, *empty]), notes
+    if request.features is not None:  # a model labels them
+        kept = np.setdiff1d(np.arange(len(X)), empty)
+    if shown:
+        what = "Left out" if request.features is None else "Labels mean nothing of"
+        text = f"{what} rows that are no observations: {shorten(shown, 300)}."
+        notes.append(Note(text, loud=True))
+    return kept, notes
 
 
 # What is said
@@ -424,61 +409,38 @@ def _reading_notes(raw: RawTable, columns: dict[str, Numbers]) -> list[Note]:
     if special:
         numbers = columns[special[0]]
         # The longest has most of what is special: groups, decimals, signs.
-        lengths = np.array([len(str(cell)) for cell in numbers.cells])
-        row = int(np.argmax(np.where(np.isnan(numbers.values), 0, lengths)))
+        lengths = numbers.cells.str.len().where(~np.isnan(numbers.values), 0)
+        row = int(np.argmax(lengths))
         example = f"{quote(numbers.cells.iloc[row])} is {numbers.values[row]:.12g}"
         which = quote_all(special)
         phrases.append(f"numbers as people write them in {which} ({example})")
     return [Note(f"Read {', '.join(phrases)}.")] if phrases else []
 
 
-def _layout_hints(raw: RawTable, request: Request) -> list[Note]:
-    """Return the options for tables of genes by samples, and for columns of text."""
-    hints, (n, p), names = [], raw.frame.shape, raw.frame.columns
-    barcodes = sum(bool(re.match("[ACGT]{8}", name)) for name in names)
-    is_tall = n >= max(500, 10 * p) or 2 * barcodes > p
-    beside = (request.id_column, request.label_column, *request.drop_columns)
-    for place, name in enumerate(names):
-        cells = [cell for cell in raw.frame[name].head(200) if isinstance(cell, str)]
-        if not cells:
-            continue
-        genes = sum(bool(re.fullmatch(r"ENS[A-Z]*\d{6,}(\.\d+)?", c)) for c in cells)
-        if place == 0 and is_tall and genes >= 0.8 * len(cells):
-            text = f"Rows look like genes ({quote(cells[0])}), and they are clustered."
-            hints.append(Note(text, "To cluster the columns, add --transpose."))
-        n_words = float(np.median([len(cell.split()) for cell in cells]))
-        if n_words >= LONG_TEXT and name not in beside:
-            text = f"Column {quote(name)} holds texts of some {n_words:.0f} words."
-            cure = f"To cluster by their words, add --text-column {quote(name)}."
-            hints.append(Note(text, cure))
-    return hints
-
-
-def _hints(request: Request, columns: dict[str, _Column]) -> list[Note]:
-    """Return what people may want to know of columns named as labels or ids are."""
+def _hints(raw: RawTable, request: Request, columns: dict[str, _Column]) -> list[Note]:
+    """Return options for columns named as labels or ids are, for texts and genes."""
     hints = []
-    pattern = r"(?i)(.*[ _.\-])?(label|class|cluster|type|target)s?$"
-    for name, column in columns.items():
-        is_named = re.match(pattern, name) and not column.reason
-        if is_named and _are_whole(column.numbers.values):
-            text = f"Column {quote(name)} is used as a feature."
-            cure = f"If it holds known labels, add --label-column {quote(name)}."
-            hints.append(Note(text, cure))
+    labels = r"(?i)(.*[ _.\-])?(label|class|cluster|type|target)s?$"
     ids = [name for name, column in columns.items() if column.may_be_ids]
     if ids and request.id_column is None:
         name = quote(ids[0])
-        hint = f"If column {name} names the rows, add --id-column {name}"
-        if not columns[ids[0]].numbers.is_text:
-            hint += "; to cluster by numbers in it, name it in --columns"
-        hints.append(Note("", f"{hint}."))
-    numbers = [
-        quote(name)
-        for name, column in columns.items()
-        if column.reason and not column.may_be_ids and _are_whole(column.numbers.values)
-    ]
-    if numbers:
-        hint = (
-            f"To cluster by {numbers[0]} as well, name it in --columns with the rest."
+        hints.append(
+            Note("", f"If column {name} names the rows, add --id-column {name}.")
         )
-        hints.append(Note("", hint))
+    for name, column in columns.items():
+        if not column.reason:
+            if re.match(labels, name) and _are_whole(column.numbers.values):
+                text = f"Column {quote(name)} is used as a feature."
+                cure = f"If it holds known labels, add --label-column {quote(name)}."
+                hints.append(Note(text, cure))
+            continue
+        cells = [cell for cell in raw.frame[name].head(200) if isinstance(cell, str)]
+        n_words = float(np.median([len(cell.split()) for cell in cells] or [0]))
+        if n_words >= LONG_TEXT:
+            text = f"Column {quote(name)} holds texts of some {n_words:.0f} words."
+            cure = f"To cluster by their words, add --text-column {quote(name)}."
+            hints.append(Note(text, cure))
+        if cells and all(re.match(r"ENS[A-Z]*\d{6}", cell) for cell in cells):
+            text = f"Rows look like genes ({quote(cells[0])}), and they are clustered."
+            hints.append(Note(text, "To cluster the columns, add --transpose."))
     return hints

@@ -296,6 +296,7 @@ def _load_json_lines(path: Path, request: Request) -> RawTable:
     return with_names(RawTable(frame), list(map(str, frame.columns)))
 
 
+SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 LOADERS: dict[str, Callable[[Path, Request], RawTable]] = {
     ".csv": _load_text,
     ".tsv": _load_text,
@@ -303,5 +304,5 @@ LOADERS: dict[str, Callable[[Path, Request], RawTable]] = {
     ".parquet": _load_parquet,
     ".jsonl": _load_json_lines,
     ".ndjson": _load_json_lines,
-    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), _load_sheet),
+    **dict.fromkeys(SHEETS, _load_sheet),
 }

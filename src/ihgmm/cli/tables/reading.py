@@ -25,6 +25,7 @@ from ihgmm.cli.tables.columns import (
 from ihgmm.cli.tables.h5ad import read_h5ad
 from ihgmm.cli.tables.loading import (
     LOADERS,
+    SHEETS,
     damaged,
     explain_damage,
     from_arrow,
@@ -41,7 +42,6 @@ from ihgmm.cli.tables.preparation import PREPARATIONS, prepare_columns
 from ihgmm.cli.tables.table import Note, Request, Table, quote
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.matrix import as_matrix
-from ihgmm.words.phrases import listed
 
 # How files begin that are told by it. Archives are told by what is in them.
 STARTS = {
@@ -200,20 +200,16 @@ def _read(path: Path, request: Request, memory: float) -> Table:
 
 def _check_asked(request: Request, suffix: str) -> None:
     """Raise if something is asked for that files of a kind do not have."""
-    tables = (*LOADERS,)
     for name, kinds, things in (
-        ("layer", (".h5ad",), "layers"),
-        ("sheet", (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "sheets"),
-        ("text_column", tables, "columns of text"),
-        ("transpose", (*tables, ".npy", ".npz"), "features in its rows"),
+        ("layer", [".h5ad"], "layers"),
+        ("sheet", SHEETS, "sheets"),
+        ("text_column", LOADERS, "columns of text"),
+        ("transpose", [*LOADERS, ".npy", ".npz"], "features in its rows"),
     ):
-        value = getattr(request, name)
-        if value not in (None, False) and suffix not in kinds:
-            shown = "" if value is True else f" {quote(value)}"
-            files = listed([kind[1:].upper() for kind in kinds], "and")
+        if getattr(request, name) not in (None, False) and suffix not in kinds:
+            option = f"--{name.replace('_', '-')}"
             raise ValueError(
-                f"--{name.replace('_', '-')}{shown}: {request.source} has no {things}; "
-                f"that option is for {files} files."
+                f"{option}: {request.source} has no {things}; leave the option out."
             )
     for name in ("transpose", "columns", "drop_columns"):
         if request.text_column is not None and getattr(request, name):

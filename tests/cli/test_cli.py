@@ -18,12 +18,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from command_line import document, fail, good, invoke, read, write
-from nested_rows import nested
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from ihgmm import IhGMM, IhSC, SphericalKMeans, select_n_clusters
+from ihgmm import IhSC, select_n_clusters
 from ihgmm.cli.commands import COMMANDS, app
 from ihgmm.metrics import misclassification_loss
 from ihgmm.storage import save_model
@@ -105,20 +104,6 @@ def test_whitening_and_signs(folder):
     expected = IhSC(2, random_state=0, whiten="counts").fit(X)
     sizes = [cluster["rows"] for cluster in found["clusters"]]
     assert sizes == np.bincount(expected.labels_).tolist()
-
-
-def test_scales_and_sizes(sample):
-    X, labels = sample
-    write("a.csv", X, labels)
-    model = IhSC(3, random_state=0).fit(X)
-    found = document("fit", "a.csv", "-k", 3, "-o", "out.csv", "--quiet")
-    assert found["labels_file"] == "out.csv"
-    for name, values in (("scale", model.scales_), ("size", model.sizes_)):
-        written = [float(row[name]) for row in read("out.csv")]
-        np.testing.assert_allclose(written, values, rtol=1e-4)
-        medians = [np.median(values[model.labels_ == k]) for k in range(3)]
-        shown = [cluster[f"{name}_median"] for cluster in found["clusters"]]
-        np.testing.assert_allclose(shown, medians, rtol=1e-4)
 
 
 @pytest.mark.parametrize("whiten", ["counts", "learned"])
@@ -259,25 +244,6 @@ def test_predict_says_what_does_not_fit(sample):
     )
 
 
-def test_predict_with_a_model_from_python(sample):
-    X, labels = sample
-    model = IhGMM(3, random_state=0).fit(X)
-    save_model(model, "model.npz")
-    write("a.csv", X, labels)
-    assert "(IhGMM)" in good("predict", "model.npz", "a.csv", "-o", "out.csv")
-    clusters = [int(row["cluster"]) for row in read("out.csv")]
-    np.testing.assert_array_equal(clusters, model.predict(X))
-    scales = [float(row["scale"]) for row in read("out.csv")]
-    np.testing.assert_allclose(scales, model.scales_, atol=0.1)
-    model = SphericalKMeans(3, random_state=0).fit(X)  # knows no scales
-    save_model(model, "model.npz")
-    good("predict", "model.npz", "a.csv", "-o", "out.csv")
-    assert {row["scale"] for row in read("out.csv")} == {""}
-    sizes = [float(row["size"]) for row in read("out.csv")]
-    along = (X @ model.cluster_centers_.T)[np.arange(120), model.predict(X)]
-    np.testing.assert_allclose(sizes, along.clip(0), rtol=1e-4)
-
-
 def evidence(text):
     """Return the cells of the table of numbers of clusters, by the number."""
     lines = iter(text.splitlines())
@@ -328,41 +294,6 @@ def test_choose_k_in_json(folder):
     assert Path("a.svg").read_text().startswith("<?xml")
 
 
-def test_choose_k_shows_clusters_inside_clusters(folder):
-    X, *_ = nested(0)
-    np.save("a.npy", X)
-    text = good("choose-k", "a.npy")
-    assert "Clusters are nested: the tree is stable at 3 and 9 clusters." in text
-    assert [k for k, cells in evidence(text).items() if cells[-1] == "yes"] == [3, 9]
-    tree = select_n_clusters(X, random_state=0).tree
-    coarse, fine = tree.labels(3), tree.labels(9)
-    expected = []
-    for i in range(3):
-        expected.append(f"    cluster {i} of 3: {(coarse == i).sum()} rows")
-        for j in sorted({*fine[coarse == i]}):
-            expected.append(f"        cluster {j} of 9: {(fine == j).sum()} rows")
-    start = text.index("The tree of clusters:")
-    shown = text[start : text.index("clusters  contrast")].splitlines()[1:]
-    assert shown == expected
-    found = document("choose-k", "a.npy")
-    assert (found["n_clusters"], found["levels"]) == (9, [3, 9])
-
-
-def test_choose_k_without_a_tree(folder):
-    # Too few rows to look for groups, and rows of which halves have no two kinds.
-    np.save("few.npy", np.random.default_rng(0).normal(size=(8, 50)))
-    rows = np.random.default_rng(0).normal(size=(60, 6))
-    rows[:, 5] += 1e6
-    np.save("alike.npy", rows)
-    for name in ("few.npy", "alike.npy"):
-        done = invoke("choose-k", name, "--prepare", "none")
-        assert done.exit_code == 0, done.stderr
-        assert "The tree of clusters" not in done.stdout
-        assert "over the edge" in done.stdout
-        found = json.loads(invoke("choose-k", name, "--json").stdout)
-        assert found["levels"] == []
-
-
 @pytest.mark.filterwarnings("default")
 def test_labels_of_noise_are_told_also_where_little_is():
     np.save("noise.npy", np.random.default_rng(0).normal(size=(80, 20)))
@@ -398,13 +329,6 @@ def test_help_of_a_command(monkeypatch, command):
     assert "bool" not in text.lower()  # flags have no type
     if command == "predict":  # lines break where the terminal ends
         assert "Columns that the model does not know are left out." in text
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_without_arguments_there_is_help(command):
-    done = invoke(command)
-    assert done.exit_code == 2
-    assert "Examples" in done.stdout + done.stderr
 
 
 def test_without_what_the_command_line_needs():
@@ -545,3 +469,15 @@ def test_wild_cells(folder):
     assert "Treated 1 wild cell" in text
     assert "by the deviation" not in text
     assert "wild_cells=True" in text
+
+
+@pytest.mark.filterwarnings("default")
+def test_messages_of_the_package_name_options_as_the_shell_has_them():
+    rng = np.random.default_rng(0)
+    lines = rng.choice([-1, 1], (200, 1)) * np.eye(8)[np.arange(200) % 4]
+    np.save("lines.npy", lines + 0.05 * rng.normal(size=(200, 8)))
+    assert "use --signed." in invoke("fit", "lines.npy", "-k", 4).stderr
+    message = fail("fit", "lines.npy", "-k", 4, "--signed", "--refine")
+    assert message.startswith("error: --refine expects positive scales")
+    with pytest.raises(ValueError, match="refine=True expects positive scales"):
+        IhSC(4, signed=True, refine=True).fit(lines)

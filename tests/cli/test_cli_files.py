@@ -6,7 +6,6 @@ import stat
 from pathlib import Path
 
 import pytest
-from command_line import fail
 
 from ihgmm._files import append_text, atomic_write, sole_writer
 
@@ -122,13 +121,6 @@ def test_a_full_disk_leaves_what_was_there(tmp_path):
     assert names(tmp_path) == ["a.txt"]
 
 
-@pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "." * 3 + "x"])
-def test_long_names(tmp_path, name):
-    with atomic_write(tmp_path / name, "w") as file:
-        file.write("x")
-    assert names(tmp_path) == [name]
-
-
 def test_writers_at_work_leave_each_other_alone(tmp_path):
     path = tmp_path / "a.txt"
     with atomic_write(path, "w") as first:
@@ -138,19 +130,6 @@ def test_writers_at_work_leave_each_other_alone(tmp_path):
         assert path.read_text() == "second"
     assert path.read_text() == "first"
     assert names(tmp_path) == ["a.txt"]
-
-
-def test_a_device_stays_a_device(tmp_path):
-    path = tmp_path / "null"
-    try:
-        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
-    except PermissionError:
-        pytest.skip("only the administrator makes devices")
-    message = fail("fit", "iris", "-k", 3, "--save", path)
-    assert f"--save {path} is a device, a FIFO or a socket" in message
-    with pytest.raises(ValueError, match="is a device"), sole_writer(path):
-        pass
-    assert stat.S_ISCHR(path.stat().st_mode)
 
 
 def test_a_private_file_is_private_while_it_is_replaced(tmp_path):
@@ -183,14 +162,6 @@ def test_a_lock_follows_no_link_and_empties_nothing(tmp_path, kind):
         assert left == ("1234" if kind == "hard link" else "mine")
 
 
-def test_a_lock_of_a_killed_run_is_taken_over(tmp_path):
-    lock = tmp_path / ".a.csv.lock"
-    lock.write_text("99999999")
-    with sole_writer(tmp_path / "a.csv"):
-        assert lock.read_text() == str(os.getpid())
-    assert names(tmp_path) == []
-
-
 def test_text_is_appended_whole_or_not_at_all(tmp_path):
     resource = pytest.importorskip("resource", reason="limits are of Unix")
     path = tmp_path / "a.csv"
@@ -204,27 +175,3 @@ def test_text_is_appended_whole_or_not_at_all(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_text(encoding="utf-8") == "a\né\n"
-
-
-def test_one_table_by_two_names_has_one_writer(tmp_path):
-    path, link = tmp_path / "a.csv", tmp_path / "link.csv"
-    link.symlink_to(path)
-    with (
-        sole_writer(path),
-        pytest.raises(BlockingIOError, match=r"a\.csv is being written by another run"),
-        sole_writer(link),
-    ):
-        pass
-    assert names(tmp_path) == ["link.csv"]
-
-
-def test_an_owner_is_kept(tmp_path):
-    path = tmp_path / "a.txt"
-    path.touch()
-    try:
-        os.chown(path, 12345, 12345)
-    except PermissionError:
-        pytest.skip("only the administrator gives files away")
-    with atomic_write(path, "w") as file:
-        file.write("x")
-    assert (path.stat().st_uid, path.stat().st_gid) == (12345, 12345)

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ import pytest
 from command_line import COLUMNS, fail, invoke
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.cli.files import is_like_a_formula, read_names
+from ihgmm.cli.files import is_like_a_formula
 from ihgmm.storage import save_model
 
 X, LABELS = make_ihgmm(60, 8, 3, random_state=0)
@@ -68,25 +67,6 @@ def test_formulas_get_an_apostrophe_unless_cells_are_raw():
         run(*command[:-1], name)
         assert run(*command[:-1], name, "--raw-cells", "-q") == ("", "")
     assert [row[0] for row in read("labels.csv")] == ["customer", *ids]
-
-
-def test_names_of_clusters_can_be_formulas():
-    table().to_csv("a.csv", index=False)
-    Path("n.csv").write_text("cluster,name\n0,=1+1\n1,b\n")
-    options = ["-k", 3, "--id-column", "customer", "--names", "n.csv", "-o", "l.csv"]
-    assert "20 cells of l.csv begin" in run("fit", "a.csv", *options, "-q")[1]
-    assert {row[2] for row in read("l.csv")[1:]} == {"'=1+1", "b", ""}
-    assert {*read_names(Path("l.csv"))["name"]} == {"=1+1", "b", ""}
-
-
-def test_a_heading_can_be_a_formula_too():
-    table("=cmd()\x1b[2J").to_csv("a.csv", index=False)
-    options = ["-k", 3, "--id-column", "=cmd()\x1b[2J", "-o", "labels.csv"]
-    err = run("fit", "a.csv", *options)[1]
-    assert (
-        "1 cell of labels.csv begins like a formula, the first is '=cmd()\\x1b" in err
-    )
-    assert read("labels.csv")[0][0] == "'=cmd()\x1b[2J"
 
 
 def test_predict_knows_the_columns_of_the_fit():

@@ -1,7 +1,5 @@
 """Files that are read block by block, and AnnData files: the same results."""
 
-from pathlib import Path
-
 import anndata
 import numpy as np
 import pandas as pd
@@ -81,14 +79,6 @@ def test_missing_cells_on_disk(table):
         found = document("fit", name, *options)
         assert found["n_samples"] == rows
         assert found["known_labels"]["misplaced"] == 0
-
-
-def test_other_commands_from_disk(table):
-    store(table, "x.parquet")
-    kinds = ("--label-column", "kind", "--id-column", "id", *BLOCKS)
-    assert document("choose-k", "x.parquet", *kinds)["n_clusters"] == 3
-    good("report", "x.parquet", "-k", "3", "-o", "r.html", *kinds)
-    assert "kind 2" in Path("r.html").read_text(encoding="utf-8")
 
 
 def test_what_cannot_be_done_on_disk(table):

@@ -1,6 +1,5 @@
 """Sheets as people keep them: empty cells that mean none, titles, footnotes, sums."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -41,21 +40,6 @@ def test_predict_remembers_that_empty_cells_meant_zero():
     assert "have missing cells" in fail(
         "predict", "m.npz", "a.csv", "--missing", "error"
     )
-
-
-def test_advice_on_missing_cells_can_be_followed():
-    shop().to_csv("whole.csv", index=False)
-    with_gaps(shop(), 0.3).to_csv("gaps.csv", index=False)
-    good(*FIT, "whole.csv", *IDS, "--save", "m.npz")
-    for handling in ("auto", "drop", "fit", "error"):
-        said = invoke("predict", "m.npz", "gaps.csv", "--missing", handling).stderr
-        advised = set(re.findall(r"--missing (\w+)", said)) - {"fit"}
-        assert advised >= {"zero"}, (handling, said)
-        # A model that cannot fill cells in has to be fitted anew.
-        assert "--missing fit to have them" not in said
-    for handling in ("zero", "drop"):
-        done = invoke("predict", "m.npz", "gaps.csv", "--missing", handling)
-        assert done.exit_code == 0, done.stderr
 
 
 # Titles, footnotes, sums
@@ -135,13 +119,6 @@ def test_customers_without_numbers_at_the_end_are_kept():
     assert len(table.X) == 90
 
 
-def test_a_row_is_named_by_its_place_where_it_has_no_id():
-    rows = rows_of(shop())
-    write_sheet("a.xlsx", [*rows, [], summary("Total", rows[2:])])
-    said = invoke(*FIT, "a.xlsx", "--id-column", "name").stderr
-    assert "no observations: row 94 of the sheet is the sum" in said
-
-
 # Titles above CSV
 
 
@@ -187,18 +164,6 @@ def test_a_sheet_of_notes_comes_first():
 # Labels that went through a spreadsheet
 
 
-def test_labels_with_decimal_commas_are_read():
-    shop().to_csv("a.csv", index=False)
-    good(*FIT, "a.csv", *IDS, "-o", "l.csv")
-    labels = pd.read_csv("l.csv").assign(name="K")
-    labels.to_csv("excel.csv", index=False, sep=";", decimal=",")
-    assert "0 K" in good(*FIT, "a.csv", *IDS, "--names", "excel.csv")
-    # Names need no other column.
-    labels.assign(certainty="high").to_csv("names.csv", index=False)
-    good(*FIT, "a.csv", *IDS, "--names", "names.csv")
-    assert "nope.csv: no such file" in fail(*FIT, "a.csv", "--names", "nope.csv")
-
-
 def test_labels_are_written_to_a_sheet():
     frame = shop()
     frame.loc[3, "tea"] = np.nan
@@ -212,6 +177,3 @@ def test_labels_are_written_to_a_sheet():
     written = pd.read_excel("l.xlsx")
     pd.testing.assert_frame_equal(written, pd.read_csv("l.csv"), check_dtype=False)
     assert "ends in .csv or .tsv or .xlsx" in fail(*FIT, "a.csv", "-o", "l.ods")
-
-
-# What the notes say

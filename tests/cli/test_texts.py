@@ -1,19 +1,15 @@
 """Columns of texts, whose words are the features, and tables with features in rows."""
 
 import re
-import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import document, fail, good, invoke, read, run_printed, write
-from sklearn.cluster import KMeans
+from command_line import document, fail, good, invoke, read, write
 
 from ihgmm import make_ihgmm
 from ihgmm.cli.tables import read_table
-from ihgmm.metrics import class_agreement
-from ihgmm.storage import StorageError, load_model, load_saved
 
 WORDS = {
     "sea": ["wave", "boat", "sail", "tide", "harbour", "wind", "salt", "anchor"],
@@ -51,18 +47,6 @@ def test_words_are_the_features_and_other_columns_keep_their_roles():
     assert [row["doc"] for row in read("l.csv")][:2] == ["d0", "d1"]
 
 
-def test_k_means_is_the_rival_for_texts_too():
-    topics = texts()
-    known = document(*FIT, "-k", "3", "--label-column", "topic")["known_labels"]
-    X = read_table("t.csv", text_column="text", label_column="topic").X
-    labels = KMeans(3, n_init=10, random_state=0).fit_predict(X.toarray())
-    expected = class_agreement(topics, labels)
-    rand = expected.adjusted_rand_index
-    assert known["k_means_misplaced"] == expected.misplaced
-    assert known["k_means_adjusted_rand_index"] == pytest.approx(rand)
-    assert 0.1 < rand < 0.9
-
-
 def test_a_saved_model_reads_the_texts_of_new_files_as_the_fit_did():
     texts()
     good(*FIT, "--id-column", "doc", "--save", "m.npz", "-o", "l.csv")
@@ -77,47 +61,6 @@ def test_a_saved_model_reads_the_texts_of_new_files_as_the_fit_did():
     done = invoke("predict", "m.npz", "new.csv", "--text-column", "review")
     assert done.exit_code == 0
     assert "Doc 'd0' is without a word of the model: the label is 0" in done.stderr
-
-
-def test_a_saved_model_of_texts_is_checked_when_it_is_read():
-    texts()
-    good(*FIT, "--save", "m.npz")
-    assert load_saved("m.npz").text_column == "text"
-    counts = read_table("t.csv", text_column="text", prepare="none").X
-    with pytest.warns(UserWarning, match="valid feature names"):  # of scikit-learn
-        assert load_model("m.npz").predict(counts).shape == (60,)
-    with zipfile.ZipFile("m.npz") as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    header = parts["header.json"]
-    for old, new, message in (
-        (b'"text_column": "text"', b'"text_column": 3', "text_column is 3"),
-        (b'"feature_names_in_"', b'"odd"', "has no parameter or attribute odd"),
-        (b'"TfidfTransformer"', b'"Pickle"', "known are StandardScaler, TfidfTrans"),
-    ):
-        changed = parts | {"header.json": header.replace(old, new)}
-        with zipfile.ZipFile("bad.npz", "w") as archive:
-            for name, content in changed.items():
-                archive.writestr(name, content)
-        with pytest.raises(StorageError, match=message):
-            load_model("bad.npz")
-    weights = np.frombuffer(parts["scaler.idf_.npy"][-8 * 15 :])
-    negative = parts["scaler.idf_.npy"][: -8 * 15] + (-weights).tobytes()
-    with zipfile.ZipFile("bad.npz", "w") as archive:
-        for name, content in (parts | {"scaler.idf_.npy": negative}).items():
-            archive.writestr(name, content)
-    with pytest.raises(StorageError, match=r"idf_ holds -.*out of range"):
-        load_model("bad.npz")
-
-
-def test_the_scale_of_a_text_grows_with_its_length_and_python_does_the_same():
-    texts()
-    printed = good(*FIT, "--explain", "-o", "l.csv")
-    space = run_printed(printed)
-    labels = [int(row["cluster"]) for row in read("l.csv")]
-    assert space["model"].labels_.tolist() == labels
-    lengths = pd.read_csv("t.csv")["text"].str.split().str.len()
-    sizes = [float(row["size"]) for row in read("l.csv")]
-    assert np.corrcoef(lengths, sizes)[0, 1] > 0.8
 
 
 @pytest.mark.parametrize(

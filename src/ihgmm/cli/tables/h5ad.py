@@ -48,13 +48,21 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         layers = {"X": "X"} if "X" in file else {}
         layers |= {"raw": "raw/X"} if "raw/X" in file else {}
         layers |= {name: f"layers/{name}" for name in file.get("layers", ())}
-        layer, notes = _layer(path, request, list(layers))
+        of_fit = None if request.fit is None else request.fit.layer
+        layer = request.layer or of_fit or "X"
+        if layer not in layers:
+            raise ValueError(
+                f"--layer {quote(layer)}: {path} has no such layer"
+                f"{near(layer, list(layers))}; it has {quote_all(list(layers))}."
+            )
+        as_fit = request.layer is None and of_fit is not None
+        notes = [Note(f"Took layer {quote(layer)}, as the fit did.")] * as_fit
         raw = "raw/" * (layer == "raw")
         obs, var = (
             read_elem(file[name]) if name in file else None
             for name in ("obs", f"{raw}var")
         )
-        X = as_matrix(file[layers.get(layer, "X")])
+        X = as_matrix(file[layers[layer]])
     n, p = X.shape
     for kind, frame, size in (("obs", obs, n), ("var", var, p)):
         if frame is not None and len(frame) != size:
@@ -105,38 +113,17 @@ def _refuse_other_files(path: Path, file: Any) -> None:
     """Raise if a file takes data from others: one from a stranger could name any."""
     import h5py
 
-    def lies_outside(name: str) -> bool:
-        if not isinstance(file.get(name, getlink=True), h5py.HardLink):
-            return isinstance(file.get(name, getlink=True), h5py.ExternalLink)
-        stored = file[name]
-        is_array = isinstance(stored, h5py.Dataset)
-        return is_array and bool(stored.is_virtual or stored.external)
-
     places: list[str] = []
     file.visit_links(places.append)
-    outside = next(filter(lies_outside, places), None)
-    if outside is not None:
-        raise ValueError(
-            f"{path} takes {outside!r} from other files, and could name any of yours. "
-            "If you trust it, write it again with its data: "
-            "anndata.read_h5ad(FILE).write_h5ad(NEW_FILE)."
-        )
-
-
-def _layer(path: Path, request: Request, layers: list[str]) -> tuple[str, list[Note]]:
-    """Return the layer to take: the one asked for, that of the fit, or X."""
-    asked, known = request.layer, quote_all(layers) or "none"
-    of_fit = None if request.fit is None else request.fit.layer
-    if asked is not None and asked not in layers:
-        raise ValueError(
-            f"--layer {quote(asked)}: {path} has no such layer{near(asked, layers)}; "
-            f"it has {known}."
-        )
-    if asked is not None or of_fit is None:
-        return asked or "X", []
-    if of_fit not in layers:
-        raise ValueError(
-            f"{path} has no layer {quote(of_fit)}, which the model was fitted on; it "
-            f"has {known}. Name the one to take with --layer."
-        )
-    return of_fit, [Note(f"Took layer {quote(of_fit)}, as the fit did.")]
+    for place in places:
+        link = file.get(place, getlink=True)
+        stored = file[place] if isinstance(link, h5py.HardLink) else None
+        inner = not isinstance(link, h5py.ExternalLink)
+        if isinstance(stored, h5py.Dataset):
+            inner = not (stored.is_virtual or stored.external)
+        if not inner:
+            raise ValueError(
+                f"{path} takes {place!r} from other files, and could name any of "
+                "yours. If you trust it, write it again with its data: "
+                "anndata.read_h5ad(FILE).write_h5ad(NEW_FILE)."
+            )

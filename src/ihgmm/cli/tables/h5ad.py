@@ -57,11 +57,9 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
             )
         as_fit = request.layer is None and of_fit is not None
         notes = [Note(f"Took layer {quote(layer)}, as the fit did.")] * as_fit
-        raw = "raw/" * (layer == "raw")
-        obs, var = (
-            read_elem(file[name]) if name in file else None
-            for name in ("obs", f"{raw}var")
-        )
+        place = "raw/var" if layer == "raw" else "var"
+        obs: Any = read_elem(file["obs"]) if "obs" in file else None
+        var: Any = read_elem(file[place]) if place in file else None
         X = as_matrix(file[layers[layer]])
     n, p = X.shape
     for kind, frame, size in (("obs", obs, n), ("var", var, p)):
@@ -72,14 +70,14 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
             )
     beside: dict[str, Any] = {"ids": np.arange(1, n + 1)}
     columns = [] if obs is None else list(obs.columns)
-    request, of_fit = request.resolve(columns)
+    request, column_notes = request.resolve(columns)
     request.check(columns, ["--label-column", "--id-column"], f"obs of {path}")
     if obs is not None:
         name, label = request.id_column, request.label_column
         beside["id_name"] = name or obs.index.name or "obs_name"
         beside["ids"] = np.array(obs.index if name is None else obs[name], object)
         beside["labels"] = None if label is None else np.array(obs[label], object)
-    notes += of_fit
+    notes += column_notes
     # Cells of a type are multiples of one pattern in counts, and in nothing else.
     is_logged = "uns/log1p" in file and layer == "X"
     what = {
@@ -95,16 +93,21 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     stays = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1) > memory
     if stays:
         notes.insert(0, Note("The data are read block by block."))
-    names = None if var is None else list(map(str, var.index))
+    names = [] if var is None else list(map(str, var.index))
     asked = {*request.columns, *request.drop_columns, *(request.features or ())}
     # Ids that are asked for, or that a model knows, stay.
-    if names and names[0].startswith("ENS") and not asked.intersection(names):
+    if names and names[0][:3] == "ENS" and not asked.intersection(names):
         for column in [name for name in SYMBOLS if name in var][:1]:
             names = unique_names(list(map(str, var[column])))
             notes.append(Note(f"Took names of genes from {quote(column)} of var."))
     data: Any = X if stays else X.to_memory().array  # type: ignore[attr-defined]
     table = Table(
-        request.source, data, **beside, names=names, notes=notes, is_sparse=X.sparse
+        request.source,
+        data,
+        **beside,
+        names=names or None,
+        notes=notes,
+        is_sparse=X.sparse,
     )
     return request.select(table)
 

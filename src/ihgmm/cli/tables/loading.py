@@ -180,6 +180,7 @@ def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
     # R's write.table has no name above the names of rows.
     if below and len(below[0]) == len(header) + 1 and below[0][-1].strip():
         header = ["row.names", *header]
+    header += [""] * (len(below[0]) - len(header) if below else 0)
     return delimiter, place, header
 
 

@@ -68,7 +68,8 @@ def decimal_point(frame: Any, delimiter: str) -> str:
 
     Semicolons stand between cells where commas are decimal.
     """
-    for _, column in frame.select_dtypes("object").items() if delimiter == ";" else ():
+    columns = [column for _, column in frame.items() if column.dtype.kind == "O"]
+    for column in columns if delimiter == ";" else ():
         cells = parse_numbers(column).cells.astype("string[pyarrow]")
         if _plain_numbers(cells, ".") is None is not _plain_numbers(cells, ","):
             return ","

@@ -24,6 +24,7 @@ from ihgmm.cli.tables.columns import (
 )
 from ihgmm.cli.tables.h5ad import read_h5ad
 from ihgmm.cli.tables.loading import (
+    DELIMITERS,
     LOADERS,
     SHEETS,
     damaged,
@@ -185,12 +186,14 @@ def _read(path: Path, request: Request, memory: float) -> Table:
         if table is not None:
             return table
     elif path.stat().st_size > memory:
+        convert = (
+            ", or convert it once to a folder of Parquet files, and give the file in "
+            'it: python -c "import pyarrow.dataset as d; d.write_dataset(d.dataset('
+            f"{str(path)!r}, format='csv'), 'parquet', format='parquet')\""
+        )
         raise ValueError(
-            f"{path} is too large for {memory / 1e9:.3g} GB of memory; raise --memory, "
-            f"or convert it once to a folder of Parquet files: python -c "
-            f'"import pyarrow.dataset as d; '
-            f"d.write_dataset(d.dataset({str(path)!r}, format='csv'), 'parquet', "
-            "format='parquet')\", and give the file in that folder."
+            f"{path} is too large for {memory / 1e9:.3g} GB of memory; raise --memory"
+            f"{convert * (suffix in DELIMITERS)}."
         )
     raw = LOADERS[suffix](path, request)
     if request.transpose or is_turned(raw, request):
@@ -240,7 +243,7 @@ def _by_blocks(path: Path, request: Request, memory: float) -> Table | None:
         head = from_arrow(pa.Table.from_batches([batch]))
     table = choose_columns(head, request, is_whole=False)
     request, _ = find_ids(head, request)
-    beside = {
+    beside: dict[str | None, np.ndarray] = {
         name: np.array(
             parquet.read_table(path, columns=[name])[name].to_pylist(), object
         )

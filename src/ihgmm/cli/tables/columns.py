@@ -288,7 +288,7 @@ def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
 
 
 def _is_nested(cell: Any) -> bool:
-    return isinstance(cell, (list, dict, tuple, np.ndarray))
+    return isinstance(cell, (list, dict, tuple)) or getattr(cell, "ndim", 0) > 0
 
 
 # Names of things that whole numbers stand for, by their last word. The first need to be

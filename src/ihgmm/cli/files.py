@@ -143,7 +143,7 @@ def write_labels(
     return [
         f"{counted(len(risky), 'cell')} of {path} {begin} like a formula, the first is "
         f"{quote(risky[0])}: with an apostrophe in front no spreadsheet runs {them}. "
-        "--raw-cells writes cells as they are."
+        "--raw-cells writes CSV and TSV cells as they are."
     ]
 
 

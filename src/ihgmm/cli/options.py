@@ -69,8 +69,8 @@ LABELS_FILE = output_option(
     names="-o --output",
 )
 RAW_CELLS = output_option(
-    "Write text as it is. Without this, text that a spreadsheet could run as a formula "
-    "gets an apostrophe in front.",
+    "Write text of CSV and TSV files as it is. Without this, text that a spreadsheet "
+    "could run as a formula gets an apostrophe in front.",
     False,
     "--raw-cells",
 )

@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import re
-import runpy
 import shutil
 import signal
 import subprocess
@@ -49,15 +48,6 @@ def test_main_command():
     assert len(done.stdout.splitlines()) <= 20
 
 
-def test_known_labels_with_another_number_of_clusters():
-    text = good("fit", "iris", "-k", "2")
-    words = "in another class than most rows of their cluster, adjusted Rand index 0.57"
-    assert f"50 of 150 rows (33.3%) are {words}; with k-means 50 (33.3%), 0.54" in text
-    known = document("fit", "iris", "-k", "2")["known_labels"]
-    assert known["k_means_misplaced"] == 50
-    assert known["k_means_adjusted_rand_index"] == pytest.approx(0.54, abs=0.005)
-
-
 def test_of_one_cluster_there_is_nothing_to_compare_or_to_be_sure_of():
     text = good("fit", "iris", "-k", "1")
     assert "One cluster: nothing to separate." in text
@@ -68,14 +58,6 @@ def test_of_one_cluster_there_is_nothing_to_compare_or_to_be_sure_of():
     assert found["clusters"][0]["certainty"] is None
 
 
-def test_the_package_can_be_run(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["ihgmm", "--version"])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module("ihgmm", run_name="__main__")
-    assert not ended.value.code
-    assert capsys.readouterr().out.startswith("ihgmm ")
-
-
 def test_count_and_refine():
     text = good("fit", "demo", "-k", "auto", "--refine", "--explain")
     assert "600 rows, 200 features, 4 clusters" in text
@@ -84,26 +66,6 @@ def test_count_and_refine():
     # Words are explained once.
     for word in ("  size:", "scales:", "certainty:", "mean:", "same size:"):
         assert text.count(word) == 1
-
-
-@pytest.mark.filterwarnings("default")
-def test_whitening_and_signs(folder):
-    rng = np.random.default_rng(0)
-    X = rng.poisson(rng.gamma(0.5, size=(2, 60))[np.arange(80) % 2]).astype(float)
-    np.save("counts.npy", X)
-    np.save("lines.npy", X * rng.choice([-1, 1], (80, 1)))
-    assert "They look like counts" in good("fit", "counts.npy", "-k", 2)
-    raw = invoke("fit", "counts.npy", "-k", 2, "--prepare", "none")
-    assert "looks like counts" in raw.stderr
-    good("fit", "counts.npy", "-k", 2, "--whiten", "counts", "--save", "m.npz")
-    assert "80 rows" in good("predict", "m.npz", "counts.npy")
-    found = document("choose-k", "counts.npy", "--whiten", "counts")
-    assert found["n_clusters"] == 2
-    found = document("fit", "lines.npy", "-k", 2, "--signed", "-o", "out.csv")
-    assert min(float(row["scale"]) for row in read("out.csv")) < 0
-    expected = IhSC(2, random_state=0, whiten="counts").fit(X)
-    sizes = [cluster["rows"] for cluster in found["clusters"]]
-    assert sizes == np.bincount(expected.labels_).tolist()
 
 
 @pytest.mark.parametrize("whiten", ["counts", "learned"])
@@ -133,6 +95,8 @@ def test_output_is_whole_or_not_at_all(folder, sample):
     fail("fit", "a.csv", "-k", 500, "-o", "old.csv", "--save", "m.npz")
     assert Path("old.csv").read_text() == "kept"
     assert "there is no folder" in fail("fit", "a.csv", "-k", 3, "-o", "no/x.csv")
+    both = fail("fit", "a.csv", "-k", 3, "-o", "x.csv", "--save", folder / "x.csv")
+    assert "-o and --save both name" in both
     assert "ends in .csv or .tsv" in fail("fit", "a.csv", "-k", 3, "-o", "x.png")
     assert "is a folder" in fail("fit", "a.csv", "-k", 3, "--save", "..")
     message = fail("fit", "a.csv", "-k", 3, "--save", os.devnull)
@@ -152,6 +116,10 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         (["fit", "iris", "-k", 151], "-k 151 is more than the 150 rows"),
         (["fit", "iris", "-k", "three"], "-k three: give a whole number, or auto"),
         (["fit", "iris"], "such as -k 5, or -k auto"),
+        (
+            ["fit", "iris", "-k", "auto", "--method", "PSC"],
+            "-k auto: PSC does not count clusters; ihgmm choose-k does",
+        ),
         (["fit", "iris", "-k", 3, "--whiten", "soap"], "--whiten soap is not known"),
         (["fit", "iris", "-k", 3, "--signed", "--refine"], "leave one of them out"),
         (["choose-k", "iris", "--whiten", "soap"], "--whiten soap is not known"),
@@ -301,11 +269,6 @@ def test_labels_of_noise_are_told_also_where_little_is():
     assert done.exit_code == 0
     assert "No separation: do not trust these labels" in done.stderr
     assert json.loads(done.stdout)["verdict"].startswith("no separation")
-
-
-def test_settings_of_the_paper():
-    found = document("fit", "iris", "-k", 3, "--paper")
-    assert found["known_labels"]["misplaced"] == 10
 
 
 def test_help_lists_commands_and_exit_codes(monkeypatch):

@@ -147,10 +147,3 @@ def test_ids_named_like_the_results():
         rows = read("out.csv")
         assert rows[0] == [f"id_{name}", *COLUMNS[1:]]
         assert [row[0] for row in rows[1:]] == list(table()["customer"])
-
-
-def test_two_outputs_are_two_files(folder):
-    table().to_csv("a.csv", index=False)
-    message = fail("fit", "a.csv", "-k", 3, "-o", "x.csv", "--save", folder / "x.csv")
-    assert "-o and --save both name" in message
-    assert [path.name for path in folder.iterdir()] == ["a.csv"]

@@ -192,18 +192,6 @@ def test_columns_without_a_natural_zero_are_centred():
     assert read("one.out.csv")[0]["cluster"] == labels[7]
 
 
-def test_what_is_printed_has_the_options_of_the_command():
-    frame, _ = customers()
-    frame.mask(np.random.default_rng(1).random(frame.shape) < 0.03).to_csv("a.csv")
-    options = ["--columns", "miles,hours,rate,calls", "--method", "SphericalKMeans"]
-    options += ["--seed", "3", "-o", "l.csv", "--explain"]
-    text = good("fit", "a.csv", "-k", "3", *options)
-    call = "columns=['miles', 'hours', 'rate', 'calls'], missing='drop'"
-    assert f"X = read_table('a.csv', {call}).X" in text
-    labels = run_printed(text)["model"].labels_
-    assert [row["cluster"] for row in read("l.csv")] == [str(k) for k in labels]
-
-
 @pytest.mark.parametrize("data", ["iris", "digits"])
 def test_columns_in_one_unit_are_left_as_they_are(data):
     table = table_of(data, missing="error", prepare="auto")

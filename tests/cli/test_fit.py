@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import COLUMNS, document, fail, good, invoke, read, write
+from command_line import COLUMNS, document, fail, good, invoke, named, read, write
 
-from ihgmm import IhSC, diagnose
+from ihgmm import IhSC, diagnose, make_ihgmm
 from ihgmm.cli.options import METHODS
 
 
@@ -86,6 +86,28 @@ def test_what_a_method_cannot_do_is_refused_at_once(arguments, message):
     assert not Path("m.npz").exists()
 
 
-def test_methods_that_do_not_count():
-    message = fail("fit", "iris", "-k", "auto", "--method", "PSC")
-    assert "-k auto: PSC does not count clusters; ihgmm choose-k does" in message
+@pytest.mark.filterwarnings("always")
+def test_a_warning_is_printed_once():
+    X, _ = make_ihgmm(120, 12, 3, random_state=0)
+    X[5] *= 1e-90
+    X[0, 0] = 1e5
+    named(X).to_csv("faint.csv", index=False)
+    done = invoke("fit", "faint.csv", "-k", "3", "--prepare", "none")
+    assert done.stderr.count("are shorter than") == 1
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize(("zeros", "text"), [(0, ""), (1, " but zeros")])
+def test_rows_without_an_observed_cell_are_called_so(zeros, text):
+    X, _ = make_ihgmm(120, 12, 3, random_state=0)
+    X[:zeros] = 0
+    X[[5, 7]] = np.nan
+    names = [f"n{i}" for i in range(120)]
+    frame = named(X).assign(name=names, other=names)
+    frame.to_csv("x.csv", index=False)
+    done = invoke("fit", "x.csv", "-k", "3", "--save", "m.npz", "--id-column", "name")
+    assert f"{2 + zeros} rows have no observed cell{text}: their" in done.stdout
+    if not zeros:
+        assert "2 of 120 rows have no observed cell. They show no" in done.stderr
+        done = invoke("predict", "m.npz", "x.csv")
+        assert "are without an observed cell in the columns of the" in done.stderr

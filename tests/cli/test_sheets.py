@@ -98,24 +98,6 @@ def test_names_that_cannot_be_used():
     )
 
 
-# Rows
-
-
-def test_typical_rows_are_in_the_labels_file():
-    frame = shop()
-    frame.loc[5, "meat"] = np.nan
-    frame.to_csv("shop.csv", index=False)
-    line = ["fit", "shop.csv", "-k", 3, "--id-column", "customer no."]
-    found = document(*line, "-o", "a.csv")
-    rows = pd.read_csv("a.csv", dtype={"customer no.": str})
-    for cluster in found["clusters"]:
-        mine = rows[(rows["cluster"] == cluster["cluster"]) & rows["typical"].notna()]
-        mine = mine.sort_values("typical")
-        assert mine["typical"].tolist() == [1, 2, 3]
-        assert mine["customer no."].tolist() == cluster["typical"]
-    assert np.isnan(rows["typical"][5])
-
-
 def test_cells_are_named_as_the_file_does():
     frame = shop()
     frame["meat"] = frame["meat"].astype(object)
@@ -246,15 +228,3 @@ def test_logarithms_in_a_file_of_cells_are_named():
     cells.write_h5ad("d.h5ad")
     assert "X of d.h5ad holds logarithms" in notes("d.h5ad")
     assert "logs of d.h5ad holds logarithms" in notes("d.h5ad", layer="logs")
-
-
-def test_names_of_observations_are_not_taken_for_names_of_clusters():
-    logged("a.h5ad")
-    options = ["-k", 2, "--layer", "counts", "--whiten", "counts", "-o", "l.csv"]
-    good("fit", "a.h5ad", *options)
-    assert list(pd.read_csv("l.csv"))[:2] == ["obs_name", "cluster"]
-    table = pd.DataFrame({"name": [f"p{i}" for i in range(60)]})
-    table[["a", "b", "c"]] = np.random.default_rng(0).gamma(2, size=(60, 3))
-    table.to_csv("b.csv", index=False)
-    good("fit", "b.csv", "-k", 2, "--id-column", "name", "-o", "l.csv")
-    assert list(pd.read_csv("l.csv"))[:2] == ["id_name", "cluster"]

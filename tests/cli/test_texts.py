@@ -143,17 +143,6 @@ def test_texts_without_a_word_are_left_out_of_a_fit():
     assert message.startswith(f"error: t.csv has {left_out}. Add --missing drop")
 
 
-def test_texts_are_marked_by_words_that_they_have():
-    texts()
-    for cluster in document(*FIT)["clusters"]:
-        marks = {feature["feature"] for feature in cluster["features"]}
-        assert len(marks) == 5
-        assert any(marks <= set(words) for words in WORDS.values())
-        for feature in cluster["features"]:
-            assert feature["contrast"] > 0
-            assert feature["mean"] > feature["others"]
-
-
 # Features in rows
 
 

@@ -61,7 +61,10 @@ def run_fit(
     if comparison is not None:
         comparison = _beside_k_means(comparison, model, table, fitting.random_state)
     cautions = [_caution(caution, table) for caution in diagnosis.cautions]
-    wild = _wild_cells(model, table)
+    cells, column_names = getattr(model, "outlier_cells_", None), table.column_names
+    wild = None  # if nobody looked
+    if cells is not None:
+        wild = [[table.ids[i], column_names[j]] for i, j in cells]
     if wild:
         table = table.noting(Note(wild_cells_note(len(wild), table.X.shape)))
     count = getattr(model, "selection_", None)
@@ -215,14 +218,6 @@ def _beside_k_means(
         k_means_misplaced=rival.misplaced,
         k_means_adjusted_rand_index=rival.adjusted_rand_index,
     )
-
-
-def _wild_cells(model: Any, table: Table) -> list[list[Any]] | None:
-    """Return row and column of cells that fit no row; None if nobody looked."""
-    if not hasattr(model, "outlier_cells_"):
-        return None
-    names = table.column_names
-    return [[table.ids[i], names[j]] for i, j in model.outlier_cells_]
 
 
 def _describe(

@@ -297,8 +297,9 @@ def check_row_count(n_samples: int, n_clusters: int) -> None:
     """Raise when there are fewer rows than clusters."""
     if n_clusters > n_samples:
         raise ValueError(
-            f"{option('n_clusters', n_clusters)} is more than the {n_samples} rows of "
-            f"X; give at most {n_samples} clusters, or more rows."
+            f"{option('n_clusters', n_clusters)} is more than "
+            f"{option('n_samples', n_samples)}; give at most {n_samples} clusters, or "
+            "more rows."
         )
 
 

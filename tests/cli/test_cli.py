@@ -113,7 +113,7 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         ),
         (["fit", ".", "-k", 2], "is a folder; give one file"),
         (["fit", "iris", "-k", 0], "-k 0 is too small"),
-        (["fit", "iris", "-k", 151], "-k 151 is more than the 150 rows"),
+        (["fit", "iris", "-k", 151], "-k 151 is more than the number of rows, 150"),
         (["fit", "iris", "-k", "three"], "-k three: give a whole number, or auto"),
         (["fit", "iris"], "such as -k 5, or -k auto"),
         (

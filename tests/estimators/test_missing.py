@@ -121,7 +121,7 @@ def test_counts_and_diagnosis():
     assert model.n_clusters_ == 3
     assert diagnose(gaps, model.labels_, missing="fit").verdict == "well separated"
     for ask in (lambda: select_n_clusters(gaps), lambda: diagnose(gaps, model.labels_)):
-        with pytest.raises(ValueError, match=r'NaN at row 0.*drop.*missing="fit" does'):
+        with pytest.raises(ValueError, match=r"NaN at row 0.*drop.*missing='fit' does"):
             ask()
     with pytest.raises(ValueError, match="missing='mean' is not known; give one of"):
         select_n_clusters(X, missing="mean")

@@ -36,7 +36,6 @@ from ihgmm.plotting._clusters import Clusters
 from ihgmm.report import write_report
 from ihgmm.report.charts import ScaleAxis, signed
 from ihgmm.report.page import _templates, inline_json, kept_rows
-from ihgmm.words.phrases import percent
 
 MINUS = "\N{MINUS SIGN}"
 KINDS = {"u2": "<u2", "u4": "<u4", "f4": "<f4"}

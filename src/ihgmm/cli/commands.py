@@ -33,6 +33,7 @@ COMMANDS = {
 NAMED_ALIKE = "max_clusters method missing outliers prepare refine signed whiten"
 SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in NAMED_ALIKE.split()} | {
     "n_clusters": "-k",
+    "n_samples": "the number of rows,",
     "random_state": "--seed",
     "select_n_clusters": "ihgmm choose-k",
 }

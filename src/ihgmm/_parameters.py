@@ -25,7 +25,7 @@ def spelled_for_shell(names: Mapping[str, str]) -> Iterator[None]:
         _shell.reset(token)
 
 
-def option(name: str, value: Any = None) -> str:
+def option(name: str, *value: Any) -> str:
     """Return a parameter as the reader of a message gives it, with a value or without.
 
     Examples
@@ -38,8 +38,9 @@ def option(name: str, value: Any = None) -> str:
     """
     names = _shell.get()
     if names is None or name not in names:
-        return name if value is None else f"{name}={value!r}"
-    return names[name] if value is None or value is True else f"{names[name]} {value}"
+        return f"{name}={value[0]!r}" if value else name
+    is_flag = not value or value[0] is True
+    return names[name] if is_flag else f"{names[name]} {value[0]}"
 
 
 def call(name: str, **options: Any) -> str:

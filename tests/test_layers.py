@@ -107,7 +107,9 @@ def test_kinds_of_arrays_are_asked_for_in_one_folder(name):
     for node in ast.walk(TREES[name]):
         if isinstance(node, ast.Import | ast.ImportFrom):
             module = getattr(node, "module", None) or node.names[0].name
-            assert module.split(".")[0] not in ARRAY_LIBRARIES
+            # Frames beside the matrix of an AnnData file are read where tables are.
+            reads_frames = (name, module) == ("ihgmm.cli.tables.h5ad", "h5py")
+            assert reads_frames or module.split(".")[0] not in ARRAY_LIBRARIES
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func).split(".")[-1]
             assert called not in KIND_QUESTIONS

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
+from ihgmm._parameters import call, option
 from ihgmm._warnings import ClusterCountWarning, UnstableLabelsWarning, warn
 from ihgmm.matrix import (
     Filled,
@@ -176,11 +177,11 @@ def _check_finite(
     if not count:
         return
     remedy = (
-        'fill them in; for NaN, IhSC and IhGMM do with missing="fit", and IhGMM has '
-        "the errors of scales then (scale_errors_)"
+        f"fill them in; for NaN, IhSC and IhGMM do with {option('missing', 'fit')}, "
+        "and IhGMM has the errors of scales then (scale_errors_)"
     )
     if can_fill:
-        remedy = 'fill them in (for NaN, missing="fit" does)'
+        remedy = f"fill them in (for NaN, {option('missing', 'fit')} does)"
     raise ValueError(
         f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row {row}, "
         f"column {column if names is None else repr(names[column])} "
@@ -289,13 +290,14 @@ def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) ->
     """Raise when there are fewer rows, or fewer that are not zero, than clusters."""
     if n_clusters > n_samples:
         raise ValueError(
-            f"n_clusters={n_clusters} is more than n_samples={n_samples}; give at most "
-            f"{n_samples} clusters, or more rows."
+            f"{option('n_clusters', n_clusters)} is more than "
+            f"{option('n_samples', n_samples)}; give at most {n_samples} clusters, or "
+            "more rows."
         )
     if live is not None and n_clusters > live:
         raise ValueError(
-            f"n_clusters={n_clusters} is more than the {live} rows of X that are not "
-            f"zero; give at most {live} clusters."
+            f"{option('n_clusters', n_clusters)} is more than the {live} rows of X "
+            f"that are not zero; give at most {live} clusters."
         )
 
 
@@ -559,7 +561,7 @@ def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
     if rows < min(Weighting.ROWS_A_CLUSTER * n_clusters, n / 2):
         warn(
             f"A few rows carry nearly all of sample_weight: {n:,} rows count like "
-            f"{rows:.0f} of equal weight, for n_clusters={n_clusters}. Labels may "
+            f"{rows:.0f} of equal weight, for {n_clusters} clusters. Labels may "
             "depend on these few. Cap the largest weights, or leave sample_weight out.",
             UnstableLabelsWarning,
         )
@@ -570,9 +572,9 @@ def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> bool:
     used = int(np.count_nonzero(X.ops.groups(labels, n_clusters).sizes))
     if used < n_clusters:
         warn(
-            f"Rows are in {used} of n_clusters={n_clusters} clusters; the others are "
-            "empty. Ask for fewer clusters (select_n_clusters counts them), or look "
-            "for duplicates in X.",
+            f"Rows are in {used} of {option('n_clusters', n_clusters)} clusters; the "
+            f"others are empty. Ask for fewer clusters ({call('select_n_clusters')} "
+            "counts them), or look for duplicates in X.",
             ClusterCountWarning,
         )
     return used < n_clusters

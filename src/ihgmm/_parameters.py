@@ -2,13 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 Words = Sequence[str | None]  # that may stand in the place of a number
+# What the command calls parameters and functions; None while Python is spoken.
+_shell: ContextVar[Mapping[str, str] | None] = ContextVar("shell", default=None)
+
+
+@contextmanager
+def spelled_for_shell(names: Mapping[str, str]) -> Iterator[None]:
+    """Have messages name options and commands, in the place of what Python has."""
+    token = _shell.set(names)
+    try:
+        yield
+    finally:
+        _shell.reset(token)
+
+
+def option(name: str, *value: Any) -> str:
+    """Return a parameter as the reader of a message gives it, with a value or without.
+
+    Examples
+    --------
+    >>> option("whiten", "counts")
+    "whiten='counts'"
+    >>> with spelled_for_shell({"whiten": "--whiten", "refine": "--refine"}):
+    ...     option("whiten", "counts"), option("refine", True)
+    ('--whiten counts', '--refine')
+    """
+    names = _shell.get()
+    if names is None or name not in names:
+        return f"{name}={value[0]!r}" if value else name
+    is_flag = not value or value[0] is True
+    return names[name] if is_flag else f"{names[name]} {value[0]}"
+
+
+def call(name: str, **options: Any) -> str:
+    """Return a call of a function of the data, or the command that does it."""
+    names, given = _shell.get(), [option(*item) for item in options.items()]
+    if names is None:
+        return f"{name}({', '.join(['X', *given])})"
+    return " ".join([names[name], *given])
 
 
 def check_count(name: str, value: Any, *, least: int = 1, words: Words = ()) -> Any:
@@ -18,9 +58,9 @@ def check_count(name: str, value: Any, *, least: int = 1, words: Words = ()) -> 
         return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         kind = type(value).__name__
-        raise TypeError(f"{name}={value!r} is a {kind}; give {wanted}.")
+        raise TypeError(f"{option(name, value)} is a {kind}; give {wanted}.")
     if value < least:
-        raise ValueError(f"{name}={value} is too small; give {least} or more.")
+        raise ValueError(f"{option(name, value)} is too small; give {least} or more.")
     return int(value)
 
 
@@ -41,21 +81,25 @@ def check_number(
         return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         kind = type(value).__name__
-        raise TypeError(f"{name}={value!r} is a {kind}; give {_listed(words)}a number.")
+        raise TypeError(
+            f"{option(name, value)} is a {kind}; give {_listed(words)}a number."
+        )
     number = float(value)
     if not (least <= number <= most and number > above and np.isfinite(number)):
-        raise ValueError(f"{name}={value!r} is out of range; give {wanted}.")
+        raise ValueError(f"{option(name, value)} is out of range; give {wanted}.")
     return number
 
 
 def _is_word(name: str, value: Any, words: Words, wanted: str) -> bool:
     """Return whether a value is one of some words; raise if it is another one."""
     if words and isinstance(value, str) and value not in words:
-        raise ValueError(f"{name}={value!r} is not known; give {wanted}.")
+        raise ValueError(f"{option(name, value)} is not known; give {wanted}.")
     return isinstance(value, str | None) and value in words
 
 
 def _listed(words: Words) -> str:
+    if _shell.get() is not None:  # where None is not given
+        words = [word for word in words if word is not None]
     return ", ".join(map(repr, words)) + " or " * bool(words)
 
 
@@ -63,21 +107,21 @@ def check_choice(name: str, value: Any, choices: Sequence[str | None]) -> None:
     """Raise unless ``value`` is one of the words allowed."""
     if not isinstance(value, str | None) or value not in choices:
         words = ", ".join(repr(c) for c in choices if c is not None)
-        raise ValueError(f"{name}={value!r} is not known; give one of {words}.")
+        raise ValueError(f"{option(name, value)} is not known; give one of {words}.")
 
 
 def check_flag(name: str, value: Any) -> None:
     """Raise unless ``value`` is True or False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name}={value!r} is not known; give True or False.")
+        raise TypeError(f"{option(name, value)} is not known; give True or False.")
 
 
 def check_verbose(name: str, value: Any) -> None:
     """Raise unless ``value`` says how much to tell: True, False, or 0, 1 or 2."""
     if not isinstance(value, (bool, np.bool_, Integral)):
-        raise TypeError(f"{name}={value!r} is not known; give 0, 1 or 2.")
+        raise TypeError(f"{option(name, value)} is not known; give 0, 1 or 2.")
     if not 0 <= int(value) <= 2:
-        raise ValueError(f"{name}={value!r} is out of range; give 0, 1 or 2.")
+        raise ValueError(f"{option(name, value)} is out of range; give 0, 1 or 2.")
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import re
-import runpy
 import shutil
 import signal
 import subprocess
@@ -18,12 +17,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from command_line import document, fail, good, invoke, read, write
-from nested_rows import nested
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from ihgmm import IhGMM, IhSC, SphericalKMeans, select_n_clusters
+from ihgmm import IhSC, select_n_clusters
 from ihgmm.cli.commands import COMMANDS, app
 from ihgmm.metrics import misclassification_loss
 from ihgmm.storage import save_model
@@ -50,15 +48,6 @@ def test_main_command():
     assert len(done.stdout.splitlines()) <= 20
 
 
-def test_known_labels_with_another_number_of_clusters():
-    text = good("fit", "iris", "-k", "2")
-    words = "in another class than most rows of their cluster, adjusted Rand index 0.57"
-    assert f"50 of 150 rows (33.3%) are {words}; with k-means 50 (33.3%), 0.54" in text
-    known = document("fit", "iris", "-k", "2")["known_labels"]
-    assert known["k_means_misplaced"] == 50
-    assert known["k_means_adjusted_rand_index"] == pytest.approx(0.54, abs=0.005)
-
-
 def test_of_one_cluster_there_is_nothing_to_compare_or_to_be_sure_of():
     text = good("fit", "iris", "-k", "1")
     assert "One cluster: nothing to separate." in text
@@ -69,14 +58,6 @@ def test_of_one_cluster_there_is_nothing_to_compare_or_to_be_sure_of():
     assert found["clusters"][0]["certainty"] is None
 
 
-def test_the_package_can_be_run(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["ihgmm", "--version"])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module("ihgmm", run_name="__main__")
-    assert not ended.value.code
-    assert capsys.readouterr().out.startswith("ihgmm ")
-
-
 def test_count_and_refine():
     text = good("fit", "demo", "-k", "auto", "--refine", "--explain")
     assert "600 rows, 200 features, 4 clusters" in text
@@ -85,40 +66,6 @@ def test_count_and_refine():
     # Words are explained once.
     for word in ("  size:", "scales:", "certainty:", "mean:", "same size:"):
         assert text.count(word) == 1
-
-
-@pytest.mark.filterwarnings("default")
-def test_whitening_and_signs(folder):
-    rng = np.random.default_rng(0)
-    X = rng.poisson(rng.gamma(0.5, size=(2, 60))[np.arange(80) % 2]).astype(float)
-    np.save("counts.npy", X)
-    np.save("lines.npy", X * rng.choice([-1, 1], (80, 1)))
-    assert "They look like counts" in good("fit", "counts.npy", "-k", 2)
-    raw = invoke("fit", "counts.npy", "-k", 2, "--prepare", "none")
-    assert "looks like counts" in raw.stderr
-    good("fit", "counts.npy", "-k", 2, "--whiten", "counts", "--save", "m.npz")
-    assert "80 rows" in good("predict", "m.npz", "counts.npy")
-    found = document("choose-k", "counts.npy", "--whiten", "counts")
-    assert found["n_clusters"] == 2
-    found = document("fit", "lines.npy", "-k", 2, "--signed", "-o", "out.csv")
-    assert min(float(row["scale"]) for row in read("out.csv")) < 0
-    expected = IhSC(2, random_state=0, whiten="counts").fit(X)
-    sizes = [cluster["rows"] for cluster in found["clusters"]]
-    assert sizes == np.bincount(expected.labels_).tolist()
-
-
-def test_scales_and_sizes(sample):
-    X, labels = sample
-    write("a.csv", X, labels)
-    model = IhSC(3, random_state=0).fit(X)
-    found = document("fit", "a.csv", "-k", 3, "-o", "out.csv", "--quiet")
-    assert found["labels_file"] == "out.csv"
-    for name, values in (("scale", model.scales_), ("size", model.sizes_)):
-        written = [float(row[name]) for row in read("out.csv")]
-        np.testing.assert_allclose(written, values, rtol=1e-4)
-        medians = [np.median(values[model.labels_ == k]) for k in range(3)]
-        shown = [cluster[f"{name}_median"] for cluster in found["clusters"]]
-        np.testing.assert_allclose(shown, medians, rtol=1e-4)
 
 
 @pytest.mark.parametrize("whiten", ["counts", "learned"])
@@ -148,6 +95,8 @@ def test_output_is_whole_or_not_at_all(folder, sample):
     fail("fit", "a.csv", "-k", 500, "-o", "old.csv", "--save", "m.npz")
     assert Path("old.csv").read_text() == "kept"
     assert "there is no folder" in fail("fit", "a.csv", "-k", 3, "-o", "no/x.csv")
+    both = fail("fit", "a.csv", "-k", 3, "-o", "x.csv", "--save", folder / "x.csv")
+    assert "-o and --save both name" in both
     assert "ends in .csv or .tsv" in fail("fit", "a.csv", "-k", 3, "-o", "x.png")
     assert "is a folder" in fail("fit", "a.csv", "-k", 3, "--save", "..")
     message = fail("fit", "a.csv", "-k", 3, "--save", os.devnull)
@@ -164,9 +113,13 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         ),
         (["fit", ".", "-k", 2], "is a folder; give one file"),
         (["fit", "iris", "-k", 0], "-k 0 is too small"),
-        (["fit", "iris", "-k", 151], "-k 151 is more than the 150 rows"),
+        (["fit", "iris", "-k", 151], "-k 151 is more than the number of rows, 150"),
         (["fit", "iris", "-k", "three"], "-k three: give a whole number, or auto"),
         (["fit", "iris"], "such as -k 5, or -k auto"),
+        (
+            ["fit", "iris", "-k", "auto", "--method", "PSC"],
+            "-k auto: PSC does not count clusters; ihgmm choose-k does",
+        ),
         (["fit", "iris", "-k", 3, "--whiten", "soap"], "--whiten soap is not known"),
         (["fit", "iris", "-k", 3, "--signed", "--refine"], "leave one of them out"),
         (["choose-k", "iris", "--whiten", "soap"], "--whiten soap is not known"),
@@ -259,25 +212,6 @@ def test_predict_says_what_does_not_fit(sample):
     )
 
 
-def test_predict_with_a_model_from_python(sample):
-    X, labels = sample
-    model = IhGMM(3, random_state=0).fit(X)
-    save_model(model, "model.npz")
-    write("a.csv", X, labels)
-    assert "(IhGMM)" in good("predict", "model.npz", "a.csv", "-o", "out.csv")
-    clusters = [int(row["cluster"]) for row in read("out.csv")]
-    np.testing.assert_array_equal(clusters, model.predict(X))
-    scales = [float(row["scale"]) for row in read("out.csv")]
-    np.testing.assert_allclose(scales, model.scales_, atol=0.1)
-    model = SphericalKMeans(3, random_state=0).fit(X)  # knows no scales
-    save_model(model, "model.npz")
-    good("predict", "model.npz", "a.csv", "-o", "out.csv")
-    assert {row["scale"] for row in read("out.csv")} == {""}
-    sizes = [float(row["size"]) for row in read("out.csv")]
-    along = (X @ model.cluster_centers_.T)[np.arange(120), model.predict(X)]
-    np.testing.assert_allclose(sizes, along.clip(0), rtol=1e-4)
-
-
 def evidence(text):
     """Return the cells of the table of numbers of clusters, by the number."""
     lines = iter(text.splitlines())
@@ -328,41 +262,6 @@ def test_choose_k_in_json(folder):
     assert Path("a.svg").read_text().startswith("<?xml")
 
 
-def test_choose_k_shows_clusters_inside_clusters(folder):
-    X, *_ = nested(0)
-    np.save("a.npy", X)
-    text = good("choose-k", "a.npy")
-    assert "Clusters are nested: the tree is stable at 3 and 9 clusters." in text
-    assert [k for k, cells in evidence(text).items() if cells[-1] == "yes"] == [3, 9]
-    tree = select_n_clusters(X, random_state=0).tree
-    coarse, fine = tree.labels(3), tree.labels(9)
-    expected = []
-    for i in range(3):
-        expected.append(f"    cluster {i} of 3: {(coarse == i).sum()} rows")
-        for j in sorted({*fine[coarse == i]}):
-            expected.append(f"        cluster {j} of 9: {(fine == j).sum()} rows")
-    start = text.index("The tree of clusters:")
-    shown = text[start : text.index("clusters  contrast")].splitlines()[1:]
-    assert shown == expected
-    found = document("choose-k", "a.npy")
-    assert (found["n_clusters"], found["levels"]) == (9, [3, 9])
-
-
-def test_choose_k_without_a_tree(folder):
-    # Too few rows to look for groups, and rows of which halves have no two kinds.
-    np.save("few.npy", np.random.default_rng(0).normal(size=(8, 50)))
-    rows = np.random.default_rng(0).normal(size=(60, 6))
-    rows[:, 5] += 1e6
-    np.save("alike.npy", rows)
-    for name in ("few.npy", "alike.npy"):
-        done = invoke("choose-k", name, "--prepare", "none")
-        assert done.exit_code == 0, done.stderr
-        assert "The tree of clusters" not in done.stdout
-        assert "over the edge" in done.stdout
-        found = json.loads(invoke("choose-k", name, "--json").stdout)
-        assert found["levels"] == []
-
-
 @pytest.mark.filterwarnings("default")
 def test_labels_of_noise_are_told_also_where_little_is():
     np.save("noise.npy", np.random.default_rng(0).normal(size=(80, 20)))
@@ -370,11 +269,6 @@ def test_labels_of_noise_are_told_also_where_little_is():
     assert done.exit_code == 0
     assert "No separation: do not trust these labels" in done.stderr
     assert json.loads(done.stdout)["verdict"].startswith("no separation")
-
-
-def test_settings_of_the_paper():
-    found = document("fit", "iris", "-k", 3, "--paper")
-    assert found["known_labels"]["misplaced"] == 10
 
 
 def test_help_lists_commands_and_exit_codes(monkeypatch):
@@ -400,13 +294,6 @@ def test_help_of_a_command(monkeypatch, command):
         assert "Columns that the model does not know are left out." in text
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_without_arguments_there_is_help(command):
-    done = invoke(command)
-    assert done.exit_code == 2
-    assert "Examples" in done.stdout + done.stderr
-
-
 def test_without_what_the_command_line_needs():
     code = (
         "import sys, ihgmm.cli\n"
@@ -417,10 +304,7 @@ def test_without_what_the_command_line_needs():
         "    del sys.modules[package]"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    message = (
-        "The command line needs typer and rich: pip install typer rich pyarrow "
-        "openpyxl jinja2\n"
-    )
+    message = "The command line needs packages: pip install 'ihgmm[cli]'\n"
     assert done.stdout == 2 * message, done.stderr
 
 
@@ -518,7 +402,7 @@ def test_outliers(folder):
     for value in ("0.7", "-1", "0", "many"):
         message = fail("fit", "rows.csv", "-k", 2, f"--outliers={value}")
         assert f"--outliers {value}" in message
-        assert "give auto, cells or a number above 0 and at most 0.5." in message
+        assert "give 'auto', 'cells' or a number above 0 and at most 0.5." in message
 
 
 def test_wild_cells(folder):
@@ -548,3 +432,15 @@ def test_wild_cells(folder):
     assert "Treated 1 wild cell" in text
     assert "by the deviation" not in text
     assert "wild_cells=True" in text
+
+
+@pytest.mark.filterwarnings("default")
+def test_messages_of_the_package_name_options_as_the_shell_has_them():
+    rng = np.random.default_rng(0)
+    lines = rng.choice([-1, 1], (200, 1)) * np.eye(8)[np.arange(200) % 4]
+    np.save("lines.npy", lines + 0.05 * rng.normal(size=(200, 8)))
+    assert "use --signed." in invoke("fit", "lines.npy", "-k", 4).stderr
+    message = fail("fit", "lines.npy", "-k", 4, "--signed", "--refine")
+    assert message.startswith("error: --refine expects positive scales")
+    with pytest.raises(ValueError, match="refine=True expects positive scales"):
+        IhSC(4, signed=True, refine=True).fit(lines)

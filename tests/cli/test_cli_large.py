@@ -1,7 +1,5 @@
 """Files that are read block by block, and AnnData files: the same results."""
 
-from pathlib import Path
-
 import anndata
 import numpy as np
 import pandas as pd
@@ -38,11 +36,11 @@ def store(table, name):
         cells.write_h5ad(name)
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.h5ad", "x.npy"])
+@pytest.mark.parametrize("name", ["x.parquet", "x.h5ad", "x.npy"])
 def test_the_same_labels_from_disk_and_memory(name, table):
     store(table, name)
     beside = [] if name == "x.npy" else ["--label-column", "kind"]
-    if name in ("x.csv", "x.parquet"):
+    if name == "x.parquet":
         beside += ["--id-column", "id"]
     options = ("-k", "3", *beside)
     for output, memory in (("disk.csv", "0"), ("memory.csv", "1")):
@@ -57,7 +55,7 @@ def test_the_same_labels_from_disk_and_memory(name, table):
     assert [next(iter(row.values())) for row in disk] == ids
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.h5ad"])
+@pytest.mark.parametrize("name", ["x.parquet", "x.h5ad"])
 def test_predict_from_disk(name, table):
     store(table, name)
     ids = () if name == "x.h5ad" else ("--drop-columns", "flag")
@@ -83,22 +81,15 @@ def test_missing_cells_on_disk(table):
         assert found["known_labels"]["misplaced"] == 0
 
 
-def test_other_commands_from_disk(table):
-    store(table, "x.csv")
-    kinds = ("--label-column", "kind", "--id-column", "id", *BLOCKS)
-    assert document("choose-k", "x.csv", *kinds)["n_clusters"] == 3
-    good("report", "x.csv", "-k", "3", "-o", "r.html", *kinds)
-    assert "kind 2" in Path("r.html").read_text(encoding="utf-8")
-
-
 def test_what_cannot_be_done_on_disk(table):
-    store(table, "x.csv")
-    store(table, "x.h5ad")
+    for name in ("x.csv", "x.parquet", "x.h5ad"):
+        store(table, name)
     for arguments, message in (
         (
-            ("fit", "x.csv", "-k", "3", "--prepare", "standardize"),
+            ("fit", "x.parquet", "-k", "3", "--prepare", "standardize"),
             "fit with --prepare scale, or",
         ),
+        (("fit", "x.csv", "-k", "3"), "convert it once to a folder of Parquet files"),
         (("fit", "x.h5ad", "-k", "3", "--columns", "g1"), "no such column"),
         (("fit", "x.h5ad", "-k", "3", "--label-column", "type"), "it has 'kind'"),
     ):

@@ -1,15 +1,12 @@
 """Tables as users have them: every format, odd columns, gaps, damage."""
 
-import errno
 import io
 import json
 import os
-import re
 import zipfile
 from pathlib import Path
 
 import numpy as np
-import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -18,7 +15,6 @@ from command_line import document, fail, good, invoke, named, read, table_of, wr
 from pyarrow import parquet
 
 from ihgmm import IhSC
-from ihgmm.matrix.faults import explain_damage
 from ihgmm.metrics import exact_recovery
 from ihgmm.storage import load_model
 
@@ -72,13 +68,11 @@ def test_names_cannot_steer_the_terminal(sample):
     table["\x1b[2J" + "y" * 10_000] = "\x1b[2Jtext\u202e"
     table["kind"] = np.resize(["\x1b[2J\u202eA", "B\nC", "z" * 10_000], 120)
     table.to_csv("a.csv", index=False)
-    clusters = pd.DataFrame({"cluster": np.arange(120) % 3, "name": table["kind"]})
-    clusters.to_csv("one.csv", index=False)
-    clusters.to_csv("two.csv", index=False)
+    clusters = pd.DataFrame({"cluster": np.arange(3), "name": table["kind"][:3]})
+    clusters.to_csv("names.csv", index=False)
     for command in (
-        ["fit", "a.csv", "-k", 3, "--label-column", "kind"],
         ["choose-k", "a.csv"],
-        ["compare", "one.csv", "two.csv"],
+        ["fit", "a.csv", "-k", 3, "--label-column", "kind", "--names", "names.csv"],
     ):
         text = good(*command)
         assert all(c.isprintable() or c in "\n\u200d" for c in text)
@@ -135,8 +129,7 @@ def test_semicolons_commas_and_bad_cells(sample):
     table.to_csv("d.csv", index=False, sep=";")
     _, said = load("d.csv")
     assert "Used 11 columns: 'f0', 'f1', 'f2', 'f4'" in said
-    assert "'f3' (31 of 120 cells are not numbers)" in said
-    assert "To cluster by it, mend these cells, or empty them." in said
+    assert "'f3' (31 of 120 cells are not numbers, the first is 'oops'" in said
     named(sample[0]).to_csv("b.csv", index=False, sep=";", decimal=",")
     np.testing.assert_array_equal(load("b.csv")[0].X, sample[0])
     table = named(sample[0]).astype(object)
@@ -154,22 +147,15 @@ def test_files_of_old_spreadsheets(sample):
         ("utf-8-sig", ""),
     ):
         frame.to_csv("a.csv", index=False, encoding=encoding)
-        for memory in (1, 0):
-            table = table_of("a.csv", id_column="name", memory=memory)
-            assert phrase in map(str, [*table.notes, ""])
-            assert table.on_disk == (memory == 0)
-            assert table.names[0] == "größe 0"
-            assert table.ids[3] == "José 3"
+        table = table_of("a.csv", id_column="name")
+        assert phrase in map(str, [*table.notes, ""])
+        assert table.names[0] == "größe 0"
+        assert table.ids[3] == "José 3"
 
 
 def test_file_without_header(sample):
     np.savetxt("plain.csv", sample[0], delimiter=",", fmt="%.17g")
     np.testing.assert_array_equal(load("plain.csv")[0].X, sample[0])
-
-
-def test_standardize_is_the_z_score():
-    found = document("fit", "wine", "-k", 3, "--prepare", "standardize")
-    assert found["known_labels"]["misplaced"] <= 10  # the paper has 9; else many more
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -235,41 +221,6 @@ def test_missing_cells_are_told_where_they_are(sample):
     )
 
 
-def test_a_column_that_costs_most_rows_is_named(sample):
-    rng = np.random.default_rng(0)
-    table = named(sample[0].copy())
-    table = table.mask(rng.random(table.shape) < 0.01)
-    left = int(table.isna().any(axis=1).sum())
-    table["age"] = [np.nan if i % 2 else 30.0 + i for i in range(120)]
-    rows = int(table.isna().any(axis=1).sum())
-    table.to_csv("a.csv", index=False)
-    cure = "--drop-columns to leave out 'age'"
-    # It is said wherever little is said, too, and without options on a page.
-    what = (
-        f"Left out {rows} of 120 rows ({rows / 1.2:.0f}%) with missing cells, most of "
-        "them in column 'age'."
-    )
-    zero = "--missing zero if an empty cell means none"
-    fill = "--missing fit to have them filled in"
-    done = invoke("report", "a.csv", "-k", 3, "-o", "r.html", "-q", "--missing", "drop")
-    assert done.exit_code == 0
-    said = f"warning: {what} To keep more rows, add {fill}, {zero} or {cure}."
-    assert " ".join(done.stderr.split()).startswith(said)
-    page = Path("r.html").read_text(encoding="utf-8")
-    assert what.replace("'age'", "<bdi>&#39;age&#39;</bdi>") in page
-    assert "--drop-columns" not in page
-    _, said = load("a.csv", missing="drop", drop_columns=["age"])  # few rows go
-    assert f"Left out {left} rows with missing cells." in said
-    # A model has its columns, and this one cannot fill cells in.
-    table.fillna(1.0).to_csv("whole.csv", index=False)
-    good("fit", "whole.csv", "-k", 3, "--save", "model.npz")
-    done = invoke("predict", "model.npz", "a.csv", "--missing", "drop")
-    assert done.stderr.endswith(f"'age'. To keep more rows, add {zero}.\n")
-    assert fail("predict", "model.npz", "a.csv").endswith(
-        f". Add {zero} or --missing drop to leave those rows out."
-    )
-
-
 def test_numbers_as_people_write_them(sample):
     table = named(sample[0])
     texts = [
@@ -286,26 +237,21 @@ def test_numbers_as_people_write_them(sample):
     table["few"] = ["7" if i < 90 else "1,234" for i in range(120)]
     table["names"] = [f"c{i},000" for i in range(120)]
     table.to_csv("a.csv", index=False)
-    for memory in ("1", "0"):  # in memory, and block by block
-        found = table_of("a.csv", missing="error", memory=float(memory) * 1e9)
-        X = found.X.toarray() if found.on_disk else found.X
-        values = dict(zip(found.names, X.T, strict=True))
-        numbers = np.array(whole, float)
-        decimals = [float(f"7.{j}") for j in whole]
-        assert found.on_disk == (memory == "0")
-        assert found.left_out == {"names": "text such as 'c0,000'"}
-        np.testing.assert_array_equal(values["t0"], 1000.5 + numbers)
-        np.testing.assert_array_equal(values["t1"], 1000.5 + numbers)
-        np.testing.assert_array_equal(values["t2"], 1000 + numbers)
-        np.testing.assert_array_equal(values["t3"], 2000.5 + numbers)
-        np.testing.assert_array_equal(values["t4"], 3000 + numbers)
-        np.testing.assert_array_equal(values["t5"], decimals)
-        assert list(values["few"]) == [7.0] * 90 + [1234.0] * 30
-        said = " ".join(map(str, found.notes))
-        assert (
-            "Read numbers as people write them in 't0', 't1', 't2', 't3', 't4'" in said
-        )
-        assert "('1,000.50' is 1000.5)." in said
+    found = table_of("a.csv", missing="error")
+    values = dict(zip(found.names, found.X.T, strict=True))
+    numbers = np.array(whole, float)
+    decimals = [float(f"7.{j}") for j in whole]
+    assert found.left_out == {"names": "text such as 'c0,000'"}
+    np.testing.assert_array_equal(values["t0"], 1000.5 + numbers)
+    np.testing.assert_array_equal(values["t1"], 1000.5 + numbers)
+    np.testing.assert_array_equal(values["t2"], 1000 + numbers)
+    np.testing.assert_array_equal(values["t3"], 2000.5 + numbers)
+    np.testing.assert_array_equal(values["t4"], 3000 + numbers)
+    np.testing.assert_array_equal(values["t5"], decimals)
+    assert list(values["few"]) == [7.0] * 90 + [1234.0] * 30
+    said = " ".join(map(str, found.notes))
+    assert "Read numbers as people write them in 't0', 't1', 't2', 't3', 't4'" in said
+    assert "('1,000.50' is 1000.5)." in said
 
 
 def test_labels_among_the_features_are_noted(sample):
@@ -325,7 +271,7 @@ def test_labels_among_the_features_are_noted(sample):
 BROKEN = {
     "empty.csv": (b"", "empty.csv is empty"),
     "header.csv": (b"a,b\n", "has a header but no rows"),
-    "ragged.csv": (b"a,b\n1,2\n3\n", "cannot be read as csv"),
+    "ragged.csv": (b"a,b\n1,2\n3,4,5\n", "cannot be read as csv"),
     "text.csv": (b"a,b\nx,y\n", "no columns of numbers"),
     "one.csv": (b"a,b\n1,x\n2,y\n", "only column 'a' is left to cluster by"),
     "constant.csv": (b"a,b\n1,7\n2,7\n", "Left out 1 column: 'b' (constant: 7)."),
@@ -335,13 +281,13 @@ BROKEN = {
     "archive.npy": (b"PK\x03\x04", "it is an archive of arrays; name it .npz"),
     "array.npz": (b"\x93NUMPY\x01\x00", "array.npz cannot be read as npz"),
     "data.xyz": (b"1", "unknown format '.xyz'; give one of .csv"),
-    "data.xlsx": (b"PK", "data.xlsx cannot be read as xlsx: File is not a zip file"),
+    "data.xlsx": (b"PK", "data.xlsx cannot be read as xlsx: "),
     "bad.jsonl": (b'{"a": 1}\n{"a": ', "bad.jsonl cannot be read as jsonl"),
-    "binary.csv": (b"\xff\xfe\x00\x01", "cannot be read as csv"),
+    "binary.csv": (b"a,b\x81\xff\n1,2\n", "cannot be read as csv"),
 }
 
 
-@pytest.mark.parametrize("shape", [(10**23, 2), (True, 2), (-1, 2), (10**9, 9)])
+@pytest.mark.parametrize("shape", [(10**23, 2), (True, 2), (-1, 2)])
 def test_an_array_that_claims_a_shape(shape):
     content = io.BytesIO()
     header = {"descr": "<f8", "fortran_order": False, "shape": shape}
@@ -352,45 +298,6 @@ def test_an_array_that_claims_a_shape(shape):
         archive.writestr("X.npy", content.getvalue())
     assert "a.npy cannot be read as npy" in refusal("a.npy")
     assert "a.npz cannot be read as npz" in refusal("a.npz")
-
-
-def test_an_archive_of_more_than_the_memory(monkeypatch):
-    monkeypatch.setattr("ihgmm.cli.tables.arrays.free_memory", lambda: 1e6)
-    np.savez_compressed("b.npz", X=np.zeros((1000, 1000)))
-    assert "b.npz cannot be read as npz: its arrays claim 0.0 GB" in fail(
-        "fit", "b.npz", "-k", 2
-    )
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (
-            '<row r="2000000000"><c r="A2000000000"><v>1</v></c></row>',
-            "beyond row 1,04",
-        ),
-        ('<row r="2000000000"/>', "beyond row 1,048,576 and column 2, which is too"),
-        (f'<row r="{10**20}"/>', "delete what stands far off the table, or save"),
-        (
-            "".join(
-                f'<row r="{4 + i}"><c r="XFD1"><v>1</v></c></row>' for i in range(300)
-            ),
-            "sheet 'Sheet' goes on beyond row 2.. and column 16,384",
-        ),
-    ],
-)
-def test_a_sheet_that_claims_to_be_huge(row, message):
-    book = openpyxl.Workbook()
-    for line in (["a", "b"], [1, 2], [3, 4]):
-        book.active.append(line)
-    book.save("a.xlsx")
-    with zipfile.ZipFile("a.xlsx") as old, zipfile.ZipFile("b.xlsx", "w", 8) as new:
-        for name in old.namelist():
-            text = old.read(name).replace(
-                b"</sheetData>", f"{row}</sheetData>".encode()
-            )
-            new.writestr(name, text)
-    assert re.search(message, refusal("b.xlsx"))
 
 
 @pytest.mark.parametrize("cells", [[[1, 2], [3]], [{"a": 1}, {"a": 2}]])
@@ -466,15 +373,6 @@ def test_damaged_files_are_refused(sample):
     assert "beyond.npz cannot be read as npz" in refusal("beyond.npz")
 
 
-def test_an_encrypted_archive_is_refused(sample):
-    write("dense.npz", *sample)
-    raw = bytearray(Path("dense.npz").read_bytes())
-    for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        raw[raw.index(signature) + flags] |= 1  # as if X had a password
-    Path("secret.npz").write_bytes(raw)
-    assert "secret.npz cannot be read as npz" in fail("fit", "secret.npz", "-k", 2)
-
-
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.npy", "dense.npz"])
 def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
     def broken(*_, **__):
@@ -489,16 +387,6 @@ def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
         assert "cannot be read" not in done.stderr
 
 
-def test_a_failing_disk_is_not_a_damaged_file():
-    for error in (PermissionError(errno.EACCES, "no"), OSError(errno.EIO, "disk")):
-        with pytest.raises(type(error)) as raised, explain_damage(Path("a.csv")):
-            raise error
-        assert raised.value is error
-    wanted = "cannot be read as csv: Truncated"  # as pyarrow says it, without a number
-    with pytest.raises(ValueError, match=wanted), explain_damage(Path("a.csv")):
-        raise OSError("Truncated stream")
-
-
 def test_an_archive_of_something_else_is_refused(sample):
     np.savez("a.npz", a=sample[0], b=sample[1])
     assert "a.npz holds several arrays ('a', 'b'); name the data X" in refusal("a.npz")
@@ -510,35 +398,3 @@ def test_an_archive_of_something_else_is_refused(sample):
 def test_pickles_are_never_loaded():
     np.save("a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
     assert "cannot be read as npy" in fail("fit", "a.npy", "-k", 2)
-
-
-def test_sparse_cannot_be_standardized(sample):
-    write("sparse.npz", *sample)
-    message = fail("fit", "sparse.npz", "-k", 3, "--prepare", "standardize")
-    assert "fills sparse data up; take --prepare scale" in message
-
-
-def test_missing_cells_are_filled_in(sample):
-    X, labels = sample
-    table = named(X.copy())
-    hidden = np.random.default_rng(3).random(table.shape) < 0.1
-    hidden[:, 2] |= np.arange(len(table)) % 3 == 0
-    table = table.mask(hidden)
-    table["type"] = np.array(["T", "B", "NK"])[labels]
-    table.to_csv("gaps.csv", index=False)
-    options = ["gaps.csv", "--label-column", "type", "--missing", "fit"]
-    text = good("fit", *options, "-k", 3, "--save", "m.npz", "-o", "out.csv")
-    assert f"Filled in {hidden.sum()} missing cells (" in text
-    assert "%), in columns 'f" in text
-    assert len(pd.read_csv("out.csv")) == 120
-    known = pd.read_csv("out.csv")["cluster"]
-    text = good("predict", "m.npz", "gaps.csv", "--missing", "fit", "-o", "new.csv")
-    again = pd.read_csv("new.csv")
-    assert (again["cluster"] == known).all()
-    assert np.isfinite(again["scale"]).all()
-    named(X).to_csv("whole.csv", index=False)
-    good("fit", "whole.csv", "-k", 3, "--save", "plain.npz")
-    message = fail("predict", "plain.npz", "gaps.csv", "--missing", "fit")
-    assert "plain.npz was fitted without it" in message
-    message = fail("fit", "gaps.csv", "-k", 3, "--missing", "mean")
-    assert "--missing mean is not known; give one of 'auto', 'fit'" in message

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import document, fail, good, invoke, run_printed
+from command_line import fail, good, invoke, run_printed
 
 
 @pytest.fixture
@@ -32,22 +32,6 @@ def cells(monkeypatch, tmp_path):
     matrix = sp.csr_matrix(frame.to_numpy(np.float32))
     anndata.AnnData(matrix, var=frame.iloc[:0].T).write_h5ad("cells.h5ad")
     return frame, kinds
-
-
-@pytest.mark.parametrize("whiten", [(), ("--whiten", "counts")])
-def test_markers_are_no_abundant_genes(cells, whiten):
-    kinds = cells[1]
-    found = document("fit", "cells.csv", "-k", 3, "-o", "l.csv", *whiten)
-    labels = pd.read_csv("l.csv")["cluster"]
-    for line in found["clusters"]:
-        kind = "abc"[np.bincount(kinds[labels == line["cluster"]]).argmax()]
-        assert len(line["features"]) == 5
-        higher = [f["feature"] for f in line["features"] if f["contrast"] > 0]
-        assert len(higher) >= 3
-        assert {name[:2] for name in higher} == {f"{kind}_"}
-        for feature in line["features"]:
-            more = feature["mean"] > feature["others"]
-            assert more == (feature["contrast"] > 0)
 
 
 def test_counts_are_one_thing_in_every_file(cells):
@@ -85,21 +69,6 @@ def test_columns_that_no_whitening_suits_are_prepared():
     assert "Left the columns" not in text
 
 
-@pytest.mark.filterwarnings("default:X has many zeros")
-def test_nobody_is_told_to_even_out_columns_that_are_divided(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    X = rng.lognormal(0, 2, (150, 20)) * (rng.random((150, 20)) < 0.6)
-    X *= rng.lognormal(0, 2, 20)
-    pd.DataFrame(X).add_prefix("c").to_csv("a.csv", index=False)
-    for command in (("fit", "a.csv", "-k", 2), ("choose-k", "a.csv")):
-        raw = invoke(*command, "--prepare", "none")
-        assert "X has many zeros" in raw.stderr
-        divided = invoke(*command)
-        assert "Divided 20 columns" in divided.stdout
-        assert "X has many zeros" not in divided.stderr
-
-
 def test_few_large_means_among_many_columns_are_not_subtracted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X = np.random.default_rng(0).lognormal(0, 1, (60, 120))
@@ -109,17 +78,6 @@ def test_few_large_means_among_many_columns_are_not_subtracted(tmp_path, monkeyp
     assert "Divided 120 columns" in good("fit", "a.csv", "-k", 2)
     few = ["--columns", "g0,g1,g2,g3,g4,g5,g6"]
     assert "gave 5 columns mean 0" in good("fit", "a.csv", "-k", 2, *few)
-
-
-def test_means_of_divided_columns_are_compared_at_the_same_size(cells):
-    # In single precision, and with a gene whose mean is nearly the same everywhere.
-    import anndata
-
-    table = pd.read_csv("cells.csv").select_dtypes("number")
-    X = table.to_numpy(np.float32)
-    X[:, -1] = 1000 + np.arange(len(X)) % 2
-    anndata.AnnData(sp.csr_matrix(X)).write_h5ad("a.h5ad")
-    assert "others, same size" in good("fit", "a.h5ad", "-k", 3)
 
 
 def test_files_of_anndata_before_tables_were_groups_are_refused(tmp_path, monkeypatch):

@@ -1,16 +1,13 @@
 """What ``ihgmm fit`` says about clusters, and what it writes about rows."""
 
-import itertools
-import json
-import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import COLUMNS, document, fail, good, invoke, read, write
+from command_line import COLUMNS, document, fail, good, invoke, named, read, write
 
-from ihgmm import IhSC, diagnose
+from ihgmm import IhSC, diagnose, make_ihgmm
 from ihgmm.cli.options import METHODS
 
 
@@ -42,31 +39,6 @@ def test_filled_cells_are_counted(sample):
         np.testing.assert_array_equal(counts, np.isnan(X).sum(axis=1))
 
 
-def test_features_are_in_the_units_of_the_data():
-    rng = np.random.default_rng(0)
-    scales, kinds = rng.uniform(1, 3, (200, 1)), np.arange(200) % 2
-    patterns = np.array([[5.0, 1.0, 2000.0], [1.0, 5.0, 2000.0]])
-    table = pd.DataFrame(scales * patterns[kinds], columns=["red", "blue", "grams"])
-    table *= rng.lognormal(0, 0.05, table.shape)
-    table.to_csv("a.csv", index=False)
-    for option in ("scale", "standardize"):
-        found = document("fit", "a.csv", "-k", 2, "--prepare", option, "-o", "l.csv")
-        labels = np.array([int(row["cluster"]) for row in read("l.csv")])
-        for cluster in found["clusters"]:
-            first, second, last = cluster["features"]
-            assert {first["feature"], second["feature"]} == {"red", "blue"}
-            mine = table[labels == cluster["cluster"]].mean()
-            others = table[labels != cluster["cluster"]].mean()
-            for feature in cluster["features"]:
-                name = feature["feature"]
-                assert feature["mean"] == pytest.approx(mine[name])
-                if option == "scale" and name != "grams":
-                    assert feature["others"] == pytest.approx(others[name], rel=0.3)
-            more = first["mean"] > first["others"]
-            assert more == (first["contrast"] > 0)
-            assert abs(first["contrast"]) >= abs(last["contrast"])
-
-
 def test_certainty_is_that_of_the_diagnosis(sample):
     X, _ = sample
     write("a.csv", X, None)
@@ -93,51 +65,6 @@ def test_certainty_is_that_of_the_diagnosis(sample):
     assert "Certainty is not known" not in good("predict", "m.npz", "a.csv")
 
 
-@pytest.mark.filterwarnings("default")
-def test_a_doubtful_count_tells_one_story():
-    rng = np.random.default_rng(7)
-    patterns = rng.dirichlet(np.full(7, 0.5), 5)
-    X = patterns[rng.integers(0, 5, 150)] * rng.lognormal(6, 0.8, (150, 1))
-    X *= rng.lognormal(0, 0.5, X.shape)
-    np.savetxt("a.csv", X, "%.2f", delimiter=",", header="a,b,c,d,e,f,g", comments="")
-    found = json.loads(invoke("choose-k", "a.csv", "--json").stdout)
-    assert found["confidence"] == "low"
-    assert invoke("choose-k", "a.csv", "-q").stderr.startswith("warning: ")
-    text = invoke("choose-k", "a.csv", "--explain").stdout
-    head, *lines = text.splitlines()
-    assert [int(n) for n in re.findall(r"\d+", head.rpartition(":")[2])] == found[
-        "plausible"
-    ]
-    names, *table = lines[next(i for i, x in enumerate(lines) if x[:8] == "clusters") :]
-    rows = itertools.takewhile(lambda line: line[:1].isdigit(), table)
-    cells = {int(row.split()[0]): row.split()[1:] for row in rows}
-    # Each number that is called plausible has its line, with the evidence for it.
-    splits = {split["n_clusters"]: split for split in found["splits"]}
-    assert {*found["plausible"]} <= {*cells}
-    shown = names.split()[1:-1]
-    for k, line in cells.items():
-        wanted = [f"{splits[k][name]:.2f}" for name in shown]
-        assert line[: len(shown)] == wanted
-    levels = [k for k, line in cells.items() if line[-1] == "yes"]
-    assert levels == found["levels"]
-    assert found["n_clusters"] in levels
-    agreement = splits[found["n_clusters"]]["agreement"]
-    assert f"halves of the rows have an agreement of {agreement:.2f}" in text
-    # The legend has the words of the table, and no others.
-    legend = re.findall(r"^  ([a-z ]+): ", text, re.MULTILINE)
-    assert legend == [*names.split()[1:], "edge"]
-    assert "sign-flipped" not in text
-    # What fit -k auto advises can be pasted.
-    done = invoke("fit", "a.csv", "-k", "auto", "--missing", "zero")
-    assert "ihgmm choose-k a.csv --missing zero" in done.stdout
-
-
-def test_one_cluster_has_nothing_to_set_it_apart():
-    text = good("fit", "iris", "-k", 1)
-    assert "One cluster: nothing to separate." in text
-    assert "set apart by" not in text
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -159,6 +86,28 @@ def test_what_a_method_cannot_do_is_refused_at_once(arguments, message):
     assert not Path("m.npz").exists()
 
 
-def test_methods_that_do_not_count():
-    message = fail("fit", "iris", "-k", "auto", "--method", "PSC")
-    assert "-k auto: PSC does not count clusters; ihgmm choose-k does" in message
+@pytest.mark.filterwarnings("always")
+def test_a_warning_is_printed_once():
+    X, _ = make_ihgmm(120, 12, 3, random_state=0)
+    X[5] *= 1e-90
+    X[0, 0] = 1e5
+    named(X).to_csv("faint.csv", index=False)
+    done = invoke("fit", "faint.csv", "-k", "3", "--prepare", "none")
+    assert done.stderr.count("are shorter than") == 1
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize(("zeros", "text"), [(0, ""), (1, " but zeros")])
+def test_rows_without_an_observed_cell_are_called_so(zeros, text):
+    X, _ = make_ihgmm(120, 12, 3, random_state=0)
+    X[:zeros] = 0
+    X[[5, 7]] = np.nan
+    names = [f"n{i}" for i in range(120)]
+    frame = named(X).assign(name=names, other=names)
+    frame.to_csv("x.csv", index=False)
+    done = invoke("fit", "x.csv", "-k", "3", "--save", "m.npz", "--id-column", "name")
+    assert f"{2 + zeros} rows have no observed cell{text}: their" in done.stdout
+    if not zeros:
+        assert "2 of 120 rows have no observed cell. They show no" in done.stderr
+        done = invoke("predict", "m.npz", "x.csv")
+        assert "are without an observed cell in the columns of the" in done.stderr

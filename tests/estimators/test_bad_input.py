@@ -51,7 +51,7 @@ def with_entry(value, storage=np.asarray):
 )
 def test_not_finite(Estimator, storage, value, name):
     can_fill = "missing" in Estimator().get_params()
-    remedy = 'missing="fit" does' if can_fill else "has the errors of scales"
+    remedy = "missing='fit' does" if can_fill else "has the errors of scales"
     message = (
         f"Input X contains {name} at row 5, column 2 .* in all: 1.*"
         f"{Estimator.__name__} does not accept them: drop .*{remedy}"

@@ -79,11 +79,7 @@ def test_every_way_to_say_missing():
     wanted = IhSC(3, missing="fit", random_state=0).fit(gaps).labels_
     frame = pd.DataFrame(gaps).astype("Float64")
     assert frame.isna().to_numpy().any()
-    ways = [
-        np.ma.masked_array(X, hidden),
-        frame,
-        sp.csr_array(gaps),
-    ]
+    ways = [np.ma.masked_array(X, hidden), frame, sp.csr_array(gaps)]
     for way in ways:
         model = IhSC(3, missing="fit", random_state=0).fit(way)
         assert_array_equal(model.labels_, wanted)
@@ -110,7 +106,7 @@ def test_counts_and_diagnosis():
     assert model.n_clusters_ == 3
     assert diagnose(gaps, model.labels_, missing="fit").verdict == "well separated"
     for ask in (lambda: select_n_clusters(gaps), lambda: diagnose(gaps, model.labels_)):
-        with pytest.raises(ValueError, match=r'NaN at row 0.*drop.*missing="fit" does'):
+        with pytest.raises(ValueError, match=r"NaN at row 0.*drop.*missing='fit' does"):
             ask()
     with pytest.raises(ValueError, match="missing='mean' is not known; give one of"):
         select_n_clusters(X, missing="mean")

@@ -20,14 +20,11 @@ def main() -> None:
 
         from ihgmm.cli.commands import app
 
-        app()
+        app(prog_name="ihgmm")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise
-        sys.exit(
-            "The command line needs typer and rich: pip install typer rich pyarrow "
-            "openpyxl jinja2"
-        )
+        sys.exit("The command line needs packages: pip install 'ihgmm[cli]'")
     except KeyboardInterrupt:  # while packages are loaded
         sys.exit(130)
     finally:

@@ -11,7 +11,7 @@ from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
 from ihgmm.cli.files import check_output
 from ihgmm.cli.options import DATA, SEED, WHITEN, Reading, option, output_option
-from ihgmm.cli.screen import ExplainingScreen, Screen, in_shell, print_warning
+from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
 from ihgmm.plotting.tree import plot_result
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words.counts import (
@@ -61,7 +61,7 @@ def choose_k(
         picture: Any = plot_result(count).figure
         with atomic_write(plot) as file:
             picture.savefig(file, format=plot.suffix[1:].lower(), dpi=150)
-    summary = in_shell(str(count))
+    summary = str(count)
     names = "n_clusters levels plausible confidence rank eigenvalues edge gram"
     facts = {name: getattr(count, name) for name in names.split()}
     splits = () if count.tree is None else count.tree.splits
@@ -78,7 +78,7 @@ def choose_k(
         screen.say(f"picture written to {plot}")
     if screen.quiet and not screen.as_json:
         if count.is_doubtful:
-            print_warning(f"{count_headline(count)}. {summary}")
+            print_message("warning", f"{count_headline(count)}. {summary}")
         typer.echo(count.n_clusters)  # for scripts
 
 

@@ -148,4 +148,4 @@ def print_labels(
     written = f"labels written to {where}"
     screen.say(written if path else "labels were not saved; add -o labels.csv")
     for text in remarks if not screen.as_json else ():
-        print_message("note", text, "yellow")
+        print_message("note", text)

@@ -6,6 +6,7 @@ A command ends with one line and an exit code where something is wrong.
 from __future__ import annotations
 
 import inspect
+import shlex
 import warnings
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -25,6 +26,16 @@ COMMANDS = {
     "choose-k": "Find the number of clusters in DATA, and show the evidence.",
     "report": "Cluster the rows of DATA and write a report about it.",
     "reproduce": "Run the experiments of the paper, or its table of real data.",
+}
+
+
+# What messages of the package call parameters and functions, while a command runs.
+NAMED_ALIKE = "max_clusters method missing outliers prepare refine signed whiten"
+SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in NAMED_ALIKE.split()} | {
+    "n_clusters": "-k",
+    "n_samples": "the number of rows,",
+    "random_state": "--seed",
+    "select_n_clusters": "ihgmm choose-k",
 }
 
 
@@ -64,9 +75,15 @@ class Commands(_PlainFlags, TyperGroup):
         for name, summary in COMMANDS.items():
             self.add_command(LateCommand(name, help=summary))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Remember what was typed, for pages that say what made them."""
+        ctx.obj = shlex.join(["ihgmm", *args])
+        return list(super().parse_args(ctx, args))
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
-        from ihgmm.cli.screen import in_shell, print_message, print_warning
+        from ihgmm._parameters import spelled_for_shell
+        from ihgmm.cli.screen import print_message
 
         told = set()
 
@@ -74,27 +91,32 @@ class Commands(_PlainFlags, TyperGroup):
             # Steps of a command look at the same data, and warn of the same things.
             if str(message) not in told:
                 told.add(str(message))
-                print_warning(message)
+                print_message("warning", message)
 
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), spelled_for_shell(SHELL_NAMES):
             warnings.showwarning = tell_once
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:
-                print_message("stopped", "no file was left half written.", "yellow")
+                print_message("stopped", "no file was left half written.")
                 raise typer.Exit(130) from None
             except BrokenPipeError:
                 raise  # the reader has gone: nobody to tell
+            except ModuleNotFoundError as error:
+                package = (error.name or "").partition(".")[0]
+                needs = f"{error}; install it: pip install {package}"
+                print_message("error", needs, "red")
+                raise typer.Exit(1) from None
             except (MemoryError, ArithmeticError, ImportError, OSError) as error:
                 cause = "not enough memory: " * isinstance(error, MemoryError)
-                print_message("error", f"{cause}{in_shell(str(error))}")
+                print_message("error", f"{cause}{error}", "red")
                 raise typer.Exit(1) from None
             except ValueError as error:
                 from numpy.linalg import LinAlgError
 
                 # The package says so what is wrong with parameters and data. Anything
                 # else, such as a TypeError, is a defect: its traceback is wanted.
-                print_message("error", in_shell(str(error)))
+                print_message("error", error, "red")
                 raise typer.Exit(1 if isinstance(error, LinAlgError) else 2) from None
 
 

@@ -1,4 +1,4 @@
-"""Files that commands write, and labels files that they read again."""
+"""Files that commands write, and names of clusters that they read again."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
-from ihgmm.cli.screen import print_warning
+from ihgmm.cli.screen import print_message
+from ihgmm.cli.tables.loading import DELIMITERS
 from ihgmm.cli.tables.reading import load_text
-from ihgmm.cli.tables.table import Table, quote, quote_all
-from ihgmm.matrix.delimited import DELIMITERS
-from ihgmm.matrix.faults import explain_lack, near
+from ihgmm.cli.tables.table import Table, near, quote, quote_all
 from ihgmm.words.phrases import counted
 
 LABELS_SUFFIXES = (*DELIMITERS, ".xlsx")
@@ -81,13 +80,9 @@ def write_csv(path: Path, names: Iterable[str], rows: Iterable[Sequence[Any]]) -
         writer.writerows(rows)
 
 
-def _write_sheet(
-    path: Path, names: Sequence[str], rows: Sequence[Sequence[Any]]
-) -> None:
+def _write_sheet(path: Path, names: Sequence[str], rows: Sequence[Any]) -> None:
     """Write an XLSX file, whole or not at all: numbers as numbers, text as text."""
-    with explain_lack("openpyxl", "cli", path):
-        import openpyxl
-    from openpyxl.cell import WriteOnlyCell
+    import pandas as pd
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
     most = 2**20 - 1
@@ -96,23 +91,14 @@ def _write_sheet(
             f"-o {path}: a sheet has room for {most:,} rows below the names, and there "
             f"are {len(rows):,}; give a name that ends in .csv."
         )
-    book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet("labels")
-
-    def cell(value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        # A sheet cannot hold some invisible characters.
-        text = ILLEGAL_CHARACTERS_RE.sub("", value)
-        made = WriteOnlyCell(sheet, text or None)
-        if text:  # also if it begins like a formula
-            made.data_type = "s"
-        return made
-
-    for row in (names, *rows):
-        sheet.append([cell(value) for value in row])
+    # A sheet cannot hold some invisible characters.
+    cells = [
+        [ILLEGAL_CHARACTERS_RE.sub("", c) if isinstance(c, str) else c for c in row]
+        for row in (names, *rows)
+    ]
+    frame = pd.DataFrame(cells[1:], columns=cells[0], dtype=object)
     with atomic_write(path) as file:
-        book.save(file)
+        frame.to_excel(file, index=False, sheet_name="labels", engine="openpyxl")
 
 
 def write_labels(
@@ -120,8 +106,7 @@ def write_labels(
     table: Table,
     labels: np.ndarray,
     figures: dict[str, np.ndarray],
-    names: list[str] | None = None,
-    *,
+    names: list[str] | None,
     raw_cells: bool,
 ) -> list[str]:
     """Write cluster and figures of each row; return remarks on the file.
@@ -139,17 +124,16 @@ def write_labels(
         cells = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
         columns[name] = [float(c) if c else c for c in cells] if is_sheet else cells
     # A name stands for one column only, and "name" for that of the cluster.
-    taken = {*columns, "name"}
-    heading = f"id_{table.id_name}" if table.id_name in taken else table.id_name
-    table_rows = [
+    is_taken = table.id_name in {*columns, "name"}
+    heading = f"id_{table.id_name}" if is_taken else table.id_name
+    rows = [
         (heading, *columns),
         *zip(table.ids.tolist(), *columns.values(), strict=True),
     ]
-    safe = table_rows
-    if not raw_cells:
-        safe = [tuple(map(_guarded, row)) for row in table_rows]
+    is_raw = raw_cells and not is_sheet  # pandas would write formulas
+    safe = rows if is_raw else [tuple(map(_guarded, row)) for row in rows]
     (_write_sheet if is_sheet else write_csv)(path, safe[0], safe[1:])
-    pairs = zip(table_rows, safe, strict=True)
+    pairs = zip(rows, safe, strict=True)
     risky = [
         old for row in pairs for old, new in zip(*row, strict=True) if old is not new
     ]
@@ -159,7 +143,7 @@ def write_labels(
     return [
         f"{counted(len(risky), 'cell')} of {path} {begin} like a formula, the first is "
         f"{quote(risky[0])}: with an apostrophe in front no spreadsheet runs {them}. "
-        "--raw-cells writes cells as they are."
+        "--raw-cells writes CSV and TSV cells as they are."
     ]
 
 
@@ -169,91 +153,6 @@ def is_like_a_formula(text: str) -> bool:
     number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
     formula = rf"(?!{number}\Z)[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]"
     return re.match(formula, text, re.ASCII) is not None
-
-
-class Labels(NamedTuple):
-    """What a labels file says about each row.
-
-    Commands write such files, and a report lets people save one.
-    """
-
-    path: Path
-    ids: list[str]
-    clusters: list[str]
-    names: dict[str, str]  # of clusters that have one
-
-    def called(self, cluster: str) -> str:
-        """Return a cluster by its number, and its name where it has one."""
-        if cluster == "-1":
-            return "outliers"
-        return f"{cluster} {self.names.get(cluster, '')}".strip()
-
-    def names_for(self, table: Table, labels: np.ndarray, n_clusters: int) -> list[str]:
-        """Return a name for each cluster of these rows, "" where there is none.
-
-        Names go by the numbers of clusters. If the file has the same rows, and most of
-        those of a name are in another cluster now, a warning says so.
-        """
-        names = [""] * n_clusters
-        labels_now = dict(zip(map(str, table.ids), labels.tolist(), strict=True))
-        for cluster, name in self.names.items():
-            if int(cluster) >= n_clusters:
-                raise ValueError(
-                    f"--names {self.path} has cluster {cluster} ({quote(name)}), and "
-                    f"the clusters are 0 to {n_clusters - 1}; give names for these."
-                )
-            names[int(cluster)] = name
-            places = [
-                labels_now[row]
-                for row, before in zip(self.ids, self.clusters, strict=True)
-                if before == cluster and row in labels_now
-            ]
-            place = max(set(places), key=places.count, default=int(cluster))
-            # Of fewer rows a majority says little; a table of names has one for each.
-            if len(places) >= 5 and place != int(cluster):
-                print_warning(
-                    f"--names {self.path}: most rows that it calls {quote(name)} are "
-                    f"in cluster {place} now. Names go by number, so cluster "
-                    f"{cluster} gets that name; check that the names still fit."
-                )
-        return names
-
-
-def read_labels(path: Path) -> Labels:
-    """Read a file that has the column ``cluster``, and the id of each row first."""
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file; ihgmm fit -o writes labels files.")
-    columns = load_text(path)
-    head, n = list(columns), len(next(iter(columns.values()), ()))
-    if "cluster" not in columns or n == 0:
-        raise ValueError(
-            f"{path} has columns {quote_all(head)} and {n} rows; give a file with the "
-            f"column 'cluster'{near('cluster', head)}, as ihgmm fit -o writes it."
-        )
-    clusters = [cell.strip() for cell in columns["cluster"]]
-    ids = [str(number) for number in range(1, n + 1)]
-    if head[0] != "cluster":
-        ids = [_without_guard(cell) for cell in columns[head[0]]]
-    named = [_without_guard(cell).strip() for cell in columns.get("name", [""] * n)]
-    names = {k: name for k, name in zip(clusters, named, strict=True) if name}
-    return Labels(path, ids, clusters, names)
-
-
-def read_names(path: Path) -> Labels:
-    """Read the columns ``cluster`` and ``name`` of a table."""
-    labels = read_labels(path)
-    if not labels.names:
-        raise ValueError(
-            f"--names {path}: there is no column 'name' beside 'cluster', or it is "
-            "empty; give a file with both, such as the labels that a report saves."
-        )
-    for number in labels.names:
-        if not number.isdecimal():
-            raise ValueError(
-                f"--names {path}: {quote(number)} is not the number of a cluster; "
-                "give numbers from 0."
-            )
-    return labels
 
 
 def _guarded(cell: Any) -> Any:
@@ -268,3 +167,61 @@ def _guarded(cell: Any) -> Any:
 def _without_guard(cell: str) -> str:
     """Return a cell without the apostrophe that keeps spreadsheets from running it."""
     return cell[1:] if cell[:1] == "'" and _guarded(cell) is not cell else cell
+
+
+def read_names(path: Path) -> dict[str, list[str]]:
+    """Read the columns ``cluster`` and ``name`` of a table, and ids from its first."""
+    if not path.is_file():
+        raise ValueError(f"--names {path}: no such file; ihgmm fit -o writes labels.")
+    columns = load_text(path)
+    head = list(columns)
+    for name in ("cluster", "name"):
+        if name not in columns or not any(columns[name]):
+            raise ValueError(
+                f"--names {path} has columns {quote_all(head)}; give a file with the "
+                f"column {name!r}{near(name, head)}, such as the labels that a report "
+                "saves."
+            )
+    names = [_without_guard(cell).strip() for cell in columns["name"]]
+    ids = [_without_guard(cell) for cell in columns[head[0]]]
+    return {"cluster": columns["cluster"], "name": names, "id": ids}
+
+
+def names_for(
+    path: Path,
+    named: dict[str, list[str]],
+    table: Table,
+    labels: np.ndarray,
+    n_clusters: int,
+) -> list[str]:
+    """Return a name for each cluster of these rows, "" where there is none.
+
+    Names go by the numbers of clusters. If the file has the same rows, and most of
+    those of a name are in another cluster now, a warning says so.
+    """
+    names = [""] * n_clusters
+    rows = list(zip(named["cluster"], named["name"], named["id"], strict=True))
+    for number, name in {number: name for number, name, _ in rows if name}.items():
+        if not number.isdecimal() or int(number) >= n_clusters:
+            raise ValueError(
+                f"--names {path} has cluster {quote(number)} ({quote(name)}), and the "
+                f"clusters are 0 to {n_clusters - 1}; give names for these."
+            )
+        names[int(number)] = name
+    labels_now = dict(zip(map(str, table.ids), labels.tolist(), strict=True))
+    for cluster, name in enumerate(names):
+        places = [
+            labels_now[row]
+            for number, _, row in rows
+            if number == str(cluster) and row in labels_now
+        ]
+        place = max(set(places), key=places.count, default=cluster)
+        # Of fewer rows a majority says little; a table of names has one for each.
+        if name and len(places) >= 5 and place != cluster:
+            print_message(
+                "warning",
+                f"--names {path}: most rows that it calls {quote(name)} are in cluster "
+                f"{place} now. Names go by number, so cluster {cluster} gets that "
+                "name; check that the names still fit.",
+            )
+    return names

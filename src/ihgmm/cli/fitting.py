@@ -13,13 +13,13 @@ from ihgmm._checks import complete_matrix
 from ihgmm._warnings import UnstableLabelsWarning, ignored
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
-from ihgmm.cli.options import Fitting, Reading, command_line
-from ihgmm.cli.screen import Screen, in_shell, print_warning
+from ihgmm.cli.options import Fitting, Reading
+from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Note, Table
 from ihgmm.matrix import to_host
 from ihgmm.metrics import class_agreement
 from ihgmm.statistics.contrasts import set_apart
-from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose_fit
+from ihgmm.statistics.diagnosis import Caution, Diagnosis, Verdict, diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.words.diagnoses import (
     caution_text,
@@ -55,19 +55,18 @@ def run_fit(
             model, table, labels, cluster_names
         )
     remarks = files.write_labels(
-        output, table, labels, figures, cluster_names, raw_cells=raw_cells
+        output, table, labels, figures, cluster_names, raw_cells
     )
     comparison = cl.compare_labels(table, labels)
     if comparison is not None:
         comparison = _beside_k_means(comparison, model, table, fitting.random_state)
-    cautions = [
-        in_shell(caution_text(caution, table.column_names, prepared=bool(table.scaler)))
-        for caution in diagnosis.cautions
-    ]
-    wild = _wild_cells(model, table)
+    cautions = [_caution(caution, table) for caution in diagnosis.cautions]
+    cells, column_names = getattr(model, "outlier_cells_", None), table.column_names
+    wild = None  # if nobody looked
+    if cells is not None:
+        wild = [[table.ids[i], column_names[j]] for i, j in cells]
     if wild:
-        note = Note(wild_cells_note(len(wild), table.X.shape))
-        table = replace(table, notes=[*table.notes, note])
+        table = table.noting(Note(wild_cells_note(len(wild), table.X.shape)))
     count = getattr(model, "selection_", None)
     method, python = type(model).__name__, _python_lines(model, data, reading)
     screen.document(
@@ -75,7 +74,7 @@ def run_fit(
         table.facts,
         method=method,
         n_clusters=k,
-        count=None if count is None else in_shell(str(count)),
+        count=None if count is None else str(count),
         clusters=clusters,
         verdict=str(diagnosis.verdict),
         stability=diagnosis.stability,
@@ -93,11 +92,9 @@ def run_fit(
     screen.say(f"{table.heading}, {counted(k, 'cluster')} ({method})", "bold")
     screen.notes(table.notes)
     if count and count.n_clusters > 1 and not count.is_doubtful:
-        screen.say(in_shell(str(count)))  # of any other count, a warning has said it
+        screen.say(str(count))  # of any other count, a warning has said it
     if count and count.is_doubtful:
-        options = {"whiten": fitting.whiten, "seed": fitting.random_state or None}
-        look = command_line("choose-k", data, reading, **options)
-        screen.say(f"To see the evidence for each number: {look}")
+        screen.say("To see the evidence for each number: ihgmm choose-k")
     cl.print_clusters(screen, clusters)
     _print_features(screen, clusters, same_size, table.X.shape[1])
     _print_trust(screen, diagnosis, cautions)
@@ -154,10 +151,18 @@ def fit_table(
     # How stable labels are, the diagnosis of all that fit a table says.
     with screen.working("clustering"), ignored(UnstableLabelsWarning), table.quiet:
         model.fit(table.named_data)
-    if named is None:
+    if names is None or named is None:
         return model, table, None
     k, labels = len(model.cluster_centers_), to_host(model.labels_)
-    return model, table, named.names_for(table, labels, k)
+    return model, table, files.names_for(names, named, table, labels, k)
+
+
+def _caution(caution: Caution, table: Table) -> str:
+    """Return a caution with the option that follows it."""
+    text = caution_text(caution, table.column_names, prepared=bool(table.scaler))
+    if caution.kind.name != "RULING_COLUMN":
+        return text
+    return f"{text} Add --{'drop-columns' if table.scaler else 'prepare scale'}."
 
 
 def _takes_cells(model: Any) -> bool:
@@ -213,14 +218,6 @@ def _beside_k_means(
         k_means_misplaced=rival.misplaced,
         k_means_adjusted_rand_index=rival.adjusted_rand_index,
     )
-
-
-def _wild_cells(model: Any, table: Table) -> list[list[Any]] | None:
-    """Return row and column of cells that fit no row; None if nobody looked."""
-    if not hasattr(model, "outlier_cells_"):
-        return None
-    names = table.column_names
-    return [[table.ids[i], names[j]] for i, j in model.outlier_cells_]
 
 
 def _describe(
@@ -293,7 +290,7 @@ def _print_trust(screen: Screen, diagnosis: Diagnosis, cautions: list[str]) -> N
     """Print how far to trust the labels; where not at all, also if little is said."""
     trust = trust_sentence(diagnosis)
     if screen.silent and diagnosis.verdict is Verdict.NO_SEPARATION:
-        print_warning(trust)
+        print_message("warning", trust)
     screen.say(trust)
     for caution in cautions:
         screen.say(caution, "yellow")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-import shlex
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +57,7 @@ output_option = partial(option, rich_help_panel="Output")
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA = argument(
     "DATA",
-    "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY or NPZ file with a row for "
+    "A CSV, TSV, XLSX, XLS, ODS, Parquet, JSONL, H5AD, NPY or NPZ file with a row for "
     "each observation; - for standard input; or a "
     f"built-in data set: {', '.join(BUILT_IN)}, or one of the paper's that are "
     f"downloaded: {', '.join(FETCHED)}.",
@@ -70,8 +69,8 @@ LABELS_FILE = output_option(
     names="-o --output",
 )
 RAW_CELLS = output_option(
-    "Write text as it is. Without this, text that a spreadsheet could run as a formula "
-    "gets an apostrophe in front.",
+    "Write text of CSV and TSV files as it is. Without this, text that a spreadsheet "
+    "could run as a formula gets an apostrophe in front.",
     False,
     "--raw-cells",
 )
@@ -105,7 +104,7 @@ class RowReading:
         "default."
     )
     sheet: str | None = reading_option(
-        "Sheet of an XLSX file to use; by default the first that has two columns of "
+        "Sheet of a workbook to use; by default the first that has two columns of "
         "numbers."
     )
     missing: str = reading_option(
@@ -116,21 +115,17 @@ class RowReading:
         "auto",
         words=HANDLING,
     )
-    external: bool = reading_option(
-        "Let an H5AD file take data from other files that it names.",
-        False,
-        "--external",
-    )
     memory: float | None = reading_option(
-        "How many GB of memory the data may take; CSV, TSV, Parquet, H5AD and NPY "
-        "files that need more are read block by block. The default is a quarter of the "
-        "free memory."
+        "How many GB of memory the data may take; Parquet, H5AD and NPY files that "
+        "need more are read block by block. The default is a quarter of the free "
+        "memory."
     )
 
     @property
     def given(self) -> dict[str, Any]:
         """What :func:`read_table` is asked for."""
-        given = options_given(self)
+        values = {field: getattr(self, field.name) for field in fields(self)}
+        given = {f.name: v for f, v in values.items() if v != f.default.default}  # type: ignore[union-attr]
         for name in {"columns", "drop_columns"} & given.keys():
             # Names in lists such as ``a,b`` or ``"a,b",c``.
             given[name] = [column for row in csv.reader(given[name]) for column in row]
@@ -270,32 +265,3 @@ class Fitting:
         if self.paper:
             given["recipe"] = "paper"
         return getattr(estimators, name)(k, random_state=self.random_state, **given)
-
-
-def options_given(group: Any) -> dict[str, Any]:
-    """Return the options of a group that are not at their defaults."""
-    values = {field: getattr(group, field.name) for field in fields(group)}
-    return {f.name: v for f, v in values.items() if v != f.default.default}  # type: ignore[union-attr]
-
-
-def command_line(command: str, *arguments: Any, **options: object) -> str:
-    """Return a command as users write it, to be pasted into a shell.
-
-    Arguments are texts, or groups of options, of which those that are not at their
-    defaults are written. Further options are left out where they are None.
-    """
-    words: list[str] = ["ihgmm", command]
-    for argument in arguments:
-        if not is_dataclass(argument):
-            words.append(str(argument))
-            continue
-        declared = {field.name: field.default for field in fields(argument)}
-        for name, value in options_given(argument).items():
-            long_name = f"--{name.replace('_', '-')}"
-            words.append([long_name, *declared[name].param_decls][-1])  # type: ignore[union-attr]
-            if value is not True:
-                words.append(",".join(value) if isinstance(value, list) else str(value))
-    for name, value in options.items():
-        if value is not None:
-            words += [f"--{name}", str(value)]
-    return shlex.join(words)

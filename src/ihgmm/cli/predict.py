@@ -79,13 +79,13 @@ def predict(
         labels = np.asarray(estimator.predict(X))
     n, k = len(labels), len(estimator.cluster_centers_)
     cluster_names = saved.cluster_names
-    if named is not None:
-        cluster_names = named.names_for(table, labels, k)
+    if names is not None and named is not None:
+        cluster_names = files.names_for(names, named, table, labels, k)
     complete = complete_matrix(X, estimator, of_fit=False)
     figures = _figures(estimator, X, complete, labels)
     notes = [*table.notes, *_notes(table, complete, figures, k)]
     remarks = files.write_labels(
-        output, table, labels, figures, cluster_names, raw_cells=raw_cells
+        output, table, labels, figures, cluster_names, raw_cells
     )
     comparison = cl.compare_labels(table, labels)
     clusters = cl.cluster_lines(labels, cluster_names or [""] * k, figures, table.ids)

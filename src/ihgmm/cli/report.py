@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ihgmm.cli.options import (
-    DATA,
-    NAMES_FILE,
-    Fitting,
-    Reading,
-    command_line,
-    output_option,
-)
+import typer
+
+from ihgmm.cli.options import DATA, NAMES_FILE, Fitting, Reading, output_option
 from ihgmm.cli.screen import Screen
 
 
 def report(
     *,
+    ctx: typer.Context,
     data: str = DATA,
     fitting: Fitting,
     output: Path = output_option(
@@ -48,7 +44,6 @@ def report(
     check_output(output, "-o", (".html", ".htm"), [data], streams=True)
     screen = screen.beside(output)
     model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
-    files = {"names": names, "title": title, "output": output}
     with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(
             table.X,
@@ -59,11 +54,11 @@ def report(
             feature_names=table.names,
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
-            notes=table.page_notes,
+            notes=[note.text for note in table.notes if note.text],
             names=cluster_names,
             original=table.original,
             source=table.source,
-            command=command_line("report", data, fitting, reading, **files),
+            command=ctx.find_root().obj,
         )
     k = len(model.cluster_centers_)
     screen.document("report", table.facts, n_clusters=k, report_file=output)

@@ -1,15 +1,12 @@
-"""What a command prints: for people on a screen, or for machines as JSON.
-
-Messages of the library are printed in the spelling of the shell.
-"""
+"""What a command prints: for people on a screen, or for machines as JSON."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import asdict, dataclass, is_dataclass
 from enum import Enum
 from typing import Any
@@ -23,100 +20,29 @@ from ihgmm.cli.options import output_option
 from ihgmm.cli.tables.table import Note
 from ihgmm.words.phrases import figure, shorten
 
-# Parameters that commands have as options: flags are given or not.
-FLAGS = ("refine", "signed", "paper", "external")
-OPTIONS = {
-    "n_clusters": "-k",
-    "random_state": "--seed",
-    "max_clusters": "--max-clusters",
-    "method": "--method",
-    "missing": "--missing",
-    "prepare": "--prepare",
-    "memory": "--memory",
-    "outliers": "--outliers",
-    "whiten": "--whiten",
-}
-_VALUE = r"""=(?:"([^"\s]*)"|'([^'\s]*)'|([\w.+-]*[\w+]))"""
-# Calls and names that have a command in their place; the first that fits is taken.
-_PHRASES: list[tuple[str, Any]] = [
-    (
-        r"select_n_clusters\(X, max_clusters=(\d+)\)",
-        r"ihgmm choose-k --max-clusters \1",
-    ),
-    (r"select_n_clusters\(X\)\.plot\(\)", "the evidence (ihgmm choose-k)"),
-    (r"select_n_clusters(\(X\))?", "ihgmm choose-k"),
-    (r"diagnose\(X, model\)", "ihgmm report"),
-    (r"IhSC\.paper", "IhSC --paper"),
-    # What only --paper asks for, or no option does.
-    (r"\bgram=\S+ shows fewer", "the fit shows fewer"),
-    (r"\bRecipe\(gram='cosine'\) or refine=True", "refine=True"),
-    (
-        r"Use Recipe\(clip=1\.5\), which shortens long rows, or",
-        "Leave out --paper, so that long rows are shortened, or use",
-    ),
-    (r" \(clip=1\.5\)", ""),
-    (r'; otherwise raise tol or take (gram|solver)="\w+"', ""),
-    (r"\bRaise max_iter or tol, or ask\b", "Ask"),
-    (r"\bn_samples=(\d+)", r"the \1 rows"),
-    (r"\bn_clusters=(\d+) clusters", r"\1 clusters"),
-    (r"\bgive n_clusters\b", "give -k"),
-    (r"\bDivide the columns by their deviation", r"\g<0> (--prepare scale)"),
-    (r"\bLeave it out\b", r"\g<0> (--drop-columns)"),
-    (r"\bSubtract its mean\b", r"\g<0> (--prepare standardize)"),
-    (r"; give one of (.*), None\.$", r"; give one of \1."),
-    (r"; give 'auto', 'cells', None or", "; give auto, cells or"),
-    # People count from 1, and rows of arrays have no other name.
-    (r"\bat row (\d+), column ", lambda place: f"in row {int(place[1]) + 1}, column "),
-]
-
-
-def in_shell(text: str) -> str:
-    """Return a message of the library as users of the command line would give it.
-
-    Examples
-    --------
-    >>> in_shell("Fit with whiten='counts' or refine=True; n_clusters=9 is too many.")
-    'Fit with --whiten counts or --refine; -k 9 is too many.'
-    >>> in_shell("Count them with select_n_clusters(X, max_clusters=500).")
-    'Count them with ihgmm choose-k --max-clusters 500.'
-    """
-    for pattern, phrase in _PHRASES:
-        text = re.sub(pattern, phrase, text)
-    for name in FLAGS:
-        text = re.sub(rf"\b{name}=True\b", f"--{name}", text)
-    for name, option in OPTIONS.items():
-        text = re.sub(rf"(?<![\w-]){name}{_VALUE}", rf"{option} \1\2\3", text)
-    return text
-
 
 def clean(text: str) -> str:
-    """Return text that cannot steer a terminal.
+    """Return text with control, direction and other invisible characters spelled out.
 
-    Control characters, escape sequences, overrides of the direction of writing and
-    other invisible characters are spelled out.
+    Joiners are harmless, and Persian and emoji cannot be written without.
     """
-    # Joiners are invisible, but harmless: Persian and emoji cannot be written without.
-    joiners = "\u200c\u200d"
     return "".join(
         c
-        if c.isprintable() or c in joiners or c == "\n"
+        if c.isprintable() or c in "\u200c\u200d\n"
         else c.encode("unicode_escape", "backslashreplace").decode()
         for c in text
     )
 
 
-def print_message(kind: str, message: str, style: str = "red") -> None:
+def print_message(kind: str, message: object, style: str = "yellow") -> None:
     """Print one line to standard error."""
-    line = Text.assemble((f"{kind}:", style), " ", clean(message))
+    line = Text.assemble(
+        (f"{kind}:", style), " ", clean(" ".join(str(message).split()))
+    )
     Console(stderr=True).print(line, soft_wrap=True, highlight=False)
 
 
-def print_warning(message: object, *_: Any, **__: Any) -> None:
-    """Print a warning, be it one of Python's with its class and place, or a text."""
-    print_message("warning", in_shell(" ".join(str(message).split())), "yellow")
-
-
-@dataclass(frozen=True)
+@dataclass
 class Screen:
     """Where a command prints, and the options that say how much.
 
@@ -130,11 +56,8 @@ class Screen:
     quiet: bool = output_option(
         "Print nothing but warnings, errors and the bare answer.", False, "-q --quiet"
     )
-
-    @property
-    def explains(self) -> bool:
-        """Whether people want to know what words mean."""
-        return False
+    explains = False
+    to_stderr = False
 
     @property
     def silent(self) -> bool:
@@ -143,21 +66,18 @@ class Screen:
 
     def beside(self, output: object) -> Screen:
         """Return a screen that leaves standard output to a file that is ``-``."""
-        if str(output) != "-":
-            return self
-        if self.as_json:
+        if str(output) == "-" and self.as_json:
             raise ValueError(
                 "--json and -o - both write to standard output; give -o a file name."
             )
-        return _ErrorScreen(self.as_json, self.quiet, self.explains)
-
-    def _console(self) -> Console:
-        return Console(highlight=False)
+        screen = copy(self)
+        screen.to_stderr = str(output) == "-"
+        return screen
 
     def say(self, text: str, style: str = "") -> None:
         """Print a sentence."""
         if not self.silent:
-            out = self._console()
+            out = Console(stderr=self.to_stderr, highlight=False)
             out.print(Text(clean(text), style=style), soft_wrap=not out.is_terminal)
 
     def explain(self, lines: Iterable[str]) -> None:
@@ -169,9 +89,9 @@ class Screen:
         """Print what was done to the data, some of it also if little is said."""
         for note in notes:
             if note.loud:
-                print_warning(note)
+                print_message("warning", note)
             elif note.in_quiet and self.quiet and not self.as_json:
-                print_message("note", str(note), "yellow")
+                print_message("note", note)
             else:
                 self.say(str(note), "yellow")
 
@@ -189,7 +109,7 @@ class Screen:
             grid.add_column(name, justify=justify, no_wrap=True)
         for row in rows:
             grid.add_row(*map(_cell, row, columns.values()))
-        out = self._console()
+        out = Console(stderr=self.to_stderr, highlight=False)
         if not out.is_terminal:  # a file or a pipe has no width to keep to
             out.width = 500
         out.print(grid)
@@ -218,34 +138,20 @@ class Screen:
         else:
             columns += [bars.MofNCompleteColumn(), bars.TimeRemainingColumn()]
         options: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
-        with bars.Progress(
-            *columns, console=err, transient=True, **options
-        ) as progress:
-            task = progress.add_task(clean(what), total=total)
-            yield lambda done, total: progress.update(task, completed=done, total=total)
+        with bars.Progress(*columns, console=err, transient=True, **options) as shown:
+            task = shown.add_task(clean(what), total=total)
+            yield lambda done, total: shown.update(task, completed=done, total=total)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ExplainingScreen(Screen):
     """The screen of a command whose words may need an explanation."""
 
-    explained: bool = output_option(
+    explains: bool = output_option(
         "Explain the words, and after a fit show how to do it in Python.",
         False,
         "--explain",
     )
-
-    @property
-    def explains(self) -> bool:
-        """Whether people want to know what words mean."""
-        return self.explained
-
-
-class _ErrorScreen(ExplainingScreen):
-    """A screen whose sentences and tables go to standard error."""
-
-    def _console(self) -> Console:
-        return Console(stderr=True, highlight=False)
 
 
 def _cell(value: Any, form: str) -> Text:
@@ -270,9 +176,9 @@ def _for_json(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return [_for_json(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
     if isinstance(value, Enum):
         value = value.value
-    is_plain = value is None or isinstance(value, (bool, int, float, str))
-    return value if is_plain else str(value)  # paths, notes
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    # Paths and notes are text.
+    return value if isinstance(value, (bool, int, float, type(None))) else str(value)

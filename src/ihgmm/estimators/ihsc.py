@@ -15,7 +15,7 @@ from ihgmm._checks import (
     warn_empty_clusters,
     warn_zero_rows,
 )
-from ihgmm._parameters import generator
+from ihgmm._parameters import generator, option
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, atomic, cosines, mark, sizes
@@ -324,8 +324,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             return
         if self.refine:
             raise ValueError(
-                "refine=True expects positive scales and cannot be combined with "
-                "signed=True; leave one of them out."
+                f"{option('refine', True)} expects positive scales and cannot be "
+                f"combined with {option('signed', True)}; leave one of them out."
             )
         recipe = Recipe.of(self.recipe)
         if recipe.labels != "tied":
@@ -361,7 +361,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
                 "better than clusters of directions. If opposite rows are of one kind, "
-                "use signed=True.",
+                f"use {option('signed', True)}.",
                 PreparationWarning,
             )
 

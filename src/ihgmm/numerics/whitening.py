@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ihgmm._parameters import option
 from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.eigen import leading_directions
@@ -87,7 +88,7 @@ def learn_whitener(X: Matrix, noise: Noise, rng: np.random.Generator) -> Whitene
     if X.unit * Small.HUGE < 1:
         raise ValueError(
             f"The entries of X are {X.unit:.0e} or less: they are no counts. "
-            "whiten='learned' takes numbers of any size."
+            f"{option('whiten', 'learned')} takes numbers of any size."
         )
     _warn_of_fractions(X)
     few = _few_rows(X, Whitening.COUNTS, rng)

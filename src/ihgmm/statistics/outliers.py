@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import poisson
 
+from ihgmm._parameters import option
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.spectral import Spectral, spectral_clustering
@@ -147,8 +148,8 @@ def find_outliers(
     # A fit needs more rows than clusters to compare them with each other.
     if not automatic and n_live - count <= n_clusters:
         raise ValueError(
-            f"outliers={outliers!r} leaves {n_live - count} of {n_live} rows for "
-            f"n_clusters={n_clusters}; give a smaller share or fewer clusters."
+            f"{option('outliers', outliers)} leaves {n_live - count} of {n_live} rows "
+            f"for {n_clusters} clusters; give a smaller share or fewer clusters."
         )
     inside, weights, sqnorms = np.ones(n, dtype=bool), np.ones(n), to_host(X.sqnorms)
     for i in range(Outliers.ROUNDS):

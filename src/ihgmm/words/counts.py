@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._parameters import call, option
 from ihgmm.policy import Counting
 from ihgmm.statistics.selection import ClusterCount, Confidence
 from ihgmm.statistics.tree import ClusterTree, Split
@@ -31,7 +32,8 @@ def count_text(count: ClusterCount) -> str:
     """Return the finding and the evidence in a few sentences."""
     text = _few_clusters(count) if count.n_clusters <= 1 else _clusters(count)
     if count.is_capped:
-        text += f" It stopped at max_clusters={count.max_clusters}; there may be more."
+        most = option("max_clusters", count.max_clusters)
+        text += f" It stopped at {most}; there may be more."
     return text
 
 
@@ -121,22 +123,22 @@ def count_doubts(count: ClusterCount) -> Iterator[str]:
     """Yield what a user of ``n_clusters="auto"`` has to know."""
     if count.n_clusters <= 1:
         yield (
-            f"{count_text(count)} All rows are put in one cluster; give n_clusters if "
-            "you know the number."
+            f"{count_text(count)} All rows are put in one cluster; give "
+            f"{option('n_clusters')} if you know the number."
         )
     elif count.is_capped:
         yield (
-            "n_clusters='auto' looks for at most "
+            f"{option('n_clusters', 'auto')} looks for at most "
             f"{counted(count.max_clusters, 'cluster')} and found that many; there may "
             "be more. Count them with "
-            f"select_n_clusters(X, max_clusters={10 * count.max_clusters}) and give "
-            "the number."
+            f"{call('select_n_clusters', max_clusters=10 * count.max_clusters)} and "
+            "give the number."
         )
     elif count.is_doubtful:
         yield (
-            f"n_clusters='auto' chose {count.n_clusters}, which is doubtful. "
-            f"{count_text(count)} Look at select_n_clusters(X).plot(), compare fits "
-            "with different numbers, and give n_clusters."
+            f"{option('n_clusters', 'auto')} chose {count.n_clusters}, which is "
+            f"doubtful. {count_text(count)} Look at {call('select_n_clusters')}, "
+            f"compare fits with different numbers, and give {option('n_clusters')}."
         )
 
 

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import math
-import os
+import tokenize
 import zipfile
 import zlib
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ihgmm.cli.tables.loading import damaged, explain_damage
 from ihgmm.cli.tables.table import Note, Request, Table, quote_all
 from ihgmm.matrix import as_matrix
-from ihgmm.matrix.faults import damaged, explain_damage
-from ihgmm.matrix.files import HEADER_ERRORS
+
+# An array whose header is cut or altered fails in the ways of Python's own parser, and
+# an archive that is damaged or encrypted in those of zipfile.
+ERRORS = (
+    *(ValueError, EOFError, OverflowError, SyntaxError, TypeError, KeyError),
+    *(IndexError, NotImplementedError, RuntimeError, tokenize.TokenError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 
 
 def read_npy(path: Path, request: Request, memory: float) -> Table:
     """Read an array, or leave it on disk if it would take more bytes than memory."""
-    with open(path, "rb") as file:
+    with path.open("rb") as file:
         if file.read(4) == b"PK\x03\x04":
             raise damaged(path, "it is an archive of arrays; name it .npz.")
-    with explain_damage(path, *HEADER_ERRORS):
+    with explain_damage(path, *ERRORS):
         X = np.load(path, mmap_mode="r", allow_pickle=False)
     may_stay = X.ndim == 2 and X.flags.c_contiguous and not request.transpose
     if X.nbytes > memory and may_stay and X.size:
@@ -36,12 +43,8 @@ def read_npz(path: Path, request: Request, memory: float) -> Table:
     """Read an archive of one array, or of X among others, or a scipy.sparse matrix."""
     if not zipfile.is_zipfile(path):
         raise damaged(path, "it is no archive of arrays, or only a part of one")
-    # An archive that is damaged or encrypted fails in the ways of zipfile.
-    zip_errors = (NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
-    errors = (*HEADER_ERRORS, *zip_errors, KeyError, IndexError)
     # NumPy leaves a file that it opened itself open where it is cut off.
-    with explain_damage(path, *errors), open(path, "rb") as file:
-        _check_sizes(file)
+    with explain_damage(path, *ERRORS), path.open("rb") as file:
         with np.load(file, allow_pickle=False) as archive:
             names = list(archive)
             name = "X" if "X" in names else names[0] if len(names) == 1 else None
@@ -62,45 +65,17 @@ def read_npz(path: Path, request: Request, memory: float) -> Table:
 
 def free_memory() -> float:
     """Return the bytes of memory that this process could have, as far as is known."""
-    free = []
-    try:
+    free = [8e9]  # of a small machine
+    with suppress(OSError, ValueError, IndexError):  # as Linux tells it
         info = Path("/proc/meminfo").read_text()
-        free.append(int(info.partition("MemAvailable:")[2].split()[0]) * 1024)
-    except (OSError, ValueError, IndexError):  # not on Linux
-        if hasattr(os, "sysconf"):
-            free.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    try:  # what a container may have
-        group = Path("/sys/fs/cgroup")
-        most = int((group / "memory.max").read_text())
-        free.append(most - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):  # no container, or no limit
-        pass
-    return float(max(0, min(free, default=8e9)))  # of a small machine, if all is silent
-
-
-def _check_sizes(file: BinaryIO) -> None:
-    """Raise if arrays claim more than their entries hold, or than fits in memory."""
-    with zipfile.ZipFile(file) as archive:
-        entries = [e for e in archive.infolist() if e.filename.endswith(".npy")]
-        total, free = sum(entry.file_size for entry in entries), free_memory()
-        if total > free:
-            raise ValueError(
-                f"its arrays claim {total / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB of "
-                "memory are free; save large data as .npy, which is read by blocks."
-            )
-        for entry in entries:
-            with archive.open(entry) as part:
-                if part.read(6) != np.lib.format.MAGIC_PREFIX:
-                    continue  # bytes that are no array
-                part.seek(0)
-                major, _ = np.lib.format.read_magic(part)
-                read = (
-                    "read_array_header_1_0" if major == 1 else "read_array_header_2_0"
-                )
-                shape, _, dtype = getattr(np.lib.format, read)(part)
-            if math.prod(shape) * dtype.itemsize > entry.file_size:
-                raise ValueError(f"{entry.filename} claims shape {shape}, and has less")
-    file.seek(0)
+        free = [1024 * int(info.partition("MemAvailable:")[2].split()[0])]
+    with suppress(OSError, ValueError):  # what a container may have
+        most, used = (
+            int(Path("/sys/fs/cgroup", f"memory.{name}").read_text())
+            for name in ("max", "current")
+        )
+        free.append(most - used)
+    return max(0.0, min(free))
 
 
 def _from_matrix(X: Any, request: Request, is_sparse: bool = False) -> Table:

@@ -54,6 +54,17 @@ def examine(table: Table, learn: Callable[[Any], Any] | None = None) -> Cells:
     )
 
 
+def refuse_infinity(table: Table, cells: Cells) -> None:
+    """Raise if a cell in memory is infinite, and say where it stands."""
+    bad = np.flatnonzero((cells.high == np.inf) | (cells.low == -np.inf))
+    if len(bad) and not (table.on_disk or table.is_sparse):
+        place = table.place(int(np.isinf(table.X[:, bad[0]]).argmax()))
+        raise ValueError(
+            f"{table.source} holds infinity in {place}, column "
+            f"{quote(table.column_names[bad[0]])}; write a number, or nothing."
+        )
+
+
 def handle_missing(
     table: Table, request: Request, handling: str, cells: Cells, *, fills: bool
 ) -> Table:
@@ -71,12 +82,12 @@ def handle_missing(
     where, worst = _places(table, gaps)
     if handling == "fit":
         part = n_gaps / (n * len(gaps))
-        what = counted(n_gaps, "missing cell")
-        text = f"Filled in {what} ({percent(part)}), {where}."
+        text = (
+            f"Filled in {counted(n_gaps, 'missing cell')} ({percent(part)}), {where}."
+        )
         # Beyond a fifth, results may not represent the data.
         remedy = "If an empty cell means none, add --missing zero."
-        notes = [*table.notes, Note(text, remedy, loud=part > 0.2)]
-        return replace(table, notes=notes, has_missing=True)
+        return table.noting(Note(text, remedy, loud=part > 0.2), has_missing=True)
     if handling == "zero":
         if table.on_disk:
             raise ValueError(
@@ -86,14 +97,12 @@ def handle_missing(
         was_zero = request.fit is not None and request.fit.empty_is_zero
         as_fit = ", as the fit did" * was_zero
         note = Note(f"Read {counted(n_gaps, 'missing cell')} as 0{as_fit}.")
-        X = np.where(np.isnan(table.X), 0.0, table.X)
-        return replace(table, X=X, notes=[*table.notes, note])
+        return table.noting(note, X=np.nan_to_num(table.X, nan=0.0))
     remedies = ["--missing fit to have them filled in"] * fills
     remedies.append("--missing zero if an empty cell means none")
     # A model has its columns: none can be left out, nor can one without a name.
-    cure = [f"--drop-columns to leave out {worst}"] * bool(
-        worst and not request.features
-    )
+    has_cure = worst and not request.features
+    cure = [f"--drop-columns to leave out {worst}"] * bool(has_cure)
     if handling == "error":
         drop = "--missing drop to leave those rows out"
         raise ValueError(
@@ -101,21 +110,17 @@ def handle_missing(
             f"the first is in {table.place(int(rows.argmax()))}. Add "
             f"{listed([*remedies, drop, *cure], 'or')}."
         )
-    remedies += cure
+    cures = listed([*remedies, *cure], "or")
     if count == n:
         raise ValueError(
-            f"{request.source}: every row has a missing cell, {where}. Add "
-            f"{listed(remedies, 'or')}."
+            f"{request.source}: every row has a missing cell, {where}. Add {cures}."
         )
     note = Note(f"Left out {counted(count, 'row')} with missing cells.", in_quiet=True)
     if count > 0.2 * n:  # so many that results may not represent the data
         share = f"{count:,} of {n:,} rows ({count / n:.0%})"
         text = f"Left out {share} with missing cells, {where}."
-        note = Note(
-            text, f"To keep more rows, add {listed(remedies, 'or')}.", loud=True
-        )
-    kept = table.keep_rows(np.flatnonzero(~rows))
-    return replace(kept, notes=[*table.notes, note])
+        note = Note(text, f"To keep more rows, add {cures}.", loud=True)
+    return table.keep_rows(np.flatnonzero(~rows)).noting(note)
 
 
 def _with_words(table: Table, handling: str) -> Table:
@@ -131,8 +136,7 @@ def _with_words(table: Table, handling: str) -> Table:
             f"{table.source} has {what}, {which}. Add --missing drop to leave them out."
         )
     note = Note(f"Left out {what}, {which}.", loud=True)
-    kept = table.keep_rows(np.flatnonzero(counts))
-    return replace(kept, notes=[*table.notes, note])
+    return table.keep_rows(np.flatnonzero(counts)).noting(note)
 
 
 def _places(table: Table, gaps: np.ndarray, most: int = 3) -> tuple[str, str]:

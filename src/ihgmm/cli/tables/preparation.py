@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm.cli.tables.columns import WIDE
-from ihgmm.cli.tables.missing import examine
+from ihgmm.cli.tables.missing import Cells, examine
 from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import Scaled, as_matrix
 from ihgmm.words.phrases import counted, figure, sentence
@@ -34,13 +34,8 @@ def prepare_columns(
 ) -> Table:
     """Return a table with its columns prepared, and a note of it.
 
-    ``how`` is one of :data:`PREPARATIONS`. ``"scale"`` divides every column by its
-    deviation, so that rows stay multiples of a pattern; ``"standardize"`` subtracts its
-    mean before. ``"auto"`` does nothing where deviations are alike, and otherwise
-    divides amounts, and standardises columns whose zero means nothing. It divides
-    counts, and leaves columns to a model that whitens them as ``whiten`` says. With
-    ``wild_cells``, cells that fit no row have no part in means and deviations, if data
-    are dense and in memory.
+    ``how`` is one of :data:`PREPARATIONS`. ``"auto"`` leaves columns to a model that
+    whitens them as ``whiten`` says; :func:`learn_scaler` tells the rest.
     """
     from ihgmm.numerics.whitening import suited_noise
 
@@ -55,14 +50,47 @@ def prepare_columns(
         return table
     if leaves:
         text = f"Left the columns as they are: --whiten {whiten} evens out their noise."
-        return replace(table, notes=[*table.notes, Note(text)])
-    if not (table.on_disk or table.is_sparse) and np.isinf(table.X).any():
-        return table  # the model will name the place
+        return table.noting(Note(text))
     if how == "standardize" and table.is_sparse:
         raise ValueError(
             "--prepare standardize subtracts column means, which fills sparse data up; "
             "take --prepare scale, or store the data as a dense array."
         )
+    scaler, cells = learn_scaler(table, how, is_counts, wild_cells)
+    if scaler is None:
+        text = "Left the columns as they are: no column would decide alone."
+        return table.noting(Note(text))
+    shift = scaler.mean_ if scaler.with_mean else np.zeros(len(scaler.scale_))
+    kinds = []
+    for places, what in (
+        (np.flatnonzero(shift == 0), "divided {} by the deviation"),
+        (np.flatnonzero(shift), "gave {} mean 0 and deviation 1"),
+    ):
+        for j in places[:1]:  # one of each kind, before and after
+            ends = np.array([cells.low[j], cells.high[j]])
+            before = " to ".join(map(figure, ends))
+            after = " to ".join(map(figure, (ends - shift[j]) / scaler.scale_[j]))
+            name, done = quote(table.column_names[j]), counted(len(places), "column")
+            kinds.append(f"{what.format(done)} ({name}: {before} became {after})")
+    note = Note(f"{sentence(', '.join(kinds))}.")
+    if is_counts:
+        why = "They look like counts, whose noise grows with the mean."
+        note = Note(f"{note} {why}", "Another way to even it out is --whiten counts.")
+    X = prepared_columns(table, scaler)
+    return table.noting(note, X=X, scaler=scaler, original=table.X)
+
+
+def learn_scaler(
+    table: Table, how: str, is_counts: bool, wild_cells: bool
+) -> tuple[Any, Cells]:
+    """Return a StandardScaler for the columns, None to leave them, and their ranges.
+
+    ``"scale"`` divides every column by its deviation, so that rows stay multiples of a
+    pattern; ``"standardize"`` subtracts its mean before. ``"auto"`` does nothing where
+    deviations are alike, and otherwise divides amounts, and standardises columns whose
+    zero means nothing. It divides counts. With ``wild_cells``, cells that fit no row
+    have no part in means and deviations, if data are dense and in memory.
+    """
     from sklearn.preprocessing import StandardScaler
 
     from ihgmm._checks import check_matrix
@@ -83,8 +111,7 @@ def prepare_columns(
     deviations = scaler.scale_[~is_flag]
     alike = not (len(deviations) and decides_alone(deviations).any())
     if how == "auto" and alike and not is_counts:
-        note = Note("Left the columns as they are: no column would decide alone.")
-        return replace(table, notes=[*table.notes, note])
+        return None, cells
     has_offset = np.full(len(is_flag), how == "standardize")
     if how == "auto" and not (table.on_disk or is_counts):
         has_offset = (np.abs(scaler.mean_) > OFFSET * scaler.scale_) & ~is_flag
@@ -94,25 +121,7 @@ def prepare_columns(
     scaler.with_mean = bool(has_offset.any())
     if scaler.with_mean:
         scaler.mean_ = np.where(has_offset, scaler.mean_, 0.0)
-    X = prepared_columns(table, scaler)
-    shift = scaler.mean_ if scaler.with_mean else np.zeros(len(is_flag))
-    kinds = []
-    for places, what in (
-        (np.flatnonzero(~has_offset), "divided {} by the deviation"),
-        (np.flatnonzero(has_offset), "gave {} mean 0 and deviation 1"),
-    ):
-        for j in places[:1]:  # one of each kind, before and after
-            ends = np.array([cells.low[j], cells.high[j]])
-            before = " to ".join(map(figure, ends))
-            after = " to ".join(map(figure, (ends - shift[j]) / scaler.scale_[j]))
-            name, done = quote(table.column_names[j]), counted(len(places), "column")
-            kinds.append(f"{what.format(done)} ({name}: {before} became {after})")
-    note = Note(f"{sentence(', '.join(kinds))}.")
-    if is_counts:
-        why = "They look like counts, whose noise grows with the mean."
-        note = Note(f"{note} {why}", "Another way to even it out is --whiten counts.")
-    notes = [*table.notes, note]
-    return replace(table, X=X, scaler=scaler, original=table.X, notes=notes)
+    return scaler, cells
 
 
 def _weigh_words(table: Table) -> Table:
@@ -126,13 +135,8 @@ def _weigh_words(table: Table) -> Table:
 
     weights = TfidfTransformer(norm=None, sublinear_tf=True).fit(table.X)
     note = Note("Weighed words by tf-idf: rare and repeated ones count more.")
-    return replace(
-        table,
-        X=prepared_columns(table, weights),
-        scaler=weights,
-        original=table.X,
-        notes=[*table.notes, note],
-    )
+    X = prepared_columns(table, weights)
+    return table.noting(note, X=X, scaler=weights, original=table.X)
 
 
 def prepared_columns(table: Table, scaler: Any) -> Any:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ihgmm._warnings import PreparationWarning, ignored
 from ihgmm.matrix import Matrix, as_matrix
-from ihgmm.matrix.delimited import place_names
-from ihgmm.matrix.faults import near
 from ihgmm.words.phrases import shorten
 
 if TYPE_CHECKING:
@@ -82,21 +81,19 @@ class Table:
         return {"data": self.source, **sizes, "notes": self.notes}
 
     @property
-    def page_notes(self) -> list[str]:
-        """What pages say about the data."""
-        return [note.text for note in self.notes if note.text]
-
-    @property
     def heading(self) -> str:
         """What people are told about the data first."""
         n, p = self.X.shape
         return f"{self.source}: {n:,} rows, {p:,} features"
 
+    def noting(self, *notes: Note, **changes: Any) -> Table:
+        """Return a changed table with further notes."""
+        return replace(self, notes=[*self.notes, *notes], **changes)
+
     def place(self, row: int) -> str:
         """Return where people find a row: by its id, or its place in the file."""
         has_ids = self.ids.dtype.kind != "i"  # they were given
-        is_blank = self.places is not None and self.ids[row] in (None, "")
-        if has_ids and not is_blank:
+        if has_ids and (self.places is None or self.ids[row] not in (None, "")):
             return f"{self.id_name} {quote(self.ids[row])}"
         numbers = self.ids if self.places is None else self.places
         return self.place_words.format(numbers[row])
@@ -122,16 +119,14 @@ class Request:
     source: str  # a file, or the name of a data set
     label_column: str | None = None  # with known labels
     id_column: str | None = None  # with names of rows
-    id_name: str | None = (
-        None  # what these are called, if not by the name of the column
-    )
+    id_name: str | None = None  # what these are called, if not as the column
     text_column: str | None = None  # with texts, whose words are the features
     columns: Sequence[str] = ()  # to use; all that hold numbers, if empty
     drop_columns: Sequence[str] = ()  # to leave out
     transpose: bool = False  # whether rows of the file are columns of the table
     layer: str | None = None  # of an AnnData file; X, if None
     sheet: str | None = None  # of a workbook; the first with a table, if None
-    external: bool = False  # whether an AnnData file may take data from other files
+    as_text: bool = False  # whether all cells are read as they are written
     # The model that the data are for. Columns that it was fitted on are taken in their
     # order, and those of labels and ids where the data have them.
     fit: SavedModel | None = None
@@ -165,11 +160,6 @@ class Request:
             taken = f"Took known labels from {quote(label)}, as the fit did."
             notes.append(Note(taken))
         return replace(self, label_column=label, id_column=ids), notes
-
-    @property
-    def ids_called(self) -> str:
-        """What names of rows are called."""
-        return self.id_name or self.id_column or "row"
 
     @property
     def named(self) -> dict[str, Sequence[str]]:
@@ -260,3 +250,35 @@ def quote_all(names: Sequence[str], most: int = 8) -> str:
     """Return the first few of many names, for a message."""
     shown = ", ".join(quote(name) for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def near(name: str, names: Sequence[str]) -> str:
+    """Return what to add to the message that there is no such name: the nearest one."""
+    lower = {other.lower(): other for other in names}
+    # At 0.6, the default, 'cluster' is near 'customer no.', which helps nobody.
+    matches = get_close_matches(name.lower(), lower, n=1, cutoff=0.7)
+    return f" (did you mean {lower[matches[0]]!r}?)" if matches else ""
+
+
+def place_names(n_columns: int) -> list[str]:
+    """Return what columns without names are called."""
+    return [f"col{i}" for i in range(1, n_columns + 1)]
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return names of which no two are alike: the second ``a`` is called ``a.1``.
+
+    A first column without a name is called ``Unnamed: 0``. It is what pandas does. A
+    name of the file is never given to another column.
+    """
+    names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]
+    taken, counts, unique = set(names), dict.fromkeys(names, 0), []
+    for name in names:
+        new = name
+        while counts[name] > 0 and new in taken:
+            new = f"{name}.{counts[name]}"
+            counts[name] += 1
+        counts[name] += new == name
+        taken.add(new)
+        unique.append(new)
+    return unique

@@ -1,0 +1,309 @@
+"""Files with named columns, as libraries read them, and how they were read.
+
+To read one more format, write a function that takes the path and what is asked of the
+columns and returns a :class:`RawTable`, and enter it in ``LOADERS``.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ihgmm.cli.tables.numbers import MISSING, decimal_point
+from ihgmm.cli.tables.table import (
+    Request,
+    near,
+    place_names,
+    quote,
+    quote_all,
+    unique_names,
+)
+
+# What stands between cells, by the suffix of a file.
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """A table as a library reads it, and how it was read."""
+
+    # Of pandas; no two columns have one name, and the index says where rows are.
+    frame: Any
+    phrases: Sequence[str] = ()  # such as "as UTF-16", to be told
+    point: str = "."  # of decimals
+    is_typed: bool = False  # text is text, even if it looks like numbers
+    place_words: str = "row {}"
+
+    def place(self, row: int) -> str:
+        """Return where people find a row."""
+        return self.place_words.format(self.frame.index[row])
+
+
+@contextmanager
+def explain_damage(path: Path, *errors: Any) -> Iterator[None]:
+    """Say that a file is damaged where a library raises one of these errors.
+
+    Only the library's work belongs inside, so that a defect of ours is not taken for a
+    damaged file. An OSError of a library is one too, unless it is the system's, which
+    has a number: then the disk is at fault, or a permission.
+    """
+    try:
+        yield
+    except (OSError, *errors) as error:
+        number = getattr(error, "errno", None)
+        if isinstance(error, MemoryError) or number not in (None, errno.EINVAL):
+            raise
+        reason = " ".join(str(error).split())[:300]
+        if "pickle" in reason:  # NumPy's advice is to allow it
+            reason = "it does not hold an array of numbers"
+        raise damaged(path, reason) from error
+
+
+def damaged(path: Path, reason: str) -> ValueError:
+    """Return the error that a file is not what its name says."""
+    return ValueError(f"{path} cannot be read as {suffix_of(path)[1:]}: {reason}")
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix that says the format, with that of compression left out."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def with_names(raw: RawTable, header: Sequence[str]) -> RawTable:
+    """Return a table whose columns have these names, but each another one."""
+    names = unique_names(header)
+    new = [n for n, old in zip(names, header, strict=True) if n != old and old]
+    raw.frame.columns = names
+    said = f"columns that have the name of another one as {quote_all(new)}"
+    return replace(raw, phrases=[*raw.phrases, *[said] * bool(new)])
+
+
+# Text
+
+
+def _load_text(path: Path, request: Request) -> RawTable:
+    """Read a CSV or TSV file in UTF-8, UTF-16, or as old spreadsheets encode it."""
+    import pandas as pd
+
+    errors = (UnicodeError, EOFError, csv.Error, zlib.error, pd.errors.ParserError)
+    phrases = []
+    with explain_damage(path, *errors):
+        content = path.read_bytes()
+        if path.suffix.lower() == ".gz":
+            content = gzip.decompress(content)
+        encoding = "utf-8-sig"
+        if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            encoding = "utf-16"
+            phrases.append("as UTF-16")
+        try:
+            content.decode(encoding)
+        except UnicodeDecodeError:
+            encoding = "cp1252"
+            said = "as Windows-1252, since it is not UTF-8 (look at the names)"
+            phrases.append(said)
+        start = content[: 2**20].decode(encoding, errors="ignore")
+        delimiter, place, header = find_header(start, suffix_of(path))
+        has_names = not all(map(is_number, header))
+        numbers = range(len(header))
+        told, _ = request.resolve(header)
+        asked = {told.label_column, told.id_column}
+        beside = [j for j in numbers if request.as_text or header[j] in asked]
+        frame = pd.read_csv(
+            io.BytesIO(content),
+            sep=delimiter,
+            encoding=encoding,
+            header=None,
+            names=list(numbers),
+            index_col=False,
+            skiprows=place + has_names,
+            skip_blank_lines=False,
+            dtype=dict.fromkeys(beside, str),  # ids and labels as they are written
+            na_values={j: MISSING for j in numbers if j not in beside},
+            keep_default_na=False,
+            float_precision="round_trip",
+            low_memory=False,
+        )
+    if place:
+        phrases.append(f"names of columns from line {place + 1}")
+    point = decimal_point(frame, delimiter)
+    if point == ",":
+        phrases.append("commas as decimal points")
+    last = int(np.flatnonzero(frame.notna().any(axis=1)).max(initial=-1))
+    frame = frame.iloc[: last + 1]
+    first, words = place + has_names + 1, "line {}"
+    # A cell may have several lines.
+    if len(frame) != content.rstrip(b"\r\n\0").count(b"\n") + 2 - first:
+        first, words = 1, "row {}"
+    frame.index = np.arange(first, first + len(frame))
+    raw = RawTable(frame, phrases, point, place_words=words)
+    return with_names(raw, header if has_names else place_names(len(header)))
+
+
+def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
+    """Return what stands between cells, how many rows are above the names, and these.
+
+    Names are in the first row, or below titles. ``";"`` or a tab stands between them
+    where there are more of those than of what is usual: names may have commas in them,
+    as in ``revenue, EUR``.
+    """
+    lines = start.splitlines(keepends=True)
+    first = next((line for line in lines if line.strip()), "")
+    delimiters = list(dict.fromkeys((DELIMITERS.get(suffix, ","), ";", "\t")))
+    likely = max(delimiters, key=first.count)
+    if suffix == ".txt" and not any(map(first.count, delimiters)):
+        likely, delimiters = " ", [" "]  # as R's write.table has it
+    tried = []
+    for delimiter in delimiters:
+        rows = _first_rows(lines, delimiter)
+        place = n_title_rows(rows)
+        widths = [len(row) for row in rows[place:] if row][:2]
+        whole = len(widths) == 2 and widths[0] == widths[1] > 1
+        # Names have as many cells as the row below them.
+        tried.append((not whole, place, delimiter != likely, delimiter))
+    odd, place, _, delimiter = min(tried)
+    if odd or not place:
+        delimiter, place = likely, 0
+    rows = _first_rows(lines, delimiter)
+    place = next((i for i, row in enumerate(rows) if i >= place and row), 0)
+    header, *below = [row for row in rows[place:] if row] or [[""]]
+    # R's write.table has no name above the names of rows.
+    if below and len(below[0]) == len(header) + 1 and below[0][-1].strip():
+        header = ["row.names", *header]
+    header += [""] * (len(below[0]) - len(header) if below else 0)
+    return delimiter, place, header
+
+
+def _first_rows(lines: list[str], delimiter: str) -> list[list[str]]:
+    rows = []
+    with suppress(csv.Error):  # a cell that is too long for it
+        for row in islice(csv.reader(lines, delimiter=delimiter), 12):
+            rows.append(row)
+    return rows
+
+
+def n_title_rows(rows: Sequence[Sequence[Any]]) -> int:
+    """Return how many of the first rows are titles, above the names of the columns.
+
+    A title has one cell, and names of columns have several, of which one at least is no
+    number.
+    """
+    for place, row in enumerate(rows[:-1]):
+        filled = [str(cell) for cell in row if cell is not None and str(cell).strip()]
+        if len(filled) > 1:
+            return 0 if all(map(is_number, filled)) else place
+    return 0
+
+
+def is_number(word: str) -> bool:
+    """Return whether a word is a number."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+# Other formats
+
+
+def _load_sheet(path: Path, request: Request) -> RawTable:
+    """Read the sheet that is asked for, or the first that has two columns of numbers.
+
+    Formulas have the values that were saved with them.
+    """
+    import pandas as pd
+    from python_calamine import CalamineError, CalamineWorkbook
+
+    tables: dict[str, tuple[int, list[list[Any]]]] = {}
+    with explain_damage(path, CalamineError), path.open("rb") as file:
+        book = CalamineWorkbook.from_filelike(file)
+        wanted, titles = request.sheet, book.sheet_names
+        if wanted is not None and wanted not in titles:
+            raise ValueError(
+                f"--sheet {quote(wanted)}: {path} has no such sheet"
+                f"{near(wanted, titles)}; it has {quote_all(titles)}."
+            )
+        for title in titles if wanted is None else [wanted]:
+            sheet = book.get_sheet_by_name(title)
+            cells = sheet.to_python(skip_empty_area=False)
+            rows = [list(map(_cell, row)) for row in cells]
+            filled = (i for i, row in enumerate(rows) if set(row) != {None})
+            begin = n_title_rows(rows) or next(filled, 0)
+            if len(rows) < begin + 2:
+                continue
+            tables[title] = begin, rows
+            below = rows[begin + 1 :]
+            kinds = ({type(row[j]) for row in below} for j in range(len(rows[0])))
+            if sum(bool({int, float} & kind) for kind in kinds) > 1:
+                tables = {title: (begin, rows)}
+                break
+    if not tables:
+        which = "no sheet has" if wanted is None else f"sheet {quote(wanted)} has not"
+        raise damaged(path, f"{which} a row of names and rows below it")
+    title, (begin, rows) = next(iter(tables.items()))
+    phrases = []
+    if len(titles) > 1:
+        others = quote_all([other for other in titles if other != title])
+        phrases.append(f"sheet {quote(title)} (not {others})")
+    if begin > 0:
+        phrases.append(f"names of columns from row {begin + 1}")
+    frame = pd.DataFrame(rows[begin + 1 :], dtype=object)
+    frame.index += begin + 2
+    raw = RawTable(frame, phrases, place_words="row {} of the sheet")
+    return with_names(raw, ["" if name is None else str(name) for name in rows[begin]])
+
+
+def _cell(value: Any) -> Any:
+    """Return the cell of a sheet, in which whole numbers are no decimals."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return None if value == "" else value
+
+
+def _load_parquet(path: Path, request: Request) -> RawTable:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with explain_damage(path, pa.ArrowException, UnicodeError), path.open("rb") as file:
+        arrow = parquet.ParquetFile(file).read()  # two columns may have one name
+        return from_arrow(arrow)
+
+
+def from_arrow(arrow: Any) -> RawTable:
+    """Return a table of pyarrow, whose text is text."""
+    frame = arrow.to_pandas(ignore_metadata=True, integer_object_nulls=True)
+    frame.index += 1
+    return with_names(RawTable(frame, is_typed=True), arrow.column_names)
+
+
+def _load_json_lines(path: Path, request: Request) -> RawTable:
+    import pandas as pd
+
+    options: dict[str, Any] = {"dtype": False, "convert_dates": False}
+    with explain_damage(path, ValueError), path.open("rb") as file:
+        frame = pd.read_json(file, lines=True, precise_float=True, **options)
+    frame.index += 1
+    return with_names(RawTable(frame), list(map(str, frame.columns)))
+
+
+SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+LOADERS: dict[str, Callable[[Path, Request], RawTable]] = {
+    ".csv": _load_text,
+    ".tsv": _load_text,
+    ".txt": _load_text,
+    ".parquet": _load_parquet,
+    ".jsonl": _load_json_lines,
+    ".ndjson": _load_json_lines,
+    **dict.fromkeys(SHEETS, _load_sheet),
+}

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from command_line import fail
 
 from ihgmm._files import atomic_write
 

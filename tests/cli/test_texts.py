@@ -63,40 +63,6 @@ def test_a_saved_model_reads_the_texts_of_new_files_as_the_fit_did():
     assert "Doc 'd0' is without a word of the model: the label is 0" in done.stderr
 
 
-def test_a_saved_model_of_texts_is_checked_when_it_is_read():
-    texts()
-    good(*FIT, "--save", "m.npz")
-    assert load_saved("m.npz").text_column == "text"
-    counts = read_table("t.csv", text_column="text", prepare="none").X
-    with pytest.warns(UserWarning, match="valid feature names"):  # of scikit-learn
-        assert load_model("m.npz").predict(counts).shape == (60,)
-    with zipfile.ZipFile("m.npz") as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    header = parts["header.json"]
-    for old, new, message in (
-        (b'"text_column": "text"', b'"text_column": 3', "text_column is 3"),
-        (b'"feature_names_in_"', b'"odd"', "unexpected keyword argument .odd"),
-        (b'"TfidfTransformer"', b'"Pickle"', "holds a .Pickle., which no model has"),
-    ):
-        changed = parts | {"header.json": header.replace(old, new)}
-        with zipfile.ZipFile("bad.npz", "w") as archive:
-            for name, content in changed.items():
-                archive.writestr(name, content)
-        with pytest.raises(StorageError, match=message):
-            load_model("bad.npz")
-
-
-def test_the_scale_of_a_text_grows_with_its_length_and_python_does_the_same():
-    texts()
-    printed = good(*FIT, "--explain", "-o", "l.csv")
-    space = run_printed(printed)
-    labels = [int(row["cluster"]) for row in read("l.csv")]
-    assert space["model"].labels_.tolist() == labels
-    lengths = pd.read_csv("t.csv")["text"].str.split().str.len()
-    sizes = [float(row["size"]) for row in read("l.csv")]
-    assert np.corrcoef(lengths, sizes)[0, 1] > 0.8
-
-
 @pytest.mark.parametrize(
     "options",
     [

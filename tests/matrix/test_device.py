@@ -29,6 +29,7 @@ from ihgmm import (
     scale_heterogeneity_test,
     select_n_clusters,
 )
+from ihgmm._warnings import ClusterCountWarning
 from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import is_foreign
 from ihgmm.metrics import misclassification_rate

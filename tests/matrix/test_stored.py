@@ -22,6 +22,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import PSC, IhSC, Recipe, SphericalKMeans, make_ihgmm
 from ihgmm._progress import showing_passes
+from ihgmm._warnings import ClusterCountWarning
 from ihgmm.matrix import as_matrix, recognize
 from ihgmm.matrix.stored import Stored
 from ihgmm.numerics.spectral import spectral_clustering

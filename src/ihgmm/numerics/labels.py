@@ -188,8 +188,9 @@ def _kmeans(
     max_iter: int,
     seed: int,
 ) -> Learnt:
-    """Run scikit-learn's k-means: from 50 starts where that is cheap, so that the seed
-    does not matter on most small data, else from 10.
+    """Run scikit-learn's k-means, from 50 starts where that is cheap, else from 10.
+
+    With so many the seed does not matter on most small data.
     """
     from sklearn.cluster import KMeans  # few fits need it, and it takes long
 

@@ -356,7 +356,7 @@ def noise_to_whiten(X: Matrix, whiten: Noise | Literal["auto"] | None) -> Noise 
             "learned": "X has many zeros, and some entries far above the others. Such "
             "noise grows with the mean of a column, so that large columns dominate.",
         }[suited]
-        + f" whiten={suited!r} makes the noise alike in all.",
+        + f" {option('whiten', suited)} makes the noise alike in all.",
         PreparationWarning,
     )
     return None

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Ops, Tall
@@ -198,7 +199,8 @@ def _kmeans(
         n_init = int(np.clip(Labelling.KMEANS_WORK // (rows.size * k), 10, 50))
     k = min(k, len(rows))
     run = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=seed)
-    run.fit(rows, sample_weight=weights)
+    with ignored(ConvergenceWarning):  # of empty clusters, which estimators count
+        run.fit(rows, sample_weight=weights)
     return Learnt(LinearRule.nearest(run.cluster_centers_), n_iter=int(run.n_iter_))
 
 

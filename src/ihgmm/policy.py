@@ -67,6 +67,8 @@ class Labelling:
     TRIAL_ROWS = 2**12  # of these, on which starts compete, at most
     ROWS_A_CLUSTER = 64  # or so many for each cluster, if that is more
     MERGED_ROWS = 2**11  # that are merged to clusters, at most
+    FEW_MERGED = 2**8  # of these, where other starts agree
+    MERGED_ROWS_A_CLUSTER = 4  # at least, there
     STEP = 1e-7  # share of the squared rows by which a step of k-means gains, at least
     STEPS = 300  # of k-means that improve a start, at most
     KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts

@@ -32,6 +32,7 @@ class Solving:
     SOME = 4  # times so many eigenpairs of a matrix: with fewer rows, all are quicker
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
+    STEP = 4.0  # times what a step leaves of a residual, for what is not known of it
     BASIS = 2**9  # columns that a basis of several blocks may have
     MOST_PRODUCTS = 100  # with a block, then the solver gives up: noise may need more
     READ_WHOLE = 2**24  # entries from which data are never read into memory whole

@@ -27,7 +27,7 @@ class Solving:
     """
 
     LAPACK = 15.0  # operations of a full solution, times n**3: it is far slower
-    PRODUCTS = 6  # products with a block that a solution without the matrix takes
+    PRODUCTS = 3  # products with a block that a solution without the matrix takes
     OVERHEAD = 4e8  # operations that its other work is worth
     SOME = 4  # times so many eigenpairs of a matrix: with fewer rows, all are quicker
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
@@ -74,7 +74,7 @@ class Labelling:
     STEPS = 300  # of k-means that improve a start, at most
     KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts
     ROUGH = 100  # steps of tied clusters that compete
-    WORK = 2**22  # products of rows, clusters and directions that pay on a device
+    WORK = 2**19  # products of rows, clusters and directions that pay on a device
     THREADS = 2**24  # such products in a step that is shared among threads
     SAME_START = 0.99  # share of rows that two starts put together: they are one
     SAME_WORTH = 1e-6  # of log-likelihood a row: clusters as good as others

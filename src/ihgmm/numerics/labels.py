@@ -298,15 +298,23 @@ def starting_members(
     starts: list[Tall] = []
 
     def add(rows: Tall, centers: np.ndarray) -> None:
-        options: Any = {"signed": signed, "ops": ops}
-        centers = spherical_lloyd(rows, centers, weights, **options)
-        _add_start(ops, starts, rows, LinearRule(centers.T, np.zeros(k), signed), k)
+        """Add memberships, unless a start is the same under other names."""
+        if by_angle:
+            members = spherical_lloyd(rows, centers, weights, signed=signed, ops=ops)
+        else:
+            members = ops.one_hot(LinearRule.nearest(centers)(ops, rows), k, rows)
+        for other in starts:
+            overlap = np.abs(ops.to_host(other @ members))
+            shared = min(overlap.max(axis=0).sum(), overlap.max(axis=1).sum())
+            if shared >= Labelling.SAME_START * members.shape[0]:
+                return
+        starts.append(members.T)
 
     on_host = [ops.to_host(rows) for rows in spaces]
     if not by_angle:
         for rows, seen in zip(spaces, on_host, strict=True):
-            rule = _kmeans(seen, k, weights, "auto", Labelling.STEPS, 0).rule
-            _add_start(ops, starts, rows, rule, k)
+            rule: Any = _kmeans(seen, k, weights, "auto", Labelling.STEPS, 0).rule
+            add(rows, rule.coefficients.T)
         return starts
     for rows, seen in zip(spaces, on_host, strict=True):
         add(rows, seen[pivots(seen, k)])
@@ -319,23 +327,6 @@ def starting_members(
     for rows, seen in list(zip(spaces, on_host, strict=True))[-1 if clear else 0 :]:
         add(rows, merged(seen[:size], k, signed))
     return starts
-
-
-def _add_start(ops: Ops, starts: list[Tall], rows: Tall, rule: Any, k: int) -> None:
-    """Add memberships by a rule, unless a start is the same under other names.
-
-    They are (k, n): 1 in a row's cluster, or -1 where it points away.
-    """
-    labels = rule(ops, rows)
-    members = ops.one_hot(labels, k, rows)
-    if rule.signed:
-        members *= rule.signs(ops, rows, labels)[:, None]
-    for other in starts:
-        overlap = np.abs(ops.to_host(other @ members))
-        shared = min(overlap.max(axis=0).sum(), overlap.max(axis=1).sum())
-        if shared >= Labelling.SAME_START * members.shape[0]:
-            return
-    starts.append(members.T)
 
 
 def gain_of_lines(rows: np.ndarray, n_clusters: int) -> float:

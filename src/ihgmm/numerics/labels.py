@@ -90,6 +90,8 @@ class LinearRule:
 class NeighborRule:
     """Labels by the vote of the nearest among rows with known labels.
 
+    The nearer count more, or the numbers of clusters would decide where votes are even.
+
     Examples
     --------
     >>> import numpy as np
@@ -108,7 +110,8 @@ class NeighborRule:
         """Return the label of each row."""
         from sklearn.neighbors import KNeighborsClassifier  # few fits need it
 
-        vote = KNeighborsClassifier(self.n_neighbors).fit(self.rows, self.labels)
+        vote = KNeighborsClassifier(self.n_neighbors, weights="distance")
+        vote.fit(self.rows, self.labels)
         return ops.row_map(partial(_by_vote, vote), rows, width=self.n_neighbors)
 
     def in_order(self, order: np.ndarray) -> NeighborRule:
@@ -188,8 +191,9 @@ def _kmeans(
     max_iter: int,
     seed: int,
 ) -> Learnt:
-    """Run scikit-learn's k-means: from 50 starts where that is cheap, so that the seed
-    does not matter on most small data, else from 10.
+    """Run scikit-learn's k-means, from 50 starts where that is cheap, else from 10.
+
+    With 50, the seed does not matter on most small data.
     """
     from sklearn.cluster import KMeans  # few fits need it, and it takes long
 

@@ -209,7 +209,6 @@ def test_starts_that_are_one_are_run_once():
 
 
 @pytest.mark.parametrize("rows", [np.zeros((6, 2)), np.eye(2)[[0, 1, 0, 1, 0, 0]]])
-@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_fewer_places_than_clusters(rows):
     # Clusters vanish in every run, and k-means has the last word.
     labels = learn_rule([rows], 3).rule(HOST, rows)

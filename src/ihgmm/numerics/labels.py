@@ -201,7 +201,8 @@ def _kmeans(
         n_init = int(np.clip(Labelling.KMEANS_WORK // (rows.size * k), 10, 50))
     k = min(k, len(rows))
     run = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=seed)
-    run.fit(rows, sample_weight=weights)
+    with ignored(UserWarning):  # of rows that are equal, which have a warning of ours
+        run.fit(rows, sample_weight=weights)
     return Learnt(LinearRule.nearest(run.cluster_centers_), n_iter=int(run.n_iter_))
 
 

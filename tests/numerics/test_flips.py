@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from ihgmm import make_ihgmm
 from ihgmm.matrix import as_matrix
 from ihgmm.numerics.flips import Residual, Signs, default_flips, null_eigenvalues
+from ihgmm.numerics.gram import GramOperator
 
 
 def dense(residual, change=lambda block, rows: block):

@@ -163,7 +163,7 @@ def test_hint_where_signs_are_random(seed, k):
 def test_hint_where_few_rows_are_flipped(seed):
     rng = np.random.default_rng(seed)
     centers = 6 * np.linalg.qr(rng.standard_normal((100, 4)))[0].T
-    flips = np.where(rng.random(300) < 0.1, -1, 1)
+    flips = np.where(rng.random(300) < 0.15, -1, 1)
     scales = np.exp(0.5 * rng.standard_normal(300))
     X = scales[:, None] * centers[rng.integers(0, 4, 300)]
     noise = rng.standard_normal(X.shape)

@@ -294,12 +294,15 @@ def starting_members(
 ) -> list[Tall]:
     """Return different starts of tied clusters: memberships of rows, (k, n).
 
-    In each space pivots and, unless they are to be ``few``, merged rows give centres,
-    which k-means by cosines improves. Rows that are no units get those of k-means.
+    In each space pivots and merged rows give centres, which k-means by cosines
+    improves; one of these if they are to be ``few``, since there are no more pivots
+    than columns. Rows that are no units get the centres of k-means.
     """
     starts: list[Tall] = []
-    makes = ("pivots",) if few else ("pivots", "merged")
-    for make in makes if by_angle else ("kmeans",):
+    makes = ["pivots", "merged"]
+    if few:
+        makes = ["pivots" if k <= spaces[0].shape[1] else "merged"]
+    for make in makes if by_angle else ["kmeans"]:
         for rows in spaces:
             seen = ops.to_host(rows)
             if make == "kmeans":

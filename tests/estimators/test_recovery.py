@@ -143,12 +143,10 @@ def test_fewer_features_than_clusters():
         assert (model.eigenvalues_[3:] < 0).all()
 
 
-@pytest.mark.filterwarnings("ignore:Labels may be unstable")
-@pytest.mark.parametrize("length", [1.5, 3.0])
-def test_a_hundred_clusters_of_forty_rows(length):
+def test_a_hundred_clusters_of_forty_rows():
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        patterns = length * np.linalg.qr(rng.standard_normal((200, 100)))[0].T
+        patterns = 3 * np.linalg.qr(rng.standard_normal((200, 100)))[0].T
         labels = rng.permutation(np.arange(4_000) % 100)
         X = rng.uniform(1, 5, (4_000, 1)) * patterns[labels]
         X += rng.standard_normal(X.shape)

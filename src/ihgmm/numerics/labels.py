@@ -91,6 +91,8 @@ class LinearRule:
 class NeighborRule:
     """Labels by the vote of the nearest among rows with known labels.
 
+    The nearer count more, or the numbers of clusters would decide where votes are even.
+
     Examples
     --------
     >>> import numpy as np
@@ -109,7 +111,8 @@ class NeighborRule:
         """Return the label of each row."""
         from sklearn.neighbors import KNeighborsClassifier  # few fits need it
 
-        vote = KNeighborsClassifier(self.n_neighbors).fit(self.rows, self.labels)
+        vote = KNeighborsClassifier(self.n_neighbors, weights="distance")
+        vote.fit(self.rows, self.labels)
         return ops.row_map(partial(_by_vote, vote), rows, width=self.n_neighbors)
 
     def in_order(self, order: np.ndarray) -> NeighborRule:
@@ -322,7 +325,9 @@ def starting_members(
     # some are odd rows: a look at few rows shows that.
     clear = len(starts) == 1 < len(spaces) and k <= seen.shape[1]
     size = Labelling.FEW_MERGED if clear else Labelling.MERGED_ROWS
-    if few or (clear and size < Labelling.MERGED_ROWS_A_CLUSTER * k):
+    if (few and k <= seen.shape[1]) or (
+        clear and size < Labelling.MERGED_ROWS_A_CLUSTER * k
+    ):
         return starts
     for rows, seen in list(zip(spaces, on_host, strict=True))[-1 if clear else 0 :]:
         add(rows, merged(seen[:size], k, signed))

@@ -54,6 +54,7 @@ class Leading:
     FAR = 4.0  # over the edge of noise that is alike in all directions
     ROWS_A_DIRECTION = 10  # at least, where noise has directions
     CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
+    NOISY = 0.1  # share of rows that drown in singular vectors: take projected rows
     SMALLEST_GAP = 1e-2  # of the last eigenvalue: noise turns smaller gaps anyway
 
 

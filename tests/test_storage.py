@@ -24,7 +24,7 @@ MODELS = {
     "IhSC": IhSC(3, random_state=0),
     "whitened": IhSC(3, whiten="learned", random_state=0),
     "signed": IhSC(3, signed=True, random_state=0),
-    "auto": IhSC("auto", recipe=Recipe(gram="cosine"), random_state=0),
+    "auto": IhSC("auto", recipe=Recipe(labels="kmeans"), random_state=0),
     "IhGMM": IhGMM(3, random_state=0),
     "class": IhGMM(3, noise="class", random_state=0),
     "common": IhGMM(np.int64(3), noise="common", random_state=0),

@@ -26,11 +26,10 @@ KINDS = {
 RECIPES = {
     "default": Recipe(),
     "paper": Recipe.of("paper"),
-    "cosines": Recipe(gram="cosine", clip=None),
-    "projected rows": Recipe(gram="full", space="projected"),
+    "projected rows": Recipe(rows="given", space="projected", n_components=4),
     "neighbours": Recipe(labels="neighbors"),
-    "QR": Recipe(labels="cluster_qr", solver="lanczos", tol=1e-4),
-    "magnitude": Recipe(order="magnitude", n_components=4, placement="cosine"),
+    "magnitude": Recipe.of("paper", order="magnitude", labels="tied"),
+    "cosine": Recipe(placement="cosine", tol=1e-4),
 }
 DATA = {
     "kind": list(KINDS),
@@ -51,6 +50,7 @@ SPECTRAL = covering(
     forbidden=[
         (("signed", True), ("refine", True)),
         (("signed", True), ("recipe", "neighbours")),
+        (("signed", True), ("recipe", "paper")),
         (("signed", True), ("whiten", "counts")),  # counts are not negative
         (("outliers", "auto"), ("n_clusters", "auto")),  # wild rows count as clusters
         (("outliers", 0.06), ("n_clusters", "auto")),

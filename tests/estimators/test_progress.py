@@ -57,7 +57,7 @@ def test_steps_that_are_left_out_are_not_shown(capsys):
 def test_products_are_told_one_by_one_on_a_terminal(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    recipe = Recipe(solver="block", tol=1e-12)
+    recipe = Recipe(tol=1e-12)
     IhSC(3, random_state=0, recipe=recipe, verbose=True).fit(sample())
     shown = re.findall(
         r"eigenvectors .*? (\d+) products?, .*?([\r\n])", screen.getvalue()

@@ -22,7 +22,7 @@ from ihgmm.numerics.gram import GramOperator
 ESTIMATORS = [
     IhSC(3, random_state=0),
     IhSC.paper(3, random_state=0),
-    IhSC(3, recipe=Recipe(gram="cosine", labels="kmeans"), refine=True, random_state=0),
+    IhSC(3, recipe=Recipe(labels="kmeans"), refine=True, random_state=0),
     IhGMM(3, random_state=0),
     PSC(3, random_state=0),
     SphericalKMeans(3, random_state=0),
@@ -73,7 +73,7 @@ def test_whole_weights_are_repeated_rows_with_a_full_diagonal(data):
     X, _ = data
     weights = np.random.default_rng(0).integers(1, 4, size=len(X))
     repeated = np.repeat(X, weights, axis=0)
-    model = IhSC.paper(3, gram="full", random_state=0)
+    model = IhSC.paper(3, diagonal="full", random_state=0)
     given = model.fit(X, sample_weight=weights)
     embedding, values = given.embedding_.copy(), given.eigenvalues_.copy()
     labels = given.labels_.copy()
@@ -93,11 +93,10 @@ def test_weighted_gram_against_the_matrix_itself():
     rng = np.random.default_rng(0)
     X, weights = rng.standard_normal((9, 4)), rng.gamma(2.0, size=9)
     weights /= weights.mean()
-    for gram in ("hollow", "full", "cosine"):
-        G = GramOperator.of(as_matrix(X).weighted(weights), gram).toarray()
-        rows = X / np.linalg.norm(X, axis=1, keepdims=True) if gram == "cosine" else X
-        naive = np.sqrt(np.outer(weights, weights)) * (rows @ rows.T)
-        if gram != "full":
+    for diagonal in ("zero", "full"):
+        G = GramOperator.of(as_matrix(X).weighted(weights), diagonal).toarray()
+        naive = np.sqrt(np.outer(weights, weights)) * (X @ X.T)
+        if diagonal == "zero":
             np.fill_diagonal(naive, 0)
         assert np.allclose(G, naive)
 

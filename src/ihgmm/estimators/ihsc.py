@@ -18,7 +18,7 @@ from ihgmm._checks import (
 from ihgmm._parameters import generator, option
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
-from ihgmm.estimators.base import MAY_COUNT, Clusterer, atomic, cosines, mark, sizes
+from ihgmm.estimators.base import MAY_COUNT, Clusterer, atomic, cosines, mark
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.missing import Missing
@@ -99,7 +99,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         how far each pass over data on disk has come. With 2, also write a line for
         each round within a step.
     random_state : int, RandomState, Generator or None, default=None
-        Seed; the same seed gives the same labels.
+        Seed of what is drawn: starts of k-means, and rows in counts of clusters. The
+        default draws nothing once the number of clusters is given.
 
     Attributes
     ----------
@@ -126,10 +127,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         ``noise_levels_``.
     sizes_ : ndarray of shape (n_samples,)
         The size of each row, in the units of the data: its scale times the Euclidean
-        length of its cluster's centre. Scales have mean 1 in each cluster, so that
-        they compare rows of one cluster only; sizes compare all rows. In cells whose
-        clusters split by size, the recorded amount of RNA correlated .46 with the
-        scales and .93 with the sizes.
+        length of its cluster's centre. Scales compare rows of one cluster only; sizes
+        compare all rows.
     noise_levels_ : ndarray of shape (n_samples,)
         Standard deviation of the noise in each row: what its centre does not explain.
     n_clusters_ : int
@@ -146,7 +145,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     outlier_cells_ : ndarray of shape (n_cells, 2)
         Row and column of each wild cell, in order; only with ``outliers="cells"``.
     n_iter_ : int
-        Iterations of k-means.
+        Iterations that the labels took.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
 
@@ -158,16 +157,13 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     Notes
     -----
     ``predict`` embeds rows by the equation that the eigenvectors solve, and labels them
-    by the rule that the fit learnt: for the rows of the fit that gives ``labels_``.
-    Zero rows get label 0, the largest cluster, and outliers -1, if the fit looked for
-    them.
-    With ``refine``, rows are placed by their cosines with the centres of the last
-    round, which gives ``labels_`` as well.
+    by the rule that the fit learnt, or with ``refine`` by their cosines with the
+    centres of the last round: for the rows of the fit that gives ``labels_``. Zero rows
+    get label 0, the largest cluster, and outliers -1, if the fit looked for them.
 
-    Where X is on a device, the same seed starts the same run as with NumPy, and only
-    numbers for each cluster or column come to the host. Labels are learnt from at most
-    16,384 rows of the embedding (or 256 for each cluster); with dask, these rows come
-    to the client.
+    Where X is on a device, only numbers for each cluster or column come to the host.
+    Labels are learnt from at most 16,384 rows of the embedding (or 64 for each
+    cluster); with dask, these rows come to the client.
 
     References
     ----------
@@ -268,13 +264,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         data = rows.counted
 
         # From the Gram matrix to eigenvectors, and from these to labels.
+        seed = int(rng.integers(2**31))
         spectral = spectral_clustering(
-            data,
-            k,
-            recipe,
-            signed=self.signed,
-            seed=int(rng.integers(2**31)),
-            steps=steps,
+            data, k, recipe, signed=self.signed, seed=seed, steps=steps
         )
         labels = spectral.labels
         placement: Placement | CosinePlacement = spectral.placement
@@ -283,15 +275,15 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 labels, placement = _refined(data, labels, k)
         if not warn_empty_clusters(data, labels, k):
             with steps.step("doubt"):
-                self._warn_of_doubt(data, spectral, labels, k)
+                self._warn_of_doubt(data, spectral, recipe, k)
 
         # Estimate centres, scales and noise levels; place the rows left out.
         with steps.step("centers"):
-            fitted: Parameters
-            if self.refine:
-                fitted = estimates_of_labels(data, labels, np.arange(k))
-            else:
-                fitted = estimates_of_fit(data, spectral, labels, k)
+            fitted: Parameters = (
+                estimates_of_labels(data, labels, np.arange(k))
+                if self.refine
+                else estimates_of_fit(data, spectral, labels, k)
+            )
         embedding, embedded = spectral.placement.embedding, spectral.rows
         weights, ops, counts = data.weights, data.ops, rows.counts
         data = rows.everything
@@ -305,16 +297,16 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.n_clusters_ = k
         self.labels_ = ops.keep(mark(ops, labels, rows.outliers, -1))
         self.embedding_ = embedded
-        values = data.restore_squares(embedding.eigenvalues)
-        self.eigenvalues_ = data.to_device(values)
+        self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
         self.space_ = spectral.space
         self.cluster_centers_ = fitted.centers
         if recipe.placement == "cosine":
             placement = CosinePlacement(self._compared_centers(), self.signed)
         self.placement_ = placement
         self.scales_ = ops.keep(mark(ops, fitted.scales, rows.outliers, np.nan))
-        levels = mark(ops, fitted.noise_levels, rows.outliers, np.nan)
-        self.noise_levels_ = ops.keep(levels)
+        self.noise_levels_ = ops.keep(
+            mark(ops, fitted.noise_levels, rows.outliers, np.nan)
+        )
         self.n_iter_ = spectral.n_iter
         return self
 
@@ -341,14 +333,13 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             )
 
     def _warn_of_doubt(
-        self, data: Matrix, spectral: Spectral, labels: Tall, k: int
+        self, data: Matrix, spectral: Spectral, recipe: Recipe, k: int
     ) -> None:
         """Warn of labels that other rows would change, and of misleading data."""
-        recipe = Recipe.of(self.recipe)
         # A device would wait half a fit for the host: there it is left to a diagnosis.
-        if labels is None or k < 2 or data.ops.few is not HOST:
+        if k < 2 or data.ops.few is not HOST or not recipe.unit_norm:
             return
-        if recipe.labels == "tied" and recipe.unit_norm:
+        if recipe.labels == "tied":
             doubt = label_doubt(spectral.known, spectral.placement.rule, k)
             if doubt > Doubt.LEAST:
                 warn(
@@ -357,7 +348,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                     "cluster_tree(X) shows how many are stable.",
                     UnstableLabelsWarning,
                 )
-        if recipe.unit_norm and not self.signed and looks_signed(data, spectral, k):
+        if not self.signed and looks_signed(data, spectral, k):
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
                 "better than clusters of directions. If opposite rows are of one kind, "
@@ -365,24 +356,11 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 PreparationWarning,
             )
 
-    @property
-    def sizes_(self) -> np.ndarray:
-        """Scale times the length of the centre, for each row of the fit."""
-        return sizes(self)
-
     def transform(self, X: Any) -> np.ndarray:
-        """Return the cosine of each row with each cluster centre.
+        """Return the cosine of each row, new or old, with each cluster centre.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old; also a torch tensor or another library's array.
-
-        Returns
-        -------
-        array of shape (n_samples, n_clusters)
-            Between -1 and 1, of X's library and on its device; zero for zero rows and
-            for empty clusters.
+        The result, of shape (n_samples, n_clusters), is between -1 and 1, of X's
+        library and on its device; zero for zero rows and for empty clusters.
         """
         return cosines(self._compared_centers(), self._check_new(X))
 
@@ -410,12 +388,10 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         """
         data = self._check_new(X)
         ops, sqnorms = data.ops, data.sqnorms
-        found = ops.widen(cosines(self._compared_centers(), data))
-        found = ops.xp.abs(found) if self.signed else found
-        best = ops.clip(ops.xp.max(found, axis=1), 0.0, None)
-        if sample_weight is not None:
-            weights = check_weights(sample_weight, data.shape[0])
-            sqnorms = sqnorms * data.to_device(weights)
+        near = ops.widen(cosines(self._compared_centers(), data))
+        near = ops.xp.abs(near) if self.signed else near
+        best = ops.clip(ops.xp.max(near, axis=1), 0.0, None)
+        sqnorms = sqnorms * data.to_device(check_weights(sample_weight, data.shape[0]))
         sqnorms = mark(ops, sqnorms, self._is_outlier(data), 0.0)
         known = ops.number(ops.xp.sum(sqnorms * best**2))
         total = ops.number(ops.xp.sum(sqnorms))

@@ -106,7 +106,7 @@ def test_errors_fall_where_good_rows_count_more():
     errors, weighted = [], []
     for seed in range(6):
         X, labels = make_ihgmm(
-            200, 60, 3, scale_ratio=1, separation_constant=0.35, random_state=seed
+            200, 60, 3, scale_ratio=1, separation_constant=0.7, random_state=seed
         )
         rng = np.random.default_rng(seed)
         loud = rng.random(200) < 0.5
@@ -118,7 +118,7 @@ def test_errors_fall_where_good_rows_count_more():
         )
         found = model.fit(X, sample_weight=weights).labels_[~loud]
         weighted.append(misclassification_rate(labels[~loud], found))
-    assert np.mean(weighted) < np.mean(errors)
+    assert np.mean(weighted) < np.mean(errors) - 0.05
 
 
 def test_counts_follow_weights():

@@ -2,7 +2,6 @@
 
 import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from covering import covering
@@ -260,10 +259,3 @@ def test_a_signed_fit_is_judged_on_one_side():
     assert facts.diagnosis.verdict is Verdict.SEPARATED
     turned = X * np.sign(model.scales_)[:, None]
     assert diagnose(turned, model.labels_).verdict is Verdict.SEPARATED
-
-
-def test_dates_are_no_numbers():
-    X, _ = make_ihgmm(20, 3, 2, random_state=0)
-    frame = pd.DataFrame(X).assign(day=pd.Timestamp("2020-01-01"))
-    with pytest.raises(ValueError, match="columns that do not hold numbers: 'day'"):
-        IhSC(2).fit(frame)

@@ -80,7 +80,7 @@ FOUND = {
         noise="tied", weights="whole", then=["report", "icl"]),
     "noise whose square is near the largest number":
         case("IhGMM", "normal", 11, 1, "squares overflow", "tiny", seed=11, k=4,
-        n_clusters=1, missing="fit", rows="given", diagonal="zero", noise="common", tol=1e-12,
+        n_clusters=1, missing="fit", noise="common", tol=1e-12,
         max_iter=1, weights="zeros", then=["bic", "score", "diagnose"]),
     "rows that were shortened to nothing":
         case("diagnose", "one column", 2, 2, "huge row", seed=51713, k=5),

@@ -118,14 +118,11 @@ class IhGMM(DensityMixin, Clusterer):
     sure if the noise is not the same in all directions, as in most real data, unless
     ``noise="tied"`` finds these directions: :doc:`/inference` has the figures.
 
-    :meth:`predict` and the methods beside it take rows, new or old, in every form that
-    :meth:`fit` takes, and judge them by ``cluster_centers_``, ``center_errors_``,
-    ``weights_`` and ``noise_levels_`` alone. These are made of all rows of the fit. A
-    row that they place elsewhere than the rounds did, one or two in a hundred of real
-    data, gets that label, so that ``predict(X)`` equals ``labels_``. Probabilities of
-    the rows of the fit are better in ``memberships_``.
-
-    Where X is on a device, what there is for each row and cluster stays there.
+    :meth:`predict` and the methods beside it judge rows, new or old, by
+    ``cluster_centers_``, ``center_errors_``, ``weights_`` and ``noise_levels_`` alone.
+    A row of the fit that they place elsewhere than the rounds did, one or two in a
+    hundred of real data, gets that label, so that ``predict(X)`` equals ``labels_``.
+    Probabilities of the rows of the fit are better in ``memberships_``.
 
     Examples
     --------
@@ -398,16 +395,13 @@ class IhGMM(DensityMixin, Clusterer):
         Notes
         -----
         ``-2 L`` plus a penalty, L being the log-likelihood of the rows, each given
-        centres that the other rows of X give. The centres therefore need no penalty.
-        Parameters count with the logarithm of how many numbers tell about them: the
-        n_features of a row for its own noise level, all entries for a noise level of
-        all or of a class, the rows for the shares of the clusters and for the
-        directions and levels of a tied covariance. Outliers do not count.
+        centres that the other rows of X give, which therefore need no penalty. Other
+        parameters count with the logarithm of how many numbers tell about them.
+        Outliers do not count.
 
         It tells which structure the noise has. To choose the number of clusters take
         :meth:`icl`: where clusters overlap, features are few, or noise is not as the
-        model says, this one takes too many. Over 19 designs it was right in 34% of
-        draws, :meth:`icl` in 57%.
+        model says, this one takes too many.
         """
         return self._criteria(X)[0]
 

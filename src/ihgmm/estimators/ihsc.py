@@ -67,37 +67,32 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         which Gram matrix, how many eigenvectors, how labels are assigned, and others.
     signed : bool, default=False
         Whether scales have both signs, so that opposite rows are of one cluster. Scales
-        of rows that point away from their centre are then negative, and their absolute
-        values have mean 1. This cannot be combined with ``refine``, nor with recipes
-        of ``labels="neighbors"`` or without ``unit_norm``. See :doc:`/signs`.
+        of rows that point away from their centre are then negative. It goes with
+        recipes of ``labels="tied"`` and ``unit_norm``, without ``refine``. See
+        :doc:`/signs`.
     whiten : {"auto", "counts", "learned"} or None, default=None
         Whether rows and columns are multiplied first so that noise is alike in all of
         them. ``"counts"``: the variance of an entry grows with its mean, as that of
         counts does. ``"learned"``: it is learnt from what a low-rank fit leaves.
         ``"auto"``: the first for counts, the second for other data above 0 with many
-        zeros and a long tail, none elsewhere; without whitening, a fit warns of such
-        data. Centres, scales and noise levels come back in the units of the data. See
-        :class:`~ihgmm.Biwhitener` and :doc:`/counts`.
+        zeros and a long tail, none elsewhere. Results come back in the units of the
+        data. See :class:`~ihgmm.Biwhitener` and :doc:`/counts`.
     refine : bool, default=False
-        Whether to compare each row once more with the centres of the other rows, see
-        :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this is
-        nearly as good as knowing all other labels. On real data it helps if the noise
-        is the same in all directions, and may hurt if it is not.
+        Whether to compare each row once more with the centres of the other rows. Under
+        the model this is nearly as good as knowing all other labels. On real data it
+        helps if the noise is the same in all directions, and may hurt if it is not.
     outliers : float, "auto", "cells" or None, default=None
         Which rows get the label -1 and have no part in the fit, because they fit no
-        cluster: none; those that stand out ("auto"); or the strangest ones, a share
-        of the rows above 0 and at most 0.5. With "cells" no row is left out: single
-        cells that neither their row nor their column explains count as missing,
-        as with ``missing="fit"``, here and in ``predict``. See :doc:`/outliers`.
+        cluster: none; those that stand out ("auto"); or the strangest ones, a share of
+        at most 0.5. With "cells" no row is left out: single cells that neither their
+        row nor their column explains count as missing. See :doc:`/outliers`.
     missing : {"error", "fit"}, default="error"
-        What to do with missing cells: NaN, masked cells, and pandas' NA. ``"error"``
-        refuses them; ``"fit"`` fills them in by a low-rank model of the data, and takes
-        rows with missing cells in ``predict`` and the methods beside it, too. Centres,
-        scales and noise levels come from the observed cells. See :doc:`/missing`.
+        What to do with missing cells, NaN: refuse them, or fill them in by a low-rank
+        model of the data, in ``predict``, too. Centres, scales and noise levels come
+        from the observed cells. See :doc:`/missing`.
     verbose : bool or int, default=False
-        With 1 or True, write a line for each step of the fit, with its time, and show
-        how far each pass over data on disk has come. With 2, also write a line for
-        each round within a step.
+        Whether to write a line for each step of the fit, with its time (1 or True), or
+        also for each round within a step (2).
     random_state : int, RandomState, Generator or None, default=None
         Seed of what is drawn: starts of k-means, and rows in counts of clusters. The
         default draws nothing once the number of clusters is given.
@@ -137,8 +132,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         How the number of clusters was chosen; only with ``n_clusters="auto"``.
     outlier_scores_ : ndarray of shape (n_samples,)
         How strange each row is, if ``outliers`` looks for rows: a score of 3 says that
-        one in a thousand rows of the clusters is as strange. Rows above
-        ``outlier_threshold_`` are outliers.
+        one in a thousand rows of the clusters is as strange.
     outlier_threshold_ : float
         Rows with larger scores are outliers: with "auto" at most ``log10(50 n)``,
         since one in fifty samples of n rows without outliers has a row so strange.

@@ -120,11 +120,11 @@ def save_model(
     feature_names : sequence of str, optional
         Names of the features, where the model was fitted on an array without names.
     **about
-        What ``ihgmm predict`` should know of the data: the columns with names of rows,
-        with known labels, and with texts whose words are the features (``id_column``,
-        ``label_column``, ``text_column``), the ``layer`` of an AnnData file, whether
-        missing cells were taken for 0 (``empty_is_zero``), and a list of
-        ``cluster_names``, ``""`` for a cluster without one.
+        What ``ihgmm predict`` should know of the data. ``id_column``, ``label_column``
+        and ``text_column`` hold names of rows, known labels, and texts whose words are
+        the features. ``layer`` is that of an AnnData file, ``empty_is_zero`` says that
+        missing cells were taken for 0, and ``cluster_names`` is a list, with ``""`` for
+        a cluster without a name.
 
     Raises
     ------

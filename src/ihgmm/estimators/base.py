@@ -131,7 +131,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     _checks: ClassVar[dict[str, Any]] = CHECKS
     # What placing a row needs of the fit, which may go to other processes.
-    _placing: ClassVar = ("cluster_centers_", "n_features_in_", "preparation_")
+    _placing: ClassVar[Any] = ("cluster_centers_", "n_features_in_", "preparation_")
     _nearest: Callable[[Any], Tall]  # returns the label of each row
     # Of estimators that have no such parameters.
     n_clusters: Any

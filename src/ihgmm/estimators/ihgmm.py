@@ -204,8 +204,9 @@ class IhGMM(DensityMixin, Clusterer):
         self.noise_ = "individual" if self.noise == "auto" else self.noise
         if self.noise == "auto":
             with steps.step("noise") as say:
-                self.noise_evidence_ = compare_noises(data, start.labels, k, rng=rng)
-                self.noise_ = min(self.noise_evidence_, key=self.noise_evidence_.get)
+                evidence = compare_noises(data, start.labels, k, rng=rng)
+                self.noise_evidence_ = evidence
+                self.noise_ = min(evidence, key=evidence.__getitem__)
                 say(self.noise_)
         with steps.step("rounds") as say:
             mixture, covariance = fit_noise(

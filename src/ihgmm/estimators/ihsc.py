@@ -21,6 +21,7 @@ from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, atomic, cosines, mark
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.embedding import Space
+from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import (
@@ -334,7 +335,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if k < 2 or data.ops.few is not HOST or not recipe.unit_norm:
             return
         if recipe.labels == "tied":
-            doubt = label_doubt(spectral.known, spectral.placement.rule, k)
+            rule = cast(LinearRule, spectral.placement.rule)
+            doubt = label_doubt(spectral.known, rule, k)
             if doubt > Doubt.LEAST:
                 warn(
                     "Labels may be unstable: many of them may change with other rows. "

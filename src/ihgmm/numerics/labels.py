@@ -200,11 +200,13 @@ def _kmeans(
 
     if n_init == "auto":
         n_init = int(np.clip(Labelling.KMEANS_WORK // (rows.size * k), 10, 50))
-    k = min(k, len(rows))
-    run = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=seed)
+    used = min(k, len(rows))
+    run = KMeans(used, n_init=n_init, max_iter=max_iter, random_state=seed)
     with ignored(ConvergenceWarning):  # of empty clusters, which estimators count
         run.fit(rows, sample_weight=weights)
-    return Learnt(LinearRule.nearest(run.cluster_centers_), n_iter=int(run.n_iter_))
+    # Of equal centres the first has the rows: clusters beyond the rows stay empty.
+    centers = run.cluster_centers_[np.arange(k) % used]
+    return Learnt(LinearRule.nearest(centers), n_iter=int(run.n_iter_))
 
 
 def _cut_graph(rows: np.ndarray, k: int) -> NeighborRule:

@@ -43,16 +43,16 @@ def pivots(rows: np.ndarray, k: int) -> np.ndarray:
 
 def merged(rows: np.ndarray, k: int, signed: bool) -> np.ndarray:
     """Return centres of the k clusters that Ward's rule merges unit rows to."""
-    products = rows @ rows.T
-    cosines = products**2 if signed else products
-    distances = np.sqrt(np.maximum(2 - 2 * cosines, 0))
-    tree = linkage(squareform(distances, checks=False), "ward")
-    labels = fcluster(tree, k, "maxclust") - 1
+    labels = np.zeros(len(rows), dtype=np.intp)
+    if k > 1:
+        distances = squareform(rows @ rows.T, checks=False)
+        distances = 2 - 2 * (distances**2 if signed else distances)
+        np.sqrt(np.maximum(distances, 0, out=distances), out=distances)
+        labels = fcluster(linkage(distances, "ward"), k, "maxclust") - 1
     members = np.eye(k)[labels]
     if signed:  # opposite rows point the way of the first of their cluster
-        first = np.unique(labels, return_index=True)[1]
-        ways = HOST.sign_of(HOST.pick(products, first[labels]))
-        members *= ways[:, None]
+        first = rows[np.unique(labels, return_index=True)[1][labels]]
+        members[np.einsum("ij,ij->i", rows, first) < 0] *= -1
     return members.T @ rows
 
 

@@ -215,7 +215,7 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
     # With as many directions as features, none of them is there to show noise.
     weights = signal_weights(values, lead, 0.0 if len(values) == p else None)
     # A direction without any data in it is rounding.
-    weights = np.where(lengths > 1e-5 * lengths.max(), weights, 0.0)
+    weights = np.where(lengths >= 1e-5 * lengths.max(), weights, 0.0)
     embedding = Embedding(
         along,
         values,

@@ -156,7 +156,6 @@ class Whitening:
     RANK = 64  # features or rows, half of which are the rank of a pattern
     ENTRIES = 2**22  # to learn columns from
     COUNTS = 2**20  # to learn the dispersion from
-    MANY = 2**16  # stored entries from which single vectors are quicker than blocks
     ZEROS = 0.12  # share of entries from which zeros are many
     COLUMNS = 16  # from which the noise of columns is learnt well enough
     TAIL = 8.0  # share of a row that one in a hundred entries has, over the median
@@ -300,8 +299,8 @@ class Counting:
     PRIOR_FLIPS = 4  # flips that the Tracy-Widom law counts for
     ROUNDING = 20  # eps of the largest eigenvalue that the edge is at least
     SMALL_ENTRIES = 2**20  # of X, up to which flips are solved to the end
-    KEPT_ENTRIES = 2**23  # of X, up to which what is made of it is kept in memory
-    FLIPS = (8, 3, 2)  # of small, kept and larger data: they vary less there
+    MIDDLE_ENTRIES = 2**23  # of X, beyond which it is large
+    FLIPS = (8, 3, 2)  # of small, middle and large data: they vary less there
     FLIP_STEPS = (60, 8, 5)  # of small data, of other, and for a first look at it
     FLIP_ACCURACY = 0.02  # of the top eigenvalue of a flip
     # The tree

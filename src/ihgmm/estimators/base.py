@@ -51,7 +51,7 @@ from ihgmm.matrix import (
 )
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.cells import CellFiller, learn_cell_filler
-from ihgmm.numerics.missing import MISSING, Filler, Missing, learn_filler
+from ihgmm.numerics.missing import MISSING_WAYS, Filler, Missing, learn_filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.whitening import NOISES, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
@@ -68,7 +68,7 @@ CHECKS: dict[str, Any] = {
     "refine": check_flag,
     "whiten": partial(check_choice, choices=("auto", *NOISES, None)),
     "signed": check_flag,
-    "missing": partial(check_choice, choices=MISSING),
+    "missing": partial(check_choice, choices=MISSING_WAYS),
     "max_samples": check_count,
     "n_init": partial(check_count, words=("auto",)),
     "max_iter": check_count,

@@ -11,7 +11,7 @@ of that row alone: new rows are filled as those of the fit were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple
@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, filled, ops_of, to_host
-from ihgmm.matrix.threads import row_ranges, sized_threads
+from ihgmm.matrix.threads import sized_threads
 from ihgmm.policy import Filling, Small
 
 Missing = Literal["error", "fit"]
@@ -121,11 +121,10 @@ class Model:
     def look(self, ops: Ops, values: Tall, known: Tall, log_sizes: Tall) -> _Seen:
         """Return what cells say, known where 1, of rows that have size 1."""
         xp, rank, weighted = ops.xp, len(self.mean), self.weighted
-        products = (weighted[:, :, None] * self.loadings[:, None, :]).reshape(
-            -1, rank**2
-        )
+        products = weighted[:, :, None] * self.loadings[:, None, :]
         # The systems are small; in single precision they may be next to singular.
-        systems = ops.widen(known @ ops.cast_like(products, known))
+        products = ops.cast_like(products.reshape(-1, rank**2), known)
+        systems = ops.widen(known @ products)
         systems = xp.reshape(systems, (-1, rank, rank))
         systems = systems + ops.cast_like(np.eye(rank), systems)
         right = ops.widen(values @ ops.cast_like(weighted, values))
@@ -139,9 +138,8 @@ class Model:
         # its cells, whose covariance is that of noise and of positions.
         squares = xp.sum(level**2, axis=1) - xp.sum(right * own, axis=1)
         along, count = own @ mean, ops.widen(xp.sum(known, axis=1))
-        logs, inverse = (
-            ops.cast_like(a, own)[None, :] for a in (np.log(MULTIPLES), 1 / MULTIPLES)
-        )
+        logs = ops.cast_like(np.log(MULTIPLES)[None], own)
+        inverse = ops.cast_like(1 / MULTIPLES[None], own)
         far = (log_sizes[:, None] - self.log_scale + logs) / self.spread
         scores = along[:, None] * inverse - squares[:, None] * inverse**2 / 2
         scores = scores - count[:, None] * logs - far**2 / 2
@@ -223,8 +221,7 @@ def learn_filler(
     columns = np.sqrt(_column_means(cells**2, observed))
     # Columns count alike, but for those that hardly differ from zero: they hold
     # little of what rows are compared by.
-    least = Filling.LEAST_COLUMN * np.sqrt(np.mean(columns**2))
-    columns = np.maximum(columns, least)
+    columns = np.maximum(columns, Filling.LEAST_COLUMN * np.sqrt(np.mean(columns**2)))
     cells /= columns
     sizes = np.sqrt(_column_means(cells.T**2, observed.T))
     cells /= sizes[:, None]
@@ -260,14 +257,10 @@ class _Sample(NamedTuple):
     known: np.ndarray  # which of them are known
     log_sizes: np.ndarray
 
-    def looks(self, model: Model) -> Iterator[tuple[slice, np.ndarray, _Seen]]:
-        """Yield parts of the rows, 1 for their known cells, and what these say."""
-        # So few rows that what is made of them stays in the cache.
-        n, p = self.cells.shape
-        for part in row_ranges(n, max(64, 2**17 // p)):
-            known = self.known[part].astype(np.float64)
-            cells = self.cells[part] * known
-            yield part, known, model.look(HOST, cells, known, self.log_sizes[part])
+    def look(self, model: Model) -> _Seen:
+        """Return what the known cells say under a model."""
+        known = self.known.astype(np.float64)
+        return model.look(HOST, self.cells * known, known, self.log_sizes)
 
 
 def _best_model(
@@ -286,17 +279,16 @@ def _best_model(
     asked = observed & (rng.random(cells.shape) < Filling.ASKED)
     some = _Sample(cells, observed & ~asked, log_sizes)
     guess, start = _best_guess(some, asked, ranks, rng)
-    rank = start.shape[1]
     tried, middle = {}, float(np.median(log_sizes))
     # Small rows count as much as others in whether scales differ.
     for spread in (Filling.LEAST_SPREAD, Filling.FIRST_SPREAD):
         model = _start(guess, some.known, start[:, -Filling.SCALE_RANK :])
         model = replace(model, log_scale=middle, spread=spread)
         model = _fit_model(some, model, Filling.ROUNDS)
-        fit = np.vstack([seen.means() for _, _, seen in some.looks(model)])
-        tried[_squares(fit - cells, asked)] = model
+        errors = (some.look(model).means() - cells)[asked]
+        tried[float(np.sum(errors**2))] = model
     model = tried[min(tried)]
-    if rank > Filling.SCALE_RANK:
+    if start.shape[1] > Filling.SCALE_RANK:
         more = _start(guess, some.known, start)
         model = replace(more, log_scale=model.log_scale, spread=model.spread)
     return _fit_model(sample, model, Filling.LAST_ROUNDS)
@@ -329,7 +321,7 @@ def _best_guess(
             own = np.linalg.solve(system, (guess @ model.weighted).T).T
             fit = own @ loadings.T
             guess = np.where(known, cells, fit)
-        error = _squares((fit - cells) * count, asked)
+        error = float(np.sum(((fit - cells) * count)[asked] ** 2))
         if error < least:
             best, least, worse = (guess, loadings), error, 0
         else:
@@ -363,27 +355,18 @@ def _fit_model(sample: _Sample, model: Model, n_iter: int) -> Model:
 
 def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     """Return the model after one round of expectation and maximisation, and noise."""
-    (n, p), rank = sample.cells.shape, len(model.mean)
-    seconds, crossed = np.zeros((p, rank**2)), np.zeros((p, rank))
-    total, spread, squares = np.zeros(rank), np.zeros(rank**2), np.zeros(p)
-    logs, count = np.zeros(2), sample.known.sum(axis=0).astype(np.float64)
-    for part, known, seen in sample.looks(model):
-        # Of rows divided by their scale.
-        once, twice = seen.mean(-1.0), seen.mean(-2.0)
-        turned = twice * seen.own + once * seen.drawn
-        positions = once * seen.own + seen.drawn
-        moments = turned[:, :, None] * seen.own[:, None, :]
-        moments += positions[:, :, None] * seen.drawn[:, None, :] + seen.covariances
-        moments = moments.reshape(-1, rank**2)
-        seconds += known.T @ moments
-        crossed += seen.values.T @ turned
-        squares += (seen.values**2).T @ twice[:, 0]
-        total += positions.sum(axis=0)
-        spread += moments.sum(axis=0)
-        far = sample.log_sizes[part, None] + np.log(MULTIPLES)
-        logs += [(seen.chances * far).sum(), (seen.chances * far**2).sum()]
+    (n, p), rank, seen = sample.cells.shape, len(model.mean), sample.look(model)
+    known = sample.known.astype(np.float64)
+    # Moments of rows divided by their scale.
+    once, twice = seen.mean(-1.0), seen.mean(-2.0)
+    turned = twice * seen.own + once * seen.drawn
+    positions = once * seen.own + seen.drawn
+    moments = turned[:, :, None] * seen.own[:, None, :]
+    moments += positions[:, :, None] * seen.drawn[:, None, :] + seen.covariances
+    systems = (known.T @ moments.reshape(n, -1)).reshape(p, rank, rank)
+    crossed, count = seen.values.T @ turned, known.sum(axis=0)
+    squares = np.square(seen.values).T @ twice[:, 0]
     typical = np.maximum(squares / np.maximum(count, 1), Small.EXACT)
-    systems = seconds.reshape(p, rank, rank)
     # A loading is expected to be as large as its column; where few cells tell about
     # it, this pulls it to zero.
     pulled = systems + (model.variances / typical)[:, None, None] * np.eye(rank)
@@ -399,21 +382,17 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     # Of a column that is nearly always zero, one cell must not outweigh all others.
     variances = np.maximum(variances, Filling.EVEN * variances.mean())
     # Positions get covariance one again, which also speeds the rounds up.
-    mean = total / n
-    covariance = spread.reshape(rank, rank) / n - np.outer(mean, mean)
+    mean = positions.mean(axis=0)
+    covariance = moments.mean(axis=0) - np.outer(mean, mean)
     ridge = Small.ROUNDING * np.trace(covariance) / rank
     root = np.linalg.cholesky(covariance + ridge * np.eye(rank))
-    log_scale, second_moment = logs / n
-    deviation = np.sqrt(max(second_moment - log_scale**2, Filling.LEAST_SPREAD**2))
+    logs = sample.log_sizes[:, None] + np.log(MULTIPLES)
+    log_scale, square = ((seen.chances * logs**i).sum() / n for i in (1, 2))
+    deviation = np.sqrt(max(square - log_scale**2, Filling.LEAST_SPREAD**2))
     equal = model.spread <= Filling.LEAST_SPREAD  # equal scales stay so
     scales = float(log_scale), model.spread if equal else float(deviation)
     loadings, mean = loadings @ root, np.linalg.solve(root, mean)
     return Model(loadings, variances, mean, *scales), noise
-
-
-def _squares(values: np.ndarray, chosen: np.ndarray) -> float:
-    """Return the sum of squares of the chosen values."""
-    return float(np.sum(values[chosen] ** 2))
 
 
 def _column_means(values: np.ndarray, known: np.ndarray) -> np.ndarray:

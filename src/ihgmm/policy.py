@@ -119,7 +119,7 @@ class Filling:
     STEPS = 25  # of scales between, finer than noise shows
 
 
-class Cells:
+class WildCells:
     """Cells that fit no row. ``python benchmarks/outliers.py`` shows what they do.
 
     Round numbers.

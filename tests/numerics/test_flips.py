@@ -7,12 +7,7 @@ from numpy.testing import assert_allclose
 
 from ihgmm import make_ihgmm
 from ihgmm.matrix import as_matrix
-from ihgmm.numerics.flips import (
-    default_flips,
-    flip_signs,
-    null_eigenvalues,
-    residual,
-)
+from ihgmm.numerics.flips import default_flips, flip_signs, null_eigenvalues, residual
 from ihgmm.numerics.gram import GramOperator
 
 

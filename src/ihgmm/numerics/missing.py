@@ -33,9 +33,7 @@ MULTIPLES = np.geomspace(1 / Filling.LARGEST, Filling.LARGEST, Filling.STEPS)
 class Filler:
     """Fills the missing cells of rows from their observed ones, in units of the data.
 
-    The size of a row is the root mean square of its observed cells, each divided by the
-    size of its column. Columns without any observed cell have zero loadings, and are
-    filled by zero.
+    Columns without any observed cell have zero loadings, and are filled by zero.
 
     Examples
     --------
@@ -69,7 +67,6 @@ class Filler:
         return filled(X, self._fill(X, seed))
 
     def _fill(self, X: Matrix, seed: int | None) -> Callable[[Tall], Tall]:
-        """Return what fills rows: with draws, or without a seed with means."""
         return partial(_fill_rows, *self.in_columns(X), self.nonnegative, seed)
 
     def in_columns(self, X: Matrix) -> tuple[Model, np.ndarray]:
@@ -82,7 +79,10 @@ class Filler:
 def _fill_rows(
     model: Model, columns: np.ndarray, nonnegative: bool, seed: int | None, rows: Tall
 ) -> Tall:
-    """Return rows with NaN replaced; those without an observed cell become zero."""
+    """Return rows with NaN replaced by draws, or without a seed by means.
+
+    Those without an observed cell become zero.
+    """
     ops = ops_of(rows)  # rows come without their matrix
     xp, missing = ops.xp, ops.xp.isnan(rows)
     if not xp.any(missing):
@@ -90,10 +90,10 @@ def _fill_rows(
     units = ops.cast_like(columns, rows)
     known = xp.astype(~missing, rows.dtype)
     values = xp.where(missing, xp.zeros_like(rows), rows) / units
+    # Root mean squares of observed cells, whose squares might overflow or vanish.
     largest = xp.max(xp.abs(values), axis=1, keepdims=True)
-    shares = ops.ratio(values, largest)  # their squares neither overflow nor vanish
+    squares = xp.sum(ops.ratio(values, largest) ** 2, axis=1, keepdims=True)
     count = xp.sum(known, axis=1, keepdims=True)
-    squares = xp.sum(shares**2, axis=1, keepdims=True)
     sizes = largest * ops.ratio(squares, count) ** 0.5
     wide = ops.widen(sizes)
     logs = xp.log(xp.where(sizes > 0, wide, xp.ones_like(wide)))

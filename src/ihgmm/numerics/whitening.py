@@ -117,11 +117,6 @@ def _count_variances(sums: Tall, squares: Tall, dispersion: float) -> Tall:
     return (sums + dispersion * squares) / (1 + dispersion)
 
 
-def _no_pattern(p: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return directions in p features, none, and their strengths."""
-    return np.zeros((p, 0)), np.zeros(0)
-
-
 def _dispersion(X: Matrix, whitener: Whitener) -> float:
     """Return c for which counts have the variance ``mean + c * mean**2``.
 
@@ -131,7 +126,12 @@ def _dispersion(X: Matrix, whitener: Whitener) -> float:
     """
     white = whitener(X)
     squares, fit = _low_rank(white, min(*white.shape, Whitening.COUNT_RANK) // 4)
-    left = _left_of_counts(squares, fit) / (X.shape[0] - fit.shape[1])
+    # The fit takes some noise too, more of a column that has a large share in it.
+    shares = (fit @ np.linalg.pinv(fit.T @ fit, hermitian=True) * fit).sum(axis=1)
+    left = squares - np.square(fit).sum(axis=1)
+    left /= 1 - np.minimum(shares, Whitening.LARGEST_LEVERAGE)
+    left = np.maximum(left, Whitening.LEAST_NOISE * squares)
+    left /= X.shape[0] - fit.shape[1]
     factors: Any = white.row_scale
     sums = to_host(X.adjoint(factors**2)).astype(np.float64) * whitener.columns**2
     first = sums / (X.shape[0] * X.unit)
@@ -191,7 +191,7 @@ def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
         variances, counts = X.sweep(work, X.weights)[1]
         squares = _over_squares(X, variances)
     columns = np.sqrt(squares * np.minimum(counts * (X.unit / n) * np.sqrt(p), 1.0))
-    return Whitener("counts", columns, *_no_pattern(p), dispersion)
+    return Whitener("counts", columns, np.zeros((p, 0)), np.zeros(0), dispersion)
 
 
 def _column_sums(
@@ -238,18 +238,6 @@ def _low_rank(white: Matrix, rank: int) -> tuple[np.ndarray, np.ndarray]:
     return A.column_sqnorms(), fit
 
 
-def _left_of_counts(total: np.ndarray, fit: np.ndarray) -> np.ndarray:
-    """Return what a fit leaves of the squared norms of columns.
-
-    It takes some noise too, more of a column that has a large share in it. Of one that
-    it takes by more than 0.9 or explains to a thousandth no more is known.
-    """
-    shares = (fit @ np.linalg.pinv(fit.T @ fit, hermitian=True) * fit).sum(axis=1)
-    left = total - np.square(fit).sum(axis=1)
-    left /= 1 - np.minimum(shares, Whitening.LARGEST_LEVERAGE)
-    return np.maximum(left, Whitening.LEAST_NOISE * total)
-
-
 def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
     """Return what a fit leaves of the squared norms of columns, each by the others.
 
@@ -277,7 +265,7 @@ def _learned_whitener(X: Matrix) -> Whitener:
     """
     n, p = X.shape
     rank = min(n, p, Whitening.RANK) // 2
-    whitener = Whitener("learned", np.ones(p), *_no_pattern(p))
+    whitener = Whitener("learned", np.ones(p), np.zeros((p, 0)), np.zeros(0))
     columns = np.sqrt(_over_squares(X, whitener(X).column_sqnorms()))
     whitener = replace(whitener, columns=columns)
     for _ in range(3):
@@ -410,20 +398,21 @@ def _are_logarithms(rows: np.ndarray) -> bool:
     such multiples themselves, as shares of a total are. All rows of blood cells (counts
     scaled by four ways) are known by it, and at most one in fifty of eleven other sets.
     """
-    if not 0 < rows.max() < 50 or rows.min() < 0:
-        return False
-    rows = rows.astype(np.float64)
-    return 2 * sum(_logged(row[row > 0]) for row in rows) > len(rows)
 
-
-def _logged(row: np.ndarray) -> bool:
     def are_multiples(values: np.ndarray) -> bool:
         ratios = values / values.min()
         ratios = ratios[(ratios > 1.5) & (ratios < 50)]  # larger ones are rounded
         whole = np.abs(ratios - np.round(ratios)) < 0.02
         return len(ratios) > 1 and bool(whole.mean() > 0.9)
 
-    return len(row) > 2 and are_multiples(np.expm1(row)) and not are_multiples(row)
+    if not 0 < rows.max() < 50 or rows.min() < 0:
+        return False
+    positive = [row[row > 0] for row in rows.astype(np.float64)]
+    logged = [
+        len(row) > 2 and are_multiples(np.expm1(row)) and not are_multiples(row)
+        for row in positive
+    ]
+    return 2 * sum(logged) > len(rows)
 
 
 def _is_centered(X: Matrix) -> bool:

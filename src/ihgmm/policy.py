@@ -175,8 +175,6 @@ class Doubt:
     ROWS = 1_000  # to halve, at most
     ROWS_A_CLUSTER = 20  # or so many for each cluster, if that is more
     LEAST = 0.13  # probability of other labels, over that of a guess
-    NOISE_SHARE = 0.4  # of rows whose coordinates are mostly noise
-    LEAST_IN_NOISE = 0.0325  # probability of other labels with so much noise
 
 
 class Weighting:

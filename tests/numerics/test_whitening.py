@@ -170,8 +170,8 @@ def test_every_kind_of_array(hold, noise, tmp_path):
 
 
 def test_how_often_counts_are_read(tmp_path):
-    """Once for a sample, twice to learn and once to whiten."""
-    rows = opened(memory_map(counts(0, 60)[0], tmp_path))
+    """Once for a sample, twice to learn and once to whiten, beside a first look."""
+    rows = opened(memory_map(counts(0, 60, n=2_000)[0], tmp_path))
     change = learn_whitener(rows, "counts", np.random.default_rng(0))
     assert rows.passes <= 3
     white = change(rows)

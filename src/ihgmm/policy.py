@@ -123,7 +123,7 @@ class Filling:
     STEPS = 25  # of scales between, finer than noise shows
 
 
-class Cells:
+class WildCells:
     """Cells that fit no row. ``python benchmarks/outliers.py`` shows what they do.
 
     Round numbers.
@@ -160,7 +160,6 @@ class Whitening:
     RANK = 64  # features or rows, half of which are the rank of a pattern
     ENTRIES = 2**22  # to learn columns from
     COUNTS = 2**20  # to learn the dispersion from
-    MANY = 2**16  # stored entries from which single vectors are quicker than blocks
     ZEROS = 0.12  # share of entries from which zeros are many
     COLUMNS = 16  # from which the noise of columns is learnt well enough
     TAIL = 8.0  # share of a row that one in a hundred entries has, over the median
@@ -191,7 +190,6 @@ class Weighting:
     LEAST_ROWS = 10  # rows from which a cluster weights them by scale and noise
     ROWS_A_CLUSTER = 3  # of equal weight; a scale takes a centre of two others or more
     LEAST_VARIANCE = 1e-4  # of noise, over the mean: less does not weigh more
-    OWN_TERM = 1e-3  # of a row in the sum of its cluster: less does not matter
 
 
 class Rounds:
@@ -283,7 +281,6 @@ class Refitting:
     ROWS = 2_000  # to draw, at most
     SPLITS = 3  # times that rows are halved
     ROWS_A_CLUSTER = 10  # with fewer, four fifths of the rows are fitted
-    STARTS = 3  # of k-means in each fit
     BELIEF = 0.5  # share of log-likelihoods that is believed
     SHORTEST = 0.1  # of the usual length: shorter rows are noise, all alike
 
@@ -302,8 +299,8 @@ class Counting:
     PRIOR_FLIPS = 4  # flips that the Tracy-Widom law counts for
     ROUNDING = 20  # eps of the largest eigenvalue that the edge is at least
     SMALL_ENTRIES = 2**20  # of X, up to which flips are solved to the end
-    KEPT_ENTRIES = 2**23  # of X, up to which what is made of it is kept in memory
-    FLIPS = (8, 3, 2)  # of small, kept and larger data: they vary less there
+    MIDDLE_ENTRIES = 2**23  # of X, beyond which it is large
+    FLIPS = (8, 3, 2)  # of small, middle and large data: they vary less there
     FLIP_STEPS = (60, 8, 5)  # of small data, of other, and for a first look at it
     FLIP_ACCURACY = 0.02  # of the top eigenvalue of a flip
     # The tree
@@ -355,7 +352,6 @@ class Trust:
     RANGE = 1.2  # log-odds to both ends of the range, for three of four real sets
     ROWS = 0.7  # of the log-odds of a row with its lead
     MEAN_ROWS = 10_000  # rows that settle the mean certainty, about
-    AS_STABLE = 0.02  # difference of stabilities that means nothing; by eye
 
 
 class Cautions:

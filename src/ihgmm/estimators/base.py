@@ -51,9 +51,9 @@ from ihgmm.matrix import (
 )
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.cells import CellFiller, learn_cell_filler
-from ihgmm.numerics.missing import MISSING, Filler, Missing, learn_filler
+from ihgmm.numerics.missing import MISSING_WAYS, Filler, Missing, learn_filler
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.whitening import NOISES, Whitener
+from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.observed import missing_cells
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
@@ -66,9 +66,9 @@ CHECKS: dict[str, Any] = {
     "noise": partial(check_choice, choices=("auto", *STRUCTURES)),
     "recipe": lambda _, value: Recipe.of(value),
     "refine": check_flag,
-    "whiten": partial(check_choice, choices=("auto", *NOISES, None)),
+    "whiten": partial(check_choice, choices=("auto", *NOISE_KINDS, None)),
     "signed": check_flag,
-    "missing": partial(check_choice, choices=MISSING),
+    "missing": partial(check_choice, choices=MISSING_WAYS),
     "max_samples": check_count,
     "n_init": partial(check_count, words=("auto",)),
     "max_iter": check_count,

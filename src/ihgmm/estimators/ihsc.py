@@ -31,7 +31,12 @@ from ihgmm.numerics.spectral import (
     looks_signed,
     spectral_clustering,
 )
-from ihgmm.numerics.whitening import Noise, Whitener, learn_whitener, noise_to_whiten
+from ihgmm.numerics.whitening import (
+    NoiseKind,
+    Whitener,
+    learn_whitener,
+    noise_to_whiten,
+)
 from ihgmm.policy import Doubt
 from ihgmm.statistics.estimation import (
     Parameters,
@@ -189,7 +194,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         *,
         recipe: Recipe | str = "default",
         signed: bool = False,
-        whiten: Noise | Literal["auto"] | None = None,
+        whiten: NoiseKind | Literal["auto"] | None = None,
         refine: bool = False,
         outliers: float | Literal["auto", "cells"] | None = None,
         missing: Missing = "error",

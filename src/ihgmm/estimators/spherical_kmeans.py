@@ -18,7 +18,7 @@ from ihgmm._parameters import check_number, generator
 from ihgmm.estimators.base import Clusterer, atomic, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.spectral import CosinePlacement
-from ihgmm.numerics.spherical import nearest_centers, spherical_kmeans
+from ihgmm.numerics.spherical import spherical_kmeans
 
 
 class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -141,7 +141,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         if rows.counts is None:
             labels = ops.take_lines(np.argsort(order), best.labels)
         else:
-            labels = nearest_centers(everything, centers[None])[0][:, 0]
+            labels = CosinePlacement(centers)(everything)
         some = ops.xp.astype(everything.sqnorms > 0, labels.dtype)
         self.labels_ = ops.keep(labels * some)
         self.cluster_centers_ = data.cast(centers)

@@ -149,14 +149,6 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return the matrix with names of its features."""
         return self.with_about(replace(self.about, names=names))
 
-    def with_transpose(self) -> Self:
-        """Return the matrix, with a copy by columns where many products repay it."""
-        return self
-
-    def with_common_columns_first(self) -> Self:
-        """Return the matrix, its columns in another order where that speeds it up."""
-        return self
-
     def _but(self, **changes: Any) -> Self:
         """Return a copy with other attributes."""
         other = copy(self)

@@ -114,7 +114,6 @@ class Sparse(InMemory, Entries):
     """
 
     parallel = 2**20
-    _transpose: Any = None  # by rows too, where there are two copies
 
     def __init__(self, array: Any, about: About = NOTHING) -> None:
         super().__init__(array.shape, array.dtype, about)
@@ -127,20 +126,7 @@ class Sparse(InMemory, Entries):
         return self._times(self.array, W)
 
     def adjoint(self, V: Any) -> np.ndarray:
-        X = _transposed(self.array) if self._transpose is None else self._transpose
-        return self._times(X, V)
-
-    def with_transpose(self) -> Self:
-        # Summing entries of a column takes two thirds of the time of adding to sums.
-        return self._but(_transpose=_transposed(self.array).tocsr())
-
-    def with_common_columns_first(self) -> Sparse:
-        # Most entries meet few numbers of a vector then: these stay in the cache.
-        p, indices = self.shape[1], self.indices
-        order = np.argsort(-np.bincount(indices, minlength=p), kind="stable")
-        places = np.empty_like(indices, shape=p)
-        places[order] = np.arange(p)
-        return self._but(indices=places[indices]).with_values(self.values, self.about)
+        return self._times(_transposed(self.array), V)
 
     def _times(self, X: Any, W: Any) -> np.ndarray:
         W = np.asarray(W, dtype=self.dtype)

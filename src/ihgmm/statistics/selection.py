@@ -17,9 +17,14 @@ from ihgmm.matrix import Matrix, Scaled, on_few_rows, to_host
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.flips import count_above_noise
 from ihgmm.numerics.gram import GramOperator
-from ihgmm.numerics.missing import MISSING, Missing, learn_filler
+from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.numerics.spectral import Placement
-from ihgmm.numerics.whitening import NOISES, Noise, learn_whitener, noise_to_whiten
+from ihgmm.numerics.whitening import (
+    NOISE_KINDS,
+    NoiseKind,
+    learn_whitener,
+    noise_to_whiten,
+)
 from ihgmm.policy import Counting
 from ihgmm.statistics.tree import ClusterTree, Split, tree_of_model, tree_of_rows
 
@@ -115,7 +120,7 @@ def select_n_clusters(
     *,
     max_clusters: int = MAX_CLUSTERS,
     signed: bool = False,
-    whiten: Noise | Literal["auto"] | None = None,
+    whiten: NoiseKind | Literal["auto"] | None = None,
     missing: Missing = "error",
     sample_weight: Any = None,
     random_state: Any = None,
@@ -173,8 +178,8 @@ def select_n_clusters(
     """
     most = check_count("max_clusters", max_clusters)
     check_flag("signed", signed)
-    check_choice("missing", missing, MISSING)
-    check_choice("whiten", whiten, ("auto", *NOISES, None))
+    check_choice("missing", missing, MISSING_WAYS)
+    check_choice("whiten", whiten, ("auto", *NOISE_KINDS, None))
     rng = generator(random_state)
     data, counts = counted_rows(check_matrix(X, missing=missing), sample_weight)
     if missing == "fit":

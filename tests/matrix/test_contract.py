@@ -241,10 +241,8 @@ PLAIN = [
 ]
 OPTIONS = (
     {"refine": True},
-    {"recipe": Recipe(gram="cosine", solver="block")},
-    {"recipe": Recipe(gram="full", order="magnitude")},
-    {"recipe": Recipe(solver="dense", labels="cluster_qr")},
-    {"recipe": Recipe(solver="lanczos")},
+    {"recipe": Recipe(rows="given", space="projected")},
+    {"recipe": Recipe.of("paper", order="magnitude", labels="tied")},
 )
 
 
@@ -417,9 +415,8 @@ def test_peers(kind, make, weighted, dtype, tmp_path):
 
 PLACINGS = (
     {},
-    {"recipe": Recipe(gram="hollow", clip=None, labels="kmeans", n_components=None)},
-    {"recipe": Recipe(gram="cosine", labels="cluster_qr", space="projected")},
-    {"recipe": Recipe(gram="full", labels="neighbors", space="eigenvectors")},
+    {"recipe": "paper"},
+    {"recipe": Recipe(rows="given", labels="neighbors", space="eigenvectors")},
     {"refine": True},
 )
 

@@ -83,7 +83,7 @@ def test_zero_rows(to_device, options):
     X = sample()
     X[[0, 7, 599]] = 0
     with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
-        got = same_fit(X, to_device, solver="block", **options)
+        got = same_fit(X, to_device, **options)
     for name in ("labels_", "embedding_", "scales_"):
         assert_array_equal(to_host(getattr(got, name))[[0, 7, 599]], 0)
     with pytest.raises(ValueError, match="All 20 rows of X are zero"):
@@ -235,7 +235,7 @@ def test_distances_on_a_device(to_device, model):
     "work",
     [
         lambda A: IhSC(4, refine=True, random_state=0).fit(A),
-        lambda A: IhSC(4, recipe=Recipe(gram="hetero"), random_state=0).fit(A),
+        lambda A: IhSC(4, recipe="paper", random_state=0).fit(A),
         lambda A: IhGMM(4, random_state=0).fit(A).bic(A),
         lambda A: PSC(4, random_state=0).fit(A).score(A),
         lambda A: SphericalKMeans(4, n_init=3, random_state=0).fit(A).score(A),
@@ -243,7 +243,7 @@ def test_distances_on_a_device(to_device, model):
         lambda A: diagnose(A, np.arange(4_000) % 4),
         lambda A: scale_heterogeneity_test(A, np.arange(4_000) % 4),
     ],
-    ids=["refine", "hetero", "mixture", "PSC", "spherical", "fit", "diagnose", "test"],
+    ids=["refine", "paper", "mixture", "PSC", "spherical", "fit", "diagnose", "test"],
 )
 def test_the_data_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""

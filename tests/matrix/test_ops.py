@@ -64,14 +64,11 @@ def test_arrays_move_and_keep_their_type(put, ops, dtype):
 def test_small_products_are_float64_on_the_host(put, ops, dtype, n):
     rng = np.random.default_rng(0)
     A, B = rng.standard_normal((n, 4)), rng.standard_normal((n, 2))
-    A, B, weights = (a.astype(dtype) for a in (A, B, rng.random(n)))
+    A, B = A.astype(dtype), B.astype(dtype)
     found = ops.tall_dot(put(A), put(B))
     assert isinstance(found, np.ndarray)
     assert found.dtype == np.float64
     assert_allclose(found, A.T.astype(float) @ B, rtol=1e-4, atol=1e-4 * np.sqrt(n))
-    both = np.hstack([A, B])
-    found = ops.weighted_gram(put(weights), put(A), put(B))
-    assert_allclose(found, (both.T * weights) @ both, rtol=1e-4, atol=1e-4 * np.sqrt(n))
     assert ops.tall_dot(put(A[:, :0]), put(B)).shape == (0, 2)
 
 
@@ -100,9 +97,7 @@ def test_the_largest_entry_of_each_column_becomes_positive(put, ops, dtype, n):
     U = np.random.default_rng(0).standard_normal((n, 5)).astype(dtype)
     peak = np.abs(U).argmax(axis=0)
     signs = np.sign(U[peak, range(5)])
-    found, flipped = ops.fix_signs(put(U))
-    assert_array_equal(to_host(found), U * signs)
-    assert_array_equal(flipped, signs)
+    assert_array_equal(to_host(ops.fix_signs(put(U))), U * signs)
 
 
 @pytest.mark.parametrize(("n", "count"), [(10, 3), (10, 10), (1000, 5), (1023, 64)])

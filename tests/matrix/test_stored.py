@@ -190,7 +190,7 @@ def test_passes_of_peers(store):
     assert rows.passes == model.n_iter_ + 2
     rows, others = opened(store(X)), opened(store(X))
     PSC(4, random_state=0).fit(rows)
-    spectral_clustering(others, 4, Recipe.of("psc"), rng=np.random.default_rng(0))
+    spectral_clustering(others, 4, Recipe.of("psc"))
     assert rows.passes == others.passes
 
 

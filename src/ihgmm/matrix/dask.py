@@ -130,20 +130,19 @@ class DaskRows(Blocks):
             )
         ends = np.cumsum([0, *self.X.chunks[0]])
         chunks = tuple(np.diff(np.searchsorted(rows, ends)).tolist())
-        kept = lazy.rows_where(self.X, self.mask_of(rows), chunks)
+        mask = np.zeros(self.shape[0], dtype=bool)
+        mask[rows] = True
+        kept = lazy.rows_where(self.X, self.to_device(mask), chunks)
         other = DaskRows(kept, self.about.of_taken_rows())._but(factor=self.factor)
         if self.tally.n_entries is not None:
             share = len(rows) / self.shape[0]
             other.tally.n_entries = round(self.tally.n_entries * share)
         return other
 
-    def of_lines(self, lines: Tall, about: About) -> DaskRows:
-        return DaskRows(lines, about)
-
-    def in_one_block(self) -> DaskRows:
-        """Return rows that are few as one block, on one worker."""
-        whole = DaskRows(self.X.rechunk(-1), self.about.of_taken_rows())
-        return whole._but(factor=self.factor)
+    def drawn(self, rows: np.ndarray) -> DaskRows:
+        self.tally.n_rows += self.n_stored
+        kept = self._kept(rows)
+        return kept._but(X=lazy.persist(kept.X))
 
     def to_device(self, values: Any) -> Tall:
         if values is None:

@@ -64,9 +64,6 @@ class BlockOps(Ops):
         given = [values, where] if others is None else [values, where, others]
         return blocks.map_blocks(self.inner.place, *given, chunks=where.chunks[0])
 
-    def gather_blocks(self, work: Callable[..., Any], *tall: Tall) -> list[Any]:
-        return blocks.gather(blocks.objects(partial(work, self.inner), *tall))
-
     def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
         return blocks.map_blocks(partial(self.inner.take_lines, table), labels)
 

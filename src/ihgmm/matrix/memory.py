@@ -133,23 +133,16 @@ class Dense(InMemory, Array):
             return np.asarray(self.array.T @ V)
         return self._adjoint_of(V.shape[1], V.__getitem__)
 
-    def product_and_adjoint(
-        self, W: Any, minus: Any = None, row_scale: Any = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def gram_product(self, W: Any, row_scale: Any = None) -> np.ndarray:
         if not self._read_once:
-            return super().product_and_adjoint(W, minus, row_scale)
+            return super().gram_product(W, row_scale)
         X, W = self.array, self.cast(W)
-        Y = np.empty((X.shape[0], W.shape[1]), dtype=X.dtype)
 
         def product(rows: slice) -> np.ndarray:
-            lines = np.matmul(X[rows], W, out=Y[rows])
-            if row_scale is not None:
-                lines *= row_scale[rows, None]
-            if minus is not None:
-                lines -= minus[rows]
-            return lines if row_scale is None else lines * row_scale[rows, None]
+            Y = X[rows] @ W
+            return Y if row_scale is None else Y * row_scale[rows, None] ** 2
 
-        return Y, self._adjoint_of(W.shape[1], product)
+        return self._adjoint_of(W.shape[1], product)
 
     def _adjoint_of(
         self, width: int, lines: Callable[[slice], np.ndarray]

@@ -193,7 +193,7 @@ def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
     def grow(seen: np.ndarray | None) -> _Branches:
         if seen is None:
             return _merged(rows, leaves[known], k, signed)
-        rule = learn_rule([rows[seen]], k, "tied", signed=signed, rng=rng).rule
+        rule = learn_rule([rows[seen]], k, "tied", signed=signed).rule
         return _merged(rows, np.asarray(rule(HOST, rows)), k, signed, seen)
 
     with one_thread(), ignored(ConvergenceWarning):

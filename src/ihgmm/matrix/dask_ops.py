@@ -75,7 +75,7 @@ class BlockOps(Ops):
 
 def _on_blocks(name: str, kind: str) -> Callable[..., Any]:
     """Return a method of blocks: what the inner one makes of them."""
-    over = {"rows": blocks.map_blocks, "sum": blocks.sum_blocks, "whole": _on_one}[kind]
+    over = WAYS[kind]
 
     def method(self: BlockOps, *given: Any) -> Any:
         like = next((array for array in given if is_lazy(array)), None)
@@ -97,6 +97,17 @@ def _on_one(work: Callable[..., Any], *given: Any) -> Any:
     return blocks.gather(blocks.objects(work, *whole))[0]
 
 
+def _largest(work: Callable[..., Any], *given: Any) -> Any:
+    """Return the largest of what some work makes of each block."""
+    return np.max(blocks.gather(blocks.objects(work, *given)), axis=0)
+
+
+WAYS = {
+    "rows": blocks.map_blocks,
+    "sum": blocks.sum_blocks,
+    "peak": _largest,
+    "whole": _on_one,
+}
 for _name, _method in vars(Ops).items():
     if hasattr(_method, "over_blocks") and _name not in vars(BlockOps):
         setattr(BlockOps, _name, _on_blocks(_name, _method.over_blocks))

@@ -30,22 +30,20 @@ Tall = Any
 """An array of n rows: of NumPy, of dask, or of another library on its device."""
 
 
-def by_row(method: F) -> F:
-    """Mark a method that makes a line of each row: blocks can be worked on alone."""
-    method.over_blocks = "rows"  # type: ignore[attr-defined]
-    return method
+def over_blocks(kind: str) -> Callable[[F], F]:
+    """Mark a method by how blocks of rows are worked on alone."""
+
+    def mark(method: F) -> F:
+        method.over_blocks = kind  # type: ignore[attr-defined]
+        return method
+
+    return mark
 
 
-def summed(method: F) -> F:
-    """Mark a method that sums over rows: sums of blocks can be added up."""
-    method.over_blocks = "sum"  # type: ignore[attr-defined]
-    return method
-
-
-def of_all_rows(method: F) -> F:
-    """Mark a method that needs all rows of its few columns in one place."""
-    method.over_blocks = "whole"  # type: ignore[attr-defined]
-    return method
+by_row = over_blocks("rows")  # makes a line of each row
+summed = over_blocks("sum")  # sums over rows: sums of blocks are added up
+peak = over_blocks("peak")  # largest values: the largest of blocks are taken
+of_all_rows = over_blocks("whole")  # needs all rows of its few columns in one place
 
 
 class Ops:
@@ -242,13 +240,16 @@ class Ops:
         """Return the sum of each column."""
         return self.xp.sum(values, axis=0)
 
+    @peak
+    def column_peaks(self, values: Tall) -> np.ndarray:
+        """Return the largest entry of each column, and of their negatives."""
+        peaks = self.xp.max(values, axis=0), self.xp.max(-values, axis=0)
+        return self.to_host(self.xp.stack(peaks))
+
     def fix_signs(self, vectors: Tall) -> Tall:
         """Make the entry of largest magnitude of each column positive, in place."""
-        xp = self.xp
-        ends = self.to_host(
-            xp.stack([xp.max(vectors, axis=0), xp.min(vectors, axis=0)])
-        )
-        vectors *= self.cast_like(np.where(-ends[1] > ends[0], -1, 1), vectors)
+        high, low = self.column_peaks(vectors)
+        vectors *= self.cast_like(np.where(low > high, -1, 1), vectors)
         return vectors
 
     # Numbers, one by one
@@ -361,7 +362,7 @@ class Ops:
         sums = [xp.sum(xp.where(labels == k, values, nothing)) for k in range(n_groups)]
         return self.to_host(xp.stack(sums))
 
-    @of_all_rows
+    @peak
     def group_maxima(self, labels: Tall, n_groups: int, values: Tall) -> np.ndarray:
         """Return the largest value of each group, 0 if none is positive."""
         xp, zero = self.xp, self.xp.zeros_like(values)

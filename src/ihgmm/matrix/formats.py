@@ -14,7 +14,13 @@ import scipy.sparse as sp
 
 from ihgmm._warnings import warn
 from ihgmm.matrix.base import Matrix
-from ihgmm.matrix.stored import Stored, in_temporary_file, rows_of_file, unchanged
+from ihgmm.matrix.stored import (
+    Stored,
+    in_temporary_file,
+    nothing,
+    rows_of_file,
+    unchanged,
+)
 
 SUFFIXES = (".parquet", ".h5ad", ".h5", ".hdf5", ".zarr", ".npy")
 
@@ -160,7 +166,7 @@ def _from_memmap(X: np.memmap) -> Stored | None:
             raise EOFError(f"the file now ends at byte {pages.size()}")
         return np.array(X[start:stop])
 
-    read, check = from_pages, None
+    read, check = from_pages, nothing
     with suppress(OSError, TypeError):  # a file that was deleted, or has no name
         same = os.stat(X.filename).st_size == pages.size()
         if same and X.mode in ("r", "r+"):
@@ -200,19 +206,19 @@ def _named(what: str, X: Any) -> str:
     return f"{what} {getattr(X, 'name', '') or ''} in {file}"
 
 
-def _file_check(X: Any) -> Callable[[], None] | None:
+def _file_check(X: Any) -> Callable[[], None]:
     """Return a check of the file of an HDF5 data set or group, if it has one."""
     file: Any = getattr(X, "file", None)
     if getattr(file, "driver", None) != "sec2":  # zarr, or a file in memory
-        return None
+        return nothing
     settled = file.mode == "r" and not file.swmr_mode
     return unchanged(file.id.get_vfd_handle(), settled=settled)
 
 
-def _chunk_check(*arrays: Any) -> Callable[[], None] | None:
+def _chunk_check(*arrays: Any) -> Callable[[], None]:
     """Return a check that no chunk of zarr arrays is lost: they would read as zeros."""
     if not all(hasattr(array, "nchunks_initialized") for array in arrays):
-        return None
+        return nothing
     before = [array.nchunks_initialized for array in arrays]
 
     def check() -> None:

@@ -64,6 +64,10 @@ class Blocks(ByBlocks):
         return other
 
 
+def nothing() -> None:
+    """Check nothing."""
+
+
 class Stored(Blocks):
     """Rows on disk, read one block after the other while the last one is worked on.
 
@@ -87,8 +91,8 @@ class Stored(Blocks):
         n_entries: int | None = None,
         sparse: bool = False,
         step: int = 1,
-        check: Callable[[], None] | None = None,
-        check_all: Callable[[], None] | None = None,
+        check: Callable[[], None] = nothing,
+        check_all: Callable[[], None] = nothing,
         names: list[str] | None = None,
         source: str = "X",
     ) -> None:
@@ -97,8 +101,7 @@ class Stored(Blocks):
         super().__init__((n, p), float_type(dtype), About(names=names))
         self.sparse, self.source = sparse, source
         self._read, self._step = read, step
-        self._check = check or (lambda: None)
-        self._check_all = check_all or (lambda: None)
+        self._check, self._check_all = check, check_all
         self.n_entries = n * p if n_entries is None else int(n_entries)
         self._positions = None  # or the places of rows in the file, if not all are kept
         vars(self).update(self._cut())
@@ -302,7 +305,7 @@ def unchanged(file: Any, *, settled: bool) -> Callable[[], None]:
     try:
         before = os.stat(file)
     except (OSError, TypeError, ValueError):  # deleted, or has no name
-        return lambda: None
+        return nothing
 
     def check() -> None:
         nonlocal before

@@ -304,16 +304,5 @@ def marked(X: Matrix, mark: Fill) -> Matrix:
 
 
 def only(X: Matrix, rows: np.ndarray) -> Matrix:
-    """Return the matrix of some rows, in increasing order, with what belongs to them.
-
-    Nothing is copied of data that is not in memory.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix, only
-    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
-    >>> only(X, np.array([1, 3])).sqnorms
-    array([13., 85.])
-    """
+    """Return some rows of a matrix with what belongs to them."""
     return X.keep_rows(rows)

@@ -95,6 +95,7 @@ def test_shape_and_products(hold, dtype):
     W, V = rng.standard_normal((40, 3)), rng.standard_normal((400, 3))
     W, V, scale = (a.astype(dtype) for a in (W, V, rng.random(400)))
     seen = [a.copy() for a in (W, V, scale)]
+    assert as_matrix(A) is A
     assert A.shape == (400, 40)
     assert A.dtype == dtype
     # Where lines for each row are, and where sums over rows come to.
@@ -203,11 +204,6 @@ def test_where_arrays_are(hold, dtype):
         close(A @ np.eye(40), numbers(dtype)[0], dtype)
 
 
-def test_a_matrix_is_a_matrix(hold):
-    A = hold(numbers("float64")[0])
-    assert as_matrix(A) is A
-
-
 def test_integers_are_floats(kind, tmp_path):
     if kind in (*SCALED, *STRETCHED, *FILLED) or kind.__name__.startswith("bare"):
         pytest.skip("these are matrices of floats already")
@@ -218,11 +214,6 @@ def test_integers_are_floats(kind, tmp_path):
 
 
 # What estimators make of them.
-
-
-def like(A, X):
-    """Return X, sparse if A is: sparse data changes signs in another way."""
-    return sp.csr_array(X) if A.sparse else X
 
 
 PLAIN = [
@@ -489,7 +480,22 @@ def test_questions(kind, question, dtype, tmp_path):
         assert str(found) == str(wanted)
 
 
-def same_tree(found, wanted, dtype):
+def tree_of_rows(X):
+    return cluster_tree(X, random_state=0)
+
+
+def tree_of_model(X):
+    return cluster_tree(IhSC(4).fit(X), random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "grow", "dtype"), dealt([tree_of_rows, tree_of_model])
+)
+def test_trees(kind, grow, dtype, tmp_path):
+    A = opened(kind(numbers(dtype)[0], tmp_path))
+    found, wanted = grow(A), tree_of_numpy(grow, dtype, A.sparse)
+    assert isinstance(found.leaves, np.ndarray)
+    assert found.n_leaves == 4
     assert found.levels == wanted.levels
     assert_array_equal(found.leaves, wanted.leaves)
     assert_array_equal(found.members, wanted.members)
@@ -499,28 +505,7 @@ def same_tree(found, wanted, dtype):
     assert str(found) == str(wanted)
 
 
-def treed(X, labels):
-    return cluster_tree(X, random_state=0)
-
-
-@pytest.mark.parametrize(("kind", "dtype"), dealt())
-def test_trees(kind, dtype, tmp_path):
-    X, labels = numbers(dtype)
-    A = opened(kind(X, tmp_path))
-    found, wanted = treed(A, labels), answer_of_numpy(treed, dtype, A.sparse)
-    assert isinstance(found.leaves, np.ndarray)
-    assert found.levels == (4,)
-    same_tree(found, wanted, dtype)
-
-
-@pytest.mark.parametrize(("kind", "dtype"), dealt())
-def test_trees_of_models(kind, dtype, tmp_path):
+@cache
+def tree_of_numpy(grow, dtype, sparse):
     X, _ = numbers(dtype)
-    A = opened(kind(X, tmp_path))
-    options = {"n_clusters": 4, "random_state": 0}
-    model = IhSC(**options).fit(A)
-    wanted = fit_of_numpy(dtype, A.sparse, IhSC, *options.items())
-    found, wanted = (cluster_tree(one, random_state=0) for one in (model, wanted))
-    assert isinstance(found.leaves, np.ndarray)
-    assert found.n_leaves == 4
-    same_tree(found, wanted, dtype)
+    return grow(sp.csr_array(X) if sparse else X)

@@ -146,11 +146,6 @@ def test_rows_of_a_cluster_are_counted_as_in_memory():
         assert_allclose(found.edge, wanted.edge)
         assert found.tree.levels == wanted.tree.levels == (4,)
         assert_array_equal(found.tree.leaves, wanted.tree.leaves)
-    # What is drawn afterwards does not depend on where rows were counted.
-    found, wanted = (IhGMM("auto", random_state=0).fit(data) for data in (lazy, X))
-    assert_array_equal(found.labels_.compute(), wanted.labels_)
-    assert found.selection_.n_rows == wanted.selection_.n_rows
-    assert_allclose(found.selection_.edge, wanted.selection_.edge)
 
 
 # -- a cluster -------------------------------------------------------------------------
@@ -300,14 +295,6 @@ def test_a_lazy_error_names_the_rows_of_its_chunk():
     labels = model.predict(da.from_array(X, chunks=(100, 20)))
     with pytest.raises(ValueError, match="rows 200 to 299: Input X contains NaN at"):
         labels.compute()
-
-
-def test_lazy_chunks_of_another_height():
-    model = IhSC(4, random_state=0).fit(X)
-    stored = da.from_array(X, chunks=(400, 40))
-    wrong = stored.map_blocks(lambda block: block[:-1], chunks=stored.chunks)
-    with pytest.raises(ValueError, match="of the dask array X has 399 rows"):
-        model.predict(wrong).compute()
 
 
 @pytest.mark.parametrize("chunks", [(1, 1, 1), (3, 0), (0, 2, 1)])

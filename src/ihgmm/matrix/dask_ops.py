@@ -70,12 +70,12 @@ class BlockOps(Ops):
     def median(
         self, values: Tall, weights: Tall | None = None, where: Tall | None = None
     ) -> float:
-        return _on_one(self.inner.median, values, weights, where)
+        return blocks.on_one_block(self.inner.median, values, weights, where)
 
 
-def _on_blocks(name: str, kind: str) -> Callable[..., Any]:
+def _on_blocks(name: str, way: str) -> Callable[..., Any]:
     """Return a method of blocks: what the inner one makes of them."""
-    over = WAYS[kind]
+    over = getattr(blocks, way)
 
     def method(self: BlockOps, *given: Any) -> Any:
         like = next((array for array in given if is_lazy(array)), None)
@@ -91,23 +91,6 @@ def _on_blocks(name: str, kind: str) -> Callable[..., Any]:
     return method
 
 
-def _on_one(work: Callable[..., Any], *given: Any) -> Any:
-    """Return what some work makes of all rows, on one worker."""
-    whole = [array.rechunk({0: -1}) if is_lazy(array) else array for array in given]
-    return blocks.gather(blocks.objects(work, *whole))[0]
-
-
-def _largest(work: Callable[..., Any], *given: Any) -> Any:
-    """Return the largest of what some work makes of each block."""
-    return np.max(blocks.gather(blocks.objects(work, *given)), axis=0)
-
-
-WAYS = {
-    "rows": blocks.map_blocks,
-    "sum": blocks.sum_blocks,
-    "peak": _largest,
-    "whole": _on_one,
-}
 for _name, _method in vars(Ops).items():
     if hasattr(_method, "over_blocks") and _name not in vars(BlockOps):
         setattr(BlockOps, _name, _on_blocks(_name, _method.over_blocks))

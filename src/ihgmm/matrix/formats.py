@@ -235,15 +235,14 @@ def _chunk_check(*arrays: Any) -> Callable[[], None]:
 
 def _from_group(group: Any, names: list[str] | None) -> Stored:
     """Return the rows of a CSR matrix in a group of three arrays."""
-    kind = str(group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", "")))
-    parts = sorted(group.keys())
+    kind, parts = str(group.attrs.get("encoding-type", "")), sorted(group.keys())
     if "csc" in kind:
         raise ValueError(
             f"The {_named('matrix', group)} is stored by columns (CSC), so that no row "
             "can be read alone. Write the file again by rows (CSR): adata.X = "
             "adata.X.tocsr(), then adata.write_h5ad(path)."
         )
-    shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+    shape = group.attrs.get("shape")
     fits = "csr" in kind and {"data", "indices", "indptr"} <= set(parts)
     if not fits or shape is None or len(shape) != 2:
         raise ValueError(

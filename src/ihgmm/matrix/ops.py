@@ -30,20 +30,20 @@ Tall = Any
 """An array of n rows: of NumPy, of dask, or of another library on its device."""
 
 
-def over_blocks(kind: str) -> Callable[[F], F]:
-    """Mark a method by how blocks of rows are worked on alone."""
+def over_blocks(way: str) -> Callable[[F], F]:
+    """Mark a method by the function of ``dask_blocks`` that does it to blocks."""
 
     def mark(method: F) -> F:
-        method.over_blocks = kind  # type: ignore[attr-defined]
+        method.over_blocks = way  # type: ignore[attr-defined]
         return method
 
     return mark
 
 
-by_row = over_blocks("rows")  # makes a line of each row
-summed = over_blocks("sum")  # sums over rows: sums of blocks are added up
-peak = over_blocks("peak")  # largest values: the largest of blocks are taken
-of_all_rows = over_blocks("whole")  # needs all rows of its few columns in one place
+by_row = over_blocks("map_blocks")  # makes a line of each row
+summed = over_blocks("sum_blocks")  # sums over rows: sums of blocks are added up
+peak = over_blocks("peak_of_blocks")  # largest values: the largest of blocks count
+of_all_rows = over_blocks("on_one_block")  # needs all rows of its few columns at once
 
 
 class Ops:

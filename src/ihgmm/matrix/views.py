@@ -246,8 +246,7 @@ def _stretched(B: np.ndarray, factors: np.ndarray, block: Matrix) -> Matrix:
 class Filled(View, ByBlocks):
     """Blocks of rows of a matrix, each turned into others when it is asked for.
 
-    ``question`` is what a block is asked for: "filled", "marked", or "missing", which
-    is 1 where a cell is missing and 0 elsewhere.
+    ``question`` is what a block is asked for: "filled" or "marked".
     """
 
     def __init__(self, matrix: Matrix, question: str, *given: Any) -> None:

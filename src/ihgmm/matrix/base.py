@@ -344,6 +344,10 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return rows with NaN where ``mark`` puts it, in memory."""
         return self.filled(mark)
 
+    def missing(self) -> Matrix:
+        """Return 1 where a cell is missing and 0 elsewhere, in memory."""
+        return self.take(slice(0, self.shape[0])).missing()
+
     def threads(self) -> AbstractContextManager[Any]:
         """Return a context in which products with this matrix run best."""
         return nullcontext()

@@ -166,12 +166,13 @@ def _from_memmap(X: np.memmap) -> Stored | None:
             raise EOFError(f"the file now ends at byte {pages.size()}")
         return np.array(X[start:stop])
 
-    read, check = from_pages, nothing
-    with suppress(OSError, TypeError):  # a file that was deleted, or has no name
-        same = os.stat(X.filename).st_size == pages.size()
+    read: Callable[[int, int], np.ndarray] = from_pages
+    check, path = nothing, str(X.filename or "")
+    with suppress(OSError):  # a file that was deleted, or has no name
+        same = os.stat(path).st_size == pages.size()
         if same and X.mode in ("r", "r+"):
             # From the file, which may be cut short meanwhile.
-            file = open(X.filename, "rb", buffering=0)  # noqa: SIM115
+            file = open(path, "rb", buffering=0)  # noqa: SIM115
             read = rows_of_file(file, begin, X.shape[1], X.dtype)
             check = unchanged(file.fileno(), settled=X.mode == "r")
     name = f"memory map {X.filename}" if X.filename else "memory map"

@@ -39,7 +39,7 @@ class Blocks(ByBlocks):
         super().__init__(*given)
         self.factor = 1.0  # what entries are multiplied by when they are read
         self.n_stored = self.shape[0]
-        self.read = Counter()  # rows, each time; views of the same blocks share it
+        self.read: Counter[str] = Counter()  # rows, each time; copies share it
 
     @property
     def passes(self) -> int:

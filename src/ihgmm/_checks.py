@@ -26,7 +26,7 @@ from ihgmm.matrix import (
     recognize,
     to_host,
 )
-from ihgmm.matrix.kinds import NA_OF_R, sorted_integers
+from ihgmm.matrix.kinds import NA_OF_R
 from ihgmm.numerics.missing import Filler
 from ihgmm.policy import Weighting
 
@@ -404,11 +404,8 @@ class LabelledRows(NamedTuple):
 
 def labelled_rows(labels: Any, X: Matrix) -> LabelledRows:
     """Sort the labels of the rows of X, one for each; -1 may stand for outliers."""
-    _check_held("labels", labels)
-    n = X.shape[0]
-    classes, codes = sorted_integers(labels, n) or np.unique(
-        check_labels("labels", labels, n), return_inverse=True
-    )
+    labels = check_labels("labels", labels, X.shape[0])
+    classes, codes = np.unique(labels, return_inverse=True)
     codes = X.to_device(codes)
     outliers = is_outlier(classes)
     if not outliers.any():

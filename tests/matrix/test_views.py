@@ -126,7 +126,7 @@ def check(X, known):
     else:
         gaps = X.incomplete
         assert_allclose(gaps.toarray() * gaps.unit, known.incomplete, **in_units)
-        lost = to_host(X.incomplete.missing().column_sqnorms())
+        lost = X.incomplete.missing().column_sqnorms()
         assert_array_equal(lost, np.isnan(known.incomplete).sum(axis=0))
     drawn = X.gaps.redraw(3, None)
     assert_allclose(drawn.toarray() * drawn.unit, known.redrawn, **in_units)

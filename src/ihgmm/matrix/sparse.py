@@ -38,6 +38,10 @@ class Entries(Held):
     def with_values(self, values: Any, about: About) -> Self:
         return self.made(self.indptr, self.indices, values, self.shape[0], about)
 
+    def entry(self, number: int) -> tuple[int, int, float]:
+        row = int(np.searchsorted(to_host(self.indptr), number, side="right")) - 1
+        return row, int(self.indices[number]), float(self.values[number])
+
     def owners(self, indptr: Any) -> tuple[Any, Any]:
         """Return the numbers of all entries, and the row that each is in."""
         device = compat.device(indptr)
@@ -186,14 +190,6 @@ class Sparse(InMemory, Entries):
         for _, part in self._squares():
             total += np.bincount(part.indices, part.data, len(total))
         return total
-
-    def not_finite(self) -> tuple[int, int, int, float]:
-        bad = np.flatnonzero(~np.isfinite(self.values))
-        if len(bad) == 0:
-            return 0, -1, -1, 0.0
-        row = int(np.searchsorted(self.indptr, bad[0], side="right")) - 1
-        column, value = int(self.indices[bad[0]]), float(self.values[bad[0]])
-        return len(bad), row, column, value
 
     def fit_at_entries(self, parts: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """Return ``parts @ directions.T`` at stored entries, which are by rows."""

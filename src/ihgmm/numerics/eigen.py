@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix import HOST, Matrix, Tall, drawn, to_host
+from ihgmm.matrix import HOST, Matrix, Tall, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
@@ -101,7 +100,7 @@ def leading_eigenpairs(
                 ops=ops,
             )
             pairs = replace(pairs, values=pairs.values * size)
-    return replace(pairs, vectors=ops.fix_signs(pairs.vectors)[0])
+    return replace(pairs, vectors=ops.fix_signs(pairs.vectors))
 
 
 def leading_directions(
@@ -152,8 +151,7 @@ def leading_directions(
                 say=say,
             )
             values, vectors = pairs.values * size, pairs.vectors
-    vectors, _ = HOST.fix_signs(np.array(vectors))
-    return EigenPairs(np.maximum(values, 0.0), vectors)
+    return EigenPairs(np.maximum(values, 0.0), HOST.fix_signs(np.array(vectors)))
 
 
 def _magnitude(A: Matrix) -> float:
@@ -176,8 +174,7 @@ def _is_cheaper(n: int, p: int, side: int, width: int) -> bool:
 
 def _there_and_back(A: Matrix, W: np.ndarray) -> np.ndarray:
     """Return ``A.T @ (A @ W)`` on the host, from one reading of the data."""
-    back = A.product_and_adjoint(W.astype(A.dtype))[1]
-    return to_host(back).astype(np.float64)
+    return to_host(A.gram_product(W.astype(A.dtype))).astype(np.float64)
 
 
 def _by_rows(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -212,7 +209,7 @@ def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
     part: Any = A
     if n * p >= Solving.LARGE:
         most = max(64, width**2 // 8) * max(p, width)
-        part = drawn(A, sampled(n, min(n // 16, most)))
+        part = A.drawn(sampled(n, min(n // 16, most)))
     block = np.empty((p, width))
     order = np.argsort(part.column_sqnorms(), kind="stable")
     block[order] = np.random.default_rng(0).standard_normal((p, width))

@@ -13,7 +13,7 @@ from ihgmm._checks import check_matrix, counted_rows
 from ihgmm._display import Result, doubts_of_count, draw
 from ihgmm._parameters import check_choice, check_count, check_flag, generator
 from ihgmm._warnings import ClusterCountWarning, warn
-from ihgmm.matrix import Matrix, Scaled, on_few_rows, to_host
+from ihgmm.matrix import Matrix, Scaled, to_host
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.flips import count_above_noise
 from ihgmm.numerics.gram import GramOperator
@@ -283,14 +283,9 @@ def count_clusters(
         if size < len(rows):
             rows = np.sort(rng.choice(len(shares), size, replace=False, p=shares))
 
-    def work(part: Matrix) -> tuple[Any, ...]:
-        part = part.to_memory().weighted(None)
-        with sized_threads(part.n_entries):
-            return *_count(part, rng, max_clusters, signed), rng
-
-    count, placement, used = on_few_rows(X, rows, work)
-    # Another process may have it.
-    rng.bit_generator.state = used.bit_generator.state
+    few = X.take(rows).to_memory()
+    with sized_threads(few.n_entries):
+        count, placement = _count(few, rng, max_clusters, signed)
     if placement is not None and len(rows) < X.shape[0]:
         small = X.ops.xp.astype(placement(X), X.ops.xp.uint16)  # to be moved
         leaves = to_host(small).astype(np.intp)

@@ -176,8 +176,6 @@ class Doubt:
     ROWS = 1_000  # to halve, at most
     ROWS_A_CLUSTER = 20  # or so many for each cluster, if that is more
     LEAST = 0.13  # probability of other labels, over that of a guess
-    NOISE_SHARE = 0.4  # of rows whose coordinates are mostly noise
-    LEAST_IN_NOISE = 0.0325  # probability of other labels with so much noise
 
 
 class Weighting:
@@ -189,7 +187,6 @@ class Weighting:
     LEAST_ROWS = 10  # rows from which a cluster weights them by scale and noise
     ROWS_A_CLUSTER = 3  # of equal weight; a scale takes a centre of two others or more
     LEAST_VARIANCE = 1e-4  # of noise, over the mean: less does not weigh more
-    OWN_TERM = 1e-3  # of a row in the sum of its cluster: less does not matter
 
 
 class Rounds:
@@ -281,7 +278,6 @@ class Refitting:
     ROWS = 2_000  # to draw, at most
     SPLITS = 3  # times that rows are halved
     ROWS_A_CLUSTER = 10  # with fewer, four fifths of the rows are fitted
-    STARTS = 3  # of k-means in each fit
     BELIEF = 0.5  # share of log-likelihoods that is believed
     SHORTEST = 0.1  # of the usual length: shorter rows are noise, all alike
 
@@ -353,7 +349,6 @@ class Trust:
     RANGE = 1.2  # log-odds to both ends of the range, for three of four real sets
     ROWS = 0.7  # of the log-odds of a row with its lead
     MEAN_ROWS = 10_000  # rows that settle the mean certainty, about
-    AS_STABLE = 0.02  # difference of stabilities that means nothing; by eye
 
 
 class Cautions:

@@ -317,8 +317,8 @@ def test_small_clusters_are_left_out():
          "classical mixture: rows of a cluster differ in scale (p = 0.01), but only by "
          "about 2.1%."),
         (0.4, 0.1, 0.14, Evidence.ABSENT,
-         "classical mixture: there is no sign of individual scales (p = 0.4), and their "
-         "spread is at most 14.0%."),
+         "classical mixture: there is no sign of individual scales (p = 0.4), and "
+         "their spread is at most 14.0%."),
         (0.4, 0.1, 2.0, Evidence.TOO_WEAK,
          "no recommendation: there is no sign of individual scales (p = 0.4), but the "
          "signal is too weak, or there are too few rows or features, to be sure."),

@@ -235,9 +235,9 @@ class Scales:
     """
 
     LEVEL = 0.05  # p-values below it mean that scales differ
-    LEVEL_QUANTILE = 1.645  # a standard normal variable exceeds it at that level
+    QUANTILE = 1.96  # half the length of an interval of 95%, in standard errors
     SLIGHT_SPREAD = 0.05  # scales that differ by less do not matter
-    WEAK_SPREAD = 1.0  # where only larger spreads would be found, nothing is advised
+    WEAK_SPREAD = 0.75  # where spreads may be larger, nothing is advised
     LARGEST_SHARE = 0.9  # of an entry in its row, of a row in its centre, at most
     OWN_PART = 0.3  # part of a row in its centre that may show along another one
     OTHERS_PER_OWN = 8  # rows of other clusters to look at, for each own one

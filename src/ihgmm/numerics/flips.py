@@ -168,9 +168,9 @@ def count_above_noise(
 
 
 def _eigenpairs(G: GramOperator, k: int) -> EigenPairs:
-    # Noise has no gap to resolve, and a percent of its eigenvalues is enough: that is
-    # what residuals of five percent give.
-    return leading_eigenpairs(G, k, tol=5.0, quiet=True)
+    # Noise has no gap to resolve, and a percent of its eigenvalues is enough. Residuals
+    # of several gaps would end the search while eigenvalues at the edge are too small.
+    return leading_eigenpairs(G, k, tol=1.0, quiet=True)
 
 
 def _edge(G: GramOperator, null: np.ndarray, margin: float) -> float:

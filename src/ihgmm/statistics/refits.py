@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
 from ihgmm.matrix.threads import one_thread
+from ihgmm.metrics import best_matching, confusion
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import LinearRule, starting_members
 from ihgmm.numerics.mixture import tied_clusters
@@ -43,11 +43,9 @@ def refit_halves(
 ) -> Refits | None:
     """Fit halves of the rows anew and ask each fit about the rows it did not see.
 
-    At most ``max_rows`` rows, drawn at random, are split into halves a few times; all
-    other rows are judged by the first two fits. Where clusters have few rows on
-    average, four fifths of the rows are fitted instead, for a half of so few would not
-    show them. Where cells are missing, rows are also judged with a draw of these cells.
-    None is returned if there are too few rows for any fit.
+    At most ``max_rows`` rows, drawn at random, are halved a few times; other rows are
+    judged by the first two fits. Where clusters have few rows, four fifths are fitted
+    instead. Missing cells are also drawn. None: there are too few rows for any fit.
     """
     ops, xp, live, n = data.ops, data.ops.xp, data.sqnorms > 0, data.shape[0]
     drawn = ops.draw_rows(live, max_rows, rng)
@@ -213,6 +211,4 @@ def _mean_opinion(
 
 def _names(labels: np.ndarray, like: np.ndarray, k: int) -> np.ndarray:
     """Return the name of each cluster that makes labels equal to others most often."""
-    common = np.zeros((k, k))
-    np.add.at(common, (labels, like), 1)
-    return np.asarray(linear_sum_assignment(common, maximize=True)[1])
+    return best_matching(confusion(like, labels, (k, k)))

@@ -374,9 +374,13 @@ def _best(tree: ClusterTree, rank: int, few_features: bool) -> Split | None:
     least = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
     agreed = [s for s in tree.splits if s.agreement >= least]
     best = max(agreed, key=attrgetter("support"), default=None)
-    if best is None or not (alone or few_features):
+    if best is None:
+        return None
+    # Halves may cut one cloud alike, but not along gaps. Noise of one main direction
+    # has rows on both of its sides.
+    opposite = best.n_clusters == 2 and best.gap != 0
+    if not (alone or few_features or opposite):
         return best
-    # Halves may cut one cloud alike, but not along gaps.
     one_cloud = best.gap < Counting.GAP or (alone and best.support < Counting.LOW)
     return None if one_cloud else best
 

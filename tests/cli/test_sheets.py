@@ -1,6 +1,7 @@
 """What people with a spreadsheet ask for: names, typical rows, layers, totals."""
 
 import re
+import zipfile
 from pathlib import Path
 
 import anndata
@@ -116,6 +117,58 @@ def test_cells_are_named_as_the_file_does():
     assert "the first is in line 5." in fail(*line)
     named = fail(*line, "--id-column", "customer no.")
     assert "the first is in customer no. '104'." in named
+
+
+# Workbooks that are too large
+
+
+def far_out(path, cell, extra=b""):
+    """Write a sheet in which something stands far from the table."""
+    shop().to_excel("whole.xlsx", index=False)
+    with zipfile.ZipFile("whole.xlsx") as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                text = text.replace(b"</sheetData>", cell + b"</sheetData>")
+                text = re.sub(b'<dimension ref="[^"]*"', extra or rb"\g<0>", text)
+            new.writestr(name, text, zipfile.ZIP_DEFLATED)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>',
+        b"<x:row xmlns:x='u'><x:c r='XFD9999'><x:is/></x:c></x:row>",
+        b'<row r="99999999999"><c><v>1</v></c></row>',
+    ],
+)
+def test_a_cell_that_is_far_out_is_refused(cell):
+    far_out("a.xlsx", cell)
+    message = fail("fit", "a.xlsx", "-k", 3)
+    assert re.search("a.xlsx is too large: it reaches over [0-9,]+ cells", message)
+    assert "at most 20,000,000 are read" in message
+    assert "or save the sheet as CSV." in message
+
+
+@pytest.mark.parametrize(
+    ("cell", "extra"),
+    [
+        (b'<row r="1048576"><c r="XFD1048576" s="0"/></row>', b""),  # a border
+        (b"<row/>", b'<dimension ref="A1:XFD1048576"'),
+    ],
+)
+def test_a_sheet_that_only_seems_large_is_read(cell, extra):
+    far_out("a.xlsx", cell, extra)
+    np.testing.assert_array_equal(table_of("a.xlsx").X, shop().iloc[:, 1:])
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused():
+    far_out("a.xlsx", b"<row/>")
+    with zipfile.ZipFile("a.xlsx", "a") as book:
+        book.writestr("image.png", b"")
+        book.getinfo("image.png").file_size = 2 * 10**9  # as its header says
+    message = fail("fit", "a.xlsx", "-k", 3)
+    assert "it unpacks to 2 GB, and at most 1.07 GB are read" in message
 
 
 # Layers

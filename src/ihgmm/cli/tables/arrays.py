@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tokenize
 import zipfile
-import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,21 +14,13 @@ from ihgmm.cli.tables.loading import damaged, explain_damage
 from ihgmm.cli.tables.table import Note, Request, Table, quote_all
 from ihgmm.matrix import as_matrix
 
-# An array whose header is cut or altered fails in the ways of Python's own parser, and
-# an archive that is damaged or encrypted in those of zipfile.
-ERRORS = (
-    *(ValueError, EOFError, OverflowError, SyntaxError, TypeError, KeyError),
-    *(IndexError, NotImplementedError, RuntimeError, tokenize.TokenError),
-    *(zipfile.BadZipFile, zlib.error),
-)
-
 
 def read_npy(path: Path, request: Request, memory: float) -> Table:
     """Read an array, or leave it on disk if it would take more bytes than memory."""
     with path.open("rb") as file:
         if file.read(4) == b"PK\x03\x04":
             raise damaged(path, "it is an archive of arrays; name it .npz.")
-    with explain_damage(path, *ERRORS):
+    with explain_damage(path):
         X = np.load(path, mmap_mode="r", allow_pickle=False)
     may_stay = X.ndim == 2 and X.flags.c_contiguous and not request.transpose
     if X.nbytes > memory and may_stay and X.size:
@@ -44,7 +34,7 @@ def read_npz(path: Path, request: Request, memory: float) -> Table:
     if not zipfile.is_zipfile(path):
         raise damaged(path, "it is no archive of arrays, or only a part of one")
     # NumPy leaves a file that it opened itself open where it is cut off.
-    with explain_damage(path, *ERRORS), path.open("rb") as file:
+    with explain_damage(path), path.open("rb") as file:
         with np.load(file, allow_pickle=False) as archive:
             names = list(archive)
             name = "X" if "X" in names else names[0] if len(names) == 1 else None
@@ -70,10 +60,8 @@ def free_memory() -> float:
         info = Path("/proc/meminfo").read_text()
         free = [1024 * int(info.partition("MemAvailable:")[2].split()[0])]
     with suppress(OSError, ValueError):  # what a container may have
-        most, used = (
-            int(Path("/sys/fs/cgroup", f"memory.{name}").read_text())
-            for name in ("max", "current")
-        )
+        names = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
+        most, used = (int(Path(name).read_text()) for name in names)
         free.append(most - used)
     return max(0.0, min(free))
 
@@ -83,7 +71,7 @@ def _from_matrix(X: Any, request: Request, is_sparse: bool = False) -> Table:
     source = request.source
     if X.ndim != 2:
         raise ValueError(f"{source} has shape {X.shape}; give rows by columns.")
-    if X.shape[0] == 0 or X.shape[1] == 0:
+    if 0 in X.shape:
         raise ValueError(f"{source} has shape {X.shape}: there is nothing to cluster.")
     if X.dtype.kind not in "fiub":
         raise ValueError(f"{source} holds {X.dtype} entries; give real numbers.")

@@ -76,8 +76,7 @@ def prepare_columns(
     if is_counts:
         why = "They look like counts, whose noise grows with the mean."
         note = Note(f"{note} {why}", "Another way to even it out is --whiten counts.")
-    X = prepared_columns(table, scaler)
-    return table.noting(note, X=X, scaler=scaler, original=table.X)
+    return _prepared(table, scaler, note)
 
 
 def learn_scaler(
@@ -135,8 +134,12 @@ def _weigh_words(table: Table) -> Table:
 
     weights = TfidfTransformer(norm=None, sublinear_tf=True).fit(table.X)
     note = Note("Weighed words by tf-idf: rare and repeated ones count more.")
-    X = prepared_columns(table, weights)
-    return table.noting(note, X=X, scaler=weights, original=table.X)
+    return _prepared(table, weights, note)
+
+
+def _prepared(table: Table, scaler: Any, note: Note) -> Table:
+    X = prepared_columns(table, scaler)
+    return table.noting(note, X=X, scaler=scaler, original=table.X)
 
 
 def prepared_columns(table: Table, scaler: Any) -> Any:

@@ -275,7 +275,7 @@ BROKEN = {
     "cut.parquet": (b"PAR1 no", "cannot be read as parquet"),
     "bad.npy": (b"\x93NUMPY nothing", "cannot be read as npy"),
     "bad.npz": (b"PK nothing", "cannot be read as npz"),
-    "archive.npy": (b"PK\x03\x04", "it is an archive of arrays; name it .npz"),
+    "archive.npy": (b"PK\x03\x04", "archive.npy cannot be read as npy"),
     "array.npz": (b"\x93NUMPY\x01\x00", "array.npz cannot be read as npz"),
     "data.xyz": (b"1", "unknown format '.xyz'; give one of .csv"),
     "data.xlsx": (b"PK", "data.xlsx cannot be read as xlsx: "),

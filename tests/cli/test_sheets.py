@@ -139,7 +139,7 @@ def far_out(path, cell, extra=b""):
     [
         b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>',
         b"<x:row xmlns:x='u'><x:c r='XFD9999'><x:is/></x:c></x:row>",
-        b'<row r="99999999999"><c><v>1</v></c></row>',
+        b'<row><c s="1" r="A99999999"><v>1</v></c></row>',
     ],
 )
 def test_a_cell_that_is_far_out_is_refused(cell):

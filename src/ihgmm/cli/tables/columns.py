@@ -37,27 +37,16 @@ class _Column:
     values: np.ndarray  # NaN where a cell has no number
     texts: Any = None  # of the cells, NA where they are missing; None for true numbers
     point: str | None = None  # the decimal point of numbers as people write them
+    is_text: bool = False  # whether most cells hold something else than a number
     reason: str = ""  # why it is not used; "" if it is
     may_be_ids: bool = False
     warning: Note | None = None
-
-    @property
-    def bad_rows(self) -> np.ndarray:
-        """The rows whose cells hold something else than a number."""
-        has_text = self.texts is not None and self.texts.notna().to_numpy()
-        return np.flatnonzero(np.isnan(self.values) & has_text)
-
-    @property
-    def is_text(self) -> bool:
-        """Whether most cells hold something else than a number."""
-        return self.texts is not None and 2 * len(self.bad_rows) > self.texts.count()
 
 
 def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) -> Table:
     """Make a table of the columns that hold numbers, with what came beside them.
 
-    Of a table that ``is_whole``, rows that are no observations are left out: they drown
-    all else. A model labels every row in which something stands.
+    Of a table that ``is_whole``, rows that are no observations are left out.
     """
     names, source = list(raw.frame.columns), request.source
     if len(raw.frame) == 0:
@@ -105,11 +94,7 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
 
 
 def transposed(raw: RawTable) -> RawTable:
-    """Return a table with a row for each column, whose names come first.
-
-    The first column has the names of the new ones, if it has anything like it. Columns
-    of text are about the rows, and left out.
-    """
+    """Return a table with a row for each column of numbers, whose names come first."""
     frame, phrases = raw.frame, [*raw.phrases, "rows as columns"]
     first, names = frame.columns[0], place_names(len(frame))
     if _judge(first, raw, False).reason:
@@ -117,6 +102,7 @@ def transposed(raw: RawTable) -> RawTable:
         phrases[-1] += f", with the names in {quote(first)}"
         frame = frame.drop(columns=first)
     columns = {name: _judge(name, raw, True) for name in frame}
+    # Columns of text are about the rows.
     others = [n for n, c in columns.items() if c.is_text or np.isnan(c.values).all()]
     if len(others) == len(columns):
         return replace(raw, phrases=phrases)  # which has nothing to cluster by
@@ -131,15 +117,12 @@ def transposed(raw: RawTable) -> RawTable:
 
 
 def find_ids(raw: RawTable, request: Request) -> tuple[Request, list[Note]]:
-    """Return the request with the columns of ids and labels, and notes of them.
-
-    A first column without a name has ids, if it holds text that is nowhere the same.
-    """
+    """Return the request with the columns of ids and labels, and notes of them."""
     first = raw.frame.columns[0]
     request, notes = request.resolve(list(raw.frame.columns))
     if request.id_column is not None or first in dict(map(reversed, request.named())):
         return request, notes
-    if not request.transpose:
+    if not request.transpose:  # a first column of text without a name may have ids
         column = _judge(first, raw, False) if first in NO_NAMES else None
         if column is None or not (column.may_be_ids and column.is_text):
             return request, notes
@@ -180,11 +163,7 @@ def beside_rows(raw: RawTable, request: Request, rows: np.ndarray) -> dict[str, 
 
 
 def _words(raw: RawTable, request: Request, notes: list[Note]) -> Table:
-    """Make a table of the words of a column of texts; other columns have no part.
-
-    A word has two letters or digits at least, and its case does not matter. Stop words
-    stay: what to leave out depends on the language, and rarity weighs them down.
-    """
+    """Make a table of the words of a column of texts; other columns have no part."""
     import scipy.sparse as sp
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -230,10 +209,7 @@ def left_out_note(left_out: dict[str, str], most: int = 8) -> str:
 
 
 def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
-    """Judge whether a column holds numbers, and whether these measure something.
-
-    Of a column that is asked for, only the first.
-    """
+    """Judge if a column has numbers, and if they measure something, unless asked for."""
     from pandas.api.types import infer_dtype
 
     column = raw.frame[name]
@@ -309,36 +285,35 @@ def _are_whole(values: np.ndarray) -> bool:
 
 def _judge_text(name: str, column: _Column, raw: RawTable) -> _Column:
     """Judge a column of text, in which not all cells need be numbers."""
-    known, bad = column.texts.dropna(), column.bad_rows
+    known = column.texts.dropna()
+    bad = np.flatnonzero(np.isnan(column.values) & column.texts.notna())
     if len(known) == 0:
         return replace(column, reason="empty")
     if len(bad) == 0:
         return column
     cell = quote(column.texts.iloc[bad[0]])
+    if 2 * len(bad) > len(known):
+        differ = known.nunique() == len(column.texts) > 1
+        is_ids = differ and len(known.iloc[0].split()) < LONG_TEXT
+        reason = f"text such as {cell}"
+        return replace(column, is_text=True, reason=reason, may_be_ids=is_ids)
     count = f"{len(bad):,} of {len(known):,} cells"
-    first = f"the first is {cell} in {raw.place(bad[0])}"
+    first = f"not numbers, the first is {cell} in {raw.place(bad[0])}"
     # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
-    if 10 * len(bad) <= len(known):
-        text = f"Column {quote(name)} has {count} that are not numbers, {first}: taken"
-        cure = f"Mend the file, or leave the column out: --drop-columns {quote(name)}."
-        warning = Note(f"{text} as missing.", cure, loud=True)
-        return replace(column, warning=warning)
-    if not column.is_text:
-        return replace(column, reason=f"{count} are not numbers, {first}")
-    differ = known.nunique() == len(column.texts) > 1
-    is_name = len(known.iloc[0].split()) < LONG_TEXT
-    reason = f"text such as {cell}"
-    return replace(column, reason=reason, may_be_ids=differ and is_name)
+    if 10 * len(bad) > len(known):
+        return replace(column, reason=f"{count} are {first}")
+    cure = f"Mend the file, or leave the column out: --drop-columns {quote(name)}."
+    text = f"Column {quote(name)} has {count} that are {first}: taken as missing."
+    return replace(column, warning=Note(text, cure, loud=True))
 
 
 def _observations(
     X: np.ndarray, raw: RawTable, request: Request
 ) -> tuple[np.ndarray, list[Note]]:
-    """Return the rows that are used, and notes of the others.
+    """Return the rows that are used, and notes of the others, which drown all else.
 
-    Others are empty, or at the end without a number and with text in one cell at most:
-    footnotes, and totals whose formulas were saved without a value. A last row that is
-    the sum of all others is a total; it is told by its numbers, not by its name.
+    Others are empty, or footnotes at the end, without a number and with text in one
+    cell at most, or a total: a last row that is the sum of all others.
     """
     bare = np.flatnonzero(np.isnan(X).all(axis=1))
     blank = raw.frame.iloc[bare]
@@ -351,9 +326,7 @@ def _observations(
     is_sum = np.isclose(X[last], sums, rtol=1e-6, atol=0) & (sums > 0)
     if last >= 3 and known.any() and is_sum[known].all():
         others[last] = "is the sum of all other rows"
-    notes = []
-    if len(empty):
-        notes.append(Note(f"Left out {counted(len(empty), 'empty row')}."))
+    notes = [Note(f"Left out {counted(len(empty), 'empty row')}.")] * bool(len(empty))
     labels_all = request.features is not None  # a model does
     if others:
         what = "Labels mean nothing of" if labels_all else "Left out"
@@ -388,15 +361,15 @@ def _hints(raw: RawTable, request: Request, columns: dict[str, _Column]) -> list
         cure = f"If column {ids[0]} names the rows, add --id-column {ids[0]}."
         hints.append(Note("", cure))
     for name, column in columns.items():
-        called = f"Column {quote(name)}"
-        if not column.reason:
-            if re.match(labels, name) and _are_whole(column.values):
-                cure = f"If it holds known labels, add --label-column {quote(name)}."
-                hints.append(Note(f"{called} is used as a feature.", cure))
-        elif column.is_text:
-            n_words = column.texts.head(200).dropna().str.split().map(len).median()
-            if n_words >= LONG_TEXT:
-                text = f"{called} holds texts of some {n_words:.0f} words."
-                cure = f"To cluster by their words, add --text-column {quote(name)}."
-                hints.append(Note(text, cure))
+        called, n_words = quote(name), 0
+        if column.is_text:
+            n_words = column.texts.dropna().head(200).str.split().map(len).median()
+        if n_words >= LONG_TEXT:
+            text = f"Column {called} holds texts of some {n_words:.0f} words."
+            cure = f"To cluster by their words, add --text-column {called}."
+            hints.append(Note(text, cure))
+        is_used = not column.reason and _are_whole(column.values)
+        if is_used and re.match(labels, name):
+            cure = f"If it holds known labels, add --label-column {called}."
+            hints.append(Note(f"Column {called} is used as a feature.", cure))
     return hints

@@ -29,11 +29,7 @@ WRITE_AGAIN = "anndata.read_h5ad(FILE).write_h5ad(NEW_FILE)"
 
 
 def read_h5ad(path: Path, request: Request, memory: float) -> Table:
-    """Read X or a layer of an AnnData file; labels and ids are columns of its ``obs``.
-
-    It stays on disk where it would take more bytes than ``memory``. Rows go by the
-    names of the observations, unless a column is asked for.
-    """
+    """Read X or a layer, or leave it on disk if it would take more than ``memory``."""
     import h5py
     from anndata.io import read_elem
 

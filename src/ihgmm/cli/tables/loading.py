@@ -42,9 +42,7 @@ class RawTable:
 def explain_damage(path: Path) -> Iterator[None]:
     """Say that a file is damaged, whatever a library raises then.
 
-    Only the library's work belongs inside, so that a defect of ours is not taken for a
-    damaged file. An error of the system has a number: a disk is at fault, or a
-    permission.
+    Only the library's work belongs inside: a defect of ours is no damaged file.
     """
     try:
         yield
@@ -52,7 +50,7 @@ def explain_damage(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         if getattr(error, "errno", None) not in (None, errno.EINVAL):
-            raise
+            raise  # the system's: a disk is at fault, or a permission
         reason = " ".join(str(error).split())[:300]
         if "pickle" in reason:  # NumPy's advice is to allow it
             reason = "it does not hold an array of numbers"
@@ -136,9 +134,7 @@ def load_text(path: Path, request: Request) -> RawTable:
 def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
     """Return what stands between cells, how many rows are above the names, and these.
 
-    Names are in the first row, or below titles. ``";"`` or a tab stands between them
-    where there are more of those than of what is usual: names may have commas in them,
-    as in ``revenue, EUR``.
+    Names may have commas in them, as in ``revenue, EUR``.
     """
     lines = start.splitlines(keepends=True)
     first = next((line for line in lines if line.strip()), "")
@@ -175,11 +171,7 @@ def _first_rows(lines: list[str], delimiter: str) -> list[list[str]]:
 
 
 def n_title_rows(rows: Sequence[Sequence[Any]]) -> int:
-    """Return how many of the first rows are titles, above the names of the columns.
-
-    A title has one cell, and names of columns have several, of which one at least is no
-    number.
-    """
+    """Return how many rows are titles, of one cell, above several names of columns."""
     for place, row in enumerate(rows[:-1]):
         filled = [str(cell) for cell in row if cell is not None and str(cell).strip()]
         if len(filled) > 1:

@@ -48,10 +48,7 @@ def parse_numbers(texts: Any, point: str = ".") -> tuple[np.ndarray, str | None]
 
 
 def decimal_point(frame: Any, delimiter: str) -> str:
-    """Return the decimal point of a table, as a column of text shows it.
-
-    Semicolons stand between cells where commas are decimal.
-    """
+    """Return the decimal point of a table; commas are so between semicolons alone."""
     columns = [column for _, column in frame.items() if column.dtype.kind == "O"]
     for texts in map(as_texts, columns if delimiter == ";" else ()):
         if _plain_numbers(texts, ".") is None is not _plain_numbers(texts, ","):

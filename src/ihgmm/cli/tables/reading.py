@@ -13,7 +13,7 @@ import numpy as np
 
 from ihgmm._parameters import check_choice
 from ihgmm.cli.tables import loading, sheets
-from ihgmm.cli.tables.arrays import free_memory, read_npy, read_npz
+from ihgmm.cli.tables.arrays import free_memory, read_array
 from ihgmm.cli.tables.columns import (
     beside_rows,
     choose_columns,
@@ -55,8 +55,8 @@ LOADERS: dict[str, Callable[[Path, Request], RawTable]] = {
 }
 READERS: dict[str, Callable[[Path, Request, float], Table]] = {
     ".h5ad": read_h5ad,
-    ".npy": read_npy,
-    ".npz": read_npz,
+    ".npy": read_array,
+    ".npz": read_array,
 }
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from pathlib import Path
 from typing import IO, Any
-from xml.parsers import expat
 
 from ihgmm.cli.tables.loading import (
     RawTable,
@@ -22,6 +22,8 @@ SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 MOST_CELLS = 20_000_000
 MOST_BYTES = 2**30
 MOST_SHEETS = 1000
+# The place of a cell that holds something; others have a colour, or a border.
+_FILLED = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\br=["']([A-Z]+)(\d+)["'][^>]*(?<!/)>""")
 
 
 def load_sheet(path: Path, request: Request) -> RawTable:
@@ -116,25 +118,14 @@ def _too_large(path: Path, what: str, most: str) -> ValueError:
 
 def _n_cells(stream: IO[bytes]) -> int:
     """Return how many cells a sheet has up to its last row and column with a value."""
-    from openpyxl.utils import column_index_from_string
-
-    row = column = height = width = 0
-
-    def look(name: str, attributes: dict[str, str]) -> None:
-        nonlocal row, column, height, width
-        name = name.rpartition(":")[2]
-        if name == "row":
-            row, column = int(attributes.get("r", row + 1)), 0
-        elif name == "c" and "r" in attributes:
-            letters = attributes["r"].rstrip("0123456789")
-            row = int(attributes["r"][len(letters) :])
-            column = column_index_from_string(letters)
-        elif name == "c":
-            column += 1
-        elif name in ("v", "is"):  # a cell without them has a colour, or a border
-            height, width = max(height, row), max(width, column)
-
-    parser = expat.ParserCreate()
-    parser.StartElementHandler = look
-    parser.ParseFile(stream)
+    widest, height, block = b"", 0, b""
+    while more := stream.read(2**24):
+        block = block[block.rfind(b"<") :] + more
+        letters, rows = zip(*_FILLED.findall(block) or [(b"", b"0")], strict=True)
+        # Blanks come before letters.
+        widest = max(widest, *(word.rjust(9) for word in set(letters)))
+        height = max(height, *map(int, set(rows)))
+    width = 0
+    for letter in widest.strip():
+        width = 26 * width + letter - ord("A") + 1
     return height * width

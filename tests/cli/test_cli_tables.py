@@ -377,7 +377,7 @@ def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
 
     write(name, *sample)
     for error in (KeyError("x"), TypeError("x")):
-        for function in ("reading.choose_columns", "table.Request.numbered"):
+        for function in ("columns.choose_columns", "table.Request.numbered"):
             monkeypatch.setattr(f"ihgmm.cli.tables.{function}", broken)
         done = invoke("fit", name, "-k", 3)
         assert done.exception is error

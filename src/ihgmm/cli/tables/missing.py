@@ -52,8 +52,15 @@ def examine(table: Table, learn: Callable[[Any], Any] | None = None) -> Cells:
     return Cells(np.concatenate(incomplete), np.sum(gaps, axis=0), *ends)
 
 
-def refuse_infinity(table: Table, cells: Cells) -> None:
-    """Raise if a cell in memory is infinite, and say where it stands."""
+def complete_table(table: Table, request: Request, handling: str, fills: bool) -> Table:
+    """Return a table without constant columns, and with missing cells handled.
+
+    ``handling`` is one of :data:`HANDLING`. Messages advise to have cells filled in if
+    the method ``fills`` them.
+    """
+    if handling == "auto":
+        handling = "fit" if fills else "drop"
+    cells = examine(table)
     bad = np.flatnonzero((cells.high == np.inf) | (cells.low == -np.inf))
     if len(bad) and not (table.on_disk or table.is_sparse):
         place = table.place(int(np.isinf(table.X[:, bad[0]]).argmax()))
@@ -61,16 +68,18 @@ def refuse_infinity(table: Table, cells: Cells) -> None:
             f"{table.source} holds infinity in {place}, column "
             f"{quote(table.column_names[bad[0]])}; write a number, or nothing."
         )
+    complete = _handle_missing(table, request, handling, cells, fills)
+    if complete.X is not table.X and not table.on_disk:
+        cells = examine(complete)
+    # Columns of a model stay as they are, and one row says nothing about them.
+    stays = request.features is not None or complete.X.shape[0] < 2
+    return complete if stays else _without_constants(complete, cells)
 
 
-def handle_missing(
-    table: Table, request: Request, handling: str, cells: Cells, *, fills: bool
+def _handle_missing(
+    table: Table, request: Request, handling: str, cells: Cells, fills: bool
 ) -> Table:
-    """Refuse missing cells, fill them in, or leave out the rows that have them.
-
-    ``handling`` is one of :data:`HANDLING` but ``"auto"``. Messages advise to have
-    cells filled in if the method ``fills`` them.
-    """
+    """Refuse missing cells, fill them in, or leave out the rows that have them."""
     if table.counts_words:
         return table if request.features else _with_words(table, handling)
     rows, gaps, source = cells.incomplete, cells.gaps, table.source
@@ -134,14 +143,11 @@ def _with_words(table: Table, handling: str) -> Table:
     return table.keep_rows(np.flatnonzero(counts)).noting(note)
 
 
-def leave_out_constants(table: Table, request: Request, cells: Cells) -> Table:
+def _without_constants(table: Table, cells: Cells) -> Table:
     """Leave out columns that say nothing, and refuse data in which nothing is left.
 
     A constant adds the same direction to every row, and drowns what rows differ in.
-    Columns of a model stay as they are, and one row says nothing about them.
     """
-    if request.features is not None or table.X.shape[0] < 2:
-        return table
     low, names = cells.low, table.column_names
     same = low >= cells.high  # a column without a number counts as such
     if table.is_sparse:
@@ -154,7 +160,7 @@ def leave_out_constants(table: Table, request: Request, cells: Cells) -> Table:
     if len(kept) < 2 <= len(same) or len(same) == 1:
         left = f"only column {quote(names[kept[0]])}" if len(kept) else "no column"
         raise ValueError(
-            f"{request.source}: {left} is left to cluster by. Rows are told apart by "
+            f"{table.source}: {left} is left to cluster by. Rows are told apart by "
             "their pattern over several columns; with one, they are all multiples of "
             "each other. Give data with at least two columns of numbers. "
             f"{left_out_note(left_out)}".rstrip()

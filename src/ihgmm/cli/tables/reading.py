@@ -12,25 +12,11 @@ from typing import Any
 import numpy as np
 
 from ihgmm._parameters import check_choice
-from ihgmm.cli.tables import loading, sheets
+from ihgmm.cli.tables import columns, loading, sheets
 from ihgmm.cli.tables.arrays import free_memory, read_array
-from ihgmm.cli.tables.columns import (
-    beside_rows,
-    choose_columns,
-    find_ids,
-    is_turned,
-    left_out_note,
-    transposed,
-)
 from ihgmm.cli.tables.h5ad import read_h5ad
-from ihgmm.cli.tables.loading import RawTable, explain_damage, suffix_of
-from ihgmm.cli.tables.missing import (
-    HANDLING,
-    examine,
-    handle_missing,
-    leave_out_constants,
-    refuse_infinity,
-)
+from ihgmm.cli.tables.loading import suffix_of
+from ihgmm.cli.tables.missing import HANDLING, complete_table
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare_columns
 from ihgmm.cli.tables.table import (
     BESIDE,
@@ -47,7 +33,7 @@ from ihgmm.words.phrases import counted
 
 BUILT_IN = ("iris", "wine", "digits", "demo")
 # To read one more format, enter what makes a table of the path and the request.
-LOADERS: dict[str, Callable[[Path, Request], RawTable]] = {
+LOADERS: dict[str, Callable[[Path, Request], loading.RawTable]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), loading.load_text),
     ".parquet": loading.load_parquet,
     **dict.fromkeys((".jsonl", ".ndjson"), loading.load_json_lines),
@@ -111,19 +97,14 @@ def read_table(
         table = _read(path, request, limit)
     else:
         table = _built_in(request)
-    if missing == "auto":
-        missing = "fit" if fills else "drop"
-    cells = examine(table)
-    refuse_infinity(table, cells)
-    complete = handle_missing(table, request, missing, cells, fills=fills)
-    if complete.X is not table.X and not table.on_disk:
-        cells = examine(complete)
     has_choice = table.is_mixed and source not in BUILT_IN
-    table = leave_out_constants(complete, request, cells)
+    table = complete_table(table, request, missing, fills)
     if has_choice or table.left_out:
         names = table.column_names
         used = f"Used {counted(len(names), 'column')}: {quote_all(names)}."
-        said = [Note(text) for text in (used, left_out_note(table.left_out)) if text]
+        said = [
+            Note(text) for text in (used, columns.left_out_note(table.left_out)) if text
+        ]
         table = replace(table, notes=[*said, *table.notes])
     return prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
 
@@ -193,9 +174,9 @@ def _read(path: Path, request: Request, memory: float) -> Table:
             f"{convert * (suffix in loading.DELIMITERS)}."
         )
     raw = LOADERS[suffix](path, request)
-    if request.transpose or is_turned(raw, request):
-        raw, request = transposed(raw), replace(request, transpose=True)
-    return choose_columns(raw, request)
+    if request.transpose or columns.is_turned(raw, request):
+        raw, request = columns.transposed(raw), replace(request, transpose=True)
+    return columns.choose_columns(raw, request)
 
 
 def _check_asked(request: Request, suffix: str) -> None:
@@ -227,7 +208,7 @@ def _by_blocks(path: Path, request: Request, memory: float) -> Table | None:
     import pyarrow as pa
     from pyarrow import dataset, parquet
 
-    with explain_damage(path), path.open("rb") as file:
+    with loading.explain_damage(path), path.open("rb") as file:
         stored = parquet.ParquetFile(file)
         about, names = stored.metadata, stored.schema_arrow.names
         if 8 * about.num_rows * about.num_columns <= memory or about.num_rows == 0:
@@ -237,8 +218,8 @@ def _by_blocks(path: Path, request: Request, memory: float) -> Table | None:
     if len(set(names)) < len(names):
         reason = "two columns have one name; write it again with others"
         raise loading.damaged(path, reason)
-    table = choose_columns(head, request, is_whole=False)
-    request, _ = find_ids(head, request)
+    table = columns.choose_columns(head, request, is_whole=False)
+    request, _ = columns.find_ids(head, request)
     named = [name for _, name in request.named(*BESIDE)]
     others = loading.from_arrow(parquet.read_table(path, columns=named))
     rows = dataset.dataset(path, format="parquet")
@@ -246,7 +227,7 @@ def _by_blocks(path: Path, request: Request, memory: float) -> Table | None:
     X = as_matrix(rows.replace_schema(chosen))
     text = "The data are read block by block; columns were chosen by the first "
     notes = [Note(f"{text}{len(head.frame):,} rows."), *table.notes]
-    beside = beside_rows(others, request, np.arange(X.shape[0]))
+    beside = columns.beside_rows(others, request, np.arange(X.shape[0]))
     return replace(table, X=X, notes=notes, **beside)
 
 

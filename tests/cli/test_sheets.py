@@ -236,16 +236,18 @@ def test_predict_takes_the_layer_of_the_fit():
 # Totals
 
 
-def test_predict_labels_a_total_and_says_what_it_is():
+def test_a_total_is_named_by_fit_and_predict():
     frame = shop()
     frame.to_csv("shop.csv", index=False)
-    good("fit", "shop.csv", "-k", 3, "--id-column", "customer no.", "--save", "m.npz")
+    line = ["-k", 3, "--id-column", "customer no."]
+    good("fit", "shop.csv", *line, "--save", "m.npz")
     total = frame.sum().to_frame().T
     total["customer no."] = "all"
-    pd.concat([frame, total]).to_csv("new.csv", index=False)
-    done = invoke("predict", "m.npz", "new.csv", "-o", "a.csv")
-    assert "rows that are no observations: line 92 is the sum" in done.stderr
-    assert len(read("a.csv")) == 91
+    note = pd.DataFrame({"customer no.": ["As of 31.12.2023, net"]})
+    pd.concat([frame, total, note]).to_csv("new.csv", index=False)
+    for command in (("fit", "new.csv", *line), ("predict", "m.npz", "new.csv")):
+        done = invoke(*command, "--missing", "drop")
+        assert "Line 92 is the sum of all rows above it. If it is a" in done.stderr
 
 
 def logged(path, *, layer=True, centred=False):

@@ -21,7 +21,7 @@ from ihgmm.cli.tables.table import (
     quote_all,
     unique_names,
 )
-from ihgmm.words.phrases import counted, shorten
+from ihgmm.words.phrases import counted, sentence
 
 LONG_TEXT = 8  # words from which a cell is no name
 LEAST_TEXTS = 2  # that have a word; in one alone, it says nothing about others
@@ -43,32 +43,26 @@ class _Column:
     warning: Note | None = None
 
 
-def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) -> Table:
-    """Make a table of the columns that hold numbers, with what came beside them.
-
-    Of a table that ``is_whole``, rows that are no observations are left out.
-    """
+def choose_columns(raw: RawTable, request: Request) -> Table:
+    """Make a table of the columns that hold numbers, with what came beside them."""
     names, source = list(raw.frame.columns), request.source
-    if len(raw.frame) == 0:
+    is_empty = (raw.frame.isna() | (raw.frame == "")).all(axis=1).to_numpy()
+    rows = np.flatnonzero(~is_empty)
+    if len(rows) == 0:
         raise ValueError(f"{source} has a header but no rows.")
+    raw = replace(raw, frame=raw.frame.iloc[rows])
     request, notes = find_ids(raw, request)
+    if len(rows) < len(is_empty):
+        count = counted(int(is_empty.sum()), "empty row")
+        notes.append(Note(f"Left out {count}."))
     request.check(names, source)
     if request.text_column is not None:
-        return _words(raw, request, notes)
+        return _words(raw, request, rows, notes)
     request.check_features(names)
     asked = list(request.features or request.columns)
     beside = {request.label_column, request.id_column, *request.drop_columns}
     tried = asked or [name for name in names if name not in beside]
     columns = {name: _judge(name, raw, bool(asked)) for name in tried}
-    rows = np.arange(len(raw.frame))
-    used = [name for name, column in columns.items() if not column.reason]
-    if is_whole and used:
-        X = np.column_stack([columns[name].values for name in used])
-        rows, row_notes = _observations(X, raw, request)
-        notes += row_notes
-        if len(rows) < len(X):  # the others may have made text of a column
-            raw = replace(raw, frame=raw.frame.iloc[rows])
-            columns = {name: _judge(name, raw, bool(asked)) for name in tried}
     numbers = {name: column for name, column in columns.items() if not column.reason}
     left_out = {name: columns[name].reason for name in tried if name not in numbers}
     for name in left_out if asked else ():
@@ -81,16 +75,29 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
             f"{quote_all(names)}. {left_out_note(left_out)} "
             f"{' '.join(map(str, hints))}".rstrip()
         )
+    X = np.column_stack([column.values for column in numbers.values()])
     warnings = [column.warning for column in columns.values() if column.warning]
+    if (last := _total(X)) is not None:
+        text = f"{sentence(raw.place(last))} is the sum of all rows above it."
+        warnings.append(Note(text, "If it is a total, delete it.", loud=True))
     return Table(
         source,
-        np.column_stack([column.values for column in numbers.values()]),
+        X,
         **beside_rows(raw, request, rows),
         names=list(numbers),
         notes=[*_reading_notes(raw, numbers), *notes, *hints, *warnings],
         is_mixed=True,
         left_out=left_out,
     )
+
+
+def _total(X: np.ndarray) -> int | None:
+    """Return the last row with numbers, if it is the sum of three or more others."""
+    last = int(np.flatnonzero(~np.isnan(X).all(axis=1)).max(initial=0))
+    known = ~np.isnan(X[last])
+    sums = np.nansum(X[:last, known], axis=0)
+    is_sum = np.isclose(X[last, known], sums, rtol=1e-6, atol=0) & (sums > 0)
+    return last if last >= 3 and is_sum.all() else None
 
 
 def transposed(raw: RawTable) -> RawTable:
@@ -162,7 +169,9 @@ def beside_rows(raw: RawTable, request: Request, rows: np.ndarray) -> dict[str, 
     }
 
 
-def _words(raw: RawTable, request: Request, notes: list[Note]) -> Table:
+def _words(
+    raw: RawTable, request: Request, rows: np.ndarray, notes: list[Note]
+) -> Table:
     """Make a table of the words of a column of texts; other columns have no part."""
     import scipy.sparse as sp
     from sklearn.feature_extraction.text import CountVectorizer
@@ -192,7 +201,7 @@ def _words(raw: RawTable, request: Request, notes: list[Note]) -> Table:
         notes.insert(0, Note(f"{text}{LEAST_TEXTS} texts or more."))
         left_out = left_out_note(dict.fromkeys(others, "beside the texts"))
         notes += [Note(left_out)] * bool(others)
-    beside = beside_rows(raw, request, np.arange(X.shape[0]))
+    beside = beside_rows(raw, request, rows)
     kind = {"is_sparse": True, "counts_words": True}
     return Table(request.source, X, **beside, names=names, notes=notes, **kind)
 
@@ -209,7 +218,7 @@ def left_out_note(left_out: dict[str, str], most: int = 8) -> str:
 
 
 def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
-    """Judge if a column has numbers, and if they measure something, unless asked for."""
+    """Judge a column: one that is asked for need not measure anything."""
     from pandas.api.types import infer_dtype
 
     column = raw.frame[name]
@@ -305,36 +314,6 @@ def _judge_text(name: str, column: _Column, raw: RawTable) -> _Column:
     cure = f"Mend the file, or leave the column out: --drop-columns {quote(name)}."
     text = f"Column {quote(name)} has {count} that are {first}: taken as missing."
     return replace(column, warning=Note(text, cure, loud=True))
-
-
-def _observations(
-    X: np.ndarray, raw: RawTable, request: Request
-) -> tuple[np.ndarray, list[Note]]:
-    """Return the rows that are used, and notes of the others, which drown all else.
-
-    Others are empty, or footnotes at the end, without a number and with text in one
-    cell at most, or a total: a last row that is the sum of all others.
-    """
-    bare = np.flatnonzero(np.isnan(X).all(axis=1))
-    blank = raw.frame.iloc[bare]
-    n_filled = np.full(len(X), 2)
-    n_filled[bare] = (blank.notna() & (blank != "")).sum(axis=1)
-    last = int(np.flatnonzero(n_filled > 1).max(initial=-1))
-    empty = np.flatnonzero(n_filled == 0)
-    others = {row: "has no number" for row in range(last + 1, len(X)) if n_filled[row]}
-    sums, known = np.nansum(X[:last], axis=0), ~np.isnan(X[last])
-    is_sum = np.isclose(X[last], sums, rtol=1e-6, atol=0) & (sums > 0)
-    if last >= 3 and known.any() and is_sum[known].all():
-        others[last] = "is the sum of all other rows"
-    notes = [Note(f"Left out {counted(len(empty), 'empty row')}.")] * bool(len(empty))
-    labels_all = request.features is not None  # a model does
-    if others:
-        what = "Labels mean nothing of" if labels_all else "Left out"
-        shown = ", ".join(f"{raw.place(row)} {others[row]}" for row in sorted(others))
-        text = f"{what} rows that are no observations: {shorten(shown, 300)}."
-        notes.append(Note(text, loud=True))
-    unused = [*empty, *([] if labels_all else others)]
-    return np.delete(np.arange(len(X)), unused), notes
 
 
 def _reading_notes(raw: RawTable, columns: dict[str, _Column]) -> list[Note]:

@@ -218,7 +218,7 @@ def _by_blocks(path: Path, request: Request, memory: float) -> Table | None:
     if len(set(names)) < len(names):
         reason = "two columns have one name; write it again with others"
         raise loading.damaged(path, reason)
-    table = columns.choose_columns(head, request, is_whole=False)
+    table = columns.choose_columns(head, request)
     request, _ = columns.find_ids(head, request)
     named = [name for _, name in request.named(*BESIDE)]
     others = loading.from_arrow(parquet.read_table(path, columns=named))

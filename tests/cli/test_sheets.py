@@ -171,37 +171,6 @@ def test_an_archive_that_unpacks_to_too_much_is_refused():
     assert "it unpacks to 2 GB, and at most 1.07 GB are read" in message
 
 
-def test_a_sheet_of_libreoffice():
-    def row(cells):
-        kinds = ("string" if isinstance(cell, str) else "float" for cell in cells)
-        return "".join(
-            f'<table:table-cell office:value-type="{kind}" office:value="{cell}">'
-            f"<text:p>{cell}</text:p></table:table-cell>"
-            for kind, cell in zip(kinds, cells, strict=True)
-        )
-
-    frame, oasis = shop(), "urn:oasis:names:tc:opendocument:xmlns"
-    rows = [list(frame.columns), *frame.to_numpy().tolist()]
-    lines = "".join(
-        f"<table:table-row>{row(cells)}</table:table-row>" for cells in rows
-    )
-    spaces = " ".join(
-        f'xmlns:{name}="{oasis}:{name}:1.0"' for name in ("office", "table", "text")
-    )
-    with zipfile.ZipFile("a.ods", "w") as book:
-        kind = "application/vnd.oasis.opendocument.spreadsheet"
-        book.writestr("mimetype", kind)
-        manifest = f'<m:manifest xmlns:m="{oasis}:manifest:1.0"></m:manifest>'
-        book.writestr("META-INF/manifest.xml", manifest)
-        book.writestr(
-            "content.xml",
-            f"<office:document-content {spaces}><office:body><office:spreadsheet>"
-            f'<table:table table:name="S">{lines}</table:table>'
-            "</office:spreadsheet></office:body></office:document-content>",
-        )
-    np.testing.assert_array_equal(table_of("a.ods").X, frame.iloc[:, 1:])
-
-
 # Layers
 
 

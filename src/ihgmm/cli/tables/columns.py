@@ -127,7 +127,8 @@ def find_ids(raw: RawTable, request: Request) -> tuple[Request, list[Note]]:
     """Return the request with the columns of ids and labels, and notes of them."""
     first = raw.frame.columns[0]
     request, notes = request.resolve(list(raw.frame.columns))
-    if request.id_column is not None or first in dict(map(reversed, request.named())):
+    asked = [name for _, name in request.named()]
+    if request.id_column is not None or first in asked:
         return request, notes
     if not request.transpose:  # a first column of text without a name may have ids
         column = _judge(first, raw, False) if first in NO_NAMES else None
@@ -201,9 +202,8 @@ def _words(
         notes.insert(0, Note(f"{text}{LEAST_TEXTS} texts or more."))
         left_out = left_out_note(dict.fromkeys(others, "beside the texts"))
         notes += [Note(left_out)] * bool(others)
-    beside = beside_rows(raw, request, rows)
-    kind = {"is_sparse": True, "counts_words": True}
-    return Table(request.source, X, **beside, names=names, notes=notes, **kind)
+    beside = beside_rows(raw, request, rows) | {"names": names, "notes": notes}
+    return Table(request.source, X, **beside, is_sparse=True, counts_words=True)
 
 
 def left_out_note(left_out: dict[str, str], most: int = 8) -> str:

@@ -46,7 +46,7 @@ class _Column:
 def choose_columns(raw: RawTable, request: Request) -> Table:
     """Make a table of the columns that hold numbers, with what came beside them."""
     names, source = list(raw.frame.columns), request.source
-    is_empty = (raw.frame.isna() | (raw.frame == "")).all(axis=1).to_numpy()
+    is_empty = raw.frame.apply(_is_blank).all(axis=1).to_numpy()
     rows = np.flatnonzero(~is_empty)
     if len(rows) == 0:
         raise ValueError(f"{source} has a header but no rows.")
@@ -89,6 +89,13 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
         is_mixed=True,
         left_out=left_out,
     )
+
+
+def _is_blank(column: Any) -> Any:
+    if column.dtype.kind != "O":
+        return column.isna()
+    blank = [isinstance(cell, str) and not cell for cell in column]
+    return column.isna() | np.array(blank, bool)  # a cell may be a list
 
 
 def _total(X: np.ndarray) -> int | None:

@@ -251,7 +251,7 @@ def test_choose_k_in_json(folder):
     done = invoke(*wine, "-q")
     assert done.stdout == f"{expected.n_clusters}\n"
     assert done.stderr.startswith("warning: perhaps 3 clusters") == expected.is_doubtful
-    for name in ("n_clusters", "rank", "gram"):
+    for name in ("n_clusters", "rank"):
         assert found[name] == getattr(expected, name)
     assert found["confidence"] == expected.confidence.value
     assert found["levels"] == list(expected.levels)

@@ -97,19 +97,20 @@ class Commands(_PlainFlags, TyperGroup):
             warnings.showwarning = tell_once
             try:
                 return super().invoke(ctx)
-            except KeyboardInterrupt:
-                print_message("stopped", "no file was left half written.")
+            except KeyboardInterrupt as stop:
+                why = str(stop) or "no file was left half written."
+                print_message("stopped", why)
                 raise typer.Exit(130) from None
             except BrokenPipeError:
                 raise  # the reader has gone: nobody to tell
-            except ModuleNotFoundError as error:
-                package = (error.name or "").partition(".")[0]
-                needs = f"{error}; install it: pip install {package}"
-                print_message("error", needs, "red")
-                raise typer.Exit(1) from None
             except (MemoryError, ArithmeticError, ImportError, OSError) as error:
-                cause = "not enough memory: " * isinstance(error, MemoryError)
-                print_message("error", f"{cause}{error}", "red")
+                text = str(error)
+                if isinstance(error, MemoryError):
+                    text = f"not enough memory: {text}"
+                if isinstance(error, ModuleNotFoundError) and error.name:
+                    package = error.name.partition(".")[0]
+                    text += f"; install it: pip install {package}"
+                print_message("error", text, "red")
                 raise typer.Exit(1) from None
             except ValueError as error:
                 from numpy.linalg import LinAlgError
@@ -138,14 +139,17 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-# Eager, so that the version needs nothing but typer.
-VERSION = typer.Option(
-    False, "--version", callback=_show_version, is_eager=True, help="Show the version."
-)
-
-
 @app.callback()
-def _root(version: bool = VERSION) -> None:
+def _root(
+    # Eager, so that the version needs nothing but typer.
+    version: bool = typer.Option(
+        False,
+        "--version",
+        callback=_show_version,
+        is_eager=True,
+        help="Show the version.",
+    ),
+) -> None:
     pass
 
 

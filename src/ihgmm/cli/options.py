@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
@@ -27,27 +27,23 @@ def option(
     default: Any = None,
     names: str = "",
     *,
-    words: Iterable[str] = (),
+    words: Sequence[str] = (),
     **more: Any,
 ) -> Any:
     """Return an option: its help, its default (... if it has none), "-o --output"."""
-    complete = _offer(words)
-    return typer.Option(
-        default, *names.split(), help=text, autocompletion=complete, **more
-    )
+    more["autocompletion"] = _offer(words)
+    return typer.Option(default, *names.split(), help=text, **more)
 
 
-def argument(metavar: str, text: str, words: Iterable[str] = ()) -> Any:
+def argument(metavar: str, text: str, words: Sequence[str] = ()) -> Any:
     """Return what is given without the name of an option."""
     complete = _offer(words)
     return typer.Argument(..., metavar=metavar, help=text, autocompletion=complete)
 
 
-def _offer(words: Iterable[str]) -> Callable[[str], list[str]] | None:
-    """Return what the shell offers: these words, or files if there are none."""
-    if not words:
-        return None
-    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+def _offer(words: Sequence[str]) -> Any:
+    """Return what the shell asks for these words; for files if there are none."""
+    return words and (lambda incomplete: [w for w in words if w.startswith(incomplete)])
 
 
 # The panels of the help.
@@ -219,7 +215,8 @@ class Fitting:
         """
         from ihgmm import estimators  # not for the help
 
-        if self.n_clusters is None:
+        asked, k = self.n_clusters, None
+        if asked is None:
             raise ValueError(
                 "Give the number of clusters, such as -k 5, or -k auto to let the data "
                 "decide."
@@ -231,13 +228,10 @@ class Fitting:
             )
         if self.paper and name != "IhSC":
             raise ValueError(f"--paper: these are settings of IhSC, not of {name}.")
-        k: Any = self.n_clusters.lower()
         try:
-            k = k if k == "auto" else int(k)
+            k = "auto" if asked.lower() == "auto" else int(asked)
         except ValueError:
-            raise ValueError(
-                f"-k {self.n_clusters}: give a whole number, or auto."
-            ) from None
+            raise ValueError(f"-k {asked}: give a whole number, or auto.") from None
         if k == "auto" and name not in ("IhSC", "IhGMM"):
             raise ValueError(
                 f"-k auto: {name} does not count clusters; ihgmm choose-k does. Give "

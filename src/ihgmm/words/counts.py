@@ -142,6 +142,21 @@ def count_doubts(count: ClusterCount) -> Iterator[str]:
         )
 
 
+def eigenvalue_rows(count: ClusterCount) -> Iterator[tuple[Any, ...]]:
+    """Yield those that stand out and five more: number, value, over the edge, or not.
+
+    Of more than 15 only the first five and the last ten are shown.
+    """
+    shown = min(count.rank + 5, count.n_features)  # no more can be of signal
+    for i, value in enumerate(count.eigenvalues[:shown], 1):
+        if 5 < i <= shown - 10:
+            if i == 6:
+                yield "...", None, None, ""
+        else:
+            ratio = value / count.edge if count.edge > 0 else None
+            yield i, value, ratio, "yes" if i <= count.rank else "no"
+
+
 def edge_words(count: ClusterCount) -> list[str]:
     """Return what the table of eigenvalues means, a line each."""
     why = "one pattern may be a mixture of others"

@@ -34,9 +34,7 @@ def choose_k(
     [bold]Examples[/]
 
       ihgmm choose-k demo
-
       ihgmm choose-k wine --plot tree.png
-
       ihgmm choose-k cells.csv --id-column barcode --json
     """
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])

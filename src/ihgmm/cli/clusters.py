@@ -160,16 +160,15 @@ def compare_labels(
         return None, ""
     known, n = table.labels.astype(str), len(labels)
     agreement, classes = class_agreement(known, labels), len(set(known))
-    figures = {**asdict(agreement), "classes": classes}
-    figures |= {"k_means_misplaced": None, "k_means_adjusted_rand_index": None}
     text = f"against the known labels ({classes} class{'es' * (classes != 1)}): "
     text += class_words(agreement, n)
+    wrong = rand = None
     if others is not None:
         rival = class_agreement(known, others)
         wrong, rand = rival.misplaced, rival.adjusted_rand_index
-        figures |= {"k_means_misplaced": wrong, "k_means_adjusted_rand_index": rand}
         text += f"; with k-means {wrong:,} ({percent(wrong / n)}), {rand:.2f}"
-    return figures, text
+    beside = {"k_means_misplaced": wrong, "k_means_adjusted_rand_index": rand}
+    return {**asdict(agreement), "classes": classes, **beside}, text
 
 
 def _called(line: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ A command ends with one line and an exit code where something is wrong.
 from __future__ import annotations
 
 import inspect
+import re
 import shlex
 import warnings
 from collections.abc import Callable
@@ -62,9 +63,8 @@ class LateCommand(TyperCommand):
         self, info_name: Any, args: Any, parent: Any = None, **extra: Any
     ) -> Any:
         """Hand the arguments to the command itself."""
-        return load_command(str(self.name)).make_context(
-            info_name, args, parent=parent, **extra
-        )
+        command = load_command(str(self.name))
+        return command.make_context(info_name, args, parent=parent, **extra)
 
 
 class Commands(_PlainFlags, TyperGroup):
@@ -98,27 +98,23 @@ class Commands(_PlainFlags, TyperGroup):
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt as stop:
-                why = str(stop) or "no file was left half written."
-                print_message("stopped", why)
+                print_message("stopped", str(stop) or "no file was left half written.")
                 raise typer.Exit(130) from None
             except BrokenPipeError:
                 raise  # the reader has gone: nobody to tell
             except (MemoryError, ArithmeticError, ImportError, OSError) as error:
-                text = str(error)
-                if isinstance(error, MemoryError):
-                    text = f"not enough memory: {text}"
-                if isinstance(error, ModuleNotFoundError) and error.name:
-                    package = error.name.partition(".")[0]
-                    text += f"; install it: pip install {package}"
-                print_message("error", text, "red")
+                cause = "not enough memory: " * isinstance(error, MemoryError)
+                remedy = ""
+                if isinstance(error, ModuleNotFoundError):
+                    package = (error.name or "").partition(".")[0]
+                    remedy = f"; install it: pip install {package}"
+                print_message("error", f"{cause}{error}{remedy}", "red")
                 raise typer.Exit(1) from None
             except ValueError as error:
-                from numpy.linalg import LinAlgError
-
                 # The package says so what is wrong with parameters and data. Anything
                 # else, such as a TypeError, is a defect: its traceback is wanted.
                 print_message("error", error, "red")
-                raise typer.Exit(1 if isinstance(error, LinAlgError) else 2) from None
+                raise typer.Exit(2) from None
 
 
 app = typer.Typer(
@@ -157,9 +153,9 @@ def load_command(name: str) -> Any:
     """Import a command: the function of that name; its docstring is the help."""
     module = name.replace("-", "_")
     function = getattr(import_module(f"ihgmm.cli.{module}"), module)
-    # Lines of a paragraph are joined: they break where the terminal ends.
-    paragraphs = inspect.cleandoc(function.__doc__).split("\n\n")
-    text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    # Lines of a paragraph are joined, but for examples: they break where the terminal
+    # ends.
+    text = re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(function.__doc__))
     alone = typer.Typer(add_completion=False)
     add = alone.command(name, cls=Command, help=text, no_args_is_help=True)
     add(_spell_out(function))

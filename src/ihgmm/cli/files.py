@@ -126,13 +126,12 @@ def write_labels(
     heading = f"id_{table.id_name}" if is_taken else table.id_name
     ids = table.ids.tolist()
     rows = [(heading, *columns), *zip(ids, *columns.values(), strict=True)]
-    is_raw = raw_cells and not is_sheet  # pandas would write formulas
-    safe = rows if is_raw else [tuple(map(_guarded, row)) for row in rows]
-    (_write_sheet if is_sheet else write_csv)(path, safe)
-    pairs = zip(rows, safe, strict=True)
-    risky = [
-        old for row in pairs for old, new in zip(*row, strict=True) if old is not new
-    ]
+    risky = [c for row in rows for c in row if _guarded(c) is not c]
+    if raw_cells and not is_sheet:  # where pandas would write formulas
+        risky = []
+    if risky:
+        rows = [tuple(map(_guarded, row)) for row in rows]
+    (_write_sheet if is_sheet else write_csv)(path, rows)
     if not risky:
         return []
     begin, them = ("begins", "it") if len(risky) == 1 else ("begin", "them")

@@ -9,15 +9,7 @@ import numpy as np
 
 from ihgmm._warnings import UnstableLabelsWarning, ignored
 from ihgmm.cli import files
-from ihgmm.cli.options import (
-    DATA,
-    LABELS_FILE,
-    NAMES_FILE,
-    RAW_CELLS,
-    Fitting,
-    Reading,
-    output_option,
-)
+from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
 from ihgmm.cli.tables.table import Note, Table
 from ihgmm.matrix import to_host
@@ -26,15 +18,15 @@ from ihgmm.words.phrases import counted
 
 def fit(
     *,
-    data: str = DATA,
-    fitting: Fitting,
-    output: Path | None = LABELS_FILE,
-    raw_cells: bool = RAW_CELLS,
-    save: Path | None = output_option(
+    data: str = opt.DATA,
+    fitting: opt.Fitting,
+    output: Path | None = opt.LABELS_FILE,
+    raw_cells: bool = opt.RAW_CELLS,
+    save: Path | None = opt.output_option(
         "Write the model to this file, for ihgmm predict; an old one is replaced."
     ),
-    names: Path | None = NAMES_FILE,
-    reading: Reading,
+    names: Path | None = opt.NAMES_FILE,
+    reading: opt.Reading,
     screen: ExplainingScreen,
 ) -> None:
     """Cluster the rows of DATA and describe the clusters.
@@ -47,15 +39,10 @@ def fit(
     [bold]Examples[/]
 
       ihgmm fit iris -k 3
-
       ihgmm fit cells.csv -k 8 --id-column barcode --label-column type -o labels.csv
-
       ihgmm fit customers.csv -k 5 --prepare scale --save model.npz
-
       ihgmm fit reviews.csv -k auto --text-column review --id-column order
-
       cat cells.csv | ihgmm fit - -k 8 -o - > labels.csv
-
       ihgmm fit demo -k auto --refine --json
     """
     # The help does without what these load.
@@ -73,14 +60,12 @@ def fit(
     screen.leave_room_for(output)
     model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
     if save is not None:
+        beside = ("id_column", "label_column", "text_column", "layer")
         save_model(
             make_pipeline(table.scaler, model) if table.scaler else model,
             save,
             feature_names=table.names,
-            id_column=reading.id_column,
-            label_column=reading.label_column,
-            text_column=reading.text_column,
-            layer=reading.layer,
+            **{name: getattr(reading, name) for name in beside},
             empty_is_zero=reading.missing == "zero",
             cluster_names=cluster_names,
         )
@@ -108,6 +93,7 @@ def fit(
     if wild:
         table = table.noting(Note(wild_cells_note(len(wild), table.X.shape)))
     count = getattr(model, "selection_", None)
+    judged = ("stability", "doubt", "expected_error", "error_range")
     method, python = type(model).__name__, _python_lines(model, data, reading)
     screen.document(
         "fit",
@@ -117,10 +103,7 @@ def fit(
         count=None if count is None else str(count),
         clusters=clusters,
         verdict=str(diagnosis.verdict),
-        stability=diagnosis.stability,
-        doubt=diagnosis.doubt,
-        expected_error=diagnosis.expected_error,
-        error_range=diagnosis.error_range,
+        **{name: getattr(diagnosis, name) for name in judged},
         eigenvalues=getattr(model, "eigenvalues_", None),
         outlier_cells=wild,
         known_labels=known_labels,
@@ -155,7 +138,11 @@ def fit(
 
 
 def fit_table(
-    data: str, fitting: Fitting, reading: Reading, names: Path | None, screen: Screen
+    data: str,
+    fitting: opt.Fitting,
+    reading: opt.Reading,
+    names: Path | None,
+    screen: Screen,
 ) -> tuple[Any, Table, list[str] | None]:
     """Return a fitted model, its data, and names of its clusters where a file has some.
 
@@ -175,7 +162,7 @@ def fit_table(
     return model, table, files.names_for(names, named, table, labels, k)
 
 
-def _python_lines(model: Any, data: str, reading: Reading) -> list[str]:
+def _python_lines(model: Any, data: str, reading: opt.Reading) -> list[str]:
     """Return what reads the same data and fits the same model in Python."""
     given = reading.given
     if reading.missing == "auto" and model.missing is None:

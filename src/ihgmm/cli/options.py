@@ -42,8 +42,10 @@ def argument(metavar: str, text: str, words: Sequence[str] = ()) -> Any:
 
 
 def _offer(words: Sequence[str]) -> Any:
-    """Return what the shell asks for these words; for files if there are none."""
-    return words and (lambda incomplete: [w for w in words if w.startswith(incomplete)])
+    """Return what completes these words in a shell; without any it offers files."""
+    if not words:
+        return None
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
 
 
 # The panels of the help.
@@ -54,9 +56,8 @@ FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA = argument(
     "DATA",
     "A CSV, TSV, XLSX, XLS, ODS, Parquet, JSONL, H5AD, NPY or NPZ file with a row for "
-    "each observation; - for standard input; or a "
-    f"built-in data set: {', '.join(BUILT_IN)}, or one of the paper's that are "
-    f"downloaded: {', '.join(FETCHED)}.",
+    "each observation; - for standard input; or a built-in data set: "
+    f"{', '.join(BUILT_IN)}, or one that is downloaded: {', '.join(FETCHED)}.",
     [*BUILT_IN, *FETCHED],
 )
 LABELS_FILE = output_option(
@@ -77,9 +78,8 @@ NAMES_FILE = output_option(
 SEED = option("Seed of the random numbers.", 0, "--seed")
 WHITEN = option(
     "Even out the noise of rows and columns first. counts: for counts, whose variance "
-    "grows with their mean; learned: by what a low-rank fit leaves; auto: the first "
-    "for counts, the second for other data with many zeros and a long tail, otherwise "
-    "neither.",
+    "grows with their mean; learned: by what a low-rank fit leaves; auto: counts for "
+    "counts, learned for other data with many zeros and a long tail, otherwise none.",
     words=("auto", "counts", "learned"),
 )
 
@@ -104,10 +104,10 @@ class RowReading:
         "numbers."
     )
     missing: str = reading_option(
-        "What to do with missing cells: auto (fill them in if the method can, "
-        "otherwise leave out their rows; predict does as the fit did, but leaves out "
-        "no row), fit (fill them in by a low-rank model of the data), zero (read an "
-        "empty cell as 0), drop (leave out their rows), error (stop).",
+        "What to do with missing cells: fit (fill them in by a low-rank model), zero "
+        "(read an empty cell as 0), drop (leave out their rows), error (stop), auto "
+        "(fit if the method can, otherwise drop; predict does as the fit did, but "
+        "leaves out no row).",
         "auto",
         words=HANDLING,
     )
@@ -154,12 +154,11 @@ class Reading(RowReading):
         "--transpose",
     )
     prepare: str = reading_option(
-        "What to do with columns in different units: auto (nothing if their standard "
-        "deviations are alike or --whiten evens out their noise; otherwise divide each "
-        "column by its own, and subtract the mean if zero means nothing; divide "
-        "counts), none, scale (divide all columns; zero stays "
-        "zero, so rows stay multiples of a pattern), standardize (also subtract all "
-        "means). Words: auto weighs them by tf-idf, and none leaves counts.",
+        "What to do with columns in different units: none, scale (divide each by its "
+        "standard deviation; rows stay multiples of a pattern), standardize (also "
+        "subtract all means), auto (scale if deviations differ, unless --whiten evens "
+        "out their noise; standardize columns whose zero means nothing; weigh words "
+        "by tf-idf).",
         "auto",
         words=PREPARATIONS,
     )
@@ -180,8 +179,8 @@ class Fitting:
         words=["auto"],
     )
     method: str = option(
-        f"How to cluster: {', '.join(METHODS)}. IhSC is the best of them, and the "
-        "options below are for it unless they say otherwise.",
+        f"How to cluster: {', '.join(METHODS)}. The options below are for IhSC unless "
+        "they say otherwise.",
         "IhSC",
         words=METHODS,
     )

@@ -13,14 +13,7 @@ from ihgmm import SphericalKMeans
 from ihgmm._checks import complete_matrix
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
-from ihgmm.cli.options import (
-    DATA,
-    LABELS_FILE,
-    NAMES_FILE,
-    RAW_CELLS,
-    RowReading,
-    argument,
-)
+from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen
 from ihgmm.cli.tables.preparation import prepared_columns
 from ihgmm.cli.tables.table import Note, Table
@@ -33,16 +26,16 @@ from ihgmm.words.phrases import counted, sentence
 
 def predict(
     *,
-    model: Path = argument(
+    model: Path = opt.argument(
         "MODEL",
         "A model that ihgmm fit --save or ihgmm.storage.save_model wrote. Loading it "
         "runs no code.",
     ),
-    data: str = DATA,
-    output: Path | None = LABELS_FILE,
-    raw_cells: bool = RAW_CELLS,
-    names: Path | None = NAMES_FILE,
-    reading: RowReading,
+    data: str = opt.DATA,
+    output: Path | None = opt.LABELS_FILE,
+    raw_cells: bool = opt.RAW_CELLS,
+    names: Path | None = opt.NAMES_FILE,
+    reading: opt.RowReading,
     screen: ExplainingScreen,
 ) -> None:
     """Label the rows of DATA with a saved model.
@@ -59,7 +52,6 @@ def predict(
     [bold]Examples[/]
 
       ihgmm predict model.npz new.csv -o labels.csv
-
       ihgmm predict model.npz new.parquet --id-column barcode -o labels.csv --quiet
     """
     if not model.is_file():
@@ -67,18 +59,14 @@ def predict(
     files.check_output(output, "-o", files.LABELS_SUFFIXES, [data, model], streams=True)
     screen.leave_room_for(output)
     named, saved = files.read_names(names), load_saved(model)
-    scaler, estimator = None, saved.model
-    if isinstance(saved.model, Pipeline):
-        scaler, estimator = saved.model
-    options = _as_in_the_fit(reading, saved, estimator, model)
-    table = reading.load(data, screen, **options)
+    is_pipeline = isinstance(saved.model, Pipeline)
+    scaler, estimator = saved.model if is_pipeline else (None, saved.model)
+    table = reading.load(data, screen, **_as_in_fit(reading, saved, estimator, model))
     p, fitted_p = table.X.shape[1], saved.model.n_features_in_
     if p != fitted_p:
-        has_names = hasattr(saved.model, "feature_names_in_")
-        nameless = "finds them by name" if has_names else "has no names for them"
         raise ValueError(
-            f"{data} has {p} columns of numbers and {model} was fitted on {fitted_p}; "
-            f"the model {nameless}. Give a file with those columns alone."
+            f"{data} has {p} columns of numbers and {model} was fitted on {fitted_p}. "
+            "Give a file with those columns alone."
         )
     with warnings.catch_warnings():
         # Columns were matched by name when they were read.
@@ -86,8 +74,8 @@ def predict(
         X = table.X if scaler is None else prepared_columns(table, scaler)
         labels = np.asarray(estimator.predict(X))
     n, k = len(labels), len(estimator.cluster_centers_)
-    cluster_names = files.names_for(names, named, table, labels, k)
-    cluster_names = cluster_names or saved.cluster_names
+    new_names = files.names_for(names, named, table, labels, k)
+    cluster_names = new_names or saved.cluster_names
     complete = complete_matrix(X, estimator, of_fit=False)
     figures = _figures(estimator, X, complete, labels)
     table = table.noting(*_zero_rows(table, complete, figures["filled"]))
@@ -118,8 +106,8 @@ def predict(
     cl.print_labels(screen, comparison, output, remarks)
 
 
-def _as_in_the_fit(
-    reading: RowReading, saved: SavedModel, estimator: Any, path: Path
+def _as_in_fit(
+    reading: opt.RowReading, saved: SavedModel, estimator: Any, path: Path
 ) -> dict[str, Any]:
     """Return how to read data as those of the fit: columns, texts, missing cells."""
     missing, fills = reading.missing, estimator.missing == "fit"

@@ -34,9 +34,7 @@ def report(
     [bold]Examples[/]
 
       ihgmm report iris -k 3 -o report.html
-
       ihgmm report cells.csv -k 8 --id-column barcode -o report.html
-
       ihgmm report wine -k 3 --prepare standardize --title "Wines" -o wine.html
     """
     from ihgmm.report import write_report  # the help does without what it loads

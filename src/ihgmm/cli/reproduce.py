@@ -55,11 +55,8 @@ def reproduce(
     [bold]Examples[/]
 
       ihgmm reproduce table --json
-
       ihgmm reproduce exp4 --quick
-
       ihgmm reproduce exp2 --repeats 20 --only 'n=p'
-
       ihgmm reproduce phase --only 'phase/K='
     """
     # What is wrong or not installed is said before the work, not after it.

@@ -53,8 +53,7 @@ class Screen:
     quiet: bool = output_option(
         "Print nothing but warnings, errors and the bare answer.", False, "-q --quiet"
     )
-    explains = False
-    to_stderr = False
+    explains = to_stderr = False
 
     @property
     def silent(self) -> bool:
@@ -126,15 +125,10 @@ class Screen:
             return
         from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
-        columns = SpinnerColumn(), *Progress.get_default_columns()[:3]
-        with Progress(
-            *columns,
-            TimeElapsedColumn(),
-            console=err,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        ) as shown:
+        columns = Progress.get_default_columns()[:-1]  # the time left is not known
+        columns = (SpinnerColumn(), *columns, TimeElapsedColumn())
+        options: Any = {"redirect_stdout": False, "redirect_stderr": False}
+        with Progress(*columns, console=err, transient=True, **options) as shown:
             task = shown.add_task(clean(what), total=None)
             yield lambda done, total: shown.update(task, completed=done, total=total)
 

@@ -10,9 +10,9 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from importlib import import_module
-from typing import Any, get_type_hints
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -31,7 +31,9 @@ COMMANDS = {
 
 
 # What messages of the package call parameters and functions, while a command runs.
-NAMED_ALIKE = "max_clusters method missing outliers prepare refine signed whiten"
+NAMED_ALIKE = (
+    "jobs max_clusters method missing outliers prepare refine repeats signed whiten"
+)
 SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in NAMED_ALIKE.split()} | {
     "n_clusters": "-k",
     "n_samples": "the number of rows,",
@@ -135,17 +137,14 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+# Eager, so that the version needs nothing but typer.
+VERSION = typer.Option(
+    False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+)
+
+
 @app.callback()
-def _root(
-    # Eager, so that the version needs nothing but typer.
-    version: bool = typer.Option(
-        False,
-        "--version",
-        callback=_show_version,
-        is_eager=True,
-        help="Show the version.",
-    ),
-) -> None:
+def _root(version: bool = VERSION) -> None:
     pass
 
 
@@ -153,8 +152,7 @@ def load_command(name: str) -> Any:
     """Import a command: the function of that name; its docstring is the help."""
     module = name.replace("-", "_")
     function = getattr(import_module(f"ihgmm.cli.{module}"), module)
-    # Lines of a paragraph are joined, but for examples: they break where the terminal
-    # ends.
+    # Lines of a paragraph are joined, but not examples: they break on the screen.
     text = re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(function.__doc__))
     alone = typer.Typer(add_completion=False)
     add = alone.command(name, cls=Command, help=text, no_args_is_help=True)
@@ -171,19 +169,17 @@ def _spell_out(command: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, Any] = {}
     options: list[inspect.Parameter] = []
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        group = parameter.annotation
-        if not is_dataclass(group):
+        if is_dataclass(parameter.annotation):
+            groups[parameter.name] = group = parameter.annotation
+            fields = inspect.signature(group, eval_str=True).parameters.values()
+            options += [field.replace(kind=parameter.kind) for field in fields]
+        else:
             options.append(parameter)
-            continue
-        groups[parameter.name] = group
-        hints = get_type_hints(group)
-        for field in fields(group):
-            member = parameter.replace(name=field.name, default=field.default)
-            options.append(member.replace(annotation=hints[field.name]))
 
     def run(**values: Any) -> None:
         for name, group in groups.items():
-            values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
+            fields = inspect.signature(group).parameters
+            values[name] = group(**{field: values.pop(field) for field in fields})
         command(**values)
 
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]

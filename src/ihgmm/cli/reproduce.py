@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ihgmm._files import atomic_write
+from ihgmm._parameters import check_count
 from ihgmm.cli.files import write_csv
 from ihgmm.cli.options import argument, option
 from ihgmm.cli.screen import Screen
@@ -62,9 +63,8 @@ def reproduce(
     # What is wrong or not installed is said before the work, not after it.
     if what not in KNOWN:
         raise ValueError(f"WHAT={what!r} is not known; give one of {', '.join(KNOWN)}.")
-    for name, number in {"--repeats": repeats, "--jobs": jobs}.items():
-        if number is not None and number < 1:
-            raise ValueError(f"{name} {number} is too small; give 1 or more.")
+    check_count("repeats", repeats, words=(None,))
+    check_count("jobs", jobs, words=(None,))
     if what != "table" and importlib.util.find_spec("matplotlib") is None:
         raise ImportError("The figures need matplotlib: pip install matplotlib")
     if str(output) == "-" or (output.exists() and not output.is_dir()):

@@ -24,12 +24,8 @@ def clean(text: str) -> str:
 
     Joiners are harmless, and Persian and emoji cannot be written without.
     """
-    return "".join(
-        c
-        if c.isprintable() or c in "\u200c\u200d\n"
-        else c.encode("unicode_escape", "backslashreplace").decode()
-        for c in text
-    )
+    kept = "\u200c\u200d\n"
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
 def print_message(kind: str, message: object, style: str = "yellow") -> None:

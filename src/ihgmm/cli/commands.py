@@ -169,10 +169,11 @@ def _spell_out(command: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, Any] = {}
     options: list[inspect.Parameter] = []
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        if is_dataclass(parameter.annotation):
-            groups[parameter.name] = group = parameter.annotation
-            fields = inspect.signature(group, eval_str=True).parameters.values()
-            options += [field.replace(kind=parameter.kind) for field in fields]
+        group: Any = parameter.annotation
+        if is_dataclass(group):
+            groups[parameter.name] = group
+            fields = inspect.signature(groups[parameter.name], eval_str=True).parameters
+            options += [field.replace(kind=parameter.kind) for field in fields.values()]
         else:
             options.append(parameter)
 

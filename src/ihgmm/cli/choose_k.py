@@ -43,7 +43,7 @@ def choose_k(
         count = select_n_clusters(
             table.named_data,
             max_clusters=max_clusters,
-            whiten=whiten,  # type: ignore[arg-type]  (it refuses other words)
+            whiten=whiten,  # type: ignore[arg-type]
             missing="fit" if table.has_missing else "error",
             random_state=random_state,
         )

@@ -37,7 +37,7 @@ FILES = ["names.csv", "semicolons.csv", "tabs.tsv", "utf16.csv", "names.xlsx"]
 @pytest.mark.parametrize("path", [*FILES, "names.parquet"])
 def test_names_are_read_from_any_table(path):
     write_names(path)
-    assert read_names(Path(path))["name"] == NAMES
+    assert [name for _, name, _ in read_names(Path(path))] == NAMES
 
 
 def test_names_travel_from_a_file_to_the_model_and_on():

@@ -130,25 +130,6 @@ def test_counts_follow_weights():
     assert model.n_clusters_ == 3
 
 
-def test_rows_chosen_from_blocks(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((50, 6))
-    rows = np.flatnonzero(rng.random(50) < 0.4)
-    rows = rows[(rows < 10) | (rows >= 20)]  # a block without any
-    chosen = only(as_matrix(da.from_array(X, chunks=(10, -1))), rows)
-    W, V = rng.standard_normal((6, 2)), rng.standard_normal((len(rows), 2))
-    assert np.allclose(chosen @ W, X[rows] @ W)
-    assert np.allclose(chosen.adjoint(V), X[rows].T @ V)
-    assert np.allclose(chosen.gram_product(W), X[rows].T @ (X[rows] @ W))
-    assert np.allclose(chosen.sqnorms, (X[rows] ** 2).sum(axis=1))
-    assert np.allclose(chosen.column_sqnorms(), (X[rows] ** 2).sum(axis=0))
-    assert np.allclose(chosen.toarray(), X[rows])
-    assert np.allclose(chosen.take(np.array([3, 1])).toarray(), X[rows[[3, 1]]])
-    sizes = [block.stop - block.start for block in chosen.row_blocks]
-    assert sum(sizes) == len(rows)
-    assert sizes == list(chosen.map(lambda block: block.shape[0]))
-
-
 @pytest.mark.parametrize("model", [IhSC(4), IhGMM(4), PSC(4)])
 def test_weights_that_leave_few_rows_warn_once(model):
     X, _ = make_ihgmm(500, 30, 4, random_state=0)

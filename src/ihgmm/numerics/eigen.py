@@ -206,7 +206,7 @@ def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
     there are many clusters, which have fewer rows each.
     """
     (n, p), width = A.shape, block_width(k)
-    part: Any = A
+    part = A
     if n * p >= Solving.LARGE:
         most = max(64, width**2 // 8) * max(p, width)
         part = A.drawn(sampled(n, min(n // 16, most)))

@@ -29,6 +29,8 @@ class Solving:
     LAPACK = 15.0  # operations of a full solution, times n**3: it is far slower
     PRODUCTS = 3  # products with a block that a solution without the matrix takes
     OVERHEAD = 4e8  # operations that its other work is worth
+    DENSE_ROWS = 2**12  # whose matrix is solved where no product shows the last pairs
+    NEAR = 0.1  # of the last eigenvalue: a residual that a step may shrink
     SOME = 4  # times so many eigenpairs of a matrix: with fewer rows, all are quicker
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product

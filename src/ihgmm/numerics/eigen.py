@@ -77,7 +77,9 @@ def leading_eigenpairs(
         raise ValueError(f"order={order!r} is not one of {ORDERS}.")
     width = block_width(k)
     if dense is None:
-        dense = n * p <= Solving.READ_WHOLE and _is_cheaper(n, p, n, width)
+        # Beyond the features eigenvalues are close to each other, and hard to tell.
+        hard = k > p and n <= Solving.DENSE_ROWS
+        dense = n * p <= Solving.READ_WHOLE and (hard or _is_cheaper(n, p, n, width))
     with G.A.threads():
         if dense or n <= Solving.FEW_ROWS * width:
             values, vectors = leading_pairs(G.toarray(), k, order)
@@ -90,8 +92,7 @@ def leading_eigenpairs(
             pairs = block_krylov(
                 lambda V: G @ (V / size),
                 orthonormal(ops, start, rng),
-                min(k, p),  # beyond the features eigenvalues are alike, and noise
-                extra=max(k - p, 0),
+                k,
                 order=order,
                 tol=tol,
                 dtype=G.A.dtype,

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import warn
 from ihgmm.matrix import HOST, Ops, Tall
-from ihgmm.policy import Leading, Solving
+from ihgmm.policy import Leading, Small, Solving
 
 Order = Literal["algebraic", "magnitude"]
 ORDERS: tuple[Order, ...] = ("algebraic", "magnitude")
@@ -122,11 +122,11 @@ def block_krylov(
             say(f"{products}, residual {residual / (goal or 1):.2g} of the goal")
         # One step of subspace iteration, which needs no product any more, shrinks what
         # is wrong by the ratio of eigenvalues.
-        ratio = abs(values[min(count, len(values) - 1)]) / max(
-            abs(values[k - 1]), noise
-        )
+        largest = max(abs(values[k - 1]), Small.TINY)
+        ratio = abs(values[min(count, len(values) - 1)]) / largest
         there = _all_there(values, k, extra)
-        step = there and residual > goal >= Solving.STEP * ratio * residual
+        near = goal < residual <= Solving.NEAR * largest
+        step = there and near and Solving.STEP * ratio * residual <= goal
         if step or (there and residual <= goal) or n_iter == max_products:
             break
         following = orthonormal(ops, rest, negligible=noise, gram=gram)

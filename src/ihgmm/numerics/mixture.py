@@ -197,12 +197,12 @@ def tied_clusters(
     order = sorted(
         ends, key=lambda i: (-round(ends[i].worth / Labelling.SAME_WORTH), i)
     )
-    for i in order:
-        if ends[i].worth <= bar + Labelling.SAME_WORTH:
+    for end in map(ends.__getitem__, order):
+        if end.worth <= bar + Labelling.SAME_WORTH:
             break
-        members = ends[i].members(rows, signed, ops)
+        members = end.members(rows, signed, ops)
         if ops.group_sums(ops.xp.argmax(ops.xp.abs(members), axis=0), k).all():
-            return ends[i]
+            return end
     return None
 
 

@@ -221,7 +221,7 @@ def row_figures(X: Matrix, groups: Groups) -> tuple[RowFigures, tuple[Any, ...]]
             sums = tuple(map(add, sums, part)) if sums else part
         return tuple(map(ops.stack, zip(*lines, strict=True))), sums
 
-    (y, left, square, *powers, v), along = X.sweep(work, groups.labels)
+    (y, left, square, second, fourth, sixth, v), along = X.sweep(work, groups.labels)
     # What the mean and the row's part along u leave of the noise; of one feature none.
     kept = (1 - (u**4).sum(axis=1)) * (1 - 1 / sizes)
     kept = per_row(np.where(kept > Small.ROUNDING, kept, 0.0))
@@ -230,7 +230,7 @@ def row_figures(X: Matrix, groups: Groups) -> tuple[RowFigures, tuple[Any, ...]]
     lengths = per_row(np.linalg.norm(means, axis=1)[other])
     gain = ops.ratio(v, square**1.5) * lengths * ops.widen(square > per_row(rounding))
     noise, level = ops.ratio(left, kept, np.inf), (u * means).sum(axis=1)
-    return RowFigures(groups, level, y, noise, *powers, gain), along
+    return RowFigures(groups, level, y, noise, second, fourth, sixth, gain), along
 
 
 def _raised(ops: Ops, a: Tall) -> tuple[Tall, Tall]:

@@ -286,7 +286,7 @@ def count_clusters(
     few = X.take(rows).to_memory()
     with sized_threads(few.n_entries):
         count, placement = _count(few, rng, max_clusters, signed)
-    if placement is not None and len(rows) < X.shape[0]:
+    if placement is not None and count.tree is not None and len(rows) < X.shape[0]:
         small = X.ops.xp.astype(placement(X), X.ops.xp.uint16)  # to be moved
         leaves = to_host(small).astype(np.intp)
         count = replace(count, tree=replace(count.tree, leaves=leaves))

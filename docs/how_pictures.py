@@ -1,6 +1,6 @@
-"""Draw the pictures of how-it-works.md and default.md.
+"""Draw pictures of two pages: ``python docs/how_pictures.py docs/images``.
 
-    python docs/how_pictures.py docs/images
+These are how-it-works.md and default.md.
 """
 
 import sys

@@ -32,6 +32,7 @@ class Solving:
     SOME = 4  # times so many eigenpairs of a matrix: with fewer rows, all are quicker
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
+    STEP = 4.0  # times what a step leaves of a residual, for what is not known of it
     BASIS = 2**9  # columns that a basis of several blocks may have
     MOST_PRODUCTS = 100  # with a block, then the solver gives up: noise may need more
     READ_WHOLE = 2**24  # entries from which data are never read into memory whole
@@ -67,6 +68,8 @@ class Labelling:
     TRIAL_ROWS = 2**12  # of these, on which starts compete, at most
     ROWS_A_CLUSTER = 64  # or so many for each cluster, if that is more
     MERGED_ROWS = 2**11  # that are merged to clusters, at most
+    FEW_MERGED = 2**8  # of these, where other starts agree
+    MERGED_ROWS_A_CLUSTER = 4  # at least, there
     STEP = 1e-7  # share of the squared rows by which a step of k-means gains, at least
     STEPS = 300  # of k-means that improve a start, at most
     KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts

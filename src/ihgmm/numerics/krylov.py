@@ -120,8 +120,14 @@ def block_krylov(
         if say is not None:
             products = f"{n_iter} product{'s' * (n_iter != 1)}"
             say(f"{products}, residual {residual / (goal or 1):.2g} of the goal")
-        done = residual <= goal and _all_there(values, k, extra)
-        if done or n_iter == max_products:
+        # One step of subspace iteration, which needs no product any more, shrinks what
+        # is wrong by the ratio of eigenvalues.
+        ratio = abs(values[min(count, len(values) - 1)]) / max(
+            abs(values[k - 1]), noise
+        )
+        there = _all_there(values, k, extra)
+        step = there and residual > goal >= Solving.STEP * ratio * residual
+        if step or (there and residual <= goal) or n_iter == max_products:
             break
         following = orthonormal(ops, rest, negligible=noise, gram=gram)
         if following.shape[1]:
@@ -134,6 +140,12 @@ def block_krylov(
             keep = ritz[:, : max(width, count)]
             blocks, rayleigh = [_combine(ops, blocks, keep)], keep.T @ rayleigh @ keep
         blocks.append(following)
+    vectors = _combine(ops, blocks, ritz[:, :count])
+    if step:
+        vectors += rest @ ops.cast_like(last / values[:count], rest)
+        factor = np.linalg.cholesky(ops.tall_dot(vectors, vectors))
+        turn = np.linalg.inv(factor).T
+        return EigenPairs(values[:count], vectors @ ops.cast_like(turn, rest), n_iter)
     if residual > goal and not quiet:
         largest = abs(values[0])
         warn(
@@ -143,7 +155,7 @@ def block_krylov(
             f"{k} clusters; otherwise raise tol.",
             ConvergenceWarning,
         )
-    return EigenPairs(values[:count], _combine(ops, blocks, ritz[:, :count]), n_iter)
+    return EigenPairs(values[:count], vectors, n_iter)
 
 
 def _most_blocks(n: int, width: int) -> int:

@@ -292,26 +292,32 @@ def starting_members(
 ) -> list[Tall]:
     """Return different starts of tied clusters: memberships of rows, (k, n).
 
-    In each space pivots and, unless they are to be ``few``, merged rows give centres,
+    In each space pivots and, unless starts are to be ``few``, merged rows give centres,
     which k-means by cosines improves. Rows that are no units get those of k-means.
     """
     starts: list[Tall] = []
-    makes = ("pivots",) if few else ("pivots", "merged")
-    for make in makes if by_angle else ("kmeans",):
-        for rows in spaces:
-            seen = ops.to_host(rows)
-            if make == "kmeans":
-                rule = _kmeans(seen, k, weights, "auto", 300, 0).rule
-            else:
-                if make == "pivots":
-                    centers = seen[pivots(seen, k)]
-                else:
-                    centers = merged(seen[: Labelling.MERGED_ROWS], k, signed)
-                centers = spherical_lloyd(
-                    rows, centers, weights, signed=signed, ops=ops
-                )
-                rule = LinearRule(centers.T, np.zeros(k), signed)
+
+    def add(rows: Tall, centers: np.ndarray) -> None:
+        options: Any = {"signed": signed, "ops": ops}
+        centers = spherical_lloyd(rows, centers, weights, **options)
+        _add_start(ops, starts, rows, LinearRule(centers.T, np.zeros(k), signed), k)
+
+    on_host = [ops.to_host(rows) for rows in spaces]
+    if not by_angle:
+        for rows, seen in zip(spaces, on_host, strict=True):
+            rule = _kmeans(seen, k, weights, "auto", Labelling.STEPS, 0).rule
             _add_start(ops, starts, rows, rule, k)
+        return starts
+    for rows, seen in zip(spaces, on_host, strict=True):
+        add(rows, seen[pivots(seen, k)])
+    # Clusters are clear where both spaces agree, unless there are too few pivots, or
+    # some are odd rows: a look at few rows shows that.
+    clear = len(starts) == 1 < len(spaces) and k <= seen.shape[1]
+    size = Labelling.FEW_MERGED if clear else Labelling.MERGED_ROWS
+    if few or (clear and size < Labelling.MERGED_ROWS_A_CLUSTER * k):
+        return starts
+    for rows, seen in list(zip(spaces, on_host, strict=True))[-1 if clear else 0 :]:
+        add(rows, merged(seen[:size], k, signed))
     return starts
 
 

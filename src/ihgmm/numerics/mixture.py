@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
 
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.threads import in_parts
@@ -44,14 +45,14 @@ def merged(rows: np.ndarray, k: int, signed: bool) -> np.ndarray:
     """Return centres of the k clusters that Ward's rule merges unit rows to."""
     products = rows @ rows.T
     cosines = products**2 if signed else products
-    distances = np.sqrt(np.maximum(2 - 2 * cosines[np.triu_indices(len(rows), 1)], 0))
-    labels = fcluster(linkage(distances, "ward"), k, "maxclust") - 1
+    distances = np.sqrt(np.maximum(2 - 2 * cosines, 0))
+    tree = linkage(squareform(distances, checks=False), "ward")
+    labels = fcluster(tree, k, "maxclust") - 1
     members = np.eye(k)[labels]
     if signed:  # opposite rows point the way of the first of their cluster
         first = np.unique(labels, return_index=True)[1]
-        members *= np.where(products[np.arange(len(rows)), first[labels]] < 0, -1, 1)[
-            :, None
-        ]
+        ways = HOST.sign_of(HOST.pick(products, first[labels]))
+        members *= ways[:, None]
     return members.T @ rows
 
 

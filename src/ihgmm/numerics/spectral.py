@@ -279,10 +279,15 @@ def _known_rows(
     if live is not None:
         coordinates = ops.rows_where(coordinates, live)
         weights = None if weights is None else ops.rows_where(weights, live)
-    keys = ops.to_host(ops.row_map(partial(_keys, embedding), coordinates))
-    size = min(len(keys), max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k))
-    rows = np.argpartition(keys, size - 1)[:size]
-    rows = rows[np.argsort(keys[rows], kind="stable")]
+    keys = ops.keep(ops.row_map(partial(_keys, embedding), coordinates))
+    n = coordinates.shape[0]
+    size = min(n, max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k))
+    # Keys are spread evenly, or nearly so: few of many come to the host.
+    rows = np.flatnonzero(ops.to_host(keys < 2 * size / n))
+    if len(rows) < size:
+        rows = np.arange(n)
+    order = np.argsort(ops.few.to_host(ops.few_rows(keys, rows)), kind="stable")[:size]
+    rows = rows[order]
     known = ops.few.widen(ops.few_rows(coordinates, rows))
     if weights is None:
         return known, None

@@ -141,12 +141,12 @@ def test_number_of_clusters_is_counted():
 
 def test_options_reach_the_estimator():
     adata = cells()
-    options = {"recipe": Recipe(gram="cosine"), "refine": True, "random_state": 5}
+    options = {"recipe": Recipe(space="projected"), "refine": True, "random_state": 5}
     ihsc(adata, 3, **options)
     model = IhSC(3, **options).fit(adata.X)
     assert_allclose(adata.uns["ihsc"]["eigenvalues"], model.eigenvalues_)
     assert_array_equal(adata.obs["ihsc"].astype(int), model.labels_)
-    assert adata.uns["ihsc"]["params"]["recipe"] == "Recipe(gram='cosine')"
+    assert adata.uns["ihsc"]["params"]["recipe"] == "Recipe(space='projected')"
     with pytest.raises(TypeError, match="resolution"):
         ihsc(adata, 3, resolution=0.5)
 

@@ -16,7 +16,6 @@ SOURCE = Path(ihgmm.__file__).parent
 LAYERS = [
     {"_display", "_files", "_parameters", "_progress", "_warnings", "policy"},
     {"matrix"},
-    {"_values"},
     {"numerics"},
     {"_checks", "statistics", "metrics", "datasets"},
     {"estimators"},

@@ -38,7 +38,7 @@ CALLS = {
     "PSC(2).fit(same)": "Rows are in 1 of",
     "PSC(2).fit_transform(same)": "Rows are in 1 of",
     "TwoComponentLloyd().fit(same)": "are in one cluster",
-    "SDPKMeans(2).fit(same)": "Rows are in 1 of",
+    "SDPKMeans(2).fit(same)": "X has 1 distinct rows",
     'SDPKMeans(2, gram="cosine").fit(zero)': "1 of 41 rows are zero",
     "SDPKMeans(2, max_iter=20).fit(noise[:12])": "stopped after max_iter=20",
 }

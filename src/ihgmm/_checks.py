@@ -26,7 +26,7 @@ from ihgmm.matrix import (
     recognize,
     to_host,
 )
-from ihgmm.matrix.kinds import NA_OF_R, sorted_integers
+from ihgmm.matrix.kinds import NA_OF_R
 from ihgmm.numerics.missing import Filler
 from ihgmm.policy import Weighting
 
@@ -46,36 +46,42 @@ def check_matrix(
     It is finite, float32 or float64, and its squares neither overflow nor vanish: data
     of extreme size is divided by a power of two, its ``unit``, and rows whose squares
     vanish beside those of the longest row are zero. With an estimator, feature names
-    and counts are recorded (``reset``) or compared. With ``in_memory``, data elsewhere
-    is read into the memory of the host. With ``missing="fit"``, NaN may be among the
-    entries; None says that the caller knows no such choice.
+    and counts are recorded (``reset``) or compared. With ``missing="fit"``, NaN may be
+    among the entries; None says that the caller knows no such choice.
     """
     matrix = open_matrix(X, estimator, reset=reset)
     if in_memory and not matrix.on_host:
         matrix = matrix.to_memory()
     info = np.finfo(matrix.dtype)
+    tiny, largest = float(info.tiny), float(info.max)
     # A row with a smaller square than this could not be divided by it.
-    least = max(float(info.tiny), float(np.sqrt(np.finfo(np.float64).tiny)))
+    least = max(tiny, float(np.sqrt(np.finfo(np.float64).tiny)))
     known, total = matrix, _total(matrix, least)
     if missing == "fit" and np.isnan(total):
         known = Filled(matrix, "filled")
         total = _total(known, least)
-    if np.sqrt(float(info.tiny)) < total < np.sqrt(float(info.max)) * 1e12:
+    if np.sqrt(tiny) < total < np.sqrt(largest) * 1e12:
         return matrix
     _check_finite(known, estimator, matrix.names, can_fill=missing is not None)
     peak = known.max_abs()
     if peak == 0:
         return matrix
-    if peak > float(info.max) / 1e4:  # lengths and sums of rows would overflow
+    if peak > largest / 1e4:  # lengths and sums of rows would overflow
         raise ValueError(
             f"The largest entry of X is {peak:.3g}, and {matrix.dtype} holds numbers "
-            f"up to {float(info.max):.2g}. Divide X by a large number."
+            f"up to {largest:.2g}. Divide X by a large number."
         )
     centers = None if reset else getattr(estimator, "cluster_centers_", None)
     if centers is not None and not getattr(estimator, "_centers_are_directions", False):
-        _check_size(peak, float(np.abs(to_host(centers)).max()), float(info.max))
-    factor = 1 / 2.0 ** float(np.clip(np.floor(np.log2(peak)), -1000, 1000))
-    scaled = matrix.rescaled(factor)
+        size = float(np.abs(to_host(centers)).max())
+        # Squares of quotients are in float64, and cubes of their roots in the type.
+        far = min(largest ** (2 / 3), 1e150)
+        if size > 0 and not 1 / far < peak / size < far:
+            raise ValueError(
+                f"The largest entry of X is {peak:.3g}, and centres of the fit have "
+                f"entries up to {size:.3g}. Give new rows in the units of the fit."
+            )
+    scaled = matrix.rescaled(2.0 ** -float(np.clip(np.floor(np.log2(peak)), -1e3, 1e3)))
     known = scaled if known is matrix else Filled(scaled, "filled")
     faint = (known.sqnorms > 0) & (known.sqnorms < least)
     count = _count(known, faint)
@@ -100,17 +106,6 @@ def _total(X: Matrix, least: float) -> float:
 def _count(X: Matrix, mask: Tall) -> int:
     """Return how many rows of a matrix a mask marks."""
     return int(X.ops.number(X.ops.xp.count_nonzero(mask)))
-
-
-def _check_size(peak: float, size: float, largest: float) -> None:
-    """Raise if new rows and the centres of a fit are too far apart to be compared."""
-    # Squares of quotients are taken in float64, and cubes of their roots in the type.
-    far = min(largest ** (2 / 3), 1e150)
-    if size > 0 and not 1 / far < peak / size < far:
-        raise ValueError(
-            f"The largest entry of X is {peak:.3g}, and centres of the fit have "
-            f"entries up to {size:.3g}. Give new rows in the units of the fit."
-        )
 
 
 def complete_matrix(
@@ -161,41 +156,33 @@ def open_matrix(
         _check_text(X, error)
         raise
     names = list(getattr(X, "columns", ()))
-    if names and all(isinstance(name, str) for name in names):
-        return matrix.named(names)
-    return matrix
+    is_named = names and all(isinstance(name, str) for name in names)
+    return matrix.named(names) if is_named else matrix
 
 
 def _check_finite(
-    matrix: Matrix,
-    estimator: BaseEstimator | None,
-    names: list[str] | None,
-    *,
-    can_fill: bool,
+    matrix: Matrix, estimator: Any, names: list[str] | None, *, can_fill: bool
 ) -> None:
     count, row, column, value = matrix.not_finite()
     if not count:
         return
-    remedy = (
-        f"fill them in; for NaN, IhSC and IhGMM do with {option('missing', 'fit')}, "
-        "and IhGMM has the errors of scales then (scale_errors_)"
-    )
-    if can_fill:
-        remedy = f"fill them in (for NaN, {option('missing', 'fit')} does)"
+    remedy = f"for NaN, {option('missing', 'fit')} does"
+    if not can_fill:
+        remedy = (
+            f"for NaN, IhSC and IhGMM do with {option('missing', 'fit')}, and IhGMM "
+            "has the errors of scales then, scale_errors_"
+        )
     raise ValueError(
         f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row {row}, "
         f"column {column if names is None else repr(names[column])} "
         f"(NaN, masked or infinite entries in all: {count}). "
         f"{'ihgmm' if estimator is None else type(estimator).__name__} does not accept "
-        f"them: drop those rows, or {remedy}."
+        f"them: drop those rows, or fill them in ({remedy})."
     )
 
 
 def _check_text(X: Any, error: Exception | None = None) -> None:
-    """Raise if columns of a frame, an array or a list of lists do not hold numbers.
-
-    The error is what scikit-learn said of them, if anything.
-    """
+    """Raise if columns do not hold numbers; scikit-learn may have raised an error."""
     is_frame = _is_frame(X)
     columns: Iterable[tuple[Any, Any]] = ()
     if is_frame:
@@ -222,14 +209,12 @@ def _check_text(X: Any, error: Exception | None = None) -> None:
     if not text:
         return
     remedy = (
-        ", counted from 0. Leave them out, or turn them into numbers, before X becomes "
-        "one matrix; in R, as.matrix(X[sapply(X, is.numeric)])."
+        ". Leave them out, X.drop(columns=[...]), or turn them into numbers first, NaN "
+        "where a cell is missing."
+        if is_frame
+        else ", counted from 0. Leave them out, or turn them into numbers, before X "
+        "becomes one matrix; in R, as.matrix(X[sapply(X, is.numeric)])."
     )
-    if is_frame:
-        remedy = (
-            ". Leave them out, X.drop(columns=[...]), or turn them into numbers first, "
-            "NaN where a cell is missing."
-        )
     is_type = isinstance(error, TypeError)
     raise (TypeError if is_type else ValueError)(
         f"X has columns that do not hold numbers: {', '.join(text[:5])}"
@@ -264,7 +249,6 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
     names = None if X.names is None else np.asarray(X.names, dtype=object)
     if reset:
         estimator.n_features_in_ = p
-        estimator.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if names is not None:
             estimator.feature_names_in_ = names
         return
@@ -288,16 +272,13 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
 
 def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) -> None:
     """Raise when there are fewer rows, or fewer that are not zero, than clusters."""
-    if n_clusters > n_samples:
+    most, what = n_samples, option("n_samples", n_samples)
+    if live is not None and live < n_clusters <= n_samples:
+        most, what = live, f"the {live} rows of X that are not zero"
+    if n_clusters > most:
         raise ValueError(
-            f"{option('n_clusters', n_clusters)} is more than "
-            f"{option('n_samples', n_samples)}; give at most {n_samples} clusters, or "
-            "more rows."
-        )
-    if live is not None and n_clusters > live:
-        raise ValueError(
-            f"{option('n_clusters', n_clusters)} is more than the {live} rows of X "
-            f"that are not zero; give at most {live} clusters."
+            f"{option('n_clusters', n_clusters)} is more than {what}; give at most "
+            f"{most} clusters, or more rows."
         )
 
 
@@ -319,23 +300,23 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
             f"{name} {what}; give one label for each row, as a one-dimensional "
             "sequence that is not empty, such as the labels_ of a fitted model."
         )
-    if array.dtype.kind == "O":
-        _check_objects(name, array)
-    if array.dtype.kind in "OU" and (absent := int(np.sum(array == "NA"))):
+    missing, kind = "", array.dtype.kind
+    if kind == "O":
+        missing = _check_objects(name, array)
+    elif kind in "fM" and np.isnan(array).any():
+        missing = "NaN" if kind == "f" else "NaT"
+    elif kind == "i" and array.min() == NA_OF_R:
+        missing = f"{NA_OF_R}, the NA of R"
+    if missing:
+        raise ValueError(
+            f"{name} contains {missing}; give every row a label, or leave rows out."
+        )
+    if kind in "OU" and (absent := int(np.sum(array == "NA"))):
         warn(
             f"{name} is the text 'NA' in {absent} of {len(array)} rows, which make up "
             "a cluster of this name. R passes NA in text or in a factor this way: if "
             "it stands for no label, leave these rows out, keep <- !is.na(labels).",
             UserWarning,
-        )
-    missing = ""
-    if array.dtype.kind in "fM" and np.isnan(array).any():
-        missing = "NaN" if array.dtype.kind == "f" else "NaT"
-    elif array.dtype.kind == "i" and array.min() == NA_OF_R:
-        missing = f"{NA_OF_R}, the NA of R"
-    if missing:
-        raise ValueError(
-            f"{name} contains {missing}; give every row a label, or leave rows out."
         )
     if n_samples is not None and len(array) != n_samples:
         raise ValueError(
@@ -357,6 +338,27 @@ def _check_held(name: str, labels: Any) -> None:
             f"{name} is a tensor on meta: it has a shape and no labels; give one that "
             "holds data."
         )
+
+
+def _check_objects(name: str, labels: np.ndarray) -> str:
+    """Raise unless labels are of one kind that has an order; return what is missing."""
+    kinds = sorted({type(label).__name__ for label in labels})
+    if len(kinds) > 1:
+        raise TypeError(
+            f"{name} mixes {', '.join(kinds)}; give every row a label of one kind."
+        )
+    if kinds[0] in ("NoneType", "NAType", "NaTType"):  # missing, here and in pandas
+        return f"nothing but {labels[0]}"
+    if kinds[0] == "float" and any(np.isnan(label) for label in labels):
+        return "NaN"
+    try:
+        bool(labels[0] < labels[0])
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} are {kinds[0]} objects, which have no order; give numbers or "
+            "strings."
+        ) from None
+    return ""
 
 
 def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any, Any]:
@@ -402,11 +404,8 @@ class LabelledRows(NamedTuple):
 
 def labelled_rows(labels: Any, X: Matrix) -> LabelledRows:
     """Sort the labels of the rows of X, one for each; -1 may stand for outliers."""
-    _check_held("labels", labels)
-    n = X.shape[0]
-    classes, codes = sorted_integers(labels, n) or np.unique(
-        check_labels("labels", labels, n), return_inverse=True
-    )
+    labels = check_labels("labels", labels, X.shape[0])
+    classes, codes = np.unique(labels, return_inverse=True)
     codes = X.to_device(codes)
     outliers = is_outlier(classes)
     if not outliers.any():
@@ -426,50 +425,26 @@ def is_outlier(labels: np.ndarray) -> np.ndarray:
     return np.asarray(labels == -1)
 
 
-def _check_objects(name: str, labels: np.ndarray) -> None:
-    """Raise unless labels are of one kind, all there, and can be sorted."""
-    kinds = sorted({type(label).__name__ for label in labels})
-    if len(kinds) > 1:
-        raise TypeError(
-            f"{name} mixes {', '.join(kinds)}; give every row a label of one kind."
-        )
-    # What is missing, in Python and in pandas.
-    absent = kinds[0] in ("NoneType", "NAType", "NaTType")
-    if absent or (kinds[0] == "float" and any(np.isnan(label) for label in labels)):
-        what = f"nothing but {labels[0]}" if absent else "NaN"
-        raise ValueError(f"{name} contains {what}; give every row a label.")
-    try:
-        bool(labels[0] < labels[0])
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name} are {kinds[0]} objects, which have no order; give numbers or "
-            "strings."
-        ) from None
-
-
 def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Return one non-negative weight for each row, as float64."""
     if sample_weight is None:
         return np.ones(n_samples)
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_samples, float(sample_weight))
-    given = to_host(sample_weight)
+    is_masked = np.ma.isMaskedArray(sample_weight)
+    given = sample_weight if is_masked else to_host(sample_weight)
     if given.shape != (n_samples,):
         raise ValueError(
             f"sample_weight has shape {given.shape}; give {n_samples} numbers, one for "
             "each row of X."
         )
     row = 0 if given.dtype.kind in "cmM" else _first_that_is_no_number(given)
-    if np.ma.is_masked(sample_weight):
-        given = sample_weight
-        row = int(np.ma.getmaskarray(given).argmax())
     if row is None:
         weights = given.astype(np.float64)
-        known = np.isfinite(weights) & (weights != NA_OF_R)
+        known = np.ma.filled(np.isfinite(weights) & (weights != NA_OF_R), False)
         row = None if known.all() else int(known.argmin())
     if row is not None:
-        value = str(given[row]).replace(str(NA_OF_R), "NA")
-        value = "masked" if given[row] is np.ma.masked else value
+        value = str(given[row]).replace(str(NA_OF_R), "NA").replace("--", "masked")
         raise ValueError(
             f"sample_weight is {value} in row {row}; give a number for each row, "
             "0 to leave one out."

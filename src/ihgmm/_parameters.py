@@ -118,27 +118,22 @@ def check_flag(name: str, value: Any) -> None:
 
 def check_verbose(name: str, value: Any) -> None:
     """Raise unless ``value`` says how much to tell: True, False, or 0, 1 or 2."""
-    if not isinstance(value, (bool, np.bool_, Integral)):
-        raise TypeError(f"{option(name, value)} is not known; give 0, 1 or 2.")
-    if not 0 <= int(value) <= 2:
-        raise ValueError(f"{option(name, value)} is out of range; give 0, 1 or 2.")
+    if not isinstance(value, (np.bool_, Integral)) or not 0 <= int(value) <= 2:
+        raise ValueError(f"{option(name, value)} is not known; give 0, 1 or 2.")
 
 
 def generator(random_state: Any) -> np.random.Generator:
     """Turn any random state scikit-learn users know into a NumPy generator.
 
-    None draws fresh entropy; a RandomState is asked for a seed, so that calls with the
-    same one differ; a Generator is used as it is.
+    A RandomState is asked for a seed, so that calls with the same one differ.
     """
-    if isinstance(random_state, np.random.Generator):
-        return random_state
     if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(0, 2**31 - 1, size=4))
-    if random_state is None:
-        return np.random.default_rng()
-    if not isinstance(random_state, Integral):
+        random_state = random_state.randint(0, 2**31 - 1, size=4)
+    elif isinstance(random_state, Integral):
+        random_state = check_count("random_state", random_state, least=0)
+    elif not isinstance(random_state, np.random.Generator | None):
         raise TypeError(
             f"random_state={random_state!r} is a {type(random_state).__name__}; give "
             "None, a whole number, a RandomState or a Generator."
         )
-    return np.random.default_rng(check_count("random_state", random_state, least=0))
+    return np.random.default_rng(random_state)

@@ -36,27 +36,23 @@ def ihsc(
 
     How deep a cell was sequenced is its scale, which :class:`~ihgmm.IhSC` does not
     cluster by: counts need not be normalised by depth, nor their logarithms taken.
-    Genes, though, should weigh about the same; see Notes.
 
     Parameters
     ----------
     adata : AnnData
-        Observations by variables. ``X`` of a file that is opened with ``backed="r"`` or
-        ``"r+"`` stays on disk and is read block by block. CuPy arrays and sparse
-        matrices of CuPy stay on their GPU; results are NumPy arrays.
+        Observations by variables. ``X`` of a file that is opened as ``backed`` stays on
+        disk, and arrays of CuPy on their GPU; results are NumPy arrays in memory.
     n_clusters : int or "auto"
         Number of clusters; "auto" counts them, see :func:`ihgmm.select_n_clusters`.
     layer : str, optional
         Cluster by this layer instead of ``X``.
     use_rep : str, optional
-        Cluster by this key of ``obsm``; ``"X"``, as the default, is ``X`` itself. Rows
-        whose columns were centred, as PCA does, are no longer multiples of a pattern;
-        prefer ``X``.
+        Cluster by this key of ``obsm``; ``"X"``, as the default, is ``X`` itself.
+        Prefer that: after PCA, rows are no longer multiples of a pattern.
     key_added : str, default="ihsc"
-        Name of the results. They replace those of an earlier run of the same name, and
-        nothing else.
+        Name of the results, which replace only those of an earlier run of that name.
     random_state : int, RandomState, Generator or None, default=0
-        Seed; the same seed gives the same labels.
+        Seed, as for :class:`~ihgmm.IhSC`.
     copy : bool, default=False
         Return a copy with the results instead of writing them to ``adata``.
     **options
@@ -69,25 +65,21 @@ def ihsc(
 
         ``obs[key]`` : categorical
             The cluster, as a string; ``"0"`` is the largest.
-        ``obs[f"{key}_scale"]`` : float
-            The scale; in each cluster their mean is 1.
-        ``obs[f"{key}_size"]`` : float
-            The scale times the length of the cluster's pattern, in the units of the
-            matrix. Unlike scales, sizes compare cells of different clusters.
+        ``obs[f"{key}_scale"]``, ``obs[f"{key}_size"]`` : float
+            The scale, in each cluster 1 on average; and the scale times the length of
+            the cluster's pattern, which compares cells of different clusters.
         ``obs[f"{key}_confidence"]`` : float
             Probability of the label, given all other rows and their labels; see
             ``certainty`` of :func:`~ihgmm.diagnose`.
         ``obsm[f"X_{key}"]`` : array of shape (n_obs, n_clusters)
             The embedding that was clustered.
         ``varm[f"{key}_centers"]`` : array of shape (n_vars, n_clusters)
-            The pattern of each cluster. Centres of a representation in ``obsm`` are in
-            ``uns[key]["centers"]`` instead, clusters by columns of it.
+            The pattern of each cluster; of a representation in ``obsm`` it is in
+            ``uns[key]["centers"]`` instead, clusters by columns.
         ``uns[key]`` : dict
-            ``method``, ``version``, ``params``, ``n_clusters``, ``eigenvalues``,
-            ``verdict``, ``stability``, ``doubt``, ``expected_error`` and
-            ``error_range`` of :func:`~ihgmm.diagnose`, and with
-            ``n_clusters="auto"`` in ``selection`` how they were counted. With
-            ``outliers="cells"``, ``outlier_cells``: their rows and columns.
+            ``method``, ``version``, ``params``, ``n_clusters``, ``eigenvalues``, what
+            :func:`~ihgmm.diagnose` says, and where they apply ``selection``, how
+            clusters were counted, and ``outlier_cells``, their rows and columns.
 
     Notes
     -----
@@ -96,7 +88,6 @@ def ihsc(
     ``whiten="counts"`` (docs/tutorial-single-cell.md): cells of a type still are
     multiples of one pattern then. They are not after ``sc.pp.log1p`` or
     ``sc.pp.scale``, of which ``ihsc`` warns: give the layer that keeps the counts.
-    Results for a file on disk are in memory until you write them.
 
     Examples
     --------
@@ -119,12 +110,12 @@ def ihsc(
     X = _matrix(adata, layer, use_rep)
     if use_rep in (None, "X"):
         _warn_of_preparation(adata, X, layer, options.get("whiten"))
-    endings = ["", "_scale", "_size", "_confidence"]
+    endings = ["_scale", "_size", "_confidence"]
     if options.get("outliers") not in (None, "cells"):
         endings.append("_outlier_score")
     obs = [f"{key_added}{ending}" for ending in endings]
     embedding_key, centers_key = f"X_{key_added}", f"{key_added}_centers"
-    places = [("obs", name) for name in obs]
+    places = [("obs", name) for name in (key_added, *obs)]
     places += [("obsm", embedding_key), ("varm", centers_key), ("uns", key_added)]
     _check_key(adata, key_added, use_rep, places)
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X)
@@ -138,7 +129,7 @@ def ihsc(
     columns = [model.scales_, model.sizes_, diagnosis.certainty]
     if hasattr(model, "outlier_scores_"):
         columns.append(model.outlier_scores_)
-    for name, column in zip(obs[1:], columns, strict=True):
+    for name, column in zip(obs, columns, strict=True):
         adata.obs[name] = to_host(column)
     adata.obsm[embedding_key] = to_host(model.embedding_)
     if use_rep in (None, "X"):

@@ -31,10 +31,8 @@ def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:
     Parameters
     ----------
     labels_true, labels_pred : array-like of shape (n_samples,)
-        Labels of any kind: numbers, strings, booleans. Beside clusters numbered from
-        0, -1 marks outliers. It is matched with -1 alone: a row of a class that is
-        taken for an outlier counts as misclassified, and so does an outlier that is
-        taken for a row of a cluster. Leave out rows where that is not meant.
+        Labels of any kind. Beside clusters numbered from 0, -1 marks outliers and is
+        matched with -1 alone; leave out rows where that is not meant.
 
     Examples
     --------
@@ -159,7 +157,6 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Rows that were not in the fit. A copy of the model is fitted to them.
     y : ignored
-        scikit-learn gives it to every scorer.
 
     Returns
     -------
@@ -167,16 +164,11 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
         The adjusted Rand index of ``model.predict(X)`` and the labels of the new fit:
         1 for the same clusters, about 0 by chance, and 0 for one cluster.
 
-    See Also
-    --------
-    ihgmm.select_n_clusters : Counts the clusters by several criteria, in one call.
-
     Notes
     -----
     Few and large folds serve it best, such as ``cv=3``: each must show all clusters.
-    Of eight designs with 2, 4 or 7 clusters, each drawn three times, it found the
-    number in all 24; a likelihood that counts each label's cost did in 18. Where
-    clusters are made of clusters, it may find the coarse ones.
+    Where clusters are made of clusters, it may find the coarse ones.
+    :func:`~ihgmm.select_n_clusters` counts clusters by several criteria, in one call.
 
     Examples
     --------
@@ -184,12 +176,8 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     >>> from sklearn.model_selection import GridSearchCV
     >>> from ihgmm import IhSC, UnstableLabelsWarning, make_ihgmm
     >>> X, _ = make_ihgmm(300, 50, 3, random_state=0)
-    >>> search = GridSearchCV(
-    ...     IhSC(random_state=0),
-    ...     {"n_clusters": [2, 3, 4, 5]},
-    ...     scoring=stability_score,
-    ...     cv=3,
-    ... )
+    >>> grid = {"n_clusters": [2, 3, 4, 5]}
+    >>> search = GridSearchCV(IhSC(), grid, scoring=stability_score, cv=3)
     >>> with warnings.catch_warnings():  # fits of wrong numbers warn
     ...     warnings.simplefilter("ignore", UnstableLabelsWarning)
     ...     search.fit(X).best_params_

@@ -27,7 +27,7 @@ class Solving:
     """
 
     LAPACK = 15.0  # operations of a full solution, times n**3: it is far slower
-    PRODUCTS = 6  # products with a block that a solution without the matrix takes
+    PRODUCTS = 3  # products with a block that a solution without the matrix takes
     OVERHEAD = 4e8  # operations that its other work is worth
     SOME = 4  # times so many eigenpairs of a matrix: with fewer rows, all are quicker
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
@@ -54,6 +54,7 @@ class Leading:
     FAR = 4.0  # over the edge of noise that is alike in all directions
     ROWS_A_DIRECTION = 10  # at least, where noise has directions
     CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
+    NOISY = 0.1  # share of rows that drown in singular vectors: take projected rows
     SMALLEST_GAP = 1e-2  # of the last eigenvalue: noise turns smaller gaps anyway
 
 
@@ -74,7 +75,7 @@ class Labelling:
     STEPS = 300  # of k-means that improve a start, at most
     KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts
     ROUGH = 100  # steps of tied clusters that compete
-    WORK = 2**22  # products of rows, clusters and directions that pay on a device
+    WORK = 2**19  # products of rows, clusters and directions that pay on a device
     THREADS = 2**24  # such products in a step that is shared among threads
     SAME_START = 0.99  # share of rows that two starts put together: they are one
     SAME_WORTH = 1e-6  # of log-likelihood a row: clusters as good as others
@@ -122,7 +123,7 @@ class Filling:
     STEPS = 25  # of scales between, finer than noise shows
 
 
-class Cells:
+class WildCells:
     """Cells that fit no row. ``python benchmarks/outliers.py`` shows what they do.
 
     Round numbers.
@@ -159,7 +160,6 @@ class Whitening:
     RANK = 64  # features or rows, half of which are the rank of a pattern
     ENTRIES = 2**22  # to learn columns from
     COUNTS = 2**20  # to learn the dispersion from
-    MANY = 2**16  # stored entries from which single vectors are quicker than blocks
     ZEROS = 0.12  # share of entries from which zeros are many
     COLUMNS = 16  # from which the noise of columns is learnt well enough
     TAIL = 8.0  # share of a row that one in a hundred entries has, over the median
@@ -179,8 +179,6 @@ class Doubt:
     ROWS = 1_000  # to halve, at most
     ROWS_A_CLUSTER = 20  # or so many for each cluster, if that is more
     LEAST = 0.13  # probability of other labels, over that of a guess
-    NOISE_SHARE = 0.4  # of rows whose coordinates are mostly noise
-    LEAST_IN_NOISE = 0.0325  # probability of other labels with so much noise
 
 
 class Weighting:
@@ -192,7 +190,6 @@ class Weighting:
     LEAST_ROWS = 10  # rows from which a cluster weights them by scale and noise
     ROWS_A_CLUSTER = 3  # of equal weight; a scale takes a centre of two others or more
     LEAST_VARIANCE = 1e-4  # of noise, over the mean: less does not weigh more
-    OWN_TERM = 1e-3  # of a row in the sum of its cluster: less does not matter
 
 
 class Rounds:
@@ -238,9 +235,9 @@ class Scales:
     """
 
     LEVEL = 0.05  # p-values below it mean that scales differ
-    LEVEL_QUANTILE = 1.645  # a standard normal variable exceeds it at that level
+    QUANTILE = 1.96  # half the length of an interval of 95%, in standard errors
     SLIGHT_SPREAD = 0.05  # scales that differ by less do not matter
-    WEAK_SPREAD = 1.0  # where only larger spreads would be found, nothing is advised
+    WEAK_SPREAD = 0.75  # where spreads may be larger, nothing is advised
     LARGEST_SHARE = 0.9  # of an entry in its row, of a row in its centre, at most
     OWN_PART = 0.3  # part of a row in its centre that may show along another one
     OTHERS_PER_OWN = 8  # rows of other clusters to look at, for each own one
@@ -284,7 +281,6 @@ class Refitting:
     ROWS = 2_000  # to draw, at most
     SPLITS = 3  # times that rows are halved
     ROWS_A_CLUSTER = 10  # with fewer, four fifths of the rows are fitted
-    STARTS = 3  # of k-means in each fit
     BELIEF = 0.5  # share of log-likelihoods that is believed
     SHORTEST = 0.1  # of the usual length: shorter rows are noise, all alike
 
@@ -303,8 +299,8 @@ class Counting:
     PRIOR_FLIPS = 4  # flips that the Tracy-Widom law counts for
     ROUNDING = 20  # eps of the largest eigenvalue that the edge is at least
     SMALL_ENTRIES = 2**20  # of X, up to which flips are solved to the end
-    KEPT_ENTRIES = 2**23  # of X, up to which what is made of it is kept in memory
-    FLIPS = (8, 3, 2)  # of small, kept and larger data: they vary less there
+    MIDDLE_ENTRIES = 2**23  # of X, beyond which it is large
+    FLIPS = (8, 3, 2)  # of small, middle and large data: they vary less there
     FLIP_STEPS = (60, 8, 5)  # of small data, of other, and for a first look at it
     FLIP_ACCURACY = 0.02  # of the top eigenvalue of a flip
     # The tree
@@ -356,7 +352,6 @@ class Trust:
     RANGE = 1.2  # log-odds to both ends of the range, for three of four real sets
     ROWS = 0.7  # of the log-odds of a row with its lead
     MEAN_ROWS = 10_000  # rows that settle the mean certainty, about
-    AS_STABLE = 0.02  # difference of stabilities that means nothing; by eye
 
 
 class Cautions:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import zipfile
 from collections.abc import Sequence
@@ -88,16 +87,16 @@ class SavedModel:
     def __post_init__(self) -> None:
         for name in ("id_column", "label_column", "text_column", "layer"):
             value = getattr(self, name)
-            text = f"{name} is {value!r}; give a text, or None."
-            _require(isinstance(value, str | None), text)
+            fits = isinstance(value, str | None)
+            _require(fits, f"{name} is {value!r}; give a text, or None.")
         text = f"empty_is_zero is {self.empty_is_zero!r}; give True or False."
         _require(isinstance(self.empty_is_zero, bool), text)
-        *scalers, estimator = _steps(self.model)
-        k, names = len(estimator.cluster_centers_), self.cluster_names
+        steps, names = _steps(self.model), self.cluster_names
+        k = len(steps[-1].cluster_centers_)
         text = f"cluster_names is {names!r}; give a text for each of the {k} clusters."
         fits = isinstance(names, list) and [*map(type, names)] == [str] * k
         _require(names is None or fits, text)
-        has_words = hasattr((*scalers, estimator)[0], "feature_names_in_")
+        has_words = hasattr(steps[0], "feature_names_in_")
         text = "text_column is given, and the features have no names, which are words."
         _require(self.text_column is None or has_words, text)
 
@@ -121,11 +120,11 @@ def save_model(
     feature_names : sequence of str, optional
         Names of the features, where the model was fitted on an array without names.
     **about
-        What ``ihgmm predict`` should know of the data. ``text_column`` has texts, if
-        features are their words. Others are the columns with names of rows and with
-        known labels (``id_column``, ``label_column``), the ``layer`` of an
-        AnnData file, whether missing cells were taken for 0 (``empty_is_zero``), and a
-        list of ``cluster_names``, ``""`` for a cluster without one.
+        What ``ihgmm predict`` should know of the data. ``id_column``, ``label_column``
+        and ``text_column`` hold names of rows, known labels, and texts whose words are
+        the features. ``layer`` is that of an AnnData file, ``empty_is_zero`` says that
+        missing cells were taken for 0, and ``cluster_names`` is a list, with ``""`` for
+        a cluster without a name.
 
     Raises
     ------
@@ -151,14 +150,13 @@ def save_model(
     np.True_
     """
     *scalers, estimator = steps = _steps(model)
-    known = type(estimator) in ESTIMATORS and len(scalers) < 2
-    if not known or any(type(step) not in SCALERS for step in scalers):
-        raise StorageError(
-            f"A model of {' and '.join(type(step).__name__ for step in steps)} cannot "
-            "be saved; give one of IhSC, IhGMM, PSC and SphericalKMeans, or a pipeline "
-            "of a StandardScaler or a TfidfTransformer and one of them, and keep other "
-            "steps yourself."
-        )
+    _require(
+        _is_known(steps),
+        f"A model of {' and '.join(type(step).__name__ for step in steps)} cannot be "
+        "saved; give one of IhSC, IhGMM, PSC and SphericalKMeans, or a pipeline of a "
+        "StandardScaler or a TfidfTransformer and one of them, and keep other steps "
+        "yourself.",
+    )
     if not hasattr(estimator, "cluster_centers_"):
         kind = type(estimator).__name__
         raise NotFittedError(f"This {kind} is not fitted; call fit before saving it.")
@@ -168,13 +166,8 @@ def save_model(
     if feature_names is not None:
         names = [*map(str, feature_names)]
         nodes[0][type(steps[0]).__name__]["feature_names_in_"] = names
-    header = {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
-        "ihgmm": version("ihgmm"),
-        "model": nodes,
-        **about,
-    }
+    header = {"format": FORMAT, "version": FORMAT_VERSION, "ihgmm": version("ihgmm")}
+    header |= {"model": nodes, **about}
     _decode_model(dict(header), arrays)  # what could not be read is not written
     with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
         # ZipInfo has no time of its own: the same model gives the same bytes.
@@ -185,25 +178,11 @@ def save_model(
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
-    """Read a model that :func:`save_model` has written.
+    """Return a model that :func:`save_model` has written, ready for ``predict``.
 
-    Nothing in the file is executed, whatever it holds; a file that is damaged, cut off
-    or made by others for other ends is refused.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    IhSC, IhGMM, PSC, SphericalKMeans or Pipeline
-        What was saved, ready for ``predict``. :func:`save_model` has an example.
-
-    Raises
-    ------
-    StorageError
-        If the file is not a model, or one of a version that is not known.
+    Nothing in the file is executed, whatever it holds. A :class:`StorageError` says
+    that it is damaged, cut off, of another version, or no model. :func:`save_model` has
+    an example.
     """
     return load_saved(path).model
 
@@ -231,6 +210,11 @@ def _require(condition: bool, message: str) -> None:
 
 def _steps(model: Any) -> list[Any]:
     return [step for _, step in model.steps] if type(model) is Pipeline else [model]
+
+
+def _is_known(steps: list[Any]) -> bool:
+    *scalers, last = map(type, steps)
+    return last in ESTIMATORS and scalers in ([], *([kind] for kind in SCALERS))
 
 
 def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -304,10 +288,8 @@ def _decode_model(header: Any, arrays: dict[str, np.ndarray]) -> SavedModel:
     for name, array in arrays.items():
         free = name in UNBOUNDED or name.startswith("selection_")
         _require(free or bool(np.isfinite(array).all()), f"{name} is not finite.")
-    *scalers, model = _decode(nodes, arrays)
-    kinds = [type(step) for step in (*scalers, model)]
-    known = kinds[-1] in ESTIMATORS and all(kind in SCALERS for kind in kinds[:-1])
-    _require(known and len(kinds) < 3, f"its steps are {kinds}, which make no model.")
+    *scalers, model = steps = [_decode(node, arrays) for node in nodes]
+    _require(_is_known(steps), f"its steps are {steps}, which make no model.")
     _check_fitted(scalers, model)
     return SavedModel(make_pipeline(*scalers, model) if scalers else model, **header)
 
@@ -349,18 +331,10 @@ def _unpack(file: IO[bytes], size: int) -> tuple[Any, dict[str, np.ndarray]]:
         claimed = sum(member.file_size for member in archive.infolist())
         _require(claimed <= size, f"it claims to hold more than its {size:,} bytes.")
         raw = {name: archive.read(name) for name in archive.namelist()}
-    header = json.loads(raw.pop(HEADER))
-    return header, {name.removesuffix(".npy"): _read_array(raw[name]) for name in raw}
-
-
-def _read_array(raw: bytes) -> np.ndarray:
-    """Return an array of numbers from a ``.npy`` file whose size is as it says."""
-    stream = io.BytesIO(raw)
-    _require(np.lib.format.read_magic(stream) == (1, 0), "it has arrays of a new kind.")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    _require(dtype.kind in "fiub", f"it holds {dtype} entries; models hold numbers.")
-    rest = len(raw) - stream.tell()
-    fits = min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == rest
-    _require(fits, f"an array says that its shape is {shape}, and has {rest:,} bytes.")
-    flat = np.frombuffer(raw, dtype, offset=stream.tell())
-    return flat.reshape(shape, order="F" if fortran else "C").copy(order="K")
+    header, arrays = json.loads(raw.pop(HEADER)), {}
+    for name, content in raw.items():
+        array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+        kind = array.dtype
+        _require(kind.kind in "fiub", f"it holds {kind} entries; models hold numbers.")
+        arrays[name.removesuffix(".npy")] = array
+    return header, arrays

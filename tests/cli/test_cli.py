@@ -129,7 +129,6 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         (["explode"], "No such command"),
         (["choose-k", "iris", "--plot", "a.txt"], "ends in .png or .pdf or .svg"),
         (["choose-k", "iris", "--method", "magic"], "No such option: --method"),
-        (["choose-k", "iris", "--gram", "cosine"], "No such option: --gram"),
         (["predict", "no.npz", "iris"], "no.npz: no such file; ihgmm fit --save"),
         (["fit", "iris", "-k", 3, "--save", "-"], "--save -: this cannot go to stand"),
         (["choose-k", "iris", "--plot", "-"], "give a file name, such as output.png"),
@@ -251,7 +250,7 @@ def test_choose_k_in_json(folder):
     done = invoke(*wine, "-q")
     assert done.stdout == f"{expected.n_clusters}\n"
     assert done.stderr.startswith("warning: perhaps 3 clusters") == expected.is_doubtful
-    for name in ("n_clusters", "rank", "gram"):
+    for name in ("n_clusters", "rank"):
         assert found[name] == getattr(expected, name)
     assert found["confidence"] == expected.confidence.value
     assert found["levels"] == list(expected.levels)

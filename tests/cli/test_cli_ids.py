@@ -80,16 +80,16 @@ def test_predict_knows_the_columns_of_the_fit():
     data.loc[4, "f2"] = np.nan
     data.to_csv("new.csv", index=False)
     data.to_parquet("new.parquet")
-    assert "all of them in column 'f2'" in fail("predict", "m.npz", "new.csv")
+    assert "in column 'f2' (1)" in fail("predict", "m.npz", "new.csv")
     kept = [f"{i:03d}" for i in range(60) if i != 4]
     options = ["m.npz", "new.parquet", "--missing", "drop", "-o", "out.csv"]
     out, err = run("predict", *options)
     assert "Took ids from column 'customer', as the fit did." in out
-    assert "Took known labels from 'kind', as the fit did." in out
+    assert "Took known labels from column 'kind', as the fit did." in out
     assert "(3 classes): 0 of 59 rows differ" in out
     assert err == ""
     # What is left out of the data is said also where little is said.
-    note = "note: Left out 1 row with missing cells.\n"
+    note = "note: Left out 1 of 60 rows, with missing cells in column 'f2' (1).\n"
     assert run("predict", *options, "-q") == ("", note)
     rows = read("out.csv")
     assert rows[0] == ["customer", *COLUMNS[1:]]

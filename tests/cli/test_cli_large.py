@@ -72,7 +72,7 @@ def test_missing_cells_on_disk(table):
     table.loc[[7, 300], "f3"] = np.nan
     store(table, name)
     message = fail("fit", name, "-k", "3", "--missing", "error", *BLOCKS)
-    assert "2 of 400 rows have missing cells, all of them in column 'f3'" in message
+    assert "2 of 400 rows have missing cells, in column 'f3' (2)" in message
     assert "row 8. Add --missing fit" in message
     for handling, rows in (("drop", 398), ("fit", 400)):
         options = ("-k", "3", "--label-column", "kind", "--missing", handling, *BLOCKS)

@@ -1,4 +1,4 @@
-"""The commands that write pages: report with names, and compare."""
+"""The command that writes pages: a report with names."""
 
 import json
 import re

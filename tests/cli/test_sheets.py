@@ -1,6 +1,7 @@
 """What people with a spreadsheet ask for: names, typical rows, layers, totals."""
 
 import re
+import zipfile
 from pathlib import Path
 
 import anndata
@@ -36,7 +37,7 @@ FILES = ["names.csv", "semicolons.csv", "tabs.tsv", "utf16.csv", "names.xlsx"]
 @pytest.mark.parametrize("path", [*FILES, "names.parquet"])
 def test_names_are_read_from_any_table(path):
     write_names(path)
-    assert read_names(Path(path))["name"] == NAMES
+    assert [name for _, name, _ in read_names(Path(path))] == NAMES
 
 
 def test_names_travel_from_a_file_to_the_model_and_on():
@@ -118,6 +119,58 @@ def test_cells_are_named_as_the_file_does():
     assert "the first is in customer no. '104'." in named
 
 
+# Workbooks that are too large
+
+
+def far_out(path, cell, extra=b""):
+    """Write a sheet in which something stands far from the table."""
+    shop().to_excel("whole.xlsx", index=False)
+    with zipfile.ZipFile("whole.xlsx") as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                text = text.replace(b"</sheetData>", cell + b"</sheetData>")
+                text = re.sub(b'<dimension ref="[^"]*"', extra or rb"\g<0>", text)
+            new.writestr(name, text, zipfile.ZIP_DEFLATED)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>',
+        b"<x:row xmlns:x='u'><x:c r='XFD9999'><x:is/></x:c></x:row>",
+        b'<row><c s="1" r="A99999999"><v>1</v></c></row>',
+    ],
+)
+def test_a_cell_that_is_far_out_is_refused(cell):
+    far_out("a.xlsx", cell)
+    message = fail("fit", "a.xlsx", "-k", 3)
+    assert re.search("a.xlsx is too large: it reaches over [0-9,]+ cells", message)
+    assert "at most 20,000,000 are read" in message
+    assert "or save the sheet as CSV." in message
+
+
+@pytest.mark.parametrize(
+    ("cell", "extra"),
+    [
+        (b'<row r="1048576"><c r="XFD1048576" s="0"/></row>', b""),  # a border
+        (b"<row/>", b'<dimension ref="A1:XFD1048576"'),
+    ],
+)
+def test_a_sheet_that_only_seems_large_is_read(cell, extra):
+    far_out("a.xlsx", cell, extra)
+    np.testing.assert_array_equal(table_of("a.xlsx").X, shop().iloc[:, 1:])
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused():
+    far_out("a.xlsx", b"<row/>")
+    with zipfile.ZipFile("a.xlsx", "a") as book:
+        book.writestr("image.png", b"")
+        book.getinfo("image.png").file_size = 2 * 10**9  # as its header says
+    message = fail("fit", "a.xlsx", "-k", 3)
+    assert "it unpacks to 2 GB, and at most 1.07 GB are read" in message
+
+
 # Layers
 
 
@@ -183,16 +236,18 @@ def test_predict_takes_the_layer_of_the_fit():
 # Totals
 
 
-def test_predict_labels_a_total_and_says_what_it_is():
+def test_a_total_is_named_by_fit_and_predict():
     frame = shop()
     frame.to_csv("shop.csv", index=False)
-    good("fit", "shop.csv", "-k", 3, "--id-column", "customer no.", "--save", "m.npz")
+    line = ["-k", 3, "--id-column", "customer no."]
+    good("fit", "shop.csv", *line, "--save", "m.npz")
     total = frame.sum().to_frame().T
     total["customer no."] = "all"
-    pd.concat([frame, total]).to_csv("new.csv", index=False)
-    done = invoke("predict", "m.npz", "new.csv", "-o", "a.csv")
-    assert "rows that are no observations: line 92 is the sum" in done.stderr
-    assert len(read("a.csv")) == 91
+    note = pd.DataFrame({"customer no.": ["As of 31.12.2023, net"]})
+    pd.concat([frame, total, note]).to_csv("new.csv", index=False)
+    for command in (("fit", "new.csv", *line), ("predict", "m.npz", "new.csv")):
+        done = invoke(*command, "--missing", "drop")
+        assert "Line 92 is the sum of all rows above it. If it is a" in done.stderr
 
 
 def logged(path, *, layer=True, centred=False):

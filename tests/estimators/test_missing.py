@@ -84,7 +84,7 @@ def test_every_way_to_say_missing():
         model = IhSC(3, missing="fit", random_state=0).fit(way)
         assert_array_equal(model.labels_, wanted)
         assert_array_equal(model.predict(way), wanted)
-        with pytest.raises(ValueError, match=r'contains NaN.*missing="fit"'):
+        with pytest.raises(ValueError, match=r"contains NaN.*missing='fit'"):
             IhSC(3).fit(way)
 
 

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from covering import covering
 from numpy.testing import assert_allclose
 
-from ihgmm import IhSC, Recipe, make_ihgmm
+from ihgmm import IhSC, make_ihgmm
 from ihgmm.metrics import exact_recovery, misclassification_rate
-from ihgmm.numerics.gram import GRAMS
 
 PAPER = [
     {"n_samples": 1000, "n_features": 200, "n_clusters": 4},
@@ -16,13 +14,11 @@ PAPER = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("setting", "gram"), zip([*PAPER, PAPER[0]], GRAMS, strict=True), ids=str
-)
-def test_no_more_errors_than_in_float64_near_the_threshold(setting, gram):
+@pytest.mark.parametrize("recipe", ["default", "paper"])
+@pytest.mark.parametrize("setting", PAPER, ids=str)
+def test_no_more_errors_than_in_float64_near_the_threshold(setting, recipe):
     errors = {np.float32: [], np.float64: []}
-    k = setting["n_clusters"]
-    model = IhSC(k, recipe=Recipe(gram=gram), random_state=0)
+    model = IhSC(setting["n_clusters"], recipe=recipe, random_state=0)
     for seed in range(6):
         X, labels = make_ihgmm(**setting, separation_constant=0.2, random_state=seed)
         for dtype, rates in errors.items():
@@ -41,24 +37,12 @@ def twelve_decades(seed, n=600, p=50, k=3):
     return scales[:, None] * patterns, labels, scales
 
 
-DECADES = covering(
-    {
-        "shape": [(600, 50, 3), (300, 1000, 4), (6000, 40, 5)],
-        "solver": ["auto", "block"],
-        "gram": ["hollow", "cosine"],
-        "dtype": [np.float32, np.float64],
-    }
-)
-
-
-@pytest.mark.parametrize(
-    ("shape", "solver", "gram", "dtype"), map(dict.values, DECADES)
-)
-def test_scales_from_a_millionth_to_a_million(shape, solver, gram, dtype):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(600, 50, 3), (300, 1000, 4), (6000, 40, 5)])
+def test_scales_from_a_millionth_to_a_million(shape, dtype):
     for seed in range(2):
         X, labels, scales = twelve_decades(seed, *shape)
-        model = IhSC(shape[2], recipe=Recipe(gram=gram, solver=solver), random_state=0)
-        model.fit(X.astype(dtype))
+        model = IhSC(shape[2]).fit(X.astype(dtype))
         assert exact_recovery(labels, model.labels_)
         # In each cluster the scales found are in proportion to the true ones.
         for k in range(shape[2]):

@@ -6,7 +6,7 @@ import re
 import pytest
 from numpy.testing import assert_array_equal
 
-from ihgmm import IhGMM, IhSC, Recipe, make_ihgmm
+from ihgmm import IhGMM, IhSC, make_ihgmm
 from ihgmm._progress import Steps
 
 STEPS = {
@@ -57,8 +57,8 @@ def test_steps_that_are_left_out_are_not_shown(capsys):
 def test_products_are_told_one_by_one_on_a_terminal(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    recipe = Recipe(solver="block", tol=1e-12)
-    IhSC(3, random_state=0, recipe=recipe, verbose=True).fit(sample())
+    X, _ = make_ihgmm(1500, 60, 3, random_state=0)
+    IhSC.paper(3, random_state=0, tol=1e-12, verbose=True).fit(X)
     shown = re.findall(
         r"eigenvectors .*? (\d+) products?, .*?([\r\n])", screen.getvalue()
     )

@@ -2,7 +2,6 @@
 
 import warnings
 
-import dask.array as da
 import numpy as np
 import pytest
 
@@ -15,14 +14,14 @@ from ihgmm import (
     make_ihgmm,
     select_n_clusters,
 )
-from ihgmm.matrix import as_matrix, only
+from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.gram import GramOperator
 
 ESTIMATORS = [
     IhSC(3, random_state=0),
     IhSC.paper(3, random_state=0),
-    IhSC(3, recipe=Recipe(gram="cosine", labels="kmeans"), refine=True, random_state=0),
+    IhSC(3, recipe=Recipe(labels="kmeans"), refine=True, random_state=0),
     IhGMM(3, random_state=0),
     PSC(3, random_state=0),
     SphericalKMeans(3, random_state=0),
@@ -73,7 +72,7 @@ def test_whole_weights_are_repeated_rows_with_a_full_diagonal(data):
     X, _ = data
     weights = np.random.default_rng(0).integers(1, 4, size=len(X))
     repeated = np.repeat(X, weights, axis=0)
-    model = IhSC.paper(3, gram="full", random_state=0)
+    model = IhSC.paper(3, diagonal="full", random_state=0)
     given = model.fit(X, sample_weight=weights)
     embedding, values = given.embedding_.copy(), given.eigenvalues_.copy()
     labels = given.labels_.copy()
@@ -93,33 +92,28 @@ def test_weighted_gram_against_the_matrix_itself():
     rng = np.random.default_rng(0)
     X, weights = rng.standard_normal((9, 4)), rng.gamma(2.0, size=9)
     weights /= weights.mean()
-    for gram in ("hollow", "full", "cosine"):
-        G = GramOperator.of(as_matrix(X).weighted(weights), gram).toarray()
-        rows = X / np.linalg.norm(X, axis=1, keepdims=True) if gram == "cosine" else X
-        naive = np.sqrt(np.outer(weights, weights)) * (rows @ rows.T)
-        if gram != "full":
+    for diagonal in ("zero", "full"):
+        G = GramOperator.of(as_matrix(X).weighted(weights), diagonal).toarray()
+        naive = np.sqrt(np.outer(weights, weights)) * (X @ X.T)
+        if diagonal == "zero":
             np.fill_diagonal(naive, 0)
         assert np.allclose(G, naive)
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_errors_fall_where_good_rows_count_more():
-    errors, weighted = [], []
+    errors = []
     for seed in range(6):
         X, labels = make_ihgmm(
-            200, 60, 3, scale_ratio=1, separation_constant=0.35, random_state=seed
+            200, 60, 3, scale_ratio=1, separation_constant=0.7, random_state=seed
         )
         rng = np.random.default_rng(seed)
         loud = rng.random(200) < 0.5
         X = X + loud[:, None] * 3 * rng.standard_normal(X.shape)
-        weights = np.where(loud, 0.05, 1.0)
-        model = IhSC(3, random_state=0)
-        errors.append(
-            misclassification_rate(labels[~loud], model.fit(X).labels_[~loud])
-        )
-        found = model.fit(X, sample_weight=weights).labels_[~loud]
-        weighted.append(misclassification_rate(labels[~loud], found))
-    assert np.mean(weighted) < np.mean(errors)
+        for weights in (None, np.where(loud, 0.05, 1.0)):
+            found = IhSC(3, random_state=0).fit(X, sample_weight=weights).labels_
+            errors.append(misclassification_rate(labels[~loud], found[~loud]))
+    assert np.mean(errors[1::2]) < np.mean(errors[::2]) - 0.05
 
 
 def test_counts_follow_weights():
@@ -134,27 +128,6 @@ def test_counts_follow_weights():
         assert found.n_clusters == 3
     model = IhSC("auto", random_state=0).fit(X, sample_weight=weights)
     assert model.n_clusters_ == 3
-
-
-def test_rows_chosen_from_blocks(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((50, 6))
-    rows = np.flatnonzero(rng.random(50) < 0.4)
-    rows = rows[(rows < 10) | (rows >= 20)]  # a block without any
-    chosen = only(as_matrix(da.from_array(X, chunks=(10, -1))), rows)
-    W, V = rng.standard_normal((6, 2)), rng.standard_normal((len(rows), 2))
-    assert np.allclose(chosen @ W, X[rows] @ W)
-    assert np.allclose(chosen.adjoint(V), X[rows].T @ V)
-    Y, back = chosen.product_and_adjoint(W, V)
-    assert np.allclose(Y, X[rows] @ W - V)
-    assert np.allclose(back, X[rows].T @ Y)
-    assert np.allclose(chosen.sqnorms, (X[rows] ** 2).sum(axis=1))
-    assert np.allclose(chosen.column_sqnorms(), (X[rows] ** 2).sum(axis=0))
-    assert np.allclose(chosen.toarray(), X[rows])
-    assert np.allclose(chosen.take(np.array([3, 1])).toarray(), X[rows[[3, 1]]])
-    sizes = [block.stop - block.start for block in chosen.row_blocks]
-    assert sum(sizes) == len(rows)
-    assert sizes == list(chosen.map(lambda block: block.shape[0]))
 
 
 @pytest.mark.parametrize("model", [IhSC(4), IhGMM(4), PSC(4)])

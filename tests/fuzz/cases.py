@@ -79,11 +79,9 @@ def _at(rng, X, count, value, rows=False):
 
 
 def _times(rng, X, factor, axis):
-    shape = [1, 1]
-    shape[axis] = X.shape[axis]
     factors = np.ones(X.shape[axis])
     factors[rng.integers(len(factors))] = factor
-    return X * factors.reshape(shape)
+    return X * np.expand_dims(factors, 1 - axis)
 
 
 def _sized(X, largest):
@@ -116,11 +114,11 @@ SPOILS = {
 }
 
 
-def make_weights(kind, n, seed):
-    rng = np.random.default_rng(seed)
-    if kind is None:
-        return None
-    return {
+def make_weights(case):
+    """Return the weights of a case; all kinds are drawn, so that cases stay."""
+    rng, n = np.random.default_rng(case["data"]["seed"]), case["data"]["n"]
+    kinds = {
+        None: None,
         "ones": np.ones(n),
         "uniform": rng.random(n),
         "zeros": np.where(rng.random(n) < 0.7, 0, rng.random(n)),
@@ -132,7 +130,8 @@ def make_weights(kind, n, seed):
         "nan": np.full(n, np.nan),
         "short": np.ones(max(n - 1, 0)),
         "whole": rng.integers(0, 4, n),
-    }[kind]
+    }
+    return kinds[case.get("weights")]
 
 
 def _frame(X):
@@ -168,7 +167,6 @@ KINDS = {
 
 # Draws
 
-FLOATS = st.sampled_from([0.001, 0.05, 0.3, 0.5, 1.0, 1.5, 3.0, 1e-12, 1e12])
 BAD = st.sampled_from([-1, 0, 1.5, "none", None, True, float("nan"), float("inf")])
 DATA = st.fixed_dictionaries(
     {
@@ -189,19 +187,20 @@ COMMON = {
     "tol": st.sampled_from([1e-12, 1e-4, 0.01, 1.0]),
     "n_init": st.sampled_from(["auto", 1, 3]),
     "missing": st.sampled_from(["fit", "error"]),
-    "solver": st.sampled_from(["auto", "dense", "lanczos", "block"]),
 }
 SETTINGS = {field.name for field in fields(ihgmm.Recipe)}
-LABELS = st.sampled_from(["tied", "kmeans", "cluster_qr", "neighbors"])
-GRAM = st.sampled_from(["hetero", "hollow", "full", "cosine"])
+LABELS = st.sampled_from(["tied", "kmeans", "neighbors"])
+GRAM = {
+    "rows": st.sampled_from(["unit", "given"]),
+    "diagonal": st.sampled_from(["full", "zero"]),
+}
 OUTLIERS = st.one_of(st.none(), st.just("auto"), st.sampled_from([0.02, 0.2, 0.5]))
 WHITEN = st.sampled_from([None, "auto", "counts", "learned"])
 OPTIONS = {
     "IhSC": {
         **COMMON,
         "n_clusters": N_CLUSTERS,
-        "gram": GRAM,
-        "clip": st.one_of(st.none(), FLOATS),
+        **GRAM,
         "order": st.sampled_from(["algebraic", "magnitude"]),
         "n_components": st.sampled_from(["auto", None, 1, 3, 50]),
         "space": st.sampled_from(["auto", "eigenvectors", "projected"]),
@@ -217,7 +216,7 @@ OPTIONS = {
         **{key: COMMON[key] for key in ("max_iter", "tol", "missing")},
         "n_clusters": N_CLUSTERS,
         "noise": st.sampled_from(["individual", "class", "common", "tied"]),
-        "gram": GRAM,
+        **GRAM,
         "outliers": OUTLIERS,
     },
     "PSC": {**COMMON, "n_clusters": st.integers(1, 6), "labels": LABELS},
@@ -376,7 +375,7 @@ def _fit(case):
     model.set_params(**options)
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
-    weights = make_weights(case.get("weights"), len(X), case["data"]["seed"])
+    weights = make_weights(case)
     if weights is not None and case["ask"] in ("IhSC", "IhGMM", "PSC"):
         model.fit(given, sample_weight=weights)
     else:
@@ -433,7 +432,7 @@ def _go_on(model, step, case, X, given):
         with TemporaryDirectory() as folder:
             save_model(model, f"{folder}/model")
             again = load_model(f"{folder}/model")
-        with suppress(*_sentences()):
+        with suppress(ValueError, TypeError):
             expected = model.predict(given)
             if not np.array_equal(_host(expected), _host(again.predict(given))):
                 raise UnclearError("a loaded model predicts otherwise")
@@ -463,10 +462,6 @@ def _go_on(model, step, case, X, given):
         _check_finite(step, np.maximum(answer, -1e308) if step == "score" else answer)
 
 
-def _sentences():
-    return (ValueError, TypeError)
-
-
 def _call(case):
     options = dict(case["options"])
     spec = case["data"]
@@ -482,14 +477,13 @@ def _call(case):
             metric(labels, other)
     else:
         _, given = _prepared(case)
-        call = getattr(ihgmm, case["ask"])
-        if case["ask"] == "select_n_clusters":
-            weights = make_weights(case.get("weights"), n, spec["seed"])
-            str(call(given, **options, sample_weight=weights, random_state=0))
+        call, ask = getattr(ihgmm, case["ask"]), case["ask"]
+        if ask in ("select_n_clusters", "estimate_parameters"):
+            options["sample_weight"] = make_weights(case)
+        if ask == "select_n_clusters":
+            str(call(given, **options, random_state=0))
             return
-        if case["ask"] == "estimate_parameters":
-            weights = make_weights(case.get("weights"), n, spec["seed"])
-            found = call(given, labels, **options, sample_weight=weights)
+        found = call(given, labels, **options)
+        str(found)
+        if ask == "estimate_parameters":
             _check_finite("centers", found.centers)
-            return
-        str(call(given, labels, **options))

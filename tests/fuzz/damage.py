@@ -119,7 +119,7 @@ def whole(name):
 
 VALUES = [
     None, True, -1, 0, 1, 3, 2.5, 10**30, float("nan"), float("inf"), "", "x", [], {},
-    [1], "hetero", "tied", "cosine", 1e308, "0" * 40,
+    [1], "unit", "tied", "cosine", 1e308, "0" * 40,
 ]  # fmt: skip
 BYTES = st.fixed_dictionaries(
     {

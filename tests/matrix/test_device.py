@@ -19,7 +19,6 @@ from ihgmm import (
     PSC,
     IhGMM,
     IhSC,
-    Recipe,
     SDPKMeans,
     SphericalKMeans,
     TwoComponentLloyd,
@@ -27,11 +26,9 @@ from ihgmm import (
     estimate_parameters,
     make_ihgmm,
     scale_heterogeneity_test,
-    select_n_clusters,
 )
 from ihgmm._warnings import ClusterCountWarning
 from ihgmm.matrix import to_host
-from ihgmm.matrix.ops import is_foreign
 from ihgmm.metrics import misclassification_rate
 
 
@@ -83,11 +80,9 @@ def test_zero_rows(to_device, options):
     X = sample()
     X[[0, 7, 599]] = 0
     with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
-        got = same_fit(X, to_device, solver="block", **options)
+        got = same_fit(X, to_device, **options)
     for name in ("labels_", "embedding_", "scales_"):
         assert_array_equal(to_host(getattr(got, name))[[0, 7, 599]], 0)
-    with pytest.raises(ValueError, match="All 20 rows of X are zero"):
-        IhSC(2).fit(to_device(np.zeros((20, 3))))
     with pytest.raises(ValueError, match="All 9 rows of X are zero"):
         diagnose(to_device(np.zeros((9, 2))), np.zeros(9))
 
@@ -98,22 +93,12 @@ def test_fewer_kinds_of_rows_than_clusters(to_device):
         with pytest.warns(ClusterCountWarning, match="Rows are in 2 of"):
             got = model.fit(to_device(X))
         assert_array_equal(to_host(got.labels_), np.repeat([0, 1], [50, 30]))
-    # The third cluster is empty, and no new row goes there.
-    got = IhSC(3, random_state=0)
-    with pytest.warns(ClusterCountWarning, match="Rows are in 2 of"):
-        got.fit(to_device(X))
-    assert_array_equal(to_host(got.predict(to_device(-X))), [1] * 50 + [0] * 30)
 
 
 @pytest.mark.parametrize("factor", [1e-25, 1e25])
 def test_squares_that_float32_cannot_hold(to_device, factor):
     X = (sample() * factor).astype(np.float32)
     same_fit(X, to_device, tol=1e-3)
-    found, wanted = (select_n_clusters(Y, random_state=0) for Y in (to_device(X), X))
-    assert found.n_clusters == wanted.n_clusters == 4
-    labels = np.arange(600) % 4
-    found, wanted = (estimate_parameters(Y, labels).scales for Y in (to_device(X), X))
-    assert_allclose(to_host(found), wanted, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +203,7 @@ def test_distances_on_a_device(to_device, model):
         pytest.importorskip("cvxpy")
     X = sample(40, 6, 2)
     X = X - X.mean(axis=0)
-    model = model.set_params(random_state=0).fit(X)
+    model = model.fit(X)
     X[3] = 0
     A = to_device(X)
     same_kind(model.transform(A), A, X.dtype)
@@ -235,7 +220,7 @@ def test_distances_on_a_device(to_device, model):
     "work",
     [
         lambda A: IhSC(4, refine=True, random_state=0).fit(A),
-        lambda A: IhSC(4, recipe=Recipe(gram="hetero"), random_state=0).fit(A),
+        lambda A: IhSC(4, recipe="paper", random_state=0).fit(A),
         lambda A: IhGMM(4, random_state=0).fit(A).bic(A),
         lambda A: PSC(4, random_state=0).fit(A).score(A),
         lambda A: SphericalKMeans(4, n_init=3, random_state=0).fit(A).score(A),
@@ -243,7 +228,7 @@ def test_distances_on_a_device(to_device, model):
         lambda A: diagnose(A, np.arange(4_000) % 4),
         lambda A: scale_heterogeneity_test(A, np.arange(4_000) % 4),
     ],
-    ids=["refine", "hetero", "mixture", "PSC", "spherical", "fit", "diagnose", "test"],
+    ids=["refine", "paper", "mixture", "PSC", "spherical", "fit", "diagnose", "test"],
 )
 def test_the_data_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""
@@ -265,12 +250,6 @@ def moved_to_host(monkeypatch, work, A):
     work(A)
     assert seen
     return seen
-
-
-def test_numpy_is_not_taken_for_another_library(to_device):
-    assert is_foreign(to_device(np.ones(2)))
-    for mine in (np.ones(2), np.float64(1), np.ma.ones(2), [1.0], None, "X"):
-        assert not is_foreign(mine)
 
 
 def test_other_libraries_are_loaded_for_their_arrays_only():

@@ -64,21 +64,12 @@ def test_arrays_move_and_keep_their_type(put, ops, dtype):
 def test_small_products_are_float64_on_the_host(put, ops, dtype, n):
     rng = np.random.default_rng(0)
     A, B = rng.standard_normal((n, 4)), rng.standard_normal((n, 2))
-    A, B, weights = (a.astype(dtype) for a in (A, B, rng.random(n)))
+    A, B = A.astype(dtype), B.astype(dtype)
     found = ops.tall_dot(put(A), put(B))
     assert isinstance(found, np.ndarray)
     assert found.dtype == np.float64
     assert_allclose(found, A.T.astype(float) @ B, rtol=1e-4, atol=1e-4 * np.sqrt(n))
-    both = np.hstack([A, B])
-    found = ops.weighted_gram(put(weights), put(A), put(B))
-    assert_allclose(found, (both.T * weights) @ both, rtol=1e-4, atol=1e-4 * np.sqrt(n))
     assert ops.tall_dot(put(A[:, :0]), put(B)).shape == (0, 2)
-
-
-def test_ranges_hold_every_row_once(put, ops):
-    ranges = ops.ranges(put(np.zeros((10_000, 2))), 2**12)
-    index = np.concatenate([np.arange(10_000)[rows] for rows in ranges])
-    assert_array_equal(index, np.arange(10_000))
 
 
 def test_rows(put, ops, dtype):
@@ -100,9 +91,7 @@ def test_the_largest_entry_of_each_column_becomes_positive(put, ops, dtype, n):
     U = np.random.default_rng(0).standard_normal((n, 5)).astype(dtype)
     peak = np.abs(U).argmax(axis=0)
     signs = np.sign(U[peak, range(5)])
-    found, flipped = ops.fix_signs(put(U))
-    assert_array_equal(to_host(found), U * signs)
-    assert_array_equal(flipped, signs)
+    assert_array_equal(to_host(ops.fix_signs(put(U))), U * signs)
 
 
 @pytest.mark.parametrize(("n", "count"), [(10, 3), (10, 10), (1000, 5), (1023, 64)])
@@ -137,18 +126,14 @@ def test_some_rows(put, ops):
     assert_array_equal(to_host(some), A[mask])
     back = to_host(ops.place(some, put(mask), put(-A)))
     assert_array_equal(back, np.where(mask[:, None], A, -A))
+    where = np.array([False, True, True, False, True, False])
+    back = to_host(ops.place(put([5, 6, 7]), put(where)))
+    assert_array_equal(back, [0, 5, 6, 0, 7, 0])
 
 
 def test_ratios_where_there_are_some(put, ops):
     close(ops.ratio(put([1.0, 2.0, 3.0]), put([2.0, 0.0, -1.0])), [0.5, 0.0, 0.0])
     close(ops.ratio(1.0, put([2.0, 0.0]), 7.0), [0.5, 7.0])
-
-
-def test_integers_are_placed_where_a_mask_is_true(put, ops):
-    where = np.array([False, True, True, False, True, False])
-    assert_array_equal(
-        to_host(ops.place(put([5, 6, 7]), put(where))), [0, 5, 6, 0, 7, 0]
-    )
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30])
@@ -196,8 +181,15 @@ def test_sums_and_means_of_groups(put, ops, labels):
     close(rows.sums(put(values)), totals)
     close(rows.spread(totals), totals[labels])
     close(rows.row_sums(put(values))[0], totals[labels])
-    close(rows.means(put(values)), [values[labels == g].mean() for g in labels])
+    means = np.array([values[labels == g].mean() for g in labels])
+    close(rows.means(put(values)), means)
     assert type(rows.means(put(values))) is type(put(values))
+    some = np.abs(values) * (labels != 3)  # nothing in a group
+    found = to_host(rows.over_mean(put(some)))
+    assert_array_equal(found[labels == 3], 1)
+    assert found[labels == 0].mean() == pytest.approx(1)
+    peaks = [max(values[labels == g].max(initial=0), 0) for g in range(5)]
+    assert_array_equal(rows.maxima(put(values)), peaks)
 
 
 def test_sums_of_few_rows_by_group(put, ops, dtype):
@@ -211,15 +203,6 @@ def test_sums_of_few_rows_by_group(put, ops, dtype):
     np.add.at(wanted, labels, weights[:, None] * rows)
     assert type(found) is np.ndarray
     close(found, wanted, dtype)
-
-
-def test_values_over_the_mean_of_their_group(put, ops, labels):
-    values = np.random.default_rng(1).uniform(1, 2, 20) * (labels != 3)
-    found = to_host(ops.groups(put(labels), 4).over_mean(put(values)))
-    assert_array_equal(found[labels == 3], 1)
-    for g in (0, 1):
-        mine = values[labels == g]
-        assert_allclose(found[labels == g], mine / mine.mean())
 
 
 @pytest.mark.parametrize("labels_on_host", [False, True])

@@ -11,14 +11,7 @@ import scipy.sparse as sp
 from array_kinds import cupy_csr, needed, quiet, torch_csr, torch_csr_cuda
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import (
-    IhGMM,
-    IhSC,
-    Recipe,
-    SphericalKMeans,
-    diagnose,
-    scale_heterogeneity_test,
-)
+from ihgmm import IhGMM, IhSC, SphericalKMeans, diagnose, scale_heterogeneity_test
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.metrics import misclassification_rate
 
@@ -201,13 +194,13 @@ def test_entries_that_are_in_no_column():
     "work",
     [
         lambda A, labels: IhSC(4, refine=True, random_state=0).fit(A),
-        lambda A, labels: IhSC(4, recipe=Recipe(gram="hetero"), random_state=0).fit(A),
+        lambda A, labels: IhSC(4, recipe="paper", random_state=0).fit(A),
         lambda A, labels: IhGMM(4, random_state=0).fit(A).bic(A),
         lambda A, labels: SphericalKMeans(4, n_init=3, random_state=0).fit(A).score(A),
         lambda A, labels: diagnose(A, labels),
         lambda A, labels: scale_heterogeneity_test(A, labels),
     ],
-    ids=["refine", "hetero", "mixture", "spherical", "diagnose", "test"],
+    ids=["refine", "paper", "mixture", "spherical", "diagnose", "test"],
 )
 def test_the_entries_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""

@@ -22,7 +22,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import PSC, IhSC, Recipe, SphericalKMeans, make_ihgmm
 from ihgmm._progress import showing_passes
-from ihgmm._warnings import ClusterCountWarning
 from ihgmm.matrix import as_matrix, recognize
 from ihgmm.matrix.stored import Stored
 from ihgmm.numerics.spectral import spectral_clustering
@@ -109,13 +108,6 @@ def test_blocks_are_whole_chunks_unless_these_are_tall():
     assert sizes == {1: 100, 30: 90, 300: 300, 1000: 100}
 
 
-def test_progress_is_shown(tmp_path, capsys):
-    IhSC(4, random_state=0, verbose=True).fit(opened(memory_map(sample(), tmp_path)))
-    shown = capsys.readouterr().err
-    assert "pass 1 " in shown
-    assert "100%" in shown
-
-
 # What is in the rows
 
 
@@ -175,13 +167,6 @@ def test_another_number_of_features_or_rows(store):
         assert_array_equal(IhSC(k, random_state=0).fit(few).labels_, labels)
 
 
-def test_identical_rows_are_found_on_disk(store):
-    X = np.eye(40)[np.random.default_rng(0).integers(3, size=260)]
-    with pytest.warns(ClusterCountWarning, match="Rows are in 3 of"):
-        labels = labels_of(store(X))
-    assert_array_equal(labels[:, None] == labels, X @ X.T == 1)
-
-
 def test_passes_of_peers(store):
     """Norms, iterations, labels; and no more than the recipe of spectral methods."""
     X = sample()
@@ -190,7 +175,7 @@ def test_passes_of_peers(store):
     assert rows.passes == model.n_iter_ + 2
     rows, others = opened(store(X)), opened(store(X))
     PSC(4, random_state=0).fit(rows)
-    spectral_clustering(others, 4, Recipe.of("psc"), rng=np.random.default_rng(0))
+    spectral_clustering(others, 4, Recipe.of("psc"))
     assert rows.passes == others.passes
 
 

@@ -1,52 +1,100 @@
-"""A basis that grows, and the matrix in it, as mathematics."""
+"""The block Krylov engine, against dense matrices."""
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm.matrix import HOST
-from ihgmm.numerics.gram import GramOperator
-from ihgmm.numerics.krylov import Basis, orthonormal, ritz_pairs
+from ihgmm.numerics.krylov import (
+    ORDERS,
+    block_krylov,
+    block_width,
+    leading_pairs,
+    orthonormal,
+    signal_weights,
+)
 
 
-@pytest.mark.parametrize("take_along", [False, True])
-@pytest.mark.parametrize("gram", ["hollow", "cosine", "full"])
-def test_a_basis_knows_the_matrix_in_it(gram, take_along):
-    rng = np.random.default_rng(0)
-    G = GramOperator.of(rng.standard_normal((90, 30)), gram)
-    matrix = G.toarray()
-    block = orthonormal(HOST, rng.standard_normal((90, 4)))
-    basis = Basis(HOST, block, G.A.adjoint(block), take_along=take_along)
-    sizes = []
-    for condensed in (False, False, True, False):
-        product = basis.multiply(G)
-        Q = np.hstack(basis.blocks)
-        sizes.append(basis.width)
-        assert_allclose(Q.T @ Q, np.eye(basis.width), atol=1e-12)
-        assert_allclose(basis.rayleigh, Q.T @ matrix @ Q, atol=1e-11)
-        assert_allclose(Q.T @ product.rest, 0, atol=1e-11)
-        inside = Q @ basis.rayleigh[:, -4:]
-        assert_allclose(inside + product.rest, matrix @ Q[:, -4:], atol=1e-11)
-        values, ritz = ritz_pairs(basis.rayleigh, "algebraic")
-        block, adjoint = basis.next_block(product, G, values, tol=1e-2)
-        assert_allclose(adjoint, G.A.adjoint(block), atol=1e-11)
-        if condensed:
-            basis.condense(ritz[:, :6])
-        basis.append(block, adjoint)
-    assert sizes == [4, 8, 12, 10]
+def symmetric(values, seed=0):
+    Q = np.linalg.qr(np.random.default_rng(seed).standard_normal((len(values),) * 2))[0]
+    return Q * values @ Q.T, Q
 
 
-def test_products_are_kept_on_demand():
-    rng = np.random.default_rng(0)
-    G = GramOperator.of(rng.standard_normal((50, 8)))
-    block = orthonormal(HOST, rng.standard_normal((50, 3)))
-    basis = Basis(HOST, block, G.A.adjoint(block), keep=True)
-    basis.multiply(G)
-    assert_allclose(basis.products[0], G @ block)
-    turn = np.linalg.qr(rng.standard_normal((3, 2)))[0]
-    basis.condense(turn)
-    assert_allclose(basis.products[0], G @ basis.blocks[0])
-    assert_allclose(basis.rayleigh, basis.blocks[0].T @ (G @ basis.blocks[0]))
+def block(n, width, seed=1):
+    return np.linalg.qr(np.random.default_rng(seed).standard_normal((n, width)))[0]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("width", [8, 40])  # many blocks, and few with restarts
+def test_leading_pairs_of_a_matrix(order, width):
+    values = np.r_[9.0, -8.5, 7, 6, -5, np.linspace(-3, 3, 395)]
+    matrix, Q = symmetric(values)
+    pairs = block_krylov(
+        lambda V: matrix @ V, block(400, width), 3, order=order, tol=1e-10
+    )
+    lead = [0, 1, 2] if order == "magnitude" else [0, 2, 3]
+    assert_allclose(pairs.values, values[lead], rtol=1e-11)
+    assert_allclose(np.abs(np.sum(pairs.vectors * Q[:, lead], axis=0)), 1, atol=1e-12)
+    assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(3), atol=1e-11)
+    dense = leading_pairs(matrix, 3, order)
+    assert_allclose(dense[0], values[lead], rtol=1e-11)
+    assert_allclose(np.abs(np.sum(dense[1] * Q[:, lead], axis=0)), 1, atol=1e-12)
+
+
+def test_tolerance_bounds_the_angle():
+    matrix, Q = symmetric(np.r_[9.0, 8, 7, np.linspace(0, 5, 397)])
+    products = []
+    for tol in (1e-1, 1e-3, 1e-6):
+        pairs = block_krylov(lambda V: matrix @ V, block(400, 8), 3, tol=tol)
+        sine = np.linalg.norm(pairs.vectors - Q[:, :3] @ (Q[:, :3].T @ pairs.vectors))
+        assert sine <= tol
+        products.append(pairs.n_iter)
+    assert products == sorted(set(products))
+
+
+def test_pairs_beyond_are_as_accurate_as_their_weight():
+    # Two have weight; the others are noise, and not waited for.
+    values = np.r_[9.0, 8, 7, 5, 4, np.linspace(0, 2, 395)]
+    matrix, Q = symmetric(values)
+    found = block_krylov(lambda V: matrix @ V, block(400, 16), 3, extra=6, tol=1e-4)
+    assert_allclose(found.values[:5], values[:5], rtol=1e-2)
+    assert_allclose(np.abs(np.sum(found.vectors * Q[:, :9], axis=0))[:3], 1, atol=1e-8)
+    cosines = np.abs(np.sum(found.vectors * Q[:, :9], axis=0))[3:5]
+    assert cosines.min() > np.cos(0.1)
+    assert (found.values <= np.sort(values)[::-1][:9] + 1e-9).all()  # Ritz values
+
+
+def test_an_invariant_subspace_ends_the_search():
+    matrix = np.diag(np.r_[np.full(4, 120.0), np.zeros(96)])
+    pairs = block_krylov(lambda V: matrix @ V, block(100, 8), 4, tol=1e-9)
+    assert_allclose(pairs.values, 120, rtol=1e-12)
+    assert_allclose(np.linalg.svd(pairs.vectors[:4])[1], 1, atol=1e-12)
+    assert pairs.n_iter <= 2
+    zero = block_krylov(lambda V: 0 * V, block(100, 8), 4)
+    assert_array_equal(zero.values, 0)
+    assert_allclose(zero.vectors.T @ zero.vectors, np.eye(4), atol=1e-12)
+
+
+def test_cap_warns_with_the_residual():
+    noise = np.random.default_rng(0).standard_normal((400, 300))
+    options = {"tol": 1e-8, "max_products": 2}
+    with pytest.warns(ConvergenceWarning, match=r"2 products: residual \d\.\de-0\d"):
+        pairs = block_krylov(
+            lambda V: noise @ (noise.T @ V), block(400, 8), 3, **options
+        )
+    assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(3), atol=1e-11)
+    block_krylov(
+        lambda V: noise @ (noise.T @ V), block(400, 8), 3, quiet=True, **options
+    )
+
+
+def test_multiple_eigenvalues_that_the_dense_solver_cuts():
+    rows = np.random.default_rng(3011).standard_normal((50, 3))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    gram = rows @ rows.T - np.eye(50)
+    wanted = np.linalg.eigvalsh(gram)[::-1][:4]
+    assert_allclose(leading_pairs(gram, 4)[0], wanted, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -62,3 +110,20 @@ def test_columns_that_depend_on_others_are_dropped_or_replaced(dtype):
         assert_allclose(Q @ (Q.T @ Y), Y, atol=1e-4)  # it spans what Y does
     few = orthonormal(HOST, Y[:, :3] * np.array([1, 1, 1e-9], dtype), negligible=1e-6)
     assert few.shape[1] == 2
+
+
+def test_blocks_are_multiples_of_eight_with_five_to_spare():
+    assert [block_width(count) for count in (1, 3, 4, 11, 12)] == [8, 8, 16, 16, 24]
+
+
+def test_weights_of_directions():
+    values = np.array([100.0, 50.0, 30.0, 11.0, 10.5, 10.0])
+    weights = signal_weights(values, 2)
+    for noise, known in ((10.0, weights), (0.0, signal_weights(values, 2, 0.0))):
+        shares = (values[2:] - noise) / (50 - noise)
+        wanted = np.sqrt(np.maximum(shares - 0.05, 0) / 0.95)
+        assert_allclose(known, [1, 1, *wanted])
+    assert_array_equal(weights[3:], 0)
+    assert_allclose(signal_weights(7 * values, 2), weights)  # whatever the unit
+    assert_array_equal(signal_weights(values[:2], 2), 1)
+    assert_array_equal(signal_weights(np.ones(5), 2), [1, 1, 0, 0, 0])

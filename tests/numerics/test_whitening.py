@@ -1,11 +1,10 @@
-import sys
 import warnings
 from itertools import cycle
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from matrix.array_kinds import KINDS, memory_map, numpy_c, opened
 
 from ihgmm import Biwhitener, IhSC, PreparationWarning, make_ihgmm, select_n_clusters
 from ihgmm.matrix import as_matrix, to_host
@@ -17,9 +16,6 @@ from ihgmm.numerics.whitening import (
     preparation_of_counts,
     suited_noise,
 )
-
-sys.path.append(str(Path(__file__).parents[1] / "matrix"))
-from array_kinds import DASK, DEVICES, MEMORY, STORED, opened
 
 
 def counts(seed, size, n=300, p=200, k=4, spread=0.7):
@@ -159,9 +155,7 @@ def test_a_row_is_whitened_by_itself(noise):
 @pytest.mark.parametrize(
     ("hold", "noise"),
     # By turns: kinds that are neighbours here are read alike.
-    zip(
-        [*MEMORY, *DEVICES, *STORED, *DASK], cycle(["counts", "learned"]), strict=False
-    ),
+    zip(KINDS, cycle(["counts", "learned"]), strict=False),
 )
 def test_every_kind_of_array(hold, noise, tmp_path):
     X = counts(1, 60)[0]
@@ -176,8 +170,8 @@ def test_every_kind_of_array(hold, noise, tmp_path):
 
 
 def test_how_often_counts_are_read(tmp_path):
-    """Once for a sample, twice to learn and once to whiten."""
-    rows = opened(STORED[0](counts(0, 60)[0], tmp_path))
+    """Once for a sample, twice to learn and once to whiten, beside a first look."""
+    rows = opened(memory_map(counts(0, 60, n=2_000)[0], tmp_path))
     change = learn_whitener(rows, "counts", np.random.default_rng(0))
     assert rows.passes <= 3
     white = change(rows)
@@ -273,7 +267,7 @@ def test_weighted_rows_teach_the_same_wherever_they_are(noise, tmp_path):
     X, _ = bursts(0, 0.2)
     weights = np.random.default_rng(0).gamma(2.0, size=len(X))
     found = []
-    for hold in (MEMORY[0], STORED[0]):
+    for hold in (numpy_c, memory_map):
         rows = opened(hold(X, tmp_path)).weighted(weights)
         found.append(learn_whitener(rows, noise, np.random.default_rng(0)).columns)
     np.testing.assert_allclose(*found)

@@ -31,11 +31,11 @@ def test_exact_without_noise():
 
 
 @pytest.mark.parametrize(
-    ("n", "p", "source"),
-    [(300, 50, "cosine"), (200, 200, "labels"), (90, 3000, "labels"),
-     (90, 3000, "hollow")],
+    ("n", "p", "recipe"),
+    [(300, 50, Recipe()), (200, 200, None), (90, 3000, None),
+     (90, 3000, Recipe(rows="given", diagonal="zero"))],
 )  # fmt: skip
-def test_no_bias_in_any_regime(n, p, source):
+def test_no_bias_in_any_regime(n, p, recipe):
     # With rows left in their own centre, scales and noise would be far off at p >> n.
     errors = []
     for seed in range(3):
@@ -44,11 +44,11 @@ def test_no_bias_in_any_regime(n, p, source):
             return_params=True,
         )  # fmt: skip
         _, scales = normalized(sample)
-        if source == "labels":
+        if recipe is None:
             found = estimate_parameters(sample.X, sample.labels)
             omega, sigma = found.scales, found.noise_levels
         else:
-            model = IhSC(3, recipe=Recipe(gram=source), random_state=seed).fit(sample.X)
+            model = IhSC(3, recipe=recipe, random_state=seed).fit(sample.X)
             omega, sigma = model.scales_, model.noise_levels_
         length = np.linalg.norm(sample.centers, axis=1).mean() * 3
         errors.append(

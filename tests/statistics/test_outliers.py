@@ -141,7 +141,7 @@ def test_where_there_are_none_nothing_changes():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"refine": True}, {"recipe": Recipe(gram="cosine")}]
+    "options", [{}, {"refine": True}, {"recipe": Recipe(space="projected")}]
 )
 def test_predict_says_what_the_fit_said(data, options):
     X, strange = data

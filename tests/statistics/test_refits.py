@@ -72,5 +72,5 @@ def test_rows_with_missing_cells_are_not_the_more_certain(options):
     missing = np.random.default_rng(1).random(X.shape) < 0.6
     X[lacking[:, None] & missing] = np.nan
     model = IhSC(3, missing="fit", random_state=0, **options).fit(X)
-    certainty = diagnose(model, X).certainty
+    certainty = diagnose(X, model).certainty
     assert certainty[lacking].mean() < certainty[~lacking].mean() + 0.05

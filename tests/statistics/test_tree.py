@@ -36,7 +36,7 @@ def test_three_levels(shape):
         axes = np.split(basis, np.cumsum(numbers)[:-1])
         centers = sum(
             length * np.repeat(own, numbers[-1] // len(own), axis=0)
-            for length, own in zip((14, 8, 5), axes, strict=True)
+            for length, own in zip((14, 8, 6), axes, strict=True)
         )
         X = rng.lognormal(0, 0.4, (480, 1)) * centers[labels]
         X += rng.standard_normal(X.shape)

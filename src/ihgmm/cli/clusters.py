@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.cluster import KMeans
 
+from ihgmm._checks import complete_matrix
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
-from ihgmm.metrics import ClassAgreement, class_agreement
-from ihgmm.statistics.contrasts import typical_ranks
-from ihgmm.statistics.diagnosis import Diagnosis
+from ihgmm.metrics import class_agreement
+from ihgmm.statistics.contrasts import set_apart, typical_ranks
+from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
+from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.observed import filled_cells
-from ihgmm.words.diagnoses import CLUSTER_WORDS, class_words
+from ihgmm.words.diagnoses import CLUSTER_WORDS, class_words, feature_words
 from ihgmm.words.phrases import percent
+
+Lines = list[dict[str, Any]]  # one for each cluster
 
 
 def figures_of(
@@ -36,14 +41,14 @@ def figures_of(
     many a row had. There are no outlier scores if nobody looked for outliers.
     """
     lengths = np.minimum(row_lengths(centers), np.finfo(float).max)
-    sizes = scales * lengths[labels]
+    sizes, filled = scales * lengths[labels], filled_cells(data)
     certainty = np.full(len(labels), np.nan)
     if diagnosis is not None:
         certainty = to_host(diagnosis.certainty).astype(float)
-    filled = filled_cells(data)
-    typical = typical_ranks(data, labels, centers, sizes, complete=filled == 0)
     figures = {"scale": scales, "size": sizes, "certainty": certainty}
-    figures["typical"] = typical  # 1 for the most typical row of a cluster, 2 and 3
+    # 1 for the most typical row of a cluster, 2 and 3
+    complete = filled == 0
+    figures["typical"] = typical_ranks(data, labels, centers, sizes, complete=complete)
     if outlier_scores is not None:
         figures["outlier_score"] = to_host(outlier_scores).astype(float)
     return figures | {"filled": filled}
@@ -54,7 +59,7 @@ def cluster_lines(
     names: list[str],
     figures: dict[str, np.ndarray],
     ids: np.ndarray,
-) -> list[dict[str, Any]]:
+) -> Lines:
     """Return a line about each cluster, and one about outliers if there are any.
 
     There is a name for each cluster, which may be empty, and an id for each row.
@@ -87,12 +92,91 @@ def cluster_lines(
     return lines
 
 
-def called(line: dict[str, Any]) -> str:
+def describe_fit(
+    model: Any, table: Table, labels: np.ndarray, names: list[str]
+) -> tuple[dict[str, np.ndarray], Lines, Diagnosis, bool]:
+    """Return figures of rows, a line about each cluster, and how far to trust them.
+
+    The last tells whether clusters are compared with others of the same size.
+    """
+    data, k = complete_matrix(table.X, model), len(names)
+    if hasattr(model, "scales_"):
+        known = model.scales_, model.cluster_centers_
+    else:  # a method that knows nothing of scales
+        estimates = estimate_parameters(data, labels, k)
+        known = estimates.scales, estimates.centers
+    scales, centers = (to_host(values).astype(float) for values in known)
+    diagnosis = diagnose_fit(model, table.X, labels)
+    scores = getattr(model, "outlier_scores_", None)
+    figures = figures_of(data, labels, scales, centers, diagnosis, scores)
+    lines = cluster_lines(labels, names, figures, table.ids)
+    units = {"original": table.original, "n_features": 5}
+    apart = set_apart(model, data, labels, scales, **units)
+    contrasts, marks = apart.ranked.contrasts, apart.ranked.features
+    if table.counts_words:  # a text is known by the words that it has more of
+        more = np.where(apart.means > apart.others, contrasts, 0.0)
+        marks = np.argsort(-more, kind="stable")[:, :5]
+    features = table.names or [f"feature {j}" for j in range(1, data.shape[1] + 1)]
+    for line in lines:
+        i = line["cluster"]
+        line["features"] = [
+            {
+                "feature": str(features[j]),
+                "mean": apart.means[i, j],
+                "others": apart.others[i, j],
+                "contrast": contrasts[i, j],
+            }
+            for j in (marks[i] if k > 1 and i >= 0 else ())
+            if contrasts[i, j] != 0
+        ]
+    return figures, lines, diagnosis, apart.same_size
+
+
+def k_means_labels(model: Any, table: Table, seed: int) -> np.ndarray | None:
+    """Return what k-means makes of the same numbers; None if it would not be quick.
+
+    With a million entries it takes some ten seconds, unless they are only noise.
+    """
+    X, k = table.X, len(model.cluster_centers_)
+    n, p = X.shape
+    if table.on_disk or (X.nnz if table.is_sparse else n * p) + k * p > 10**6:
+        return None
+    if table.is_sparse:  # k-means takes indices of 32 bits alone
+        indices = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        X = sp.csr_array((X.data, *indices), shape=X.shape)
+    elif table.has_missing:  # filled in as for the fit
+        X = to_host(complete_matrix(X, model).rows(np.arange(n)))
+    return np.asarray(KMeans(k, n_init=10, random_state=seed).fit_predict(X))
+
+
+def compare_labels(
+    table: Table, labels: np.ndarray, others: np.ndarray | None = None
+) -> tuple[dict[str, Any] | None, str]:
+    """Return how labels go with those known, in figures and in words.
+
+    The ``others`` are those of k-means. There is nothing to say of one cluster.
+    """
+    if table.labels is None or len(np.unique(labels[labels >= 0])) < 2:
+        return None, ""
+    known, n = table.labels.astype(str), len(labels)
+    agreement, classes = class_agreement(known, labels), len(set(known))
+    text = f"against the known labels ({classes} class{'es' * (classes != 1)}): "
+    text += class_words(agreement, n)
+    wrong = rand = None
+    if others is not None:
+        rival = class_agreement(known, others)
+        wrong, rand = rival.misplaced, rival.adjusted_rand_index
+        text += f"; with k-means {wrong:,} ({percent(wrong / n)}), {rand:.2f}"
+    beside = {"k_means_misplaced": wrong, "k_means_adjusted_rand_index": rand}
+    return {**asdict(agreement), "classes": classes, **beside}, text
+
+
+def _called(line: dict[str, Any]) -> str:
     """Return the number of a cluster, and its name where it has one."""
     return f"{line['cluster']} {line['name']}".strip()
 
 
-def print_clusters(screen: Screen, clusters: list[dict[str, Any]]) -> None:
+def print_clusters(screen: Screen, clusters: Lines) -> None:
     """Print a table of the clusters, and what its words mean."""
     rows = []
     for line in clusters:
@@ -100,50 +184,40 @@ def print_clusters(screen: Screen, clusters: list[dict[str, Any]]) -> None:
         scales = None if np.isnan(low) else f"{low:.2f} to {high:.2f}"
         typical = str(line["typical"][0]) if line["typical"] else None
         kinds = line["size_median"], scales, line["certainty"], typical
-        rows.append((called(line), line["rows"], line["share"], *kinds))
+        rows.append((_called(line), line["rows"], line["share"], *kinds))
     formats = {"cluster": "", "rows": ",", "share": ".1%", "size": ".4g"}
-    formats |= {"scales": "", "certainty": ".0%", "typical": ""}
-    screen.table(formats, rows)
+    screen.table(formats | {"scales": "", "certainty": ".0%", "typical": ""}, rows)
     screen.explain(CLUSTER_WORDS)
 
 
-@dataclass(frozen=True)
-class KnownLabels(ClassAgreement):
-    """How labels go with those known."""
+def print_features(
+    screen: Screen, clusters: Lines, same_size: bool, n_features: int
+) -> None:
+    """Print the features that set each of the 12 largest clusters apart most.
 
-    classes: int = 0
-    # Of k-means of the same columns, if it was asked.
-    k_means_misplaced: int | None = None
-    k_means_adjusted_rand_index: float | None = None
-
-
-def compare_labels(table: Table, labels: np.ndarray) -> KnownLabels | None:
-    """Return how labels go with those known; None where none are, or one cluster."""
-    if table.labels is None or len(np.unique(labels[labels >= 0])) < 2:
-        return None
-    known = table.labels.astype(str)
-    agreement = class_agreement(known, labels)
-    return KnownLabels(**asdict(agreement), classes=len(set(known)))
+    They are five for each; fewer, but two, of few features or for many clusters.
+    """
+    shown = max(2, min(5, 30 // len(clusters), n_features // 2))
+    rows = [
+        (_called(line) if i == 0 else "", *feature.values())
+        for line in clusters[:12]
+        for i, feature in enumerate(line["features"][:shown])
+    ]
+    if rows:
+        others = "others, same size" if same_size else "others"
+        formats = {"cluster": "", "set apart by": "", "mean": ".4g", others: ".4g"}
+        screen.table(formats | {"contrast": "+.1f"}, rows)
+        screen.explain(feature_words(same_size))
+        if len(clusters) > 12:
+            screen.say("These are the 12 largest clusters; --json has all.", "dim")
 
 
 def print_labels(
-    screen: Screen,
-    n: int,
-    comparison: KnownLabels | None,
-    path: Path | None,
-    remarks: Iterable[str],
+    screen: Screen, comparison: str, path: Path | None, remarks: list[str]
 ) -> None:
     """Print how labels compare with those known, and where they are."""
-    if comparison is not None:
-        classes, others = comparison.classes, comparison.k_means_misplaced
-        beside = ""
-        if others is not None:
-            rand = comparison.k_means_adjusted_rand_index
-            beside = f"; with k-means {others:,} ({percent(others / n)}), {rand:.2f}"
-        screen.say(
-            f"against the known labels ({classes} class{'es' * (classes != 1)}): "
-            f"{class_words(comparison, n)}{beside}"
-        )
+    if comparison:
+        screen.say(comparison)
     where = "standard output" if str(path) == "-" else path
     written = f"labels written to {where}"
     screen.say(written if path else "labels were not saved; add -o labels.csv")

@@ -6,12 +6,13 @@ A command ends with one line and an exit code where something is wrong.
 from __future__ import annotations
 
 import inspect
+import re
 import shlex
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from importlib import import_module
-from typing import Any, get_type_hints
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -30,7 +31,9 @@ COMMANDS = {
 
 
 # What messages of the package call parameters and functions, while a command runs.
-NAMED_ALIKE = "max_clusters method missing outliers prepare refine signed whiten"
+NAMED_ALIKE = (
+    "jobs max_clusters method missing outliers prepare refine repeats signed whiten"
+)
 SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in NAMED_ALIKE.split()} | {
     "n_clusters": "-k",
     "n_samples": "the number of rows,",
@@ -62,9 +65,8 @@ class LateCommand(TyperCommand):
         self, info_name: Any, args: Any, parent: Any = None, **extra: Any
     ) -> Any:
         """Hand the arguments to the command itself."""
-        return load_command(str(self.name)).make_context(
-            info_name, args, parent=parent, **extra
-        )
+        command = load_command(str(self.name))
+        return command.make_context(info_name, args, parent=parent, **extra)
 
 
 class Commands(_PlainFlags, TyperGroup):
@@ -97,27 +99,24 @@ class Commands(_PlainFlags, TyperGroup):
             warnings.showwarning = tell_once
             try:
                 return super().invoke(ctx)
-            except KeyboardInterrupt:
-                print_message("stopped", "no file was left half written.")
+            except KeyboardInterrupt as stop:
+                print_message("stopped", str(stop) or "no file was left half written.")
                 raise typer.Exit(130) from None
             except BrokenPipeError:
                 raise  # the reader has gone: nobody to tell
-            except ModuleNotFoundError as error:
-                package = (error.name or "").partition(".")[0]
-                needs = f"{error}; install it: pip install {package}"
-                print_message("error", needs, "red")
-                raise typer.Exit(1) from None
             except (MemoryError, ArithmeticError, ImportError, OSError) as error:
                 cause = "not enough memory: " * isinstance(error, MemoryError)
-                print_message("error", f"{cause}{error}", "red")
+                remedy = ""
+                if isinstance(error, ModuleNotFoundError):
+                    package = (error.name or "").partition(".")[0]
+                    remedy = f"; install it: pip install {package}"
+                print_message("error", f"{cause}{error}{remedy}", "red")
                 raise typer.Exit(1) from None
             except ValueError as error:
-                from numpy.linalg import LinAlgError
-
                 # The package says so what is wrong with parameters and data. Anything
                 # else, such as a TypeError, is a defect: its traceback is wanted.
                 print_message("error", error, "red")
-                raise typer.Exit(1 if isinstance(error, LinAlgError) else 2) from None
+                raise typer.Exit(2) from None
 
 
 app = typer.Typer(
@@ -153,9 +152,8 @@ def load_command(name: str) -> Any:
     """Import a command: the function of that name; its docstring is the help."""
     module = name.replace("-", "_")
     function = getattr(import_module(f"ihgmm.cli.{module}"), module)
-    # Lines of a paragraph are joined: they break where the terminal ends.
-    paragraphs = inspect.cleandoc(function.__doc__).split("\n\n")
-    text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    # Lines of a paragraph are joined, but not examples: they break on the screen.
+    text = re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(function.__doc__))
     alone = typer.Typer(add_completion=False)
     add = alone.command(name, cls=Command, help=text, no_args_is_help=True)
     add(_spell_out(function))
@@ -171,19 +169,18 @@ def _spell_out(command: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, Any] = {}
     options: list[inspect.Parameter] = []
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        group = parameter.annotation
-        if not is_dataclass(group):
+        group: Any = parameter.annotation
+        if is_dataclass(group):
+            groups[parameter.name] = group
+            fields = inspect.signature(groups[parameter.name], eval_str=True).parameters
+            options += [field.replace(kind=parameter.kind) for field in fields.values()]
+        else:
             options.append(parameter)
-            continue
-        groups[parameter.name] = group
-        hints = get_type_hints(group)
-        for field in fields(group):
-            member = parameter.replace(name=field.name, default=field.default)
-            options.append(member.replace(annotation=hints[field.name]))
 
     def run(**values: Any) -> None:
         for name, group in groups.items():
-            values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
+            fields = inspect.signature(group).parameters
+            values[name] = group(**{field: values.pop(field) for field in fields})
         command(**values)
 
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]

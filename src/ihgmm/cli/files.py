@@ -71,30 +71,28 @@ def real_file(path: Path, suffix: str = "") -> Iterator[Path]:
         sys.stdout.buffer.flush()
 
 
-def write_csv(path: Path, names: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
+def write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
     """Write a CSV or TSV file, whole or not at all."""
     delimiter = DELIMITERS.get(path.suffix.lower(), ",")
     with real_file(path) as target, atomic_write(target, "w") as file:
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows(rows)
+        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(rows)
 
 
-def _write_sheet(path: Path, names: Sequence[str], rows: Sequence[Any]) -> None:
+def _write_sheet(path: Path, rows: Sequence[Sequence[Any]]) -> None:
     """Write an XLSX file, whole or not at all: numbers as numbers, text as text."""
     import pandas as pd
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
     most = 2**20 - 1
-    if len(rows) > most:
+    if len(rows) - 1 > most:
         raise ValueError(
             f"-o {path}: a sheet has room for {most:,} rows below the names, and there "
-            f"are {len(rows):,}; give a name that ends in .csv."
+            f"are {len(rows) - 1:,}; give a name that ends in .csv."
         )
     # A sheet cannot hold some invisible characters.
     cells = [
         [ILLEGAL_CHARACTERS_RE.sub("", c) if isinstance(c, str) else c for c in row]
-        for row in (names, *rows)
+        for row in rows
     ]
     frame = pd.DataFrame(cells[1:], columns=cells[0], dtype=object)
     with atomic_write(path) as file:
@@ -126,17 +124,14 @@ def write_labels(
     # A name stands for one column only, and "name" for that of the cluster.
     is_taken = table.id_name in {*columns, "name"}
     heading = f"id_{table.id_name}" if is_taken else table.id_name
-    rows = [
-        (heading, *columns),
-        *zip(table.ids.tolist(), *columns.values(), strict=True),
-    ]
-    is_raw = raw_cells and not is_sheet  # pandas would write formulas
-    safe = rows if is_raw else [tuple(map(_guarded, row)) for row in rows]
-    (_write_sheet if is_sheet else write_csv)(path, safe[0], safe[1:])
-    pairs = zip(rows, safe, strict=True)
-    risky = [
-        old for row in pairs for old, new in zip(*row, strict=True) if old is not new
-    ]
+    ids = table.ids.tolist()
+    rows = [(heading, *columns), *zip(ids, *columns.values(), strict=True)]
+    risky = [c for row in rows for c in row if _guarded(c) is not c]
+    if raw_cells and not is_sheet:  # where pandas would write formulas
+        risky = []
+    if risky:
+        rows = [tuple(map(_guarded, row)) for row in rows]
+    (_write_sheet if is_sheet else write_csv)(path, rows)
     if not risky:
         return []
     begin, them = ("begins", "it") if len(risky) == 1 else ("begin", "them")
@@ -169,8 +164,10 @@ def _without_guard(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and _guarded(cell) is not cell else cell
 
 
-def read_names(path: Path) -> dict[str, list[str]]:
-    """Read the columns ``cluster`` and ``name`` of a table, and ids from its first."""
+def read_names(path: Path | None) -> list[tuple[str, str, str]]:
+    """Return cluster, name and id of each row of a table; ids are its first column."""
+    if path is None:
+        return []
     if not path.is_file():
         raise ValueError(f"--names {path}: no such file; ihgmm fit -o writes labels.")
     columns = load_text(path)
@@ -182,25 +179,26 @@ def read_names(path: Path) -> dict[str, list[str]]:
                 f"column {name!r}{near(name, head)}, such as the labels that a report "
                 "saves."
             )
-    names = [_without_guard(cell).strip() for cell in columns["name"]]
-    ids = [_without_guard(cell) for cell in columns[head[0]]]
-    return {"cluster": columns["cluster"], "name": names, "id": ids}
+    rows = zip(columns["cluster"], columns["name"], columns[head[0]], strict=True)
+    return [(k, _without_guard(name).strip(), _without_guard(i)) for k, name, i in rows]
 
 
 def names_for(
-    path: Path,
-    named: dict[str, list[str]],
+    path: Path | None,
+    rows: list[tuple[str, str, str]],
     table: Table,
     labels: np.ndarray,
     n_clusters: int,
-) -> list[str]:
-    """Return a name for each cluster of these rows, "" where there is none.
+) -> list[str] | None:
+    """Return a name for each cluster of the table, "" where a file has none.
 
-    Names go by the numbers of clusters. If the file has the same rows, and most of
-    those of a name are in another cluster now, a warning says so.
+    The rows are those of the file. Names go by the numbers of clusters. If the file has
+    the same rows as the table, and most of those of a name are in another cluster now,
+    a warning says so.
     """
+    if path is None:
+        return None
     names = [""] * n_clusters
-    rows = list(zip(named["cluster"], named["name"], named["id"], strict=True))
     for number, name in {number: name for number, name, _ in rows if name}.items():
         if not number.isdecimal() or int(number) >= n_clusters:
             raise ValueError(
@@ -210,11 +208,8 @@ def names_for(
         names[int(number)] = name
     labels_now = dict(zip(map(str, table.ids), labels.tolist(), strict=True))
     for cluster, name in enumerate(names):
-        places = [
-            labels_now[row]
-            for number, _, row in rows
-            if number == str(cluster) and row in labels_now
-        ]
+        mine = [row for number, _, row in rows if number == str(cluster)]
+        places = [labels_now[row] for row in mine if row in labels_now]
         place = max(set(places), key=places.count, default=cluster)
         # Of fewer rows a majority says little; a table of names has one for each.
         if name and len(places) >= 5 and place != cluster:

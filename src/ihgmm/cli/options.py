@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
@@ -27,24 +27,22 @@ def option(
     default: Any = None,
     names: str = "",
     *,
-    words: Iterable[str] = (),
+    words: Sequence[str] = (),
     **more: Any,
 ) -> Any:
     """Return an option: its help, its default (... if it has none), "-o --output"."""
-    complete = _offer(words)
-    return typer.Option(
-        default, *names.split(), help=text, autocompletion=complete, **more
-    )
+    more["autocompletion"] = _offer(words)
+    return typer.Option(default, *names.split(), help=text, **more)
 
 
-def argument(metavar: str, text: str, words: Iterable[str] = ()) -> Any:
+def argument(metavar: str, text: str, words: Sequence[str] = ()) -> Any:
     """Return what is given without the name of an option."""
     complete = _offer(words)
     return typer.Argument(..., metavar=metavar, help=text, autocompletion=complete)
 
 
-def _offer(words: Iterable[str]) -> Callable[[str], list[str]] | None:
-    """Return what the shell offers: these words, or files if there are none."""
+def _offer(words: Sequence[str]) -> Any:
+    """Return what completes these words in a shell; without any it offers files."""
     if not words:
         return None
     return lambda incomplete: [word for word in words if word.startswith(incomplete)]
@@ -58,9 +56,8 @@ FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA = argument(
     "DATA",
     "A CSV, TSV, XLSX, XLS, ODS, Parquet, JSONL, H5AD, NPY or NPZ file with a row for "
-    "each observation; - for standard input; or a "
-    f"built-in data set: {', '.join(BUILT_IN)}, or one of the paper's that are "
-    f"downloaded: {', '.join(FETCHED)}.",
+    "each observation; - for standard input; or a built-in data set: "
+    f"{', '.join(BUILT_IN)}, or one that is downloaded: {', '.join(FETCHED)}.",
     [*BUILT_IN, *FETCHED],
 )
 LABELS_FILE = output_option(
@@ -81,9 +78,8 @@ NAMES_FILE = output_option(
 SEED = option("Seed of the random numbers.", 0, "--seed")
 WHITEN = option(
     "Even out the noise of rows and columns first. counts: for counts, whose variance "
-    "grows with their mean; learned: by what a low-rank fit leaves; auto: the first "
-    "for counts, the second for other data with many zeros and a long tail, otherwise "
-    "neither.",
+    "grows with their mean; learned: by what a low-rank fit leaves; auto: counts for "
+    "counts, learned for other data with many zeros and a long tail, otherwise none.",
     words=("auto", "counts", "learned"),
 )
 
@@ -108,10 +104,10 @@ class RowReading:
         "numbers."
     )
     missing: str = reading_option(
-        "What to do with missing cells: auto (fill them in if the method can, "
-        "otherwise leave out their rows; predict does as the fit did, but leaves out "
-        "no row), fit (fill them in by a low-rank model of the data), zero (read an "
-        "empty cell as 0), drop (leave out their rows), error (stop).",
+        "What to do with missing cells: fit (fill them in by a low-rank model), zero "
+        "(read an empty cell as 0), drop (leave out their rows), error (stop), auto "
+        "(fit if the method can, otherwise drop; predict does as the fit did, but "
+        "leaves out no row).",
         "auto",
         words=HANDLING,
     )
@@ -158,12 +154,11 @@ class Reading(RowReading):
         "--transpose",
     )
     prepare: str = reading_option(
-        "What to do with columns in different units: auto (nothing if their standard "
-        "deviations are alike or --whiten evens out their noise; otherwise divide each "
-        "column by its own, and subtract the mean if zero means nothing; divide "
-        "counts), none, scale (divide all columns; zero stays "
-        "zero, so rows stay multiples of a pattern), standardize (also subtract all "
-        "means). Words: auto weighs them by tf-idf, and none leaves counts.",
+        "What to do with columns in different units: none, scale (divide each by its "
+        "standard deviation; rows stay multiples of a pattern), standardize (also "
+        "subtract all means), auto (scale if deviations differ, unless --whiten evens "
+        "out their noise; standardize columns whose zero means nothing; weigh words "
+        "by tf-idf).",
         "auto",
         words=PREPARATIONS,
     )
@@ -184,8 +179,8 @@ class Fitting:
         words=["auto"],
     )
     method: str = option(
-        f"How to cluster: {', '.join(METHODS)}. IhSC is the best of them, and the "
-        "options below are for it unless they say otherwise.",
+        f"How to cluster: {', '.join(METHODS)}. The options below are for IhSC unless "
+        "they say otherwise.",
         "IhSC",
         words=METHODS,
     )
@@ -219,7 +214,8 @@ class Fitting:
         """
         from ihgmm import estimators  # not for the help
 
-        if self.n_clusters is None:
+        asked, k = self.n_clusters, None
+        if asked is None:
             raise ValueError(
                 "Give the number of clusters, such as -k 5, or -k auto to let the data "
                 "decide."
@@ -231,13 +227,10 @@ class Fitting:
             )
         if self.paper and name != "IhSC":
             raise ValueError(f"--paper: these are settings of IhSC, not of {name}.")
-        k: Any = self.n_clusters.lower()
         try:
-            k = k if k == "auto" else int(k)
+            k = "auto" if asked.lower() == "auto" else int(asked)
         except ValueError:
-            raise ValueError(
-                f"-k {self.n_clusters}: give a whole number, or auto."
-            ) from None
+            raise ValueError(f"-k {asked}: give a whole number, or auto.") from None
         if k == "auto" and name not in ("IhSC", "IhGMM"):
             raise ValueError(
                 f"-k auto: {name} does not count clusters; ihgmm choose-k does. Give "

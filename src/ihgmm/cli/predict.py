@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,8 @@ from ihgmm import SphericalKMeans
 from ihgmm._checks import complete_matrix
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
-from ihgmm.cli.options import (
-    DATA,
-    LABELS_FILE,
-    NAMES_FILE,
-    RAW_CELLS,
-    RowReading,
-    argument,
-)
-from ihgmm.cli.screen import ExplainingScreen, Screen
+from ihgmm.cli import options as opt
+from ihgmm.cli.screen import ExplainingScreen
 from ihgmm.cli.tables.preparation import prepared_columns
 from ihgmm.cli.tables.table import Note, Table
 from ihgmm.matrix import Matrix, to_host
@@ -34,17 +26,17 @@ from ihgmm.words.phrases import counted, sentence
 
 def predict(
     *,
-    model: Path = argument(
+    model: Path = opt.argument(
         "MODEL",
         "A model that ihgmm fit --save or ihgmm.storage.save_model wrote. Loading it "
         "runs no code.",
     ),
-    data: str = DATA,
-    output: Path | None = LABELS_FILE,
-    raw_cells: bool = RAW_CELLS,
-    names: Path | None = NAMES_FILE,
-    rows: RowReading,
-    explaining: ExplainingScreen,
+    data: str = opt.DATA,
+    output: Path | None = opt.LABELS_FILE,
+    raw_cells: bool = opt.RAW_CELLS,
+    names: Path | None = opt.NAMES_FILE,
+    reading: opt.RowReading,
+    screen: ExplainingScreen,
 ) -> None:
     """Label the rows of DATA with a saved model.
 
@@ -60,57 +52,65 @@ def predict(
     [bold]Examples[/]
 
       ihgmm predict model.npz new.csv -o labels.csv
-
       ihgmm predict model.npz new.parquet --id-column barcode -o labels.csv --quiet
     """
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
     files.check_output(output, "-o", files.LABELS_SUFFIXES, [data, model], streams=True)
-    named = None if names is None else files.read_names(names)
-    screen = explaining.beside(output)
-    saved = load_saved(model)
-    fitted = saved.model
-    scaler, estimator = fitted if isinstance(fitted, Pipeline) else (None, fitted)
-    table = _read_as_fit(data, rows, saved, model, screen)
+    screen.leave_room_for(output)
+    named, saved = files.read_names(names), load_saved(model)
+    is_pipeline = isinstance(saved.model, Pipeline)
+    scaler, estimator = saved.model if is_pipeline else (None, saved.model)
+    table = reading.load(data, screen, **_as_in_fit(reading, saved, estimator, model))
+    p, fitted_p = table.X.shape[1], saved.model.n_features_in_
+    if p != fitted_p:
+        raise ValueError(
+            f"{data} has {p} columns of numbers and {model} was fitted on {fitted_p}. "
+            "Give a file with those columns alone."
+        )
     with warnings.catch_warnings():
         # Columns were matched by name when they were read.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         X = table.X if scaler is None else prepared_columns(table, scaler)
         labels = np.asarray(estimator.predict(X))
     n, k = len(labels), len(estimator.cluster_centers_)
-    cluster_names = saved.cluster_names
-    if names is not None and named is not None:
-        cluster_names = files.names_for(names, named, table, labels, k)
+    new_names = files.names_for(names, named, table, labels, k)
+    cluster_names = new_names or saved.cluster_names
     complete = complete_matrix(X, estimator, of_fit=False)
     figures = _figures(estimator, X, complete, labels)
-    notes = [*table.notes, *_notes(table, complete, figures, k)]
+    table = table.noting(*_zero_rows(table, complete, figures["filled"]))
+    if np.isnan(figures["certainty"]).all():
+        unknown = Note(
+            "Certainty is not known: it is judged by other rows of the same file, and "
+            f"{counted(k, 'cluster')} need {10 * k:,} rows, but the file has {n:,}. "
+            "Put new rows in one file with those of the fit."
+        )
+        table = table.noting(unknown)
     remarks = files.write_labels(
         output, table, labels, figures, cluster_names, raw_cells
     )
-    comparison = cl.compare_labels(table, labels)
+    known_labels, comparison = cl.compare_labels(table, labels)
     clusters = cl.cluster_lines(labels, cluster_names or [""] * k, figures, table.ids)
     kind = type(estimator).__name__
     screen.document(
         "predict",
         {"model": model, "class": kind, **table.facts},
         clusters=clusters,
-        known_labels=comparison,
-        notes=[*notes, *remarks],
+        known_labels=known_labels,
+        notes=[*table.notes, *remarks],
         labels_file=output,
     )
     screen.say(f"{data}: {counted(n, 'row')} labelled by {model} ({kind})", "bold")
-    screen.notes(notes)
+    screen.notes(table.notes)
     cl.print_clusters(screen, clusters)
-    cl.print_labels(screen, n, comparison, output, remarks)
+    cl.print_labels(screen, comparison, output, remarks)
 
 
-def _read_as_fit(
-    data: str, rows: RowReading, saved: SavedModel, path: Path, screen: Screen
-) -> Table:
-    """Return the data with the columns of the fit, missing cells handled as there."""
-    fitted, missing = saved.model, rows.missing
-    estimator = fitted[-1] if isinstance(fitted, Pipeline) else fitted
-    fills = estimator.missing == "fit"
+def _as_in_fit(
+    reading: opt.RowReading, saved: SavedModel, estimator: Any, path: Path
+) -> dict[str, Any]:
+    """Return how to read data as those of the fit: columns, texts, missing cells."""
+    missing, fills = reading.missing, estimator.missing == "fit"
     if missing == "fit" and not fills:
         raise ValueError(
             f"--missing fit: {path} was fitted without it and cannot fill cells in; "
@@ -119,53 +119,32 @@ def _read_as_fit(
         )
     if missing == "auto":  # rows are not left out unless it is asked for
         missing = "fit" if fills else "zero" if saved.empty_is_zero else "error"
-    if rows.text_column is not None and saved.text_column is None:
+    if reading.text_column is not None and saved.text_column is None:
         raise ValueError(
-            f"--text-column {rows.text_column}: {path} was fitted on numbers, not on "
-            "texts; leave the option out."
+            f"--text-column {reading.text_column}: {path} was fitted on numbers, not "
+            "on texts; leave the option out."
         )
-    options: dict[str, Any] = {"missing": missing, "prepare": "none", "fit": saved}
-    options["text_column"] = rows.text_column or saved.text_column
-    table = rows.load(data, screen, fills=fills, **options)
-    p = table.X.shape[1]
-    if p != fitted.n_features_in_:
-        has_names = hasattr(fitted, "feature_names_in_")
-        nameless = "finds them by name" if has_names else "has no names for them"
-        raise ValueError(
-            f"{data} has {p} columns of numbers and {path} was fitted on "
-            f"{fitted.n_features_in_}; the model {nameless}. Give a file with "
-            "those columns alone."
-        )
-    return table
+    text_column = reading.text_column or saved.text_column
+    options = {"missing": missing, "fills": fills, "text_column": text_column}
+    return options | {"prepare": "none", "fit": saved}
 
 
-def _notes(
-    table: Table, data: Matrix, figures: dict[str, np.ndarray], k: int
-) -> Iterator[Note]:
-    """Yield notes on rows that show no pattern, and on why no row has a certainty."""
+def _zero_rows(table: Table, data: Matrix, filled: np.ndarray) -> list[Note]:
+    """Return a note on rows that show no pattern, if there are any."""
     zero = np.flatnonzero(to_host(data.sqnorms) == 0)
-    if len(zero) > 0:
-        first = table.place(zero[0])
-        if len(zero) == 1:
-            what = f"{sentence(first)} is"
-        else:
-            what = f"{len(zero):,} of {data.shape[0]:,} rows, the first is {first}, are"
-        lack = "zero in all columns of the model. Zeros show no pattern"
-        if table.counts_words:
-            lack = "without a word of the model"
-        elif (figures["filled"][zero] == data.shape[1]).all():
-            lack = "without an observed cell in the columns of the model"
-        yield Note(
-            f"{what} {lack}: the label is 0, that of the largest cluster, and means "
-            "nothing.",
-            loud=True,
-        )
-    if np.isnan(figures["certainty"]).all():
-        yield Note(
-            "Certainty is not known: it is judged by other rows of the same file, and "
-            f"{counted(k, 'cluster')} need {10 * k:,} rows, but the file has "
-            f"{data.shape[0]:,}. Put new rows in one file with those of the fit."
-        )
+    if len(zero) == 0:
+        return []
+    first = table.place(zero[0])
+    what = f"{len(zero):,} of {data.shape[0]:,} rows, the first is {first}, are"
+    if len(zero) == 1:
+        what = f"{sentence(first)} is"
+    lack = "zero in all columns of the model. Zeros show no pattern"
+    if table.counts_words:
+        lack = "without a word of the model"
+    elif (filled[zero] == data.shape[1]).all():
+        lack = "without an observed cell in the columns of the model"
+    label = "the label is 0, that of the largest cluster, and means nothing."
+    return [Note(f"{what} {lack}: {label}", loud=True)]
 
 
 def _figures(

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from ihgmm.cli.files import check_output, real_file
+from ihgmm.cli.fit import fit_table
 from ihgmm.cli.options import DATA, NAMES_FILE, Fitting, Reading, output_option
 from ihgmm.cli.screen import Screen
 
@@ -32,17 +34,13 @@ def report(
     [bold]Examples[/]
 
       ihgmm report iris -k 3 -o report.html
-
       ihgmm report cells.csv -k 8 --id-column barcode -o report.html
-
       ihgmm report wine -k 3 --prepare standardize --title "Wines" -o wine.html
     """
-    from ihgmm.cli.files import check_output, real_file
-    from ihgmm.cli.fitting import fit_table
-    from ihgmm.report import write_report
+    from ihgmm.report import write_report  # the help does without what it loads
 
     check_output(output, "-o", (".html", ".htm"), [data], streams=True)
-    screen = screen.beside(output)
+    screen.leave_room_for(output)
     model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
     with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(

@@ -4,51 +4,43 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from ihgmm._files import atomic_write
+from ihgmm._parameters import check_count
 from ihgmm.cli.files import write_csv
 from ihgmm.cli.options import argument, option
-from ihgmm.cli.screen import Screen, clean
+from ihgmm.cli.screen import Screen
 from ihgmm.paper.figures import draw_study
 from ihgmm.paper.runner import Result, Summary, run_study, summarize
 from ihgmm.paper.studies import STUDIES, Study
 from ihgmm.paper.table import real_data_study, table_cells, to_latex, to_markdown
 
-
-@dataclass(frozen=True)
-class Extent:
-    """How much of a study is run, and where its results go."""
-
-    output: Path = option(
-        "Folder for tables and figures.", Path("reproduction"), "-o --output"
-    )
-    repeats: int | None = option(
-        "Repetitions of each setting (200, phase 5), seeds of the table (10)."
-    )
-    jobs: int | None = option("Number of processes; by default one for each core.")
-    only: str | None = option(
-        "Run only what has this in its name: a panel ('p>>n'), a noise ('rademacher'), "
-        "a setting ('exp4/beta/0.1'), a map ('phase/K='), or a data set."
-    )
-    quick: bool = option(
-        "Run a few repetitions only, without the largest samples.", False, "--quick"
-    )
-    data_home: Path | None = option("Folder with the downloaded data sets.")
+KNOWN = [*STUDIES, "table", "all"]
 
 
 def reproduce(
     *,
     what: str = argument(
-        "WHAT",
-        f"{', '.join(STUDIES)}, table, or all of them: all.",
-        [*STUDIES, "table", "all"],
+        "WHAT", f"{', '.join(KNOWN[:-1])}, or all: all of them.", KNOWN
     ),
-    extent: Extent,
+    output: Path = option(
+        "Folder for tables and figures.", Path("reproduction"), "-o --output"
+    ),
+    repeats: int | None = option(
+        "Repetitions of each setting (200, phase 5), seeds of the table (10)."
+    ),
+    jobs: int | None = option("Number of processes; by default one for each core."),
+    only: str | None = option(
+        "Run only what has this in its name: a panel ('p>>n'), a noise ('rademacher'), "
+        "a setting ('exp4/beta/0.1'), a map ('phase/K='), or a data set."
+    ),
+    quick: bool = option(
+        "Run a few repetitions only, without the largest samples.", False, "--quick"
+    ),
+    data_home: Path | None = option("Folder with the downloaded data sets."),
     screen: Screen,
 ) -> None:
     """Run the experiments of the paper, or its table of real data.
@@ -64,68 +56,53 @@ def reproduce(
     [bold]Examples[/]
 
       ihgmm reproduce table --json
-
       ihgmm reproduce exp4 --quick
-
       ihgmm reproduce exp2 --repeats 20 --only 'n=p'
-
       ihgmm reproduce phase --only 'phase/K='
     """
     # What is wrong or not installed is said before the work, not after it.
-    if what not in ("all", "table", *STUDIES):
-        raise ValueError(
-            f"WHAT={what!r} is not known; give one of {', '.join(STUDIES)}, table, all."
-        )
-    for name, number in {"--repeats": extent.repeats, "--jobs": extent.jobs}.items():
-        if number is not None and number < 1:
-            raise ValueError(f"{name} {number} is too small; give 1 or more.")
+    if what not in KNOWN:
+        raise ValueError(f"WHAT={what!r} is not known; give one of {', '.join(KNOWN)}.")
+    check_count("repeats", repeats, words=(None,))
+    check_count("jobs", jobs, words=(None,))
     if what != "table" and importlib.util.find_spec("matplotlib") is None:
         raise ImportError("The figures need matplotlib: pip install matplotlib")
-    folder = extent.output
-    if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
-        raise ValueError(f"-o {folder} is no folder; give the name of one.")
-    folder.mkdir(parents=True, exist_ok=True)
+    if str(output) == "-" or (output.exists() and not output.is_dir()):
+        raise ValueError(f"-o {output} is no folder; give the name of one.")
+    output.mkdir(parents=True, exist_ok=True)
     done: dict[str, Any] = {}
     try:
-        for name in [*STUDIES, "table"] if what == "all" else [what]:
-            table = name == "table"
-            study = real_data_study(extent.data_home) if table else STUDIES[name]
-            results = _run(study, extent, screen)
-            tell = _tell_table if table else _tell_simulation
-            facts = done[name] = tell(study, results, extent.output, screen)
+        for name in KNOWN[:-1] if what == "all" else [what]:
+            is_table = name == "table"
+            study = real_data_study(data_home) if is_table else STUDIES[name]
+            settings = study.choose(only or "", quick=quick)
+            if not settings:
+                raise ValueError(
+                    f"--only {only!r} matches nothing in {name}; settings are named "
+                    f"like {study.settings[0].key!r}."
+                )
+            # All data first: what is missing is better known before an hour than after.
+            for setting in settings if is_table else ():
+                setting.draw(0)
+            with screen.working(study.title) as update:
+                results = run_study(
+                    settings,
+                    study.methods,
+                    output / f"{name}-runs.csv",
+                    reps=repeats or (study.quick_reps if quick else study.reps),
+                    jobs=jobs or os.cpu_count() or 1,
+                    progress=update,
+                )
+            tell = _tell_table if is_table else _tell_simulation
+            facts = done[name] = tell(study, results, output, screen)
             facts["files"].append(f"{name}-runs.csv")
-            screen.say(f"  written to {extent.output}: {', '.join(facts['files'])}")
+            screen.say(f"  written to {output}: {', '.join(facts['files'])}")
     except KeyboardInterrupt:
-        typer.echo(
-            f"stopped; what is finished is kept in {clean(str(extent.output))}. Run "
-            "the same command again to continue.",
-            err=True,
-        )
-        raise typer.Exit(130) from None
-    screen.document("reproduce", {"folder": extent.output, "studies": done})
-
-
-def _run(study: Study, extent: Extent, screen: Screen) -> list[Result]:
-    """Run what was asked for and is missing; return all there is."""
-    settings = study.choose(extent.only or "", quick=extent.quick)
-    if not settings:
-        raise ValueError(
-            f"--only {extent.only!r} matches nothing in {study.name}; settings are "
-            f"named like {study.settings[0].key!r}."
-        )
-    if study.name == "table":
-        # All data first: what is missing is better known before an hour than after.
-        for setting in settings:
-            setting.draw(0)
-    with screen.working(study.title, len(settings)) as update:
-        return run_study(
-            settings,
-            study.methods,
-            extent.output / f"{study.name}-runs.csv",
-            reps=extent.repeats or (study.quick_reps if extent.quick else study.reps),
-            jobs=extent.jobs or os.cpu_count() or 1,
-            progress=update,
-        )
+        raise KeyboardInterrupt(
+            f"what is finished is kept in {output}. Run the same command again to "
+            "continue."
+        ) from None
+    screen.document("reproduce", {"folder": output, "studies": done})
 
 
 def _tell_simulation(
@@ -136,7 +113,7 @@ def _tell_simulation(
     columns = [field.name for field in fields(Summary)]
     forms = {"x": "g", "rate": ".6f", "exact_share": ".4f"}
     rows = [[format(getattr(s, c), forms.get(c, "")) for c in columns] for s in summary]
-    write_csv(output / f"{study.name}-summary.csv", columns, rows)
+    write_csv(output / f"{study.name}-summary.csv", [columns, *rows])
     files = [*draw_study(study, summary, output), f"{study.name}-summary.csv"]
     methods = []
     for method in dict.fromkeys(s.method for s in summary):

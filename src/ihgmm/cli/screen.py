@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import asdict, dataclass, is_dataclass
 from enum import Enum
 from typing import Any
@@ -26,19 +24,14 @@ def clean(text: str) -> str:
 
     Joiners are harmless, and Persian and emoji cannot be written without.
     """
-    return "".join(
-        c
-        if c.isprintable() or c in "\u200c\u200d\n"
-        else c.encode("unicode_escape", "backslashreplace").decode()
-        for c in text
-    )
+    kept = "\u200c\u200d\n"
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
 def print_message(kind: str, message: object, style: str = "yellow") -> None:
     """Print one line to standard error."""
-    line = Text.assemble(
-        (f"{kind}:", style), " ", clean(" ".join(str(message).split()))
-    )
+    text = clean(" ".join(str(message).split()))
+    line = Text.assemble((f"{kind}:", style), " ", text)
     Console(stderr=True).print(line, soft_wrap=True, highlight=False)
 
 
@@ -56,23 +49,20 @@ class Screen:
     quiet: bool = output_option(
         "Print nothing but warnings, errors and the bare answer.", False, "-q --quiet"
     )
-    explains = False
-    to_stderr = False
+    explains = to_stderr = False
 
     @property
     def silent(self) -> bool:
         """Whether people are told nothing but warnings and errors."""
         return self.as_json or self.quiet
 
-    def beside(self, output: object) -> Screen:
-        """Return a screen that leaves standard output to a file that is ``-``."""
-        if str(output) == "-" and self.as_json:
+    def leave_room_for(self, output: object) -> None:
+        """Leave standard output to a file that is ``-``."""
+        self.to_stderr = str(output) == "-"
+        if self.to_stderr and self.as_json:
             raise ValueError(
                 "--json and -o - both write to standard output; give -o a file name."
             )
-        screen = copy(self)
-        screen.to_stderr = str(output) == "-"
-        return screen
 
     def say(self, text: str, style: str = "") -> None:
         """Print a sentence."""
@@ -117,29 +107,25 @@ class Screen:
     def document(self, command: str, facts: Mapping[str, Any], **more: Any) -> None:
         """Print the one JSON document of the command, if it is asked for."""
         if self.as_json:
-            content = _for_json({"command": command, **facts, **more})
-            typer.echo(json.dumps(content, indent=1, allow_nan=False))
+            text = json.dumps({"command": command, **facts, **more}, default=_for_json)
+            # JSON has no word for NaN and infinity.
+            content = json.loads(text, parse_constant=lambda name: None)
+            typer.echo(json.dumps(content, indent=1))
 
     @contextmanager
-    def working(
-        self, what: str, total: int | None = None
-    ) -> Iterator[Callable[[int, int | None], None]]:
+    def working(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
         """Show that work goes on; yields what to call with (done, total)."""
         err = Console(stderr=True)
         if self.quiet or not err.is_terminal:
             yield lambda done, total: None
             return
-        from rich import progress as bars
+        from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
-        text = bars.TextColumn("{task.description}")
-        columns = [bars.SpinnerColumn(), text, bars.BarColumn()]
-        if total is None:
-            columns += [bars.TimeElapsedColumn()]
-        else:
-            columns += [bars.MofNCompleteColumn(), bars.TimeRemainingColumn()]
-        options: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
-        with bars.Progress(*columns, console=err, transient=True, **options) as shown:
-            task = shown.add_task(clean(what), total=total)
+        columns = Progress.get_default_columns()[:-1]  # the time left is not known
+        columns = (SpinnerColumn(), *columns, TimeElapsedColumn())
+        options: Any = {"redirect_stdout": False, "redirect_stderr": False}
+        with Progress(*columns, console=err, transient=True, **options) as shown:
+            task = shown.add_task(clean(what), total=None)
             yield lambda done, total: shown.update(task, completed=done, total=total)
 
 
@@ -158,27 +144,16 @@ def _cell(value: Any, form: str) -> Text:
     """Return what a cell of a table shows, on one line."""
     if value is None or value != value:  # NaN is the one number unlike itself
         return Text("-")
-    if isinstance(value, str):
-        text = value
-    else:
-        text = figure(value, 4) if form == ".4g" else format(value, form)
+    if not isinstance(value, str):
+        value = figure(value, 4) if form == ".4g" else format(value, form)
     # Figures beside it have to stay whole on a narrow screen.
-    return Text(shorten(clean(text).replace("\n", "\\n"), 30))
+    return Text(shorten(clean(value).replace("\n", "\\n"), 30))
 
 
 def _for_json(value: Any) -> Any:
-    """Return what JSON can hold; numbers it has no word for become null."""
-    if is_dataclass(value) and not isinstance(value, (Note, type)):
-        value = asdict(value)
-    if isinstance(value, Mapping):
-        return {str(key): _for_json(entry) for key, entry in value.items()}
+    """Return what JSON can hold in the place of a result, an array or a path."""
+    if is_dataclass(value) and not isinstance(value, Note):
+        return asdict(value)  # type: ignore[arg-type]
     if hasattr(value, "tolist"):  # arrays, and numbers of NumPy
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [_for_json(entry) for entry in value]
-    if isinstance(value, Enum):
-        value = value.value
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    # Paths and notes are text.
-    return value if isinstance(value, (bool, int, float, type(None))) else str(value)
+        return value.tolist()
+    return str(value.value if isinstance(value, Enum) else value)

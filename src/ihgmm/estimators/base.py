@@ -51,9 +51,9 @@ from ihgmm.matrix import (
 )
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.cells import CellFiller, learn_cell_filler
-from ihgmm.numerics.missing import MISSING, Filler, Missing, learn_filler
+from ihgmm.numerics.missing import MISSING_WAYS, Filler, Missing, learn_filler
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.whitening import NOISES, Whitener
+from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.observed import missing_cells
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
@@ -66,9 +66,9 @@ CHECKS: dict[str, Any] = {
     "noise": partial(check_choice, choices=("auto", *STRUCTURES)),
     "recipe": lambda _, value: Recipe.of(value),
     "refine": check_flag,
-    "whiten": partial(check_choice, choices=("auto", *NOISES, None)),
+    "whiten": partial(check_choice, choices=("auto", *NOISE_KINDS, None)),
     "signed": check_flag,
-    "missing": partial(check_choice, choices=MISSING),
+    "missing": partial(check_choice, choices=MISSING_WAYS),
     "max_samples": check_count,
     "n_init": partial(check_count, words=("auto",)),
     "max_iter": check_count,
@@ -131,11 +131,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     _checks: ClassVar[dict[str, Any]] = CHECKS
     # What placing a row needs of the fit, which may go to other processes.
-    _placing: ClassVar[tuple[str, ...]] = (
-        "cluster_centers_",
-        "n_features_in_",
-        "preparation_",
-    )
+    _placing: ClassVar[Any] = ("cluster_centers_", "n_features_in_", "preparation_")
     _nearest: Callable[[Any], Tall]  # returns the label of each row
     # Of estimators that have no such parameters.
     n_clusters: Any
@@ -144,6 +140,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     signed: bool = False
     whiten: Any = None
     labels_: np.ndarray
+    scales_: np.ndarray
     cluster_centers_: np.ndarray
     n_iter_: int
     selection_: ClusterCount
@@ -165,6 +162,16 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def _n_features_out(self) -> int:
         return int(self.cluster_centers_.shape[0])
 
+    @property
+    def sizes_(self) -> np.ndarray:
+        """Scale times the length of the centre, of models that have ``scales_``."""
+        scales, ops = self.scales_, ops_of(self.scales_)
+        # The scales of outliers, whose label is -1, are NaN.
+        labels = ops.clip(ops.to_device(self.labels_, scales), 0, None)
+        with np.errstate(over="ignore", under="ignore"):
+            lengths = ops.take_lines(row_lengths(self.cluster_centers_), labels)
+            return ops.cast_like(ops.widen(scales) * lengths, scales)
+
     def report(self, X: Any, path: Any = None, **options: Any) -> Any:
         """Write the clustering as one page of HTML that opens in any browser.
 
@@ -176,9 +183,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             The file to write, ending in .html. Without one the page is returned, and a
             notebook shows it.
         **options
-            ``ids``, ``id_name``, ``feature_names``, ``title``, ``labels_true``,
-            ``notes``, ``names`` of clusters and others, as
-            :func:`ihgmm.report.write_report` takes them.
+            ``ids``, ``title`` and others that :func:`ihgmm.report.write_report` takes.
 
         Returns
         -------
@@ -200,8 +205,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def _light(self) -> Self:
         """Return the estimator without what the fit knows of its own rows."""
-        light, known = clone(self), vars(self)
-        vars(light).update({key: known[key] for key in self._placing if key in known})
+        light = clone(self)
+        vars(light).update({k: v for k, v in vars(self).items() if k in self._placing})
         return light
 
     def _check_parameters(self) -> None:
@@ -299,17 +304,10 @@ class DistanceClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     """A clusterer that places new rows by their distance to ``cluster_centers_``."""
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the distance of each row to each cluster centre.
+        """Return the distance of each row, new or old, to each cluster centre.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old; also a torch tensor or another library's array.
-
-        Returns
-        -------
-        array of shape (n_samples, n_clusters)
-            Of X's library and on its device.
+        The result, of shape (n_samples, n_clusters), is of X's library and on its
+        device.
         """
         return self._distances(self._check_new(X))
 
@@ -360,16 +358,6 @@ def distances(centers: np.ndarray, ops: Ops, rows: Tall) -> Tall:
     squares = ops.row_dots(wide, wide)[:, None] + ops.row_dots(there, there)
     squares = squares - 2 * wide @ there.T
     return ops.cast_like(ops.xp.sqrt(ops.clip(squares, 0.0, None)), rows)
-
-
-def sizes(model: Any) -> Tall:
-    """Return scale times the length of the centre, for each row of the fit."""
-    scales, ops = model.scales_, ops_of(model.scales_)
-    # The scales of outliers, whose label is -1, are NaN.
-    labels = ops.clip(ops.to_device(model.labels_, scales), 0, None)
-    with np.errstate(over="ignore", under="ignore"):
-        lengths = ops.take_lines(row_lengths(model.cluster_centers_), labels)
-        return ops.cast_like(ops.widen(scales) * lengths, scales)
 
 
 def cosines(centers: np.ndarray, X: Matrix) -> Tall:

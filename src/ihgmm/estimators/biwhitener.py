@@ -13,8 +13,8 @@ from ihgmm._checks import check_matrix, open_matrix
 from ihgmm._parameters import check_choice, generator
 from ihgmm.estimators.base import atomic
 from ihgmm.numerics.whitening import (
-    NOISES,
-    Noise,
+    NOISE_KINDS,
+    NoiseKind,
     Whitener,
     learn_whitener,
     suited_noise,
@@ -86,7 +86,7 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     whitener_: Whitener
 
     def __init__(
-        self, noise: Noise | Literal["auto"] = "auto", *, random_state: Any = None
+        self, noise: NoiseKind | Literal["auto"] = "auto", *, random_state: Any = None
     ) -> None:
         self.noise = noise
         self.random_state = random_state
@@ -98,7 +98,7 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
     def _check_parameters(self) -> None:
-        check_choice("noise", self.noise, ("auto", *NOISES))
+        check_choice("noise", self.noise, ("auto", *NOISE_KINDS))
 
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:

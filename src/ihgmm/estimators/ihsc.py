@@ -18,9 +18,10 @@ from ihgmm._checks import (
 from ihgmm._parameters import generator, option
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
-from ihgmm.estimators.base import MAY_COUNT, Clusterer, atomic, cosines, mark, sizes
+from ihgmm.estimators.base import MAY_COUNT, Clusterer, atomic, cosines, mark
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.embedding import Space
+from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import (
@@ -30,7 +31,12 @@ from ihgmm.numerics.spectral import (
     looks_signed,
     spectral_clustering,
 )
-from ihgmm.numerics.whitening import Noise, Whitener, learn_whitener, noise_to_whiten
+from ihgmm.numerics.whitening import (
+    NoiseKind,
+    Whitener,
+    learn_whitener,
+    noise_to_whiten,
+)
 from ihgmm.policy import Doubt
 from ihgmm.statistics.estimation import (
     Parameters,
@@ -67,39 +73,35 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         which Gram matrix, how many eigenvectors, how labels are assigned, and others.
     signed : bool, default=False
         Whether scales have both signs, so that opposite rows are of one cluster. Scales
-        of rows that point away from their centre are then negative, and their absolute
-        values have mean 1. This cannot be combined with ``refine``, nor with recipes
-        of ``labels="neighbors"`` or without ``unit_norm``. See :doc:`/signs`.
+        of rows that point away from their centre are then negative. It goes with
+        recipes of ``labels="tied"`` and ``unit_norm``, without ``refine``. See
+        :doc:`/signs`.
     whiten : {"auto", "counts", "learned"} or None, default=None
         Whether rows and columns are multiplied first so that noise is alike in all of
         them. ``"counts"``: the variance of an entry grows with its mean, as that of
         counts does. ``"learned"``: it is learnt from what a low-rank fit leaves.
         ``"auto"``: the first for counts, the second for other data above 0 with many
-        zeros and a long tail, none elsewhere; without whitening, a fit warns of such
-        data. Centres, scales and noise levels come back in the units of the data. See
-        :class:`~ihgmm.Biwhitener` and :doc:`/counts`.
+        zeros and a long tail, none elsewhere. Results come back in the units of the
+        data. See :class:`~ihgmm.Biwhitener` and :doc:`/counts`.
     refine : bool, default=False
-        Whether to compare each row once more with the centres of the other rows, see
-        :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this is
-        nearly as good as knowing all other labels. On real data it helps if the noise
-        is the same in all directions, and may hurt if it is not.
+        Whether to compare each row once more with the centres of the other rows. Under
+        the model this is nearly as good as knowing all other labels. On real data it
+        helps if the noise is the same in all directions, and may hurt if it is not.
     outliers : float, "auto", "cells" or None, default=None
         Which rows get the label -1 and have no part in the fit, because they fit no
-        cluster: none; those that stand out ("auto"); or the strangest ones, a share
-        of the rows above 0 and at most 0.5. With "cells" no row is left out: single
-        cells that neither their row nor their column explains count as missing,
-        as with ``missing="fit"``, here and in ``predict``. See :doc:`/outliers`.
+        cluster: none; those that stand out ("auto"); or the strangest ones, a share of
+        at most 0.5. With "cells" no row is left out: single cells that neither their
+        row nor their column explains count as missing. See :doc:`/outliers`.
     missing : {"error", "fit"}, default="error"
-        What to do with missing cells: NaN, masked cells, and pandas' NA. ``"error"``
-        refuses them; ``"fit"`` fills them in by a low-rank model of the data, and takes
-        rows with missing cells in ``predict`` and the methods beside it, too. Centres,
-        scales and noise levels come from the observed cells. See :doc:`/missing`.
+        What to do with missing cells, NaN: refuse them, or fill them in by a low-rank
+        model of the data, in ``predict``, too. Centres, scales and noise levels come
+        from the observed cells. See :doc:`/missing`.
     verbose : bool or int, default=False
-        With 1 or True, write a line for each step of the fit, with its time, and show
-        how far each pass over data on disk has come. With 2, also write a line for
-        each round within a step.
+        Whether to write a line for each step of the fit, with its time (1 or True), or
+        also for each round within a step (2).
     random_state : int, RandomState, Generator or None, default=None
-        Seed; the same seed gives the same labels.
+        Seed of what is drawn: starts of k-means, and rows in counts of clusters. The
+        default draws nothing once the number of clusters is given.
 
     Attributes
     ----------
@@ -126,10 +128,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         ``noise_levels_``.
     sizes_ : ndarray of shape (n_samples,)
         The size of each row, in the units of the data: its scale times the Euclidean
-        length of its cluster's centre. Scales have mean 1 in each cluster, so that
-        they compare rows of one cluster only; sizes compare all rows. In cells whose
-        clusters split by size, the recorded amount of RNA correlated .46 with the
-        scales and .93 with the sizes.
+        length of its cluster's centre. Scales compare rows of one cluster only; sizes
+        compare all rows.
     noise_levels_ : ndarray of shape (n_samples,)
         Standard deviation of the noise in each row: what its centre does not explain.
     n_clusters_ : int
@@ -138,15 +138,14 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         How the number of clusters was chosen; only with ``n_clusters="auto"``.
     outlier_scores_ : ndarray of shape (n_samples,)
         How strange each row is, if ``outliers`` looks for rows: a score of 3 says that
-        one in a thousand rows of the clusters is as strange. Rows above
-        ``outlier_threshold_`` are outliers.
+        one in a thousand rows of the clusters is as strange.
     outlier_threshold_ : float
         Rows with larger scores are outliers: with "auto" at most ``log10(50 n)``,
         since one in fifty samples of n rows without outliers has a row so strange.
     outlier_cells_ : ndarray of shape (n_cells, 2)
         Row and column of each wild cell, in order; only with ``outliers="cells"``.
     n_iter_ : int
-        Iterations of k-means.
+        Iterations that the labels took.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
 
@@ -158,16 +157,13 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     Notes
     -----
     ``predict`` embeds rows by the equation that the eigenvectors solve, and labels them
-    by the rule that the fit learnt: for the rows of the fit that gives ``labels_``.
-    Zero rows get label 0, the largest cluster, and outliers -1, if the fit looked for
-    them.
-    With ``refine``, rows are placed by their cosines with the centres of the last
-    round, which gives ``labels_`` as well.
+    by the rule that the fit learnt, or with ``refine`` by their cosines with the
+    centres of the last round: for the rows of the fit that gives ``labels_``. Zero rows
+    get label 0, the largest cluster, and outliers -1, if the fit looked for them.
 
-    Where X is on a device, the same seed starts the same run as with NumPy, and only
-    numbers for each cluster or column come to the host. Labels are learnt from at most
-    16,384 rows of the embedding (or 256 for each cluster); with dask, these rows come
-    to the client.
+    Where X is on a device, only numbers for each cluster or column come to the host.
+    Labels are learnt from at most 16,384 rows of the embedding (or 64 for each
+    cluster); with dask, these rows come to the client.
 
     References
     ----------
@@ -198,7 +194,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         *,
         recipe: Recipe | str = "default",
         signed: bool = False,
-        whiten: Noise | Literal["auto"] | None = None,
+        whiten: NoiseKind | Literal["auto"] | None = None,
         refine: bool = False,
         outliers: float | Literal["auto", "cells"] | None = None,
         missing: Missing = "error",
@@ -268,13 +264,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         data = rows.counted
 
         # From the Gram matrix to eigenvectors, and from these to labels.
+        seed = int(rng.integers(2**31))
         spectral = spectral_clustering(
-            data,
-            k,
-            recipe,
-            signed=self.signed,
-            seed=int(rng.integers(2**31)),
-            steps=steps,
+            data, k, recipe, signed=self.signed, seed=seed, steps=steps
         )
         labels = spectral.labels
         placement: Placement | CosinePlacement = spectral.placement
@@ -283,15 +275,15 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 labels, placement = _refined(data, labels, k)
         if not warn_empty_clusters(data, labels, k):
             with steps.step("doubt"):
-                self._warn_of_doubt(data, spectral, labels, k)
+                self._warn_of_doubt(data, spectral, recipe, k)
 
         # Estimate centres, scales and noise levels; place the rows left out.
         with steps.step("centers"):
-            fitted: Parameters
-            if self.refine:
-                fitted = estimates_of_labels(data, labels, np.arange(k))
-            else:
-                fitted = estimates_of_fit(data, spectral, labels, k)
+            fitted: Parameters = (
+                estimates_of_labels(data, labels, np.arange(k))
+                if self.refine
+                else estimates_of_fit(data, spectral, labels, k)
+            )
         embedding, embedded = spectral.placement.embedding, spectral.rows
         weights, ops, counts = data.weights, data.ops, rows.counts
         data = rows.everything
@@ -305,16 +297,16 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.n_clusters_ = k
         self.labels_ = ops.keep(mark(ops, labels, rows.outliers, -1))
         self.embedding_ = embedded
-        values = data.restore_squares(embedding.eigenvalues)
-        self.eigenvalues_ = data.to_device(values)
+        self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
         self.space_ = spectral.space
         self.cluster_centers_ = fitted.centers
         if recipe.placement == "cosine":
             placement = CosinePlacement(self._compared_centers(), self.signed)
         self.placement_ = placement
         self.scales_ = ops.keep(mark(ops, fitted.scales, rows.outliers, np.nan))
-        levels = mark(ops, fitted.noise_levels, rows.outliers, np.nan)
-        self.noise_levels_ = ops.keep(levels)
+        self.noise_levels_ = ops.keep(
+            mark(ops, fitted.noise_levels, rows.outliers, np.nan)
+        )
         self.n_iter_ = spectral.n_iter
         return self
 
@@ -341,15 +333,15 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             )
 
     def _warn_of_doubt(
-        self, data: Matrix, spectral: Spectral, labels: Tall, k: int
+        self, data: Matrix, spectral: Spectral, recipe: Recipe, k: int
     ) -> None:
         """Warn of labels that other rows would change, and of misleading data."""
-        recipe = Recipe.of(self.recipe)
         # A device would wait half a fit for the host: there it is left to a diagnosis.
-        if labels is None or k < 2 or data.ops.few is not HOST:
+        if k < 2 or data.ops.few is not HOST or not recipe.unit_norm:
             return
-        if recipe.labels == "tied" and recipe.unit_norm:
-            doubt = label_doubt(spectral.known, spectral.placement.rule, k)
+        if recipe.labels == "tied":
+            rule = cast(LinearRule, spectral.placement.rule)
+            doubt = label_doubt(spectral.known, rule, k)
             if doubt > Doubt.LEAST:
                 warn(
                     "Labels may be unstable: many of them may change with other rows. "
@@ -357,7 +349,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                     "cluster_tree(X) shows how many are stable.",
                     UnstableLabelsWarning,
                 )
-        if recipe.unit_norm and not self.signed and looks_signed(data, spectral, k):
+        if not self.signed and looks_signed(data, spectral, k):
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
                 "better than clusters of directions. If opposite rows are of one kind, "
@@ -365,24 +357,11 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 PreparationWarning,
             )
 
-    @property
-    def sizes_(self) -> np.ndarray:
-        """Scale times the length of the centre, for each row of the fit."""
-        return sizes(self)
-
     def transform(self, X: Any) -> np.ndarray:
-        """Return the cosine of each row with each cluster centre.
+        """Return the cosine of each row, new or old, with each cluster centre.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old; also a torch tensor or another library's array.
-
-        Returns
-        -------
-        array of shape (n_samples, n_clusters)
-            Between -1 and 1, of X's library and on its device; zero for zero rows and
-            for empty clusters.
+        The result, of shape (n_samples, n_clusters), is between -1 and 1, of X's
+        library and on its device; zero for zero rows and for empty clusters.
         """
         return cosines(self._compared_centers(), self._check_new(X))
 
@@ -410,12 +389,10 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         """
         data = self._check_new(X)
         ops, sqnorms = data.ops, data.sqnorms
-        found = ops.widen(cosines(self._compared_centers(), data))
-        found = ops.xp.abs(found) if self.signed else found
-        best = ops.clip(ops.xp.max(found, axis=1), 0.0, None)
-        if sample_weight is not None:
-            weights = check_weights(sample_weight, data.shape[0])
-            sqnorms = sqnorms * data.to_device(weights)
+        near = ops.widen(cosines(self._compared_centers(), data))
+        near = ops.xp.abs(near) if self.signed else near
+        best = ops.clip(ops.xp.max(near, axis=1), 0.0, None)
+        sqnorms = sqnorms * data.to_device(check_weights(sample_weight, data.shape[0]))
         sqnorms = mark(ops, sqnorms, self._is_outlier(data), 0.0)
         known = ops.number(ops.xp.sum(sqnorms * best**2))
         total = ops.number(ops.xp.sum(sqnorms))

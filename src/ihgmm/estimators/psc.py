@@ -33,17 +33,13 @@ class PSC(DistanceClusterer):
     recipe : "psc" or Recipe, default="psc"
         The settings, see :class:`~ihgmm.Recipe`: ``Recipe.of("psc", tol=1e-6)`` changes
         some. ``rows``, ``diagonal``, ``space`` and ``unit_norm`` make it PSC, and stay.
-    missing : {"error", "fit"}, default="error"
-        What to do with missing cells, NaN: refuse them, or fill them in by a low-rank
-        model of the data, see :doc:`/missing`.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed; the same seed gives the same labels.
+    missing, random_state
+        As for :class:`~ihgmm.IhSC`.
 
     Attributes
     ----------
-    labels_ : array of shape (n_samples,)
-        The cluster of each row, numbered by decreasing size; where X is, in its
-        library, as all arrays are.
+    labels_, n_iter_, n_features_in_, feature_names_in_
+        As of :class:`~ihgmm.IhSC`.
     embedding_ : array of shape (n_samples, n_clusters)
         The projected rows.
     eigenvalues_ : array of shape (n_clusters,)
@@ -52,10 +48,6 @@ class PSC(DistanceClusterer):
         The directions projected on.
     cluster_centers_ : array of shape (n_clusters, n_features)
         The mean projected row of each cluster, in the space of features.
-    n_iter_ : int
-        Iterations of k-means.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if X had names.
 
     Notes
     -----
@@ -79,8 +71,6 @@ class PSC(DistanceClusterer):
     """
 
     _placing: ClassVar = (*DistanceClusterer._placing, "components_")
-    embedding_: np.ndarray
-    eigenvalues_: np.ndarray
     components_: np.ndarray
 
     def __init__(
@@ -110,14 +100,12 @@ class PSC(DistanceClusterer):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
-        Data on a device, on disk or in dask stay there, and results with a line for
-        each row are arrays of the same kind. ``sample_weight``, of shape (n_samples,),
-        says how much each row counts. ``y`` is ignored. Returns the fitted estimator
-        itself.
+        Data and ``sample_weight`` are given as for the ``fit`` of
+        :class:`~ihgmm.IhSC`. ``y`` is ignored. Returns the fitted estimator itself.
         """
         k = self.n_clusters
         rows = self._read(X, sample_weight)
-        data, ops, weights = rows.counted, rows.counted.ops, rows.counted.weights
+        data, ops = rows.counted, rows.counted.ops
         if rows.unobserved:
             warn(
                 f"{rows.unobserved} of {data.shape[0]} rows have no observed cell. "
@@ -126,12 +114,8 @@ class PSC(DistanceClusterer):
             )
         check_row_count(data.shape[0], k)
         warn_few_weighty_rows(data, k)
-        spectral = spectral_clustering(
-            data,
-            k,
-            Recipe.of(self.recipe),
-            seed=int(generator(self.random_state).integers(2**31)),
-        )
+        seed = int(generator(self.random_state).integers(2**31))
+        spectral = spectral_clustering(data, k, Recipe.of(self.recipe), seed=seed)
         labels, embedded = spectral.labels, spectral.rows
         warn_empty_clusters(data, labels, k)
 
@@ -143,18 +127,16 @@ class PSC(DistanceClusterer):
         lengths = np.sqrt(np.where(live, values, 1.0))
         components = np.where(live, embedding.directions / lengths, 0.0).T
         components = components.astype(data.dtype)
-        members = ops.one_hot(labels, k, embedded)
-        if weights is not None:
-            members = members * ops.cast_like(weights, members)[:, None]
-        groups = ops.groups(labels, k)
-        sizes = groups.sizes if weights is None else groups.sums(weights)
-        sums = ops.tall_dot(members, embedded)
-        means = sums / np.where(sizes > 0, sizes, 1.0)[:, None]
+        counts = ops.xp.ones_like(embedded[:, :1])
+        if data.weights is not None:
+            counts = ops.cast_like(data.weights, embedded)[:, None]
+        members = ops.one_hot(labels, k, embedded) * counts
+        sizes = ops.tall_dot(members, ops.xp.ones_like(counts))
+        means = ops.tall_dot(members, embedded) / np.where(sizes, sizes, 1.0)
         if rows.counts is not None:
             embedded = rows.everything @ components.T
             gaps = ops.row_map(partial(distances, means), embedded, width=k)
-            others = ops.xp.argmin(gaps, axis=1)
-            labels = ops.place(labels, rows.counts, others)
+            labels = ops.place(labels, rows.counts, ops.xp.argmin(gaps, axis=1))
 
         self.labels_ = ops.keep(labels)
         self.embedding_ = ops.keep(embedded * unit)

@@ -18,7 +18,7 @@ from ihgmm._parameters import check_number, generator
 from ihgmm.estimators.base import Clusterer, atomic, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.spectral import CosinePlacement
-from ihgmm.numerics.spherical import nearest_centers, spherical_kmeans
+from ihgmm.numerics.spherical import spherical_kmeans
 
 
 class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -48,16 +48,15 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     Attributes
     ----------
     labels_ : array of shape (n_samples,)
-        The cluster of each row, numbered by decreasing (weighted) size; where X is, in
-        its library.
+        The cluster of each row, numbered by decreasing (weighted) size.
     cluster_centers_ : array of shape (n_clusters, n_features)
         Unit centres.
     inertia_ : float
         Weighted sum over rows of ``1 - cosine`` with the nearest centre.
     n_iter_ : int
         Iterations.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if X had names.
+    n_features_in_, feature_names_in_
+        As of :class:`~ihgmm.IhSC`.
 
     See Also
     --------
@@ -108,10 +107,8 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
-        Data on a device, on disk or in dask stay there, and results with a line for
-        each row are arrays of the same kind. ``sample_weight``, of shape (n_samples,),
-        says how much each row counts. ``y`` is ignored. Returns the fitted estimator
-        itself.
+        Data and ``sample_weight`` are given as for the ``fit`` of
+        :class:`~ihgmm.IhSC`. ``y`` is ignored. Returns the fitted estimator itself.
         """
         k = self.n_clusters
         rows = self._read(X, sample_weight)
@@ -144,7 +141,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         if rows.counts is None:
             labels = ops.take_lines(np.argsort(order), best.labels)
         else:
-            labels = nearest_centers(everything, centers[None])[0][:, 0]
+            labels = CosinePlacement(centers)(everything)
         some = ops.xp.astype(everything.sqnorms > 0, labels.dtype)
         self.labels_ = ops.keep(labels * some)
         self.cluster_centers_ = data.cast(centers)

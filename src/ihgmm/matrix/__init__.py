@@ -12,16 +12,7 @@ from ihgmm.matrix.memory import Dense
 from ihgmm.matrix.ops import HOST, Ops, Tall, to_host
 from ihgmm.matrix.sparse import Sparse
 from ihgmm.matrix.stored import Blocks
-from ihgmm.matrix.views import (
-    Filled,
-    Scaled,
-    Stretched,
-    drawn,
-    filled,
-    marked,
-    on_few_rows,
-    only,
-)
+from ihgmm.matrix.views import Filled, Scaled, Stretched, filled, marked, only
 
 __all__ = [
     "HOST",
@@ -37,10 +28,8 @@ __all__ = [
     "Stretched",
     "Tall",
     "as_matrix",
-    "drawn",
     "filled",
     "marked",
-    "on_few_rows",
     "only",
     "ops_of",
     "recognize",

@@ -149,14 +149,6 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return the matrix with names of its features."""
         return self.with_about(replace(self.about, names=names))
 
-    def with_transpose(self) -> Self:
-        """Return the matrix, with a copy by columns where many products repay it."""
-        return self
-
-    def with_common_columns_first(self) -> Self:
-        """Return the matrix, its columns in another order where that speeds it up."""
-        return self
-
     def _but(self, **changes: Any) -> Self:
         """Return a copy with other attributes."""
         other = copy(self)
@@ -175,13 +167,10 @@ class Matrix(metaclass=_FrozenAfterInit):
     def take(self, rows: Index) -> Matrix:
         """Return some rows as a matrix in memory, or on the device of the data."""
 
-    def product_and_adjoint(
-        self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
-    ) -> tuple[Tall, Tall]:
-        """Return ``Y = A @ W - minus`` and ``A.T @ Y``, A being X with scaled rows."""
+    def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
+        """Return ``A.T @ (A @ W)`` from one reading, A being X with scaled rows."""
         Y = times_lines(self @ W, row_scale)
-        Y = Y if minus is None else Y - minus
-        return Y, self.adjoint(times_lines(Y, row_scale))
+        return self.adjoint(times_lines(Y, row_scale))
 
     @cached_property
     def n_entries(self) -> int:
@@ -273,11 +262,19 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return some rows, in increasing order, with what belongs to them.
 
         Nothing is copied of data that are not in memory.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ihgmm.matrix import as_matrix
+        >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
+        >>> X.keep_rows(np.array([1, 3])).sqnorms
+        array([13., 85.])
         """
         some, gaps = self._kept(rows), self.gaps
         if self.streamed and "sqnorms" in vars(self):  # what is known is not read again
-            norms = self.ops.rows_where(self.sqnorms, self.mask_of(rows))
-            some = some._but(sqnorms=norms)
+            norms = to_host(self.ops.few_rows(self.sqnorms, rows))
+            some = some._but(sqnorms=some.to_device(norms))
         if gaps is not None:
             redraw = gaps.redraw
             gaps = Gaps(
@@ -293,15 +290,12 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return some rows, in increasing order, not copied where not in memory."""
         return self.take(rows)
 
-    def mask_of(self, rows: np.ndarray) -> Tall:
-        """Return a mask that is true for some rows, where the data are."""
-        mask = np.zeros(self.shape[0], dtype=bool)
-        mask[rows] = True
-        return self.to_device(mask)
+    def drawn(self, rows: np.ndarray) -> Matrix:
+        """Return some rows, in increasing order, that are read once and used often.
 
-    def of_lines(self, lines: Tall, about: About) -> Matrix:
-        """Return dense lines that stay on the workers, where there are some."""
-        raise NotImplementedError
+        They are a copy in memory, or on the workers of a cluster that has X.
+        """
+        return self.take(rows)
 
     def by_rows(self) -> Matrix:
         """Return the matrix; all kinds are stored by rows."""

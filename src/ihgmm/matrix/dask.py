@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import dask.array as da
@@ -68,7 +69,7 @@ class DaskRows(Blocks):
 
     The work on a block is a task of dask, and what is lost with a worker is done again
     elsewhere. Tall arrays are dask arrays in the same blocks, sums are made on the
-    workers. How many numbers sparse blocks store is known after the first pass.
+    workers.
     """
 
     distributed = True
@@ -82,30 +83,30 @@ class DaskRows(Blocks):
         edges = pairwise(np.cumsum([0, *X.chunks[0]]).tolist())
         self.row_blocks = [slice(*edge) for edge in edges if edge[0] < edge[1]]
 
-    @property
+    @cached_property
     def n_entries(self) -> int:
-        """How many numbers are stored."""
-        known = self.tally.n_entries
-        return self.shape[0] * self.shape[1] if known is None else known
+        """How many numbers are stored; sparse blocks are asked."""
+        if not self.sparse:
+            return self.shape[0] * self.shape[1]
+        return sum(self.map(attrgetter("n_entries")))
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
         yield from lazy.gather(self._results(work, *tall))
 
     def sweep(self, work: Callable[..., Any], *tall: Any) -> tuple[Any, Any]:
-        results = lazy.persist(self._results(partial(_counted, work), *tall))
+        results = lazy.persist(self._results(partial(_summed, work), *tall))
         some = next(i for i, rows in enumerate(self.X.chunks[0]) if rows)
         kinds = delayed(_empty_lines)(results.to_delayed()[some])
         sums, kinds = lazy.compute(lazy.sum_objects(results, _sums), kinds)
-        self.tally.n_entries, *sums = sums
         lines = []
         for number, like in enumerate(kinds):
             one = partial(_line, number, like)
             lines.append(lazy.blockwise(one, (results,), like, like.shape[1:]))
-        return tuple(map(lazy.persist, lines)), tuple(sums)
+        return tuple(map(lazy.persist, lines)), sums
 
     def _results(self, work: Callable[..., Any], *tall: Any) -> Any:
         """Return what some work makes of each block, as a dask array of objects."""
-        self.tally.n_rows += self.n_stored
+        self.read["rows"] += self.n_stored
         about = self.about.of_taken_rows()
         call = partial(_call, work, self.sparse, self.dtype, self.factor, about)
         given = self.X, lazy.row_numbers(self.X.chunks[0]), *map(self.to_device, tall)
@@ -116,7 +117,7 @@ class DaskRows(Blocks):
         index = np.arange(self.shape[0])[rows]
         for block in self.row_blocks:
             if ((index >= block.start) & (index < block.stop)).any():
-                self.tally.n_rows += block.stop - block.start
+                self.read["rows"] += block.stop - block.start
         (entries,) = lazy.compute(self.X[rows])
         entries = sp.csr_array(entries) if self.sparse else to_host(entries)
         return self.wrap(in_unit(entries, self.dtype, self.factor))
@@ -130,20 +131,15 @@ class DaskRows(Blocks):
             )
         ends = np.cumsum([0, *self.X.chunks[0]])
         chunks = tuple(np.diff(np.searchsorted(rows, ends)).tolist())
-        kept = lazy.rows_where(self.X, self.mask_of(rows), chunks)
-        other = DaskRows(kept, self.about.of_taken_rows())._but(factor=self.factor)
-        if self.tally.n_entries is not None:
-            share = len(rows) / self.shape[0]
-            other.tally.n_entries = round(self.tally.n_entries * share)
-        return other
+        mask = np.zeros(self.shape[0], dtype=bool)
+        mask[rows] = True
+        kept = lazy.rows_where(self.X, self.to_device(mask), chunks)
+        return DaskRows(kept, self.about.of_taken_rows())._but(factor=self.factor)
 
-    def of_lines(self, lines: Tall, about: About) -> DaskRows:
-        return DaskRows(lines, about)
-
-    def in_one_block(self) -> DaskRows:
-        """Return rows that are few as one block, on one worker."""
-        whole = DaskRows(self.X.rechunk(-1), self.about.of_taken_rows())
-        return whole._but(factor=self.factor)
+    def drawn(self, rows: np.ndarray) -> DaskRows:
+        self.read["rows"] += self.n_stored
+        kept = self._kept(rows)
+        return kept._but(X=lazy.persist(kept.X))
 
     def to_device(self, values: Any) -> Tall:
         if values is None:
@@ -172,10 +168,10 @@ class DaskRows(Blocks):
         return lazy.blockwise(work, given, empty, self.shape[1:] if whole else ())
 
 
-def _counted(work: Callable[..., Any], block: Matrix, *tall: Any) -> Any:
-    """Do the work of a sweep on a block, and count the numbers that the block has."""
+def _summed(work: Callable[..., Any], block: Matrix, *tall: Any) -> Any:
+    """Do the work of a sweep on a block; its sums come to the host."""
     lines, sums = work(block, *tall)
-    return (block.n_entries, *map(to_host, sums)), tuple(lines)
+    return tuple(map(to_host, sums)), lines
 
 
 def _sums(result: Any) -> Any:

@@ -115,6 +115,17 @@ def sum_blocks(work: Callable[..., Any], *given: Any) -> Any:
     return compute(sum_objects(results))[0]
 
 
+def peak_of_blocks(work: Callable[..., Any], *given: Any) -> Any:
+    """Return the largest, on the client, of what some work makes of each block."""
+    return np.max(gather(objects(work, *given)), axis=0)
+
+
+def on_one_block(work: Callable[..., Any], *given: Any) -> Any:
+    """Return what some work makes of all rows, on one worker."""
+    whole = [a.rechunk({0: -1}) if hasattr(a, "rechunk") else a for a in given]
+    return gather(objects(work, *whole))[0]
+
+
 def _add(parts: list[Any]) -> Any:
     parts = [part for part in parts if part is not None]
     if not parts or not isinstance(parts[0], tuple):

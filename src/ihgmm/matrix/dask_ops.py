@@ -64,21 +64,18 @@ class BlockOps(Ops):
         given = [values, where] if others is None else [values, where, others]
         return blocks.map_blocks(self.inner.place, *given, chunks=where.chunks[0])
 
-    def gather_blocks(self, work: Callable[..., Any], *tall: Tall) -> list[Any]:
-        return blocks.gather(blocks.objects(partial(work, self.inner), *tall))
-
     def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
         return blocks.map_blocks(partial(self.inner.take_lines, table), labels)
 
     def median(
         self, values: Tall, weights: Tall | None = None, where: Tall | None = None
     ) -> float:
-        return _on_one(self.inner.median, values, weights, where)
+        return blocks.on_one_block(self.inner.median, values, weights, where)
 
 
-def _on_blocks(name: str, kind: str) -> Callable[..., Any]:
+def _on_blocks(name: str, way: str) -> Callable[..., Any]:
     """Return a method of blocks: what the inner one makes of them."""
-    over = {"rows": blocks.map_blocks, "sum": blocks.sum_blocks, "whole": _on_one}[kind]
+    over = getattr(blocks, way)
 
     def method(self: BlockOps, *given: Any) -> Any:
         like = next((array for array in given if is_lazy(array)), None)
@@ -92,12 +89,6 @@ def _on_blocks(name: str, kind: str) -> Callable[..., Any]:
         return over(getattr(self.inner, name), *aligned)
 
     return method
-
-
-def _on_one(work: Callable[..., Any], *given: Any) -> Any:
-    """Return what some work makes of all rows, on one worker."""
-    whole = [array.rechunk({0: -1}) if is_lazy(array) else array for array in given]
-    return blocks.gather(blocks.objects(work, *whole))[0]
 
 
 for _name, _method in vars(Ops).items():

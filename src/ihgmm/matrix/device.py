@@ -29,13 +29,6 @@ class OnDevice(Held):
     def cast(self, values: Any) -> Tall:
         return self.ops.cast_like(values, self.values)
 
-    def not_finite(self) -> tuple[int, int, int, float]:
-        if len(self.row_blocks) > 1:
-            return super().not_finite()
-        if bool(self.ops.xp.all(self.ops.xp.isfinite(self.values))):
-            return 0, -1, -1, 0.0
-        return self.to_memory().not_finite()
-
 
 class Device(OnDevice, Array):
     """A dense array of another library."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm._warnings import warn
-from ihgmm.matrix.base import Matrix, float_type
-from ihgmm.matrix.stored import Stored, in_temporary_file, unchanged
+from ihgmm.matrix.base import Matrix
+from ihgmm.matrix.stored import (
+    Stored,
+    in_temporary_file,
+    nothing,
+    rows_of_file,
+    unchanged,
+)
+
+SUFFIXES = (".parquet", ".h5ad", ".h5", ".hdf5", ".zarr", ".npy")
 
 
 def open_data(
@@ -64,15 +73,15 @@ def open_data(
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file.")
     suffix = path.suffix.lower() or ".parquet" * path.is_dir()
-    if suffix not in OPENERS:
+    if suffix not in SUFFIXES:
         raise ValueError(
             f"{path}: files of format {suffix or '(no suffix)'!r} cannot be read block "
-            f"by block; give one of {', '.join(OPENERS)}, or a folder of Parquet files."
-            " A table of text becomes one by pyarrow.dataset.write_dataset("
+            f"by block; give one of {', '.join(SUFFIXES)}, or a folder of Parquet "
+            "files. A table of text becomes one by pyarrow.dataset.write_dataset("
             "pyarrow.dataset.dataset(path, format='csv'), folder, format='parquet')."
         )
     try:
-        matrix = OPENERS[suffix](path, columns, part)
+        matrix = _opened(path, suffix, columns, part)
     except (ImportError, MemoryError):
         raise
     except Exception as error:  # whatever a library raises when its file is damaged
@@ -87,18 +96,26 @@ def open_data(
     return matrix if dtype is None else matrix.in_type(dtype)
 
 
-def _open_parquet(path: Path, columns: Sequence[str] | None, _: str) -> Stored:
-    import pyarrow as pa
-    from pyarrow import dataset
+def _opened(
+    path: Path, suffix: str, columns: Sequence[str] | None, part: str
+) -> Stored | None:
+    """Return the rows of a file, whose suffix says how it is stored."""
+    if suffix == ".npy":
+        return open_stored(np.load(path, mmap_mode="r", allow_pickle=False))
+    if suffix == ".zarr":
+        import zarr
 
-    files = dataset.dataset(path, format="parquet")
-    if columns is not None:
-        chosen = pa.schema([files.schema.field(name) for name in columns])
-        files = files.replace_schema(chosen)
-    return open_parquet(files)
+        stored: Any = zarr.open(path, mode="r")
+        return open_stored(stored[part] if hasattr(stored, "keys") else stored)
+    if suffix == ".parquet":
+        import pyarrow as pa
+        from pyarrow import dataset
 
-
-def _open_hdf5(path: Path, _: Any, part: str) -> Stored | None:
+        files = dataset.dataset(path, format="parquet")
+        if columns is not None:
+            chosen = pa.schema([files.schema.field(name) for name in columns])
+            files = files.replace_schema(chosen)
+        return open_parquet(files)
     import h5py
 
     file = h5py.File(path, "r")
@@ -107,27 +124,6 @@ def _open_hdf5(path: Path, _: Any, part: str) -> Stored | None:
     index = frame.get(getattr(frame, "attrs", {}).get("_index", ""))
     names = None if index is None else list(map(str, index.asstr()[:]))
     return open_stored(file[part], names)
-
-
-def _open_zarr(path: Path, _: Any, part: str) -> Stored | None:
-    import zarr
-
-    stored: Any = zarr.open(path, mode="r")
-    return open_stored(stored[part] if hasattr(stored, "keys") else stored)
-
-
-def _open_npy(path: Path, *_: Any) -> Stored | None:
-    return open_stored(np.load(path, mmap_mode="r", allow_pickle=False))
-
-
-OPENERS: dict[str, Callable[..., Stored | None]] = {
-    ".parquet": _open_parquet,
-    ".h5ad": _open_hdf5,
-    ".h5": _open_hdf5,
-    ".hdf5": _open_hdf5,
-    ".zarr": _open_zarr,
-    ".npy": _open_npy,
-}
 
 
 def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
@@ -163,35 +159,24 @@ def _from_memmap(X: np.memmap) -> Stored | None:
         return None
     at = X.ctypes.data - np.frombuffer(pages, np.uint8).ctypes.data
     begin = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + at
-    check = unchanged(X.filename, settled=X.mode == "r")
 
-    def identity() -> tuple[int, int] | None:
-        """Tell which file has the name of the map, if it can be the mapped one."""
-        try:
-            file = os.stat(X.filename or "")
-        except OSError:  # a file that was deleted, or has no name
-            return None
-        return (file.st_dev, file.st_ino) if file.st_size == pages.size() else None
-
-    mapped = identity() if X.mode in ("r", "r+") else None
-
-    def read(start: int, stop: int) -> np.ndarray:
-        place, end = begin + start * X.strides[0], begin + stop * X.strides[0]
+    def from_pages(start: int, stop: int) -> np.ndarray:
         # To touch pages beyond the end of a file would end the process.
-        if pages.size() < end:
-            raise EOFError(
-                f"the file now ends at byte {pages.size()}, these rows at {end}"
-            )
-        if mapped is None or identity() != mapped:
-            return np.array(X[start:stop])
-        # From the file, which may be cut short meanwhile.
-        count = (stop - start) * X.shape[1]
-        rows = np.fromfile(str(X.filename), X.dtype, count, offset=place)
-        check()
-        return rows.reshape(stop - start, X.shape[1])
+        if pages.size() < begin + stop * X.strides[0]:
+            raise EOFError(f"the file now ends at byte {pages.size()}")
+        return np.array(X[start:stop])
 
+    read: Callable[[int, int], np.ndarray] = from_pages
+    check, path = nothing, str(X.filename or "")
+    with suppress(OSError):  # a file that was deleted, or has no name
+        same = os.stat(path).st_size == pages.size()
+        if same and X.mode in ("r", "r+"):
+            # From the file, which may be cut short meanwhile.
+            file = open(path, "rb", buffering=0)  # noqa: SIM115
+            read = rows_of_file(file, begin, X.shape[1], X.dtype)
+            check = unchanged(file.fileno(), settled=X.mode == "r")
     name = f"memory map {X.filename}" if X.filename else "memory map"
-    return Stored(read, X.shape, X.dtype, source=name)
+    return Stored(read, X.shape, X.dtype, check=check, source=name)
 
 
 def _from_dataset(X: Any, names: list[str] | None) -> Stored:
@@ -200,19 +185,13 @@ def _from_dataset(X: Any, names: list[str] | None) -> Stored:
             f"X is a stored array of shape {tuple(X.shape)}; give one with two "
             "dimensions, rows by features."
         )
-    check = _file_check(X)
-
-    def read(start: int, stop: int) -> np.ndarray:
-        rows = np.asarray(X[start:stop])
-        check()
-        return rows
-
     return Stored(
-        read,
+        lambda start, stop: np.asarray(X[start:stop]),
         X.shape,
         X.dtype,
         step=_chunk(X),
-        check=_chunk_check(X),
+        check=_file_check(X),
+        check_all=_chunk_check(X),
         names=names,
         source=_named("stored array", X),
     )
@@ -232,15 +211,15 @@ def _file_check(X: Any) -> Callable[[], None]:
     """Return a check of the file of an HDF5 data set or group, if it has one."""
     file: Any = getattr(X, "file", None)
     if getattr(file, "driver", None) != "sec2":  # zarr, or a file in memory
-        return unchanged(None, settled=False)
+        return nothing
     settled = file.mode == "r" and not file.swmr_mode
     return unchanged(file.id.get_vfd_handle(), settled=settled)
 
 
-def _chunk_check(*arrays: Any) -> Callable[[], None] | None:
+def _chunk_check(*arrays: Any) -> Callable[[], None]:
     """Return a check that no chunk of zarr arrays is lost: they would read as zeros."""
     if not all(hasattr(array, "nchunks_initialized") for array in arrays):
-        return None
+        return nothing
     before = [array.nchunks_initialized for array in arrays]
 
     def check() -> None:
@@ -257,15 +236,14 @@ def _chunk_check(*arrays: Any) -> Callable[[], None] | None:
 
 def _from_group(group: Any, names: list[str] | None) -> Stored:
     """Return the rows of a CSR matrix in a group of three arrays."""
-    kind = str(group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", "")))
-    parts = sorted(group.keys())
+    kind, parts = str(group.attrs.get("encoding-type", "")), sorted(group.keys())
     if "csc" in kind:
         raise ValueError(
             f"The {_named('matrix', group)} is stored by columns (CSC), so that no row "
             "can be read alone. Write the file again by rows (CSR): adata.X = "
             "adata.X.tocsr(), then adata.write_h5ad(path)."
         )
-    shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+    shape = group.attrs.get("shape")
     fits = "csr" in kind and {"data", "indices", "indptr"} <= set(parts)
     if not fits or shape is None or len(shape) != 2:
         raise ValueError(
@@ -298,7 +276,6 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
                 "it was written whole, they are lost: write it again.",
                 UserWarning,
             )
-    check = _file_check(group)
 
     def read(start: int, stop: int) -> Any:
         first, last = int(indptr[start]), int(indptr[stop])
@@ -309,7 +286,6 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
                 f"columns from {columns.min()} to {columns.max()}, with {p} features"
             )
         values = np.asarray(data[first:last])
-        check()
         pointers = indptr[start : stop + 1] - first
         return sp.csr_array((values, columns, pointers), shape=(stop - start, p))
 
@@ -320,13 +296,14 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
         n_entries=data.shape[0],
         sparse=True,
         step=max(1, _chunk(data) * n // max(data.shape[0], 1)),
-        check=_chunk_check(data, indices),
+        check=_file_check(group),
+        check_all=_chunk_check(data, indices),
         names=names,
         source=_named("CSR matrix", group),
     )
 
 
-def open_parquet(X: Any, dtype: Any = None, *, batch_bytes: int = 2**24) -> Stored:
+def open_parquet(X: Any, *, batch_bytes: int = 2**24) -> Stored:
     """Return the rows of a Parquet data set of pyarrow; float32 if all columns are.
 
     They are converted once, about ``batch_bytes`` at a time, to a temporary file.
@@ -361,29 +338,18 @@ def open_parquet(X: Any, dtype: Any = None, *, batch_bytes: int = 2**24) -> Stor
                     f"{columns.get(field.name, 'not there')} in {fragment.path}. Write "
                     "it again with the same columns."
                 )
-    if dtype is None:
-        is_single = all(types.is_float32(field.type) for field in X.schema)
-        dtype = np.float32 if is_single else np.float64
+    is_single = all(types.is_float32(field.type) for field in X.schema)
     source = f"Parquet data set {fragments[0].path}"
     source += " and others" * (len(fragments) > 1)
     batches = _batches(fragments, numbers, max(1, batch_bytes // (8 * len(numbers))))
-    return in_temporary_file(batches, numbers, float_type(dtype), source)
+    dtype = np.dtype(np.float32 if is_single else np.float64)
+    return in_temporary_file(batches, numbers, dtype, source)
 
 
 def _batches(
     fragments: list[Any], names: list[str], n_rows: int
 ) -> Iterator[np.ndarray]:
     """Yield rows of the files, so many at a time; NaN where nothing is in a place."""
-    import pyarrow as pa
-
-    for fragment in fragments:
-        try:
-            yield from _of_one_file(fragment, names, n_rows)
-        except (OSError, pa.ArrowException) as error:
-            raise ValueError(f"{fragment.path} cannot be read: {error}") from error
-
-
-def _of_one_file(fragment: Any, names: list[str], n_rows: int) -> Iterator[np.ndarray]:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
@@ -393,12 +359,15 @@ def _of_one_file(fragment: Any, names: list[str], n_rows: int) -> Iterator[np.nd
         odd = pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
         return column.cast(pa.float64(), safe=False) if odd else column
 
-    with fragment.open() as source:
-        # With a small buffer no column of a row group is read whole.
-        file = ParquetFile(
-            source, metadata=fragment.metadata, buffer_size=2**16, pre_buffer=False
-        )
-        for batch in file.iter_batches(n_rows, columns=names):
-            columns = [as_number(column) for column in batch.select(names).columns]
-            table = pa.RecordBatch.from_arrays(columns, names=names)
-            yield table.to_tensor(null_to_nan=True, row_major=True).to_numpy()
+    # With a small buffer no column of a row group is read whole.
+    options = {"buffer_size": 2**16, "pre_buffer": False}
+    for fragment in fragments:
+        try:
+            with fragment.open() as source:
+                file = ParquetFile(source, metadata=fragment.metadata, **options)
+                for batch in file.iter_batches(n_rows, columns=names):
+                    columns = list(map(as_number, batch.select(names).columns))
+                    table = pa.RecordBatch.from_arrays(columns, names=names)
+                    yield table.to_tensor(null_to_nan=True, row_major=True).to_numpy()
+        except (OSError, pa.ArrowException) as error:
+            raise ValueError(f"{fragment.path} cannot be read: {error}") from error

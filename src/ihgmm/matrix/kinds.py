@@ -14,7 +14,7 @@ from ihgmm.matrix.base import Matrix, float_type
 from ihgmm.matrix.device import Device, as_floats
 from ihgmm.matrix.formats import open_stored
 from ihgmm.matrix.memory import Dense
-from ihgmm.matrix.ops import Ops, Tall, is_foreign, is_lazy, is_strided, library_ops
+from ihgmm.matrix.ops import Ops, is_foreign, is_lazy, library_ops
 from ihgmm.matrix.sparse import Sparse, without_duplicates
 from ihgmm.matrix.sparse_device import open_sparse
 
@@ -134,28 +134,3 @@ def _has_na_of_r(X: Any) -> bool:
         X = X.data if X.format in ("csr", "csc", "coo") else X.tocoo().data
     whole = getattr(X, "dtype", None) == np.int32 and getattr(X, "size", 0) > 0
     return whole and bool(X.min() == NA_OF_R)
-
-
-def sorted_integers(labels: Any, n_samples: int) -> tuple[np.ndarray, Tall] | None:
-    """Return the labels that there are, and the number of each row's, where they are.
-
-    None is returned unless labels are integers within a short range, one for each row:
-    those are counted, which is quicker than to sort them.
-    """
-    is_array = isinstance(labels, np.ndarray) or is_foreign(labels)
-    is_array |= is_lazy(labels) and hasattr(labels, "chunks")
-    if not is_array or not is_strided(labels):
-        return None
-    ops = ops_of(labels)
-    xp = ops.xp
-    if labels.shape != (n_samples,) or not xp.isdtype(labels.dtype, "integral"):
-        return None
-    labels = xp.astype(labels, xp.int64)
-    least, most = int(ops.number(xp.min(labels))), int(ops.number(xp.max(labels)))
-    if most - least > n_samples:
-        return None
-    groups = ops.groups(labels - least, most - least + 1)
-    classes = np.flatnonzero(groups.sizes)
-    rank = np.zeros(len(groups.sizes), dtype=np.int64)
-    rank[classes] = np.arange(len(classes))
-    return classes + least, groups.spread(rank)

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, parts_of, sum_of, times
+from ihgmm.matrix.ops import to_host
 from ihgmm.matrix.threads import in_parts, one_thread, row_ranges, sized_threads
 
 
@@ -63,6 +64,19 @@ class Held(Matrix):
     def most_negative(self) -> float:
         return min(float(self.ops.xp.min(self.values)), 0.0) if self.n_entries else 0.0
 
+    @abstractmethod
+    def entry(self, number: int) -> tuple[int, int, float]:
+        """Return row, column and value of a stored number, counted row by row."""
+
+    def not_finite(self) -> tuple[int, int, int, float]:
+        if len(self.row_blocks) > 1:
+            return super().not_finite()
+        finite = self.ops.xp.isfinite(self.values)
+        if bool(self.ops.xp.all(finite)):
+            return 0, -1, -1, 0.0
+        bad = np.flatnonzero(~to_host(finite))
+        return len(bad), *self.entry(int(bad[0]))
+
 
 class Array(Held):
     """A dense array."""
@@ -71,6 +85,10 @@ class Array(Held):
 
     def with_values(self, values: Any, about: About) -> Self:
         return type(self)(values, about)
+
+    def entry(self, number: int) -> tuple[int, int, float]:
+        row, column = divmod(number, self.shape[1])
+        return row, column, float(self.array[row, column])
 
     def take(self, rows: Index) -> Self:
         return type(self)(self.rows(rows), self.about.of_taken_rows())
@@ -133,23 +151,16 @@ class Dense(InMemory, Array):
             return np.asarray(self.array.T @ V)
         return self._adjoint_of(V.shape[1], V.__getitem__)
 
-    def product_and_adjoint(
-        self, W: Any, minus: Any = None, row_scale: Any = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def gram_product(self, W: Any, row_scale: Any = None) -> np.ndarray:
         if not self._read_once:
-            return super().product_and_adjoint(W, minus, row_scale)
+            return super().gram_product(W, row_scale)
         X, W = self.array, self.cast(W)
-        Y = np.empty((X.shape[0], W.shape[1]), dtype=X.dtype)
 
         def product(rows: slice) -> np.ndarray:
-            lines = np.matmul(X[rows], W, out=Y[rows])
-            if row_scale is not None:
-                lines *= row_scale[rows, None]
-            if minus is not None:
-                lines -= minus[rows]
-            return lines if row_scale is None else lines * row_scale[rows, None]
+            Y = X[rows] @ W
+            return Y if row_scale is None else Y * row_scale[rows, None] ** 2
 
-        return Y, self._adjoint_of(W.shape[1], product)
+        return self._adjoint_of(W.shape[1], product)
 
     def _adjoint_of(
         self, width: int, lines: Callable[[slice], np.ndarray]
@@ -197,13 +208,6 @@ class Dense(InMemory, Array):
             few = self.array[rows]
             total += np.einsum("ij,ij->j", few, few, dtype=np.float64)
         return total
-
-    def not_finite(self) -> tuple[int, int, int, float]:
-        bad = np.flatnonzero(~np.isfinite(self.array))
-        if len(bad) == 0:
-            return 0, -1, -1, 0.0
-        row, column = divmod(int(bad[0]), self.shape[1])
-        return len(bad), row, column, float(self.array[row, column])
 
     def filled(self, fill: Any = None) -> Dense:
         """Return rows with NaN filled in, as a copy; by zeros without a ``fill``."""

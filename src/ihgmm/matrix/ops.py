@@ -30,22 +30,20 @@ Tall = Any
 """An array of n rows: of NumPy, of dask, or of another library on its device."""
 
 
-def by_row(method: F) -> F:
-    """Mark a method that makes a line of each row: blocks can be worked on alone."""
-    method.over_blocks = "rows"  # type: ignore[attr-defined]
-    return method
+def over_blocks(way: str) -> Callable[[F], F]:
+    """Mark a method by the function of ``dask_blocks`` that does it to blocks."""
+
+    def mark(method: F) -> F:
+        method.over_blocks = way  # type: ignore[attr-defined]
+        return method
+
+    return mark
 
 
-def summed(method: F) -> F:
-    """Mark a method that sums over rows: sums of blocks can be added up."""
-    method.over_blocks = "sum"  # type: ignore[attr-defined]
-    return method
-
-
-def of_all_rows(method: F) -> F:
-    """Mark a method that needs all rows of its few columns in one place."""
-    method.over_blocks = "whole"  # type: ignore[attr-defined]
-    return method
+by_row = over_blocks("map_blocks")  # makes a line of each row
+summed = over_blocks("sum_blocks")  # sums over rows: sums of blocks are added up
+peak = over_blocks("peak_of_blocks")  # largest values: the largest of blocks count
+of_all_rows = over_blocks("on_one_block")  # needs all rows of its few columns at once
 
 
 class Ops:
@@ -183,10 +181,6 @@ class Ops:
         """Put tall arrays beside each other."""
         return self.xp.concat(parts, axis=1)
 
-    def gather_blocks(self, work: Callable[..., Any], *tall: Tall) -> list[Any]:
-        """Return what some work, which gets ops too, makes of each block of rows."""
-        return [work(self, *tall)]
-
     # Products and sums over rows
 
     @summed
@@ -207,12 +201,6 @@ class Ops:
             if end < A.shape[0]:
                 total = total + self.widen(A[end:, :].T @ B[end:, :])
         return self.to_host(total).astype(np.float64, copy=False)
-
-    @summed
-    def weighted_gram(self, weights: Tall, *blocks: Tall) -> np.ndarray:
-        """Return ``Y.T @ diag(weights) @ Y``, Y being some blocks side by side."""
-        lines = self.beside(*blocks)
-        return self.tall_dot(lines, lines * weights[:, None])
 
     @summed
     def basis_dot(self, Y: Tall, *basis: Tall) -> np.ndarray:
@@ -247,22 +235,22 @@ class Ops:
         """Return the largest entry of each row."""
         return self.xp.max(values, axis=1)
 
-    @by_row
-    def row_totals(self, values: Tall) -> Tall:
-        """Return the sum of each row."""
-        return self.xp.sum(values, axis=1)
-
     @summed
     def column_totals(self, values: Tall) -> Tall:
         """Return the sum of each column."""
         return self.xp.sum(values, axis=0)
 
-    def fix_signs(self, vectors: Tall) -> tuple[Tall, np.ndarray]:
-        """Make the largest entry of each column positive; return the signs too."""
-        ends = np.concatenate(self.gather_blocks(_column_ends, vectors))
-        flip = np.where(-ends.min(axis=0) > ends.max(axis=0), -1, 1)
-        vectors *= self.cast_like(flip, vectors)
-        return vectors, flip
+    @peak
+    def column_peaks(self, values: Tall) -> np.ndarray:
+        """Return the largest entry of each column, and of their negatives."""
+        peaks = self.xp.max(values, axis=0), self.xp.max(-values, axis=0)
+        return self.to_host(self.xp.stack(peaks))
+
+    def fix_signs(self, vectors: Tall) -> Tall:
+        """Make the entry of largest magnitude of each column positive, in place."""
+        high, low = self.column_peaks(vectors)
+        vectors *= self.cast_like(np.where(low > high, -1, 1), vectors)
+        return vectors
 
     # Numbers, one by one
 
@@ -283,14 +271,14 @@ class Ops:
     def softmax(self, values: Tall) -> Tall:
         """Return exponentials of each row, over their sum."""
         odds = self.xp.exp(values - self.row_max(values)[:, None])
-        return odds / self.row_totals(odds)[:, None]
+        return odds / self.xp.sum(odds, axis=1, keepdims=True)
 
     @by_row
     def logsumexp(self, values: Tall) -> Tall:
         """Return the logarithm of the sum of exponentials of each row."""
         peaks = self.row_max(values)
         odds = self.xp.exp(values - peaks[:, None])
-        return peaks + self.xp.log(self.row_totals(odds))
+        return peaks + self.xp.log(self.xp.sum(odds, axis=1))
 
     @by_row
     def log_ndtr(self, values: Tall) -> Tall:
@@ -373,6 +361,13 @@ class Ops:
         values, nothing = self.widen(values), xp.zeros_like(self.widen(values))
         sums = [xp.sum(xp.where(labels == k, values, nothing)) for k in range(n_groups)]
         return self.to_host(xp.stack(sums))
+
+    @peak
+    def group_maxima(self, labels: Tall, n_groups: int, values: Tall) -> np.ndarray:
+        """Return the largest value of each group, 0 if none is positive."""
+        xp, zero = self.xp, self.xp.zeros_like(values)
+        own = [xp.max(xp.where(labels == k, values, zero)) for k in range(n_groups)]
+        return self.to_host(xp.stack(own))
 
     def sums_of_rows(
         self, labels: Tall, n_groups: int, rows: Tall, weights: Tall
@@ -477,6 +472,11 @@ class HostOps(Ops):
     ) -> np.ndarray:
         return np.bincount(labels, values, minlength=n_groups)
 
+    def group_maxima(self, labels: Tall, n_groups: int, values: Tall) -> np.ndarray:
+        most = np.zeros(n_groups)
+        np.maximum.at(most, labels, values)
+        return most
+
     def sums_of_rows(
         self, labels: Tall, n_groups: int, rows: Tall, weights: Tall
     ) -> np.ndarray:
@@ -489,9 +489,6 @@ class HostOps(Ops):
             members.data, members.indices = weights, labels
             members.indptr = np.arange(n + 1)
         return np.asarray(members @ rows, dtype=np.float64)
-
-    def largest(self, values: Tall, count: int) -> np.ndarray:
-        return np.argpartition(values, len(values) - count)[len(values) - count :]
 
     def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
         return np.partition(values, np.unique(places))[places]
@@ -516,9 +513,7 @@ class Groups:
 
     def maxima(self, values: Tall) -> np.ndarray:
         """Return the largest value of each group, 0 if none is positive."""
-        work = partial(_maxima, len(self.sizes))
-        parts = self.ops.gather_blocks(work, self.labels, values)
-        return np.asarray(np.max(parts, axis=0))
+        return self.ops.group_maxima(self.labels, len(self.sizes), values)
 
     def row_sums(self, *values: Tall) -> list[Tall]:
         """Return, for each row, the sum of each of some values over its group."""
@@ -569,23 +564,6 @@ def _own_products(
 ) -> tuple[tuple[Tall], tuple[()]]:
     ops = block.ops
     return (ops.widen(ops.pick(block @ centers.T, labels)),), ()
-
-
-def _maxima(n_groups: int, ops: Ops, labels: Tall, values: Tall) -> np.ndarray:
-    """Return the largest value of each group, 0 if none is positive."""
-    if ops is HOST:
-        most = np.zeros(n_groups)
-        np.maximum.at(most, labels, values)
-        return most
-    xp, zero = ops.xp, ops.xp.zeros_like(values)
-    own = (xp.max(xp.where(labels == k, values, zero)) for k in range(n_groups))
-    return ops.to_host(xp.stack([*own]))
-
-
-def _column_ends(ops: Ops, vectors: Tall) -> np.ndarray:
-    """Return the largest and the smallest entry of each column."""
-    ends = [ops.xp.max(vectors, axis=0), ops.xp.min(vectors, axis=0)]
-    return ops.to_host(ops.xp.stack(ends))
 
 
 HOST = HostOps()

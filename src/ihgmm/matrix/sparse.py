@@ -38,6 +38,10 @@ class Entries(Held):
     def with_values(self, values: Any, about: About) -> Self:
         return self.made(self.indptr, self.indices, values, self.shape[0], about)
 
+    def entry(self, number: int) -> tuple[int, int, float]:
+        row = int(np.searchsorted(to_host(self.indptr), number, side="right")) - 1
+        return row, int(self.indices[number]), float(self.values[number])
+
     def owners(self, indptr: Any) -> tuple[Any, Any]:
         """Return the numbers of all entries, and the row that each is in."""
         device = compat.device(indptr)
@@ -114,7 +118,6 @@ class Sparse(InMemory, Entries):
     """
 
     parallel = 2**20
-    _transpose: Any = None  # by rows too, where there are two copies
 
     def __init__(self, array: Any, about: About = NOTHING) -> None:
         super().__init__(array.shape, array.dtype, about)
@@ -127,20 +130,7 @@ class Sparse(InMemory, Entries):
         return self._times(self.array, W)
 
     def adjoint(self, V: Any) -> np.ndarray:
-        X = _transposed(self.array) if self._transpose is None else self._transpose
-        return self._times(X, V)
-
-    def with_transpose(self) -> Self:
-        # Summing entries of a column takes two thirds of the time of adding to sums.
-        return self._but(_transpose=_transposed(self.array).tocsr())
-
-    def with_common_columns_first(self) -> Sparse:
-        # Most entries meet few numbers of a vector then: these stay in the cache.
-        p, indices = self.shape[1], self.indices
-        order = np.argsort(-np.bincount(indices, minlength=p), kind="stable")
-        places = np.empty_like(indices, shape=p)
-        places[order] = np.arange(p)
-        return self._but(indices=places[indices]).with_values(self.values, self.about)
+        return self._times(_transposed(self.array), V)
 
     def _times(self, X: Any, W: Any) -> np.ndarray:
         W = np.asarray(W, dtype=self.dtype)
@@ -200,14 +190,6 @@ class Sparse(InMemory, Entries):
         for _, part in self._squares():
             total += np.bincount(part.indices, part.data, len(total))
         return total
-
-    def not_finite(self) -> tuple[int, int, int, float]:
-        bad = np.flatnonzero(~np.isfinite(self.values))
-        if len(bad) == 0:
-            return 0, -1, -1, 0.0
-        row = int(np.searchsorted(self.indptr, bad[0], side="right")) - 1
-        column, value = int(self.indices[bad[0]]), float(self.values[bad[0]])
-        return len(bad), row, column, value
 
     def fit_at_entries(self, parts: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """Return ``parts @ directions.T`` at stored entries, which are by rows."""

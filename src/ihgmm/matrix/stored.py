@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -26,14 +27,6 @@ from ihgmm.matrix.threads import row_ranges
 from ihgmm.matrix.views import ByBlocks
 
 
-class Tally:
-    """What is counted while a matrix is read; the matrix itself does not change."""
-
-    def __init__(self) -> None:
-        self.n_rows = 0  # that were read, each time that they were
-        self.n_entries: int | None = None  # where that is known after the first pass
-
-
 class Blocks(ByBlocks):
     """Rows in blocks that are not in memory. A kind needs ``row_blocks``."""
 
@@ -45,12 +38,13 @@ class Blocks(ByBlocks):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.factor = 1.0  # what entries are multiplied by when they are read
-        self.tally, self.n_stored = Tally(), self.shape[0]
+        self.n_stored = self.shape[0]
+        self.read: Counter[str] = Counter()  # rows, each time; copies share it
 
     @property
     def passes(self) -> int:
         """How often the rows have been read so far."""
-        return round(self.tally.n_rows / max(self.n_stored, 1))
+        return round(self.read["rows"] / max(self.n_stored, 1))
 
     def wrap(self, block: Any) -> Dense | Sparse:
         """Return rows in memory as a matrix."""
@@ -70,13 +64,17 @@ class Blocks(ByBlocks):
         return other
 
 
+def nothing() -> None:
+    """Check nothing."""
+
+
 class Stored(Blocks):
     """Rows on disk, read one block after the other while the last one is worked on.
 
     ``read(start, stop)`` returns some rows as a new array, or as a CSR matrix if the
     data are ``sparse``. The file decodes ``step`` rows together. ``check`` is called
-    after each pass and each sample, and raises if the file is not what it was before.
-    ``source`` is what messages call the data.
+    after each block, ``check_all`` after each pass and sample; they raise if the file
+    is not what it was before. ``source`` is what messages call the data.
     """
 
     # Two blocks are in memory at once. Of these sizes files are read at full speed, and
@@ -93,7 +91,8 @@ class Stored(Blocks):
         n_entries: int | None = None,
         sparse: bool = False,
         step: int = 1,
-        check: Callable[[], None] | None = None,
+        check: Callable[[], None] = nothing,
+        check_all: Callable[[], None] = nothing,
         names: list[str] | None = None,
         source: str = "X",
     ) -> None:
@@ -101,7 +100,8 @@ class Stored(Blocks):
         names = names if names and len(names) == p else None
         super().__init__((n, p), float_type(dtype), About(names=names))
         self.sparse, self.source = sparse, source
-        self._read, self._check, self._step = read, check or (lambda: None), step
+        self._read, self._step = read, step
+        self._check, self._check_all = check, check_all
         self.n_entries = n * p if n_entries is None else int(n_entries)
         self._positions = None  # or the places of rows in the file, if not all are kept
         vars(self).update(self._cut())
@@ -159,7 +159,7 @@ class Stored(Blocks):
 
     def map(self, work: Callable[..., T], *tall: np.ndarray | None) -> Iterator[T]:
         started, blocks = time.monotonic(), self.row_blocks
-        self.tally.n_rows += self.n_stored
+        self.read["rows"] += self.n_stored
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._block, blocks[0])
             for i, rows in enumerate(blocks):
@@ -168,7 +168,7 @@ class Stored(Blocks):
                     ahead = reader.submit(self._block, blocks[i + 1])
                 yield work(self.wrap(block), *parts_of(tall, rows))
                 self._show(i + 1, len(blocks), started)
-        self._check()
+        self._check_all()
 
     def _block(self, rows: slice) -> Any:
         """Return the rows of a block, of which there are some."""
@@ -186,6 +186,7 @@ class Stored(Blocks):
         which = f"Rows {rows.start} to {rows.stop - 1} of the {self.source}"
         try:
             block = self._read(rows.start, rows.stop)
+            self._check()
             block = in_unit(block, self.dtype, self.factor)
         except MemoryError:
             raise
@@ -208,7 +209,7 @@ class Stored(Blocks):
         places = self._positions
         if places is None and isinstance(rows, slice) and rows.step in (None, 1):
             start, stop, _ = rows.indices(self.shape[0])
-            self.tally.n_rows += max(stop - start, 0)
+            self.read["rows"] += max(stop - start, 0)
             return self.wrap(self._get(slice(start, max(start, stop))))
         index = np.arange(self.shape[0])[rows] if places is None else places[rows]
         if len(index) == 0:
@@ -218,10 +219,10 @@ class Stored(Blocks):
         for i, run in enumerate(runs):
             parts.append(self._get_run(run))
             n_chunks = run[-1] // self._step - run[0] // self._step + 1
-            self.tally.n_rows += int(n_chunks) * self._step
+            self.read["rows"] += int(n_chunks) * self._step
             if self.passes > before:
                 self._show(i + 1, len(runs), started)
-        self._check()
+        self._check_all()
         stacked = (
             sp.vstack(parts, format="csr") if self.sparse else np.concatenate(parts)
         )
@@ -255,29 +256,43 @@ def in_temporary_file(
     folder = tempfile.gettempdir()
     if folder == "/tmp" and os.path.isdir("/var/tmp"):
         folder = "/var/tmp"  # on a disk, where /tmp may be in memory
-    n, p, lock = 0, len(names), Lock()  # two threads may share the matrix
-
-    def read(start: int, stop: int) -> np.ndarray:
-        rows = np.empty((stop - start, p), dtype)
-        with lock:
-            file.seek(start * p * dtype.itemsize)
-            file.readinto(rows.data)
-        return rows
-
+    n = 0
     with ExitStack() as unless_done:
         file = unless_done.enter_context(tempfile.TemporaryFile(dir=folder))
-        for rows in batches:
-            n += len(rows)
-            try:
-                file.write(np.ascontiguousarray(rows, dtype).data)
-            except OSError as error:
-                raise OSError(
-                    error.errno,
-                    f"{folder} has no room for a table of numbers; name another folder "
-                    "in the environment variable TMPDIR",
-                ) from error
-        weakref.finalize(read, unless_done.pop_all().close)
-    return Stored(read, (n, p), dtype, names=names, source=source)
+        try:
+            for rows in batches:
+                n += file.write(np.ascontiguousarray(rows, dtype).data)
+            file.flush()
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{folder} has no room for a table of numbers; name another folder "
+                "in the environment variable TMPDIR",
+            ) from error
+        unless_done.pop_all()
+    shape = (n // (dtype.itemsize * len(names)), len(names))
+    read = rows_of_file(file, 0, len(names), dtype)
+    return Stored(read, shape, dtype, names=names, source=source)
+
+
+def rows_of_file(
+    file: Any, begin: int, n_features: int, dtype: np.dtype
+) -> Callable[[int, int], np.ndarray]:
+    """Return a function that reads rows of numbers, the first of them at a place.
+
+    The file is closed when the function goes. From a file that was cut fewer rows come.
+    """
+    lock = Lock()  # two threads may share the matrix
+
+    def read(start: int, stop: int) -> np.ndarray:
+        with lock:
+            file.seek(begin + start * n_features * dtype.itemsize)
+            numbers = np.fromfile(file, dtype, (stop - start) * n_features)
+        whole = len(numbers) // n_features * n_features
+        return numbers[:whole].reshape(-1, n_features)
+
+    weakref.finalize(read, file.close)
+    return read
 
 
 def unchanged(file: Any, *, settled: bool) -> Callable[[], None]:
@@ -290,7 +305,7 @@ def unchanged(file: Any, *, settled: bool) -> Callable[[], None]:
     try:
         before = os.stat(file)
     except (OSError, TypeError, ValueError):  # deleted, or has no name
-        return lambda: None
+        return nothing
 
     def check() -> None:
         nonlocal before

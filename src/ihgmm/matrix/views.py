@@ -32,17 +32,9 @@ class ByBlocks(Matrix):
     def adjoint(self, V: Any) -> Tall:
         return self.sweep(ask("adjoint", of="sums"), self.cast(V))[1][0]
 
-    def product_and_adjoint(
-        self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
-    ) -> tuple[Tall, Tall]:
-        work = partial(_product_and_adjoint, self.cast(W))
-        (Y,), (back,) = self.sweep(work, minus, row_scale)
-        return Y, back
-
-
-def _product_and_adjoint(W: Any, block: Matrix, *given: Any) -> Any:
-    Y, back = block.product_and_adjoint(W, *given)
-    return (Y,), (back,)
+    def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
+        work = ask("gram_product", self.cast(W), of="sums")
+        return self.sweep(work, row_scale)[1][0]
 
 
 class View(Matrix):
@@ -61,7 +53,7 @@ class View(Matrix):
         super().__init__(matrix.shape, matrix.dtype, about, matrix.ops)
         # Rows are where those of the matrix are, and the matrix answers for that.
         kind = ("sparse", "on_host", "streamed", "distributed", "least_range")
-        methods = ("to_device", "cast", "of_lines", "threads")
+        methods = ("to_device", "cast", "threads")
         same = {name: getattr(matrix, name) for name in (*kind, *methods)}
         vars(self).update(same, matrix=matrix)
 
@@ -86,6 +78,11 @@ class View(Matrix):
 
     def _kept(self, rows: np.ndarray) -> Matrix:
         return self.of(self.matrix._kept(rows), rows)
+
+    def drawn(self, rows: np.ndarray) -> Matrix:
+        if not self.distributed:
+            return self.take(rows)
+        return self.of(self.matrix.drawn(rows), rows)
 
     @cached_property
     def n_entries(self) -> int:
@@ -136,10 +133,7 @@ class Scaled(View):
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
         scale = self.row_scale
         if rows is not None and scale is not None:
-            if other.distributed:
-                scale = self.ops.rows_where(scale, self.mask_of(rows))
-            else:
-                scale = other.to_device(to_host(self.ops.few_rows(scale, rows)))
+            scale = to_host(self.ops.few_rows(scale, rows))
         return Scaled(other, scale, self.columns, unit=self._own_unit)
 
     def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
@@ -154,15 +148,12 @@ class Scaled(View):
         V = times_lines(self.matrix.cast(V), self.row_scale)
         return times_lines(self.matrix.adjoint(V), self.columns)
 
-    def product_and_adjoint(
-        self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
-    ) -> tuple[Tall, Tall]:
+    def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
         scale = self.row_scale
         if row_scale is not None:
             scale = row_scale if scale is None else scale * row_scale
         W = times_lines(self.matrix.cast(W), self.columns)
-        Y, back = self.matrix.product_and_adjoint(W, minus, scale)
-        return Y, times_lines(back, self.columns)
+        return times_lines(self.matrix.gram_product(W, scale), self.columns)
 
     def take(self, rows: Index) -> Matrix:
         scale = self.row_scale
@@ -223,12 +214,9 @@ class Stretched(View):
     def adjoint(self, V: Any) -> Tall:
         return self._stretch(self.matrix.adjoint(V))
 
-    def product_and_adjoint(
-        self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
-    ) -> tuple[Tall, Tall]:
+    def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
         W = self._stretch(self.matrix.cast(W))
-        Y, back = self.matrix.product_and_adjoint(W, minus, row_scale)
-        return Y, self._stretch(back)
+        return self._stretch(self.matrix.gram_product(W, row_scale))
 
     def _stretch(self, W: Tall) -> Tall:
         """Return ``W + B @ diag(gains) @ B.T @ W``."""
@@ -258,8 +246,7 @@ def _stretched(B: np.ndarray, factors: np.ndarray, block: Matrix) -> Matrix:
 class Filled(View, ByBlocks):
     """Blocks of rows of a matrix, each turned into others when it is asked for.
 
-    ``question`` is what a block is asked for: "filled", "marked", or "missing", which
-    is 1 where a cell is missing and 0 elsewhere.
+    ``question`` is what a block is asked for: "filled" or "marked".
     """
 
     def __init__(self, matrix: Matrix, question: str, *given: Any) -> None:
@@ -316,43 +303,5 @@ def marked(X: Matrix, mark: Fill) -> Matrix:
 
 
 def only(X: Matrix, rows: np.ndarray) -> Matrix:
-    """Return the matrix of some rows, in increasing order, with what belongs to them.
-
-    Nothing is copied of data that is not in memory.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix, only
-    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
-    >>> only(X, np.array([1, 3])).sqnorms
-    array([13., 85.])
-    """
+    """Return some rows of a matrix with what belongs to them."""
     return X.keep_rows(rows)
-
-
-def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
-    """Return few rows, in increasing order, that are read once and used often.
-
-    They are a copy in memory, or on the workers of a cluster that has X.
-    """
-    if not (X.distributed and len(rows)):
-        return X.take(rows)
-    (entries,), _ = X._kept(rows).sweep(_entries)
-    return X.of_lines(entries, X.about.of_taken_rows())
-
-
-def _entries(block: Any) -> tuple[tuple[Any], tuple[()]]:
-    return (block.array,), ()
-
-
-def on_few_rows(X: Matrix, rows: np.ndarray, work: Callable[[Matrix], T]) -> T:
-    """Return the result of some work on few rows, in increasing order, in memory.
-
-    If the data are on a cluster, the rows go to one worker, and the work goes there.
-    """
-    few: Any = drawn(X, rows)
-    if not few.distributed:
-        return work(few)
-    (result,) = few.in_one_block().map(work)
-    return result

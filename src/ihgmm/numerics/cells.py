@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ihgmm._values import Domain
 from ihgmm.matrix import Matrix, Tall, as_matrix, marked, ops_of
 from ihgmm.matrix.base import About
 from ihgmm.matrix.ops import Ops
 from ihgmm.matrix.threads import row_ranges
+from ihgmm.numerics.eigen import leading_directions
 from ihgmm.numerics.missing import Filler, Model, learn_filler, sampled_cells
-from ihgmm.policy import Cells, Filling
+from ihgmm.policy import Filling, WildCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +32,14 @@ class CellFiller(Filler):
     are never wild. Build one with :func:`learn_cell_filler`.
     """
 
-    limit: Annotated[float, Domain(above=0, most=np.inf)] = np.inf
+    limit: float = np.inf
     # How noise grows with what a row says of a cell: 0 not at all, 1 in proportion.
-    growth: Annotated[float, Domain(least=0, most=1)] = 0.0
+    growth: float = 0.0
 
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing and wild cells."""
-        return super().__call__(
-            marked(X, partial(_mark_rows, self.look(X), self.limit))
-        )
+        mark = partial(_mark_rows, self.look(X), self.limit)
+        return super().__call__(marked(X, mark))
 
     def look(self, X: Matrix) -> Callable[[Tall], _Look]:
         """Return what looks at the cells of rows."""
@@ -48,11 +47,11 @@ class CellFiller(Filler):
 
 
 class _Look(NamedTuple):
-    """Cells as what their row says shows them; zeros and NaN are nowhere off."""
+    """How far cells are from what their row says; zeros and NaN are nowhere off."""
 
-    far: Tall  # distances from that, over usual ones
-    off: Tall  # the same, over the size of a cell of the row and of the column
-    heights: Tall  # how large they should be, over the noise of the column
+    far: Tall  # distances over usual ones
+    off: Tall  # distances over the size of a cell of the row and of the column
+    heights: Tall  # how large cells should be, over the noise of the column
 
     def wild(self, limit: float) -> Tall:
         """Tell which cells are wild: far off, and by more than the usual cell is."""
@@ -81,8 +80,8 @@ def _look_at(model: Model, columns: np.ndarray, growth: float, rows: Tall) -> _L
     levels = ops.cast_like(model.variances**0.5, rows)
     count = xp.sum(xp.astype(judged, rows.dtype), axis=1, keepdims=True)
     edges, far = xp.ones_like(sizes), xp.abs(values)
-    for _ in range(Cells.ROUNDS):
-        edges = Cells.CLIP * edges
+    for _ in range(WildCells.ROUNDS):
+        edges = WildCells.CLIP * edges
         weights = known * (edges / xp.where(far > edges, far, edges))
         seen = model.look(ops, weights * values, weights, logs)
         fit, scales = seen.means(), xp.astype(seen.mean(1.0), rows.dtype)
@@ -90,7 +89,7 @@ def _look_at(model: Model, columns: np.ndarray, growth: float, rows: Tall) -> _L
         far = xp.abs(values - fit) / (levels * heights**growth)
         # The median of a few cells says little: the model knows how much noise a row
         # of this scale has, too.
-        own = _row_medians(ops, far, judged) / Cells.NORMAL_MEDIAN
+        own = _row_medians(ops, far, judged) / WildCells.NORMAL_MEDIAN
         usual = Filling.PRIOR_CELLS * scales
         edges = (count * own + usual) / (count + Filling.PRIOR_CELLS)
     far = xp.where(judged, far / edges, xp.zeros_like(far))
@@ -122,29 +121,27 @@ def learn_cell_filler(X: Matrix) -> CellFiller:
     >>> np.argwhere((fill(as_matrix(X)) @ np.eye(8)) != X)
     array([[3, 4]])
     """
-    cells, _ = sampled_cells(X, Cells.ROWS)
-    rough, n = rough_look(cells), X.shape[0]
+    cells, _ = sampled_cells(X, WildCells.ROWS)
+    rough, n = _rough_look(cells), X.shape[0]
     wild = rough.wild(largest_usual(rough.far, n))
     cleaned = as_matrix(np.where(wild, np.nan, cells))
-    most = max(1, min(Cells.RANK, X.shape[1] // 3))
+    most = max(1, min(WildCells.RANK, X.shape[1] // 3))
     ranks = tuple(rank for rank in Filling.RANKS if rank <= most)
     filler = learn_filler(cleaned.with_about(About(unit=X.unit)), ranks=ranks)
     rule = CellFiller(**vars(filler))
     # Where most cells of a column are alike, the others are not all wild.
-    least = Cells.LEAST_LEVEL * filler.noise_levels
-    for _ in range(Cells.ROUNDS):
+    least = WildCells.LEAST_LEVEL * filler.noise_levels
+    for _ in range(WildCells.ROUNDS):
         seen = rule.look(X)(cells)
         wild |= seen.wild(largest_usual(seen.far, n))
         usual = (seen.far > 0) & ~wild
         # Noise levels by medians: some wild cells of a column may not be known yet.
-        medians = _medians(np.where(usual, seen.far, np.nan), 0, Cells.LEAST_NOISE)
-        levels = rule.noise_levels * medians / Cells.NORMAL_MEDIAN
+        medians = _medians(np.where(usual, seen.far, np.nan), 0, WildCells.LEAST_NOISE)
+        levels = rule.noise_levels * medians / WildCells.NORMAL_MEDIAN
         growth = rule.growth + _growth(seen.far[usual], seen.heights[usual])
-        rule = replace(
-            rule,
-            noise_levels=np.maximum(levels, least),
-            growth=float(np.clip(growth, 0.0, 1.0)),
-        )
+        growth = float(np.clip(growth, 0.0, 1.0))
+        levels = np.maximum(levels, least)
+        rule = replace(rule, noise_levels=levels, growth=growth)
     return replace(rule, limit=largest_usual(rule.look(X)(cells).far, n))
 
 
@@ -153,35 +150,21 @@ def _growth(far: np.ndarray, heights: np.ndarray) -> float:
     above = heights > np.median(heights) if len(far) else np.zeros(0, dtype=bool)
     if not above.any():
         return 0.0
-    (low, short), (high, tall) = (
-        (np.log(np.median(far[half])), np.log(heights[half]).mean())
-        for half in (~above, above)
-    )
-    return float((high - low) / max(tall - short, 0.1))
+    rise = np.log(np.median(far[above]) / np.median(far[~above]))
+    logs = np.log(heights)
+    return float(rise / max(logs[above].mean() - logs[~above].mean(), 0.1))
 
 
-def rough_look(cells: np.ndarray) -> _Look:
-    """Return cells as robust regressions of columns on the other columns show them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.numerics.cells import rough_look
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.outer(rng.uniform(1, 2, 50), np.arange(1.0, 9.0))
-    >>> X += 0.1 * rng.standard_normal(X.shape)
-    >>> X[3, 4] = 100.0
-    >>> far = rough_look(X).far
-    >>> bool(far[3, 4] > 100), bool(np.delete(far, 28).max() < 20)
-    (True, True)
-    """
-    judged = ~np.isnan(cells) & (cells != 0)
-    values = np.where(np.isnan(cells), 0.0, cells)
+def _rough_look(cells: np.ndarray) -> _Look:
+    """Return how far cells are from robust regressions on the other columns."""
+    known = ~np.isnan(cells)
+    values = np.where(known, cells, 0.0)
+    judged = values != 0
     rows, columns = _sizes(np.abs(values), judged)
     values = values / rows[:, None] / columns
-    fit = _expected(values, ~np.isnan(cells))
+    fit = _expected(values, known)
     off = np.abs(values - fit)
-    rows, columns = _sizes(off, judged, Cells.LEAST_NOISE)
+    rows, columns = _sizes(off, judged, WildCells.LEAST_NOISE)
     far = np.where(judged, off / rows[:, None] / columns, 0.0)
     return _Look(far, off, np.abs(fit))
 
@@ -196,12 +179,12 @@ def largest_usual(far: np.ndarray, n_rows: int) -> float:
     far = far[far > 0]
     if len(far) == 0:
         return np.inf
-    shares = np.array([0.5, Cells.UPPER])
-    middle, upper = np.maximum(np.quantile(far, shares), Cells.LEAST_NOISE)
+    shares = np.array([0.5, WildCells.UPPER])
+    middle, upper = np.maximum(np.quantile(far, shares), WildCells.LEAST_NOISE)
     logs = np.log(-np.log(1 - shares))
-    steepness = (logs[1] - logs[0]) / max(np.log(upper / middle), Cells.LEAST_NOISE)
-    steepness = min(steepness, Cells.STEEPEST)
-    wanted = np.log(np.log(max(n_cells, 2) / Cells.EXPECTED))
+    steepness = (logs[1] - logs[0]) / max(np.log(upper / middle), WildCells.LEAST_NOISE)
+    steepness = min(steepness, WildCells.STEEPEST)
+    wanted = np.log(np.log(max(n_cells, 2) / WildCells.EXPECTED))
     return float(upper * np.exp((wanted - logs[1]) / steepness))
 
 
@@ -211,17 +194,16 @@ def _sizes(
     """Return sizes of rows and of columns, by medians; 1 where nothing is judged."""
     known = np.where(judged, values, np.nan)
     rows, columns = np.ones(len(known)), np.ones(known.shape[1])
-    for _ in range(Cells.ROUNDS):
+    for _ in range(WildCells.ROUNDS):
         rows = _medians(known / columns, axis=1, least=least)
         columns = _medians(known / rows[:, None], axis=0, least=least)
     return rows, columns
 
 
 def _medians(values: np.ndarray, axis: int, least: float) -> np.ndarray:
-    some = ~np.isnan(values).all(axis=axis)
-    medians = np.ones(len(some))
-    some_values = values[some] if axis == 1 else values[:, some]
-    medians[some] = np.nanmedian(some_values, axis=axis)
+    """Return medians without NaN, at least so large; 1 where all are NaN."""
+    alone = np.isnan(values).all(axis=axis, keepdims=True)
+    medians = np.nanmedian(np.where(alone, 1.0, values), axis=axis)
     return np.maximum(medians, max(least, np.finfo(float).tiny))
 
 
@@ -232,23 +214,22 @@ def _expected(values: np.ndarray, known: np.ndarray) -> np.ndarray:
     are made of clipped cells and without the column itself: it says nothing of itself.
     """
     n, p = values.shape
-    rank = max(1, min(Cells.RANK, p // 2, n // 10))
-    clipped = np.clip(values, -Cells.CLIP, Cells.CLIP)
-    V = np.linalg.svd(clipped, full_matrices=False)[2][:rank].T
+    rank = max(1, min(WildCells.RANK, p // 2, n // 10))
+    clipped = np.clip(values, -WildCells.CLIP, WildCells.CLIP)
+    V = leading_directions(as_matrix(clipped), rank, quiet=True).vectors
     together, expected = clipped @ V, np.empty_like(values)
     for part in row_ranges(p, 2**21 // (n * rank)):
-        mine = values.T[part, :, None]
+        mine, seen = values.T[part, :, None], known.T[part, :, None]
         places = together - clipped.T[part, :, None] * V[part, None, :]
-        edges, left = np.full((1, 1, 1), Cells.ROUGH_CLIP), np.abs(mine)
-        for _ in range(2 * Cells.ROUNDS):
-            weights = known.T[part, :, None] * (edges / np.maximum(left, edges))
+        edges, left = np.full((1, 1, 1), WildCells.ROUGH_CLIP), np.abs(mine)
+        for _ in range(2 * WildCells.ROUNDS):
+            weights = seen * (edges / np.maximum(left, edges))
             weighted = (weights * places).swapaxes(-1, -2)
-            systems = weighted @ places + Cells.LEAST_NOISE * np.eye(rank)
+            systems = weighted @ places + WildCells.LEAST_NOISE * np.eye(rank)
             fit = places @ np.linalg.solve(systems, weighted @ mine)
             left = np.abs(mine - fit)
-            shown = np.where(known.T[part, :, None], left, np.nan)
-            now = Cells.ROUGH_CLIP * _medians(shown[:, :, 0], 1, Cells.LEAST_NOISE)
+            medians = _medians(np.where(seen, left, np.nan), 1, WildCells.LEAST_NOISE)
             # They never grow: else many wild cells of a column would pass for usual.
-            edges = np.minimum(edges, now[:, None, None])
+            edges = np.minimum(edges, WildCells.ROUGH_CLIP * medians[:, :, None])
         expected[:, part] = fit[:, :, 0].T
     return expected

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix import HOST, Matrix, Tall, drawn, to_host
+from ihgmm.matrix import HOST, Matrix, Tall, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
@@ -91,7 +90,8 @@ def leading_eigenpairs(
             pairs = block_krylov(
                 lambda V: G @ (V / size),
                 orthonormal(ops, start, rng),
-                k,
+                min(k, p),  # beyond the features eigenvalues are alike, and noise
+                extra=max(k - p, 0),
                 order=order,
                 tol=tol,
                 dtype=G.A.dtype,
@@ -100,7 +100,7 @@ def leading_eigenpairs(
                 ops=ops,
             )
             pairs = replace(pairs, values=pairs.values * size)
-    return replace(pairs, vectors=ops.fix_signs(pairs.vectors)[0])
+    return replace(pairs, vectors=ops.fix_signs(pairs.vectors))
 
 
 def leading_directions(
@@ -139,11 +139,7 @@ def leading_directions(
             values, vectors = leading_pairs(_gram_of_features(A), count)
         else:
             size = _magnitude(A)
-            block = np.random.default_rng(0).standard_normal((p, width))
-            if start is None:
-                block = _start_block(A, k, block, size)
-            else:
-                block[:, : start.shape[1]] = start[:, :width]
+            block = _start_block(A, k, size) if start is None else start[:, :width]
             pairs = block_krylov(
                 lambda W: _there_and_back(A, W / size),
                 np.linalg.qr(block)[0],
@@ -155,8 +151,7 @@ def leading_directions(
                 say=say,
             )
             values, vectors = pairs.values * size, pairs.vectors
-    vectors, _ = HOST.fix_signs(np.array(vectors))
-    return EigenPairs(np.maximum(values, 0.0), vectors)
+    return EigenPairs(np.maximum(values, 0.0), HOST.fix_signs(np.array(vectors)))
 
 
 def _magnitude(A: Matrix) -> float:
@@ -179,8 +174,7 @@ def _is_cheaper(n: int, p: int, side: int, width: int) -> bool:
 
 def _there_and_back(A: Matrix, W: np.ndarray) -> np.ndarray:
     """Return ``A.T @ (A @ W)`` on the host, from one reading of the data."""
-    back = A.product_and_adjoint(W.astype(A.dtype))[1]
-    return to_host(back).astype(np.float64)
+    return to_host(A.gram_product(W.astype(A.dtype))).astype(np.float64)
 
 
 def _by_rows(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -203,19 +197,24 @@ def _features_of_block(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
     return (), (block.ops.widen(rows.T @ rows),)
 
 
-def _start_block(A: Matrix, k: int, block: np.ndarray, magnitude: float) -> np.ndarray:
-    """Return directions in which some of the rows lie, or the random ones given.
+def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
+    """Return random directions or, of large data, those in which some rows lie.
 
-    A sample has one row in 16, up to 64 for each feature; more where there are many
-    clusters, which have fewer rows each. Where rows are not many more than features, it
-    pays if products are expensive.
+    Features get their random numbers by the order of their sizes: in which order they
+    come in the data changes nothing. The order of rows may only where data are large
+    and a sample of them pays: one row in 16, up to 64 for each feature; more where
+    there are many clusters, which have fewer rows each.
     """
-    (n, p), width = A.shape, block.shape[1]
-    longer = max(p, width)
-    if n < (2 if n * p >= Solving.LARGE else 32) * longer:
+    (n, p), width = A.shape, block_width(k)
+    part = A
+    if n * p >= Solving.LARGE:
+        most = max(64, width**2 // 8) * max(p, width)
+        part = A.drawn(sampled(n, min(n // 16, most)))
+    block = np.empty((p, width))
+    order = np.argsort(part.column_sqnorms(), kind="stable")
+    block[order] = np.random.default_rng(0).standard_normal((p, width))
+    if part is A or n < 2 * max(p, width):
         return block
-    size = min(n // 16, max(64, width**2 // 8) * longer)
-    part: Any = drawn(A, sampled(n, size))
     pairs = block_krylov(
         lambda W: _there_and_back(part, W / magnitude),
         np.linalg.qr(block)[0],

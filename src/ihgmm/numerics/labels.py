@@ -91,6 +91,8 @@ class LinearRule:
 class NeighborRule:
     """Labels by the vote of the nearest among rows with known labels.
 
+    The nearer count more, or the numbers of clusters would decide where votes are even.
+
     Examples
     --------
     >>> import numpy as np
@@ -109,7 +111,8 @@ class NeighborRule:
         """Return the label of each row."""
         from sklearn.neighbors import KNeighborsClassifier  # few fits need it
 
-        vote = KNeighborsClassifier(self.n_neighbors).fit(self.rows, self.labels)
+        vote = KNeighborsClassifier(self.n_neighbors, weights="distance")
+        vote.fit(self.rows, self.labels)
         return ops.row_map(partial(_by_vote, vote), rows, width=self.n_neighbors)
 
     def in_order(self, order: np.ndarray) -> NeighborRule:
@@ -197,11 +200,13 @@ def _kmeans(
 
     if n_init == "auto":
         n_init = int(np.clip(Labelling.KMEANS_WORK // (rows.size * k), 10, 50))
-    k = min(k, len(rows))
-    run = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=seed)
+    used = min(k, len(rows))
+    run = KMeans(used, n_init=n_init, max_iter=max_iter, random_state=seed)
     with ignored(ConvergenceWarning):  # of empty clusters, which estimators count
         run.fit(rows, sample_weight=weights)
-    return Learnt(LinearRule.nearest(run.cluster_centers_), n_iter=int(run.n_iter_))
+    # Of equal centres the first has the rows: clusters beyond the rows stay empty.
+    centers = run.cluster_centers_[np.arange(k) % used]
+    return Learnt(LinearRule.nearest(centers), n_iter=int(run.n_iter_))
 
 
 def _cut_graph(rows: np.ndarray, k: int) -> NeighborRule:
@@ -298,15 +303,23 @@ def starting_members(
     starts: list[Tall] = []
 
     def add(rows: Tall, centers: np.ndarray) -> None:
-        options: Any = {"signed": signed, "ops": ops}
-        centers = spherical_lloyd(rows, centers, weights, **options)
-        _add_start(ops, starts, rows, LinearRule(centers.T, np.zeros(k), signed), k)
+        """Add memberships, unless a start is the same under other names."""
+        if by_angle:
+            members = spherical_lloyd(rows, centers, weights, signed=signed, ops=ops)
+        else:
+            members = ops.one_hot(LinearRule.nearest(centers)(ops, rows), k, rows)
+        for other in starts:
+            overlap = np.abs(ops.to_host(other @ members))
+            shared = min(overlap.max(axis=0).sum(), overlap.max(axis=1).sum())
+            if shared >= Labelling.SAME_START * members.shape[0]:
+                return
+        starts.append(members.T)
 
     on_host = [ops.to_host(rows) for rows in spaces]
     if not by_angle:
         for rows, seen in zip(spaces, on_host, strict=True):
-            rule = _kmeans(seen, k, weights, "auto", Labelling.STEPS, 0).rule
-            _add_start(ops, starts, rows, rule, k)
+            rule: Any = _kmeans(seen, k, weights, "auto", Labelling.STEPS, 0).rule
+            add(rows, rule.coefficients.T)
         return starts
     for rows, seen in zip(spaces, on_host, strict=True):
         add(rows, seen[pivots(seen, k)])
@@ -314,28 +327,13 @@ def starting_members(
     # some are odd rows: a look at few rows shows that.
     clear = len(starts) == 1 < len(spaces) and k <= seen.shape[1]
     size = Labelling.FEW_MERGED if clear else Labelling.MERGED_ROWS
-    if few or (clear and size < Labelling.MERGED_ROWS_A_CLUSTER * k):
+    if (few and k <= seen.shape[1]) or (
+        clear and size < Labelling.MERGED_ROWS_A_CLUSTER * k
+    ):
         return starts
     for rows, seen in list(zip(spaces, on_host, strict=True))[-1 if clear else 0 :]:
         add(rows, merged(seen[:size], k, signed))
     return starts
-
-
-def _add_start(ops: Ops, starts: list[Tall], rows: Tall, rule: Any, k: int) -> None:
-    """Add memberships by a rule, unless a start is the same under other names.
-
-    They are (k, n): 1 in a row's cluster, or -1 where it points away.
-    """
-    labels = rule(ops, rows)
-    members = ops.one_hot(labels, k, rows)
-    if rule.signed:
-        members *= rule.signs(ops, rows, labels)[:, None]
-    for other in starts:
-        overlap = np.abs(ops.to_host(other @ members))
-        shared = min(overlap.max(axis=0).sum(), overlap.max(axis=1).sum())
-        if shared >= Labelling.SAME_START * members.shape[0]:
-            return
-    starts.append(members.T)
 
 
 def gain_of_lines(rows: np.ndarray, n_clusters: int) -> float:

@@ -2,32 +2,28 @@
 
 Row x is taken for ``scale * (loadings @ a + noise)``: a position ``a`` of few numbers,
 Gaussian around a mean that is learnt and with covariance one, noise whose level each
-column has for itself, and a scale whose logarithm is Gaussian. The model learns how
-much scales differ: where they hardly do, a row with few cells is drawn to the mean of
-all rows, and else to their mean pattern at its own scale. Nothing is centred: rows of
-one pattern at all scales lie on a ray through the origin, which such a model holds. A
-missing cell gets its mean given the observed cells of the same row, which is a function
-of that row alone: new rows are filled as those of the fit were, and nothing has to be
-kept for each row.
+column has for itself, and a scale whose logarithm is Gaussian. Where scales hardly
+differ, a row with few cells is drawn to the mean of all rows, and else to their mean
+pattern at its own scale. Nothing is centred: rows of one pattern lie on a ray through
+the origin. A missing cell gets its mean given the observed cells of its row, a function
+of that row alone: new rows are filled as those of the fit were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
-from typing import Annotated, Literal, NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ihgmm._values import LARGEST, Domain
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, filled, ops_of, to_host
-from ihgmm.matrix.threads import row_ranges, sized_threads
+from ihgmm.matrix.threads import sized_threads
 from ihgmm.policy import Filling, Small
 
 Missing = Literal["error", "fit"]
-MISSING: tuple[Missing, ...] = ("error", "fit")
-
+MISSING_WAYS: tuple[Missing, ...] = ("error", "fit")
 
 # Scales that a row may have, as multiples of the size of its observed cells.
 MULTIPLES = np.geomspace(1 / Filling.LARGEST, Filling.LARGEST, Filling.STEPS)
@@ -37,9 +33,7 @@ MULTIPLES = np.geomspace(1 / Filling.LARGEST, Filling.LARGEST, Filling.STEPS)
 class Filler:
     """Fills the missing cells of rows from their observed ones, in units of the data.
 
-    The size of a row is the root mean square of its observed cells, each divided by the
-    size of its column. Columns without any observed cell have zero loadings, and are
-    filled by zero.
+    Columns without any observed cell have zero loadings, and are filled by zero.
 
     Examples
     --------
@@ -52,13 +46,11 @@ class Filler:
     array([[3., 6.]])
     """
 
-    # p features, rank r: of a row of scale 1, and so is the noise
-    loadings: Annotated[np.ndarray, Domain("pr", most=LARGEST)]
-    noise_levels: Annotated[np.ndarray, Domain("p", above=0, most=LARGEST)]
-    mean: Annotated[np.ndarray, Domain("r")]  # of positions
-    sizes: Annotated[np.ndarray, Domain("p", above=0, most=LARGEST)]  # of columns
-    # Of logarithms of scales around 0.
-    spread: Annotated[float, Domain(least=0)] = 1.0
+    loadings: np.ndarray  # (n_features, rank), of a row of scale 1; so is the noise
+    noise_levels: np.ndarray  # (n_features,)
+    mean: np.ndarray  # (rank,), of positions
+    sizes: np.ndarray  # (n_features,), of columns
+    spread: float = 1.0  # of logarithms of scales around 0
     nonnegative: bool = False  # whether no cell is below 0
 
     def __call__(self, X: Matrix) -> Matrix:
@@ -75,7 +67,6 @@ class Filler:
         return filled(X, self._fill(X, seed))
 
     def _fill(self, X: Matrix, seed: int | None) -> Callable[[Tall], Tall]:
-        """Return what fills rows: with draws, or without a seed with means."""
         return partial(_fill_rows, *self.in_columns(X), self.nonnegative, seed)
 
     def in_columns(self, X: Matrix) -> tuple[Model, np.ndarray]:
@@ -88,7 +79,10 @@ class Filler:
 def _fill_rows(
     model: Model, columns: np.ndarray, nonnegative: bool, seed: int | None, rows: Tall
 ) -> Tall:
-    """Return rows with NaN replaced; those without an observed cell become zero."""
+    """Return rows with NaN replaced by draws, or without a seed by means.
+
+    Those without an observed cell become zero.
+    """
     ops = ops_of(rows)  # rows come without their matrix
     xp, missing = ops.xp, ops.xp.isnan(rows)
     if not xp.any(missing):
@@ -96,10 +90,10 @@ def _fill_rows(
     units = ops.cast_like(columns, rows)
     known = xp.astype(~missing, rows.dtype)
     values = xp.where(missing, xp.zeros_like(rows), rows) / units
+    # Root mean squares of observed cells, whose squares might overflow or vanish.
     largest = xp.max(xp.abs(values), axis=1, keepdims=True)
-    shares = ops.ratio(values, largest)  # their squares neither overflow nor vanish
+    squares = xp.sum(ops.ratio(values, largest) ** 2, axis=1, keepdims=True)
     count = xp.sum(known, axis=1, keepdims=True)
-    squares = xp.sum(shares**2, axis=1, keepdims=True)
     sizes = largest * ops.ratio(squares, count) ** 0.5
     wide = ops.widen(sizes)
     logs = xp.log(xp.where(sizes > 0, wide, xp.ones_like(wide)))
@@ -119,26 +113,21 @@ class Model:
     log_scale: float  # mean and deviation of the logarithms of scales
     spread: float
 
-    @cached_property
+    @property
     def weighted(self) -> np.ndarray:
         """Loadings over variances."""
         return self.loadings / self.variances[:, None]
 
-    @cached_property
-    def products(self) -> np.ndarray:
-        """Products of these with loadings, for each pair of positions."""
-        first, second, _ = _pairs(len(self.mean))
-        return self.weighted[:, first] * self.loadings[:, second]
-
     def look(self, ops: Ops, values: Tall, known: Tall, log_sizes: Tall) -> _Seen:
         """Return what cells say, known where 1, of rows that have size 1."""
-        xp, rank = ops.xp, len(self.mean)
+        xp, rank, weighted = ops.xp, len(self.mean), self.weighted
+        products = weighted[:, :, None] * self.loadings[:, None, :]
         # The systems are small; in single precision they may be next to singular.
-        inner = ops.widen(known @ ops.cast_like(self.products, known))
-        inner = xp.take(inner, ops.to_device(_pairs(rank)[2], inner), axis=1)
-        systems = xp.reshape(inner, (-1, rank, rank))
-        systems = systems + ops.cast_like(np.eye(rank), inner)
-        right = ops.widen(values @ ops.cast_like(self.weighted, values))
+        products = ops.cast_like(products.reshape(-1, rank**2), known)
+        systems = ops.widen(known @ products)
+        systems = xp.reshape(systems, (-1, rank, rank))
+        systems = systems + ops.cast_like(np.eye(rank), systems)
+        right = ops.widen(values @ ops.cast_like(weighted, values))
         mean = ops.cast_like(self.mean, right)
         both = xp.stack([right, xp.zeros_like(right) + mean], axis=2)
         inverses = xp.linalg.inv(systems)
@@ -149,9 +138,8 @@ class Model:
         # its cells, whose covariance is that of noise and of positions.
         squares = xp.sum(level**2, axis=1) - xp.sum(right * own, axis=1)
         along, count = own @ mean, ops.widen(xp.sum(known, axis=1))
-        logs, inverse = (
-            ops.cast_like(a, own)[None, :] for a in (np.log(MULTIPLES), 1 / MULTIPLES)
-        )
+        logs = ops.cast_like(np.log(MULTIPLES)[None], own)
+        inverse = ops.cast_like(1 / MULTIPLES[None], own)
         far = (log_sizes[:, None] - self.log_scale + logs) / self.spread
         scores = along[:, None] * inverse - squares[:, None] * inverse**2 / 2
         scores = scores - count[:, None] * logs - far**2 / 2
@@ -200,32 +188,15 @@ class _Seen(NamedTuple):
         return positions @ self.ops.cast_like(self.model.loadings.T, self.values)
 
 
-@cache
-def _pairs(rank: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the pairs of a symmetric matrix, and which of them each entry is."""
-    first, second = np.triu_indices(rank)
-    square = np.empty((rank, rank), dtype=np.intp)
-    square[first, second] = square[second, first] = np.arange(len(first))
-    return first, second, square.ravel()
-
-
-# How the model is learnt.
-
-
 def learn_filler(
-    X: Matrix,
-    *,
-    ranks: tuple[int, ...] = Filling.RANKS,
-    max_rows: int = Filling.ROWS,
-    max_entries: int = Filling.ENTRIES,
+    X: Matrix, *, ranks: tuple[int, ...] = Filling.RANKS, max_rows: int = Filling.ROWS
 ) -> Filler:
     """Learn to fill missing cells from the observed cells of some rows.
 
     The model is fitted by expectation and maximisation. The rank, and whether scales
     differ, are those that predict a tenth of the observed cells best which the fit did
-    not see; rows larger than 1.5 medians count there as if they had
-    that size, as in :class:`ihgmm.IhSC`, so that a few do not rule. Rows and cells are
-    drawn from a generator of its own: the same data are always filled in the same way.
+    not see; rows larger than 1.5 medians count there as if they had that size, so that
+    a few do not rule. The same data are always filled in the same way.
 
     Examples
     --------
@@ -238,7 +209,7 @@ def learn_filler(
     >>> (fill(as_matrix(X)) @ np.eye(3))[1].round(1)
     array([2., 4., 6.])
     """
-    cells, rng = sampled_cells(X, max_rows, max_entries)
+    cells, rng = sampled_cells(X, max_rows)
     p, observed = X.shape[1], ~np.isnan(cells)
     cells[~observed] = 0.0
     nonnegative = bool((cells >= 0).all())
@@ -250,8 +221,7 @@ def learn_filler(
     columns = np.sqrt(_column_means(cells**2, observed))
     # Columns count alike, but for those that hardly differ from zero: they hold
     # little of what rows are compared by.
-    least = Filling.LEAST_COLUMN * np.sqrt(np.mean(columns**2))
-    columns = np.maximum(columns, least)
+    columns = np.maximum(columns, Filling.LEAST_COLUMN * np.sqrt(np.mean(columns**2)))
     cells /= columns
     sizes = np.sqrt(_column_means(cells.T**2, observed.T))
     cells /= sizes[:, None]
@@ -269,15 +239,13 @@ def learn_filler(
     )
 
 
-def sampled_cells(
-    X: Matrix, max_rows: int = Filling.ROWS, max_entries: int = Filling.ENTRIES
-) -> tuple[np.ndarray, np.random.Generator]:
+def sampled_cells(X: Matrix, max_rows: int) -> tuple[np.ndarray, np.random.Generator]:
     """Return the cells of some rows to learn from, and the generator that drew them."""
     n, p = X.shape
     # A seed that nobody else takes: had the missing cells been drawn by the same
     # numbers, for a test, none of those drawn here would be an observed one.
     rng = np.random.default_rng([0x6D697373696E67, n, p])
-    size = min(n, max_rows, max(Filling.LEAST_ROWS, max_entries // p))
+    size = min(n, max_rows, max(Filling.LEAST_ROWS, Filling.ENTRIES // p))
     rows = np.sort(rng.choice(n, size, replace=False)) if size < n else np.arange(n)
     return to_host(X.by_rows().rows(rows)).astype(np.float64), rng
 
@@ -289,14 +257,10 @@ class _Sample(NamedTuple):
     known: np.ndarray  # which of them are known
     log_sizes: np.ndarray
 
-    def looks(self, model: Model) -> Iterator[tuple[slice, np.ndarray, _Seen]]:
-        """Yield parts of the rows, 1 for their known cells, and what these say."""
-        # So few rows that what is made of them stays in the cache.
-        n, p = self.cells.shape
-        for part in row_ranges(n, max(64, 2**17 // p)):
-            known = self.known[part].astype(np.float64)
-            cells = self.cells[part] * known
-            yield part, known, model.look(HOST, cells, known, self.log_sizes[part])
+    def look(self, model: Model) -> _Seen:
+        """Return what the known cells say under a model."""
+        known = self.known.astype(np.float64)
+        return model.look(HOST, self.cells * known, known, self.log_sizes)
 
 
 def _best_model(
@@ -315,17 +279,16 @@ def _best_model(
     asked = observed & (rng.random(cells.shape) < Filling.ASKED)
     some = _Sample(cells, observed & ~asked, log_sizes)
     guess, start = _best_guess(some, asked, ranks, rng)
-    rank = start.shape[1]
     tried, middle = {}, float(np.median(log_sizes))
     # Small rows count as much as others in whether scales differ.
     for spread in (Filling.LEAST_SPREAD, Filling.FIRST_SPREAD):
         model = _start(guess, some.known, start[:, -Filling.SCALE_RANK :])
         model = replace(model, log_scale=middle, spread=spread)
         model = _fit_model(some, model, Filling.ROUNDS)
-        fit = np.vstack([seen.means() for _, _, seen in some.looks(model)])
-        tried[_squares(fit - cells, asked)] = model
+        errors = (some.look(model).means() - cells)[asked]
+        tried[float(np.sum(errors**2))] = model
     model = tried[min(tried)]
-    if rank > Filling.SCALE_RANK:
+    if start.shape[1] > Filling.SCALE_RANK:
         more = _start(guess, some.known, start)
         model = replace(more, log_scale=model.log_scale, spread=model.spread)
     return _fit_model(sample, model, Filling.LAST_ROUNDS)
@@ -358,7 +321,7 @@ def _best_guess(
             own = np.linalg.solve(system, (guess @ model.weighted).T).T
             fit = own @ loadings.T
             guess = np.where(known, cells, fit)
-        error = _squares((fit - cells) * count, asked)
+        error = float(np.sum(((fit - cells) * count)[asked] ** 2))
         if error < least:
             best, least, worse = (guess, loadings), error, 0
         else:
@@ -392,35 +355,23 @@ def _fit_model(sample: _Sample, model: Model, n_iter: int) -> Model:
 
 def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     """Return the model after one round of expectation and maximisation, and noise."""
-    (n, p), rank = sample.cells.shape, len(model.mean)
-    first, second, square = _pairs(rank)
-    seconds, crossed = np.zeros((p, len(first))), np.zeros((p, rank))
-    total, spread, squares = np.zeros(rank), np.zeros((rank, rank)), np.zeros(p)
-    logs, count = np.zeros(2), sample.known.sum(axis=0).astype(np.float64)
-    for part, known, seen in sample.looks(model):
-        # Of rows divided by their scale.
-        once, twice = seen.mean(-1.0), seen.mean(-2.0)
-        turned = twice * seen.own + once * seen.drawn
-        positions = once * seen.own + seen.drawn
-        moments = turned[:, first] * seen.own[:, second]
-        moments += positions[:, first] * seen.drawn[:, second]
-        moments += seen.covariances[:, first, second]
-        seconds += known.T @ moments
-        crossed += seen.values.T @ turned
-        squares += (seen.values**2).T @ twice[:, 0]
-        total += positions.sum(axis=0)
-        spread[first, second] += moments.sum(axis=0)
-        far = sample.log_sizes[part, None] + np.log(MULTIPLES)
-        logs += [(seen.chances * far).sum(), (seen.chances * far**2).sum()]
-    spread[second, first] = spread[first, second]
+    (n, p), rank, seen = sample.cells.shape, len(model.mean), sample.look(model)
+    known = sample.known.astype(np.float64)
+    # Moments of rows divided by their scale.
+    once, twice = seen.mean(-1.0), seen.mean(-2.0)
+    turned = twice * seen.own + once * seen.drawn
+    positions = once * seen.own + seen.drawn
+    moments = turned[:, :, None] * seen.own[:, None, :]
+    moments += positions[:, :, None] * seen.drawn[:, None, :] + seen.covariances
+    systems = (known.T @ moments.reshape(n, -1)).reshape(p, rank, rank)
+    crossed, count = seen.values.T @ turned, known.sum(axis=0)
+    squares = np.square(seen.values).T @ twice[:, 0]
     typical = np.maximum(squares / np.maximum(count, 1), Small.EXACT)
-    systems = seconds[:, square].reshape(p, rank, rank)
     # A loading is expected to be as large as its column; where few cells tell about
     # it, this pulls it to zero.
-    systems[:, np.arange(rank), np.arange(rank)] += (model.variances / typical)[:, None]
-    loadings = np.linalg.solve(systems, crossed[:, :, None])[:, :, 0]
-    double = np.where(first == second, 1.0, 2.0)
-    fitted = (seconds * loadings[:, first] * loadings[:, second]) @ double
+    pulled = systems + (model.variances / typical)[:, None, None] * np.eye(rank)
+    loadings = np.linalg.solve(pulled, crossed[:, :, None])[:, :, 0]
+    fitted = ((systems @ loadings[:, :, None])[:, :, 0] * loadings).sum(axis=1)
     left = np.maximum(squares - 2 * (loadings * crossed).sum(axis=1) + fitted, 0.0)
     noise = left.sum() / max(count.sum(), 1)
     # So few cells that say the usual share of a column is noise keep a column from
@@ -431,21 +382,17 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     # Of a column that is nearly always zero, one cell must not outweigh all others.
     variances = np.maximum(variances, Filling.EVEN * variances.mean())
     # Positions get covariance one again, which also speeds the rounds up.
-    mean = total / n
-    covariance = spread / n - np.outer(mean, mean)
+    mean = positions.mean(axis=0)
+    covariance = moments.mean(axis=0) - np.outer(mean, mean)
     ridge = Small.ROUNDING * np.trace(covariance) / rank
     root = np.linalg.cholesky(covariance + ridge * np.eye(rank))
-    log_scale, second_moment = logs / n
-    deviation = np.sqrt(max(second_moment - log_scale**2, Filling.LEAST_SPREAD**2))
+    logs = sample.log_sizes[:, None] + np.log(MULTIPLES)
+    log_scale, square = ((seen.chances * logs**i).sum() / n for i in (1, 2))
+    deviation = np.sqrt(max(square - log_scale**2, Filling.LEAST_SPREAD**2))
     equal = model.spread <= Filling.LEAST_SPREAD  # equal scales stay so
     scales = float(log_scale), model.spread if equal else float(deviation)
     loadings, mean = loadings @ root, np.linalg.solve(root, mean)
     return Model(loadings, variances, mean, *scales), noise
-
-
-def _squares(values: np.ndarray, chosen: np.ndarray) -> float:
-    """Return the sum of squares of the chosen values."""
-    return float(np.sum(values[chosen] ** 2))
 
 
 def _column_means(values: np.ndarray, known: np.ndarray) -> np.ndarray:

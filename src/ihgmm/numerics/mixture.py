@@ -43,16 +43,16 @@ def pivots(rows: np.ndarray, k: int) -> np.ndarray:
 
 def merged(rows: np.ndarray, k: int, signed: bool) -> np.ndarray:
     """Return centres of the k clusters that Ward's rule merges unit rows to."""
-    products = rows @ rows.T
-    cosines = products**2 if signed else products
-    distances = np.sqrt(np.maximum(2 - 2 * cosines, 0))
-    tree = linkage(squareform(distances, checks=False), "ward")
-    labels = fcluster(tree, k, "maxclust") - 1
+    labels = np.zeros(len(rows), dtype=np.intp)
+    if k > 1:
+        distances = squareform(rows @ rows.T, checks=False)
+        distances = 2 - 2 * (distances**2 if signed else distances)
+        np.sqrt(np.maximum(distances, 0, out=distances), out=distances)
+        labels = fcluster(linkage(distances, "ward"), k, "maxclust") - 1
     members = np.eye(k)[labels]
     if signed:  # opposite rows point the way of the first of their cluster
-        first = np.unique(labels, return_index=True)[1]
-        ways = HOST.sign_of(HOST.pick(products, first[labels]))
-        members *= ways[:, None]
+        first = rows[np.unique(labels, return_index=True)[1][labels]]
+        members[np.einsum("ij,ij->i", rows, first) < 0] *= -1
     return members.T @ rows
 
 
@@ -63,20 +63,21 @@ def spherical_lloyd(
     *,
     signed: bool = False,
     ops: Ops = HOST,
-) -> np.ndarray:
-    """Return centres of unit length that k-means by cosines comes to.
+) -> Tall:
+    """Return memberships, (n, k), that k-means by cosines comes to from some centres.
 
-    With ``signed``, a centre and its opposite are one. A centre that has lost all its
-    rows goes to the row that fits its own worst.
+    They are 1 in a row's cluster; with ``signed`` a centre and its opposite are one,
+    and they are -1 where a row points away. A centre that has lost all its rows goes to
+    the row that fits its own worst.
     """
     k, counts = len(centers), ops.to_device(weights, rows)
     least, score = Labelling.STEP * float(weights.sum()), -np.inf
     for _ in range(Labelling.STEPS):
-        centers = HOST.unit_rows(centers)
+        lengths = np.sqrt(np.einsum("ij,ij->i", centers, centers))
+        centers = centers / np.where(lengths > 0, lengths, 1.0)[:, None]
         before, products = score, rows @ ops.cast_like(centers.T, rows)
         cosines = ops.xp.abs(products) if signed else products
-        labels = ops.xp.argmax(cosines, axis=1)
-        ends = counts
+        labels, ends = ops.xp.argmax(cosines, axis=1), counts
         if signed:
             ends = counts * ops.sign_of(ops.pick(products, labels))
         sums = ops.sums_of_rows(labels, k, rows, ends)
@@ -84,14 +85,17 @@ def spherical_lloyd(
         score = float((sums * centers).sum())
         if score - before <= least:
             break
-        empty = np.flatnonzero(ops.group_sums(labels, k, counts) <= 0)
+        empty = np.flatnonzero(~sums.any(axis=1))
         if len(empty):
             misfits = weights * (1 - ops.to_host(ops.pick(cosines, labels)))
             worst = np.argsort(-misfits, kind="stable")[: len(empty)]
             # There may be fewer rows than clusters.
             sums[empty[: len(worst)]] = ops.to_host(ops.few_rows(rows, worst))
         centers = sums
-    return centers
+    members = ops.one_hot(labels, k, rows)
+    if signed:
+        members *= ops.sign_of(ops.pick(products, labels))[:, None]
+    return members
 
 
 class TiedClusters(NamedTuple):

@@ -1,4 +1,4 @@
-"""Where functions that fall come to zero."""
+"""Roots of several functions at once."""
 
 from __future__ import annotations
 

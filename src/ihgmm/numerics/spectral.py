@@ -121,13 +121,16 @@ def spectral_clustering(
     with steps.step("eigenvectors") as say, X.threads():
         embedding, coordinates = _embed(X, k, recipe, say)
     spaces: list[Space] = list(SPACES if recipe.space == "auto" else (recipe.space,))
-    maps = [embedding.in_space(space) for space in spaces]
+    projected = embedding.in_space("projected")
     with steps.step("labels") as say:
         # Zero rows show no pattern, unless the origin is a point like others.
         live = X.sqnorms > 0
         if not recipe.unit_norm or ops.number(ops.xp.all(live)):
             live = None
-        known, weights = _known_rows(ops, maps[-1], coordinates, X.weights, live, k)
+        known, weights = _known_rows(ops, projected, coordinates, X.weights, live, k)
+        if len(spaces) > 1 and _noise_share(ops.few, embedding, known) > Leading.NOISY:
+            spaces = ["projected"]
+        maps = [embedding.in_space(space) for space in spaces]
         rows = [one.rows(ops.few, known) for one in maps]
         learnt = learn_rule(
             rows,
@@ -212,7 +215,7 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
     # With as many directions as features, none of them is there to show noise.
     weights = signal_weights(values, lead, 0.0 if len(values) == p else None)
     # A direction without any data in it is rounding.
-    weights = np.where(lengths > 1e-5 * lengths.max(), weights, 0.0)
+    weights = np.where(lengths >= 1e-5 * lengths.max(), weights, 0.0)
     embedding = Embedding(
         along,
         values,
@@ -260,6 +263,24 @@ def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
     lead = min(k, n, p)
     extra = min(k, Leading.MOST_EXTRA) + 2
     return lead, max(min(k + extra, n - 1, p) - lead, 0)
+
+
+def _noise_share(ops: Ops, embedding: Embedding, coordinates: Tall) -> float:
+    """Return the share of rows whose coordinates in singular vectors are mostly noise.
+
+    What the directions leave of a unit row shows its noise. This adds to each
+    coordinate, over the singular value: where that is small, noise is large, and drowns
+    rows of a cluster much larger than others. With more clusters than directions, or as
+    many directions as features, nothing tells noise.
+    """
+    p, m = embedding.directions.shape
+    if p <= m or not embedding.unit_rows:
+        return 0.0
+    squares = coordinates**2
+    signal = squares @ ops.cast_like(embedding.eigenvalues, squares)
+    load = 2 * float((embedding.weights**2 / embedding.eigenvalues).sum()) / (p - m)
+    own = squares @ ops.cast_like(embedding.weights**2, squares)
+    return ops.number(ops.xp.mean(ops.widen(own < load * (1 - signal))))
 
 
 def _known_rows(

@@ -20,8 +20,8 @@ from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.eigen import leading_directions
 from ihgmm.policy import Small, Whitening
 
-Noise = Literal["counts", "learned"]
-NOISES: tuple[Noise, ...] = ("counts", "learned")
+NoiseKind = Literal["counts", "learned"]
+NOISE_KINDS: tuple[NoiseKind, ...] = ("counts", "learned")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +32,12 @@ class Whitener:
     get theirs as those of the fit did.
     """
 
-    noise: Noise
-    # Factors of p features; 0 where the fit had no entry.
-    columns: np.ndarray
-    # Orthonormal, of the pattern in such rows.
-    directions: np.ndarray
+    noise: NoiseKind
+    columns: np.ndarray  # factors of features; 0 where the fit had no entry
+    directions: np.ndarray  # orthonormal, of the pattern in such rows
     # Squared norms of the rows of the fit along them, noise being of variance one.
     strengths: np.ndarray
-    # Of counts: c in the variance ``mean + c * mean**2``.
-    dispersion: float = 0.0
+    dispersion: float = 0.0  # of counts: c in the variance ``mean + c * mean**2``
 
     def __call__(self, X: Matrix) -> Scaled:
         """Return the data with its rows and columns multiplied; nothing is copied."""
@@ -76,7 +73,7 @@ class Whitener:
         return (variances, total), ()
 
 
-def learn_whitener(X: Matrix, noise: Noise, rng: np.random.Generator) -> Whitener:
+def learn_whitener(X: Matrix, noise: NoiseKind, rng: np.random.Generator) -> Whitener:
     """Learn how to make the noise of data alike in rows and columns.
 
     ``"counts"``: the variance of an entry of mean m is ``m + c * m**2``, c being learnt
@@ -84,7 +81,7 @@ def learn_whitener(X: Matrix, noise: Noise, rng: np.random.Generator) -> Whitene
     the column, learnt from what a low-rank fit leaves.
     """
     if noise == "learned":
-        return _learned_whitener(_few_rows(X, Whitening.ENTRIES, rng), rng)
+        return _learned_whitener(_few_rows(X, Whitening.ENTRIES, rng))
     if X.unit * Small.HUGE < 1:
         raise ValueError(
             f"The entries of X are {X.unit:.0e} or less: they are no counts. "
@@ -92,10 +89,9 @@ def learn_whitener(X: Matrix, noise: Noise, rng: np.random.Generator) -> Whitene
         )
     _warn_of_fractions(X)
     few = _few_rows(X, Whitening.COUNTS, rng)
-    few = few.with_common_columns_first()  # the dispersion is the same in any order
     dispersion = Whitening.DISPERSION
     for _ in range(2):
-        dispersion = _dispersion(few, _count_whitener(few, dispersion), rng)
+        dispersion = _dispersion(few, _count_whitener(few, dispersion))
     return _count_whitener(X, dispersion)
 
 
@@ -121,12 +117,7 @@ def _count_variances(sums: Tall, squares: Tall, dispersion: float) -> Tall:
     return (sums + dispersion * squares) / (1 + dispersion)
 
 
-def _no_pattern(p: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return directions in p features, none, and their strengths."""
-    return np.zeros((p, 0)), np.zeros(0)
-
-
-def _dispersion(X: Matrix, whitener: Whitener, rng: np.random.Generator) -> float:
+def _dispersion(X: Matrix, whitener: Whitener) -> float:
     """Return c for which counts have the variance ``mean + c * mean**2``.
 
     What a fit of low rank leaves of a column, times factors f, is the sum of f**2 times
@@ -134,17 +125,21 @@ def _dispersion(X: Matrix, whitener: Whitener, rng: np.random.Generator) -> floa
     whose mean is ``(1 + c) * mean**2``.
     """
     white = whitener(X)
-    squares, fit = _low_rank(white, min(*white.shape, Whitening.COUNT_RANK) // 4, rng)
-    left = _left_of_counts(squares, fit) / (X.shape[0] - fit.shape[1])
+    squares, fit = _low_rank(white, min(*white.shape, Whitening.COUNT_RANK) // 4)
+    # The fit takes some noise too, more of a column that has a large share in it.
+    shares = (fit @ np.linalg.pinv(fit.T @ fit, hermitian=True) * fit).sum(axis=1)
+    left = squares - np.square(fit).sum(axis=1)
+    left /= 1 - np.minimum(shares, Whitening.LARGEST_LEVERAGE)
+    left = np.maximum(left, Whitening.LEAST_NOISE * squares)
+    left /= X.shape[0] - fit.shape[1]
     factors: Any = white.row_scale
     sums = to_host(X.adjoint(factors**2)).astype(np.float64) * whitener.columns**2
     first = sums / (X.shape[0] * X.unit)
     second = squares / X.shape[0] - first
     # The error of what is left grows with its size.
     weights = HOST.ratio(1.0, np.square(first + np.abs(second)))
-    share = (weights * second * (left - first)).sum() / max(
-        (weights * second**2).sum(), Small.TINY
-    )
+    share = (weights * second * (left - first)).sum()
+    share /= max((weights * second**2).sum(), Small.TINY)
     # Beyond that what is left is rather a pattern that the fit has not taken.
     share = float(np.clip(share, 0.0, Whitening.LARGEST_SHARE))
     return share / (1 - share)
@@ -196,7 +191,7 @@ def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
         variances, counts = X.sweep(work, X.weights)[1]
         squares = _over_squares(X, variances)
     columns = np.sqrt(squares * np.minimum(counts * (X.unit / n) * np.sqrt(p), 1.0))
-    return Whitener("counts", columns, *_no_pattern(p), dispersion)
+    return Whitener("counts", columns, np.zeros((p, 0)), np.zeros(0), dispersion)
 
 
 def _column_sums(
@@ -234,33 +229,13 @@ def _over_squares(X: Matrix, squares: np.ndarray) -> np.ndarray:
     return HOST.ratio(float(X.shape[0]), np.where(squares > least, squares, 0.0))
 
 
-def _low_rank(
-    white: Matrix, rank: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return squared norms of columns, and ``A.T @ U`` of leading eigenvectors U.
-
-    Most of these are among noise, whose eigenvalues are close to each other. Single
-    vectors get there by a quarter of the products that blocks need, and sparse rows
-    multiply a block hardly faster than its vectors one by one.
-    """
+def _low_rank(white: Matrix, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return squared norms of columns, and leading directions times their lengths."""
     A, fit = white.take(slice(0, white.shape[0])), np.zeros((white.shape[1], 0))
     if rank:
-        pairs = leading_directions(A.with_transpose(), rank, tol=3e-3, quiet=True)
+        pairs = leading_directions(A, rank, tol=3e-3, quiet=True)
         fit = pairs.vectors * np.sqrt(pairs.values)
     return A.column_sqnorms(), fit
-
-
-def _left_of_counts(total: np.ndarray, fit: np.ndarray) -> np.ndarray:
-    """Return what a fit leaves of the squared norms of columns.
-
-    It takes some noise too, more of a column that has a large share in it. Of one that
-    it takes by more than 0.9 or explains to a thousandth no more is known.
-    """
-    shares = (fit @ np.linalg.pinv(fit.T @ fit, hermitian=True) * fit).sum(axis=1)
-    left = (total - np.square(fit).sum(axis=1)) / (
-        1 - np.minimum(shares, Whitening.LARGEST_LEVERAGE)
-    )
-    return np.maximum(left, Whitening.LEAST_NOISE * total)
 
 
 def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
@@ -275,17 +250,13 @@ def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
     p, m = fit.shape
     squares = np.square(fit)
     left = np.maximum(total - squares.sum(axis=1), 0.0)
-    level = max(left.sum(), Whitening.LEAST_NOISE * total.sum(), Small.TINY) / (
-        (n - m) * (p - m)
-    )
-    noise = level * max(n, p)
+    level = max(left.sum(), Whitening.LEAST_NOISE * total.sum(), Small.TINY)
+    noise = level / ((n - m) * (p - m)) * max(n, p)
     own = (squares / (squares.sum(axis=0) + noise)).sum(axis=1)
     return np.maximum(left + noise * own / (1 - own), Whitening.LEAST_NOISE * total)
 
 
-def _learned_whitener(
-    X: Matrix, rng: np.random.Generator, *, rounds: int = 3
-) -> Whitener:
+def _learned_whitener(X: Matrix) -> Whitener:
     """Learn factors of columns, and the directions of the pattern beside the noise.
 
     At first columns are divided by their length. Each round then takes out a fit of low
@@ -294,12 +265,12 @@ def _learned_whitener(
     """
     n, p = X.shape
     rank = min(n, p, Whitening.RANK) // 2
-    whitener = Whitener("learned", np.ones(p), *_no_pattern(p))
+    whitener = Whitener("learned", np.ones(p), np.zeros((p, 0)), np.zeros(0))
     columns = np.sqrt(_over_squares(X, whitener(X).column_sqnorms()))
     whitener = replace(whitener, columns=columns)
-    for _ in range(rounds):
+    for _ in range(3):
         white = whitener(X)
-        total, fit = _low_rank(white, rank, rng)
+        total, fit = _low_rank(white, rank)
         left = _left_of_columns(total, fit, n)
         factors = np.sqrt(HOST.ratio(float(n - rank), left))
         # Rows of the fit are longer than others in directions of noise: take fewer.
@@ -311,15 +282,14 @@ def _learned_whitener(
     return whitener
 
 
-def suited_noise(X: Matrix, *, surely: bool = False) -> Noise | None:
+def suited_noise(X: Matrix, *, surely: bool = False) -> NoiseKind | None:
     """Return which noise to make alike, None where the data ask for no whitening.
 
     Data none of which are negative and many 0 have noise that grows with the mean if
     they look like counts of rare events, or have a long tail. Shades of a picture have
     zeros too, but large ones are common; tf-idf is nearly all zeros, and its columns
     are weighted already. Whole numbers with a long tail often lose nothing without
-    whitening: with ``surely`` they need none. A first part of the rows is looked at; a
-    few of them show most data to be of neither kind.
+    whitening: with ``surely`` they need none. The first rows are looked at.
     """
     for size in (2**10, 2**16):
         rows = _first_rows(X, size)
@@ -338,12 +308,14 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> Noise | None:
     return "counts" if whole else "learned"
 
 
-def noise_to_whiten(X: Matrix, whiten: Noise | Literal["auto"] | None) -> Noise | None:
+def noise_to_whiten(
+    X: Matrix, whiten: NoiseKind | Literal["auto"] | None
+) -> NoiseKind | None:
     """Return which noise is made alike before a fit.
 
     "auto" takes what suits the data. None takes none, and warns where that surely does.
     """
-    if whiten in NOISES:
+    if whiten in NOISE_KINDS:
         return whiten
     suited = suited_noise(X, surely=whiten is None)
     if whiten == "auto" or suited is None:
@@ -426,20 +398,21 @@ def _are_logarithms(rows: np.ndarray) -> bool:
     such multiples themselves, as shares of a total are. All rows of blood cells (counts
     scaled by four ways) are known by it, and at most one in fifty of eleven other sets.
     """
-    if not 0 < rows.max() < 50 or rows.min() < 0:
-        return False
-    rows = rows.astype(np.float64)
-    return 2 * sum(_logged(row[row > 0]) for row in rows) > len(rows)
 
-
-def _logged(row: np.ndarray) -> bool:
     def are_multiples(values: np.ndarray) -> bool:
         ratios = values / values.min()
         ratios = ratios[(ratios > 1.5) & (ratios < 50)]  # larger ones are rounded
         whole = np.abs(ratios - np.round(ratios)) < 0.02
         return len(ratios) > 1 and bool(whole.mean() > 0.9)
 
-    return len(row) > 2 and are_multiples(np.expm1(row)) and not are_multiples(row)
+    if not 0 < rows.max() < 50 or rows.min() < 0:
+        return False
+    positive = [row[row > 0] for row in rows.astype(np.float64)]
+    logged = [
+        len(row) > 2 and are_multiples(np.expm1(row)) and not are_multiples(row)
+        for row in positive
+    ]
+    return 2 * sum(logged) > len(rows)
 
 
 def _is_centered(X: Matrix) -> bool:

@@ -206,8 +206,7 @@ def _leading_outside(
     W = rng.standard_normal((p, min(width + TiedNoise.SPARE, p - span.shape[1])))
     for _ in range(TiedNoise.POWERS):
         W = np.linalg.qr(W - span @ (span.T @ W))[0]
-        back = X.product_and_adjoint(X.cast(W), row_scale=root)[1]
-        W = to_host(back).astype(np.float64)
+        W = to_host(X.gram_product(W, root)).astype(np.float64)
     W = np.linalg.qr(W - span @ (span.T @ W))[0]
     products = X.ops.tall_dot(Y := (X @ W) * root[:, None], Y)
     squares, vectors = np.linalg.eigh(products)

@@ -21,7 +21,7 @@ from ihgmm._checks import (
 from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator
 from ihgmm.matrix import Matrix, Tall, only, to_host
-from ihgmm.numerics.missing import MISSING, Missing, learn_filler
+from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.policy import Cautions, Refitting, Trust
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.refits import Refits, refit_halves
@@ -190,7 +190,7 @@ def diagnose(
     'well separated'
     """
     rng = generator(random_state)
-    check_choice("missing", missing, MISSING)
+    check_choice("missing", missing, MISSING_WAYS)
     X, labels = data_and_labels(X, labels, whitened=True)
     data = check_matrix(X, missing=missing)
     if missing == "fit":

@@ -13,13 +13,18 @@ from ihgmm._checks import check_matrix, counted_rows
 from ihgmm._display import Result, doubts_of_count, draw
 from ihgmm._parameters import check_choice, check_count, check_flag, generator
 from ihgmm._warnings import ClusterCountWarning, warn
-from ihgmm.matrix import Matrix, Scaled, on_few_rows, to_host
+from ihgmm.matrix import Matrix, Scaled, to_host
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.flips import count_above_noise
 from ihgmm.numerics.gram import GramOperator
-from ihgmm.numerics.missing import MISSING, Missing, learn_filler
+from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.numerics.spectral import Placement
-from ihgmm.numerics.whitening import NOISES, Noise, learn_whitener, noise_to_whiten
+from ihgmm.numerics.whitening import (
+    NOISE_KINDS,
+    NoiseKind,
+    learn_whitener,
+    noise_to_whiten,
+)
 from ihgmm.policy import Counting
 from ihgmm.statistics.tree import ClusterTree, Split, tree_of_model, tree_of_rows
 
@@ -115,7 +120,7 @@ def select_n_clusters(
     *,
     max_clusters: int = MAX_CLUSTERS,
     signed: bool = False,
-    whiten: Noise | Literal["auto"] | None = None,
+    whiten: NoiseKind | Literal["auto"] | None = None,
     missing: Missing = "error",
     sample_weight: Any = None,
     random_state: Any = None,
@@ -173,8 +178,8 @@ def select_n_clusters(
     """
     most = check_count("max_clusters", max_clusters)
     check_flag("signed", signed)
-    check_choice("missing", missing, MISSING)
-    check_choice("whiten", whiten, ("auto", *NOISES, None))
+    check_choice("missing", missing, MISSING_WAYS)
+    check_choice("whiten", whiten, ("auto", *NOISE_KINDS, None))
     rng = generator(random_state)
     data, counts = counted_rows(check_matrix(X, missing=missing), sample_weight)
     if missing == "fit":
@@ -278,14 +283,9 @@ def count_clusters(
         if size < len(rows):
             rows = np.sort(rng.choice(len(shares), size, replace=False, p=shares))
 
-    def work(part: Matrix) -> tuple[Any, ...]:
-        part = part.to_memory().weighted(None)
-        with sized_threads(part.n_entries):
-            return *_count(part, rng, max_clusters, signed), rng
-
-    count, placement, used = on_few_rows(X, rows, work)
-    # Another process may have it.
-    rng.bit_generator.state = used.bit_generator.state
+    few = X.take(rows).to_memory()
+    with sized_threads(few.n_entries):
+        count, placement = _count(few, rng, max_clusters, signed)
     if placement is not None and len(rows) < X.shape[0]:
         small = X.ops.xp.astype(placement(X), X.ops.xp.uint16)  # to be moved
         leaves = to_host(small).astype(np.intp)
@@ -374,9 +374,13 @@ def _best(tree: ClusterTree, rank: int, few_features: bool) -> Split | None:
     least = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
     agreed = [s for s in tree.splits if s.agreement >= least]
     best = max(agreed, key=attrgetter("support"), default=None)
-    if best is None or not (alone or few_features):
+    if best is None:
+        return None
+    # Halves may cut one cloud alike, but not along gaps. Noise of one main direction
+    # has rows on both of its sides.
+    opposite = best.n_clusters == 2 and best.gap != 0
+    if not (alone or few_features or opposite):
         return best
-    # Halves may cut one cloud alike, but not along gaps.
     one_cloud = best.gap < Counting.GAP or (alone and best.support < Counting.LOW)
     return None if one_cloud else best
 

@@ -41,7 +41,8 @@ class Split:
         how much worse they find that of one more.
     gap : float
         How far rows keep away from the cuts, in standard errors: about 0 or less if a
-        cloud was cut, and 0 where many directions stand out, which needs no look.
+        cloud was cut. Where many directions stand out, only cuts between opposite
+        clusters are looked at, and others have 0.
 
     Examples
     --------
@@ -193,7 +194,7 @@ def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
     def grow(seen: np.ndarray | None) -> _Branches:
         if seen is None:
             return _merged(rows, leaves[known], k, signed)
-        rule = learn_rule([rows[seen]], k, "tied", signed=signed, rng=rng).rule
+        rule = learn_rule([rows[seen]], k, signed=signed).rule
         return _merged(rows, np.asarray(rule(HOST, rows)), k, signed, seen)
 
     with one_thread(), ignored(ConvergenceWarning):
@@ -225,8 +226,8 @@ def tree_of_rows(
     d = min(max(n_directions, 2), p, n // 2 - 1)
     recipe = Recipe(n_components=d)
     placements: list[Placement] = []
-    # Directions do not tell whether rows are more than one cloud. Gaps do.
-    lengths = np.sqrt(to_host(X.sqnorms)) if few or rank <= 1 else None
+    # Few directions do not tell whether rows are more than one cloud. Gaps do.
+    lengths, every_cut = np.sqrt(to_host(X.sqnorms)), few or rank <= 1
 
     def grow(seen: np.ndarray | None) -> _Branches:
         part = X if seen is None else X.take(seen)
@@ -237,7 +238,7 @@ def tree_of_rows(
             rows = fit.placement.embedding(X)
             leaves = fit.placement.rule(X.ops, rows)
         rows = to_host(rows).astype(np.float64)
-        return _merged(rows, to_host(leaves), k, signed, seen, lengths)
+        return _merged(rows, to_host(leaves), k, signed, seen, lengths, every_cut)
 
     with one_thread(), ignored(ConvergenceWarning):
         return _grown(grow, n, rng, n if few else rank), placements[0]
@@ -264,10 +265,12 @@ def _merged(
     signed: bool,
     seen: np.ndarray | None = None,
     lengths: np.ndarray | None = None,
+    every_cut: bool = False,
 ) -> _Branches:
     """Merge the clusters of rows, those that lose least likelihood first.
 
-    The tree is learnt from the rows ``seen``; others show gaps, if lengths are given.
+    The tree is learnt from the rows ``seen``; others show gaps, if lengths are given:
+    those at every cut, or those between opposite directions alone.
     """
     seen = np.arange(len(rows)) if seen is None else seen
     n, m = len(seen), rows.shape[1]
@@ -303,7 +306,7 @@ def _merged(
             rows[owner[leaves] == b] *= -1
         if lengths is not None:
             sides = 1.0 * (owner[leaves] == a) - (owner[leaves] == b)
-            gaps[k - 2] = _gap(rows, sides, seen, lengths)
+            gaps[k - 2] = _gap(rows, sides, seen, lengths, every_cut)
         delta, both = centers[a] - centers[b], sizes[a] + sizes[b]
         within += sizes[a] * sizes[b] / both / n * np.outer(delta, delta)
         centers[a] -= sizes[b] / both * delta
@@ -313,7 +316,11 @@ def _merged(
 
 
 def _gap(
-    units: np.ndarray, sides: np.ndarray, seen: np.ndarray, lengths: np.ndarray
+    units: np.ndarray,
+    sides: np.ndarray,
+    seen: np.ndarray,
+    lengths: np.ndarray,
+    every_cut: bool,
 ) -> tuple[float, float]:
     """Return how far rows that are not seen keep from the cut between two clusters.
 
@@ -322,17 +329,17 @@ def _gap(
     """
     known = np.zeros(len(units), dtype=bool)
     known[seen] = True
-    own = known & (sides != 0)
+    own, rest = known & (sides != 0), ~known & (sides != 0)
     ahead, behind = (units[own & (sides == side)] for side in (1, -1))
     one, other = ahead.mean(axis=0), behind.mean(axis=0)
+    cosine = one @ other / max(np.sqrt((one @ one) * (other @ other)), Small.EXACT)
+    opposite = cosine < -np.sqrt(0.5)  # nearer to opposite than to orthogonal
+    if not (every_cut or opposite):
+        return 0.0, 0.0
     # Least squares, in which both sides count alike.
     squares = ahead.T @ ahead / len(ahead) + behind.T @ behind / len(behind)
     normal = np.linalg.lstsq(squares, one - other, rcond=Small.LOAD)[0]
-    rest = ~known & (sides != 0)
-    scores = units[rest] @ normal
-    cosine = one @ other / max(np.sqrt((one @ one) * (other @ other)), Small.EXACT)
-    if cosine < -np.sqrt(0.5):  # nearer to opposite than to orthogonal
-        scores *= lengths[rest]
+    scores = units[rest] @ normal * (lengths[rest] if opposite else 1.0)
     return _clearance(scores), _clearance(-scores)
 
 

@@ -19,13 +19,12 @@ SPLIT_HEAD = ("clusters", "contrast", "agreement", "stability", "drop", "level")
 
 def count_headline(count: ClusterCount) -> str:
     """Return the finding in a few words."""
-    others = count.plausible[1:]
+    clusters, others = counted(count.n_clusters, "cluster"), count.plausible[1:]
     if count.n_clusters == 0:
         return "no structure"
-    clusters = counted(count.n_clusters, "cluster")
-    if not count.is_doubtful:
-        return clusters
-    return f"perhaps {clusters}, or {_either(others)}" if others else clusters
+    if count.is_doubtful and others:
+        return f"perhaps {clusters}, or {_either(others)}"
+    return clusters
 
 
 def count_text(count: ClusterCount) -> str:
@@ -96,10 +95,10 @@ def split_head(tree: ClusterTree) -> tuple[str, ...]:
 
 def split_rows(tree: ClusterTree, splits: Iterable[Split]) -> Iterator[tuple[Any, ...]]:
     """Yield what is shown of splits, by the columns of :func:`split_head`."""
-    names = split_head(tree)[1:-1]
     for split in splits:
-        k, figures = split.n_clusters, (getattr(split, name) for name in names)
-        yield k, *figures, "yes" if k in tree.levels else ""
+        figures = (getattr(split, name) for name in split_head(tree)[1:-1])
+        level = "yes" if split.n_clusters in tree.levels else ""
+        yield split.n_clusters, *figures, level
 
 
 def split_words(tree: ClusterTree) -> list[str]:
@@ -142,6 +141,14 @@ def count_doubts(count: ClusterCount) -> Iterator[str]:
         )
 
 
+def eigenvalue_rows(count: ClusterCount) -> Iterator[tuple[Any, ...]]:
+    """Yield number, value, ratio to the edge and verdict: five more than stand out."""
+    shown = min(count.rank + 5, count.n_features)  # no more can be of signal
+    for i, value in enumerate(count.eigenvalues[:shown], 1):
+        ratio = value / count.edge if count.edge > 0 else None
+        yield i, value, ratio, "yes" if i <= count.rank else "no"
+
+
 def edge_words(count: ClusterCount) -> list[str]:
     """Return what the table of eigenvalues means, a line each."""
     why = "one pattern may be a mixture of others"
@@ -171,23 +178,23 @@ def _few_clusters(count: ClusterCount) -> str:
     start, others = _standing_out(count), count.plausible[1:]
     if count.is_capped:
         return f"{sentence(start)}."
-    found = "no structure" if count.n_clusters == 0 else "one cluster"
+    number = "no structure" if count.n_clusters == 0 else "one cluster"
     if count.tree is None:
         why = "there are too few rows to look for groups"
-        return f"{sentence(found)}: {start}, and {why}."
+        return f"{sentence(number)}: {start}, and {why}."
     if count.confidence is Confidence.HIGH:
         why = "halves of the rows do not agree on any groups"
-        return f"{sentence(found)}: {start}, and {why}."
-    text = (
-        f"Probably {found}: {start}, but halves of the rows do not agree on any number "
-        "of groups with gaps between them. Noise that features share looks like this, "
-        "and so do clusters that overlap."
-    )
+        return f"{sentence(number)}: {start}, and {why}."
+    likely = ""
     if others:
-        text += (
+        likely = (
             f" If there are clusters, their number is most likely {_either(others)}."
         )
-    return text
+    return (
+        f"Probably {number}: {start}, but halves of the rows do not agree on any "
+        "number of groups with gaps between them. Noise that features share looks like "
+        f"this, and so do clusters that overlap.{likely}"
+    )
 
 
 def _clusters(count: ClusterCount) -> str:
@@ -198,11 +205,9 @@ def _clusters(count: ClusterCount) -> str:
     first = f"{clusters}, with {count.confidence.value} confidence"
     if count.is_doubtful:
         first = f"Perhaps {clusters}, with low confidence"
+    more = f", and one more cluster would lower stability by {split.drop:.2f}"
     text = f"{first}: trees of halves of the rows have an agreement of "
-    text += f"{split.agreement:.2f}"
-    if split.drop >= 0:
-        text += f", and one more cluster would lower stability by {split.drop:.2f}"
-    text += "."
+    text += f"{split.agreement:.2f}{more if split.drop >= 0 else ''}."
     if set(count.levels) - {count.n_clusters}:
         levels = listed([f"{k:,}" for k in count.levels], "and")
         text += f" Clusters are nested: the tree is stable at {levels} clusters."
@@ -211,9 +216,10 @@ def _clusters(count: ClusterCount) -> str:
         text += f" Also plausible: {_either(others)}."
     if count.rank:
         return f"{text} {sentence(start)}."
-    few = f", as happens with {counted(count.n_features, 'feature')}"
-    why = few if count.has_few_features else ""
-    return f"{text} These trees are the evidence: {start}{why}."
+    why = f", as happens with {counted(count.n_features, 'feature')}"
+    return (
+        f"{text} These trees are the evidence: {start}{why * count.has_few_features}."
+    )
 
 
 def _split_table(tree: ClusterTree, splits: Iterable[Split]) -> str:

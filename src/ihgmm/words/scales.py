@@ -4,46 +4,43 @@ from __future__ import annotations
 
 import numpy as np
 
-from ihgmm.statistics.scale_heterogeneity import Assumption, Evidence, ScaleTest
+from ihgmm.statistics.scale_heterogeneity import Evidence, ScaleTest
 from ihgmm.words.phrases import page, paragraph, table
 
 _EVIDENCE = {
-    Evidence.NOTHING_TO_COMPARE: "no cluster has 4 different rows to compare.",
-    Evidence.ONE_CLUSTER: "rows of cluster {cluster} differ in scale ({cluster_p}, "
-    "corrected for {tested} clusters), though all clusters together do not show it "
+    Evidence.NOTHING_TO_COMPARE: "no recommendation: no cluster has 4 different rows "
+    "to compare.",
+    Evidence.TOO_WEAK: "no recommendation: there is no sign of individual scales "
+    "({p}), but the signal is too weak, or there are too few rows or features, to be "
+    "sure.",
+    Evidence.ABSENT: "classical mixture: there is no sign of individual scales ({p}), "
+    "and their spread is at most {most:.1%}.",
+    Evidence.UNKNOWN_SPREAD: "Ih-GMM: rows of a cluster differ in scale ({p}); the "
+    "signal is too weak to say by how much.",
+    Evidence.SLIGHT: "classical mixture: rows of a cluster differ in scale ({p}), but "
+    "only by about {spread:.1%}.",
+    Evidence.CLEAR: "Ih-GMM: rows of a cluster differ in scale by about {spread:.0%} "
     "({p}).",
-    Evidence.TOO_WEAK: "there is no sign of individual scales ({p}), but the signal is "
-    "too weak, or there are too few rows or features, to be sure.",
-    Evidence.ABSENT: "there is no sign of individual scales ({p}), and a spread of "
-    "{detectable:.1%} would have been noticed.",
-    Evidence.UNKNOWN_SPREAD: "rows of a cluster differ in scale ({p}); the signal is "
-    "too weak to say by how much.",
-    Evidence.SLIGHT: "rows of a cluster differ in scale ({p}), but only by about "
-    "{spread:.1%}.",
-    Evidence.CLEAR: "rows of a cluster differ in scale by about {spread:.0%} ({p}).",
-}
-
-_ASSUMPTIONS = {
-    Assumption.ALIKE: "This assumes that noise is correlated alike in all clusters.",
-    Assumption.SOME_ALIKE: "This assumes that noise is correlated alike in all "
-    "clusters, and not at all along centres for which no other cluster shows it.",
-    Assumption.INDEPENDENT: "This assumes that entries of the noise are independent; "
-    "one cluster alone cannot show whether they are.",
 }
 
 
 def _recommendation(test: ScaleTest) -> str:
     """Return which mixture to use, with the figures behind it."""
-    cluster, cluster_p = test.strongest
-    reason = _EVIDENCE[test.evidence].format(
-        p=_p_value(test.p_value),
-        spread=test.spread,
-        detectable=test.detectable,
-        cluster=cluster,
-        cluster_p=_p_value(cluster_p),
-        tested=test.n_tested,
+    most, p = test.spread_interval[1], _p_value(test.p_value)
+    return _EVIDENCE[test.evidence].format(p=p, spread=test.spread, most=most)
+
+
+def _assumption(test: ScaleTest) -> str:
+    """Return what the test took for granted about the noise."""
+    tested = np.count_nonzero(~np.isnan(test.p_values))
+    if tested == 0:
+        return ""
+    if tested > 1:
+        return "This assumes that noise is correlated alike in all clusters."
+    return (
+        "This assumes that entries of the noise are independent; one cluster alone "
+        "cannot show whether they are."
     )
-    return f"{test.advice}: {reason}"
 
 
 def _p_value(value: float) -> str:
@@ -70,14 +67,11 @@ def scale_text(test: ScaleTest) -> str:
     lines = [f"{'cluster':<{width}}     rows  spread  p-value"]
     for name, size, spread, p_value in rows:
         lines.append(f"{name:<{width}}  {size:>7}  {spread:>6}  {p_value:>7}")
-    lines.append(_recommendation(test))
-    if test.n_tested:
-        lines.append(_ASSUMPTIONS[test.assumption])
-    return "\n".join(lines)
+    lines += [_recommendation(test), _assumption(test)]
+    return "\n".join(lines).rstrip()
 
 
 def scale_html(test: ScaleTest) -> str:
     """Return the same for a notebook, the recommendation first."""
     figures = table(("cluster", "rows", "spread", "p-value"), _scale_rows(test))
-    assumed = paragraph(_ASSUMPTIONS[test.assumption]) if test.n_tested else ""
-    return page(_recommendation(test), figures, assumed)
+    return page(_recommendation(test), figures, paragraph(_assumption(test)))

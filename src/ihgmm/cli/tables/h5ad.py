@@ -9,6 +9,7 @@ import numpy as np
 
 from ihgmm.cli.tables.loading import explain_damage
 from ihgmm.cli.tables.table import (
+    BESIDE,
     Note,
     Request,
     Table,
@@ -24,39 +25,41 @@ SYMBOLS = (
     *("gene_symbols", "feature_name", "gene_symbol", "gene_name", "symbol"),
     *("gene_short_name", "hgnc_symbol", "external_gene_name"),
 )
+WRITE_AGAIN = "anndata.read_h5ad(FILE).write_h5ad(NEW_FILE)"
 
 
 def read_h5ad(path: Path, request: Request, memory: float) -> Table:
-    """Read X or a layer of an AnnData file; labels and ids are columns of its ``obs``.
-
-    It stays on disk where it would take more bytes than ``memory``. Rows go by the
-    names of the observations, unless a column is asked for.
-    """
+    """Read X or a layer, or leave it on disk if it would take more than ``memory``."""
     import h5py
     from anndata.io import read_elem
 
     from ihgmm.numerics.whitening import preparation_of_counts
 
-    with explain_damage(path, RuntimeError, KeyError, TypeError, IndexError):
+    with explain_damage(path):
         file = h5py.File(path, "r")
-        _refuse_other_files(path, file)
-        if not hasattr(file.get("obs", {}), "keys"):
-            raise ValueError(
-                f"{path} is of anndata before 0.7, whose tables are not read. Write it "
-                "again: anndata.read_h5ad(FILE).write_h5ad(NEW_FILE)."
-            )
-        layers = {"X": "X"} if "X" in file else {}
-        layers |= {"raw": "raw/X"} if "raw/X" in file else {}
+        foreign = _foreign_parts(file)
+        is_old = "obs" in file and not hasattr(file["obs"], "keys")
+        layers = {"X": "X", "raw": "raw/X"}
         layers |= {name: f"layers/{name}" for name in file.get("layers", ())}
-        of_fit = None if request.fit is None else request.fit.layer
-        layer = request.layer or of_fit or "X"
-        if layer not in layers:
-            raise ValueError(
-                f"--layer {quote(layer)}: {path} has no such layer"
-                f"{near(layer, list(layers))}; it has {quote_all(list(layers))}."
-            )
-        as_fit = request.layer is None and of_fit is not None
-        notes = [Note(f"Took layer {quote(layer)}, as the fit did.")] * as_fit
+        layers = {name: place for name, place in layers.items() if place in file}
+    if foreign:
+        raise ValueError(
+            f"{path} takes {foreign[0]!r} from other files, and could name any of "
+            f"yours. If you trust it, write it again with its data: {WRITE_AGAIN}."
+        )
+    if is_old:
+        raise ValueError(
+            f"{path} is of anndata before 0.7, whose tables are not read. Write it "
+            f"again: {WRITE_AGAIN}."
+        )
+    of_fit = getattr(request.fit, "layer", None)
+    layer = request.layer or of_fit or "X"
+    if layer not in layers:
+        raise ValueError(
+            f"--layer {quote(layer)}: {path} has no such layer"
+            f"{near(layer, list(layers))}; it has {quote_all(list(layers))}."
+        )
+    with explain_damage(path):
         place = "raw/var" if layer == "raw" else "var"
         obs: Any = read_elem(file["obs"]) if "obs" in file else None
         var: Any = read_elem(file[place]) if place in file else None
@@ -70,14 +73,15 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
             )
     beside: dict[str, Any] = {"ids": np.arange(1, n + 1)}
     columns = [] if obs is None else list(obs.columns)
-    request, column_notes = request.resolve(columns)
-    request.check(columns, ["--label-column", "--id-column"], f"obs of {path}")
+    request, notes = request.resolve(columns)
+    request.check(columns, f"obs of {path}", *BESIDE)
     if obs is not None:
         name, label = request.id_column, request.label_column
         beside["id_name"] = name or obs.index.name or "obs_name"
         beside["ids"] = np.array(obs.index if name is None else obs[name], object)
         beside["labels"] = None if label is None else np.array(obs[label], object)
-    notes += column_notes
+    if request.layer is None and of_fit is not None:
+        notes.append(Note(f"Took layer {quote(layer)}, as the fit did."))
     # Cells of a type are multiples of one pattern in counts, and in nothing else.
     is_logged = "uns/log1p" in file and layer == "X"
     what = {
@@ -100,33 +104,19 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         for column in [name for name in SYMBOLS if name in var][:1]:
             names = unique_names(list(map(str, var[column])))
             notes.append(Note(f"Took names of genes from {quote(column)} of var."))
+    beside |= {"names": names or None, "notes": notes, "is_sparse": X.sparse}
     data: Any = X if stays else X.to_memory().array  # type: ignore[attr-defined]
-    table = Table(
-        request.source,
-        data,
-        **beside,
-        names=names or None,
-        notes=notes,
-        is_sparse=X.sparse,
-    )
-    return request.select(table)
+    return request.select(Table(request.source, data, **beside))
 
 
-def _refuse_other_files(path: Path, file: Any) -> None:
-    """Raise if a file takes data from others: one from a stranger could name any."""
+def _foreign_parts(file: Any) -> list[str]:
+    """Return what a file takes from others: one from a stranger could name any."""
     import h5py
 
     places: list[str] = []
     file.visit_links(places.append)
-    for place in places:
-        link = file.get(place, getlink=True)
-        stored = file[place] if isinstance(link, h5py.HardLink) else None
-        inner = not isinstance(link, h5py.ExternalLink)
-        if isinstance(stored, h5py.Dataset):
-            inner = not (stored.is_virtual or stored.external)
-        if not inner:
-            raise ValueError(
-                f"{path} takes {place!r} from other files, and could name any of "
-                "yours. If you trust it, write it again with its data: "
-                "anndata.read_h5ad(FILE).write_h5ad(NEW_FILE)."
-            )
+    links = {place: file.get(place, getlink=True) for place in places}
+    foreign = [p for p in places if isinstance(links[p], h5py.ExternalLink)]
+    hard = [p for p in places if isinstance(links[p], h5py.HardLink)]
+    stored = {p: file[p] for p in hard if isinstance(file[p], h5py.Dataset)}
+    return foreign + [p for p, d in stored.items() if d.is_virtual or d.external]

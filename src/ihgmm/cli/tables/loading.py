@@ -1,8 +1,4 @@
-"""Files with named columns, as libraries read them, and how they were read.
-
-To read one more format, write a function that takes the path and what is asked of the
-columns and returns a :class:`RawTable`, and enter it in ``LOADERS``.
-"""
+"""Files with named columns, as libraries read them, and how they were read."""
 
 from __future__ import annotations
 
@@ -10,8 +6,7 @@ import csv
 import errno
 import gzip
 import io
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -21,14 +16,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm.cli.tables.numbers import MISSING, decimal_point
-from ihgmm.cli.tables.table import (
-    Request,
-    near,
-    place_names,
-    quote,
-    quote_all,
-    unique_names,
-)
+from ihgmm.cli.tables.table import Request, place_names, quote_all, unique_names
 
 # What stands between cells, by the suffix of a file.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -51,19 +39,18 @@ class RawTable:
 
 
 @contextmanager
-def explain_damage(path: Path, *errors: Any) -> Iterator[None]:
-    """Say that a file is damaged where a library raises one of these errors.
+def explain_damage(path: Path) -> Iterator[None]:
+    """Say that a file is damaged, whatever a library raises then.
 
-    Only the library's work belongs inside, so that a defect of ours is not taken for a
-    damaged file. An OSError of a library is one too, unless it is the system's, which
-    has a number: then the disk is at fault, or a permission.
+    Only the library's work belongs inside: a defect of ours is no damaged file.
     """
     try:
         yield
-    except (OSError, *errors) as error:
-        number = getattr(error, "errno", None)
-        if isinstance(error, MemoryError) or number not in (None, errno.EINVAL):
-            raise
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:
+        if getattr(error, "errno", None) not in (None, errno.EINVAL):
+            raise  # the system's: a disk is at fault, or a permission
         reason = " ".join(str(error).split())[:300]
         if "pickle" in reason:  # NumPy's advice is to allow it
             reason = "it does not hold an array of numbers"
@@ -89,20 +76,15 @@ def with_names(raw: RawTable, header: Sequence[str]) -> RawTable:
     return replace(raw, phrases=[*raw.phrases, *[said] * bool(new)])
 
 
-# Text
-
-
-def _load_text(path: Path, request: Request) -> RawTable:
+def load_text(path: Path, request: Request) -> RawTable:
     """Read a CSV or TSV file in UTF-8, UTF-16, or as old spreadsheets encode it."""
     import pandas as pd
 
-    errors = (UnicodeError, EOFError, csv.Error, zlib.error, pd.errors.ParserError)
-    phrases = []
-    with explain_damage(path, *errors):
+    phrases, encoding = [], "utf-8-sig"
+    with explain_damage(path):
         content = path.read_bytes()
         if path.suffix.lower() == ".gz":
             content = gzip.decompress(content)
-        encoding = "utf-8-sig"
         if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
             encoding = "utf-16"
             phrases.append("as UTF-16")
@@ -110,11 +92,10 @@ def _load_text(path: Path, request: Request) -> RawTable:
             content.decode(encoding)
         except UnicodeDecodeError:
             encoding = "cp1252"
-            said = "as Windows-1252, since it is not UTF-8 (look at the names)"
-            phrases.append(said)
+            phrases.append("as Windows-1252, since it is not UTF-8 (look at the names)")
         start = content[: 2**20].decode(encoding, errors="ignore")
         delimiter, place, header = find_header(start, suffix_of(path))
-        has_names = not all(map(is_number, header))
+        has_names = not all(map(_is_number, header))
         numbers = range(len(header))
         told, _ = request.resolve(header)
         asked = {told.label_column, told.id_column}
@@ -153,27 +134,24 @@ def _load_text(path: Path, request: Request) -> RawTable:
 def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
     """Return what stands between cells, how many rows are above the names, and these.
 
-    Names are in the first row, or below titles. ``";"`` or a tab stands between them
-    where there are more of those than of what is usual: names may have commas in them,
-    as in ``revenue, EUR``.
+    Names may have commas in them, as in ``revenue, EUR``.
     """
     lines = start.splitlines(keepends=True)
     first = next((line for line in lines if line.strip()), "")
     delimiters = list(dict.fromkeys((DELIMITERS.get(suffix, ","), ";", "\t")))
     likely = max(delimiters, key=first.count)
-    if suffix == ".txt" and not any(map(first.count, delimiters)):
-        likely, delimiters = " ", [" "]  # as R's write.table has it
-    tried = []
+    if suffix == ".txt" and not first.count(likely):
+        likely, delimiters = " ", []  # as R's write.table has it
+    titles = []
     for delimiter in delimiters:
         rows = _first_rows(lines, delimiter)
         place = n_title_rows(rows)
         widths = [len(row) for row in rows[place:] if row][:2]
-        whole = len(widths) == 2 and widths[0] == widths[1] > 1
         # Names have as many cells as the row below them.
-        tried.append((not whole, place, delimiter != likely, delimiter))
-    odd, place, _, delimiter = min(tried)
-    if odd or not place:
-        delimiter, place = likely, 0
+        if len(widths) == 2 and widths[0] == widths[1] > 1:
+            titles.append((place, delimiter != likely, delimiter))
+    place, _, delimiter = min(titles, default=(0, False, likely))
+    delimiter = delimiter if place else likely
     rows = _first_rows(lines, delimiter)
     place = next((i for i, row in enumerate(rows) if i >= place and row), 0)
     header, *below = [row for row in rows[place:] if row] or [[""]]
@@ -193,117 +171,41 @@ def _first_rows(lines: list[str], delimiter: str) -> list[list[str]]:
 
 
 def n_title_rows(rows: Sequence[Sequence[Any]]) -> int:
-    """Return how many of the first rows are titles, above the names of the columns.
-
-    A title has one cell, and names of columns have several, of which one at least is no
-    number.
-    """
+    """Return how many rows are titles, of one cell, above several names of columns."""
     for place, row in enumerate(rows[:-1]):
         filled = [str(cell) for cell in row if cell is not None and str(cell).strip()]
         if len(filled) > 1:
-            return 0 if all(map(is_number, filled)) else place
+            return 0 if all(map(_is_number, filled)) else place
     return 0
 
 
-def is_number(word: str) -> bool:
-    """Return whether a word is a number."""
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+def _is_number(word: str) -> bool:
+    with suppress(ValueError):
+        return float(word) is not None
+    return False
 
 
-# Other formats
-
-
-def _load_sheet(path: Path, request: Request) -> RawTable:
-    """Read the sheet that is asked for, or the first that has two columns of numbers.
-
-    Formulas have the values that were saved with them.
-    """
-    import pandas as pd
-    from python_calamine import CalamineError, CalamineWorkbook
-
-    tables: dict[str, tuple[int, list[list[Any]]]] = {}
-    with explain_damage(path, CalamineError), path.open("rb") as file:
-        book = CalamineWorkbook.from_filelike(file)
-        wanted, titles = request.sheet, book.sheet_names
-        if wanted is not None and wanted not in titles:
-            raise ValueError(
-                f"--sheet {quote(wanted)}: {path} has no such sheet"
-                f"{near(wanted, titles)}; it has {quote_all(titles)}."
-            )
-        for title in titles if wanted is None else [wanted]:
-            sheet = book.get_sheet_by_name(title)
-            cells = sheet.to_python(skip_empty_area=False)
-            rows = [list(map(_cell, row)) for row in cells]
-            filled = (i for i, row in enumerate(rows) if set(row) != {None})
-            begin = n_title_rows(rows) or next(filled, 0)
-            if len(rows) < begin + 2:
-                continue
-            tables[title] = begin, rows
-            below = rows[begin + 1 :]
-            kinds = ({type(row[j]) for row in below} for j in range(len(rows[0])))
-            if sum(bool({int, float} & kind) for kind in kinds) > 1:
-                tables = {title: (begin, rows)}
-                break
-    if not tables:
-        which = "no sheet has" if wanted is None else f"sheet {quote(wanted)} has not"
-        raise damaged(path, f"{which} a row of names and rows below it")
-    title, (begin, rows) = next(iter(tables.items()))
-    phrases = []
-    if len(titles) > 1:
-        others = quote_all([other for other in titles if other != title])
-        phrases.append(f"sheet {quote(title)} (not {others})")
-    if begin > 0:
-        phrases.append(f"names of columns from row {begin + 1}")
-    frame = pd.DataFrame(rows[begin + 1 :], dtype=object)
-    frame.index += begin + 2
-    raw = RawTable(frame, phrases, place_words="row {} of the sheet")
-    return with_names(raw, ["" if name is None else str(name) for name in rows[begin]])
-
-
-def _cell(value: Any) -> Any:
-    """Return the cell of a sheet, in which whole numbers are no decimals."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return None if value == "" else value
-
-
-def _load_parquet(path: Path, request: Request) -> RawTable:
-    import pyarrow as pa
+def load_parquet(path: Path, request: Request) -> RawTable:
+    """Read a Parquet file."""
     from pyarrow import parquet
 
-    with explain_damage(path, pa.ArrowException, UnicodeError), path.open("rb") as file:
-        arrow = parquet.ParquetFile(file).read()  # two columns may have one name
-        return from_arrow(arrow)
+    with explain_damage(path), path.open("rb") as file:
+        return from_arrow(parquet.ParquetFile(file).read())
 
 
 def from_arrow(arrow: Any) -> RawTable:
-    """Return a table of pyarrow, whose text is text."""
+    """Return a table of pyarrow, whose text is text; two columns may have one name."""
     frame = arrow.to_pandas(ignore_metadata=True, integer_object_nulls=True)
     frame.index += 1
     return with_names(RawTable(frame, is_typed=True), arrow.column_names)
 
 
-def _load_json_lines(path: Path, request: Request) -> RawTable:
+def load_json_lines(path: Path, request: Request) -> RawTable:
+    """Read a file with a record in each line."""
     import pandas as pd
 
     options: dict[str, Any] = {"dtype": False, "convert_dates": False}
-    with explain_damage(path, ValueError), path.open("rb") as file:
+    with explain_damage(path), path.open("rb") as file:
         frame = pd.read_json(file, lines=True, precise_float=True, **options)
     frame.index += 1
     return with_names(RawTable(frame), list(map(str, frame.columns)))
-
-
-SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-LOADERS: dict[str, Callable[[Path, Request], RawTable]] = {
-    ".csv": _load_text,
-    ".tsv": _load_text,
-    ".txt": _load_text,
-    ".parquet": _load_parquet,
-    ".jsonl": _load_json_lines,
-    ".ndjson": _load_json_lines,
-    **dict.fromkeys(SHEETS, _load_sheet),
-}

@@ -13,6 +13,7 @@ from ihgmm.cli.tables.table import Note, Request, Table, quote
 from ihgmm.words.phrases import counted, listed, percent
 
 HANDLING = ("auto", "fit", "zero", "drop", "error")
+MANY = 0.2  # the share of cells or rows from which results may not represent the data
 
 
 @dataclass(frozen=True)
@@ -38,24 +39,28 @@ def examine(table: Table, learn: Callable[[Any], Any] | None = None) -> Cells:
         if learn is not None:
             learn(X)
         if table.is_sparse:  # the estimator names the place of a NaN
-            low, high = (bound(axis=0).toarray().ravel() for bound in (X.min, X.max))
             gaps = np.zeros(X.shape[0], bool), np.zeros(X.shape[1], int)
+            ends = [bound(axis=0).toarray().ravel() for bound in (X.min, X.max)]
         else:
             missing = np.isnan(X)
-            low = np.min(X, axis=0, where=~missing, initial=np.inf)
-            high = np.max(X, axis=0, where=~missing, initial=-np.inf)
             gaps = missing.any(axis=1), missing.sum(axis=0)
-        parts.append(Cells(*gaps, low, high))
-    return Cells(
-        np.concatenate([part.incomplete for part in parts]),
-        np.sum([part.gaps for part in parts], axis=0),
-        np.min([part.low for part in parts], axis=0),
-        np.max([part.high for part in parts], axis=0),
-    )
+            low = np.min(X, axis=0, where=~missing, initial=np.inf)
+            ends = [low, np.max(X, axis=0, where=~missing, initial=-np.inf)]
+        parts.append((*gaps, *ends))
+    incomplete, gaps, low, high = zip(*parts, strict=True)
+    ends = [np.min(low, axis=0), np.max(high, axis=0)]
+    return Cells(np.concatenate(incomplete), np.sum(gaps, axis=0), *ends)
 
 
-def refuse_infinity(table: Table, cells: Cells) -> None:
-    """Raise if a cell in memory is infinite, and say where it stands."""
+def complete_table(table: Table, request: Request, handling: str, fills: bool) -> Table:
+    """Return a table without constant columns, and with missing cells handled.
+
+    ``handling`` is one of :data:`HANDLING`. Messages advise to have cells filled in if
+    the method ``fills`` them.
+    """
+    if handling == "auto":
+        handling = "fit" if fills else "drop"
+    cells = examine(table)
     bad = np.flatnonzero((cells.high == np.inf) | (cells.low == -np.inf))
     if len(bad) and not (table.on_disk or table.is_sparse):
         place = table.place(int(np.isinf(table.X[:, bad[0]]).argmax()))
@@ -63,63 +68,62 @@ def refuse_infinity(table: Table, cells: Cells) -> None:
             f"{table.source} holds infinity in {place}, column "
             f"{quote(table.column_names[bad[0]])}; write a number, or nothing."
         )
+    complete = _handle_missing(table, request, handling, cells, fills)
+    if complete.X is not table.X and not table.on_disk:
+        cells = examine(complete)
+    # Columns of a model stay as they are, and one row says nothing about them.
+    stays = request.features is not None or complete.X.shape[0] < 2
+    return complete if stays else _without_constants(complete, cells)
 
 
-def handle_missing(
-    table: Table, request: Request, handling: str, cells: Cells, *, fills: bool
+def _handle_missing(
+    table: Table, request: Request, handling: str, cells: Cells, fills: bool
 ) -> Table:
-    """Refuse missing cells, fill them in, or leave out the rows that have them.
-
-    ``handling`` is one of :data:`HANDLING` but ``"auto"``. Messages advise to have
-    cells filled in if the method ``fills`` them.
-    """
+    """Refuse missing cells, fill them in, or leave out the rows that have them."""
     if table.counts_words:
         return table if request.features else _with_words(table, handling)
-    rows, gaps = cells.incomplete, cells.gaps
+    rows, gaps, source = cells.incomplete, cells.gaps, table.source
     n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
     if count == 0:
         return table
-    where, worst = _places(table, gaps)
+    worst = [j for j in np.argsort(-gaps, kind="stable")[:3] if gaps[j]]
+    shown = [f"{quote(table.column_names[j])} ({gaps[j]:,})" for j in worst]
+    more = " and others" * bool(gaps[worst].sum() < n_gaps)
+    where = f"in column{'s' * (len(worst) > 1)} {', '.join(shown)}{more}"
     if handling == "fit":
-        part = n_gaps / (n * len(gaps))
-        text = (
-            f"Filled in {counted(n_gaps, 'missing cell')} ({percent(part)}), {where}."
-        )
-        # Beyond a fifth, results may not represent the data.
+        share = n_gaps / (n * len(gaps))
+        cells_filled = f"{counted(n_gaps, 'missing cell')} ({percent(share)})"
         remedy = "If an empty cell means none, add --missing zero."
-        return table.noting(Note(text, remedy, loud=part > 0.2), has_missing=True)
+        note = Note(f"Filled in {cells_filled}, {where}.", remedy, loud=share > MANY)
+        return table.noting(note, has_missing=True)
     if handling == "zero":
         if table.on_disk:
             raise ValueError(
-                f"{table.source}: --missing zero takes a table that is in memory; "
-                "raise --memory, or write the zeros to the file."
+                f"{source}: --missing zero takes a table that is in memory; raise "
+                "--memory, or write the zeros to the file."
             )
-        was_zero = request.fit is not None and request.fit.empty_is_zero
-        as_fit = ", as the fit did" * was_zero
+        as_fit = ", as the fit did" * getattr(request.fit, "empty_is_zero", False)
         note = Note(f"Read {counted(n_gaps, 'missing cell')} as 0{as_fit}.")
         return table.noting(note, X=np.nan_to_num(table.X, nan=0.0))
-    remedies = ["--missing fit to have them filled in"] * fills
-    remedies.append("--missing zero if an empty cell means none")
-    # A model has its columns: none can be left out, nor can one without a name.
-    has_cure = worst and not request.features
-    cure = [f"--drop-columns to leave out {worst}"] * bool(has_cure)
+    cures = ["--missing fit to have them filled in"] * fills
+    cures.append("--missing zero if an empty cell means none")
+    cures += ["--missing drop to leave those rows out"] * (handling == "error")
+    if request.features is None:  # a model has its columns
+        cures.append("--drop-columns to leave out such columns")
+    remedy = listed(cures, "or")
     if handling == "error":
-        drop = "--missing drop to leave those rows out"
         raise ValueError(
-            f"{request.source}: {count:,} of {n:,} rows have missing cells, {where}; "
-            f"the first is in {table.place(int(rows.argmax()))}. Add "
-            f"{listed([*remedies, drop, *cure], 'or')}."
+            f"{source}: {count:,} of {n:,} rows have missing cells, {where}; the first "
+            f"is in {table.place(int(rows.argmax()))}. Add {remedy}."
         )
-    cures = listed([*remedies, *cure], "or")
     if count == n:
         raise ValueError(
-            f"{request.source}: every row has a missing cell, {where}. Add {cures}."
+            f"{source}: every row has a missing cell, {where}. Add {remedy}."
         )
-    note = Note(f"Left out {counted(count, 'row')} with missing cells.", in_quiet=True)
-    if count > 0.2 * n:  # so many that results may not represent the data
-        share = f"{count:,} of {n:,} rows ({count / n:.0%})"
-        text = f"Left out {share} with missing cells, {where}."
-        note = Note(text, f"To keep more rows, add {cures}.", loud=True)
+    is_many = count > MANY * n
+    text = f"Left out {count:,} of {n:,} rows, with missing cells {where}."
+    cure = f"To keep more rows, add {remedy}." * is_many
+    note = Note(text, cure, loud=is_many, in_quiet=True)
     return table.keep_rows(np.flatnonzero(~rows)).noting(note)
 
 
@@ -139,44 +143,24 @@ def _with_words(table: Table, handling: str) -> Table:
     return table.keep_rows(np.flatnonzero(counts)).noting(note)
 
 
-def _places(table: Table, gaps: np.ndarray, most: int = 3) -> tuple[str, str]:
-    """Return where cells are missing, and the column that lacks most, if one does."""
-    total, worst = int(gaps.sum()), np.argsort(-gaps, kind="stable")[:most]
-    worst = worst[gaps[worst] > 0]
-    names = table.names
-    shown = [quote(names[j]) if names else f"number {j + 1}" for j in worst]
-    if 2 * gaps[worst[0]] > total:
-        share = "all" if gaps[worst[0]] == total else "most"
-        column = shown[0] if names and len(names) > 1 else ""
-        return f"{share} of them in column {shown[0]}", column
-    counts = (f"{name} ({n:,})" for name, n in zip(shown, gaps[worst], strict=True))
-    more = " and others" * (int(gaps[worst].sum()) < total)
-    return f"in columns {', '.join(counts)}{more}", ""
-
-
-def leave_out_constants(table: Table, request: Request, cells: Cells) -> Table:
+def _without_constants(table: Table, cells: Cells) -> Table:
     """Leave out columns that say nothing, and refuse data in which nothing is left.
 
     A constant adds the same direction to every row, and drowns what rows differ in.
-    Columns of a model stay as they are, and one row says nothing about them.
     """
-    if request.features is not None or table.X.shape[0] < 2:
-        return table
-    same = cells.low >= cells.high  # a column without a number counts as such
+    low, names = cells.low, table.column_names
+    same = low >= cells.high  # a column without a number counts as such
     if table.is_sparse:
-        same &= cells.low != 0  # what is not stored does no harm
-    names = table.column_names
-    left_out = table.left_out | {
-        names[j]: f"constant: {cells.low[j]:.6g}"
-        if np.isfinite(cells.low[j])
-        else "empty"
-        for j in np.flatnonzero(same)
-    }
+        same &= low != 0  # what is not stored does no harm
+    left_out = dict(table.left_out)
+    for j in np.flatnonzero(same):
+        is_empty = np.isinf(low[j])
+        left_out[names[j]] = "empty" if is_empty else f"constant: {low[j]:.6g}"
     kept = np.flatnonzero(~same)
     if len(kept) < 2 <= len(same) or len(same) == 1:
         left = f"only column {quote(names[kept[0]])}" if len(kept) else "no column"
         raise ValueError(
-            f"{request.source}: {left} is left to cluster by. Rows are told apart by "
+            f"{table.source}: {left} is left to cluster by. Rows are told apart by "
             "their pattern over several columns; with one, they are all multiples of "
             "each other. Give data with at least two columns of numbers. "
             f"{left_out_note(left_out)}".rstrip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,96 +12,70 @@ MISSING = (
     *("NULL", "Null", "None", "none", "missing", "nan", "NaN", "-nan", "-NaN"),
     *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
+# Apostrophes and spaces of all widths may stand between thousands.
+_GAPS = "'\u2019\u00a0\u202f\\s"
+_MONEY = "$€£¥"
 
 
-class Numbers(NamedTuple):
-    """A column as numbers."""
-
-    values: np.ndarray  # NaN where a cell has no number
-    # Texts of cells without blanks around them, None where they are missing; None for a
-    # column that is not of text.
-    cells: Any = None
-    # The decimal point, of numbers as people write them. None of those as machines do.
-    point: str | None = None
-
-    @property
-    def bad_rows(self) -> np.ndarray:
-        """The rows whose cells hold something else than a number."""
-        if self.cells is None:
-            return np.array([], int)
-        return np.flatnonzero(np.isnan(self.values) & self.cells.notna().to_numpy())
-
-    @property
-    def is_text(self) -> bool:
-        """Whether most cells hold something else than a number."""
-        n_bad = len(self.bad_rows)
-        return n_bad > 0 and 2 * n_bad > self.cells.count()
+def as_texts(column: Any) -> Any:
+    """Return the cells of a pandas column as text without blanks around it."""
+    texts = column.map(str, na_action="ignore").astype("string[pyarrow]").str.strip()
+    return texts.mask(texts.isin(MISSING))
 
 
-def parse_numbers(column: Any, point: str = ".") -> Numbers:
-    """Return the numbers in a pandas column of text; true and false are 1 and 0.
+def parse_numbers(texts: Any, point: str = ".") -> tuple[np.ndarray, str | None]:
+    """Return the numbers in texts, NaN for others; true and false are 1 and 0.
 
-    Where 1,234 may be read in two ways, the decimal ``point`` of the file decides.
+    Where 1,234 may be read in two ways, the decimal ``point`` of the file decides. The
+    one that was read comes back, and None for numbers as machines write them.
     """
-    text = column.astype("string[pyarrow]").str.strip()
-    text = text.mask(text.isin(MISSING))
-    cells = text.astype(object).where(text.notna(), None)
-    plain = _plain_numbers(text, point)
+    plain = _plain_numbers(texts, point)
     if plain is not None:
-        return Numbers(plain, cells)
-    lower = text.str.lower()
+        return plain, None
+    lower = texts.str.lower()
     if lower.dropna().isin(["true", "false"]).all():
         flags = lower.astype(object).map({"true": 1.0, "false": 0.0})
-        return Numbers(flags.to_numpy(np.float64), cells)
+        return flags.to_numpy(np.float64), None
     points = [point, "," if point == "." else "."]
-    matches = [text.str.match(_pattern(p)).fillna(False).astype(bool) for p in points]
+    matches = [texts.str.match(_pattern(p)).fillna(False).astype(bool) for p in points]
     best = int(matches[1].sum() > matches[0].sum())
-    point, numbers = points[best], text.where(matches[best])
-    bare = numbers.str.replace(_between_digits(point), "", regex=True)
-    values = _floats(bare.str.replace(point, ".", regex=False))
+    point, numbers = points[best], texts.where(matches[best])
+    between = rf"[{',' if point == '.' else '.'}{_GAPS}{_MONEY}%]"
+    bare = numbers.str.replace(between, "", regex=True)
     is_plain = point == "." and bool((bare == numbers).all())
-    return Numbers(values, cells, None if is_plain else point)
+    values = _floats(bare.str.replace(point, ".", regex=False))
+    return values, None if is_plain else point
 
 
 def decimal_point(frame: Any, delimiter: str) -> str:
-    """Return the decimal point of a table, as a column of text shows it.
-
-    Semicolons stand between cells where commas are decimal.
-    """
+    """Return the decimal point of a table; commas are so between semicolons alone."""
     columns = [column for _, column in frame.items() if column.dtype.kind == "O"]
-    for column in columns if delimiter == ";" else ():
-        cells = parse_numbers(column).cells.astype("string[pyarrow]")
-        if _plain_numbers(cells, ".") is None is not _plain_numbers(cells, ","):
+    for texts in map(as_texts, columns if delimiter == ";" else ()):
+        if _plain_numbers(texts, ".") is None is not _plain_numbers(texts, ","):
             return ","
     return "."
 
 
-def _between_digits(point: str) -> str:
-    """Return a pattern of what numbers may have beside digits and a decimal point."""
-    # Apostrophes and spaces of all widths may stand between thousands, too.
-    return f"[{',' if point == '.' else '.'}'\u2019\u00a0\u202f$€£¥%\\s]"
-
-
 def _pattern(point: str) -> str:
     """Return what matches a number as people write it."""
-    group = _between_digits(point).replace("$€£¥%", "")
+    group = rf"[{',' if point == '.' else '.'}{_GAPS}]"
     whole = rf"(?:\d{{1,3}}(?:{group}\d{{3}})+|\d+)"
     number = rf"(?:{whole}(?:[{point}]\d*)?|[{point}]\d+)(?:[eE][+-]?\d+)?"
-    return rf"^[+-]?[$€£¥]?\s?[+-]?{number}\s?[%$€£¥]?$"
+    return rf"^[+-]?[{_MONEY}]?\s?[+-]?{number}\s?[%{_MONEY}]?$"
 
 
-def _plain_numbers(cells: Any, point: str) -> np.ndarray | None:
-    """Return cells that are numbers as machines write them, or None."""
+def _plain_numbers(texts: Any, point: str) -> np.ndarray | None:
+    """Return the numbers where all are as machines write them, or else None."""
     if point == ",":
-        if cells.str.contains(".", regex=False).any():
+        if texts.str.contains(".", regex=False).any():
             return None  # it stands between thousands
-        cells = cells.str.replace(",", ".", regex=False)
+        texts = texts.str.replace(",", ".", regex=False)
     try:
-        return _floats(cells)
+        return _floats(texts)
     except ValueError:
         return None
 
 
-def _floats(text: Any) -> np.ndarray:
-    values = text.str.removeprefix("+").astype("double[pyarrow]")
+def _floats(texts: Any) -> np.ndarray:
+    values = texts.str.removeprefix("+").astype("double[pyarrow]")
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,50 +12,37 @@ from typing import Any
 import numpy as np
 
 from ihgmm._parameters import check_choice
-from ihgmm.cli.tables.arrays import free_memory, read_npy, read_npz
-from ihgmm.cli.tables.columns import (
-    choose_columns,
-    describe_columns,
-    find_ids,
-    is_turned,
-    transposed,
-)
+from ihgmm.cli.tables import columns, loading, sheets
+from ihgmm.cli.tables.arrays import free_memory, read_array
 from ihgmm.cli.tables.h5ad import read_h5ad
-from ihgmm.cli.tables.loading import (
-    DELIMITERS,
-    LOADERS,
-    SHEETS,
-    damaged,
-    explain_damage,
-    from_arrow,
-    suffix_of,
-)
-from ihgmm.cli.tables.missing import (
-    HANDLING,
-    examine,
-    handle_missing,
-    leave_out_constants,
-    refuse_infinity,
-)
+from ihgmm.cli.tables.loading import suffix_of
+from ihgmm.cli.tables.missing import HANDLING, complete_table
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare_columns
-from ihgmm.cli.tables.table import Note, Request, Table, quote
+from ihgmm.cli.tables.table import (
+    BESIDE,
+    Note,
+    Request,
+    Table,
+    as_option,
+    quote,
+    quote_all,
+)
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.matrix import as_matrix
+from ihgmm.words.phrases import counted
 
-# How files begin that are told by it. Archives are told by what is in them.
-STARTS = {
-    b"PAR1": ".parquet",
-    b"\x93NUMPY": ".npy",
-    b"\x89HDF": ".h5ad",
-    b"\x1f\x8b": ".csv.gz",
-    b"\xd0\xcf\x11\xe0": ".xls",
-    b"{": ".jsonl",
-}
 BUILT_IN = ("iris", "wine", "digits", "demo")
+# To read one more format, enter what makes a table of the path and the request.
+LOADERS: dict[str, Callable[[Path, Request], loading.RawTable]] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), loading.load_text),
+    ".parquet": loading.load_parquet,
+    **dict.fromkeys((".jsonl", ".ndjson"), loading.load_json_lines),
+    **dict.fromkeys(sheets.SUFFIXES, sheets.load_sheet),
+}
 READERS: dict[str, Callable[[Path, Request, float], Table]] = {
     ".h5ad": read_h5ad,
-    ".npy": read_npy,
-    ".npz": read_npz,
+    ".npy": read_array,
+    ".npz": read_array,
 }
 
 
@@ -112,47 +97,40 @@ def read_table(
         table = _read(path, request, limit)
     else:
         table = _built_in(request)
-    if missing == "auto":
-        missing = "fit" if fills else "drop"
-    cells = examine(table)
-    refuse_infinity(table, cells)
-    complete = handle_missing(table, request, missing, cells, fills=fills)
-    if complete.X is not table.X and not table.on_disk:
-        cells = examine(complete)
     has_choice = table.is_mixed and source not in BUILT_IN
-    table = leave_out_constants(complete, request, cells)
+    table = complete_table(table, request, missing, fills)
     if has_choice or table.left_out:
-        table = describe_columns(table)
+        names = table.column_names
+        used = f"Used {counted(len(names), 'column')}: {quote_all(names)}."
+        said = [
+            Note(text) for text in (used, columns.left_out_note(table.left_out)) if text
+        ]
+        table = replace(table, notes=[*said, *table.notes])
     return prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
 
 
 def load_text(path: Path) -> dict[str, list[str]]:
     """Return the columns of a table as text."""
-    check_kind(path)
-    if suffix_of(path) not in LOADERS:
-        raise ValueError(
-            f"{path} has no named columns; give one of {', '.join(LOADERS)}."
-        )
+    if _kind_of(path) not in LOADERS:
+        known = ", ".join(LOADERS)
+        raise ValueError(f"{path} has no named columns; give one of {known}.")
     frame = LOADERS[suffix_of(path)](path, Request(str(path), as_text=True)).frame
     texts = frame.astype(object).where(frame.notna(), "").astype(str)
     return {name: texts[name].tolist() for name in texts}
 
 
 def _read_standard_input(request: Request) -> Table:
-    """Read what is piped in: a format that its first bytes tell, or else text."""
+    """Read what is piped in: text, which may be compressed, or JSON lines."""
     content = sys.stdin.buffer.read()
     if not content:
         raise ValueError("Standard input is empty; pipe a table into the command.")
-    suffix = next((s for start, s in STARTS.items() if content.startswith(start)), "")
-    if content.startswith(b"PK"):
-        with explain_damage(Path("-.npz"), zipfile.BadZipFile):
-            names = zipfile.ZipFile(io.BytesIO(content)).namelist()
-        kinds = {".npy": ".npz", "content.xml": ".ods"}
-        found = (s for end, s in kinds.items() if any(n.endswith(end) for n in names))
-        suffix = next(found, ".xlsx")
+    starts = {b"\x1f\x8b": ".csv.gz", b"{": ".jsonl"}
+    suffix = next(
+        (s for start, s in starts.items() if content.startswith(start)), ".csv"
+    )
     with tempfile.TemporaryDirectory() as folder:
-        # Readers take a path, and all that they read is in memory.
-        path = Path(folder) / f"standard-input{suffix or '.csv'}"
+        # Loaders take a path, and all that they read is in memory.
+        path = Path(folder) / f"standard-input{suffix}"
         path.write_bytes(content)
         try:
             return _read(path, request, float("inf"))
@@ -160,8 +138,8 @@ def _read_standard_input(request: Request) -> Table:
             raise ValueError(str(error).replace(str(path), "Standard input")) from error
 
 
-def check_kind(path: Path) -> None:
-    """Raise if a file cannot be read, as its name or its size shows."""
+def _kind_of(path: Path) -> str:
+    """Return the suffix that says the format of a file, or raise if it is unknown."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give one file.")
     if path.stat().st_size == 0:
@@ -172,12 +150,12 @@ def check_kind(path: Path) -> None:
             f"{path}: unknown format {path.suffix or '(no suffix)'!r}; give one of "
             f"{', '.join(known)}."
         )
+    return suffix_of(path)
 
 
 def _read(path: Path, request: Request, memory: float) -> Table:
     """Read a file into memory, or leave it on disk where it may and has to."""
-    check_kind(path)
-    suffix = suffix_of(path)
+    suffix = _kind_of(path)
     _check_asked(request, suffix)
     if suffix in READERS:
         return READERS[suffix](path, request, memory)
@@ -193,33 +171,32 @@ def _read(path: Path, request: Request, memory: float) -> Table:
         )
         raise ValueError(
             f"{path} is too large for {memory / 1e9:.3g} GB of memory; raise --memory"
-            f"{convert * (suffix in DELIMITERS)}."
+            f"{convert * (suffix in loading.DELIMITERS)}."
         )
     raw = LOADERS[suffix](path, request)
-    if request.transpose or is_turned(raw, request):
-        raw, request = transposed(raw), replace(request, transpose=True)
-    return choose_columns(raw, request)
+    if request.transpose or columns.is_turned(raw, request):
+        raw, request = columns.transposed(raw), replace(request, transpose=True)
+    return columns.choose_columns(raw, request)
 
 
 def _check_asked(request: Request, suffix: str) -> None:
     """Raise if something is asked for that files of a kind do not have."""
     for name, kinds, things in (
         ("layer", [".h5ad"], "layers"),
-        ("sheet", SHEETS, "sheets"),
+        ("sheet", sheets.SUFFIXES, "sheets"),
         ("text_column", LOADERS, "columns of text"),
         ("transpose", [*LOADERS, ".npy", ".npz"], "features in its rows"),
     ):
-        if getattr(request, name) not in (None, False) and suffix not in kinds:
-            option = f"--{name.replace('_', '-')}"
+        if getattr(request, name) and suffix not in kinds:
             raise ValueError(
-                f"{option}: {request.source} has no {things}; leave the option out."
+                f"{as_option(name)}: {request.source} has no {things}; leave the "
+                "option out."
             )
     for name in ("transpose", "columns", "drop_columns"):
         if request.text_column is not None and getattr(request, name):
             raise ValueError(
-                f"--text-column {quote(request.text_column)} and "
-                f"--{name.replace('_', '-')}: with texts, words are the columns. "
-                "Leave one of the two out."
+                f"--text-column {quote(request.text_column)} and {as_option(name)}: "
+                "with texts, words are the columns. Leave one of the two out."
             )
 
 
@@ -231,37 +208,27 @@ def _by_blocks(path: Path, request: Request, memory: float) -> Table | None:
     import pyarrow as pa
     from pyarrow import dataset, parquet
 
-    with explain_damage(path, pa.ArrowException, UnicodeError), path.open("rb") as file:
+    with loading.explain_damage(path), path.open("rb") as file:
         stored = parquet.ParquetFile(file)
-        about = stored.metadata
+        about, names = stored.metadata, stored.schema_arrow.names
         if 8 * about.num_rows * about.num_columns <= memory or about.num_rows == 0:
             return None
-        names = stored.schema_arrow.names
-        if len(set(names)) < len(names):
-            raise damaged(path, "two columns have one name; write it again with others")
         batch = next(stored.iter_batches(2**13))
-        head = from_arrow(pa.Table.from_batches([batch]))
-    table = choose_columns(head, request, is_whole=False)
-    request, _ = find_ids(head, request)
-    beside: dict[str | None, np.ndarray] = {
-        name: np.array(
-            parquet.read_table(path, columns=[name])[name].to_pylist(), object
-        )
-        for name in (request.id_column, request.label_column)
-        if name is not None
-    }
+        head = loading.from_arrow(pa.Table.from_batches([batch]))
+    if len(set(names)) < len(names):
+        reason = "two columns have one name; write it again with others"
+        raise loading.damaged(path, reason)
+    table = columns.choose_columns(head, request)
+    request, _ = columns.find_ids(head, request)
+    named = [name for _, name in request.named(*BESIDE)]
+    others = loading.from_arrow(parquet.read_table(path, columns=named))
     rows = dataset.dataset(path, format="parquet")
     chosen = pa.schema([rows.schema.field(name) for name in table.column_names])
     X = as_matrix(rows.replace_schema(chosen))
     text = "The data are read block by block; columns were chosen by the first "
-    return replace(
-        table,
-        X=X,
-        ids=beside.get(request.id_column, np.arange(1, X.shape[0] + 1)),
-        labels=beside.get(request.label_column),
-        places=None,
-        notes=[Note(f"{text}{len(head.frame):,} rows."), *table.notes],
-    )
+    notes = [Note(f"{text}{len(head.frame):,} rows."), *table.notes]
+    beside = columns.beside_rows(others, request, np.arange(X.shape[0]))
+    return replace(table, X=X, notes=notes, **beside)
 
 
 def _built_in(request: Request) -> Table:
@@ -279,10 +246,8 @@ def _built_in(request: Request) -> Table:
 
         X, labels = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)
         return request.numbered(X, labels=labels)
-    if name in BUILT_IN:
-        bunch = getattr(datasets, f"load_{name}")()
-    else:
-        bunch = load_dataset(name)
+    load = getattr(datasets, f"load_{name}", None)
+    bunch = load_dataset(name) if load is None else load()
     return request.numbered(
         np.asarray(bunch.data, dtype=np.float64),
         labels=np.asarray(bunch.target_names)[bunch.target],

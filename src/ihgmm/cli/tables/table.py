@@ -105,11 +105,14 @@ class Table:
         places = None if self.places is None else self.places[rows]
         return replace(self, X=X, ids=self.ids[rows], labels=labels, places=places)
 
-    def keep_columns(self, places: np.ndarray) -> Table:
+    def keep_columns(self, places: Sequence[int] | np.ndarray) -> Table:
         """Return some columns; where they had no names, they have them now."""
-        X = self.X.keep_columns(places) if self.on_disk else self.X[:, places]
-        names = self.column_names
+        chosen, names = np.array(places, dtype=int), self.column_names
+        X = self.X.keep_columns(chosen) if self.on_disk else self.X[:, chosen]
         return replace(self, X=X, names=[names[place] for place in places])
+
+
+BESIDE = ("label_column", "id_column")
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,6 @@ class Request:
     source: str  # a file, or the name of a data set
     label_column: str | None = None  # with known labels
     id_column: str | None = None  # with names of rows
-    id_name: str | None = None  # what these are called, if not as the column
     text_column: str | None = None  # with texts, whose words are the features
     columns: Sequence[str] = ()  # to use; all that hold numbers, if empty
     drop_columns: Sequence[str] = ()  # to leave out
@@ -137,42 +139,34 @@ class Request:
         names = getattr(self.fit and self.fit.model, "feature_names_in_", None)
         return None if names is None else list(names)
 
+    def named(self, *options: str) -> list[tuple[str, str]]:
+        """Return the columns that options name, each after its option."""
+        pairs = []
+        for option in options or (*BESIDE, "text_column", "columns", "drop_columns"):
+            value = getattr(self, option)
+            values = [value] if isinstance(value, str) else value or ()
+            pairs += [(as_option(option), name) for name in values]
+        return pairs
+
     def resolve(self, names: Sequence[str]) -> tuple[Request, list[Note]]:
         """Return the request for data with these columns, and notes of it.
 
         It names the columns of labels and ids of the fit that are there, if others are
         not asked for and they are no features.
         """
-        if self.fit is None:
-            return self, []
-        there = set(names) - set(self._taken[0])
-        label, ids = self.label_column, self.id_column
-        fit_label, fit_ids = self.fit.label_column, self.fit.id_column
-        notes = []
-        if ids is None and fit_ids in there:
-            ids = fit_ids
-            notes.append(Note(f"Took ids from column {quote(ids)}, as the fit did."))
-        elif ids is None and fit_ids is not None:
-            lost = f"There is no column {quote(fit_ids)}, from which the fit took"
-            notes.append(Note(f"{lost} ids; rows go by their number."))
-        if label is None and fit_label in there:
-            label = fit_label
-            taken = f"Took known labels from {quote(label)}, as the fit did."
-            notes.append(Note(taken))
-        return replace(self, label_column=label, id_column=ids), notes
-
-    @property
-    def named(self) -> dict[str, Sequence[str]]:
-        """The columns that each option names."""
-        single = self.label_column, self.id_column, self.text_column
-        label, ids, text = ([] if name is None else [name] for name in single)
-        return {
-            "--label-column": label,
-            "--id-column": ids,
-            "--text-column": text,
-            "--columns": self.columns,
-            "--drop-columns": self.drop_columns,
-        }
+        there, changes, notes = set(names) - set(self._taken[0]), {}, []
+        for option, what in zip(BESIDE, ("known labels", "ids"), strict=True):
+            name = getattr(self.fit, option, None)
+            if name is None or getattr(self, option) is not None:
+                continue
+            if name in there:
+                changes[option] = name
+                text = f"Took {what} from column {quote(name)}, as the fit did."
+                notes.append(Note(text))
+            elif what == "ids":
+                lost = f"There is no column {quote(name)}, from which the fit took"
+                notes.append(Note(f"{lost} ids; rows go by their number."))
+        return replace(self, **changes), notes
 
     @property
     def _taken(self) -> tuple[Sequence[str], str]:
@@ -183,19 +177,19 @@ class Request:
             return self.features, "is one that the model was fitted on"
         return self.columns, "is in --columns"
 
-    def check(self, names: Sequence[str], options: Sequence[str], where: str) -> None:
+    def check(self, names: Sequence[str], where: str, *options: str) -> None:
         """Raise if an option names no column of these, or one that it must not name.
 
         They are the columns of ``where``.
         """
         there, (used, why) = set(names), self._taken
-        for option, name in ((o, name) for o in options for name in self.named[o]):
+        for option, name in self.named(*options):
             if name not in there:
                 raise ValueError(
                     f"{option} {quote(name)}: {where} has no such column"
                     f"{near(name, names)}; it has {quote_all(names) or 'none'}."
                 )
-            if name in used and option in ("--label-column", "--id-column"):
+            if name in used and option in map(as_option, BESIDE):
                 raise ValueError(
                     f"{option} {quote(name)}: that column {why}; name another, or "
                     "leave the option out."
@@ -215,30 +209,32 @@ class Request:
 
     def numbered(self, X: Any, notes: Sequence[Note] = (), **beside: Any) -> Table:
         """Return a table whose rows go by their number: there is no column of ids."""
-        options = ["--label-column", "--id-column"]
-        self.check((), options, f"beside its features, {self.source}")
+        self.check((), f"beside its features, {self.source}", *BESIDE)
         numbers, notes = np.arange(1, X.shape[0] + 1), [*notes, *self.resolve(())[1]]
         return self.select(Table(self.source, X, numbers, notes=notes, **beside))
 
     def select(self, table: Table) -> Table:
         """Return the columns that are asked for, or those of the model in its order."""
-        features = self.features
+        features, names = self.features, table.column_names
         if features is None and not (self.columns or self.drop_columns):
             return table
-        names = table.column_names
-        places = {name: place for place, name in enumerate(names)}
-        if features is not None:
-            # Of columns without names some may have been left out of the fit.
-            is_chosen = len(names) == len(features) or not set(features) < set(names)
-            if table.names is None and is_chosen:
-                return table
-            self.check_features(names)
-            kept = [places[name] for name in features]
+        if features is None:
+            self.check(names, self.source, "columns", "drop_columns")
+            chosen = self.columns or names
+            chosen = [name for name in chosen if name not in self.drop_columns]
+        # Of columns without names some may have been left out of the fit.
+        elif table.names is None and not set(features) < set(names):
+            return table
         else:
-            self.check(names, ["--columns", "--drop-columns"], self.source)
-            chosen = [places[name] for name in self.columns] or range(len(names))
-            kept = [j for j in chosen if names[j] not in self.drop_columns]
-        return table.keep_columns(np.array(kept, dtype=int))
+            self.check_features(names)
+            chosen = features
+        places = {name: place for place, name in enumerate(names)}
+        return table.keep_columns([places[name] for name in chosen])
+
+
+def as_option(name: str) -> str:
+    """Return how the command line calls an argument."""
+    return f"--{name.replace('_', '-')}"
 
 
 def quote(name: object) -> str:

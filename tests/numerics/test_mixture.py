@@ -1,0 +1,255 @@
+"""Gaussian clusters of one covariance, their starts, and the search for roots."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import qr
+from scipy.stats import multivariate_normal, ortho_group
+
+from ihgmm.matrix import HOST
+from ihgmm.metrics import exact_recovery, misclassification_rate
+from ihgmm.numerics.mixture import merged, pivots, spherical_lloyd, tied_clusters
+from ihgmm.numerics.roots import falling_root
+
+
+def corners(seed, n=400, k=4, noise=0.15):
+    """Unit rows near orthogonal unit vectors."""
+    rng = np.random.default_rng(seed)
+    labels = np.r_[np.arange(k), rng.integers(k, size=n - k)]
+    rows = ortho_group.rvs(k, random_state=seed)[labels]
+    return HOST.unit_rows(rows + noise * rng.standard_normal(rows.shape)), labels
+
+
+def flipped(rows, seed):
+    return rows * np.random.default_rng(seed + 100).choice([-1.0, 1.0], (len(rows), 1))
+
+
+# Starts
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pivots_are_those_of_a_decomposition(seed):
+    rows = np.random.default_rng(seed).standard_normal((80, 6))
+    order = qr(rows.T, pivoting=True, mode="economic")[2]
+    assert_array_equal(pivots(rows, 5), order[:5])
+    # Of unit rows the first comes first; beyond the rank nothing goes wrong.
+    chosen = pivots(HOST.unit_rows(rows), 9)
+    assert chosen[0] == 0
+    assert len(np.unique(chosen[:6])) == 6
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("k", [2, 5, 12])
+def test_merged_rows_are_clusters(k, signed):
+    for seed in range(5):
+        rows, labels = corners(seed, k=k)
+        seen = flipped(rows, seed) if signed else rows
+        products = seen @ merged(seen, k, signed).T
+        products = np.abs(products) if signed else products
+        assert exact_recovery(labels, products.argmax(axis=1))
+        if signed:  # the same lines, whichever way their rows point
+            lines = [np.abs(merged(part, k, True)) for part in (rows, seen)]
+            assert_allclose(*lines, atol=1e-12)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_spherical_lloyd_ends_where_no_row_would_move(signed):
+    for seed in range(5):
+        rows, labels = corners(seed, noise=0.3)
+        weights = np.random.default_rng(seed + 100).gamma(2.0, size=400)
+        seen = flipped(rows, seed) if signed else rows
+        members = spherical_lloyd(seen, seen[:4], weights, signed=signed)
+        assert misclassification_rate(labels, np.abs(members).argmax(axis=1)) < 0.05
+        # A row is nearest to the centre that the rows of its cluster point to.
+        products = seen @ HOST.unit_rows((members * weights[:, None]).T @ seen).T
+        own = np.abs(products).argmax(1) if signed else products.argmax(1)
+        ends = np.sign(products[np.arange(400), own]) if signed else np.ones(400)
+        assert np.mean((np.eye(4)[own] * ends[:, None] != members).any(axis=1)) < 0.01
+
+
+def test_opposite_rows_are_one_where_signs_say_nothing():
+    rows, _ = corners(1, noise=0.3)
+    one, other = (
+        np.abs(spherical_lloyd(part, rows[:4], np.ones(400), signed=True))
+        for part in (rows, flipped(rows, 1))
+    )
+    assert_allclose(one, other)
+
+
+def test_a_centre_that_lost_its_rows_goes_to_the_row_that_fits_worst():
+    angles = np.array([0.0, 0.1, -0.1, 1.5, 1.6])
+    rows = np.column_stack([np.cos(angles), np.sin(angles)])
+    start = rows[[0, 0, 0]]  # thrice the same
+    assert spherical_lloyd(rows, start, np.ones(5)).any(axis=0).all()
+    # With fewer rows than clusters, others have none, and that is no error.
+    assert spherical_lloyd(rows[:2], rows[[0, 0, 0]], np.ones(2)).shape == (2, 3)
+
+
+def test_noisy_rows_have_no_centre_of_their_own():
+    """By distance a centre near the origin takes them; by angle none can be there."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(30, size=3000)
+    lengths = rng.uniform(0, 3, (3000, 1))
+    rows = lengths * np.eye(30)[labels] + 0.3 * rng.standard_normal((3000, 30))
+    rows = HOST.unit_rows(rows)
+    centers = spherical_lloyd(rows, np.eye(30), np.ones(3000))
+    oracle = misclassification_rate(labels, rows.argmax(axis=1))
+    rate = misclassification_rate(labels, (rows @ centers.T).argmax(axis=1))
+    assert rate < oracle + 0.01
+
+
+# Gaussian clusters of one covariance
+
+
+def ellipses(n, seed, gap=5.0):
+    """Three clusters that share a long and thin covariance."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    noise = rng.standard_normal((n, 3)) * [4.0, 1.0, 1.0]
+    centers = gap * np.array([[0.0, 0, 0], [1, 1, 0], [0, 1, 1]])
+    return (centers[labels] + noise) @ ortho_group.rvs(3, random_state=seed), labels
+
+
+def naive(rows, members, weights, pull, n_iter, signed=False):
+    """Run EM by densities; return means, covariance, shares and the worth.
+
+    A signed cluster is two of the same share, at a mean and its opposite.
+    """
+    n, m = rows.shape
+    weights = weights / weights.sum()
+    flattest = 1e-6 * (weights @ rows**2).mean()
+    if signed:
+        members = np.concatenate([np.maximum(members, 0), np.maximum(-members, 0)])
+    for _ in range(n_iter):
+        counts = members * weights
+        if signed:
+            ahead, back = np.split(counts, 2)
+            shares = np.tile((ahead + back).sum(axis=1) / 2, 2)
+            means = (ahead - back) @ rows / (2 * shares[: len(ahead), None])
+            means = np.concatenate([means, -means])
+        else:
+            shares = counts.sum(axis=1)
+            means = counts @ rows / shares[:, None]
+        within = np.einsum("i,ij,ik->jk", weights, rows, rows)
+        within -= np.einsum("k,kj,kl->jl", shares, means, means)
+        sphere = np.trace(within) / m * np.eye(m)
+        covariance = (1 - pull) * within + pull * sphere + flattest * np.eye(m)
+        densities = shares[:, None] * np.array(
+            [multivariate_normal(mean, covariance).pdf(rows) for mean in means]
+        )
+        members = densities / densities.sum(axis=0)
+    center = weights @ rows
+    scatter = np.cov(rows.T, aweights=weights, bias=True) + flattest * np.eye(m)
+    single = weights @ multivariate_normal(center, scatter).logpdf(rows)
+    parameters = (m * (m + 1) / 2 - 1) if pull < 1 else 0
+    worth = weights @ np.log(densities.sum(axis=0)) - single
+    return means, covariance, shares, worth - parameters * np.log(n) / (2 * n)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("pull", [0.0, 0.2, 1.0])
+def test_clusters_are_those_of_naive_expectation_and_maximisation(
+    pull, weighted, signed
+):
+    for seed in range(3):
+        rows, labels = ellipses(200, seed)
+        rng = np.random.default_rng(seed + 100)
+        weights = rng.gamma(2.0, size=200) if weighted else np.ones(200)
+        start = np.eye(3)[:, labels]
+        if signed:
+            rows -= 20 * rows.mean(axis=0)
+            flips = rng.choice([-1.0, 1.0], 200)
+            rows, start = rows * flips[:, None], start * flips
+        fit = tied_clusters(
+            rows, [start], weights, pulls=[pull], signed=signed, max_iter=3
+        )
+        means, covariance, shares, worth = naive(
+            rows, start, weights, pull, fit.n_iter, signed
+        )
+        solved = np.linalg.solve(covariance, means.T)
+        intercepts = np.log(shares) - np.sum(means.T * solved, axis=0) / 2
+        if signed:  # a cluster has both ends
+            solved, intercepts = solved[:, :3], intercepts[:3] + np.log(2)
+        assert_allclose(fit.coefficients, solved, rtol=1e-7, atol=1e-9)
+        assert_allclose(fit.intercepts, intercepts, rtol=1e-7)
+        assert_allclose(fit.worth, worth, rtol=1e-7)
+        assert fit.pull == pull
+
+
+def test_clusters_go_on_from_others():
+    rows, labels = ellipses(500, 1)
+    ones, start = np.ones(500), np.eye(3)[:, labels]
+    rough, whole = (
+        tied_clusters(rows, [start], ones, pulls=[0.0], max_iter=n) for n in (2, 5)
+    )
+    start = [rough.members(rows, signed=False)]
+    onward = tied_clusters(rows, start, ones, pulls=[0.0], max_iter=3)
+    assert onward.worth == pytest.approx(whole.worth, abs=1e-4)
+    assert onward.worth > rough.worth
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_of_several_runs_the_best_is_returned(signed):
+    for seed in range(5):
+        rows, labels = ellipses(300, seed)
+        others = np.random.default_rng(seed + 100).integers(3, size=300)
+        starts = [np.eye(3)[:, kinds] for kinds in (others, labels)]
+        options = {"signed": signed, "max_iter": 20}
+        single = [
+            tied_clusters(rows, [start], np.ones(300), pulls=[pull], **options)
+            for start in starts
+            for pull in (0.2, 1.0)
+        ]
+        # From chance, clusters may vanish.
+        best = max(filter(None, single), key=lambda run: run.worth)
+        pulls = [0.2, 1.0]
+        fit = tied_clusters(rows, starts, np.ones(300), pulls=pulls, **options)
+        assert_allclose(fit.coefficients, best.coefficients, rtol=1e-6, atol=1e-9)
+        assert fit.worth == pytest.approx(best.worth)
+        assert (fit.pull, fit.n_iter) == (best.pull, best.n_iter)
+        # A bar that none passes leaves none.
+        for bar in (best.worth, best.worth + 1):
+            options["bar"] = bar
+            assert tied_clusters(rows, starts, np.ones(300), **options) is None
+
+
+def test_of_equal_ends_the_first_is_returned():
+    rows, labels = ellipses(300, 0, gap=20.0)
+    starts = [np.eye(3)[order][:, labels] for order in ([0, 1, 2], [2, 0, 1])]
+    for given in (starts, starts[::-1]):
+        fit = tied_clusters(rows, given, np.ones(300))
+        alone = tied_clusters(rows, given[:1], np.ones(300))
+        assert_allclose(fit.coefficients, alone.coefficients, rtol=1e-9, atol=1e-12)
+
+
+def test_no_linear_map_changes_the_gain_over_one_gaussian():
+    for seed in range(5):
+        rows, labels = ellipses(400, seed)
+        worths = []
+        for turn in (np.eye(3), np.random.default_rng(seed).standard_normal((3, 3))):
+            start = np.eye(3)[:, labels]
+            fit = tied_clusters(rows @ turn, [start], np.ones(400), pulls=[0.0])
+            worths.append(fit.worth)
+        assert worths[0] == pytest.approx(worths[1], abs=1e-3)
+
+
+def test_clusters_that_vanish_are_none():
+    rows = np.eye(2)[[0, 1, 0, 1, 0, 0]]
+    start = np.eye(3)[:, [0, 1, 2, 1, 2, 0]]
+    assert tied_clusters(rows, [start], np.ones(6)) is None
+
+
+def test_falling_roots():
+    powers = np.array([0.5, 1.0, 3.0, 9.0])
+    calls = []
+
+    def function(x):
+        calls.append(x)
+        return 0.3 - x**powers
+
+    roots = falling_root(function, np.zeros(4), np.ones(4))
+    assert_allclose(roots, 0.3 ** (1 / powers), rtol=1e-12)
+    assert len(calls) < 30
+    # Positive at both ends: the upper one.
+    assert_allclose(falling_root(lambda x: 2 - x, np.zeros(1), np.ones(1)), 1.0)

@@ -1,4 +1,7 @@
-"""Draw the pictures of how-it-works.md: ``python docs/how_pictures.py docs/images``."""
+"""Draw pictures of two pages: ``python docs/how_pictures.py docs/images``.
+
+These are how-it-works.md and default.md.
+"""
 
 import sys
 from pathlib import Path
@@ -6,10 +9,12 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
 
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.krylov import signal_weights
 
 COLORS = np.array(["#0072B2", "#E69F00", "#009E73"])
 MARKERS = ["o", "s", "^"]
@@ -36,10 +41,15 @@ def noisy():
     return draw(np.where(np.arange(180) % 45 == 0, 10.0, 1.0))
 
 
-def fan(sample):
+def unit(rows):
+    """Return rows at unit length."""
+    return rows / np.linalg.norm(rows, axis=1)[:, None]
+
+
+def fan(sample, rows):
     """Return a flat view in which the three patterns are rays from the origin."""
-    unit = np.linalg.svd(sample.centers - sample.centers.mean(axis=0))[2][:2]
-    return sample.X @ unit.T
+    view = np.linalg.svd(sample.centers - sample.centers.mean(axis=0))[2][:2]
+    return rows @ view.T
 
 
 def points(ax, coordinates, labels, **options):
@@ -90,7 +100,7 @@ def rows():
     axes[0].set_ylim(low, high + 0.35 * (high - low))
     axes[0].legend(frameon=False, loc="upper left")
     axes[0].spines[["top", "right"]].set_visible(False)
-    points(axes[1], fan(sample), sample.labels)
+    points(axes[1], fan(sample, sample.X), sample.labels)
     bare(axes[1], "All 180 rows: a ray for each kind")
     return figure
 
@@ -98,7 +108,7 @@ def rows():
 def kmeans():
     """Draw what k-means makes of it."""
     sample = draw()
-    view = fan(sample)
+    view = fan(sample, sample.X)
     found = KMeans(3, n_init=10, random_state=0).fit_predict(sample.X)
     error = misclassification_rate(sample.labels, found)
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.9), layout="constrained")
@@ -109,83 +119,69 @@ def kmeans():
     return figure
 
 
-def gram():
-    """Draw the Gram matrix, rows sorted by kind and by size."""
+def units():
+    """Draw rows at unit length, and their cosines sorted by kind and by size."""
     sample = draw()
-    order = np.lexsort((sample.scales, sample.labels))
-    G = sample.X[order] @ sample.X[order].T
-    unit = sample.X[order] / np.linalg.norm(sample.X[order], axis=1)[:, None]
-    cosines = unit @ unit.T
-    np.fill_diagonal(cosines, np.nan)
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
-    for ax, matrix, title, limit in [
-        (axes[0], G, "inner products", np.quantile(G, 0.99)),
-        (axes[1], cosines, "the same as cosines", 1.0),
-    ]:
-        colors = plt.get_cmap("viridis", 20)  # few colours make a small file
-        drawn = ax.imshow(matrix, cmap=colors, vmin=0, vmax=limit)
-        ax.set_title(title, fontsize=12)
-        middle = [np.flatnonzero(sample.labels[order] == k).mean() for k in range(3)]
-        ax.set_xticks(middle, ["kind 1", "kind 2", "kind 3"])
-        ax.set_yticks(middle, ["kind 1", "kind 2", "kind 3"], rotation=90, va="center")
-        ax.tick_params(length=0)
-        figure.colorbar(drawn, ax=ax, shrink=0.8)
+    points(axes[0], fan(sample, unit(sample.X)), sample.labels)
+    bare(axes[0], "Rows of unit length")
+    order = np.lexsort((sample.scales, sample.labels))
+    rows = unit(sample.X[order])
+    colors = plt.get_cmap("viridis", 20)  # few colours make a small file
+    drawn = axes[1].imshow(rows @ rows.T, cmap=colors, vmin=0, vmax=1)
+    axes[1].set_title("their inner products: cosines", fontsize=12)
+    middle = [np.flatnonzero(sample.labels[order] == k).mean() for k in range(3)]
+    names = ["kind 1", "kind 2", "kind 3"]
+    axes[1].set_xticks(middle, names)
+    axes[1].set_yticks(middle, names, rotation=90, va="center")
+    axes[1].tick_params(length=0)
+    figure.colorbar(drawn, ax=axes[1], shrink=0.8)
     return figure
 
 
 def diagonal():
-    """Draw what the diagonal holds, and what it does to an eigenvector."""
+    """Draw what diagonals hold, and what they do to an eigenvector."""
     sample = noisy()
-    signal = np.linalg.norm(sample.signal, axis=1) ** 2
-    diagonal = np.linalg.norm(sample.X, axis=1) ** 2
-    loud = sample.noise_levels > 1
+    order = np.lexsort((sample.scales, sample.labels))
+    colors, loud = COLORS[sample.labels[order]], sample.noise_levels[order] > 1
+    place = np.arange(len(order))
     figure, axes = plt.subplots(
-        1, 3, figsize=(11.5, 3.8), layout="constrained", width_ratios=[1, 1.1, 1.1]
+        2, 2, figsize=(9.5, 6.4), layout="constrained", sharex=True
     )
-    ax = axes[0]
-    points(
-        ax, np.column_stack([signal, diagonal])[~loud], sample.labels[~loud], alpha=0.8
-    )
-    ax.plot(signal[loud], diagonal[loud], "o", mfc="none", mec="#D55E00", ms=9, mew=1.8)
-    ends = np.array([signal.min(), signal.max()])
-    ax.plot(ends, ends, color=GREY, lw=1)
-    ax.text(500, 180, "without noise", color="#555555")
-    ax.annotate(
-        "four noisy rows",
-        (signal[loud].max(), diagonal[loud].max()),
-        xytext=(-4, 12),
-        textcoords="offset points",
-        ha="right",
-        color="#B04A00",
-    )
-    ax.set(xscale="log", yscale="log")
-    ax.set_ylim(top=4 * diagonal.max())
-    ax.set_xlabel("what the pattern gives")
+    ring = {"mfc": "none", "mec": "#D55E00", "ms": 9, "mew": 1.8}
+
+    ax, squares = axes[0, 0], np.linalg.norm(sample.X[order], axis=1) ** 2
+    ax.scatter(place, squares, c=colors, s=14, lw=0)
+    ax.plot(place[loud], squares[loud], "o", **ring, label="four noisy rows")
+    ax.axhline(1, color="black", lw=2.2)
+    ax.text(3, 1.5, "rows of unit length: 1 for all", fontsize=10)
+    ax.text(3, 250, "rows as they are", fontsize=10)
+    ax.set(yscale="log", ylim=(0.3, 2e6))
+    ax.legend(frameon=False, loc="upper left")
     ax.set_title("The diagonal of the Gram matrix", fontsize=12)
 
-    order = np.lexsort((sample.scales, sample.labels))
-    for ax, kind, title in [
-        (axes[1], "full", "with its diagonal"),
-        (axes[2], "hollow", "with a zero diagonal"),
-    ]:
-        G = GramOperator.of(sample.X, kind).toarray()
-        vector = np.linalg.eigh(G)[1][:, -2]
+    second = [
+        (axes[0, 1], sample.X, "full", "rows as they are"),
+        (axes[1, 0], sample.X, "zero", "zero diagonal (the paper)"),
+        (axes[1, 1], unit(sample.X), "full", "unit rows (the default)"),
+    ]
+    for ax, X, kind, title in second:
+        vector = np.linalg.eigh(GramOperator.of(X, kind).toarray())[1][:, -2]
         vector = vector[order] * np.sign(vector[np.abs(vector).argmax()])
-        place = np.arange(len(vector))
-        ax.vlines(place, 0, vector, color=COLORS[sample.labels[order]], lw=1.2)
-        rows = loud[order]
-        ax.plot(place[rows], vector[rows], "o", mfc="none", mec="#D55E00", ms=9, mew=2)
+        ax.vlines(place, 0, vector, color=colors, lw=1.2)
+        ax.plot(place[loud], vector[loud], "o", **ring)
         ax.axhline(0, color="black", lw=0.6)
-        ax.set_title(f"Second eigenvector, {title}", fontsize=12)
-        ax.set_xlabel("rows, sorted by kind and size")
+        ax.set_title(f"Second eigenvector: {title}", fontsize=12)
+    for ax in axes.flat:
         ax.set_xticks([])
-    for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)
+    for ax in axes[1]:
+        ax.set_xlabel("rows, sorted by kind and size")
     return figure
 
 
 def space(ax, rows, labels, title, limit):
-    """Draw rows of three eigenvectors in space."""
+    """Draw rows of three coordinates in space."""
     for k in range(3):
         which = labels == k
         ax.scatter(
@@ -196,20 +192,19 @@ def space(ax, rows, labels, title, limit):
     for name, low, high in zip("xyz", *limit, strict=True):
         getattr(ax, f"set_{name}lim")(low, high)
         getattr(ax, f"{name}axis").set_ticklabels([])
-    ax.set_xlabel("eigenvector 1", labelpad=-10)
-    ax.set_ylabel("eigenvector 2", labelpad=-10)
-    ax.set_zlabel("eigenvector 3", labelpad=-10)
-    ax.view_init(elev=18, azim=-62)
-    ax.set_box_aspect(None, zoom=0.92)
+    ax.set_xlabel("direction 1", labelpad=-10)
+    ax.set_ylabel("direction 2", labelpad=-10)
+    ax.set_zlabel("direction 3", labelpad=-10)
+    ax.view_init(elev=22, azim=-38)
+    ax.set_box_aspect(None, zoom=1.15)
 
 
 def rays():
-    """Draw rows of the eigenvectors, as they are and on the unit sphere."""
+    """Draw rows in three singular vectors, as they are and on the unit sphere."""
     sample = noisy()
-    G = GramOperator.of(sample.X).toarray()
-    vectors = np.linalg.eigh(G)[1][:, ::-1][:, :3]
+    U = unit(sample.X)
+    vectors = U @ np.linalg.svd(U)[2][:3].T
     vectors = vectors * np.where(vectors.sum(axis=0) < 0, -1, 1)
-    unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
     figure = plt.figure(figsize=(10, 4.3))
     left = figure.add_axes((0.0, 0.02, 0.49, 0.9), projection="3d")
     right = figure.add_axes((0.5, 0.02, 0.49, 0.9), projection="3d")
@@ -218,7 +213,7 @@ def rays():
         left,
         vectors,
         sample.labels,
-        "Rows of the eigenvectors: rays",
+        "Rows in three directions: rays",
         (np.array([-0.2, -1, -1]) * reach, np.array([1.0, 1, 1]) * reach),
     )
     for row in vectors:
@@ -232,7 +227,7 @@ def rays():
     )
     space(
         right,
-        unit,
+        unit(vectors),
         sample.labels,
         "Each row made one unit long: spots",
         (np.array([-0.2, -1, -1]), np.array([1.0, 1, 1])),
@@ -243,13 +238,13 @@ def rays():
 def labels():
     """Draw the labels and scales that come out."""
     sample = noisy()
-    model = IhSC.paper(3, random_state=0).fit(sample.X)
+    model = IhSC(3).fit(sample.X)
     error = misclassification_rate(sample.labels, model.labels_)
     mean = np.bincount(sample.labels, sample.scales) / np.bincount(sample.labels)
     truth = sample.scales / mean[sample.labels]
     found = match_labels(sample.labels, model.labels_)
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
-    points(axes[0], fan(sample), found)
+    points(axes[0], fan(sample, sample.X), found)
     bare(axes[0], f"IhSC: {error:.0%} of the rows misplaced")
     ax = axes[1]
     ends = [truth.min(), truth.max()]
@@ -267,13 +262,54 @@ def labels():
     return figure
 
 
+def weights():
+    """Draw eigenvalues of unit rows and the weights of their directions."""
+    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
+    for ax, X, k, title in [
+        (axes[0], make_ihgmm(500, 200, 4, random_state=0)[0], 4, "the model, K = 4"),
+        (axes[1], load_digits().data, 10, "pictures of digits, K = 10"),
+    ]:
+        count = 2 * k + 2
+        values = np.linalg.svd(unit(X), compute_uv=False)[:count] ** 2
+        place = np.arange(1, count + 1)
+        ax.bar(place, signal_weights(values, k, None), color="#BBD7EA", width=0.8)
+        ax.plot(place, values / values[k - 1], "o", color=COLORS[0], ms=5)
+        ax.axvline(k + 0.5, color=GREY, lw=1, ls="--")
+        ax.set(ylim=(0, 1.6), xlabel="direction", title=title)
+        ax.text(k + 0.6, 1.5, "beyond K", color="#555555", va="top")
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("bars: weight\ndots: eigenvalue / the K-th")
+    return figure
+
+
+def spaces():
+    """Draw a large and a small cluster in both spaces."""
+    rng = np.random.default_rng(0)
+    patterns = 20 * np.linalg.qr(rng.standard_normal((100, 2)))[0].T
+    kinds = np.r_[np.zeros(390, int), np.ones(10, int)]
+    scales = np.exp(0.5 * rng.standard_normal((400, 1)))
+    X = scales * patterns[kinds] + 2 * rng.standard_normal((400, 100))
+    left, values, _ = np.linalg.svd(unit(X), full_matrices=False)
+    left = left[:, :2] * np.where(left[:, :2].sum(axis=0) < 0, -1, 1)
+    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
+    for ax, coordinates, title in [
+        (axes[0], left, "eigenvectors"),
+        (axes[1], left * values[:2], "projected rows"),
+    ]:
+        points(ax, coordinates, kinds, alpha=0.7)
+        bare(ax, title)
+    return figure
+
+
 PICTURES = {
     "how-1-rows": rows,
     "how-2-kmeans": kmeans,
-    "how-3-gram": gram,
+    "how-3-units": units,
     "how-4-diagonal": diagonal,
     "how-5-rays": rays,
     "how-6-labels": labels,
+    "default-1-weights": weights,
+    "default-2-spaces": spaces,
 }
 
 if __name__ == "__main__":

@@ -7,12 +7,17 @@ data once more and says in words how far to believe them. Here is an easy sample
 one, and one of pure noise.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import PercentFormatter
 
 from ihgmm import IhSC, diagnose, make_ihgmm
 from ihgmm.metrics import misclassification_rate
+
+# A fit to the hopeless sample says itself that labels may be unstable.
+warnings.filterwarnings("ignore", "Labels may be unstable")
 
 # %%
 # Three samples that differ only in how far apart their four patterns are. In the last

@@ -7,11 +7,16 @@ pattern; a column mean turns it towards the others. ``missing="fit"`` fills a ce
 what the other cells of its row say, by a low-rank model of the data without centring.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.metrics import misclassification_rate
+
+# Where patterns are hard to tell apart, fits warn.
+warnings.filterwarnings("ignore", "Labels may be unstable")
 
 shares = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 styles = {

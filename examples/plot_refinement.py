@@ -9,12 +9,17 @@ draws the error as the separation of the centres grows, beside that of a label o
 which knows the labels of all other rows and has only the centres to learn.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.metrics import misclassification_rate
 from ihgmm.paper.oracles import label_oracle
+
+# Where patterns are hard to tell apart, fits warn.
+warnings.filterwarnings("ignore", "Labels may be unstable")
 
 # %%
 # 300 rows of 1000 features in three clusters, the smallest of 20 rows. Scales differ

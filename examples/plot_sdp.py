@@ -49,7 +49,7 @@ methods = {
     ),
     "IhSC.paper": (lambda: IhSC.paper(3, random_state=0), "#0072B2", "o-"),
     "IhSC.paper, cosine": (
-        lambda: IhSC.paper(3, gram="cosine", random_state=0),
+        lambda: IhSC.paper(3, rows="unit", random_state=0),
         "#56B4E9",
         "^--",
     ),

@@ -24,10 +24,9 @@ scales = rng.lognormal(0, 0.4, 300) * rng.choice([-1, 1], 300)
 X = scales[:, None] * centers[kinds] + rng.standard_normal((300, 60))
 
 # %%
-# A fit that looks for directions cannot name six with three labels. It says so in a
-# warning, which is turned off here.
-with warnings.catch_warnings():
-    warnings.filterwarnings("ignore", message="Rows point both ways")
+# A fit that looks for directions cannot name six with three labels. It says so in
+# warnings, which are turned off here.
+with warnings.catch_warnings(action="ignore"):
     plain = IhSC(3, random_state=0).fit(X)
 signed = IhSC(3, signed=True, random_state=0).fit(X)
 

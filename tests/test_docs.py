@@ -228,7 +228,8 @@ def test_scripts_import_what_there_is(folder):
 @pytest.mark.pages
 def test_pictures_of_how_it_works_are_those_that_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
-    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    names = ("how-it-works.md", "default.md")
+    text = "".join((ROOT / "docs" / name).read_text("utf-8") for name in names)
     script = ROOT / "docs" / "how_pictures.py"
     done = subprocess.run(
         [sys.executable, "-W", "error", str(script), str(tmp_path)],
@@ -238,7 +239,7 @@ def test_pictures_of_how_it_works_are_those_that_are_drawn(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     drawn = sorted(path.name for path in tmp_path.iterdir())
-    assert sorted(re.findall(r"images/(how-\S+?\.png)", page)) == drawn
+    assert sorted(re.findall(r"images/((?:how|default)-\S+?\.png)", text)) == drawn
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

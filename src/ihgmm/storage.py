@@ -181,8 +181,21 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     """Return a model that :func:`save_model` has written, ready for ``predict``.
 
     Nothing in the file is executed, whatever it holds. A :class:`StorageError` says
-    that it is damaged, cut off, of another version, or no model. :func:`save_model` has
-    an example.
+    that it is damaged, cut off, of another version, or no model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ihgmm import IhSC, make_ihgmm
+    >>> from ihgmm.storage import load_model, save_model
+    >>> X, _ = make_ihgmm(100, 20, 3, random_state=0)
+    >>> model = IhSC(3).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "model.npz"
+    ...     save_model(model, file)
+    ...     bool((load_model(file).predict(X) == model.labels_).all())
+    True
     """
     return load_saved(path).model
 

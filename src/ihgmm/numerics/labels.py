@@ -148,14 +148,16 @@ def learn_rule(
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     seed: int = 0,
+    drowned: bool = False,
     ops: Ops = HOST,
 ) -> Learnt:
     """Learn from rows of an embedding how to label.
 
     ``spaces`` are embeddings of the same rows: tied clusters say in which of them they
-    show best. Weights say how much rows count; graphs take rows as they are.
-    ``by_angle`` says that rows are units. Only k-means takes ``n_init`` and the seed.
-    Tied clusters are learnt where rows are, all else on the host.
+    show best, unless rows are ``drowned`` in all but the last. Weights say how much
+    rows count; graphs take rows as they are. ``by_angle`` says that rows are units.
+    Only k-means takes ``n_init`` and the seed. Tied clusters are learnt where rows are,
+    all else on the host.
 
     Examples
     --------
@@ -174,7 +176,7 @@ def learn_rule(
     # are.
     with one_thread():
         if len(spaces) > 1 or method == "tied":
-            tied = _tied(ops, spaces, k, weights, by_angle, signed, max_iter)
+            tied = _tied(ops, spaces, k, weights, by_angle, signed, max_iter, drowned)
             if method == "tied" and tied is not None:
                 return tied
             space = 0 if tied is None else tied.space
@@ -240,14 +242,16 @@ def _tied(
     by_angle: bool,
     signed: bool,
     max_iter: int,
+    drowned: bool,
 ) -> Learnt | None:
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
 
-    All starts are tried in all spaces, with a covariance of any shape and with a
-    sphere, on the first rows; the best goes on with all rows, unless it has seen them
-    and ended. Best is what clusters add to the likelihood of a single Gaussian, which a
-    linear map of a space changes only by the pull of the covariance, less the price
-    that BIC puts on a shape. None where clusters vanish in every run.
+    All starts are tried in all spaces, or in the last if rows are ``drowned`` in others,
+    with a covariance of any shape and with a sphere, on the first rows; the best goes
+    on with all rows, unless it has seen them and ended. Best is what clusters add to
+    the likelihood of a single Gaussian, which a linear map of a space changes only by
+    the pull of the covariance, less the price that BIC puts on a shape. None where
+    clusters vanish in every run.
     """
     n = len(weights)
     few = min(n, max(Labelling.TRIAL_ROWS, Labelling.ROWS_A_CLUSTER * k))
@@ -261,9 +265,9 @@ def _tied(
     counts = weights[:few]
     starts = starting_members(near, trials, k, counts, by_angle, signed)
     best, chosen = None, 0
-    for i, rows in enumerate(trials):
+    for i in range(len(trials) - 1 if drowned else 0, len(trials)):
         better = tied_clusters(
-            rows,
+            trials[i],
             starts,
             counts,
             pulls=(Labelling.PULL, 1.0),

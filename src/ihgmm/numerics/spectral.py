@@ -128,8 +128,6 @@ def spectral_clustering(
         if not recipe.unit_norm or ops.number(ops.xp.all(live)):
             live = None
         known, weights = _known_rows(ops, projected, coordinates, X.weights, live, k)
-        if len(spaces) > 1 and _noise_share(ops.few, embedding, known) > Leading.NOISY:
-            spaces = ["projected"]
         maps = [embedding.in_space(space) for space in spaces]
         rows = [one.rows(ops.few, known) for one in maps]
         learnt = learn_rule(
@@ -142,6 +140,7 @@ def spectral_clustering(
             n_init=recipe.n_init,
             max_iter=recipe.max_iter,
             seed=seed,
+            drowned=_drown(ops.few, embedding, known, k),
             ops=ops.few,
         )
         say(f"{recipe.labels}, {learnt.n_iter} iterations")
@@ -265,22 +264,23 @@ def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
     return lead, max(min(k + extra, n - 1, p) - lead, 0)
 
 
-def _noise_share(ops: Ops, embedding: Embedding, coordinates: Tall) -> float:
-    """Return the share of rows whose coordinates in singular vectors are mostly noise.
+def _drown(ops: Ops, embedding: Embedding, coordinates: Tall, k: int) -> bool:
+    """Tell whether many rows are mostly noise in singular vectors.
 
     What the directions leave of a unit row shows its noise. This adds to each
     coordinate, over the singular value: where that is small, noise is large, and drowns
-    rows of a cluster much larger than others. With more clusters than directions, or as
-    many directions as features, nothing tells noise.
+    rows of a cluster much larger than others. With as many directions as features
+    nothing tells noise, and with more clusters than directions some are always near.
     """
     p, m = embedding.directions.shape
-    if p <= m or not embedding.unit_rows:
-        return 0.0
+    if k > m or p <= m or not embedding.unit_rows:
+        return k > m
     squares = coordinates**2
     signal = squares @ ops.cast_like(embedding.eigenvalues, squares)
     load = 2 * float((embedding.weights**2 / embedding.eigenvalues).sum()) / (p - m)
     own = squares @ ops.cast_like(embedding.weights**2, squares)
-    return ops.number(ops.xp.mean(ops.widen(own < load * (1 - signal))))
+    share = ops.number(ops.xp.mean(ops.widen(own < load * (1 - signal))))
+    return share > Leading.NOISY
 
 
 def _known_rows(

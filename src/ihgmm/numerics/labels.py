@@ -246,8 +246,8 @@ def _tied(
 ) -> Learnt | None:
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
 
-    All starts are tried in all spaces, or in the last if rows are ``drowned`` elsewhere,
-    with a covariance of any shape and with a sphere, on the first rows; the best goes
+    All starts are tried in all spaces, or in the last if rows are ``drowned``, with a
+    covariance of any shape and with a sphere, on the first rows; the best goes
     on with all rows, unless it has seen them and ended. Best is what clusters add to
     the likelihood of a single Gaussian, which a linear map of a space changes only by
     the pull of the covariance, less the price that BIC puts on a shape. None where

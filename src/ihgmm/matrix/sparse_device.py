@@ -123,8 +123,7 @@ def open_sparse(X: Any) -> SparseDevice | None:
         X = _csr_of_torch(X)
     # AnnData has a subclass of its own for views.
     elif any(t.__module__.startswith("cupyx.scipy.sparse") for t in type(X).__mro__):
-        check_form(X)
-        given, X = X, X.tocsr()
+        given, X = X, X.tocsr()  # always of rows and columns
         if not X.has_canonical_format:
             X = X.copy() if X is given else X  # CuPy would sort the user's own entries
             X.sum_duplicates()

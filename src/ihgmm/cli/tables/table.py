@@ -258,6 +258,7 @@ def near(name: str, names: Sequence[str]) -> str:
 
 def place_names(n_columns: int) -> list[str]:
     """Return what columns without names are called."""
+    np.empty(n_columns, dtype=object)  # refuses at once what memory cannot hold
     return [f"col{i}" for i in range(1, n_columns + 1)]
 
 

@@ -270,10 +270,10 @@ def _drown(ops: Ops, embedding: Embedding, coordinates: Tall, k: int) -> bool:
     What the directions leave of a unit row shows its noise. This adds to each
     coordinate, over the singular value: where that is small, noise is large, and drowns
     rows of a cluster much larger than others. With as many directions as features
-    nothing tells noise, and with more clusters than directions some are always near.
+    nothing tells noise, but clusters that are more than these are always near others.
     """
     p, m = embedding.directions.shape
-    if k > m or p <= m or not embedding.unit_rows:
+    if p <= m or not embedding.unit_rows:
         return k > m
     squares = coordinates**2
     signal = squares @ ops.cast_like(embedding.eigenvalues, squares)

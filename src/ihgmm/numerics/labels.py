@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.threads import one_thread
+from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.numerics.mixture import merged, pivots, spherical_lloyd, tied_clusters
 from ihgmm.policy import Labelling
 
@@ -202,36 +203,36 @@ def _kmeans(
 
     if n_init == "auto":
         n_init = int(np.clip(Labelling.KMEANS_WORK // (rows.size * k), 10, 50))
-    used = min(k, len(rows))
-    run = KMeans(used, n_init=n_init, max_iter=max_iter, random_state=seed)
+    most = min(k, len(rows))
+    run = KMeans(most, n_init=n_init, max_iter=max_iter, random_state=seed)
     with ignored(ConvergenceWarning):  # of empty clusters, which estimators count
         run.fit(rows, sample_weight=weights)
-    # Of equal centres the first has the rows: clusters beyond the rows stay empty.
-    centers = run.cluster_centers_[np.arange(k) % used]
+    # Of equal centres the first has the rows: clusters without any stay empty.
+    used = run.cluster_centers_[np.unique(run.labels_)]
+    centers = used[np.arange(k) % len(used)]
     return Learnt(LinearRule.nearest(centers), n_iter=int(run.n_iter_))
 
 
 def _cut_graph(rows: np.ndarray, k: int) -> NeighborRule:
     """Learn clusters of any shape: those of a graph of nearest neighbours.
 
-    The graph of a sample of the rows is cut; all rows then follow their neighbours.
+    The graph of a sample of the rows is cut by its leading eigenvectors; all rows then
+    follow their neighbours.
     """
-    from sklearn.cluster import SpectralClustering  # few fits need it
+    from sklearn.neighbors import kneighbors_graph  # few fits need it
 
     rows = rows[: Labelling.GRAPH_ROWS]
     n_neighbors = min(Labelling.NEIGHBORS, len(rows) - 1)
     if len(rows) <= k or n_neighbors < 1:  # too few for a graph to be cut
         return NeighborRule(rows, np.arange(len(rows)) % k, 1)
-    cut = SpectralClustering(
-        k,
-        affinity="nearest_neighbors",
-        n_neighbors=n_neighbors + 1,  # scikit-learn counts the row itself
-        assign_labels="cluster_qr",
-        random_state=0,
-    )
-    with ignored(UserWarning):  # of pieces of a graph, which are clusters
-        labels = cut.fit_predict(rows)
-    return NeighborRule(rows, np.asarray(labels, dtype=np.intp), n_neighbors)
+    joined = kneighbors_graph(rows, n_neighbors).toarray()
+    joined += joined.T
+    roots = np.sqrt(joined.sum(axis=1))[:, None]
+    # The matrix is solved: pieces of a graph share an eigenvalue, and iterations would
+    # miss some of them.
+    vectors = HOST.unit_rows(leading_pairs(joined / (roots * roots.T), k)[1])
+    cut = _kmeans(vectors, k, np.ones(len(rows)), "auto", Labelling.STEPS, 0).rule
+    return NeighborRule(rows, np.asarray(cut(HOST, vectors)), n_neighbors)
 
 
 def _tied(

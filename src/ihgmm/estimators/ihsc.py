@@ -59,7 +59,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     which removes their scale, and clusters them. The Gram matrix is never formed: cost
     and memory grow linearly with the data.
 
-    The default settings also work for data that do not follow the model.
+    The default brings rows to unit length first: multiply any row by any positive
+    number, and no label changes. It also works for data that do not follow the model.
     :meth:`paper` has those of the paper. :doc:`/default` says what differs, why, and
     what it costs.
 
@@ -70,7 +71,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         see :func:`~ihgmm.select_n_clusters`.
     recipe : {"default", "paper", "psc"} or Recipe, default="default"
         The settings of the spectral method, by name or as a :class:`~ihgmm.Recipe`:
-        which Gram matrix, how many eigenvectors, how labels are assigned, and others.
+        whether rows have unit length, how many directions, how labels are assigned, ...
     signed : bool, default=False
         Whether scales have both signs, so that opposite rows are of one cluster. Scales
         of rows that point away from their centre are then negative. It goes with

@@ -68,11 +68,9 @@ def test_names_cannot_steer_the_terminal(sample):
     table["\x1b[2J" + "y" * 10_000] = "\x1b[2Jtext\u202e"
     table["kind"] = np.resize(["\x1b[2J\u202eA", "B\nC", "z" * 10_000], 120)
     table.to_csv("a.csv", index=False)
-    clusters = pd.DataFrame({"cluster": np.arange(3), "name": table["kind"][:3]})
-    clusters.to_csv("names.csv", index=False)
     for command in (
         ["choose-k", "a.csv"],
-        ["fit", "a.csv", "-k", 3, "--label-column", "kind", "--names", "names.csv"],
+        ["fit", "a.csv", "-k", 3, "--id-column", "kind"],
     ):
         text = good(*command)
         assert all(c.isprintable() or c in "\n\u200d" for c in text)
@@ -207,8 +205,7 @@ def test_missing_cells_are_told_where_they_are(sample):
     assert "5 of 120 rows have missing cells, in columns 'f1' (5), 'f2' (3)" in message
     assert "those rows out or --drop-columns to leave out such columns." in message
     table.loc[:3, "f3"] = np.nan
-    table["f5"] = [np.nan if i % 2 else 1.0 for i in range(120)]
-    table["f6"] = [1.0 if i % 2 else np.nan for i in range(120)]
+    table.loc[::2, "f5"] = table.loc[1::2, "f6"] = np.nan
     table.to_csv("d.csv", index=False)
     assert refusal("d.csv", missing="drop").endswith(
         "every row has a missing cell, in columns 'f5' (60), "

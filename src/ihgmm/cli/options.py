@@ -61,19 +61,15 @@ DATA = argument(
     [*BUILT_IN, *FETCHED],
 )
 LABELS_FILE = output_option(
-    "Write a line for each row to this CSV, TSV or XLSX file; an existing file is "
-    "replaced. Use - for standard output.",
+    "Write a line for each row to this CSV or TSV file; an existing file is replaced. "
+    "Use - for standard output.",
     names="-o --output",
 )
 RAW_CELLS = output_option(
-    "Write text of CSV and TSV files as it is. Without this, text that a spreadsheet "
-    "could run as a formula gets an apostrophe in front.",
+    "Write text as it is. Without this, text that a spreadsheet could run as a formula "
+    "gets an apostrophe in front.",
     False,
     "--raw-cells",
-)
-NAMES_FILE = output_option(
-    "Names of clusters: a table with the columns cluster and name, such as the labels "
-    "saved from a report."
 )
 SEED = option("Seed of the random numbers.", 0, "--seed")
 WHITEN = option(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm.cli.tables.columns import known_labels
 from ihgmm.cli.tables.loading import explain_damage
 from ihgmm.cli.tables.table import (
     BESIDE,
@@ -79,7 +80,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         name, label = request.id_column, request.label_column
         beside["id_name"] = name or obs.index.name or "obs_name"
         beside["ids"] = np.array(obs.index if name is None else obs[name], object)
-        beside["labels"] = None if label is None else np.array(obs[label], object)
+        beside["labels"] = None if label is None else known_labels(obs[label])
     if request.layer is None and of_fit is not None:
         notes.append(Note(f"Took layer {quote(layer)}, as the fit did."))
     # Cells of a type are multiples of one pattern in counts, and in nothing else.

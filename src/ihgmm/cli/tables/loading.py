@@ -99,7 +99,7 @@ def load_text(path: Path, request: Request) -> RawTable:
         numbers = range(len(header))
         told, _ = request.resolve(header)
         asked = {told.label_column, told.id_column}
-        beside = [j for j in numbers if request.as_text or header[j] in asked]
+        beside = [j for j in numbers if header[j] in asked]
         frame = pd.read_csv(
             io.BytesIO(content),
             sep=delimiter,

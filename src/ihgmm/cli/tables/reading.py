@@ -109,16 +109,6 @@ def read_table(
     return prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
 
 
-def load_text(path: Path) -> dict[str, list[str]]:
-    """Return the columns of a table as text."""
-    if _kind_of(path) not in LOADERS:
-        known = ", ".join(LOADERS)
-        raise ValueError(f"{path} has no named columns; give one of {known}.")
-    frame = LOADERS[suffix_of(path)](path, Request(str(path), as_text=True)).frame
-    texts = frame.astype(object).where(frame.notna(), "").astype(str)
-    return {name: texts[name].tolist() for name in texts}
-
-
 def _read_standard_input(request: Request) -> Table:
     """Read what is piped in: text, which may be compressed, or JSON lines."""
     content = sys.stdin.buffer.read()

@@ -261,7 +261,6 @@ def test_choose_k_in_json(folder):
     assert Path("a.svg").read_text().startswith("<?xml")
 
 
-@pytest.mark.filterwarnings("default")
 def test_labels_of_noise_are_told_also_where_little_is():
     np.save("noise.npy", np.random.default_rng(0).normal(size=(80, 20)))
     done = invoke("fit", "noise.npy", "-k", 3, "--json", "-q")
@@ -315,7 +314,6 @@ def test_completion():
     assert done.stdout.split() == ["wine"]
 
 
-@pytest.mark.filterwarnings("default")
 def test_warnings_are_one_line(sample):
     X = sample[0].copy()
     X[7] = 0
@@ -432,7 +430,6 @@ def test_wild_cells(folder):
     assert "by the deviation" not in text
 
 
-@pytest.mark.filterwarnings("default")
 def test_messages_of_the_package_name_options_as_the_shell_has_them():
     rng = np.random.default_rng(0)
     lines = rng.choice([-1, 1], (200, 1)) * np.eye(8)[np.arange(200) % 4]

@@ -156,7 +156,6 @@ def test_file_without_header(sample):
     np.testing.assert_array_equal(load("plain.csv")[0].X, sample[0])
 
 
-@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_scaled_columns_keep_the_patterns():
     # Customers of very different sizes, columns in very different units.
     rng = np.random.default_rng(0)

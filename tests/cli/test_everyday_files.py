@@ -92,7 +92,7 @@ def as_r_writes_it(path):
     lines[0] = lines[0].removeprefix("x ")
     path = Path(path)
     path.write_text("\n".join(lines))
-    return kinds, ["Left out 1 column: 'row.names' (looks like ids"]
+    return kinds, ["Left out 1 column: 'Unnamed: 0' (looks like ids"]
 
 
 def with_ids_and_dates(path):

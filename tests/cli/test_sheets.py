@@ -132,7 +132,6 @@ def test_a_layer_that_is_not_there():
         assert f"{data} has no layers; leave" in message
 
 
-@pytest.mark.filterwarnings("default")
 def test_predict_takes_the_layer_of_the_fit():
     cells = write_cells("a.h5ad")
     invoke("fit", "a.h5ad", "-k", 2, "--layer", "counts", "--save", "m.npz")

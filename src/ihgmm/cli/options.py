@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -113,22 +113,14 @@ class RowReading:
         "memory."
     )
 
-    @property
-    def given(self) -> dict[str, Any]:
-        """What :func:`read_table` is asked for."""
-        values = {field: getattr(self, field.name) for field in fields(self)}
-        given = {f.name: v for f, v in values.items() if v != f.default.default}  # type: ignore[union-attr]
+    def load(self, data: str, screen: Screen, **more: Any) -> Table:
+        """Return the data; further options are those of :func:`read_table`."""
+        given = {name: v for name, v in vars(self).items() if v is not None}
         for name in {"columns", "drop_columns"} & given.keys():
             # Names in lists such as ``a,b`` or ``"a,b",c``.
             given[name] = [column for row in csv.reader(given[name]) for column in row]
-        return given
-
-    def load(
-        self, data: str, screen: Screen, *, fills: bool = True, **more: Any
-    ) -> Table:
-        """Return the data; missing cells can be left to a model that ``fills`` them."""
         with screen.working(f"reading {data}"):
-            return read_table(data, fills=fills, **self.given | more)
+            return read_table(data, **given | more)
 
 
 @dataclass(frozen=True)
@@ -210,7 +202,7 @@ class Fitting:
         """
         from ihgmm import estimators  # not for the help
 
-        asked, k = self.n_clusters, None
+        asked = self.n_clusters
         if asked is None:
             raise ValueError(
                 "Give the number of clusters, such as -k 5, or -k auto to let the data "
@@ -224,7 +216,7 @@ class Fitting:
         if self.paper and name != "IhSC":
             raise ValueError(f"--paper: these are settings of IhSC, not of {name}.")
         try:
-            k = "auto" if asked.lower() == "auto" else int(asked)
+            k: Any = "auto" if asked.lower() == "auto" else int(asked)
         except ValueError:
             raise ValueError(f"-k {asked}: give a whole number, or auto.") from None
         if k == "auto" and name not in ("IhSC", "IhGMM"):

@@ -13,8 +13,7 @@ import numpy as np
 
 from ihgmm._parameters import check_choice
 from ihgmm.cli.tables import columns, loading, sheets
-from ihgmm.cli.tables.arrays import free_memory, read_array
-from ihgmm.cli.tables.h5ad import read_h5ad
+from ihgmm.cli.tables.arrays import free_memory, read_array, read_h5ad
 from ihgmm.cli.tables.loading import suffix_of
 from ihgmm.cli.tables.missing import HANDLING, complete_table
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare_columns

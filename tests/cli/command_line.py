@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from ihgmm.cli.commands import app
-from ihgmm.cli.tables import read_table
+from ihgmm.cli.tables.reading import read_table
 
 # Of a labels file.
 COLUMNS = ["row", "cluster", "scale", "size", "certainty", "typical", "filled"]

@@ -19,10 +19,9 @@ import scipy.sparse as sp
 from command_line import document, fail, good, invoke, read, write
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
-from typer.testing import CliRunner
 
 from ihgmm import IhSC, select_n_clusters
-from ihgmm.cli.commands import COMMANDS, app
+from ihgmm.cli.commands import COMMANDS
 from ihgmm.metrics import misclassification_loss
 from ihgmm.storage import save_model
 from ihgmm.words.counts import SPLIT_HEAD
@@ -304,14 +303,6 @@ def test_without_what_the_command_line_needs():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     message = "The command line needs packages: pip install 'ihgmm[cli]'\n"
     assert done.stdout == 2 * message, done.stderr
-
-
-def test_completion():
-    # What a shell asks for after: ihgmm fit w<TAB>
-    asked = {"COMP_WORDS": "ihgmm fit w", "COMP_CWORD": "2"}
-    asked["_IHGMM_COMPLETE"] = "complete_bash"
-    done = CliRunner().invoke(app, [], prog_name="ihgmm", env=asked)
-    assert done.stdout.split() == ["wine"]
 
 
 def test_warnings_are_one_line(sample):

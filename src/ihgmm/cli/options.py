@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -11,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ihgmm.cli.tables.missing import HANDLING
-from ihgmm.cli.tables.preparation import PREPARATIONS
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
 from ihgmm.cli.tables.table import Table
 from ihgmm.datasets import list_datasets
@@ -22,30 +19,14 @@ if TYPE_CHECKING:
     from ihgmm.cli.screen import Screen
 
 
-def option(
-    text: str,
-    default: Any = None,
-    names: str = "",
-    *,
-    words: Sequence[str] = (),
-    **more: Any,
-) -> Any:
+def option(text: str, default: Any = None, names: str = "", **more: Any) -> Any:
     """Return an option: its help, its default (... if it has none), "-o --output"."""
-    more["autocompletion"] = _offer(words)
     return typer.Option(default, *names.split(), help=text, **more)
 
 
-def argument(metavar: str, text: str, words: Sequence[str] = ()) -> Any:
+def argument(metavar: str, text: str) -> Any:
     """Return what is given without the name of an option."""
-    complete = _offer(words)
-    return typer.Argument(..., metavar=metavar, help=text, autocompletion=complete)
-
-
-def _offer(words: Sequence[str]) -> Any:
-    """Return what completes these words in a shell; without any it offers files."""
-    if not words:
-        return None
-    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+    return typer.Argument(..., metavar=metavar, help=text)
 
 
 # The panels of the help.
@@ -58,7 +39,6 @@ DATA = argument(
     "A CSV, TSV, XLSX, XLS, ODS, Parquet, JSONL, H5AD, NPY or NPZ file with a row for "
     "each observation; - for standard input; or a built-in data set: "
     f"{', '.join(BUILT_IN)}, or one that is downloaded: {', '.join(FETCHED)}.",
-    [*BUILT_IN, *FETCHED],
 )
 LABELS_FILE = output_option(
     "Write a line for each row to this CSV or TSV file; an existing file is replaced. "
@@ -75,8 +55,7 @@ SEED = option("Seed of the random numbers.", 0, "--seed")
 WHITEN = option(
     "Even out the noise of rows and columns first. counts: for counts, whose variance "
     "grows with their mean; learned: by what a low-rank fit leaves; auto: counts for "
-    "counts, learned for other data with many zeros and a long tail, otherwise none.",
-    words=("auto", "counts", "learned"),
+    "counts, learned for other data with many zeros and a long tail, otherwise none."
 )
 
 
@@ -105,7 +84,12 @@ class RowReading:
         "(fit if the method can, otherwise drop; predict does as the fit did, but "
         "leaves out no row).",
         "auto",
-        words=HANDLING,
+    )
+    transpose: bool = reading_option(
+        "Cluster the columns of the file by its rows, whose names are in the first "
+        "column.",
+        False,
+        "--transpose",
     )
     memory: float | None = reading_option(
         "How many GB of memory the data may take; Parquet, H5AD and NPY files that "
@@ -135,12 +119,6 @@ class Reading(RowReading):
     drop_columns: list[str] | None = reading_option(
         "Columns to leave out.", metavar="NAME,..."
     )
-    transpose: bool = reading_option(
-        "Cluster the columns of the file by its rows, whose names are in the first "
-        "column; predict sees for itself which way a file is.",
-        False,
-        "--transpose",
-    )
     prepare: str = reading_option(
         "What to do with columns in different units: none, scale (divide each by its "
         "standard deviation; rows stay multiples of a pattern), standardize (also "
@@ -148,7 +126,6 @@ class Reading(RowReading):
         "out their noise; standardize columns whose zero means nothing; weigh words "
         "by tf-idf).",
         "auto",
-        words=PREPARATIONS,
     )
 
 
@@ -164,13 +141,11 @@ class Fitting:
         'Number of clusters, or "auto" to let the data decide. Required.',
         None,
         "-k --n-clusters",
-        words=["auto"],
     )
     method: str = option(
         f"How to cluster: {', '.join(METHODS)}. The options below are for IhSC unless "
         "they say otherwise.",
         "IhSC",
-        words=METHODS,
     )
     refine: bool = option(
         "Compare each row once more with the centres of the other rows.",
@@ -188,7 +163,6 @@ class Fitting:
         '"cells": treat single cells that fit no row as missing. For IhSC and IhGMM.',
         None,
         "--outliers",
-        words=["auto", "cells"],
     )
     paper: bool = option(
         "Use the settings of the paper's Algorithm 1.", False, "--paper"

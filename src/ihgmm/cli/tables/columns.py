@@ -15,7 +15,6 @@ from ihgmm.cli.tables.table import (
     Note,
     Request,
     Table,
-    as_option,
     place_names,
     quote,
     quote_all,
@@ -134,40 +133,30 @@ def find_ids(raw: RawTable, request: Request) -> tuple[Request, list[Note]]:
     return replace(request, id_column=first), notes
 
 
-def is_turned(raw: RawTable, request: Request) -> bool:
-    """Tell whether rows, not columns, have the names of the columns of the model."""
-    features = set(request.features or ())
-    if not features or request.text_column or features <= set(raw.frame.columns):
-        return False
-    return features <= set(unique_names(list(map(str, raw.frame.iloc[:, 0]))))
-
-
-def known_labels(cells: Any) -> np.ndarray:
-    """Return labels, None where a cell says that there is none."""
-    is_known = [cell == cell and str(cell).strip() not in NOT_KNOWN for cell in cells]
-    return np.where(is_known, np.asarray(cells, dtype=object), None)
+def known_labels(column: Any) -> np.ndarray:
+    """Return labels, None where a cell of a pandas column says that there is none."""
+    cells = column.astype(object)
+    unknown = cells.isna() | cells.map(str).str.strip().isin(NOT_KNOWN)
+    return np.asarray(cells.where(~unknown, None))
 
 
 def beside_rows(raw: RawTable, request: Request, rows: np.ndarray) -> dict[str, Any]:
     """Return what a table has beside its matrix: ids, labels and places of rows."""
-    found: dict[str, Any] = dict.fromkeys(BESIDE)
-    for option in BESIDE:
-        name = getattr(request, option)
-        if name is None:
-            continue
-        cells = raw.frame[name].astype(object)
-        if any(map(_is_nested, cells)):
+    for option, name in request.named(*BESIDE):
+        if any(map(_is_nested, raw.frame[name])):
             raise ValueError(
-                f"{as_option(option)} {quote(name)}: that column of {request.source} "
-                "holds lists; give one of text or numbers."
+                f"{option} {quote(name)}: that column of {request.source} holds lists; "
+                "give one of text or numbers."
             )
-        found[option] = cells.where(cells.notna(), None).to_numpy()
-    labels = found["label_column"]
-    ids, has_name = found["id_column"], request.id_column not in (None, *NO_NAMES)
+    ids, label = rows + 1, request.label_column
+    if request.id_column is not None:
+        cells = raw.frame[request.id_column].astype(object)
+        ids = cells.where(cells.notna(), None).to_numpy()
+    has_name = request.id_column not in (None, *NO_NAMES)
     return {
-        "ids": rows + 1 if ids is None else ids,
+        "ids": ids,
         "id_name": request.id_column if has_name else "row",
-        "labels": None if labels is None else known_labels(labels),
+        "labels": None if label is None else known_labels(raw.frame[label]),
         "places": raw.frame.index.to_numpy(),
         "place_words": raw.place_words,
     }
@@ -246,7 +235,8 @@ def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
     known = judged.values[~np.isnan(judged.values)]
     # Among many columns a name is a word or a gene, and says nothing of this kind.
     reason = no_measurement("" if raw.frame.shape[1] > WIDE else name, known)
-    differ = bool(reason) and len(np.unique(known)) == len(column) > 1
+    may_name = bool(reason) and _are_whole(known)
+    differ = may_name and len(np.unique(known)) == len(column) > 1
     return replace(judged, reason=reason, may_be_ids=differ)
 
 

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pandas as pd
-import pytest
 from command_line import COLUMNS, fail, invoke
 
 from ihgmm import IhSC, make_ihgmm
@@ -103,20 +102,6 @@ def test_predict_knows_the_columns_of_the_fit():
     assert [row[0] for row in read("out.csv")][:3] == ["row", "1", "2"]
     np.save("bare.npy", bare[NAMES])
     assert "rows go by their number" in run("predict", "m.npz", "bare.npy")[0]
-
-
-@pytest.mark.parametrize(
-    "name", ["\x1b[2J\u202e" + "y" * 5_000, "a,b\nc", "=1 <b>", "é👩‍🔬"]
-)
-def test_hostile_names_are_remembered(name):
-    table(name).to_csv("a.csv", index=False)
-    run("fit", "a.csv", "-k", 3, "--id-column", name, "--save", "m.npz", "-q")
-    out, err = run("predict", "m.npz", "a.csv", "-o", "out.csv", "--raw-cells")
-    assert all(c.isprintable() or c in "\n\u200d" for c in out + err)
-    assert max(map(len, out.splitlines())) < 200
-    rows = read("out.csv")
-    assert rows[0] == [name, *COLUMNS[1:]]
-    assert [row[0] for row in rows[1:]] == list(table()["customer"])
 
 
 def test_a_feature_is_no_id_whatever_a_model_says():

@@ -118,11 +118,12 @@ def describe_fit(
     if table.counts_words:  # a text is known by the words that it has more of
         more = np.where(apart.means > apart.others, contrasts, 0.0)
         marks = np.argsort(-more, kind="stable")[:, :5]
+    names = table.column_names
     for line in lines:
         i = line["cluster"]
         line["features"] = [
             {
-                "feature": table.column_names[j],
+                "feature": names[j],
                 "mean": apart.means[i, j],
                 "others": apart.others[i, j],
                 "contrast": contrasts[i, j],

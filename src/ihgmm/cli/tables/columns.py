@@ -248,7 +248,7 @@ def _is_nested(cell: Any) -> bool:
 # of another thing in each row: they may as well be numbers of things.
 _NUMBERED = r"(?i:(.*[ _.\-])?(no|nr|number)\.?)|[A-Z]{1,2}ID"
 _CODED = (
-    r"((?i:.*[ _.\-])?(?i:u?u?id|#|key|index|obs|fips?|zip|month|weekday|day.of.week|"
+    r"((?i:.*[ _.\-])?(?i:u?u?id|pid|#|key|index|obs|fips?|zip|month|weekday|day.of.week|"
     r"wave|rank|school|teacher|student|subject|subj|patient|person|household|firm|"
     r"store|judge|litter|pair|plot|block|site|clinic|cent(er|re)|ward|dept|department|"
     r"county|district|province|state|region|country|sector|industry|occupation|race|"

@@ -11,6 +11,7 @@ from ihgmm._warnings import UnstableLabelsWarning, ignored
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
+from ihgmm.cli.tables.loading import DELIMITERS
 from ihgmm.cli.tables.table import Table
 from ihgmm.matrix import to_host
 from ihgmm.words.phrases import counted
@@ -49,7 +50,7 @@ def fit(
     from ihgmm.statistics.diagnosis import Verdict
     from ihgmm.words.diagnoses import trust_sentence
 
-    files.check_output(output, "-o", files.DELIMITERS, [data], streams=True)
+    files.check_output(output, "-o", DELIMITERS, [data], streams=True)
     files.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():
         raise ValueError(f"-o and --save both name {save}; give two files.")

@@ -15,6 +15,7 @@ from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen
+from ihgmm.cli.tables.loading import DELIMITERS
 from ihgmm.cli.tables.preparation import prepared_columns
 from ihgmm.cli.tables.table import Note, Table
 from ihgmm.matrix import Matrix, to_host
@@ -54,7 +55,7 @@ def predict(
     """
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
-    files.check_output(output, "-o", files.DELIMITERS, [data, model], streams=True)
+    files.check_output(output, "-o", DELIMITERS, [data, model], streams=True)
     screen.leave_room_for(output)
     saved = load_saved(model)
     is_pipeline = isinstance(saved.model, Pipeline)

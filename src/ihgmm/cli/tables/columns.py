@@ -247,13 +247,16 @@ def _is_nested(cell: Any) -> bool:
 # Names of things that whole numbers stand for, by their last word. The first need to be
 # of another thing in each row: they may as well be numbers of things.
 _NUMBERED = r"(?i:(.*[ _.\-])?(no|nr|number)\.?)|[A-Z]{1,2}ID"
+_THINGS = (
+    "id uid uuid pid # key index obs fip fips zip month weekday day.of.week wave rank "
+    "school teacher student subject subj patient person household firm store judge "
+    "litter pair plot block site clinic center centre ward dept department county "
+    "district province state region country sector industry occupation race sex gender "
+    "group status"
+).split()
 _CODED = (
-    r"((?i:.*[ _.\-])?(?i:u?u?id|pid|#|key|index|obs|fips?|zip|month|weekday|day.of.week|"
-    r"wave|rank|school|teacher|student|subject|subj|patient|person|household|firm|"
-    r"store|judge|litter|pair|plot|block|site|clinic|cent(er|re)|ward|dept|department|"
-    r"county|district|province|state|region|country|sector|industry|occupation|race|"
-    r"sex|gender|group|status)|(?i:.*(code|fips?|row\.?names)|unnamed: 0)|.*[a-z]I[Dd]|"
-    r"(?i:(case|child|county|school|study|town|unit)_?id))"
+    rf"(?i:(.*[ _.\-])?({'|'.join(_THINGS)}))|(?i:.*(code|fips?|row\.?names))|"
+    r"(?i:unnamed: 0|(case|child|county|school|study|town|unit)_?id)|.*[a-z]I[Dd]"
 )
 _PLACES = r"(?i)(.*[ _.\-])?(lat(itude)?|lon|lng|long(itude)?|easting|northing)"
 

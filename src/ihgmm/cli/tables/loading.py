@@ -163,10 +163,10 @@ def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
 
 def _first_rows(lines: list[str], mark: str) -> list[list[str]]:
     """Return the cells of the first few rows."""
-    rows, is_space = [], mark == " "
-    texts = (line.strip() for line in lines) if is_space else lines
+    rows: list[list[str]] = []
+    texts = [line.strip() for line in lines] if mark == " " else lines
+    cells = csv.reader(texts, delimiter=mark, skipinitialspace=mark == " ")
     with suppress(csv.Error):  # a cell that is too long for it
-        cells = csv.reader(texts, delimiter=mark, skipinitialspace=is_space)
         rows += islice(cells, 12)
     return rows
 

@@ -248,15 +248,15 @@ def _is_nested(cell: Any) -> bool:
 # of another thing in each row: they may as well be numbers of things.
 _NUMBERED = r"(?i:(.*[ _.\-])?(no|nr|number)\.?)|[A-Z]{1,2}ID"
 _THINGS = (
-    "id uid uuid pid # key index obs fip fips zip month weekday day.of.week wave rank "
-    "school teacher student subject subj patient person household firm store judge "
-    "litter pair plot block site clinic center centre ward dept department county "
-    "district province state region country sector industry occupation race sex gender "
-    "group status"
-).split()
+    "id|uid|uuid|pid|#|key|index|obs|fips?|zip|month|weekday|day.of.week|wave|rank|"
+    "school|teacher|student|subject|subj|patient|person|household|firm|store|judge|"
+    "litter|pair|plot|block|site|clinic|center|centre|ward|dept|department|county|"
+    "district|province|state|region|country|sector|industry|occupation|race|sex|"
+    "gender|group|status"
+)
 _CODED = (
-    rf"(?i:(.*[ _.\-])?({'|'.join(_THINGS)}))|(?i:.*(code|fips?|row\.?names))|"
-    r"(?i:unnamed: 0|(case|child|county|school|study|town|unit)_?id)|.*[a-z]I[Dd]"
+    rf"(?i:(.*[ _.\-])?({_THINGS}))|(?i:.*(code|fips?|row\.?names)|unnamed: 0)|"
+    r"(?i:(case|child|county|school|study|town|unit)_?id)|.*[a-z]I[Dd]"
 )
 _PLACES = r"(?i)(.*[ _.\-])?(lat(itude)?|lon|lng|long(itude)?|easting|northing)"
 
@@ -266,7 +266,7 @@ def no_measurement(name: str, values: np.ndarray) -> str:
 
     Such are places on a map, row numbers and ranks, days of the month, years, ids and
     codes. All but the first are whole numbers. ``name`` is "" where names say nothing.
-    Names were chosen on one half of 1,542 tables of R packages. Of the other half 113
+    Names were chosen on one half of 1,542 tables of R packages. Of the other half 116
     columns were looked at that no earlier list had: three of them measure something.
     """
     different = np.unique(values)

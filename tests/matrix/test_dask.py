@@ -154,6 +154,8 @@ def test_rows_of_a_cluster_are_counted_as_in_memory():
 @pytest.fixture(scope="module")
 def cluster():
     settings = {
+        # A task may be on several of the workers that are killed.
+        "distributed.scheduler.allowed-failures": 100,
         # A loaded machine takes long to start a worker again.
         "distributed.deploy.lost-worker-timeout": "2 minutes",
         # Workers that come after those that are killed need not import all again:

@@ -196,28 +196,13 @@ def break_after(rows, passes, harm):
     return rows
 
 
-def test_memory_map_cut_short(tmp_path):
-    rows = opened(memory_map(sample(2000), tmp_path))
-    size = (tmp_path / "x.npy").stat().st_size
-
-    def harm():
-        os.truncate(tmp_path / "x.npy", size // 2)
-
-    message = (
-        "Rows .* of the memory map .*x.npy could not be read .*the file now ends "
-        ".*Check that the file is whole"
-    )
-    with pytest.raises(OSError, match=message):
-        labels_of(break_after(rows, 1, harm))
-
-
 def test_memory_map_cut_short_while_it_is_read(tmp_path):
     # Reading the pages themselves would end the process.
     rows = opened(memory_map(sample(), tmp_path), 2**14)
     work = rows.map(lambda block: block.max_abs())
     next(work)
     os.truncate(tmp_path / "x.npy", 1000)
-    with pytest.raises(OSError, match="could not be read"):
+    with pytest.raises(OSError, match=r"x.npy came in shape .* had 500 rows.*Leave"):
         list(work)
 
 
@@ -269,7 +254,7 @@ def test_files_that_are_overwritten(kind, tmp_path):
         stored = needed("h5py").File(path)["X"]
     later = path.stat().st_mtime + 1  # clocks of files are coarse
     rows = break_after(opened(stored), 1, lambda: os.utime(path, (later, later)))
-    with pytest.raises(OSError, match=r"could not be read .*was written to after"):
+    with pytest.raises(OSError, match=r"file of the .* was written to after"):
         labels_of(rows)
 
 
@@ -300,7 +285,7 @@ def test_hdf5_cut_short(kind, mode, passes, tmp_path):
         rows = opened(file["X"])
         rows.take(slice(0, 2000))
         size = path.stat().st_size
-        message = f"/X in .* could not be read .*now ends at byte {size // 2}, not"
+        message = f"file of the data /X in .* now ends at byte {size // 2}, not"
         with pytest.raises(OSError, match=message):
             labels_of(break_after(rows, passes, lambda: os.truncate(path, size // 2)))
         os.truncate(path, size)  # so that it can be closed

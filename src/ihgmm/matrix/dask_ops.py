@@ -67,11 +67,6 @@ class BlockOps(Ops):
     def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
         return blocks.map_blocks(partial(self.inner.take_lines, table), labels)
 
-    def median(
-        self, values: Tall, weights: Tall | None = None, where: Tall | None = None
-    ) -> float:
-        return blocks.on_one_block(self.inner.median, values, weights, where)
-
 
 def _on_blocks(name: str, way: str) -> Callable[..., Any]:
     """Return a method of blocks: what the inner one makes of them."""

@@ -454,12 +454,6 @@ class HostOps(Ops):
             return reduce(np.maximum, values.T)  # several times faster for short rows
         return values.max(axis=1)
 
-    @summed
-    def group_sums(
-        self, labels: Tall, n_groups: int, values: Tall | None = None
-    ) -> np.ndarray:
-        return np.bincount(labels, values, minlength=n_groups)
-
     def group_maxima(self, labels: Tall, n_groups: int, values: Tall) -> np.ndarray:
         most = np.zeros(n_groups)
         np.maximum.at(most, labels, values)

@@ -600,17 +600,11 @@ def to_host(a: Any) -> np.ndarray:
                 f"A tensor of shape {tuple(a.shape)} is on meta: it has no numbers; "
                 "give one that holds data."
             )
-        dense = a.detach() if is_strided(a) else a.detach().to_dense()
-        return np.asarray(dense.cpu().numpy())
+        return np.asarray(a.detach().to_dense().cpu().numpy())
     if compat.is_cupy_array(a):
         return np.asarray(a.get())
     info = compat.array_namespace(a).__array_namespace_info__()
     return np.asarray(compat.to_device(a, info.default_device()))
-
-
-def is_strided(a: Any) -> bool:
-    """Tell whether an array stores all its entries; sparse tensors of torch do not."""
-    return str(getattr(a, "layout", "torch.strided")) == "torch.strided"
 
 
 def row_lengths(rows: Any) -> np.ndarray:

@@ -170,9 +170,8 @@ class Stored(Blocks):
 
     def _block(self, rows: slice) -> Any:
         """Return the rows of a block, of which there are some."""
-        if self._positions is None:
-            return self._get(rows)
-        return self._get_run(self._positions[rows])
+        places = self._positions
+        return self._get(rows) if places is None else self._get_run(places[rows])
 
     def _get_run(self, places: np.ndarray) -> Any:
         """Return rows by their places in the file, which are in order."""

@@ -216,6 +216,9 @@ def test_views_and_copies_of_memory_maps(tmp_path):
     found = rows.take(slice(500, 502)).toarray()
     assert_array_equal(found, np.stack([np.ones(40), X[501]]))
     assert_array_equal(changed[500], 1.0)
+    os.replace(tmp_path / "x.npy", tmp_path / "old.npy")
+    memory_map(np.ones((3, 40)), tmp_path)  # another file of this name
+    assert recognize(stored) is None
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,9 @@ def _from_memmap(X: np.memmap) -> Stored | None:
         file = open(X.filename or "", "rb", buffering=0)  # noqa: SIM115
     except OSError:  # it was deleted, or has no name
         return None
+    if os.fstat(file.fileno()).st_size != pages.size():  # another has its name
+        file.close()
+        return None
     at = X.ctypes.data - np.frombuffer(pages, np.uint8).ctypes.data
     begin = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + at
     read = rows_of_file(file, begin, X.shape[1], X.dtype)

@@ -377,10 +377,8 @@ def test_what_is_no_multiple_of_a_pattern_is_named_rightly():
 
 def test_counts_and_other_data_draw_no_word():
     X, _ = faint(0)
-    rng = np.random.default_rng(0)
     model, _ = make_ihgmm(200, 40, 3, random_state=0)
-    noisy = np.hstack([model, rng.standard_normal((200, 60))])
-    for data in (X, X / np.sqrt(X.mean(axis=0) + 1e-3), model, noisy):
-        ihsc(AnnData(data), 3, whiten="counts" if data is X else None)
+    for data in (X / np.sqrt(X.mean(axis=0) + 1e-3), model):
+        ihsc(AnnData(data), 3)
     # X was made the counts again.
     ihsc(AnnData(X, uns={"log1p": {"base": None}}), 4, whiten="counts")

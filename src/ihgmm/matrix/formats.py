@@ -154,7 +154,7 @@ def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
 
 def _from_memmap(X: np.memmap) -> Stored | None:
     """Return the rows of a map as its file has them; None for what is in memory."""
-    pages = getattr(X, "_mmap", None)
+    pages: Any = getattr(X, "_mmap", None)
     shared = pages is not None and X.mode in ("r", "r+")
     if not shared or X.ndim != 2 or X.size == 0 or not X.flags.c_contiguous:
         return None

@@ -259,11 +259,11 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "array":
         return arrays[content]
     _require(kind in CLASSES, f"it holds a {kind!r}, which no model has.")
-    make = CLASSES[kind]
+    make: Any = CLASSES[kind]
     if issubclass(make, Enum):
         return make(content)
     parts = {key: _decode(part, arrays) for key, part in content.items()}
-    if is_dataclass(make):
+    if make in VALUES:
         return make(**parts)
     fitted = {key: parts.pop(key) for key in [*parts] if key[-1] == "_"}
     if "feature_names_in_" in fitted:

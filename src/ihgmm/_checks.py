@@ -289,7 +289,11 @@ def count_live_rows(X: Matrix) -> int:
 
 def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
     """Return a one-dimensional, non-empty array of labels of any kind."""
-    _check_held(name, labels)
+    if hasattr(labels, "obs"):  # of which NumPy would make no array
+        raise TypeError(
+            f"{name} is of type {type(labels).__name__}, which is no sequence of "
+            "labels; give a column of it, such as adata.obs['ihsc']."
+        )
     array = to_host(labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -324,20 +328,6 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
             "label for each row of X."
         )
     return array
-
-
-def _check_held(name: str, labels: Any) -> None:
-    """Raise if labels are a tensor that has a shape and no numbers, or an AnnData."""
-    if hasattr(labels, "obs") and hasattr(labels, "n_obs"):
-        raise TypeError(
-            f"{name} is of type {type(labels).__name__}, which is no sequence of "
-            "labels; give a column of it, such as adata.obs['ihsc']."
-        )
-    if getattr(getattr(labels, "device", None), "type", "") == "meta":
-        raise ValueError(
-            f"{name} is a tensor on meta: it has a shape and no labels; give one that "
-            "holds data."
-        )
 
 
 def _check_objects(name: str, labels: np.ndarray) -> str:

@@ -147,21 +147,16 @@ def check(X, known):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_a_kind(kind, tmp_path):
-    check(*held(kind, tmp_path))
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(
     ("inner", "outer"),
-    list(product((*VIEWS, None), VIEWS)),
+    [(None, None), *product((*VIEWS, None), VIEWS)],
     ids=lambda view: getattr(view, "__name__", "-"),
 )
 def test_views_of_every_kind(kind, inner, outer, tmp_path):
     X, known = held(kind, tmp_path)
-    if inner is not None:
-        X, known = inner(X, known)
-    check(*outer(X, known))
+    for view in filter(None, (inner, outer)):
+        X, known = view(X, known)
+    check(X, known)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

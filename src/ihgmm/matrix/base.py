@@ -262,14 +262,6 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return some rows, in increasing order, with what belongs to them.
 
         Nothing is copied of data that are not in memory.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from ihgmm.matrix import as_matrix
-        >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
-        >>> X.keep_rows(np.array([1, 3])).sqnorms
-        array([13., 85.])
         """
         some, gaps = self._kept(rows), self.gaps
         if self.streamed and "sqnorms" in vars(self):  # what is known is not read again

@@ -322,7 +322,7 @@ def _ruling_column(data: Matrix, rng: np.random.Generator) -> Iterator[Caution]:
     ops, sqnorms = data.ops, data.sqnorms
     live = sqnorms > 0
     # A few huge rows would show their own columns.
-    longest = Cautions.HUGE**2 * ops.median(sqnorms, where=live)
+    longest = Cautions.HUGE**2 * ops.median(sqnorms, live)
     usual = live & (sqnorms <= longest)
     part = data.take(ops.draw_rows(usual, Refitting.ROWS, rng))
     if part.shape[0] < Cautions.LEAST_ROWS:

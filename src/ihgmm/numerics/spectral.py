@@ -193,7 +193,7 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
     unit, zero = recipe.rows == "unit", recipe.diagonal == "zero"
     hollow = zero and not unit
     if hollow:
-        G = GramOperator.of(X, "zero")
+        G = GramOperator.of(X)
         pairs = leading_eigenpairs(
             G, lead + extra, order=recipe.order, tol=recipe.tol, say=say
         )

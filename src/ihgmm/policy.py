@@ -36,11 +36,18 @@ class Solving:
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
     STEP = 4.0  # times what a step leaves of a residual, for what is not known of it
     BASIS = 2**9  # columns that a basis of several blocks may have
+    BASIS_ENTRIES = 2**23  # of it, within these numbers of blocks
+    BLOCKS = (4, 16)
     MOST_PRODUCTS = 100  # with a block, then the solver gives up: noise may need more
     READ_WHOLE = 2**24  # entries from which data are never read into memory whole
     LARGE = 10**7  # entries from which a product costs more than a sample of rows
     CONDITION = 1e-3  # of a block, below which it is made orthonormal once more
     ROUNDING = 20  # eps of the largest eigenvalue that a product is off by
+    DIGIT = 0.1  # where one digit is enough: of starts, and of pairs beyond clusters
+    DEPENDENT = 100  # eps of the largest eigenvalue: columns that depend on others
+    NO_DIRECTION = 1e-7  # of the largest singular value: rounding, and no direction
+    ROWS_A_FEATURE = 64  # of a sample of rows to start from, at most
+    ONE_ROW_IN = 16  # is in it
 
 
 class Leading:
@@ -168,6 +175,13 @@ class Whitening:
     UNEQUAL = 1.25  # mean square of column means over the squared mean, of counts
     CENTRED = 0.1  # standard errors: means that are nearer to 0 were subtracted
     MOST_ZEROS = 0.9  # share of zeros in data that are no counts: tf-idf has more
+    LEAST_ROWS = 500  # to learn from, if there are
+    ANGLE = 3e-3  # between computed and true directions of the fit
+    ROUNDS = 3  # of fits that learn columns
+    GLANCE = 2**10  # entries that may show one below 0
+    LOOK = 2**16  # entries that show what the data are
+    LARGEST_LOG = 50  # of a count; larger ratios of counts are rounded, too
+    OFF_WHOLE = 0.02  # by which a ratio of counts is off a whole number, at most
 
 
 class Doubt:
@@ -305,6 +319,7 @@ class Counting:
     FLIPS = (8, 3, 2)  # of small, middle and large data: they vary less there
     FLIP_STEPS = (60, 8, 5)  # of small data, of other, and for a first look at it
     FLIP_ACCURACY = 0.02  # of the top eigenvalue of a flip
+    LARGEST_LEVERAGE = 0.9  # of a feature in what is taken out: of more nothing is left
     # The tree
     FEW_DIRECTIONS = 3  # of few features, at least, and those with an eigenvalue of
     STRONG = 0.2  # so much of the first

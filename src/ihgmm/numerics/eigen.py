@@ -163,7 +163,7 @@ def _by_rows(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
     values, left = leading_pairs(rows @ rows.T, count)
     # Beyond the rank of the rows there is nothing but rounding, and no direction.
     lengths = np.sqrt(np.maximum(values, 0.0))
-    lengths[lengths <= 1e-7 * lengths[0]] = np.inf
+    lengths[lengths <= Solving.NO_DIRECTION * lengths[0]] = np.inf
     return values, rows.T @ (left / lengths)
 
 
@@ -178,14 +178,13 @@ def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
 
     Features get their random numbers by the order of their sizes: in which order they
     come in the data changes nothing. The order of rows may only where data are large
-    and a sample of them pays: one row in 16, up to 64 for each feature; more where
-    there are many clusters, which have fewer rows each.
+    and a sample of them pays; many clusters, with fewer rows each, need a larger one.
     """
     (n, p), width = A.shape, block_width(k)
     part = A
     if n * p >= Solving.LARGE:
-        most = max(64, width**2 // 8) * max(p, width)
-        part = A.drawn(sampled(n, min(n // 16, most)))
+        most = max(Solving.ROWS_A_FEATURE, width**2 // 8) * max(p, width)
+        part = A.drawn(sampled(n, min(n // Solving.ONE_ROW_IN, most)))
     block = np.empty((p, width))
     order = np.argsort(part.column_sqnorms(), kind="stable")
     block[order] = np.random.default_rng(0).standard_normal((p, width))
@@ -196,8 +195,8 @@ def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
         np.linalg.qr(block)[0],
         k,
         extra=width - k,
-        tol=0.1,  # one digit is enough here
-        max_products=3,
+        tol=Solving.DIGIT,
+        max_products=Solving.PRODUCTS,
         dtype=A.dtype,
         quiet=True,
     )

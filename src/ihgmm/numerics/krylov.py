@@ -161,11 +161,10 @@ def block_krylov(
 def _most_blocks(n: int, width: int) -> int:
     """Return how many blocks a basis may hold before it is condensed.
 
-    Four at least, or restarts would undo what blocks bring; 16 at most, or small
-    problems would cost more than the products; within 64 MB where vectors are long.
-    Wide blocks are two, or to solve the matrix in the basis would cost more.
+    Too few, and restarts undo what blocks bring; too many, and small problems cost more
+    than the products. Wide blocks are two, or to solve the basis would cost more.
     """
-    most = int(np.clip(2**23 // (n * width), 4, 16))
+    most = int(np.clip(Solving.BASIS_ENTRIES // (n * width), *Solving.BLOCKS))
     return max(2, min(most, Solving.BASIS // width))
 
 
@@ -175,14 +174,14 @@ def _progress(
     """Return the largest residual that matters and the one to reach.
 
     Across a gap, a residual turns eigenvectors by its share of the gap. With more than
-    k, their weights fall evenly (squared) from the k-th eigenvalue to the last, and a
-    turn between two of them matters as much as their weights differ: that is the gap.
-    Residuals of eigenvectors beyond are weighted as these are, and need one digit.
+    k, a turn between two of them matters as much as their weights differ, which fall
+    from the k-th eigenvalue to the last: that is the gap. Residuals of those beyond are
+    weighted as these are, and need one digit.
     """
     count, k = len(residuals), min(k, len(residuals))
     weights = signal_weights(values[:count], k)[k:]
     beyond = float(np.max(weights * residuals[k:], initial=0.0))
-    rough = 0.1 * (values[k - 1] - values[count - 1])
+    rough = Solving.DIGIT * (values[k - 1] - values[count - 1])
     last = abs(values[k - 1])
     gap = abs(values[k - 1] - values[max(k, count - 1)]) if len(values) > k else last
     # Noise in the data turns eigenvectors across smaller gaps anyway.
@@ -198,10 +197,9 @@ def signal_weights(
 
     What counts is how far an eigenvalue stands above that of ``noise``, which is the
     last if none is given, as a share of how far the k-th does. Where the data follow
-    the model, those beyond are noise: close to each other, with shares of a hundredth
-    or less. So a small share has no weight, and the directions are those of the
-    paper. Where clusters have a shape of their own, shares of a half and more are
-    common, and these directions count.
+    the model, those beyond are noise, with shares of a hundredth or less: a small share
+    has no weight. Where clusters have a shape, shares of a half and more are common,
+    and these directions count.
 
     Examples
     --------
@@ -244,7 +242,7 @@ def orthonormal(
     Columns that are negligible or depend on others are dropped or, given a generator,
     replaced by random ones so that the width is kept.
     """
-    tiny = 100 * float(np.finfo(ops.host_dtype(Y)).eps)
+    tiny = Solving.DEPENDENT * float(np.finfo(ops.host_dtype(Y)).eps)
     n, width = Y.shape
     for _ in range(4):
         gram = ops.tall_dot(Y, Y) if gram is None else gram

@@ -65,6 +65,7 @@ class Leading:
     CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
     NOISY = 0.1  # share of rows that drown in singular vectors: take projected rows
     SMALLEST_GAP = 1e-2  # of the last eigenvalue: noise turns smaller gaps anyway
+    LEAST_LENGTH = 1e-5  # of data along a direction, over the largest: less is rounding
 
 
 class Labelling:
@@ -83,6 +84,7 @@ class Labelling:
     STEP = 1e-7  # share of the squared rows by which a step of k-means gains, at least
     STEPS = 300  # of k-means that improve a start, at most
     KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts
+    KMEANS_STARTS = (10, 50)  # at least and at most
     ROUGH = 100  # steps of tied clusters that compete
     WORK = 2**19  # products of rows, clusters and directions that pay on a device
     THREADS = 2**24  # such products in a step that is shared among threads

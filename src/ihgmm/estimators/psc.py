@@ -21,7 +21,7 @@ from ihgmm.numerics.spectral import spectral_clustering
 class PSC(DistanceClusterer):
     """Cluster rows by k-means after projecting them on their leading directions.
 
-    Projected spectral clustering [1]_, the method of [2]_, projects on the leading right
+    Projected spectral clustering [1]_, the method of [2]_, projects on leading right
     singular vectors of X, without centring. It is made for classical mixtures, in which
     rows of one cluster have one scale, and is the paper's main competitor.
 

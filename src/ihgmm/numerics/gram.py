@@ -7,14 +7,11 @@ their size.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix
-
-Diagonal = Literal["full", "zero"]
-DIAGONALS: tuple[Diagonal, ...] = ("full", "zero")
 
 
 @dataclass(frozen=True, eq=False)

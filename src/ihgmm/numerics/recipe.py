@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from ihgmm._parameters import check_choice, check_count, check_flag, check_number
 from ihgmm.numerics.embedding import SPACES, Space
-from ihgmm.numerics.gram import DIAGONALS, Diagonal
 from ihgmm.numerics.krylov import ORDERS, Order
 from ihgmm.numerics.labels import ASSIGNMENTS, Assignment
 
@@ -77,7 +76,7 @@ class Recipe:
     """
 
     rows: Literal["unit", "given"] = "unit"
-    diagonal: Diagonal = "full"
+    diagonal: Literal["full", "zero"] = "full"
     order: Order = "algebraic"
     n_components: int | Literal["auto"] | None = "auto"
     space: Space | Literal["auto"] = "auto"
@@ -90,7 +89,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_choice("rows", self.rows, ("unit", "given"))
-        check_choice("diagonal", self.diagonal, DIAGONALS)
+        check_choice("diagonal", self.diagonal, ("full", "zero"))
         check_choice("order", self.order, ORDERS)
         check_count("n_components", self.n_components, words=("auto", None))
         check_choice("space", self.space, ("auto", *SPACES))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,19 +21,7 @@ from ihgmm.policy import Labelling, Leading
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """How rows, those of the fit or new ones, get their labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.spectral import spectral_clustering
-    >>> X = as_matrix(make_ihgmm(200, 50, 3, random_state=0)[0])
-    >>> fit = spectral_clustering(X, 3)
-    >>> bool((fit.placement(X) == fit.labels).all())
-    True
-    """
+    """How rows, those of the fit or new ones, get their labels."""
 
     embedding: Embedding
     rule: Rule
@@ -48,17 +36,7 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class CosinePlacement:
-    """Labels by the largest cosine with some directions; zero ones have no rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.spectral import CosinePlacement
-    >>> place = CosinePlacement(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    >>> place(as_matrix(np.array([[5.0, 1.0], [0.1, 0.2]])))
-    array([0, 1])
-    """
+    """Labels by the largest cosine with some directions; zero ones have no rows."""
 
     directions: np.ndarray  # (k, p): one for each cluster
     signed: bool = False  # opposite directions are one
@@ -116,6 +94,8 @@ def spectral_clustering(
     >>> fit = spectral_clustering(as_matrix(X), 3)
     >>> misclassification_rate(kinds, fit.labels)
     0.0
+    >>> bool((fit.placement(as_matrix(X)) == fit.labels).all())
+    True
     """
     steps, ops, k = Steps() if steps is None else steps, X.ops, n_clusters
     with steps.step("eigenvectors") as say, X.threads():
@@ -181,17 +161,22 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
     """Return the map to coordinates, and the coordinates of rows."""
     n, p = X.shape
     m = recipe.n_components
+    lead, extra = min(k, n), 0
     if m == "auto":
-        lead, extra = direction_counts(k, n, p)
-    else:
-        lead, extra = min(k, n) if m is None else m, 0
-        if m is not None and m > min(n, p):
+        # As many again and a few more: what lies beyond has no weight under the model,
+        # and hardly any in the data we know.
+        lead = min(k, n, p)
+        most = k + min(k, Leading.MOST_EXTRA) + 2
+        extra = max(min(most, n - 1, p) - lead, 0)
+    elif m is not None:
+        lead = m
+        if m > min(n, p):
             raise ValueError(
                 f"n_components={m} is more than {n} rows of {p} features can span; "
                 f"give at most {min(n, p)}."
             )
-    unit, zero = recipe.rows == "unit", recipe.diagonal == "zero"
-    hollow = zero and not unit
+    unit = recipe.rows == "unit"
+    hollow = recipe.diagonal == "zero" and not unit
     if hollow:
         G = GramOperator.of(X)
         pairs = leading_eigenpairs(
@@ -214,16 +199,10 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
     # With as many directions as features, none of them is there to show noise.
     weights = signal_weights(values, lead, 0.0 if len(values) == p else None)
     # A direction without any data in it is rounding.
-    weights = np.where(lengths >= 1e-5 * lengths.max(), weights, 0.0)
-    embedding = Embedding(
-        along,
-        values,
-        weights,
-        unit,
-        "zero" if hollow else "full",
-        recipe.unit_norm,
-        X.unit,
-    ).weighted(weights)
+    weights = np.where(lengths >= Leading.LEAST_LENGTH * lengths.max(), weights, 0.0)
+    keep = weights > 0
+    directions = along[:, keep], values[keep], weights[keep]
+    embedding = Embedding(*directions, unit, hollow, recipe.unit_norm, X.unit)
     return embedding, embedding.coordinates(X)
 
 
@@ -251,17 +230,6 @@ def _stands_on(A: Matrix, values: np.ndarray, lead: int) -> bool:
     edge = variance * (n + 2 * np.sqrt(n * p))
     last = values[-1]
     return bool(last > Leading.HIGH * values[lead - 1] and last > Leading.FAR * edge)
-
-
-def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
-    """Return how many directions of n by p data lead for k clusters, and those beyond.
-
-    As many again and two more, but 22 at most: what lies beyond has no weight under
-    the model, and beyond that hardly any in the data we know.
-    """
-    lead = min(k, n, p)
-    extra = min(k, Leading.MOST_EXTRA) + 2
-    return lead, max(min(k + extra, n - 1, p) - lead, 0)
 
 
 def _drown(ops: Ops, embedding: Embedding, coordinates: Tall, k: int) -> bool:
@@ -348,7 +316,7 @@ def _label_all(
         signs = rule.signs(ops, rows, labels)
         groups = ops.groups(labels, n_clusters)
         ahead = np.where(groups.sums(signs) < 0, -1.0, 1.0)
-        rule = rule.turned(ahead)
+        rule = replace(rule, coefficients=rule.coefficients * ahead)
         signs = signs * ops.cast_like(groups.spread(ahead), signs)
     if live is not None:
         # A zero row goes where a row most likely belongs: to the largest cluster.

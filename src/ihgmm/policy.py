@@ -105,6 +105,8 @@ class Labelling:
     # Of spherical k-means: on the digits of scikit-learn every second start ends above
     # the best inertia, by up to 7%, and the best of ten never by 0.1%.
     STARTS = 10
+    SEED_ROWS = 2**13  # among which these are looked for, at most
+    SAME_END = 1.00001  # ratio of inertias that differ by rounding
     MANY_STARTS = 4_000_000  # entries up to which ten starts take seconds
 
 
@@ -155,6 +157,8 @@ class WildCells:
     EXPECTED = 0.05  # usual cells as far off as the limit, in all data
     STEEPEST = 1.5  # Weibull shape of distances, at most; 1.35 of Gaussian ones
     NORMAL_MEDIAN = 0.6745  # of the distance of a standard normal variable
+    LEAST_RISE = 0.1  # of the logarithm of heights, from low to high cells
+    ENTRIES = 2**21  # of columns that are regressed at a time
 
 
 class Whitening:

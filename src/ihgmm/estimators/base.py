@@ -56,7 +56,7 @@ from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.observed import missing_cells
-from ihgmm.statistics.outliers import OutlierRule, find_outliers
+from ihgmm.statistics.outliers import find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -135,16 +135,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
     missing: Missing | None = None
     outliers: float | Literal["auto", "cells"] | None = None
     signed: bool = False
-    whiten: Any = None
     labels_: np.ndarray
     scales_: np.ndarray
     cluster_centers_: np.ndarray
     n_iter_: int
     selection_: ClusterCount
-    outlier_rule_: OutlierRule
-    outlier_scores_: np.ndarray
-    outlier_threshold_: float
-    outlier_cells_: np.ndarray
     preparation_: tuple[CellFiller | Filler | Whitener, ...] = ()
 
     def __sklearn_tags__(self) -> Tags:

@@ -34,38 +34,27 @@ class EigenPairs:
     n_iter: int = 0  # products with a block; 0 where the matrix was solved itself
 
 
-def ritz_pairs(matrix: np.ndarray, order: Order) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eigenpairs of a small symmetric matrix, leading first."""
-    if len(matrix) == 1:  # for which old versions of SciPy fail
-        return matrix[0].copy(), np.ones_like(matrix)
-    values, vectors = eigh(matrix, driver="evd", check_finite=False)
-    lead = np.argsort(-np.abs(values) if order == "magnitude" else -values)
-    return values[lead], vectors[:, lead]
-
-
 def leading_pairs(
     matrix: np.ndarray, count: int, order: Order = "algebraic"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return some eigenpairs of a symmetric matrix, leading first.
-
-    Where few are asked for, this takes a fraction of the time of all.
-    """
-    n, values = len(matrix), np.empty(0)
+    """Return some eigenpairs of a symmetric matrix, leading first."""
+    n = len(matrix)
+    if n == 1:  # for which old versions of SciPy fail
+        return matrix[0].copy(), np.ones_like(matrix)
     if order == "algebraic" and Solving.SOME * count < n:
         # Where a multiple eigenvalue is cut, LAPACK can fail, or lose all.
         with suppress(LinAlgError):
             values, vectors = eigh(matrix, subset_by_index=(n - count, n - 1))
-    if len(values) < count:
-        values, vectors = ritz_pairs(matrix, order)
-        return values[:count], vectors[:, :count]
-    return values[::-1], vectors[:, ::-1]
+            if len(values) == count:
+                return values[::-1], vectors[:, ::-1]
+    values, vectors = eigh(matrix, driver="evd", check_finite=False)
+    lead = np.argsort(-np.abs(values) if order == "magnitude" else -values)[:count]
+    return values[lead], vectors[:, lead]
 
 
 def block_width(count: int) -> int:
-    """Return the width of a block for so many eigenvectors: a multiple of eight.
-
-    Five columns more than wanted make the last of them converge.
-    """
+    """Return the width of a block for so many eigenvectors: a multiple of eight."""
+    # Five columns more than wanted make the last of them converge.
     return -(-(count + 5) // 8) * 8
 
 
@@ -108,7 +97,7 @@ def block_krylov(
         rest = ops.keep(rest)
         old, own = column[: len(rayleigh)], column[len(rayleigh) :]
         rayleigh = np.block([[rayleigh, old], [old.T, (own + own.T) / 2]])
-        values, ritz = ritz_pairs(rayleigh, order)
+        values, ritz = leading_pairs(rayleigh, len(rayleigh), order)
         count = min(k + extra, len(values))
         # The operator maps a Ritz vector into the basis, and into the rest by as much
         # as the vector lies in the last block.
@@ -220,13 +209,11 @@ def signal_weights(
 
 
 def _all_there(values: np.ndarray, k: int, extra: int) -> bool:
-    """Tell whether so many eigenvalues beyond k are known as matter.
-
-    Where those that are known have no weight, those that follow have none.
-    """
+    """Tell whether so many eigenvalues beyond k are known as matter."""
     known = values[: k + extra]
     if len(known) < min(k + 1, k + extra):
         return False
+    # Where those that are known have no weight, those that follow have none.
     return len(known) == k + extra or not signal_weights(known, k)[k:].any()
 
 

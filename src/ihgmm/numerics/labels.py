@@ -327,8 +327,9 @@ def gain_of_lines(rows: np.ndarray, n_clusters: int) -> float:
         return -np.inf
     half = len(rows) // 2
     cosines = rows[:half] @ rows[half : half + Labelling.LINE_ANCHORS * k].T
-    opposite, near = -cosines.min(axis=1), cosines.max(axis=1)
-    if np.median(opposite) < Labelling.OPPOSITE * np.median(near):
+    ends = [-cosines.min(axis=1), cosines.max(axis=1)]
+    opposite, near = np.median(ends, axis=1)
+    if opposite < Labelling.OPPOSITE * near:
         return -np.inf
     lines, directions = (
         learn_rule([rows], k, signed=signed).worth for signed in (True, False)

@@ -221,9 +221,9 @@ class IhGMM(DensityMixin, Clusterer):
             self.n_clusters_ = k
             self._store_mixture(mixture, covariance, data)
             self._place_rows(rows)
-            labels, ops = self.labels_, data.ops
-            counted = rows.counts is None
-            labels = labels if counted else ops.rows_where(labels, rows.counts)
+            labels = self.labels_
+            if rows.counts is not None:
+                labels = data.ops.rows_where(labels, rows.counts)
             warn_empty_clusters(data, labels, k)
         return self
 

@@ -197,14 +197,12 @@ def tied_clusters(
         run, sizes, sums, gains = run[going], sizes[going], sums[going], gains[going]
     # The best first; ends that are one but for rounding, in the order of their starts.
     worths = {i: -round(end.worth / Labelling.SAME_WORTH) for i, end in ends.items()}
-    for i in sorted(sorted(ends), key=worths.__getitem__):
-        if ends[i].worth <= bar + Labelling.SAME_WORTH:
+    for end in map(ends.__getitem__, sorted(sorted(ends), key=worths.__getitem__)):
+        if end.worth <= bar + Labelling.SAME_WORTH:
             break
-        likeliest = ops.xp.argmax(
-            ops.xp.abs(ends[i].members(rows, signed, ops)), axis=0
-        )
-        if ops.group_sums(likeliest, k).all():
-            return ends[i]
+        members = end.members(rows, signed, ops)
+        if ops.group_sums(ops.xp.argmax(ops.xp.abs(members), axis=0), k).all():
+            return end
     return None
 
 

@@ -131,8 +131,8 @@ def _dispersion(X: Matrix, whitener: Whitener) -> float:
     left /= 1 - np.minimum(shares, Whitening.LARGEST_LEVERAGE)
     left = np.maximum(left, Whitening.LEAST_NOISE * squares)
     left /= X.shape[0] - fit.shape[1]
-    squared: Any = white.row_scale**2
-    sums = to_host(X.adjoint(squared)).astype(np.float64) * whitener.columns**2
+    factors: Any = white.row_scale
+    sums = to_host(X.adjoint(factors**2)).astype(np.float64) * whitener.columns**2
     first = sums / (X.shape[0] * X.unit)
     second = squares / X.shape[0] - first
     # The error of what is left grows with its size.

@@ -36,8 +36,8 @@ class Solving:
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
     STEP = 4.0  # times what a step leaves of a residual, for what is not known of it
     BASIS = 2**9  # columns that a basis of several blocks may have
-    BASIS_ENTRIES = 2**23  # of it, within these numbers of blocks
-    BLOCKS = (4, 16)
+    BASIS_ENTRIES = 2**23  # of it, where vectors are long
+    BLOCKS = (4, 16)  # of it, at least and at most
     MOST_PRODUCTS = 100  # with a block, then the solver gives up: noise may need more
     READ_WHOLE = 2**24  # entries from which data are never read into memory whole
     LARGE = 10**7  # entries from which a product costs more than a sample of rows
@@ -102,12 +102,12 @@ class Labelling:
     LINE_ROWS = 2**9  # that are asked whether they are lines
     LINE_ROWS_A_CLUSTER = 16  # of these, at least: fewer often look like lines
     LINE_ANCHORS = 16  # rows a cluster that the others are compared with
-    # Of spherical k-means: on the digits of scikit-learn every second start ends above
+    # On the digits of scikit-learn every second start of spherical k-means ends above
     # the best inertia, by up to 7%, and the best of ten never by 0.1%.
-    STARTS = 10
+    STARTS = 10  # of spherical k-means
     SEED_ROWS = 2**13  # among which these are looked for, at most
     SAME_END = 1.00001  # ratio of inertias that differ by rounding
-    MANY_STARTS = 4_000_000  # entries up to which ten starts take seconds
+    MANY_STARTS = 4_000_000  # entries up to which so many starts take seconds
 
 
 class Filling:

@@ -166,8 +166,8 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
         # As many again and a few more: what lies beyond has no weight under the model,
         # and hardly any in the data we know.
         lead = min(k, n, p)
-        most = k + min(k, Leading.MOST_EXTRA) + 2
-        extra = max(min(most, n - 1, p) - lead, 0)
+        wanted = k + min(k, Leading.MOST_EXTRA) + 2
+        extra = max(min(wanted, n - 1, p) - lead, 0)
     elif m is not None:
         lead = m
         if m > min(n, p):

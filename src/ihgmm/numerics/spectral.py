@@ -161,16 +161,11 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
     """Return the map to coordinates, and the coordinates of rows."""
     n, p = X.shape
     m = recipe.n_components
-    lead, extra = min(k, n), 0
     if m == "auto":
-        # As many again and a few more: what lies beyond has no weight under the model,
-        # and hardly any in the data we know.
-        lead = min(k, n, p)
-        wanted = k + min(k, Leading.MOST_EXTRA) + 2
-        extra = max(min(wanted, n - 1, p) - lead, 0)
-    elif m is not None:
-        lead = m
-        if m > min(n, p):
+        lead, extra = direction_counts(k, n, p)
+    else:
+        lead, extra = min(k, n) if m is None else m, 0
+        if m is not None and m > min(n, p):
             raise ValueError(
                 f"n_components={m} is more than {n} rows of {p} features can span; "
                 f"give at most {min(n, p)}."
@@ -200,9 +195,9 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
     weights = signal_weights(values, lead, 0.0 if len(values) == p else None)
     # A direction without any data in it is rounding.
     weights = np.where(lengths >= Leading.LEAST_LENGTH * lengths.max(), weights, 0.0)
-    keep = weights > 0
-    directions = along[:, keep], values[keep], weights[keep]
+    directions = along, values, weights
     embedding = Embedding(*directions, unit, hollow, recipe.unit_norm, X.unit)
+    embedding = embedding.weighted(weights)
     return embedding, embedding.coordinates(X)
 
 
@@ -230,6 +225,17 @@ def _stands_on(A: Matrix, values: np.ndarray, lead: int) -> bool:
     edge = variance * (n + 2 * np.sqrt(n * p))
     last = values[-1]
     return bool(last > Leading.HIGH * values[lead - 1] and last > Leading.FAR * edge)
+
+
+def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
+    """Return how many directions of n by p data lead for k clusters, and those beyond.
+
+    As many again and two more, but 22 at most: what lies beyond has no weight under
+    the model, and beyond that hardly any in the data we know.
+    """
+    lead = min(k, n, p)
+    extra = min(k, Leading.MOST_EXTRA) + 2
+    return lead, max(min(k + extra, n - 1, p) - lead, 0)
 
 
 def _drown(ops: Ops, embedding: Embedding, coordinates: Tall, k: int) -> bool:

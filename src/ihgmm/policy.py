@@ -36,11 +36,18 @@ class Solving:
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
     STEP = 4.0  # times what a step leaves of a residual, for what is not known of it
     BASIS = 2**9  # columns that a basis of several blocks may have
+    BASIS_ENTRIES = 2**23  # of it, where vectors are long
+    BLOCKS = (4, 16)  # of it, at least and at most
     MOST_PRODUCTS = 100  # with a block, then the solver gives up: noise may need more
     READ_WHOLE = 2**24  # entries from which data are never read into memory whole
     LARGE = 10**7  # entries from which a product costs more than a sample of rows
     CONDITION = 1e-3  # of a block, below which it is made orthonormal once more
     ROUNDING = 20  # eps of the largest eigenvalue that a product is off by
+    DIGIT = 0.1  # where one digit is enough: of starts, and of pairs beyond clusters
+    DEPENDENT = 100  # eps of the largest eigenvalue: columns that depend on others
+    NO_DIRECTION = 1e-7  # of the largest singular value: rounding, and no direction
+    ROWS_A_FEATURE = 64  # of a sample of rows to start from, at most
+    ONE_ROW_IN = 16  # is in it
 
 
 class Leading:
@@ -58,6 +65,7 @@ class Leading:
     CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
     NOISY = 0.1  # share of rows that drown in singular vectors: take projected rows
     SMALLEST_GAP = 1e-2  # of the last eigenvalue: noise turns smaller gaps anyway
+    LEAST_LENGTH = 1e-5  # of data along a direction, over the largest: less is rounding
 
 
 class Labelling:
@@ -76,6 +84,7 @@ class Labelling:
     STEP = 1e-7  # share of the squared rows by which a step of k-means gains, at least
     STEPS = 300  # of k-means that improve a start, at most
     KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts
+    KMEANS_STARTS = (10, 50)  # at least and at most
     ROUGH = 100  # steps of tied clusters that compete
     WORK = 2**19  # products of rows, clusters and directions that pay on a device
     THREADS = 2**24  # such products in a step that is shared among threads
@@ -93,6 +102,12 @@ class Labelling:
     LINE_ROWS = 2**9  # that are asked whether they are lines
     LINE_ROWS_A_CLUSTER = 16  # of these, at least: fewer often look like lines
     LINE_ANCHORS = 16  # rows a cluster that the others are compared with
+    # On the digits of scikit-learn every second start of spherical k-means ends above
+    # the best inertia, by up to 7%, and the best of ten never by 0.1%.
+    STARTS = 10  # of spherical k-means
+    SEED_ROWS = 2**13  # among which these are looked for, at most
+    SAME_END = 1.00001  # ratio of inertias that differ by rounding
+    MANY_STARTS = 4_000_000  # entries up to which so many starts take seconds
 
 
 class Filling:
@@ -142,6 +157,8 @@ class WildCells:
     EXPECTED = 0.05  # usual cells as far off as the limit, in all data
     STEEPEST = 1.5  # Weibull shape of distances, at most; 1.35 of Gaussian ones
     NORMAL_MEDIAN = 0.6745  # of the distance of a standard normal variable
+    LEAST_RISE = 0.1  # of the logarithm of heights, from low to high cells
+    ENTRIES = 2**21  # of columns that are regressed at a time
 
 
 class Whitening:
@@ -168,6 +185,13 @@ class Whitening:
     UNEQUAL = 1.25  # mean square of column means over the squared mean, of counts
     CENTRED = 0.1  # standard errors: means that are nearer to 0 were subtracted
     MOST_ZEROS = 0.9  # share of zeros in data that are no counts: tf-idf has more
+    LEAST_ROWS = 500  # to learn from, if there are
+    ANGLE = 3e-3  # between computed and true directions of the fit
+    ROUNDS = 3  # of fits that learn columns
+    GLANCE = 2**10  # entries that may show one below 0
+    LOOK = 2**16  # entries that show what the data are
+    LARGEST_LOG = 50  # of a count; larger ratios of counts are rounded, too
+    OFF_WHOLE = 0.02  # by which a ratio of counts is off a whole number, at most
 
 
 class Doubt:
@@ -305,6 +329,7 @@ class Counting:
     FLIPS = (8, 3, 2)  # of small, middle and large data: they vary less there
     FLIP_STEPS = (60, 8, 5)  # of small data, of other, and for a first look at it
     FLIP_ACCURACY = 0.02  # of the top eigenvalue of a flip
+    LARGEST_LEVERAGE = 0.9  # of a feature in what is taken out: of more nothing is left
     # The tree
     FEW_DIRECTIONS = 3  # of few features, at least, and those with an eigenvalue of
     STRONG = 0.2  # so much of the first

@@ -126,7 +126,7 @@ class Ops:
 
         The work gets ops and a range of rows, of which it makes ``width`` numbers each.
         """
-        if len(self.ranges(tall[0], width)) <= 1:
+        if tall[0].shape[0] <= 2**12 or len(self.ranges(tall[0], width)) <= 1:
             return work(self, *tall)
         line = work(self, *(array[:1, ...] for array in tall))
         shape = (tall[0].shape[0], *line.shape[1:])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,19 +21,7 @@ from ihgmm.policy import Labelling, Leading
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """How rows, those of the fit or new ones, get their labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.spectral import spectral_clustering
-    >>> X = as_matrix(make_ihgmm(200, 50, 3, random_state=0)[0])
-    >>> fit = spectral_clustering(X, 3)
-    >>> bool((fit.placement(X) == fit.labels).all())
-    True
-    """
+    """How rows, those of the fit or new ones, get their labels."""
 
     embedding: Embedding
     rule: Rule
@@ -48,17 +36,7 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class CosinePlacement:
-    """Labels by the largest cosine with some directions; zero ones have no rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.spectral import CosinePlacement
-    >>> place = CosinePlacement(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    >>> place(as_matrix(np.array([[5.0, 1.0], [0.1, 0.2]])))
-    array([0, 1])
-    """
+    """Labels by the largest cosine with some directions; zero ones have no rows."""
 
     directions: np.ndarray  # (k, p): one for each cluster
     signed: bool = False  # opposite directions are one
@@ -116,6 +94,8 @@ def spectral_clustering(
     >>> fit = spectral_clustering(as_matrix(X), 3)
     >>> misclassification_rate(kinds, fit.labels)
     0.0
+    >>> bool((fit.placement(as_matrix(X)) == fit.labels).all())
+    True
     """
     steps, ops, k = Steps() if steps is None else steps, X.ops, n_clusters
     with steps.step("eigenvectors") as say, X.threads():
@@ -190,10 +170,10 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
                 f"n_components={m} is more than {n} rows of {p} features can span; "
                 f"give at most {min(n, p)}."
             )
-    unit, zero = recipe.rows == "unit", recipe.diagonal == "zero"
-    hollow = zero and not unit
+    unit = recipe.rows == "unit"
+    hollow = recipe.diagonal == "zero" and not unit
     if hollow:
-        G = GramOperator.of(X, "zero")
+        G = GramOperator.of(X)
         pairs = leading_eigenpairs(
             G, lead + extra, order=recipe.order, tol=recipe.tol, say=say
         )
@@ -214,16 +194,10 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
     # With as many directions as features, none of them is there to show noise.
     weights = signal_weights(values, lead, 0.0 if len(values) == p else None)
     # A direction without any data in it is rounding.
-    weights = np.where(lengths >= 1e-5 * lengths.max(), weights, 0.0)
-    embedding = Embedding(
-        along,
-        values,
-        weights,
-        unit,
-        "zero" if hollow else "full",
-        recipe.unit_norm,
-        X.unit,
-    ).weighted(weights)
+    weights = np.where(lengths >= Leading.LEAST_LENGTH * lengths.max(), weights, 0.0)
+    directions = along, values, weights
+    embedding = Embedding(*directions, unit, hollow, recipe.unit_norm, X.unit)
+    embedding = embedding.weighted(weights)
     return embedding, embedding.coordinates(X)
 
 
@@ -348,7 +322,7 @@ def _label_all(
         signs = rule.signs(ops, rows, labels)
         groups = ops.groups(labels, n_clusters)
         ahead = np.where(groups.sums(signs) < 0, -1.0, 1.0)
-        rule = rule.turned(ahead)
+        rule = replace(rule, coefficients=rule.coefficients * ahead)
         signs = signs * ops.cast_like(groups.spread(ahead), signs)
     if live is not None:
         # A zero row goes where a row most likely belongs: to the largest cluster.

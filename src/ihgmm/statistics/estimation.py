@@ -190,7 +190,7 @@ def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Paramete
     if fit.signs is not None:
         signs = X.cast(fit.signs)
         X = Scaled(X, rows=signs)
-    if fit.placement.embedding.diagonal == "zero":  # eigenvectors lack a row's own term
+    if fit.placement.embedding.hollow:  # eigenvectors lack the own term of a row
         fitted: Parameters = estimates_of_labels(X, labels, np.arange(k))
         return (
             fitted if signs is None else replace(fitted, scales=fitted.scales * signs)

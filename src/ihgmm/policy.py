@@ -63,7 +63,8 @@ class Leading:
     FAR = 4.0  # over the edge of noise that is alike in all directions
     ROWS_A_DIRECTION = 10  # at least, where noise has directions
     CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
-    NOISY = 0.1  # share of rows that drown in singular vectors: take projected rows
+    NOISY = 0.1  # share of rows that drown in noise: learn from the others
+    NOISE = 0.5  # share from which on these are too few
     SMALLEST_GAP = 1e-2  # of the last eigenvalue: noise turns smaller gaps anyway
     LEAST_LENGTH = 1e-5  # of data along a direction, over the largest: less is rounding
 

@@ -128,16 +128,16 @@ def learn_rule(
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     seed: int = 0,
-    drowned: bool = False,
+    crowded: bool = False,
     ops: Ops = HOST,
 ) -> Learnt:
     """Learn from rows of an embedding how to label.
 
     ``spaces`` are embeddings of the same rows: tied clusters say in which of them they
-    show best, unless rows are ``drowned`` in all but the last. Weights say how much
-    rows count; graphs take rows as they are. ``by_angle`` says that rows are units.
-    Only k-means takes ``n_init`` and the seed. Tied clusters are learnt where rows are,
-    all else on the host.
+    show best, unless clusters are ``crowded``, more than directions: then the last.
+    Weights say how much rows count; graphs take rows as they are. ``by_angle`` says
+    that rows are units. Only k-means takes ``n_init`` and the seed. Tied clusters are
+    learnt where rows are, all else on the host.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def learn_rule(
     # are.
     with one_thread():
         if len(spaces) > 1 or method == "tied":
-            tied = _tied(ops, spaces, k, weights, by_angle, signed, max_iter, drowned)
+            tied = _tied(ops, spaces, k, weights, by_angle, signed, max_iter, crowded)
             if method == "tied" and tied is not None:
                 return tied
             space = 0 if tied is None else tied.space
@@ -220,11 +220,11 @@ def _tied(
     by_angle: bool,
     signed: bool,
     max_iter: int,
-    drowned: bool,
+    crowded: bool,
 ) -> Learnt | None:
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
 
-    All starts are tried in all spaces, or in the last if rows are ``drowned``, with a
+    All starts are tried in all spaces, or in the last if ``crowded``, with a
     covariance of any shape and with a sphere, on the first rows; the best goes
     on with all rows, unless it has seen them and ended. Best is what clusters add to
     the likelihood of a single Gaussian, which a linear map of a space changes only by
@@ -243,7 +243,7 @@ def _tied(
     counts = weights[:few]
     starts = starting_members(near, trials, k, counts, by_angle, signed)
     best, chosen = None, 0
-    for i in range(len(trials) - 1 if drowned else 0, len(trials)):
+    for i in range(len(trials) - 1 if crowded else 0, len(trials)):
         better = tied_clusters(
             trials[i],
             starts,

@@ -108,6 +108,10 @@ def spectral_clustering(
         if not recipe.unit_norm or ops.number(ops.xp.all(live)):
             live = None
         known, weights = _known_rows(ops, projected, coordinates, X.weights, live, k)
+        clear = _clear_rows(ops.few, embedding, known)
+        if clear is not None:
+            known = ops.few.rows_where(known, clear)
+            weights = weights if weights is None else weights[ops.few.to_host(clear)]
         maps = [embedding.in_space(space) for space in spaces]
         rows = [one.rows(ops.few, known) for one in maps]
         learnt = learn_rule(
@@ -120,7 +124,7 @@ def spectral_clustering(
             n_init=recipe.n_init,
             max_iter=recipe.max_iter,
             seed=seed,
-            drowned=_drown(ops.few, embedding, known, k),
+            crowded=k > embedding.directions.shape[1],
             ops=ops.few,
         )
         say(f"{recipe.labels}, {learnt.n_iter} iterations")
@@ -238,23 +242,23 @@ def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
     return lead, max(min(k + extra, n - 1, p) - lead, 0)
 
 
-def _drown(ops: Ops, embedding: Embedding, coordinates: Tall, k: int) -> bool:
-    """Tell whether many rows are mostly noise in singular vectors.
+def _clear_rows(ops: Ops, embedding: Embedding, coordinates: Tall) -> Tall | None:
+    """Return which rows to learn from, where many of them drown in noise.
 
-    What the directions leave of a unit row shows its noise. This adds to each
-    coordinate, over the singular value: where that is small, noise is large, and drowns
-    rows of a cluster much larger than others. With as many directions as features
-    nothing tells noise, but clusters that are more than these are always near others.
+    What the directions leave of a unit row shows its noise, which adds to each
+    coordinate, over the singular value. Rows that are mostly that have no pattern to
+    teach: a cluster of many of them would fit better than one of few others.
     """
     p, m = embedding.directions.shape
     if p <= m or not embedding.unit_rows:
-        return k > m
+        return None
     squares = coordinates**2
     signal = squares @ ops.cast_like(embedding.eigenvalues, squares)
     load = 2 * float((embedding.weights**2 / embedding.eigenvalues).sum()) / (p - m)
     own = squares @ ops.cast_like(embedding.weights**2, squares)
-    share = ops.number(ops.xp.mean(ops.widen(own < load * (1 - signal))))
-    return share > Leading.NOISY
+    clear = own >= load * (1 - signal)
+    share = 1 - ops.number(ops.xp.mean(ops.widen(clear)))
+    return clear if Leading.NOISY < share < Leading.NOISE else None
 
 
 def _known_rows(

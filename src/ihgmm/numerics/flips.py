@@ -38,7 +38,7 @@ def residual(A: Matrix, vectors: np.ndarray, *, most: float = 3.0) -> Any:
     directions; a gain gives it back. Sparse rows keep their stored entries only, and
     features get up to ``most`` times their energy for the others, which are fitted too.
     """
-    block: Any = A.by_rows().take(slice(0, A.shape[0]))
+    block: Any = A.take(slice(0, A.shape[0]))
     if vectors.shape[1] == 0:
         return block
     directions = np.linalg.qr(A.adjoint(vectors))[0]

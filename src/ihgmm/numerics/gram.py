@@ -43,7 +43,7 @@ class GramOperator:
         A = as_matrix(X)
         if A.weights is not None:
             A = Scaled(A, rows=A.ops.xp.sqrt(A.weights))
-        return cls(A, A.ops.keep(A.cast(A.sqnorms)))
+        return cls(A, A.ops.persist(A.cast(A.sqnorms)))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -16,16 +16,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ihgmm._parameters import call, option
 from ihgmm._warnings import ClusterCountWarning, UnstableLabelsWarning, warn
-from ihgmm.matrix import (
-    Filled,
-    Matrix,
-    Scaled,
-    Tall,
-    as_matrix,
-    only,
-    recognize,
-    to_host,
-)
+from ihgmm.matrix import Filled, Matrix, Scaled, Tall, as_matrix, recognize, to_host
 from ihgmm.matrix.kinds import NA_OF_R
 from ihgmm.numerics.missing import Filler
 from ihgmm.policy import Weighting
@@ -455,7 +446,7 @@ def counted_rows(X: Matrix, sample_weight: Any) -> tuple[Matrix, Tall | None]:
     weights = weights / weights.max()  # the sum of the largest numbers overflows
     # Rows of so little weight beside another change no digit of any sum.
     counts = weights > np.finfo(np.float64).eps ** 2
-    kept = X if counts.all() else only(X, np.flatnonzero(counts))
+    kept = X if counts.all() else X.keep_rows(np.flatnonzero(counts))
     if (weights[counts] < 1).any():  # else all count alike
         kept = kept.weighted(weights[counts])
     return kept, None if kept.shape == X.shape else X.to_device(counts)

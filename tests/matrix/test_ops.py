@@ -190,7 +190,7 @@ def test_sums_of_few_rows_by_group(put, ops, dtype):
     rng = np.random.default_rng(0)
     rows, weights = rng.standard_normal((9000, 3)).astype(dtype), rng.random(9000)
     labels = rng.integers(4, size=9000)  # of a fifth group there are none
-    few, ops = (put(rows), ops) if ops.few is ops else (rows, ops.few)
+    few, ops = (put(rows), ops) if ops.few_ops is ops else (rows, ops.few_ops)
     where = ops.to_device(labels, few), ops.to_device(weights, few)
     found = ops.sums_of_rows(where[0], 5, few, where[1])
     wanted = np.zeros((5, 3))

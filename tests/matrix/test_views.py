@@ -20,7 +20,7 @@ from array_kinds import (
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, estimate_parameters, make_ihgmm
-from ihgmm.matrix import HOST, Scaled, Stretched, as_matrix, filled, only, to_host
+from ihgmm.matrix import HOST, Scaled, Stretched, as_matrix, filled, to_host
 from ihgmm.numerics.flips import flip_signs
 
 KINDS = (
@@ -83,7 +83,7 @@ def scaled(X, known):
 def chosen(X, known):
     rows = SOME[X.shape[0] > SOME]
     other = known.mapped(lambda D: D[rows])
-    return only(X, rows), Oracle(
+    return X.keep_rows(rows), Oracle(
         other.complete, other.incomplete, other.redrawn, known.weights[rows]
     )
 

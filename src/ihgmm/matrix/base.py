@@ -142,7 +142,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return the matrix with weights of rows, brought to a mean of 1."""
         if weights is not None:
             weights = self.to_device(weights)
-            weights = self.ops.keep(weights / self.ops.xp.mean(weights))
+            weights = self.ops.persist(weights / self.ops.xp.mean(weights))
         return self.with_about(replace(self.about, weights=weights))
 
     def named(self, names: list[str]) -> Self:
@@ -289,10 +289,6 @@ class Matrix(metaclass=_FrozenAfterInit):
         """
         return self.take(rows)
 
-    def by_rows(self) -> Matrix:
-        """Return the matrix; all kinds are stored by rows."""
-        return self
-
     def to_device(self, values: Any) -> Tall:
         """Return an array where the data are, its type unchanged.
 
@@ -324,7 +320,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return rows with NaN filled in, in memory; by zeros without a ``fill``."""
         return self.take(slice(0, self.shape[0])).filled(fill)
 
-    def marked(self, mark: Callable[[Tall], Tall]) -> Matrix:
+    def with_gaps(self, mark: Callable[[Tall], Tall]) -> Matrix:
         """Return rows with NaN where ``mark`` puts it, in memory."""
         return self.filled(mark)
 

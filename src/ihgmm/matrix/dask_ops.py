@@ -20,12 +20,12 @@ class BlockOps(Ops):
 
     def __init__(self, inner: Ops) -> None:
         super().__init__(compat.array_namespace(da.empty(0)))
-        self.inner, self.few = inner, HOST
+        self.inner, self.few_ops = inner, HOST
 
     def __reduce__(self) -> Any:
         return block_ops, (self.inner,)
 
-    def keep(self, a: Tall) -> Tall:
+    def persist(self, a: Tall) -> Tall:
         return blocks.persist(a) if is_lazy(a) else a
 
     def to_device(self, a: Any, like: Tall) -> Tall:

@@ -50,21 +50,21 @@ class Ops:
     """Tall arrays of a library that follows the array API standard.
 
     ``xp`` are the functions of the standard. ``inner`` serves the blocks of rows that
-    work is done on, ``few`` the rows that :meth:`few_rows` takes; both are the object
-    itself, except for blocks on a cluster.
+    work is done on, ``few_ops`` the rows that :meth:`few_rows` takes; both are the
+    object itself, except for blocks on a cluster.
     """
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
         self.inner: Ops = self
-        self.few: Ops = self
+        self.few_ops: Ops = self
 
     def __reduce__(self) -> Any:
         return _ops_of_namespace, (self.xp.__name__,)
 
     # Where arrays are, and of which type
 
-    def keep(self, a: Tall) -> Tall:
+    def persist(self, a: Tall) -> Tall:
         """Return an array that is used more than once; one of dask is made now."""
         return a
 
@@ -409,7 +409,7 @@ class Ops:
 class HostOps(Ops):
     """Tall arrays of NumPy: the same, by what is quicker there."""
 
-    keep = to_host = staticmethod(np.asarray)
+    persist = to_host = staticmethod(np.asarray)
     number = float  # type: ignore[assignment]
     host_dtype = staticmethod(attrgetter("dtype"))  # type: ignore[assignment]
     widen = staticmethod(partial(np.asarray, dtype=np.float64))

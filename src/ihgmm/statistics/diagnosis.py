@@ -22,7 +22,7 @@ from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator
 from ihgmm.matrix import Matrix, Tall, only, to_host
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
-from ihgmm.policy import Cautions, Refitting, Trust
+from ihgmm.policy import Cautions, Columns, Refitting, Trust
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.refits import Refits, refit_halves
 
@@ -313,8 +313,12 @@ def _cautions(
 
 def decides_alone(deviations: np.ndarray) -> np.ndarray:
     """Tell which columns decide alone: those that vary several times more than most."""
-    median = np.sort(deviations)[(len(deviations) - 1) // 2]
-    return np.asarray(deviations > Cautions.DECIDES_ALONE * median)
+    return np.asarray(deviations > Columns.DECIDES_ALONE * lower_median(deviations))
+
+
+def lower_median(values: np.ndarray) -> float:
+    """Return the median, or the lower of the two in the middle."""
+    return float(np.sort(values)[(len(values) - 1) // 2])
 
 
 def _ruling_column(data: Matrix, rng: np.random.Generator) -> Iterator[Caution]:

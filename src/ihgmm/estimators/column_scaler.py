@@ -46,7 +46,7 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     center_, scale_ : ndarray of shape (n_features,)
         What is subtracted from each column, 0 for nothing, and what it is divided by
         then, 1 for nothing.
-    decisions_ : ndarray of shape (n_features,)
+    decisions_ : tuple of str
         What is done to each column, in words: "left alone", "divided", or "centred and
         divided". Columns that are constant are left alone.
     reason_ : str
@@ -83,7 +83,7 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     center_: np.ndarray
     scale_: np.ndarray
-    decisions_: np.ndarray
+    decisions_: tuple[str, ...]
     reason_: str
     data_min_: np.ndarray
     data_max_: np.ndarray
@@ -127,7 +127,7 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.center_[is_centred & varies] = means[is_centred & varies]
         words = np.where(self.center_ != 0, "centred and divided", "divided")
         is_left = (deviations == 0) | (is_centred is None)
-        self.decisions_ = np.where(is_left, "left alone", words)
+        self.decisions_ = tuple(np.where(is_left, "left alone", words).tolist())
         return self
 
     def _read(self, data: Matrix) -> tuple[np.ndarray, np.ndarray]:

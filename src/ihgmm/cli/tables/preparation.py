@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ihgmm._warnings import ignored
 from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import Scaled, as_matrix
 from ihgmm.words.phrases import counted, figure, sentence
@@ -39,8 +40,8 @@ def prepare_columns(
         text = f"Left the columns as they are: --whiten {whiten} evens out their noise."
         return table.noting(Note(text))
     scaler = _learn_scaler(table, how, wild_cells)
-    changes = scaler.decisions_ != "left alone"
-    if not changes.any():
+    decisions = np.array(scaler.decisions_)
+    if (decisions == "left alone").all():
         why = f"{scaler.reason_[0].lower()}{scaler.reason_[1:]}"
         return table.noting(Note(f"Left the columns as they are: {why}"))
     kinds = []
@@ -48,7 +49,7 @@ def prepare_columns(
         ("divided", "divided {} by the deviation"),
         ("centred and divided", "gave {} mean 0 and deviation 1"),
     ):
-        places = np.flatnonzero(scaler.decisions_ == decision)
+        places = np.flatnonzero(decisions == decision)
         for j in places[:1]:  # one of each kind, before and after
             ends = np.array([scaler.data_min_[j], scaler.data_max_[j]])
             before = " to ".join(map(figure, ends))
@@ -72,14 +73,13 @@ def _learn_scaler(table: Table, how: str, wild_cells: bool) -> Any:
     from ihgmm.numerics.cells import learn_cell_filler
     from ihgmm.statistics.observed import missing_cells
 
-    X = _named(table)
+    known = table
     if wild_cells and not (table.is_sparse or table.on_disk):
         data = check_matrix(table.X, missing="fit")
         wild = missing_cells(learn_cell_filler(data)(data).incomplete)
-        known = table.X.astype(np.float64)
-        known[tuple(wild.T)] = np.nan
-        X = _named(replace(table, X=known))
-    return ColumnScaler(how).fit(X)
+        known = replace(table, X=table.X.astype(np.float64))
+        known.X[tuple(wild.T)] = np.nan
+    return ColumnScaler(how).fit(known.X if table.names is None else known.named_data)
 
 
 def _weigh_words(table: Table) -> Table:
@@ -102,19 +102,15 @@ def _prepared(table: Table, scaler: Any, note: Note) -> Table:
 
 def prepared_columns(table: Table, scaler: Any) -> Any:
     """Return the data with its columns prepared as for the fit."""
-    if table.is_sparse and not table.on_disk:
-        return sp.csr_array(scaler.transform(_named(table)))
     if not table.on_disk:
-        return scaler.transform(_named(table))
-    if scaler.center_.any():
+        # Columns were matched by name when they were read.
+        with ignored(UserWarning, "X does not have valid feature names"):
+            X = scaler.transform(table.X)
+        return sp.csr_array(X) if table.is_sparse else X
+    if getattr(scaler, "center_", np.ones(1)).any():
         raise ValueError(
             f"{table.source} is read block by block, and column means are to be "
-            "subtracted, which only data in memory take; fit with --prepare scale, or "
-            "give more --memory."
+            "subtracted or words weighed, which only data in memory take; fit with "
+            "--prepare scale, or give more --memory."
         )
     return Scaled(table.X, columns=1 / scaler.scale_)
-
-
-def _named(table: Table) -> Any:
-    """Return the data with the names of their columns, if they have any."""
-    return table.X if table.names is None else table.named_data

@@ -194,7 +194,7 @@ TEXTS = [" ".join(np.random.default_rng(i).choice(WORDS[i % 2], 5)) for i in ran
         [TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), dtype=np.float32)],
         [TfidfVectorizer(use_idf=False, stop_words=["falls"])],
         [CountVectorizer(), TfidfTransformer(norm=None)],
-        [CountVectorizer(vocabulary=["stock", "cat", "dog", "bond"], binary=True)],
+        [CountVectorizer(vocabulary=[*WORDS[1], *WORDS[0]], binary=True)],
         [CountVectorizer(analyzer="char_wb"), ColumnScaler("scale")],
     ],
     ids=str,

@@ -310,8 +310,9 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
     if is_dataclass(make):
         return make(**parts)
     fitted = {key: parts.pop(key) for key in [*parts] if _is_fitted(key)}
-    if isinstance(parts.get("stop_words"), tuple):
-        parts["stop_words"] = [*parts["stop_words"]]
+    for key in {"stop_words", "vocabulary"} & {*parts}:  # they have to be lists
+        if isinstance(parts[key], tuple):
+            parts[key] = [*parts[key]]
     if "feature_names_in_" in fitted:
         names = np.array(fitted["feature_names_in_"], dtype=object)
         fitted["feature_names_in_"] = names

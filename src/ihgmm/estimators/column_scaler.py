@@ -148,14 +148,15 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         is_empty = low > high
         self.data_min_ = np.where(is_empty, np.nan, low)
         self.data_max_ = np.where(is_empty, np.nan, high)
-        deviations = np.sqrt(moments.var_)
-        deviations[is_empty | (moments.scale_ != deviations)] = 0  # or rounding alone
+        deviations = np.where(is_empty, 0.0, np.sqrt(moments.var_))
         if not np.isfinite(deviations).all():
             column = _name(data, int(np.isfinite(deviations).argmin()))
             raise ValueError(
                 f"The squares of column {column} of X overflow; divide it by a large "
                 "number."
             )
+        # scikit-learn gives 1 where rounding is all that varies.
+        deviations[moments.scale_ != deviations] = 0
         return np.nan_to_num(moments.mean_), deviations
 
     def _choose(
@@ -255,7 +256,7 @@ def _entries(block: Matrix) -> Any:
 
 
 def _refuse_infinity(data: Matrix, low: np.ndarray, high: np.ndarray) -> None:
-    bad = (low == -np.inf) & (high > low) | (high == np.inf) & (high > low)
+    bad = (np.isinf(low) | np.isinf(high)) & (low <= high)  # else it has no number
     if bad.any():
         raise ValueError(
             f"Input X contains infinity in column {_name(data, int(bad.argmax()))}; "

@@ -365,8 +365,7 @@ class Cautions:
 
     AGREE = 0.9  # share of rows on which halves agree that show clear clusters
     MORE = 0.3  # by which they agree more with each other than with the labels
-    RULING = 0.5  # share of the sum of squares in one column
-    OFFSET = 0.9  # share of a column's squares that is its mean: dividing it hurts
+    RULING = 0.8  # share of the variance in one column (benchmarks/tables.py)
     HUGE = 5  # rows so many times as long as the median show no column
     LEAST_ROWS = 10  # below which nothing is said of columns
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._warnings import UnstableLabelsWarning, ignored
+from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
@@ -84,8 +84,8 @@ def fit(
     cautions = []
     for caution in diagnosis.cautions:
         text = caution_text(caution, table.column_names, prepared=bool(table.scaler))
-        if caution.kind.name == "RULING_COLUMN":
-            text += f" Add --{'drop-columns' if table.scaler else 'prepare scale'}."
+        if caution.kind.name == "RULING_COLUMN" and table.scaler:
+            text += " Add --drop-columns."
         cautions.append(text)
     wild = getattr(model, "outlier_cells_", None)  # None if nobody looked
     if wild is not None:
@@ -155,8 +155,13 @@ def fit_table(
     table = reading.load(data, screen, whiten=fitting.whiten, **options)
     if table.has_missing:
         model.missing = "fit"
-    # How stable labels are, the diagnosis of all that fit a table says.
-    with screen.working("clustering"), ignored(UnstableLabelsWarning), table.quiet:
+    # How stable labels are, and which column rules, the diagnosis says.
+    with (
+        screen.working("clustering"),
+        ignored(UnstableLabelsWarning),
+        ignored(PreparationWarning, "Column "),
+        table.quiet,
+    ):
         model.fit(table.named_data)
     k, labels = len(model.cluster_centers_), to_host(model.labels_)
     return model, table, files.names_for(names, named, table, labels, k)

@@ -177,7 +177,8 @@ def page(tables: list[LabelledTable], rates: np.ndarray) -> str:
         ours = rates[rows, 1]
         for method, column in zip(METHODS, rates[rows].T, strict=False):
             better, worse = (ours < column - 0.01).sum(), (ours > column + 0.01).sum()
-            parts.append(f"| {method} | {column.mean():.3f} | {better} : {worse} |")
+            duel = f"{better} : {worse}" if (column != ours).any() else ""
+            parts.append(f"| {method} | {column.mean():.3f} | {duel} |")
         raw, warned = rates[rows, 0], rates[rows, -1] > 0
         helps, hurts = (ours < raw - 0.01) & warned, (ours > raw + 0.01) & warned
         parts.append(

@@ -96,7 +96,7 @@ def test_sparse_data_stay_sparse_and_are_not_centred(make):
     assert sp.issparse(new)
     assert_allclose(new.toarray(), X / X.std(axis=0))
     assert_allclose(scaler.inverse_transform(new).toarray(), X)
-    with pytest.raises(ValueError, match="fills sparse data up; take method='scale'"):
+    with pytest.raises(ValueError, match="fills sparse data up; take 'scale'"):
         ColumnScaler("standardize").fit(make(X))
     with pytest.raises(ValueError, match="X is sparse, and columns are centred"):
         ColumnScaler().fit(X).transform(make(X))

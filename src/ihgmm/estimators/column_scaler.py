@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import open_matrix
-from ihgmm._parameters import check_choice, option
+from ihgmm._parameters import check_choice
 from ihgmm.estimators.base import atomic
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import suited_noise
@@ -78,7 +78,8 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     0.04
     >>> model[0].reason_
     "Column 'proline' varies 388 times as much as the median column."
-    >>> dict(zip(X.columns[:3], model[0].decisions_))
+    >>> dict(zip(X.columns[:2], model[0].decisions_))
+    {'alcohol': 'centred and divided', 'malic_acid': 'divided'}
     """
 
     center_: np.ndarray
@@ -113,9 +114,8 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         data = open_matrix(X, self)
         if data.sparse and self.method == "standardize":
             raise ValueError(
-                f"{option('method', 'standardize')} subtracts column means, which "
-                f"fills sparse data up; take {option('method', 'scale')}, or give a "
-                "dense array."
+                "'standardize' subtracts column means, which fills sparse data up; "
+                "take 'scale', or give a dense array."
             )
         means, deviations = self._read(data)
         self.center_ = np.zeros(len(means))
@@ -164,10 +164,9 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ) -> np.ndarray | None:
         """Say why, and return which columns are centred; None if all are left alone."""
         if self.method != "auto":
-            verb = {"scale": "divides", "standardize": "standardises"}
-            what = f"{verb.get(self.method, 'leaves')} all columns"
-            what += " alone" * (self.method == "none")
-            self.reason_ = f"{option('method', self.method)} {what}."
+            verb = {"none": "leaves", "scale": "divides", "standardize": "standardises"}
+            alone = " alone" * (self.method == "none")
+            self.reason_ = f"{self.method!r} {verb[self.method]} all columns{alone}."
             if self.method == "none":
                 return None
             return np.full(len(means), self.method == "standardize")
@@ -182,7 +181,10 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         measured = np.flatnonzero(~is_flag & (deviations > 0))
         if not (len(measured) and decides_alone(deviations[measured]).any()):
             times = f"{Columns.DECIDES_ALONE:g} times"
-            self.reason_ = f"No column varies {times} as much as the median column."
+            aside = ", true and false aside" * bool(is_flag.any())
+            self.reason_ = (
+                f"No column varies {times} as much as the median column{aside}."
+            )
             return None
         widest = measured[deviations[measured].argmax()]
         ratio = deviations[widest] / lower_median(deviations[measured])
@@ -231,7 +233,7 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if data.sparse and self.center_.any():
             raise ValueError(
                 "X is sparse, and columns are centred, which fills sparse data up; fit "
-                f"with {option('method', 'scale')}, or give a dense array."
+                "with method='scale', or give a dense array."
             )
         return data.take(slice(0, data.shape[0]))
 

@@ -224,6 +224,9 @@ def test_steps_that_no_file_can_hold(path):
         words.fit(TEXTS)
     with pytest.raises(StorageError, match=r"TfidfVectorizer with tokenizer .* no f"):
         save_model(words, path)
+    words = make_pipeline(TfidfVectorizer(), IhSC(2)).fit(TEXTS)
+    with pytest.raises(StorageError, match="feature_names is given, and the model"):
+        save_model(words, path, feature_names=["a", "b"])
     with pytest.raises(StorageError, match="A model of passthrough and IhSC cannot be"):
         save_model(make_pipeline("passthrough", IhSC(3)).fit(X), path)
     assert not path.exists()

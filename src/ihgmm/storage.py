@@ -179,6 +179,8 @@ def save_model(
     places = [*(f"step{i}." for i in range(len(steps) - 1)), ""]
     nodes = [*map(_encode, steps, places, [arrays] * len(steps))]
     if feature_names is not None:
+        text = "feature_names is given, and the model takes texts; leave it out."
+        _require(type(steps[0]) not in VECTORIZERS, text)
         nodes[0][kinds[0]]["feature_names_in_"] = [*map(str, feature_names)]
     header = {"format": FORMAT, "version": FORMAT_VERSION, "ihgmm": version("ihgmm")}
     header |= {"names": names, "model": nodes, **about}
@@ -236,7 +238,8 @@ def _steps(model: Any) -> list[tuple[str, Any]]:
 
 
 def _kind(step: Any) -> str:
-    return step if isinstance(step, str) else type(step).__name__  # or "passthrough"
+    is_left_out = isinstance(step, str) and step == "passthrough"
+    return "passthrough" if is_left_out else type(step).__name__
 
 
 def _is_known(steps: Sequence[Any]) -> bool:
@@ -256,7 +259,7 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, Enum):
         return {kind: value.value}
     if isinstance(value, dict):  # the words of texts, by their column
-        return {"words": sorted(value, key=value.get)}
+        return {"words": sorted(value, key=lambda word: value[word])}
     if isinstance(value, type):  # of numbers
         return {"dtype": np.dtype(value).name}
     if is_dataclass(value):

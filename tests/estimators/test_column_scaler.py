@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ihgmm import ColumnScaler, IhSC
+from ihgmm import ColumnScaler, IhGMM, IhSC, PreparationWarning, make_ihgmm
 from ihgmm.cli.tables.preparation import PREPARATIONS
 from ihgmm.estimators.column_scaler import METHODS
 from ihgmm.metrics import misclassification_rate
@@ -188,3 +188,29 @@ def test_a_pipeline_on_a_table():
     assert misclassification_rate(kinds, model[-1].labels_) < 0.06
     assert_array_equal(model.predict(X), model[-1].labels_)
     assert repr(ColumnScaler("scale")) == "ColumnScaler(method='scale')"
+
+
+@pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
+@pytest.mark.filterwarnings("ignore:Labels may be unstable", "ignore:Memberships still")
+def test_a_fit_to_columns_in_different_units_warns_and_names_the_remedy(Estimator):
+    X = load_wine(as_frame=True).data
+    with pytest.warns(PreparationWarning) as caught:
+        Estimator(3).fit(X)
+    (message,) = [str(w.message) for w in caught if w.category is PreparationWarning]
+    assert message.startswith("Column 'proline' holds 100% of the variance of X")
+    assert "ColumnScaler makes them comparable" in message
+    make_pipeline(ColumnScaler(), Estimator(3)).fit(X)  # would be an error here
+
+
+def test_data_in_one_unit_do_not_warn():
+    for seed in range(5):
+        X, _ = make_ihgmm(200, 20, 3, scale_ratio=20.0, random_state=seed)
+        IhSC(3).fit(X)
+
+
+def test_one_measurement_beside_true_and_false():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.gamma(4.0, 10.0, 99), rng.integers(0, 2, (99, 5))])
+    scaler = ColumnScaler().fit(X)
+    assert scaler.decisions_ == ("left alone",) * 6
+    assert scaler.reason_.endswith("the median column, true and false aside.")

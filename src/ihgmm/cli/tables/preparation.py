@@ -62,7 +62,7 @@ def prepare_columns(
     return _prepared(table, scaler, Note(f"{sentence(', '.join(kinds))}.{why}", remedy))
 
 
-def _learn_scaler(table: Table, how: str, wild_cells: bool) -> Any:
+def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
     """Return a ColumnScaler of the columns.
 
     With ``wild_cells``, cells that fit no row have no part in means and deviations, if

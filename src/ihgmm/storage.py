@@ -311,7 +311,7 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
         return make(content)
     parts = {key: _decode(part, arrays) for key, part in content.items()}
     if is_dataclass(make):
-        return make(**parts)
+        return CLASSES[kind](**parts)
     fitted = {key: parts.pop(key) for key in [*parts] if _is_fitted(key)}
     for key in {"stop_words", "vocabulary"} & {*parts}:  # they have to be lists
         if isinstance(parts[key], tuple):

@@ -306,12 +306,12 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
         _require(number.kind in "fiub", f"it has cells of type {number}.")
         return number.type
     _require(kind in CLASSES, f"it holds a {kind!r}, which no model has.")
-    make = CLASSES[kind]
+    make: Any = CLASSES[kind]
     if issubclass(make, Enum):
         return make(content)
     parts = {key: _decode(part, arrays) for key, part in content.items()}
-    if is_dataclass(make):
-        return CLASSES[kind](**parts)
+    if make in VALUES:
+        return make(**parts)
     fitted = {key: parts.pop(key) for key in [*parts] if _is_fitted(key)}
     for key in {"stop_words", "vocabulary"} & {*parts}:  # they have to be lists
         if isinstance(parts[key], tuple):

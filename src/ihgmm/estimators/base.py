@@ -40,17 +40,7 @@ from ihgmm._parameters import (
 )
 from ihgmm._progress import Steps, showing_passes
 from ihgmm._warnings import PreparationWarning, warn
-from ihgmm.matrix import (
-    HOST,
-    Matrix,
-    Ops,
-    Scaled,
-    Tall,
-    as_matrix,
-    only,
-    ops_of,
-    to_host,
-)
+from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, as_matrix, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.cells import CellFiller, learn_cell_filler
 from ihgmm.numerics.missing import MISSING_WAYS, Filler, Missing, learn_filler
@@ -298,7 +288,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             if inside.all():
                 return rows, k
             counts = ~outliers if counts is None else counts & ~outliers
-            data = only(rows.counted, np.flatnonzero(inside))
+            data = rows.counted.keep_rows(np.flatnonzero(inside))
             if self.n_clusters == "auto":
                 self.selection_ = resolve(data, rng, signed=self.signed)
                 k = max(self.selection_.n_clusters, 1)

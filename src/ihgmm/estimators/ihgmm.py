@@ -15,7 +15,7 @@ from ihgmm._parameters import check_count, generator
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, mark
-from ihgmm.matrix import HOST, Matrix, Tall, only, ops_of, to_host
+from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
@@ -260,21 +260,21 @@ class IhGMM(DensityMixin, Clusterer):
         # Zero rows are in the largest cluster.
         largest = int(np.argmax(ops.groups(likeliest, k).sizes))
         nowhere = ops.xp.full_like(likeliest, largest)
-        likeliest = ops.keep(ops.xp.where(live, likeliest, nowhere))
+        likeliest = ops.persist(ops.xp.where(live, likeliest, nowhere))
         order = ops.order_by_size(likeliest, k, data.weights)
         mixture = mixture.in_order(order, ops)
-        self.labels_ = ops.keep(ops.take_lines(np.argsort(order), likeliest))
+        self.labels_ = ops.persist(ops.take_lines(np.argsort(order), likeliest))
         # Where columns share noise, a centre that is fitted to each column's observed
         # cells may be far off in directions of little noise.
         estimates = estimates_of_labels(
             data, self.labels_, np.arange(k), observed_only=self.noise_ != "tied"
         )
-        self.memberships_ = ops.keep(mixture.memberships)
+        self.memberships_ = ops.persist(mixture.memberships)
         self.weights_ = data.to_device(mixture.mixing_weights)
         self.cluster_centers_ = estimates.centers
-        self.scales_ = ops.keep(estimates.scales)
-        self.scale_errors_ = ops.keep(estimates.scale_errors)
-        self.noise_levels_ = ops.keep(estimates.noise_levels)
+        self.scales_ = ops.persist(estimates.scales)
+        self.scale_errors_ = ops.persist(estimates.scale_errors)
+        self.noise_levels_ = ops.persist(estimates.noise_levels)
         errors = to_host(estimates.center_errors)
         if mixture.noise_variances is not None:
             levels = np.sqrt(mixture.noise_variances)
@@ -326,7 +326,7 @@ class IhGMM(DensityMixin, Clusterer):
             own = getattr(self, name)
             here = moved if own.ndim == 1 else moved[:, None]
             there = data.ops.cast_like(values, own)
-            setattr(self, name, data.ops.keep(xp.where(here, there, own)))
+            setattr(self, name, data.ops.persist(xp.where(here, there, own)))
 
     def _store_other_rows(self, rows: Rows) -> None:
         """Place rows that had no part in the fit among those that had."""
@@ -454,7 +454,7 @@ class IhGMM(DensityMixin, Clusterer):
         memberships = ops.softmax(self._joint(data))
         if outliers is not None:
             rows = np.flatnonzero(~to_host(outliers))
-            memberships, data = ops.few_rows(memberships, rows), only(data, rows)
+            memberships, data = ops.few_rows(memberships, rows), data.keep_rows(rows)
         covariance = self._covariance()
         white = covariance.whiten(data)
         mixture = evaluate_mixture(white, memberships, self._rounds)

@@ -298,7 +298,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
 
         self.n_clusters_ = k
-        self.labels_ = ops.keep(mark(ops, labels, rows.outliers, -1))
+        self.labels_ = ops.persist(mark(ops, labels, rows.outliers, -1))
         self.embedding_ = embedded
         self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
         self.space_ = spectral.space
@@ -306,8 +306,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if recipe.placement == "cosine":
             placement = CosinePlacement(self._compared_centers(), self.signed)
         self.placement_ = placement
-        self.scales_ = ops.keep(mark(ops, fitted.scales, rows.outliers, np.nan))
-        self.noise_levels_ = ops.keep(
+        self.scales_ = ops.persist(mark(ops, fitted.scales, rows.outliers, np.nan))
+        self.noise_levels_ = ops.persist(
             mark(ops, fitted.noise_levels, rows.outliers, np.nan)
         )
         self.n_iter_ = spectral.n_iter
@@ -340,7 +340,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     ) -> None:
         """Warn of labels that other rows would change, and of misleading data."""
         # A device would wait half a fit for the host: there it is left to a diagnosis.
-        if k < 2 or data.ops.few is not HOST or not recipe.unit_norm:
+        if k < 2 or data.ops.few_ops is not HOST or not recipe.unit_norm:
             return
         if recipe.labels == "tied":
             rule = cast(LinearRule, spectral.placement.rule)
@@ -419,5 +419,5 @@ def _refined(X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
     order = ops.order_by_size(ops.rows_where(labels, live), k, weights)
     labels = ops.take_lines(np.argsort(order), labels)
     # Zero rows are in the largest cluster, whichever that is by now.
-    labels = ops.keep(labels * ops.xp.astype(live, labels.dtype))
+    labels = ops.persist(labels * ops.xp.astype(live, labels.dtype))
     return labels, CosinePlacement(refined.centers[order])

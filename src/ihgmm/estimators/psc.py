@@ -138,8 +138,8 @@ class PSC(DistanceClusterer):
             gaps = ops.row_map(partial(distances, means), embedded, width=k)
             labels = ops.place(labels, rows.counts, ops.xp.argmin(gaps, axis=1))
 
-        self.labels_ = ops.keep(labels)
-        self.embedding_ = ops.keep(embedded * unit)
+        self.labels_ = ops.persist(labels)
+        self.embedding_ = ops.persist(embedded * unit)
         self.eigenvalues_ = data.to_device(data.restore_squares(values))
         self.components_ = data.cast(components)
         self.cluster_centers_ = data.cast(means @ components * unit)

@@ -132,7 +132,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         # size stay as they were drawn, which does not depend on the order of the
         # rows; rounding must not choose.
         live, weights = data.sqnorms > 0, data.weights
-        groups = ops.groups(ops.keep(ops.rows_where(best.labels, live)), k)
+        groups = ops.groups(ops.persist(ops.rows_where(best.labels, live)), k)
         sizes = groups.sizes.astype(np.float64)
         if weights is not None:
             sizes = groups.sums(ops.rows_where(weights, live))
@@ -143,7 +143,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         else:
             labels = CosinePlacement(centers)(everything)
         some = ops.xp.astype(everything.sqnorms > 0, labels.dtype)
-        self.labels_ = ops.keep(labels * some)
+        self.labels_ = ops.persist(labels * some)
         self.cluster_centers_ = data.cast(centers)
         # In the fit, weights are 1 on average.
         given = check_weights(sample_weight, everything.shape[0])

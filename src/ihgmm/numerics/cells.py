@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Tall, as_matrix, marked, ops_of
+from ihgmm.matrix import Matrix, Tall, as_matrix, ops_of, with_gaps
 from ihgmm.matrix.base import About
 from ihgmm.matrix.ops import Ops
 from ihgmm.matrix.threads import row_ranges
@@ -39,7 +39,7 @@ class CellFiller(Filler):
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing and wild cells."""
         mark = partial(_mark_rows, self.look(X), self.limit)
-        return super().__call__(marked(X, mark))
+        return super().__call__(with_gaps(X, mark))
 
     def look(self, X: Matrix) -> Callable[[Tall], _Look]:
         """Return what looks at the cells of rows."""

@@ -74,7 +74,7 @@ class Embedding:
         work = partial(self._coordinates, 1.0 if self.unit_rows else factor)
         products = X @ self.directions
         width = products.shape[1]
-        return X.ops.keep(X.ops.row_map(work, products, X.sqnorms, width=width))
+        return X.ops.persist(X.ops.row_map(work, products, X.sqnorms, width=width))
 
     def _coordinates(
         self, factor: float, ops: Ops, products: Tall, sqnorms: Tall

@@ -40,7 +40,7 @@ def residual(A: Matrix, vectors: np.ndarray, *, most: float = 3.0) -> Any:
     rows keep their stored entries only. There features get up to ``most`` times their
     energy for the entries not stored, which the directions fit too.
     """
-    block: Any = A.by_rows().take(slice(0, A.shape[0]))
+    block: Any = A.take(slice(0, A.shape[0]))
     if vectors.shape[1] == 0:
         return block
     directions = np.linalg.qr(A.adjoint(vectors))[0]

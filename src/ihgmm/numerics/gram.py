@@ -53,7 +53,7 @@ class GramOperator:
         A = as_matrix(X)
         if A.weights is not None:
             A = Scaled(A, rows=A.ops.xp.sqrt(A.weights))
-        removed = None if diagonal == "full" else A.ops.keep(A.cast(A.sqnorms))
+        removed = None if diagonal == "full" else A.ops.persist(A.cast(A.sqnorms))
         return cls(A, removed)
 
     @property

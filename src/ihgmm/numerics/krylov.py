@@ -105,7 +105,7 @@ def block_krylov(
     blocks, rayleigh = [block], np.zeros((0, 0))
     for n_iter in range(1, max_products + 1):
         rest, column = _project_out(ops, blocks, apply(blocks[-1]))
-        rest = ops.keep(rest)
+        rest = ops.persist(rest)
         old, own = column[: len(rayleigh)], column[len(rayleigh) :]
         rayleigh = np.block([[rayleigh, old], [old.T, (own + own.T) / 2]])
         values, ritz = ritz_pairs(rayleigh, order)
@@ -259,7 +259,7 @@ def orthonormal(
             keep = values > tiny * values[-1]
             change = vectors[:, keep] / norms[:, None] / np.sqrt(values[keep])
             condition = float(values[keep][0] / values[-1])
-            Y = ops.keep(Y @ ops.cast_like(change, Y))
+            Y = ops.persist(Y @ ops.cast_like(change, Y))
         if rng is not None and Y.shape[1] < width:
             fill = rng.standard_normal((n, width - Y.shape[1])) / np.sqrt(n)
             Y, condition = ops.beside(Y, ops.cast_like(fill, Y)), 0.0
@@ -290,4 +290,4 @@ def _combine(ops: Ops, basis: list[Tall], coefficients: np.ndarray) -> Tall:
     for q in basis[1:]:
         out += q @ coefficients[at : at + q.shape[1], :]
         at += q.shape[1]
-    return ops.keep(out)
+    return ops.persist(out)

@@ -129,7 +129,7 @@ def spectral_clustering(
             live = None
         known, weights = _known_rows(ops, projected, coordinates, X.weights, live, k)
         maps = [embedding.in_space(space) for space in spaces]
-        rows = [one.rows(ops.few, known) for one in maps]
+        rows = [one.rows(ops.few_ops, known) for one in maps]
         learnt = learn_rule(
             rows,
             k,
@@ -140,12 +140,12 @@ def spectral_clustering(
             n_init=recipe.n_init,
             max_iter=recipe.max_iter,
             seed=seed,
-            drowned=_drown(ops.few, embedding, known, k),
-            ops=ops.few,
+            drowned=_drown(ops.few_ops, embedding, known, k),
+            ops=ops.few_ops,
         )
         say(f"{recipe.labels}, {learnt.n_iter} iterations")
         embedding = maps[learnt.space]
-        embedded = ops.keep(embedding.rows(ops, coordinates))
+        embedded = ops.persist(embedding.rows(ops, coordinates))
         rule, labels, signs = _label_all(
             ops, learnt.rule, embedded, live, k, X.weights, signed
         )
@@ -157,7 +157,7 @@ def spectral_clustering(
         space=spaces[learnt.space],
         n_iter=learnt.n_iter,
         signs=signs,
-        known=ops.few.to_host(rows[learnt.space]),
+        known=ops.few_ops.to_host(rows[learnt.space]),
     )
 
 
@@ -300,19 +300,20 @@ def _known_rows(
     if live is not None:
         coordinates = ops.rows_where(coordinates, live)
         weights = None if weights is None else ops.rows_where(weights, live)
-    keys = ops.keep(ops.row_map(partial(_keys, embedding), coordinates))
+    keys = ops.persist(ops.row_map(partial(_keys, embedding), coordinates))
     n = coordinates.shape[0]
     size = min(n, max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k))
     # Keys are spread evenly, or nearly so: few of many come to the host.
     rows = np.flatnonzero(ops.to_host(keys < 2 * size / n))
     if len(rows) < size:
         rows = np.arange(n)
-    order = np.argsort(ops.few.to_host(ops.few_rows(keys, rows)), kind="stable")[:size]
+    own = ops.few_ops.to_host(ops.few_rows(keys, rows))
+    order = np.argsort(own, kind="stable")[:size]
     rows = rows[order]
-    known = ops.few.widen(ops.few_rows(coordinates, rows))
+    known = ops.few_ops.widen(ops.few_rows(coordinates, rows))
     if weights is None:
         return known, None
-    return known, ops.few.to_host(ops.few_rows(weights, rows))
+    return known, ops.few_ops.to_host(ops.few_rows(weights, rows))
 
 
 def _keys(embedding: Embedding, ops: Ops, coordinates: Tall) -> Tall:
@@ -338,10 +339,10 @@ def _label_all(
     if live is not None:
         rows = ops.rows_where(rows, live)
         weights = None if weights is None else ops.rows_where(weights, live)
-    labels = ops.keep(rule(ops, rows))
+    labels = ops.persist(rule(ops, rows))
     order = ops.order_by_size(labels, n_clusters, weights)
     rule, labels = rule.in_order(order), ops.take_lines(np.argsort(order), labels)
-    labels = ops.keep(labels)
+    labels = ops.persist(labels)
     signs = None
     if signed:
         # Most rows of a cluster point ahead.
@@ -352,6 +353,6 @@ def _label_all(
         signs = signs * ops.cast_like(groups.spread(ahead), signs)
     if live is not None:
         # A zero row goes where a row most likely belongs: to the largest cluster.
-        labels = ops.keep(ops.place(labels, live))
+        labels = ops.persist(ops.place(labels, live))
         signs = None if signs is None else ops.place(signs, live, ones)
     return rule, labels, signs

@@ -42,9 +42,9 @@ class Whitener:
     def __call__(self, X: Matrix) -> Scaled:
         """Return the data with its rows and columns multiplied; nothing is copied."""
         ops, ((variances, sqnorms), _) = X.ops, X.sweep(self._row_figures)
-        rows = ops.keep(ops.ratio(1.0, ops.xp.sqrt(variances)))
+        rows = ops.persist(ops.ratio(1.0, ops.xp.sqrt(variances)))
         # Noise of variance one, whatever unit the data had.
-        norms = ops.keep(sqnorms * rows**2)
+        norms = ops.persist(sqnorms * rows**2)
         return Scaled(X, rows, self.columns, unit=1.0, sqnorms=norms)
 
     def _row_figures(self, X: Matrix) -> tuple[tuple[Tall, Tall], tuple[()]]:
@@ -104,7 +104,7 @@ def _few_rows(X: Matrix, n_entries: int, rng: np.random.Generator) -> Matrix:
     rows = int(max(n_entries * (n / max(X.n_entries, 1)), 500))
     if n > rows:
         keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
-        return X.by_rows().take(keep)
+        return X.take(keep)
     return X.to_memory() if X.streamed else X.weighted(None)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ihgmm._checks import check_matrix, turned_rows
 from ihgmm._display import Result
 from ihgmm._parameters import check_count
-from ihgmm.matrix import HOST, Filled, Matrix, only, to_host
+from ihgmm.matrix import HOST, Filled, Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.policy import Small, Whitening
 from ihgmm.statistics.likelihood import indicators
@@ -177,7 +177,7 @@ def _means_and_noise(
     cluster without rows has NaN.
     """
     rows = np.flatnonzero(labels >= 0)
-    inside = data if len(rows) == len(labels) else only(data, rows)
+    inside = data if len(rows) == len(labels) else data.keep_rows(rows)
     members = np.eye(k)[labels[rows]]
     lengths = np.abs(np.nan_to_num(scales[rows]))[:, None]
     sides = inside.cast(np.hstack([members, members * lengths]))

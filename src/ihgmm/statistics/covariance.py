@@ -95,7 +95,7 @@ def fit_noise(
         white = covariance.whiten(X)
         mixture = fit_mixture(white, labels, n_clusters, noise="common", **rounds)
         before = labels
-        labels = X.ops.keep(X.ops.xp.argmax(mixture.memberships, axis=1))
+        labels = X.ops.persist(X.ops.xp.argmax(mixture.memberships, axis=1))
         if not X.ops.number(X.ops.xp.any(labels != before)):
             break
     return mixture, covariance
@@ -161,7 +161,7 @@ def leading_covariance(
     span = centers[2][centers[1] > Small.SINE].T
     width = min(n // TiedNoise.ROWS_A_DIRECTION, TiedNoise.DIRECTIONS)
     width = max(min(width, p - span.shape[1] - 1), 0)
-    root = ops.keep(X.cast(counts**0.5))
+    root = ops.persist(X.cast(counts**0.5))
     outside, squares = _leading_outside(X, root, span, width, rng)
     inside = np.trace(ops.tall_dot(Y := (X @ span) * root[:, None], Y))
     all_squares = ops.number(ops.xp.sum(counts * X.sqnorms))

@@ -20,7 +20,7 @@ from ihgmm._checks import (
 )
 from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator
-from ihgmm.matrix import Matrix, Tall, only, to_host
+from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.policy import Cautions, Columns, Refitting, Small, Trust
 from ihgmm.statistics.observed import filled_cells
@@ -201,7 +201,7 @@ def diagnose(
     ops, n = data.ops, data.shape[0]
     rows = np.flatnonzero(~to_host(outliers))
     inside = data.to_device(to_host(ops.few_rows(codes, rows)))
-    diagnosis = _diagnose(only(data, rows), classes, inside, rng)
+    diagnosis = _diagnose(data.keep_rows(rows), classes, inside, rng)
     unknown = ops.xp.full_like(ops.widen(outliers), np.nan)
     certainty = ops.place(diagnosis.certainty, ~outliers, unknown)
     return replace(diagnosis, certainty=certainty, n_outliers=n - len(rows))
@@ -216,7 +216,7 @@ def diagnose_fit(
     """
     data = complete_matrix(X, model, of_fit=of_fit, whitened=True)
     if rows is not None and len(rows) < data.shape[0]:
-        data = only(data, rows)
+        data = data.keep_rows(rows)
     return diagnose(data, labels)
 
 
@@ -334,7 +334,7 @@ def ruling_column(data: Matrix) -> tuple[int, float] | None:
     ops, sqnorms = data.ops, data.sqnorms
     live = sqnorms > 0
     # A few huge rows would show their own columns.
-    longest = Cautions.HUGE**2 * ops.median(sqnorms, where=live)
+    longest = Cautions.HUGE**2 * ops.median(sqnorms, live)
     usual = live & (sqnorms <= longest)
     part = data.take(ops.draw_rows(usual, Refitting.ROWS, np.random.default_rng(0)))
     n = part.shape[0]

@@ -289,7 +289,7 @@ def _lengths_along_centers(
     if embedding.unit_rows:
         lengths = lengths * ops.xp.sqrt(X.sqnorms)
     # Lengths of rows that are alike are 1, and so is their mean, to the last digit.
-    return ops.keep(lengths / (ops.number(ops.xp.max(lengths)) or 1.0))
+    return ops.persist(lengths / (ops.number(ops.xp.max(lengths)) or 1.0))
 
 
 def estimates_of_labels(
@@ -355,16 +355,16 @@ class _Fit(NamedTuple):
 def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> _Fit:
     """Fit centres and noise with these weights; also scales, unless they are given."""
     ops, solved = X.ops, None
-    sqnorms, weights = X.sqnorms, ops.keep(weights)
+    sqnorms, weights = X.sqnorms, ops.persist(weights)
     sums = rows.weighted_sums(X, weights)
     if scales is None:
         inner = rows.inner_products(X, sums) - weights * sqnorms
         scales, solved = _scales(weights, inner, sqnorms, rows)
-    scales = ops.keep(scales)
+    scales = ops.persist(scales)
     total = rows.sums(weights * scales)
     total[rows.sizes == 0] = 1.0
     centers = sums / total[:, None].astype(sums.dtype)
-    weights = ops.keep(weights / rows.spread(total))
+    weights = ops.persist(weights / rows.spread(total))
     # The squared norm of our centre is a double sum over rows. The terms that pair a
     # row with itself carry the noise and are left out; a row alone has no others.
     squares = np.einsum("ij,ij->i", centers, centers, dtype=np.float64)
@@ -377,7 +377,7 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
     nothing = left < 32 * float(np.finfo(sums.dtype).eps) * sqnorms
     nothing = nothing | (rows.spread(rows.sizes) == 1)
     left = ops.xp.where(nothing, ops.xp.zeros_like(left), left)
-    variances = ops.keep(left / max(X.shape[1] - 1, 1))
+    variances = ops.persist(left / max(X.shape[1] - 1, 1))
     return _Fit(weights, scales, centers, squares, length, variances, solved)
 
 
@@ -387,7 +387,7 @@ def _scales(
     """Return scales from products with other rows, and where they are solved for."""
     ops, xp = rows.ops, rows.ops.xp
     products = ops.clip(weights * inner, 0.0, None)
-    relative = ops.keep(ops.ratio(products, rows.spread(rows.maxima(products))))
+    relative = ops.persist(ops.ratio(products, rows.spread(rows.maxima(products))))
 
     def smaller_roots(y: np.ndarray, rest: np.ndarray) -> Tall:
         """Return roots for ``y * (1 - y)``, times ``rest / (1 - y)``."""
@@ -429,14 +429,14 @@ def _scale_variances(fit: _Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
     # The singularity of c is not one of the equations.
     c = xp.where(xp.abs(c) < Small.SINGULAR, xp.full_like(c, Small.SINGULAR), c)
     with np.errstate(divide="ignore", invalid="ignore"):
-        b = ops.keep(a / c)
+        b = ops.persist(a / c)
         h, total = rows.row_sums(b * w, w / c)
         # dask divides later, when warnings are heard: NaN, unlike 0, raises none.
         one, safe = (
             xp.where(x == 0, xp.full_like(x, np.nan), x) for x in (1 + h, length)
         )
         slope = 1 / (c * one)
-        level = ops.keep((1 / c - b * total / one) / n_rows)
+        level = ops.persist((1 / c - b * total / one) / n_rows)
         g = v * a
         terms = (b**2, level**2, b * level)
         moments = [weight * term for weight in (v, g**2) for term in terms]
@@ -458,7 +458,7 @@ def _scale_variances(fit: _Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
     unknown = xp.full_like(variances, np.inf)
     variances = xp.where(known, ops.clip(variances, 0.0, None), unknown)
     exact = (n_rows == 1) | (all_noise == 0) & long
-    return ops.keep(xp.where(exact, xp.zeros_like(variances), variances))
+    return ops.persist(xp.where(exact, xp.zeros_like(variances), variances))
 
 
 def _steady_weights(X: Matrix, fit: _Fit, rows: Groups) -> Tall:
@@ -478,14 +478,14 @@ def _steady_weights(X: Matrix, fit: _Fit, rows: Groups) -> Tall:
     noise = xp.where(noise > 0, ops.clip(noise, Weighting.LEAST_VARIANCE, None), one)
     entries = independent_entries(X, rows, fit.centers, fit.scales)
     error = one * float(polygamma(1, entries / 2))
-    v = ops.keep(rows.over_mean(xp.exp(_pulled(xp.log(noise), error, rows))))
+    v = ops.persist(rows.over_mean(xp.exp(_pulled(xp.log(noise), error, rows))))
     mean = rows.means(scales)
     deviation = rows.means((scales - mean) ** 2) ** 0.5
     # About a third of the rows is below this, whatever the law of the scales.
     below = ops.clip(ops.ratio(mean**2, mean + deviation) - scales, 0.0, None)
     fall = xp.where(below > 0, v, xp.zeros_like(v))
     rise, fall = rows.row_sums(rows.counted(one), rows.counted(fall))
-    steady = ops.keep(scales / v + ops.ratio(rise, fall) * below)
+    steady = ops.persist(scales / v + ops.ratio(rise, fall) * below)
     sums = (steady**2 * v, steady * v, v, steady * scales, scales)
     a, b, c, d, e = rows.row_sums(*map(rows.counted, sums))
     # A weight of zero would leave no equation for the row's own scale.

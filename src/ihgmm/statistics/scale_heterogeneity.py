@@ -13,7 +13,7 @@ from scipy.special import gammaincc, ndtr
 from ihgmm._checks import check_matrix, data_and_labels, labelled_rows
 from ihgmm._display import Result
 from ihgmm._parameters import generator
-from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
+from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
 from ihgmm.matrix.ops import Groups
 from ihgmm.policy import Scales, Small
 from ihgmm.statistics.residuals import AlongCenters
@@ -140,7 +140,7 @@ def scale_heterogeneity_test(
     classes, codes, outliers = labelled_rows(labels, data)
     if outliers is not None:
         inside = np.flatnonzero(~to_host(outliers))
-        data, codes = only(data, inside), data.ops.few_rows(codes, inside)
+        data, codes = data.keep_rows(inside), data.ops.few_rows(codes, inside)
     half = data.to_device(random_halves(to_host(codes), generator(random_state)))
     rows, along = row_figures(data, data.ops.groups(half, 2 * len(classes)))
     rows, reference, shared = _beside_others(rows, AlongCenters(*along))

@@ -149,7 +149,7 @@ def all_tables() -> list[LabelledTable]:
     kept: dict[Any, LabelledTable] = {}
     for table in Parallel(n_jobs=-1)(delayed(read)(*entry) for entry in frames()):
         if table is not None:
-            kept.setdefault(tuple(np.bincount(table.y)), table)
+            kept.setdefault(tuple(np.sort(np.bincount(table.y))), table)
     return [*kept.values()]
 
 

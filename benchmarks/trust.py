@@ -35,7 +35,7 @@ from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
 from sklearn.metrics import roc_auc_score
 
-from ihgmm import PSC, IhSC, diagnose
+from ihgmm import PSC, ColumnScaler, IhSC, diagnose
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.statistics.diagnosis import CautionKind
 
@@ -115,8 +115,7 @@ def judged(
             elif method == "mixed up":
                 continue
             elif kind == "RULING_COLUMN":
-                deviations = X.std(axis=0)
-                scaled = X / np.where(deviations > 0, deviations, 1)
+                scaled = ColumnScaler().fit_transform(X)
                 again = METHODS[method](k).fit_predict(scaled)  # type: ignore[attr-defined]
                 remedied = misclassification_rate(truth[known], again[known])
                 cautions.append(Said(kind, remedied <= error, error, remedied))
@@ -322,7 +321,7 @@ the share of cases whose true error is in `error_range`, give or take half a poi
 A caution "other clusters" is right if the default settings of IhSC make fewer errors;
 it is asked of labels of three other methods and of labels that were shuffled. The other
 cautions are asked of labels of the default settings: "ruling column" is right if there
-are no more errors once columns are divided by their deviation, and "zero rows" is a
+are no more errors after ColumnScaler, and "zero rows" is a
 fact.
 
 """

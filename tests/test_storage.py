@@ -9,12 +9,27 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from ihgmm import PSC, IhGMM, IhSC, Recipe, SphericalKMeans, make_ihgmm
+from ihgmm import (
+    PSC,
+    Biwhitener,
+    ColumnScaler,
+    IhGMM,
+    IhSC,
+    Recipe,
+    SphericalKMeans,
+    make_ihgmm,
+)
 from ihgmm.storage import StorageError, load_model, load_saved, save_model
 
 X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
@@ -30,9 +45,11 @@ MODELS = {
     "tied": IhGMM(3, noise="tied", random_state=0),
     "PSC": PSC(3, random_state=np.random.RandomState(0)),
     "SphericalKMeans": SphericalKMeans(3, init=X[:3]),
-    "scaled": make_pipeline(StandardScaler(), IhSC(3, random_state=0)),
-    "no mean": make_pipeline(StandardScaler(with_mean=False), IhSC(3, random_state=0)),
-    "centred": make_pipeline(StandardScaler(with_std=False), PSC(3, random_state=0)),
+    "scaled": make_pipeline(ColumnScaler("standardize"), IhSC(3, random_state=0)),
+    "no mean": make_pipeline(ColumnScaler("scale"), PSC(3, random_state=0)),
+    "steps": Pipeline(
+        [("my units", ColumnScaler()), ("noise", Biwhitener("learned")), ("", IhSC(3))]
+    ),
 }
 
 
@@ -163,6 +180,54 @@ def test_other_models_are_refused(path, model):
     assert not path.exists()
 
 
+WORDS = [["cat", "dog", "mouse", "purrs"], ["bond", "stock", "share", "falls"]]
+TEXTS = [" ".join(np.random.default_rng(i).choice(WORDS[i % 2], 5)) for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), dtype=np.float32)],
+        [TfidfVectorizer(use_idf=False, stop_words=["falls"])],
+        [CountVectorizer(), TfidfTransformer(norm=None)],
+        [CountVectorizer(vocabulary=[*WORDS[1], *WORDS[0]], binary=True)],
+        [CountVectorizer(analyzer="char_wb"), ColumnScaler("scale")],
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
+def test_pipelines_of_texts(path, steps):
+    model = make_pipeline(*steps, IhSC(2)).fit(TEXTS)
+    save_model(model, path)
+    again = load_model(path)
+    assert [*again.named_steps] == [*model.named_steps]
+    new = ["A cat purrs.", "The stock falls, and with it the bond."]
+    np.testing.assert_array_equal(again.predict(new), model.predict(new))
+    one, two = (m[:-1].transform(TEXTS) for m in (model, again))
+    assert one.dtype == two.dtype
+    np.testing.assert_array_equal(one.toarray(), two.toarray())
+    for step, other in zip(model, again, strict=True):
+        assert str(other) == str(step)
+    np.testing.assert_array_equal(clone(again).fit_predict(TEXTS), model[-1].labels_)
+
+
+def test_steps_that_no_file_can_hold(path):
+    scaled = make_pipeline(StandardScaler(), IhSC(3)).fit(X)
+    with pytest.raises(StorageError, match=r"ColumnScaler\('standardize'\) does what"):
+        save_model(scaled, path)
+    words = make_pipeline(TfidfVectorizer(tokenizer=str.split), IhSC(2))
+    with pytest.warns(UserWarning, match="token_pattern"):
+        words.fit(TEXTS)
+    with pytest.raises(StorageError, match=r"TfidfVectorizer with tokenizer .* no f"):
+        save_model(words, path)
+    words = make_pipeline(TfidfVectorizer(), IhSC(2)).fit(TEXTS)
+    with pytest.raises(StorageError, match="feature_names is given, and the model"):
+        save_model(words, path, feature_names=["a", "b"])
+    with pytest.raises(StorageError, match="A model of passthrough and IhSC cannot be"):
+        save_model(make_pipeline("passthrough", IhSC(3)).fit(X), path)
+    assert not path.exists()
+
+
 def test_nothing_to_save_or_to_load(path):
     with pytest.raises(NotFittedError, match="call fit before saving"):
         save_model(IhSC(3), path)
@@ -289,7 +354,7 @@ SPOILED = [
     ("IhGMM", "memberships_", np.inf),
     ("IhGMM", "weights_", 0.0),
     ("tied", "component_levels_", 0.0),
-    ("scaled", "scaler.scale_", 0.0),
+    ("scaled", "step0.scale_", 0.0),
 ]
 
 

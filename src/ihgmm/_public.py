@@ -5,7 +5,7 @@ from ihgmm._warnings import (
     PreparationWarning,
     UnstableLabelsWarning,
 )
-from ihgmm.estimators import PSC, Biwhitener, IhGMM, IhSC, SphericalKMeans
+from ihgmm.estimators import PSC, Biwhitener, ColumnScaler, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix.formats import open_data
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.paper.sdp import SDPKMeans
@@ -20,6 +20,7 @@ __all__ = [
     "PSC",
     "Biwhitener",
     "ClusterCountWarning",
+    "ColumnScaler",
     "IhGMM",
     "IhSC",
     "PreparationWarning",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._warnings import UnstableLabelsWarning, ignored
+from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
@@ -119,8 +119,13 @@ def fit_table(
     table = reading.load(data, screen, whiten=fitting.whiten, **options)
     if table.has_missing:
         model.missing = "fit"
-    # How stable labels are, the diagnosis of all that fit a table says.
-    with screen.working("clustering"), ignored(UnstableLabelsWarning), table.quiet:
+    # How stable labels are, and which column rules, the diagnosis says.
+    with (
+        screen.working("clustering"),
+        ignored(UnstableLabelsWarning),
+        ignored(PreparationWarning, "Column "),
+        table.quiet,
+    ):
         model.fit(table.named_data)
     return model, table
 

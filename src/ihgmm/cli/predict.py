@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from ihgmm import SphericalKMeans
 from ihgmm._checks import complete_matrix
+from ihgmm._warnings import ignored
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
@@ -59,7 +60,12 @@ def predict(
     screen.leave_room_for(output)
     saved = load_saved(model)
     is_pipeline = isinstance(saved.model, Pipeline)
-    scaler, estimator = saved.model if is_pipeline else (None, saved.model)
+    *scalers, estimator = saved.model if is_pipeline else [saved.model]
+    if scalers and hasattr(scalers[0], "vocabulary_"):
+        raise ValueError(
+            f"{model} takes texts, not a table; use it from Python: "
+            f"ihgmm.storage.load_model({str(model)!r}).predict(texts)."
+        )
     table = reading.load(data, screen, **_as_in_fit(reading, saved, estimator, model))
     p, fitted_p = table.X.shape[1], saved.model.n_features_in_
     if p != fitted_p:
@@ -67,10 +73,11 @@ def predict(
             f"{data} has {p} columns of numbers and {model} was fitted on {fitted_p}. "
             "Give a file with those columns alone."
         )
-    with warnings.catch_warnings():
-        # Columns were matched by name when they were read.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        X = table.X if scaler is None else prepared_columns(table, scaler)
+    X = table.X
+    for scaler in scalers:
+        X = prepared_columns(replace(table, X=X), scaler)
+    # Columns were matched by name when they were read.
+    with ignored(UserWarning, "X does not have valid feature names"):
         labels = np.asarray(estimator.predict(X))
     n, k = len(labels), len(estimator.cluster_centers_)
     complete = complete_matrix(X, estimator, of_fit=False)

@@ -36,8 +36,10 @@ from ihgmm._parameters import (
     check_flag,
     check_number,
     check_verbose,
+    option,
 )
 from ihgmm._progress import Steps, showing_passes
+from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, as_matrix, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.cells import CellFiller, learn_cell_filler
@@ -45,6 +47,7 @@ from ihgmm.numerics.missing import MISSING_WAYS, Filler, Missing, learn_filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
+from ihgmm.statistics.diagnosis import ruling_column
 from ihgmm.statistics.observed import missing_cells
 from ihgmm.statistics.outliers import find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
@@ -214,6 +217,20 @@ class Clusterer(ClusterMixin, BaseEstimator):
         counted = change(rows.counted)
         everything = counted if rows.counts is None else change(rows.everything)
         return replace(rows, everything=everything, counted=counted)
+
+    def _warn_of_units(self, data: Matrix) -> None:
+        """Warn of a column that would decide clusters alone, if data are at hand."""
+        ruling = ruling_column(data) if data.on_host else None
+        if ruling is None:
+            return
+        column, share = ruling
+        name = repr(data.names[column]) if data.names else str(column)
+        warn(
+            f"Column {name} holds {share:.0%} of the variance of X, and clusters "
+            "follow it. If columns are in different units, "
+            f"{option('ColumnScaler')} makes them comparable.",
+            PreparationWarning,
+        )
 
     def _choose(
         self, rows: Rows, live: int, rng: np.random.Generator, steps: Steps

@@ -188,6 +188,7 @@ class IhGMM(DensityMixin, Clusterer):
             n, p = rows.everything.shape
             say(f"{n:,} rows, {p:,} features")
             live = warn_zero_rows(rows.counted, rows.unobserved)
+            self._warn_of_units(rows.counted)
 
         # Count the clusters, and leave out rows that fit none.
         rows, k = self._choose(rows, live, rng, steps)

@@ -250,6 +250,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             if noise is not None:
                 rows = self._prepare(rows, learn_whitener(rows.counted, noise, rng))
             live = warn_zero_rows(rows.counted, rows.unobserved)
+            if noise is None:
+                self._warn_of_units(rows.counted)
 
         # Count the clusters, and leave out rows that fit none.
         rows, k = self._choose(rows, live, rng, steps)

@@ -22,7 +22,7 @@ from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
-from ihgmm.policy import Cautions, Refitting, Trust
+from ihgmm.policy import Cautions, Columns, Refitting, Small, Trust
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.refits import Refits, refit_halves
 
@@ -264,7 +264,7 @@ def _diagnose(
         certainty=certainty,
         uncertain_share=int(ops.number(uncertain)) / n_live,
     )
-    cautions = _cautions(diagnosis, data, refits, rng)
+    cautions = _cautions(diagnosis, data, refits)
     return replace(diagnosis, cautions=tuple(cautions))
 
 
@@ -294,7 +294,7 @@ def _certainty(data: Matrix, lead: Tall, live: Tall, error: float, k: int) -> Ta
 
 
 def _cautions(
-    diagnosis: Diagnosis, data: Matrix, refits: Refits | None, rng: np.random.Generator
+    diagnosis: Diagnosis, data: Matrix, refits: Refits | None
 ) -> Iterator[Caution]:
     """Yield what to look at, the most useful first."""
     hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
@@ -303,7 +303,11 @@ def _cautions(
         if agreement > max(Cautions.AGREE, share + Cautions.MORE):
             figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
             yield Caution(CautionKind.OTHER_CLUSTERS, figures)
-    yield from _ruling_column(data, rng)
+    ruling = ruling_column(data)
+    if ruling is not None:
+        column = data.names[ruling[0]] if data.names else ruling[0]
+        figures = {"column": column, "share": ruling[1]}
+        yield Caution(CautionKind.RULING_COLUMN, figures)
     zero = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms == 0)))
     if zero:
         unobserved = int((filled_cells(data) == data.shape[1]).sum())
@@ -313,32 +317,37 @@ def _cautions(
 
 def decides_alone(deviations: np.ndarray) -> np.ndarray:
     """Tell which columns decide alone: those that vary several times more than most."""
-    median = np.sort(deviations)[(len(deviations) - 1) // 2]
-    return np.asarray(deviations > Cautions.DECIDES_ALONE * median)
+    return np.asarray(deviations > Columns.DECIDES_ALONE * lower_median(deviations))
 
 
-def _ruling_column(data: Matrix, rng: np.random.Generator) -> Iterator[Caution]:
-    """Yield a caution about a column that decides the clusters."""
+def lower_median(values: np.ndarray) -> float:
+    """Return the median, or the lower of the two in the middle."""
+    return float(np.sort(values)[(len(values) - 1) // 2])
+
+
+def ruling_column(data: Matrix) -> tuple[int, float] | None:
+    """Return the column that would decide clusters alone, and its share of variance.
+
+    None if there is none, or if too few rows show it. True and false have no unit, and
+    are not compared with.
+    """
     ops, sqnorms = data.ops, data.sqnorms
     live = sqnorms > 0
     # A few huge rows would show their own columns.
     longest = Cautions.HUGE**2 * ops.median(sqnorms, live)
     usual = live & (sqnorms <= longest)
-    part = data.take(ops.draw_rows(usual, Refitting.ROWS, rng))
-    if part.shape[0] < Cautions.LEAST_ROWS:
-        return
-    squares = part.column_sqnorms()
-    column = int(squares.argmax())
-    share = float(squares[column] / squares.sum())
-    # Of two columns one holds half in any case.
-    if share < max(Cautions.RULING, 2 / data.shape[1]):
-        return
-    ones = part.cast(np.ones((part.shape[0], 1)))
-    means = to_host(part.adjoint(ones))[:, 0].astype(float) / part.shape[0]
-    if means[column] ** 2 * part.shape[0] > Cautions.OFFSET * squares[column]:
-        return
-    variances = to_host(squares) / part.shape[0] - means**2
-    if not decides_alone(np.sqrt(np.maximum(variances, 0.0)))[column]:
-        return
-    name = data.names[column] if data.names else column
-    yield Caution(CautionKind.RULING_COLUMN, {"column": name, "share": share})
+    part = data.take(ops.draw_rows(usual, Refitting.ROWS, np.random.default_rng(0)))
+    n = part.shape[0]
+    if n < Cautions.LEAST_ROWS:
+        return None
+    squares = to_host(part.column_sqnorms()) / n
+    means = to_host(part.adjoint(part.cast(np.ones((n, 1)))))[:, 0].astype(float) / n
+    variances = squares - means**2
+    variances[variances <= Small.ROUNDING * squares] = 0.0
+    measured = (variances > 0) & (squares * data.unit != means)
+    if not measured.any():
+        return None
+    column = int(np.where(measured, variances, 0.0).argmax())
+    share = float(variances[column] / variances.sum())
+    is_wide = decides_alone(np.sqrt(variances[measured])).any()
+    return (column, share) if is_wide and share > Cautions.RULING else None

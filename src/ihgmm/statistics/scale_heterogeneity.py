@@ -129,9 +129,9 @@ def scale_heterogeneity_test(
     >>> X, labels = make_ihgmm(200, 100, 2, scale_ratio=1.5, random_state=0)
     >>> print(scale_heterogeneity_test(X, labels))
     cluster     rows  spread  p-value
-    0            100   11.3%  9.2e-08
-    1            100   14.7%   <1e-16
-    all          200   13.1%   <1e-16
+    0            100   11.0%  2.5e-07
+    1            100   13.9%  2.2e-12
+    all          200   12.5%  2.2e-16
     Ih-GMM: rows of a cluster differ in scale by about 13% (p < 0.0001).
     This assumes that noise is correlated alike in all clusters.
     """

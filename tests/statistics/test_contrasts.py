@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import IhSC, estimate_parameters, make_ihgmm
 from ihgmm.matrix import as_matrix
 from ihgmm.statistics.contrasts import set_apart, telling_features, typical_ranks
 
@@ -67,7 +67,10 @@ def test_errors_of_contrasts(counts):
     for _ in range(20):
         means = rng.lognormal(0, 0.4, (300, 1)) * (3 + rng.gamma(2, 3, 40))
         X = rng.poisson(means) if counts else rng.normal(means, 3)
-        ranked = set_apart(model, as_matrix(X.astype(float)), labels).ranked
+        X = X.astype(float)
+        found = estimate_parameters(X, labels)
+        given = as_matrix(X), labels, found.scales
+        ranked = set_apart(model, *given, center_errors=found.center_errors).ranked
         beyond.append(np.abs(ranked.contrasts) > 2 * ranked.errors)
     assert 0.02 < np.mean(beyond) < 0.08
 

@@ -111,7 +111,7 @@ def describe_fit(
     figures = figures_of(data, labels, scales, centers, diagnosis, scores)
     lines = cluster_lines(labels, names, figures, table.ids)
     units = {"original": table.original, "n_features": 5}
-    apart = set_apart(model, data, labels, **units)
+    apart = set_apart(model, data, labels, scales, **units)
     contrasts, marks = apart.ranked.contrasts, apart.ranked.features
     if table.counts_words:  # a text is known by the words that it has more of
         more = np.where(apart.means > apart.others, contrasts, 0.0)

@@ -78,8 +78,10 @@ class Facts:
         self._measure(model, estimates, own, inside)
         if original is not None:
             _check_shape("original", check_matrix(original, missing="fit"), model)
+        scales = np.zeros(len(labels))
+        scales[inside] = self.scales
         units = {"original": original, "n_features": 8}
-        self.apart = set_apart(model, every, labels, **units)
+        self.apart = set_apart(model, every, labels, scales, **units)
         self.diagnosis = diagnose_fit(model, X, own, inside)
         columns = [shorten(name, 120) for name in self.features]
         self.cautions = [

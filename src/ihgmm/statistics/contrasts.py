@@ -13,7 +13,6 @@ from ihgmm._parameters import check_count
 from ihgmm.matrix import HOST, Filled, Matrix, only, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.policy import Small, Whitening
-from ihgmm.statistics.estimation import estimates_of_labels
 from ihgmm.statistics.likelihood import indicators
 from ihgmm.statistics.model import check_model
 
@@ -156,7 +155,9 @@ def set_apart(
     model: Any,
     data: Matrix,
     labels: np.ndarray,
+    scales: np.ndarray,
     *,
+    center_errors: Any = None,
     original: Any = None,
     n_features: int = 10,
 ) -> SetApart:
@@ -164,17 +165,13 @@ def set_apart(
 
     ``data`` are the rows of the fit, missing cells filled in, and ``original`` the same
     before their columns were shifted and divided, if they were. Outliers have the label
-    -1.
+    -1. Contrasts have errors if ``center_errors`` of :class:`Estimates` are given.
     """
     k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)
-    rows = np.flatnonzero(labels >= 0)
-    inside, sizes = only(data, rows), np.bincount(labels[rows], minlength=k)
-    codes = inside.to_device(labels[rows])
-    fitted = estimates_of_labels(inside, codes, np.arange(k), observed_only=False)
-    means = _means(data, labels, k)
-    centers = np.nan_to_num(means) / data.unit
-    errors = to_host(fitted.center_errors).astype(np.float64) / data.unit
-    noise = _noise_of_features(errors, fitted.center_freedom, centers, sizes)
+    sizes = np.bincount(labels[labels >= 0], minlength=k)
+    means, noise = _means_and_noise(data, labels, scales, k)
+    means, centers = means * data.unit, np.nan_to_num(means)
+    errors = None if center_errors is None else to_host(center_errors) / data.unit
     ranked = telling_features(
         centers, noise, sizes=sizes, center_errors=errors, n_features=n_features
     )
@@ -194,23 +191,30 @@ def set_apart(
     return SetApart(ranked, means, others, not shifted, noise is not None)
 
 
-def _noise_of_features(
-    errors: np.ndarray, freedom: np.ndarray, centers: np.ndarray, sizes: np.ndarray
-) -> np.ndarray | None:
-    """Return the noise level of a row in each feature, from errors of the centres.
+def _means_and_noise(
+    data: Matrix, labels: np.ndarray, scales: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return means by cluster and feature, and noise levels of features, or None.
 
-    None where there is no noise. No feature has less than a small share of its square.
+    Noise is what multiples of the clusters' patterns leave of a feature, in X's unit. A
+    cluster without rows has NaN.
     """
-    # So many rows count in a centre.
-    known = np.isfinite(errors) & (sizes >= 2)[:, None]
-    variances = np.where(known, errors**2 * (freedom + 1)[:, None], 0.0)
-    weights = np.where(known, sizes[:, None], 0)
-    noise = (weights * variances).sum(axis=0) / np.maximum(weights.sum(axis=0), 1)
-    squares = noise + (sizes[:, None] * centers**2).sum(axis=0) / max(sizes.sum(), 1)
-    if noise.sum() <= Small.ROUNDING * squares.sum():
-        return None
-    noise = np.maximum(noise, Whitening.LEAST_NOISE * squares)
-    return np.where(noise > 0, np.sqrt(noise), 1.0)[None]
+    rows = np.flatnonzero(labels >= 0)
+    inside = data if len(rows) == len(labels) else only(data, rows)
+    members = np.eye(k)[labels[rows]]
+    lengths = np.abs(np.nan_to_num(scales[rows]))[:, None]
+    sides = inside.cast(np.hstack([members, members * lengths]))
+    _, (sums, total) = inside.sweep(
+        lambda block, sides: ((), (block.adjoint(sides), block.column_sqnorms())), sides
+    )
+    plain, weighted = np.vsplit(to_host(sums).astype(np.float64).T, [k])
+    means = HOST.ratio(plain, members.sum(axis=0)[:, None], np.nan)
+    weights = np.square(members * lengths).sum(axis=0)[:, None]
+    left = total - HOST.ratio(np.square(weighted), weights).sum(axis=0)
+    if left.sum() <= Small.ROUNDING * total.sum():
+        return means, None
+    left = np.maximum(left, Whitening.LEAST_NOISE * total) / len(rows)
+    return means, np.where(left > 0, np.sqrt(left), 1.0)[None]
 
 
 def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -177,7 +177,8 @@ def compare_halves(
 
     def work(block: Matrix, group: Tall) -> Any:
         """Return rows along all means, less their own; squares of what is left."""
-        ops, xp, lines, left = block.ops, block.ops.xp, [], 0
+        ops, xp, lines = block.ops, block.ops.xp, []
+        left: Any = 0
         for at in block.dense_ranges(2**18):  # so few entries stay in the cache
             x, own = ops.widen(block.rows(at)), group[at]
             means_of, toward_of, every = (
@@ -245,7 +246,8 @@ def noise_of_centers(
 
     def work(block: Matrix, *tall: Tall) -> tuple[tuple[()], tuple[Any, ...]]:
         """Sum up squares of residuals, with three weights."""
-        ops, xp, total = block.ops, block.ops.xp, 0
+        ops, xp = block.ops, block.ops.xp
+        total: Any = 0
         for at in block.dense_ranges(2**18):  # so few entries stay in the cache
             labels, scales, share, *counted = (values[at] for values in tall)
             x = ops.widen(block.rows(at))

@@ -262,16 +262,13 @@ class Scales:
     """
 
     LEVEL = 0.05  # p-values below it mean that scales differ
-    QUANTILE = 1.96  # half the length of an interval of 95%, in standard errors
     SLIGHT_SPREAD = 0.05  # scales that differ by less do not matter
     WEAK_SPREAD = 0.75  # where spreads may be larger, nothing is advised
     LARGEST_SHARE = 0.9  # of an entry in its row, of a row in its centre, at most
-    OWN_PART = 0.3  # part of a row in its centre that may show along another one
-    OTHERS_PER_OWN = 8  # rows of other clusters to look at, for each own one
-    OTHER_ROWS = 2**17  # and in all: their mean of t**2 is known to half a percent
+    ROWS = 2**17  # that show how noise is correlated: variances to half a percent
+    FOLDS = 20  # without each of which the test looks again
     PAIRED_ROWS = 256  # of which all pairs show how correlated noise is
     PAIRED_ENTRIES = 2**22  # and in all, but 16 rows at least
-    PRIOR_ROWS = 10  # the variance of a normal variable's square counts for so many
 
 
 class Outliers:

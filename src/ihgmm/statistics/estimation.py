@@ -251,7 +251,10 @@ def fit_to_centers(
     """
     ops, rows = X.ops, X.ops.groups(labels, len(centers))
     centers = centers.astype(np.float64)
-    lengths = rows.spread(row_lengths(centers))
+    lengths = row_lengths(centers)
+    # Beside a centre that is next to nothing, a scale could be beyond all numbers.
+    nothing = lengths < float(np.finfo(X.dtype).tiny) ** 0.75
+    lengths = rows.spread(np.where(nothing, 0.0, lengths))
     along = ops.ratio(rows.inner_products(X, centers), lengths)
     if not signed:
         along = ops.clip(along, 0.0, None)
@@ -302,8 +305,7 @@ def estimates_of_labels(
     rows = X.ops.groups(labels, len(classes), X.weights)
     fit = _fit(X, rows, rows.counted(X.ops.xp.ones_like(X.sqnorms)))
     fit = _fit(X, rows, rows.counted(_steady_weights(X, fit, rows)))
-    accuracy = HOST.ratio(fit.true_squares, fit.squares, 1.0)
-    given = fit.centers, fit.scales, fit.weights, fit.variances, accuracy
+    given = fit.centers, fit.scales, fit.weights, fit.variances
     ratio, variances = noise_of_centers(X, rows, *given)
     errors = _scale_variances(fit, rows, X.shape[1], rows.spread(ratio)) ** 0.5
     variances[rows.sizes < 2] = np.inf
@@ -346,7 +348,6 @@ class _Fit(NamedTuple):
     weights: Tall  # divided by A, so that weights @ scales is 1 in a cluster
     scales: Tall
     centers: np.ndarray
-    squares: np.ndarray  # squared norms of the centres
     true_squares: np.ndarray  # of the true centres, free of the noise in ours
     variances: Tall
     solved: Tall | None  # whether the equations for a row's cluster have a solution
@@ -378,7 +379,7 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
     nothing = nothing | (rows.spread(rows.sizes) == 1)
     left = ops.xp.where(nothing, ops.xp.zeros_like(left), left)
     variances = ops.persist(left / max(X.shape[1] - 1, 1))
-    return _Fit(weights, scales, centers, squares, length, variances, solved)
+    return _Fit(weights, scales, centers, length, variances, solved)
 
 
 def _scales(

@@ -138,8 +138,7 @@ class _Judge:
         best = xp.argmax(scores, axis=1)
         ahead = ops.widen(_log_odds(ops, scores, codes)) * ops.widen(short)
         odds = xp.exp(ops.clip(ahead * ops.widen(short), -50.0, 50.0))
-        lead = ops.sign_of(ahead) * xp.log(1 + xp.abs(ahead))
-        return best, ops.widen(best == codes), 1 / (1 + odds), lead
+        return best, ops.widen(best == codes), 1 / (1 + odds), label_lead(ops, ahead)
 
 
 def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> float:
@@ -191,6 +190,15 @@ def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> float:
             if np.sqrt(doubt) < Doubt.LEAST * (1 - 1 / k):
                 break  # whatever the other half says, no warning comes of it
     return float(np.sqrt(doubt) / (1 - 1 / k))
+
+
+def label_lead(ops: Ops, log_odds: Tall) -> Tall:
+    """Return how far labels are ahead of others, on a scale of logarithms.
+
+    ``log_odds`` are those of their memberships, by belief. Far ahead, twice as far
+    makes little difference.
+    """
+    return ops.sign_of(log_odds) * ops.xp.log(1 + ops.xp.abs(log_odds))
 
 
 def _log_odds(ops: Ops, scores: Tall, codes: Tall) -> Tall:

@@ -62,8 +62,8 @@ class Split:
 
     @property
     def support(self) -> float:
-        """The evidence for this number: its contrast, and its drop of stability."""
-        return self.contrast + Counting.DROP_WEIGHT * self.drop
+        """The evidence for this number: its contrast, drop and agreement, in sum."""
+        return self.contrast + self.drop + self.agreement
 
 
 class Bracket(NamedTuple):

@@ -324,12 +324,10 @@ class Counting:
     USUAL_PRICE = 0.7  # logarithm of how many times more or fewer they are
     AHEAD = 1.3  # times as likely as any other: then the likeliest number is best
     AT_RANK = 1.0  # support of as many clusters as directions stand out: the model's
-    NO_AGREEMENT = 0.25  # of halves on any number, below which there is one cluster
-    SUPPORT_OF_ONE = (
-        1.6  # below which there is one along a single direction
-    )
+    NO_AGREEMENT = 0.2  # of halves on any number, below which there is one cluster
+    SUPPORT_OF_ONE = 1.6  # the same for the support, along a single direction
     GAP = 0.5  # of clusters there, in standard errors
-    PERHAPS = 2  # times as much agreement or gap, below which there may be one cluster
+    PERHAPS = 2.5  # times as much agreement or gap: with less there may be one
     HIGH = 2.2  # support of a number to rely on
     LOW = 1.2  # support below which a number was wrong in five of six sets
     PLAUSIBLE = 5  # numbers to name, if it is not high

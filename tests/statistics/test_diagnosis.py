@@ -4,7 +4,6 @@ import json
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import logit
 from sklearn.datasets import load_iris
 from sklearn.metrics import roc_auc_score
 

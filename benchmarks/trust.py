@@ -336,8 +336,8 @@ def main() -> None:
         help=", ".join(GROUPS),
     )  # fmt: skip
     parser.add_argument("--extra", type=Path, help="a folder of further sets")
-    parser.add_argument("--draws", type=int, default=2, help="draws of a design")
-    parser.add_argument("--rows", type=int, default=1500, help="rows of a set")
+    parser.add_argument("--draws", type=int, default=1, help="draws of a design")
+    parser.add_argument("--rows", type=int, default=1000, help="rows of a set")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--save", action="store_true", help="to trust.md")
     options = parser.parse_args()

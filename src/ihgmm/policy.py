@@ -312,24 +312,19 @@ class Counting:
     LEAST_LEAVES = (6, 16)  # of many features and of few
     ROWS_A_LEAF = 5  # at least
     HALVINGS = 2  # of the rows; each gives two trees
-    AGREEMENT = 0.5  # of halves on the clusters of a level, at least
-    LEVEL_DROP = 0.2  # of the stability of the worst cluster, with one more
-    LEVEL_CONTRAST = 0.25  # logarithm of how much more the next merger costs
-    LEVEL_STABILITY = 0.5  # of its worst cluster: below, most of its rows move
-    SURE = 0.95  # stability of a level that needs no drop: halves may split alike
-    SURE_CONTRAST = 0.4  # of such a level
+    AGREEMENT = 0.5  # of halves on the clusters of a level, and on the worst of them
+    LEVEL = 0.5  # support of a level
     # The answer
-    EVIDENCE = 1.5  # log-odds of a number for each unit of its support
-    USUAL = 4  # clusters, and the log-odds that others lose, for each squared
-    USUAL_PRICE = 0.7  # logarithm of how many times more or fewer they are
-    AHEAD = 1.3  # times as likely as any other: then the likeliest number is best
-    AT_RANK = 1.0  # support of as many clusters as directions stand out: the model's
-    NO_AGREEMENT = 0.2  # of halves on any number, below which there is one cluster
-    SUPPORT_OF_ONE = 1.6  # the same for the support, along a single direction
-    GAP = 0.5  # of clusters there, in standard errors
-    PERHAPS = 2.5  # times as much agreement or gap: with less there may be one
-    HIGH = 2.2  # support of a number to rely on
-    LOW = 1.2  # support below which a number was wrong in five of six sets
+    DROP_WEIGHT = 1.5  # of the drop, beside the contrast; from 1 to 3 little changes
+    MANY_PRICE = 0.5  # support that other numbers lose, e times as large
+    AGREEMENT_WORTH = 0.35  # support that agreement is worth there
+    AT_RANK = 0.35  # support of as many clusters as directions stand out: the model's
+    AT_RANK_DROP = 0.1  # of these
+    # One cluster is the answer below the first of these, and plausible below the second
+    ONE_AGREEMENT = (0.2, 0.5)  # of halves on any number
+    ONE_GAP = (0.25, 1.0)  # in few features or along one direction, standard errors
+    HIGH = 1.6  # support of a number to rely on
+    LOW = 0.9  # support below which a number was wrong in four of five sets
     PLAUSIBLE = 5  # numbers to name, if it is not high
 
 

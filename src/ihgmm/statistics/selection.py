@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -154,13 +155,12 @@ def select_n_clusters(
     Returns
     -------
     ClusterCount
-        ``n_clusters``, ``levels``, ``confidence`` and the ``tree``; ``plot()`` draws
-        it.
+        ``n_clusters``, ``plausible``, ``confidence``, ``tree``; ``plot()`` draws it.
 
     Notes
     -----
     Eigenvalues of the Gram matrix of X above those of copies with random signs are
-    signal [1]_. Along their directions a tree of clusters is grown, and trees of random
+    signal. Along their directions a tree of clusters is grown, and trees of random
     halves of the rows judge it. If it is stable with as many clusters as there are
     directions, this is the answer, as under the model; otherwise the likeliest number
     by this evidence and by what is usual. It is one cluster if halves agree on no
@@ -168,11 +168,6 @@ def select_n_clusters(
 
     Of more than 2,000 rows, so many are drawn at random; clusters with few of these can
     be missed. :doc:`/statistics` has the details, and how often the answer is right.
-
-    References
-    ----------
-    .. [1] D. Hong, Y. Sheng and E. Dobriban, Selecting the number of components in PCA
-       via random signflips.
 
     Examples
     --------
@@ -230,9 +225,7 @@ def cluster_tree(
 
     Notes
     -----
-    Rows are put into more clusters than are expected, and those two are merged that
-    cost least likelihood, again and again; four trees of random halves of the rows
-    judge the tree (:doc:`/statistics`). For whitening, weights and missing values take
+    :doc:`/statistics` says how it grows. For whitening, weights and missing values take
     the ``tree`` of :func:`ihgmm.select_n_clusters`.
 
     Examples
@@ -346,24 +339,22 @@ def _answer(
     levels = [n for n in tree.levels if n <= max_clusters]
     numbers = dict.fromkeys([best.n_clusters, *levels, *numbers])
     shown = [n for n in numbers if n <= max_clusters][: Counting.PLAUSIBLE]
+    others = shown[: Counting.PLAUSIBLE - 1]  # beside one cluster
     agreement = max(split.agreement for split in tree.splits)
     alone = rank <= 1 and not few_features
+    one, perhaps = (agreement < least for least in Counting.ONE_AGREEMENT)
     if few_features or alone or (best.n_clusters == 2 and best.gap != 0):
         # Halves may cut one cloud alike, but not along gaps. Noise of one main
         # direction has rows on both of its sides, and turns rows alike.
-        evidence = best.gap / Counting.GAP
-        if best.agreement < Counting.AGREEMENT or (
-            alone and best.support < Counting.SUPPORT_OF_ONE
-        ):
-            evidence = 0.0
-    else:
-        evidence = agreement / Counting.NO_AGREEMENT
-    if evidence < 1:
-        if alone and agreement < Counting.NO_AGREEMENT:
+        one, perhaps = (best.gap < least for least in Counting.ONE_GAP)
+        one |= best.agreement < Counting.AGREEMENT
+        one |= alone and best.support < Counting.LOW
+    if one:
+        if alone and agreement < Counting.ONE_AGREEMENT[0]:
             return none, (), (none,), Confidence.HIGH
-        return none, (), (none, *shown[:-1]), Confidence.LOW
-    if evidence < Counting.PERHAPS:
-        return best.n_clusters, (), (*shown[:-1], none), Confidence.LOW
+        return none, (), (none, *others), Confidence.LOW
+    if perhaps:
+        return best.n_clusters, (), (*others, none), Confidence.LOW
     confidence = Confidence.MIDDLE
     if best.support >= Counting.HIGH:
         confidence, shown = Confidence.HIGH, shown[: len({best.n_clusters, *levels})]
@@ -375,22 +366,22 @@ def _answer(
 def _ranked(splits: tuple[Split, ...], rank: int) -> tuple[Split, list[int]]:
     """Return the best number of clusters, and all numbers, the likeliest first.
 
-    As many as directions stand out are expected under the model. Of real data numbers
-    around four are usual, and evidence counts beside that. If no number is ahead of
-    the others, the best is the one that most likely is right to a quarter.
+    As many as directions stand out are expected under the model. Otherwise the best
+    has the most support of those on which halves agree, or else is the likeliest: in
+    real data, small numbers lead.
     """
-    numbers = np.array([split.n_clusters for split in splits])
-    odds = Counting.EVIDENCE * np.array([split.support for split in splits])
-    odds -= Counting.USUAL_PRICE * np.log(numbers / Counting.USUAL) ** 2
-    agreement = np.array([max(split.agreement, 0.0) for split in splits])
-    odds = np.where(agreement < agreement.max() / 2, -np.inf, odds)
-    shares = np.exp(odds - odds.max())
-    order = np.argsort(-shares, kind="stable")
-    best = order[0]
-    if (shares > shares[best] / Counting.AHEAD).sum() > 1:
-        near = np.abs(np.subtract.outer(numbers, numbers)) <= numbers / 4
-        best = (near @ shares).argmax()
-    for i in np.flatnonzero(numbers == rank):
-        if splits[i].support >= Counting.AT_RANK:
-            best = i
-    return splits[best], numbers[order].tolist()
+    order = sorted(
+        splits,
+        key=lambda split: (
+            split.support
+            + Counting.AGREEMENT_WORTH * split.agreement
+            - Counting.MANY_PRICE * np.log(split.n_clusters)
+        ),
+        reverse=True,
+    )
+    agreed = [split for split in splits if split.agreement >= Counting.AGREEMENT]
+    best = max(agreed, key=attrgetter("support"), default=order[0])
+    for split in splits[rank - 2 : rank - 1] if rank > 1 else ():
+        if split.drop >= Counting.AT_RANK_DROP and split.support >= Counting.AT_RANK:
+            best = split
+    return best, [split.n_clusters for split in order]

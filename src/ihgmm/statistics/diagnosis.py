@@ -285,9 +285,12 @@ def error_range(error: float, k: int) -> tuple[float, float]:
     if k == 1:
         return 0.0, 0.0
     chance = 1 - 1 / k
-    odds = logit(min(error / chance / Trust.MOST, 0.99)) - Trust.SHIFT
-    low, high = expit(Trust.RANGE_SLOPE * odds / Trust.SLOPE + np.array(Trust.RANGE))
-    return float(min(chance * low, error)), float(max(chance * high, error))
+    odds = logit(min(error / chance / Trust.MOST, 0.99)) - Trust.SHIFT  # of the doubt
+    low, high = (
+        chance * expit(slope * odds / Trust.SLOPE + shift)
+        for slope, shift in (Trust.LEAST, Trust.LARGEST)
+    )
+    return float(min(low, error)), float(max(high, error))
 
 
 def label_certainty(ops: Ops, lead: Tall, error: float, live: Tall) -> Tall:

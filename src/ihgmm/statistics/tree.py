@@ -381,9 +381,10 @@ def _grown(
     splits = _judged(whole, halves)
     levels = []
     for split in splits:
-        least = Counting.LEVEL if split.n_clusters <= rank else Counting.HIGH
         stable = min(split.agreement, split.stability) >= Counting.AGREEMENT
-        if stable and split.support >= least:
+        evidence = split.contrast + split.drop + split.agreement
+        expected = split.n_clusters <= rank or split.support >= Counting.HIGH
+        if stable and expected and evidence >= Counting.LEVEL:
             levels.append(split.n_clusters)
     costs = whole.costs
     return ClusterTree(whole.leaves, whole.members, splits, tuple(levels), costs, n)

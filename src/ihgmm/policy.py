@@ -333,7 +333,7 @@ class Trust:
 
     ``python benchmarks/trust.py`` checks them. They were fitted to 62 preparations of
     37 real sets and to two draws of designs, which weigh a third as much; of the sets
-    kept aside nothing was used. The curve has the least absolute errors. Rows,
+    kept aside nothing was used. The curve has the smallest absolute errors. Rows,
     instability or agreement beside the doubt make it no better.
     """
 

@@ -323,6 +323,7 @@ class Counting:
     # One cluster is the answer below the first of these, and plausible below the second
     ONE_AGREEMENT = (0.2, 0.5)  # of halves on any number
     ONE_GAP = (0.25, 1.0)  # in few features or along one direction, standard errors
+    AGREEMENT_OF_ONE = 0.8  # on the best number, where noise turns one direction
     HIGH = 1.6  # support of a number to rely on
     LOW = 0.9  # support below which a number was wrong in four of five sets
     PLAUSIBLE = 5  # numbers to name, if it is not high

@@ -347,8 +347,8 @@ def _answer(
         # Halves may cut one cloud alike, but not along gaps. Noise of one main
         # direction has rows on both of its sides, and turns rows alike.
         one, perhaps = (best.gap < least for least in Counting.ONE_GAP)
-        one |= best.agreement < Counting.AGREEMENT
-        one |= alone and best.support < Counting.LOW
+        least = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
+        one |= best.agreement < least or (alone and best.support < Counting.LOW)
     if one:
         if alone and agreement < Counting.ONE_AGREEMENT[0]:
             return none, (), (none,), Confidence.HIGH

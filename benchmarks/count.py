@@ -259,9 +259,9 @@ HEAD = """# How many clusters
 How often `select_n_clusters` is right (`python benchmarks/count.py`). Thresholds were
 chosen on simulated data, on the ten sets and on the development sets. Those held out
 were looked at twice: a first rule, chosen on the others alone, did worse on them than
-that of version 0.3, and was dropped. For labelled sets the number of classes counts as right, which
-need not be the number of clusters. Draws without clusters are right with one or none.
-Means are over sets, which may have several
+that of version 0.3, and was dropped. For labelled sets the number of classes counts as
+right, which need not be the number of clusters. Draws without clusters are right with
+one or none. Means are over sets, which may have several
 preparations. "Fits" is processor time over that of a default fit, the median.
 
 """

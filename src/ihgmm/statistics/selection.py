@@ -337,8 +337,8 @@ def _answer(
     best, numbers = _ranked(tree.splits, 0 if few_features else rank)
     best = tree.splits[min(best.n_clusters, max_clusters) - 2]
     levels = [n for n in tree.levels if n <= max_clusters]
-    numbers = dict.fromkeys([best.n_clusters, *levels, *numbers])
-    shown = [n for n in numbers if n <= max_clusters][: Counting.PLAUSIBLE]
+    ranked = dict.fromkeys([best.n_clusters, *levels, *numbers])
+    shown = [n for n in ranked if n <= max_clusters][: Counting.PLAUSIBLE]
     others = shown[: Counting.PLAUSIBLE - 1]  # beside one cluster
     agreement = max(split.agreement for split in tree.splits)
     alone = rank <= 1 and not few_features

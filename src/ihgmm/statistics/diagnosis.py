@@ -20,7 +20,7 @@ from ihgmm._checks import (
 )
 from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator
-from ihgmm.matrix import Matrix, Tall, to_host
+from ihgmm.matrix import Matrix, Ops, Tall, to_host
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.policy import Cautions, Columns, Refitting, Small, Trust
 from ihgmm.statistics.observed import filled_cells
@@ -87,7 +87,7 @@ class Diagnosis(Result):
         Share of labels that are expected to differ from the classes you have in mind,
         as on real data with as much doubt; the mean of ``1 - certainty``.
     error_range : tuple of float
-        The lowest and the highest such share, in three of four real data sets.
+        The lowest and the highest such share, in four of five real data sets.
     certainty : ndarray of shape (n_samples,)
         Probability that the label of each row is right, given all other rows.
     uncertain_share, certain_from : float
@@ -241,14 +241,14 @@ def _diagnose(
         stays = groups.sums(refits.stays)
         doubt = ops.number(xp.sum(refits.doubt)) / n_live
         error = expected_error(doubt, n_live, k)
-        certainty = _certainty(data, refits.lead, live, error, k)
+        certainty = label_certainty(ops, refits.lead, error, live)
+        certainty = xp.where(live, certainty, xp.full_like(certainty, 1 / k))
         if refits.kept is not None:
             certainty = certainty * refits.kept
             right = ops.number(xp.sum(certainty * ops.widen(live))) / n_live
             error = max(error, 1 - right)
     counts = groups.sums(groups.weights)
     few = (counts < Trust.LEAST_ROWS) & (k > 1)
-    low, high = expit(logit(error) + np.array([-1, 1]) * Trust.RANGE)
     uncertain = xp.count_nonzero(live & ~(certainty >= Trust.CERTAIN))
     diagnosis = Diagnosis(
         n_samples=n,
@@ -260,7 +260,7 @@ def _diagnose(
         cluster_stability=np.where(few, np.nan, stays / np.maximum(counts, 1)),
         doubt=doubt,
         expected_error=error,
-        error_range=(float(low), float(high)),
+        error_range=error_range(error, k),
         certainty=certainty,
         uncertain_share=int(ops.number(uncertain)) / n_live,
     )
@@ -272,25 +272,38 @@ def expected_error(doubt: float, n: int, k: int) -> float:
     """Return the share of labels, of n rows in k clusters, expected to be wrong.
 
     Little doubt means next to no wrong labels; from about a tenth on they are more than
-    doubts, up to what chance would make of k clusters.
+    doubts, up to most of what chance would make of k clusters.
     """
     # Without any doubt among n rows, there may still be a quarter of a row.
-    doubt = (doubt * n + 0.25) / (n + 0.5)
-    chance = 1 - 1 / k
-    log_rows = np.log(min(n, Refitting.ROWS))
+    doubt, chance = (doubt * n + 0.25) / (n + 0.5), 1 - 1 / k
     odds = logit(min(doubt / chance, 0.99))
-    score = Trust.SLOPE * odds + Trust.LOG_ROWS * log_rows + Trust.SHIFT
-    return float(Trust.MOST * chance * expit(score))
+    return float(Trust.MOST * chance * expit(Trust.SLOPE * odds + Trust.SHIFT))
 
 
-def _certainty(data: Matrix, lead: Tall, live: Tall, error: float, k: int) -> Tall:
-    """Return the probability that labels are right, in the order of ``lead``."""
-    xp, scores = data.ops.xp, Trust.ROWS * lead
+def error_range(error: float, k: int) -> tuple[float, float]:
+    """Return the ends of the range that goes with an expected error."""
+    if k == 1:
+        return 0.0, 0.0
+    chance = 1 - 1 / k
+    odds = logit(min(error / chance / Trust.MOST, 0.99)) - Trust.SHIFT  # of the doubt
+    low, high = (
+        chance * expit(slope * odds / Trust.SLOPE + shift)
+        for slope, shift in (Trust.LEAST, Trust.LARGEST)
+    )
+    return float(min(low, error)), float(max(high, error))
+
+
+def label_certainty(ops: Ops, lead: Tall, error: float, live: Tall) -> Tall:
+    """Return the probability that each label is right, in the order of ``lead``.
+
+    The log-odds rise with :func:`ihgmm.statistics.refits.label_lead`, which any
+    memberships have, and live rows have a mean of ``1 - error``.
+    """
+    scores = Trust.ROWS * lead
     step = max(1, lead.shape[0] // Trust.MEAN_ROWS)
     some = to_host(scores[::step])[to_host(live[::step])]
     shift = brentq(lambda shift: expit(-some - shift).mean() - error, -99.0, 99.0)
-    certainty = 1 / (1 + xp.exp(-scores - float(shift)))
-    return xp.where(live, certainty, xp.full_like(certainty, 1 / k))
+    return 1 / (1 + ops.xp.exp(-scores - float(shift)))
 
 
 def _cautions(

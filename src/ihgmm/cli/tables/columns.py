@@ -198,12 +198,22 @@ def _words(
     return Table(request.source, X, **beside, is_sparse=True, counts_words=True)
 
 
+def choice_notes(table: Table, most: int) -> list[str]:
+    """Say which columns are used and which are not; at most so many are named."""
+    names = table.column_names
+    used = f"Used {counted(len(names), 'column')}: {quote_all(names, most)}."
+    return [used, *filter(None, [left_out_note(table.left_out, most)])]
+
+
 def left_out_note(left_out: dict[str, str], most: int = 8) -> str:
     """Say which columns are left out, and why: those of one reason together."""
     names_of: dict[str, list[str]] = {}
     for name, reason in left_out.items():
         names_of.setdefault(reason, []).append(name)
-    shown = [f"{quote_all(names, 4)} ({reason})" for reason, names in names_of.items()]
+    shown = [
+        f"{quote_all(names, most // 2)} ({reason})"
+        for reason, names in names_of.items()
+    ]
     more = ", and others" * (len(shown) > most)
     count = counted(len(left_out), "column")
     return f"Left out {count}: {', '.join(shown[:most])}{more}." if left_out else ""

@@ -17,18 +17,9 @@ from ihgmm.cli.tables.arrays import free_memory, read_array, read_h5ad
 from ihgmm.cli.tables.loading import suffix_of
 from ihgmm.cli.tables.missing import HANDLING, complete_table
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare_columns
-from ihgmm.cli.tables.table import (
-    BESIDE,
-    Note,
-    Request,
-    Table,
-    as_option,
-    quote,
-    quote_all,
-)
+from ihgmm.cli.tables.table import BESIDE, Note, Request, Table, as_option, quote
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.matrix import as_matrix
-from ihgmm.words.phrases import counted
 
 BUILT_IN = ("iris", "wine", "digits", "demo")
 # To read one more format, enter what makes a table of the path and the request.
@@ -78,9 +69,8 @@ def read_table(
     has_choice = table.is_mixed and source not in BUILT_IN
     table = complete_table(table, request, missing, fills)
     if has_choice or table.left_out:
-        names = table.column_names
-        said = [Note(f"Used {counted(len(names), 'column')}: {quote_all(names)}.")]
-        said += [Note(columns.left_out_note(table.left_out))] * bool(table.left_out)
+        short, full = columns.choice_notes(table, 8), columns.choice_notes(table, 500)
+        said = [Note(a, in_full=b) for a, b in zip(short, full, strict=True)]
         table = replace(table, notes=[*said, *table.notes])
     return prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
 

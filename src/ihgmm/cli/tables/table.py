@@ -26,6 +26,7 @@ class Note:
     remedy: str = ""  # with options, which are of no use on pages read elsewhere
     loud: bool = False  # whether it is a warning
     in_quiet: bool = False  # whether --quiet does not hide it: it changes what is used
+    in_full: str = ""  # the text for pages, which have room for all names
 
     def __str__(self) -> str:
         return f"{self.text} {self.remedy}".strip()

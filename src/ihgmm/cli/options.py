@@ -75,8 +75,7 @@ class RowReading:
         "default."
     )
     sheet: str | None = reading_option(
-        "Sheet of a workbook to use; by default the first that has two columns of "
-        "numbers."
+        "Sheet of a workbook to use; by default the one with most rows of numbers."
     )
     missing: str = reading_option(
         "What to do with missing cells: fit (fill them in by a low-rank model), zero "

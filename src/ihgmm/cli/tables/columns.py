@@ -72,7 +72,7 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
         raise ValueError(
             f"{source} has no columns of numbers to cluster by; it has "
             f"{quote_all(names)}. {left_out_note(left_out)} "
-            f"{' '.join(map(str, hints))}".rstrip()
+            f"{' '.join(map(str, [*hints, raw.remedy]))}".rstrip()
         )
     X = np.column_stack([column.values for column in numbers.values()])
     warnings = [column.warning for column in columns.values() if column.warning]

@@ -96,7 +96,7 @@ def _read(path: Path, request: Request, memory: float) -> Table:
     """Read a file into memory, or leave it on disk where it may and has to."""
     suffix, known = suffix_of(path), [*LOADERS, *READERS]
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; give one file.")
+        raise ValueError(f"{path} is a folder; give one file.{_folder_words(path)}")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     if suffix not in known:
@@ -125,6 +125,16 @@ def _read(path: Path, request: Request, memory: float) -> Table:
     if request.transpose:
         raw = columns.transposed(raw)
     return columns.choose_columns(raw, request)
+
+
+def _folder_words(path: Path) -> str:
+    """Return how Python reads a folder of zarr or of Parquet files."""
+    if any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
+        return f" It holds zarr: in Python, fit zarr.open({str(path)!r}, mode='r')."
+    if any(path.glob("*.parquet")):
+        ways = f"ihgmm.open_data or dask.dataframe.read_parquet of {str(path)!r}"
+        return f" It holds Parquet files: in Python, fit {ways}."
+    return ""
 
 
 def _check_asked(request: Request, suffix: str) -> None:

@@ -128,7 +128,7 @@ class Request:
     drop_columns: Sequence[str] = ()  # to leave out
     transpose: bool = False  # whether rows of the file are columns of the table
     layer: str | None = None  # of an AnnData file; X, if None
-    sheet: str | None = None  # of a workbook; the first with a table, if None
+    sheet: str | None = None  # of a workbook; the one with most rows, if None
     # The model that the data are for. Columns that it was fitted on are taken in their
     # order, and those of labels and ids where the data have them.
     fit: SavedModel | None = None

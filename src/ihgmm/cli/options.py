@@ -118,6 +118,11 @@ class Reading(RowReading):
     drop_columns: list[str] | None = reading_option(
         "Columns to leave out.", metavar="NAME,..."
     )
+    use_categories: bool = reading_option(
+        "Use columns of text with few values as well; each counts as one column.",
+        False,
+        "--use-categories",
+    )
     prepare: str = reading_option(
         "What to do with columns in different units: none, scale (divide each by its "
         "standard deviation; rows stay multiples of a pattern), standardize (also "

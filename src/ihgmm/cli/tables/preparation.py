@@ -61,10 +61,10 @@ def prepare_columns(
         text = "Left the columns as they are: no column would decide alone."
         return table.noting(Note(text))
     shift = scaler.mean_ if scaler.with_mean else np.zeros(len(scaler.scale_))
-    kinds = []
+    kinds, measured = [], ~np.isin(table.column_names, table.flags)
     for places, what in (
-        (np.flatnonzero(shift == 0), "divided {} by the deviation"),
-        (np.flatnonzero(shift), "gave {} mean 0 and deviation 1"),
+        (np.flatnonzero(measured & (shift == 0)), "divided {} by the deviation"),
+        (np.flatnonzero(measured & (shift != 0)), "gave {} mean 0 and deviation 1"),
     ):
         for j in places[:1]:  # one of each kind, before and after
             ends = np.array([cells.low[j], cells.high[j]])
@@ -109,7 +109,11 @@ def learn_scaler(
     is_flag = (cells.low == 0) & (cells.high == 1)
     deviations = scaler.scale_[~is_flag]
     alike = not (len(deviations) and decides_alone(deviations).any())
-    if how == "auto" and alike and not is_counts:
+    # The flags of a category are of length 1: together they count as one column.
+    measured = ~np.isin(table.column_names, table.flags)
+    scaler.scale_[~measured] = 1.0
+    leaves = how == "auto" and alike and not (is_counts or table.flags)
+    if leaves or not measured.any():
         return None, cells
     has_offset = np.full(len(is_flag), how == "standardize")
     if how == "auto" and not (table.on_disk or is_counts):

@@ -143,6 +143,7 @@ def _check_asked(request: Request, suffix: str) -> None:
         ("layer", [".h5ad"], "layers"),
         ("sheet", sheets.SUFFIXES, "sheets"),
         ("text_column", LOADERS, "columns of text"),
+        ("use_categories", LOADERS, "columns of text"),
         ("transpose", [*LOADERS, ".npy", ".npz"], "features in its rows"),
     ):
         if getattr(request, name) and suffix not in kinds:
@@ -150,7 +151,7 @@ def _check_asked(request: Request, suffix: str) -> None:
                 f"{as_option(name)}: {request.source} has no {things}; leave the "
                 "option out."
             )
-    for name in ("transpose", "columns", "drop_columns"):
+    for name in ("transpose", "columns", "drop_columns", "use_categories"):
         if request.text_column is not None and getattr(request, name):
             raise ValueError(
                 f"--text-column {quote(request.text_column)} and {as_option(name)}: "
@@ -177,6 +178,10 @@ def _by_blocks(path: Path, request: Request, memory: float) -> Table | None:
         reason = "two columns have one name; write it again with others"
         raise loading.damaged(path, reason)
     table = columns.choose_columns(head, request)
+    if not set(table.column_names) <= set(names):
+        raise ValueError(
+            f"{path}: categories are used of a table in memory alone; raise --memory."
+        )
     request, _ = columns.find_ids(head, request)
     named = [name for _, name in request.named(*BESIDE)]
     others = loading.from_arrow(parquet.read_table(path, columns=named))

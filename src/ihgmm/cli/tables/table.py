@@ -51,6 +51,7 @@ class Table:
     places: np.ndarray | None = None
     place_words: str = "row {}"
     left_out: dict[str, str] = field(default_factory=dict)  # columns, and why
+    flags: Sequence[str] = ()  # columns that say whether a text has one of few values
     original: Any = None  # X before its columns were prepared, if they were
     scaler: Any = None  # what prepared them
 
@@ -126,6 +127,7 @@ class Request:
     text_column: str | None = None  # with texts, whose words are the features
     columns: Sequence[str] = ()  # to use; all that hold numbers, if empty
     drop_columns: Sequence[str] = ()  # to leave out
+    use_categories: bool = False  # whether text with few values is used
     transpose: bool = False  # whether rows of the file are columns of the table
     layer: str | None = None  # of an AnnData file; X, if None
     sheet: str | None = None  # of a workbook; the one with most rows, if None

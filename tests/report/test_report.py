@@ -166,6 +166,9 @@ def test_the_class_that_a_cluster_stands_for_is_highlighted(sample, n_classes):
     counts = np.array([int(count) for _, count in cells]).reshape(3, n_classes)
     assert counts.sum() == 150
     assert shown.sum(axis=1).tolist() == [1, 1, 1]
+    assert re.search(
+        r"index -?0\.\d\d; with k-means \d+ \([\d.]+%\), -?0\.\d\d\. ", page
+    )
     if n_classes == 3:
         assert 150 - counts[shown].sum() == misclassification_loss(known, model.labels_)
         assert "Matched cells are highlighted." in page

@@ -14,6 +14,7 @@ from ihgmm.cli.tables.table import Note, Table
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
+from ihgmm.report.facts import k_means_labels
 from ihgmm.statistics.contrasts import set_apart, typical_ranks
 from ihgmm.statistics.diagnosis import CautionKind, Diagnosis, diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
@@ -154,12 +155,12 @@ def wild_cells_of(model: Any, table: Table) -> tuple[Any, list[Note]]:
 
 
 def compare_labels(
-    table: Table, labels: np.ndarray, others: np.ndarray | None = None
+    table: Table, labels: np.ndarray, model: Any = None
 ) -> tuple[dict[str, Any] | None, str]:
     """Return how labels go with those known, in figures and in words.
 
-    The ``others`` are those of k-means. Rows whose label is not known have no part, and
-    there is nothing to say of one cluster.
+    With the ``model`` of a fit, k-means is compared as well. Rows whose label is not
+    known have no part, and there is nothing to say of one cluster.
     """
     if table.labels is None:
         return None, ""
@@ -168,7 +169,12 @@ def compare_labels(
     if len(np.unique(own[own >= 0])) < 2:
         return None, ""
     agreement, classes = class_agreement(known, own), len(set(known))
-    rival = None if others is None else class_agreement(known, others[rows])
+    others, rival = None, None
+    if model is not None:
+        data, k = complete_matrix(table.X, model), len(model.cluster_centers_)
+        others = k_means_labels(data, k)
+    if others is not None:
+        rival = class_agreement(known, others[rows])
     unknown = f"; {counted(len(labels) - n, 'row')} without one" * (n < len(labels))
     text = f"against the known labels ({classes} class{'es' * (classes != 1)}{unknown})"
     text += f": {class_words(agreement, n, rival)}"

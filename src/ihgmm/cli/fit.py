@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import complete_matrix
 from ihgmm._warnings import UnstableLabelsWarning, ignored
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
@@ -48,7 +47,6 @@ def fit(
     """
     # The help does without what these load.
     from ihgmm.cli import clusters as cl
-    from ihgmm.report.facts import k_means_labels
     from ihgmm.statistics.diagnosis import Verdict
     from ihgmm.words.diagnoses import trust_sentence
 
@@ -64,10 +62,7 @@ def fit(
     with screen.working("describing"):
         figures, clusters, diagnosis, same_size = cl.describe_fit(model, table, labels)
     remarks = files.write_labels(output, table, labels, figures, raw_cells)
-    others = None
-    if table.labels is not None:
-        others = k_means_labels(complete_matrix(table.X, model), k)
-    known_labels, comparison = cl.compare_labels(table, labels, others)
+    known_labels, comparison = cl.compare_labels(table, labels, model)
     cautions = cl.cautions_of(diagnosis, table)
     wild, wild_notes = cl.wild_cells_of(model, table)
     notes, method = [*table.notes, *wild_notes], type(model).__name__

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
+from ihgmm._warnings import ignored
 from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.recipe import RECIPES, Recipe
@@ -156,7 +158,8 @@ def k_means_labels(data: Matrix, k: int) -> np.ndarray | None:
     if data.sparse:  # k-means takes indices of 32 bits alone
         indices = X.indices.astype(np.int32), X.indptr.astype(np.int32)
         X = sp.csr_array((X.data, *indices), shape=X.shape)
-    return np.asarray(KMeans(k, n_init=10, random_state=0).fit_predict(X))
+    with ignored(ConvergenceWarning):  # rows of fewer kinds than clusters
+        return np.asarray(KMeans(k, n_init=10, random_state=0).fit_predict(X))
 
 
 def _rows_of_fit(X: Any, model: Any) -> Matrix:

@@ -107,7 +107,7 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
 
 def _categories(columns: dict[str, _Column]) -> dict[str, str]:
     """Return flags such as ``region=north``, and the text with few values of each."""
-    flags = {}
+    flags: dict[str, str] = {}
     for name, column in columns.items():
         known = column.texts.dropna() if column.is_text else []
         values = sorted(set(known))

@@ -214,7 +214,7 @@ def _templates() -> Any:
     )
     # Where a narrow screen may begin a new line within a name: after signs that join
     # its words, and before the capitals of ThatKind.
-    joints = re.compile(r"(?<=[_./:-])(?=\w)|(?<=[a-z0-9])(?=[A-Z])")
+    joints = re.compile(r"(?<=[_./:=-])(?=\w)|(?<=[a-z0-9])(?=[A-Z])")
     pages.filters["breakable"] = lambda text: Markup("<wbr>").join(
         joints.split(written(text))
     )

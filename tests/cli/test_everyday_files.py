@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import fail, good, read, table_of
+from command_line import document, fail, good, read, table_of
 from typer.testing import CliRunner
 
 from ihgmm.cli.commands import app
@@ -290,7 +290,8 @@ def test_files_that_cannot_be_read_say_so_once():
     assert message.count("arquet cannot be read as") == 1
     cells = anndata.AnnData(sp.csc_matrix(table.to_numpy()))
     cells.write_h5ad("columns.h5ad")
-    message = fail("fit", "columns.h5ad", "-k", "3")
+    assert document("fit", "columns.h5ad", "-k", "3")["n_samples"] == len(table)
+    message = fail("fit", "columns.h5ad", "-k", "3", "--memory", "0")
     assert "The matrix /X in columns.h5ad is stored by columns (CSC)" in message
     assert "Write the file again by rows (CSR): adata.X = adata.X.tocsr()" in message
 
@@ -300,3 +301,14 @@ def test_a_table_of_texts_is_told_what_to_type():
     pd.DataFrame({"review": words}).to_csv("t.csv", index=False)
     message = fail("fit", "t.csv", "-k", "2")
     assert "To cluster by their words, add --text-column 'review'." in message
+
+
+def test_folders_are_for_python():
+    folder = Path("a.parquet")
+    folder.mkdir()
+    assert fail("fit", "a.parquet", "-k", "2").endswith("give one file.")
+    customers()[0].to_parquet(folder / "0.parquet")
+    message = fail("fit", "a.parquet", "-k", "2")
+    assert "dask.dataframe.read_parquet of 'a.parquet'" in message
+    (folder / ".zarray").touch()
+    assert "fit zarr.open('a.parquet', mode='r')" in fail("fit", "a.parquet", "-k", "2")

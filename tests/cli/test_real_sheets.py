@@ -115,14 +115,16 @@ def test_titles_are_told_from_names(text, n_titles):
     assert find_header(text, ".csv")[:2] == (delimiter, n_titles)
 
 
-def test_a_sheet_of_notes_comes_first():
+def test_notes_and_a_pivot_come_first():
     with pd.ExcelWriter("a.xlsx") as book:
         notes = pd.DataFrame(["Contact: Anna"], columns=["Read me"])
         notes.to_excel(book, sheet_name="Notes", index=False)
+        sums = shop()[GOODS].describe().reset_index()
+        sums.to_excel(book, sheet_name="Pivot", index=False)
         shop().to_excel(book, sheet_name="2023", index=False)
         shop(60).to_excel(book, sheet_name="2024", index=False)
     found = document(*FIT, "a.xlsx")
-    assert "Read sheet '2023' (not 'Notes', '2024')." in found["notes"]
+    assert "Read sheet '2023' (not 'Notes', 'Pivot', '2024')." in found["notes"]
     assert found["n_samples"] == 90
     found = document(*FIT, "a.xlsx", "--sheet", "2024", "--save", "m.npz")
     assert found["n_samples"] == 60
@@ -131,4 +133,6 @@ def test_a_sheet_of_notes_comes_first():
     assert "no such sheet (did you mean '2024'" in fail(
         *FIT, "a.xlsx", "--sheet", "2O24"
     )
+    message = fail(*FIT, "a.xlsx", "--sheet", "Notes")
+    assert "add --sheet: 'Pivot', '2023', '2024'." in message
     assert "iris has no sheets" in fail(*FIT, "iris", "--sheet", "a")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import document, fail, good, invoke, read, write
+from command_line import document, fail, good, invoke, read, shop, table_of, write
 
 from ihgmm import make_ihgmm
 from ihgmm.cli.tables.reading import read_table
@@ -214,3 +214,40 @@ def test_a_first_column_of_text_without_a_name_holds_the_ids():
     assert "Unnamed: 0" in read_table("groups.csv").left_out
     cells.reset_index(drop=True).to_csv("numbers.csv")
     assert re.match("looks like ids", read_table("numbers.csv").left_out["Unnamed: 0"])
+
+
+def test_categories_are_used_if_asked_for():
+    frame = shop().assign(region=np.resize(["north", "south", "west"], 90))
+    frame.loc[4, "region"] = None
+    frame.to_csv("a.csv", index=False)
+    asked = ("fit", "a.csv", "-k", 3, "--label-column", "region")
+    assert "--use-categories" not in str(document(*asked)["notes"])
+    asked = asked[:-2]
+    notes = document(*asked)["notes"]
+    assert "To use text with few values ('region'), add --use-categories." in notes
+    options = ("--use-categories", "--save", "m.npz", "-o", "a.out.csv")
+    found = document(*asked, *options)
+    assert found["n_features"] == 8
+    assert "Took 1 column of text as categories." in found["notes"]
+    table = table_of("a.csv", use_categories=True)
+    flags = table.X[:, -3:]
+    assert table.column_names[-3:] == ["region=north", "region=south", "region=west"]
+    # A category is of length 1, as a column is on average; an empty cell is of none.
+    np.testing.assert_array_equal(flags.sum(axis=1), np.arange(90) != 4)
+    assert flags.max() == 1
+    # A model knows its categories, and new values are of none.
+    frame["region"] = frame["region"].replace("west", "east")
+    frame.to_csv("b.csv", index=False)
+    assert document("predict", "m.npz", "b.csv")["n_features"] == 8
+    good("predict", "m.npz", "a.csv", "-o", "b.out.csv")
+    clusters = [[row["cluster"] for row in read(f)] for f in ("a.out.csv", "b.out.csv")]
+    assert clusters[0] == clusters[1]
+    frame[["region"]].to_csv("c.csv", index=False)
+    assert document("fit", "c.csv", *asked[2:], "--use-categories")["n_features"] == 3
+    frame.to_parquet("b.parquet")
+    message = fail("fit", "b.parquet", "-k", 3, "--use-categories", "--memory", 0)
+    assert "categories are used of a table in memory alone" in message
+    message = fail(*asked, "--columns", "region,meat")
+    assert (
+        "cannot be used: text such as 'north'. To use text with few values" in message
+    )

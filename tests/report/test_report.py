@@ -152,7 +152,7 @@ def test_sure_rows_are_relied_on_where_there_are_some(noise, any_sure):
     assert any(share != "0%" for share in shares) == any_sure
     assert "The clusters run into each other." in page
     assert ("Rely on the sure rows only" in page) == any_sure
-    assert ("No row is sure: try other columns" in page) != any_sure
+    assert ("No label is 90% certain" in page) != any_sure
 
 
 @pytest.mark.parametrize("n_classes", [3, 5])
@@ -166,6 +166,9 @@ def test_the_class_that_a_cluster_stands_for_is_highlighted(sample, n_classes):
     counts = np.array([int(count) for _, count in cells]).reshape(3, n_classes)
     assert counts.sum() == 150
     assert shown.sum(axis=1).tolist() == [1, 1, 1]
+    assert re.search(
+        r"index -?0\.\d\d; with k-means \d+ \([\d.]+%\), -?0\.\d\d\. ", page
+    )
     if n_classes == 3:
         assert 150 - counts[shown].sum() == misclassification_loss(known, model.labels_)
         assert "Matched cells are highlighted." in page
@@ -199,7 +202,7 @@ def test_the_page_says_what_made_it(sample):
     source, command = "cells & <b>.csv", "ihgmm report -k '3'"
     page = written(model, X, source=source, command=command, title="mlb_players")
     assert '<h1 dir="auto">mlb_<wbr>players</h1>' in page
-    foot = page[page.index("<footer>") :]
+    foot = page[page.index("How this page was made") :]
     assert "<dd>1 August 2026, 16:00 UTC</dd>" in foot
     assert f"<bdi>{escape(source)}</bdi>" in foot
     assert command in unescape(foot)

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.cluster import KMeans
 
 from ihgmm._checks import complete_matrix
 from ihgmm.cli.screen import Screen, print_message
@@ -16,6 +14,7 @@ from ihgmm.cli.tables.table import Note, Table
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
+from ihgmm.report.facts import k_means_labels
 from ihgmm.statistics.contrasts import set_apart, typical_ranks
 from ihgmm.statistics.diagnosis import CautionKind, Diagnosis, diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
@@ -27,7 +26,7 @@ from ihgmm.words.diagnoses import (
     feature_words,
     wild_cells_note,
 )
-from ihgmm.words.phrases import counted, percent
+from ihgmm.words.phrases import counted
 
 Lines = list[dict[str, Any]]  # one for each cluster
 
@@ -155,32 +154,13 @@ def wild_cells_of(model: Any, table: Table) -> tuple[Any, list[Note]]:
     return cells, [note] if cells else []
 
 
-def k_means_labels(model: Any, table: Table, seed: int) -> np.ndarray | None:
-    """Return what k-means makes of the same numbers, to compare with known labels.
-
-    It is None where there are none, or where k-means would not be quick: with a million
-    entries it takes some ten seconds, unless they are only noise.
-    """
-    X, k = table.X, len(model.cluster_centers_)
-    n, p = X.shape
-    n_entries = X.nnz if table.is_sparse and not table.on_disk else n * p
-    if table.labels is None or k < 2 or table.on_disk or n_entries + k * p > 10**6:
-        return None
-    if table.is_sparse:  # k-means takes indices of 32 bits alone
-        indices = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-        X = sp.csr_array((X.data, *indices), shape=X.shape)
-    elif table.has_missing:  # filled in as for the fit
-        X = to_host(complete_matrix(X, model).rows(np.arange(n)))
-    return np.asarray(KMeans(k, n_init=10, random_state=seed).fit_predict(X))
-
-
 def compare_labels(
-    table: Table, labels: np.ndarray, others: np.ndarray | None = None
+    table: Table, labels: np.ndarray, model: Any = None
 ) -> tuple[dict[str, Any] | None, str]:
     """Return how labels go with those known, in figures and in words.
 
-    The ``others`` are those of k-means. Rows whose label is not known have no part, and
-    there is nothing to say of one cluster.
+    With the ``model`` of a fit, k-means is compared as well. Rows whose label is not
+    known have no part, and there is nothing to say of one cluster.
     """
     if table.labels is None:
         return None, ""
@@ -189,15 +169,19 @@ def compare_labels(
     if len(np.unique(own[own >= 0])) < 2:
         return None, ""
     agreement, classes = class_agreement(known, own), len(set(known))
-    unknown = f"; {counted(len(labels) - n, 'row')} without one" * (n < len(labels))
-    text = f"against the known labels ({classes} class{'es' * (classes != 1)}{unknown})"
-    text += f": {class_words(agreement, n)}"
-    wrong = rand = None
+    others, rival = None, None
+    if model is not None:
+        data, k = complete_matrix(table.X, model), len(model.cluster_centers_)
+        others = k_means_labels(data, k)
     if others is not None:
         rival = class_agreement(known, others[rows])
-        wrong, rand = rival.misplaced, rival.adjusted_rand_index
-        text += f"; with k-means {wrong:,} ({percent(wrong / n)}), {rand:.2f}"
-    beside = {"k_means_misplaced": wrong, "k_means_adjusted_rand_index": rand}
+    unknown = f"; {counted(len(labels) - n, 'row')} without one" * (n < len(labels))
+    text = f"against the known labels ({classes} class{'es' * (classes != 1)}{unknown})"
+    text += f": {class_words(agreement, n, rival)}"
+    beside = {
+        f"k_means_{name}": getattr(rival, name, None)
+        for name in ("misplaced", "adjusted_rand_index")
+    }
     return {**asdict(agreement), "classes": classes, "rows": n, **beside}, text
 
 

@@ -62,8 +62,7 @@ def fit(
     with screen.working("describing"):
         figures, clusters, diagnosis, same_size = cl.describe_fit(model, table, labels)
     remarks = files.write_labels(output, table, labels, figures, raw_cells)
-    others = cl.k_means_labels(model, table, fitting.random_state)
-    known_labels, comparison = cl.compare_labels(table, labels, others)
+    known_labels, comparison = cl.compare_labels(table, labels, model)
     cautions = cl.cautions_of(diagnosis, table)
     wild, wild_notes = cl.wild_cells_of(model, table)
     notes, method = [*table.notes, *wild_notes], type(model).__name__

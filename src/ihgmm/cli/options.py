@@ -75,8 +75,7 @@ class RowReading:
         "default."
     )
     sheet: str | None = reading_option(
-        "Sheet of a workbook to use; by default the first that has two columns of "
-        "numbers."
+        "Sheet of a workbook to use; by default the one with most rows of numbers."
     )
     missing: str = reading_option(
         "What to do with missing cells: fit (fill them in by a low-rank model), zero "
@@ -118,6 +117,11 @@ class Reading(RowReading):
     )
     drop_columns: list[str] | None = reading_option(
         "Columns to leave out.", metavar="NAME,..."
+    )
+    use_categories: bool = reading_option(
+        "Use columns of text with few values as well; each counts as one column.",
+        False,
+        "--use-categories",
     )
     prepare: str = reading_option(
         "What to do with columns in different units: none, scale (divide each by its "

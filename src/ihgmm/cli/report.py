@@ -55,7 +55,7 @@ def report(
             feature_names=table.names,
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
-            notes=[note.text for note in table.notes if note.text],
+            notes=[note.in_full or note.text for note in table.notes if note.text],
             original=table.original,
             source=table.source,
             command=ctx.find_root().obj,

@@ -8,8 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
+from ihgmm._warnings import ignored
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.recipe import RECIPES, Recipe
@@ -70,10 +74,12 @@ class Facts:
         self.ids, usual = _ids(ids, X, len(labels), inside)
         self.id_name: str = usual if id_name is None else id_name
         self.features = _feature_names(features, model, X, every.shape[1])
-        self.known = None
+        self.known = self.k_means = None
         if known is not None:
             classes = check_labels("labels_true", known, len(labels))
             self.known = _classes_of(classes[inside])
+            others = k_means_labels(every, k)
+            self.k_means = None if others is None else others[inside]
         estimates = estimate_parameters(data, own, k)
         self._measure(model, estimates, own, inside)
         if original is not None:
@@ -138,6 +144,22 @@ class Facts:
             rows, basis = cosines(data, centers), "cosines"
         # Twelve clusters find room side by side on a circle; more need a disc.
         return circle_view(rows, self.clusters, most_on_circle=12)[0], basis
+
+
+def k_means_labels(data: Matrix, k: int) -> np.ndarray | None:
+    """Return what k-means makes of the same numbers, to compare with known labels.
+
+    It is None where k-means would not be quick: with a million entries it takes some
+    ten seconds, unless they are only noise.
+    """
+    if k < 2 or data.n_entries + k * data.shape[1] > 10**6:
+        return None
+    X: Any = data.to_memory().array  # type: ignore[attr-defined]
+    if data.sparse:  # k-means takes indices of 32 bits alone
+        indices = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        X = sp.csr_array((X.data, *indices), shape=X.shape)
+    with ignored(ConvergenceWarning):  # rows of fewer kinds than clusters
+        return np.asarray(KMeans(k, n_init=10, random_state=0).fit_predict(X))
 
 
 def _rows_of_fit(X: Any, model: Any) -> Matrix:

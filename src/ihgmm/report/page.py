@@ -214,7 +214,7 @@ def _templates() -> Any:
     )
     # Where a narrow screen may begin a new line within a name: after signs that join
     # its words, and before the capitals of ThatKind.
-    joints = re.compile(r"(?<=[_./:-])(?=\w)|(?<=[a-z0-9])(?=[A-Z])")
+    joints = re.compile(r"(?<=[_./:=-])(?=\w)|(?<=[a-z0-9])(?=[A-Z])")
     pages.filters["breakable"] = lambda text: Markup("<wbr>").join(
         joints.split(written(text))
     )
@@ -225,9 +225,11 @@ def _templates() -> Any:
 def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     """Return what fills the slots of the page: figures, words and colours."""
     sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
-    count, agreement, table = facts.count, None, None
+    count, agreement, rival, table = facts.count, None, None, None
     if facts.known is not None:
         agreement = class_agreement(facts.known.codes, facts.clusters.codes)
+        if facts.k_means is not None:
+            rival = class_agreement(facts.known.codes, facts.k_means)
         table = cross_table(facts.clusters, facts.known, agreement.by_majority)
     chart = eigenvalues = None
     if count is not None:
@@ -249,6 +251,7 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "eigenvalues": eigenvalues,
         "known": table,
         "matching": agreement,
+        "rival": rival,
         "class_words": class_words,
         "doubt": count_headline(count) if count and count.is_doubtful else None,
         "version": version("ihgmm"),

@@ -33,7 +33,7 @@ class Verdict(StrEnum):
     ONE_CLUSTER = "one cluster: nothing to separate"
     NOT_KNOWN = "too few rows to judge: nothing is known about these labels"
     WELL_SEPARATED = "well separated"
-    SEPARATED = "separated, a few rows uncertain"
+    SEPARATED = "separated: expect some wrong labels"
     OVERLAPPING = "clusters overlap: expect many wrong labels"
     NO_SEPARATION = "no separation: do not trust these labels"
 

@@ -129,13 +129,22 @@ def caution_text(
     return f"{counted(n, 'row')} {what}: {means} nothing."
 
 
-def class_words(agreement: ClassAgreement, n: int) -> str:
-    """Return how many of n rows are in another class than their cluster stands for."""
+def class_words(
+    agreement: ClassAgreement, n: int, rival: ClassAgreement | None = None
+) -> str:
+    """Return how many of n rows are in another class than their cluster stands for.
+
+    The ``rival`` is the agreement of k-means.
+    """
     rows, share = f"{agreement.misplaced:,} of {n:,} rows", percent(agreement.rate)
     words = f"{rows} differ ({share})"
     if agreement.by_majority:
         words = f"{rows} ({share}) are in another class than most rows of their cluster"
-    return f"{words}, adjusted Rand index {agreement.adjusted_rand_index:.2f}"
+    words += f", adjusted Rand index {agreement.adjusted_rand_index:.2f}"
+    if rival is None:
+        return words
+    share, index = percent(rival.rate), rival.adjusted_rand_index
+    return f"{words}; with k-means {rival.misplaced:,} ({share}), {index:.2f}"
 
 
 # What the headings of tables of clusters and of features mean, a line each.

@@ -109,7 +109,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         place = "raw/var" if layer == "raw" else "var"
         obs: Any = read_elem(file["obs"]) if "obs" in file else None
         var: Any = read_elem(file[place]) if place in file else None
-        X = as_matrix(file[layers[layer]])
+        X = as_matrix(_by_rows(file[layers[layer]], memory))
     n, p = X.shape
     for kind, frame, size in (("obs", obs, n), ("var", var, p)):
         if frame is not None and len(frame) != size:
@@ -153,6 +153,20 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     beside |= {"names": names or None, "notes": notes, "is_sparse": X.sparse}
     data: Any = X if stays else X.to_memory().array  # type: ignore[attr-defined]
     return request.select(Table(request.source, data, **beside))
+
+
+def _by_rows(stored: Any, memory: float) -> Any:
+    """Return what is stored by columns (CSC) by rows, if it fits in memory."""
+    from anndata.io import read_elem
+
+    if stored.attrs.get("encoding-type") != "csc_matrix":
+        return stored
+    # Beside each entry stands its place; for a while there are two copies.
+    if 4 * stored["data"].size * stored["data"].dtype.itemsize > memory:
+        return stored  # for the message that says how to write the file again
+    X: Any = read_elem(stored)
+    X.check_format(full_check=True)  # places beyond X crash later
+    return sp.csr_array(X)
 
 
 def _foreign_parts(file: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ LONG_TEXT = 8  # words from which a cell is no name
 LEAST_TEXTS = 2  # that have a word; in one alone, it says nothing about others
 # What a first column is called that has no name of its own.
 NO_NAMES = ("Unnamed: 0", "row.names", "rownames")
+MOST_VALUES = 20  # of a category; on average it has five rows for each
 WIDE = 100  # columns from which their names are those of words or genes
 
 
@@ -57,22 +59,37 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     request.check(names, source)
     if request.text_column is not None:
         return _words(raw, request, rows, notes)
-    request.check_features(names)
+    raw = _with_flags(raw, request.features or ())
+    request.check_features(list(raw.frame.columns))
     asked = list(request.features or request.columns)
     beside = {request.label_column, request.id_column, *request.drop_columns}
     tried = asked or [name for name in names if name not in beside]
     columns = {name: _judge(name, raw, bool(asked)) for name in tried}
+    categories, notes_on_text = _categories(columns), []
+    if request.use_categories:
+        raw, used = _with_flags(raw, categories), set(categories.values())
+        columns = {name: c for name, c in columns.items() if name not in used}
+        columns |= {flag: _judge(flag, raw, True) for flag in categories}
+        count = counted(len(used), "column")
+        notes_on_text = [Note(f"Took {count} of text as categories.")] * bool(used)
+    elif categories:
+        which = quote_all(list(dict.fromkeys(categories.values())))
+        cure = f"To use text with few values ({which}), add --use-categories."
+        notes_on_text = [Note("", cure)]
+        categories = {}
     numbers = {name: column for name, column in columns.items() if not column.reason}
-    left_out = {name: columns[name].reason for name in tried if name not in numbers}
+    left_out = {name: c.reason for name, c in columns.items() if c.reason}
+    hints = [*([] if asked else _hints(raw, request, columns)), *notes_on_text]
     for name in left_out if asked else ():
-        reason = left_out[name]
-        raise ValueError(f"{source}: column {quote(name)} cannot be used: {reason}.")
-    hints = [] if asked else _hints(raw, request, columns)
+        raise ValueError(
+            f"{source}: column {quote(name)} cannot be used: {left_out[name]}. "
+            f"{' '.join(map(str, hints))}".rstrip()
+        )
     if not numbers:
         raise ValueError(
             f"{source} has no columns of numbers to cluster by; it has "
             f"{quote_all(names)}. {left_out_note(left_out)} "
-            f"{' '.join(map(str, hints))}".rstrip()
+            f"{' '.join(map(str, [*hints, raw.remedy]))}".rstrip()
         )
     X = np.column_stack([column.values for column in numbers.values()])
     warnings = [column.warning for column in columns.values() if column.warning]
@@ -84,7 +101,29 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
         notes=[*_reading_notes(raw, numbers), *notes, *hints, *warnings],
         is_mixed=True,
         left_out=left_out,
+        flags=list(categories),
     )
+
+
+def _categories(columns: dict[str, _Column]) -> dict[str, str]:
+    """Return flags such as ``region=north``, and the text with few values of each."""
+    flags: dict[str, str] = {}
+    for name, column in columns.items():
+        known = column.texts.dropna() if column.is_text else []
+        values = sorted(set(known))
+        if 1 < len(values) <= min(MOST_VALUES, len(known) // 5):
+            flags |= {f"{name}={value}": name for value in values}
+    return flags
+
+
+def _with_flags(raw: RawTable, flags: Iterable[str]) -> RawTable:
+    """Return a table with the flags of categories: whether cells have that value."""
+    frame, made = raw.frame, {}
+    for flag in [flag for flag in flags if "=" in flag and flag not in frame]:
+        for name in [name for name in frame if flag.startswith(f"{name}=")]:
+            says = as_texts(frame[name]) == flag.removeprefix(f"{name}=")
+            made[flag] = says.fillna(False).astype(bool)
+    return replace(raw, frame=frame.assign(**made)) if made else raw
 
 
 def _is_blank(column: Any) -> Any:
@@ -198,12 +237,22 @@ def _words(
     return Table(request.source, X, **beside, is_sparse=True, counts_words=True)
 
 
+def choice_notes(table: Table, most: int) -> list[str]:
+    """Say which columns are used and which are not; at most so many are named."""
+    names = table.column_names
+    used = f"Used {counted(len(names), 'column')}: {quote_all(names, most)}."
+    return [used, *filter(None, [left_out_note(table.left_out, most)])]
+
+
 def left_out_note(left_out: dict[str, str], most: int = 8) -> str:
     """Say which columns are left out, and why: those of one reason together."""
     names_of: dict[str, list[str]] = {}
     for name, reason in left_out.items():
         names_of.setdefault(reason, []).append(name)
-    shown = [f"{quote_all(names, 4)} ({reason})" for reason, names in names_of.items()]
+    shown = [
+        f"{quote_all(names, most // 2)} ({reason})"
+        for reason, names in names_of.items()
+    ]
     more = ", and others" * (len(shown) > most)
     count = counted(len(left_out), "column")
     return f"Left out {count}: {', '.join(shown[:most])}{more}." if left_out else ""

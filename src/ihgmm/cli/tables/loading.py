@@ -32,6 +32,7 @@ class RawTable:
     point: str = "."  # of decimals
     is_typed: bool = False  # text is text, even if it looks like numbers
     place_words: str = "row {}"
+    remedy: str = ""  # what to type where nothing here can be used
 
     def place(self, row: int) -> str:
         """Return where people find a row."""

@@ -79,7 +79,17 @@ def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
         wild = missing_cells(learn_cell_filler(data)(data).incomplete)
         known = replace(table, X=table.X.astype(np.float64))
         known.X[tuple(wild.T)] = np.nan
-    return ColumnScaler(how).fit(known.X if table.names is None else known.named_data)
+    columns = known.X if table.names is None else known.named_data
+    scaler = ColumnScaler(how).fit(columns)
+    flags = np.isin(table.column_names, table.flags)
+    if flags.any() and how == "auto" and (scaler.scale_ == 1).all():
+        scaler = ColumnScaler("scale").fit(columns)
+        scaler.reason_ = "Categories count as one column each."
+    # The flags of a category are of length 1: together they count as one column.
+    scaler.scale_[flags], scaler.center_[flags] = 1.0, 0.0
+    decisions = np.where(flags, "left alone", scaler.decisions_)
+    scaler.decisions_ = tuple(decisions.tolist())
+    return scaler
 
 
 def _weigh_words(table: Table) -> Table:

@@ -17,18 +17,9 @@ from ihgmm.cli.tables.arrays import free_memory, read_array, read_h5ad
 from ihgmm.cli.tables.loading import suffix_of
 from ihgmm.cli.tables.missing import HANDLING, complete_table
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare_columns
-from ihgmm.cli.tables.table import (
-    BESIDE,
-    Note,
-    Request,
-    Table,
-    as_option,
-    quote,
-    quote_all,
-)
+from ihgmm.cli.tables.table import BESIDE, Note, Request, Table, as_option, quote
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.matrix import as_matrix
-from ihgmm.words.phrases import counted
 
 BUILT_IN = ("iris", "wine", "digits", "demo")
 # To read one more format, enter what makes a table of the path and the request.
@@ -78,9 +69,8 @@ def read_table(
     has_choice = table.is_mixed and source not in BUILT_IN
     table = complete_table(table, request, missing, fills)
     if has_choice or table.left_out:
-        names = table.column_names
-        said = [Note(f"Used {counted(len(names), 'column')}: {quote_all(names)}.")]
-        said += [Note(columns.left_out_note(table.left_out))] * bool(table.left_out)
+        short, full = columns.choice_notes(table, 8), columns.choice_notes(table, 500)
+        said = [Note(a, in_full=b) for a, b in zip(short, full, strict=True)]
         table = replace(table, notes=[*said, *table.notes])
     return prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
 
@@ -106,7 +96,7 @@ def _read(path: Path, request: Request, memory: float) -> Table:
     """Read a file into memory, or leave it on disk where it may and has to."""
     suffix, known = suffix_of(path), [*LOADERS, *READERS]
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; give one file.")
+        raise ValueError(f"{path} is a folder; give one file.{_folder_words(path)}")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     if suffix not in known:
@@ -137,12 +127,23 @@ def _read(path: Path, request: Request, memory: float) -> Table:
     return columns.choose_columns(raw, request)
 
 
+def _folder_words(path: Path) -> str:
+    """Return how Python reads a folder of zarr or of Parquet files."""
+    if any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
+        return f" It holds zarr: in Python, fit zarr.open({str(path)!r}, mode='r')."
+    if any(path.glob("*.parquet")):
+        ways = f"ihgmm.open_data or dask.dataframe.read_parquet of {str(path)!r}"
+        return f" It holds Parquet files: in Python, fit {ways}."
+    return ""
+
+
 def _check_asked(request: Request, suffix: str) -> None:
     """Raise if something is asked for that files of a kind do not have."""
     for name, kinds, things in (
         ("layer", [".h5ad"], "layers"),
         ("sheet", sheets.SUFFIXES, "sheets"),
         ("text_column", LOADERS, "columns of text"),
+        ("use_categories", LOADERS, "columns of text"),
         ("transpose", [*LOADERS, ".npy", ".npz"], "features in its rows"),
     ):
         if getattr(request, name) and suffix not in kinds:
@@ -150,7 +151,7 @@ def _check_asked(request: Request, suffix: str) -> None:
                 f"{as_option(name)}: {request.source} has no {things}; leave the "
                 "option out."
             )
-    for name in ("transpose", "columns", "drop_columns"):
+    for name in ("transpose", "columns", "drop_columns", "use_categories"):
         if request.text_column is not None and getattr(request, name):
             raise ValueError(
                 f"--text-column {quote(request.text_column)} and {as_option(name)}: "
@@ -177,6 +178,10 @@ def _by_blocks(path: Path, request: Request, memory: float) -> Table | None:
         reason = "two columns have one name; write it again with others"
         raise loading.damaged(path, reason)
     table = columns.choose_columns(head, request)
+    if not set(table.column_names) <= set(names):
+        raise ValueError(
+            f"{path}: categories are used of a table in memory alone; raise --memory."
+        )
     request, _ = columns.find_ids(head, request)
     named = [name for _, name in request.named(*BESIDE)]
     others = loading.from_arrow(parquet.read_table(path, columns=named))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 import zipfile
 from pathlib import Path
 from typing import IO, Any
@@ -27,9 +28,10 @@ _FILLED = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\br=["']([A-Z]+)(\d+)["'][^>]*(?<!/
 
 
 def load_sheet(path: Path, request: Request) -> RawTable:
-    """Read the sheet that is asked for, or the first that has two columns of numbers.
+    """Read the sheet that is asked for, or the one with most rows of two numbers.
 
-    Formulas have the values that were saved with them.
+    A pivot has fewer rows than what it sums up. Formulas have the values that were
+    saved with them.
     """
     import pandas as pd
     from python_calamine import CalamineWorkbook
@@ -46,35 +48,33 @@ def load_sheet(path: Path, request: Request) -> RawTable:
     if len(titles) > MOST_SHEETS:
         raise _too_large(path, f"has {len(titles):,} sheets", f"{MOST_SHEETS:,}")
     chosen: tuple[str, int, list[list[Any]]] | None = None
+    most = -1
     for title in titles if wanted is None else [wanted]:
-        with explain_damage(path):
+        with explain_damage(path), warnings.catch_warnings(action="ignore"):
             cells = book.get_sheet_by_name(title).to_python(skip_empty_area=False)
         rows = [list(map(_cell, row)) for row in cells]
         filled = (i for i, row in enumerate(rows) if set(row) != {None})
         begin = n_title_rows(rows) or next(filled, 0)
         if len(rows) < begin + 2:
             continue
-        kinds = [
-            set(map(type, column)) for column in zip(*rows[begin + 1 :], strict=True)
-        ]
-        is_table = sum(bool({int, float} & kind) for kind in kinds) > 1
-        if chosen is None or is_table:
-            chosen = title, begin, rows
-        if is_table:
-            break
+        numbers = ([type(cell) in (int, float) for cell in row] for row in rows)
+        n_usable = sum(sum(row) > 1 for row in numbers)
+        if n_usable > most:
+            chosen, most = (title, begin, rows), n_usable
     if chosen is None:
         which = "no sheet has" if wanted is None else f"sheet {quote(wanted)} has not"
         raise damaged(path, f"{which} a row of names and rows below it")
     title, begin, rows = chosen
-    phrases = []
+    phrases, remedy = [], ""
     if len(titles) > 1:
         others = quote_all([other for other in titles if other != title])
         phrases.append(f"sheet {quote(title)} (not {others})")
+        remedy = f"This is sheet {quote(title)}; for another, add --sheet: {others}."
     if begin > 0:
         phrases.append(f"names of columns from row {begin + 1}")
     frame = pd.DataFrame(rows[begin + 1 :], dtype=object)
     frame.index += begin + 2
-    raw = RawTable(frame, phrases, place_words="row {} of the sheet")
+    raw = RawTable(frame, phrases, place_words="row {} of the sheet", remedy=remedy)
     return with_names(raw, ["" if name is None else str(name) for name in rows[begin]])
 
 

@@ -26,6 +26,7 @@ class Note:
     remedy: str = ""  # with options, which are of no use on pages read elsewhere
     loud: bool = False  # whether it is a warning
     in_quiet: bool = False  # whether --quiet does not hide it: it changes what is used
+    in_full: str = ""  # the text for pages, which have room for all names
 
     def __str__(self) -> str:
         return f"{self.text} {self.remedy}".strip()
@@ -50,6 +51,7 @@ class Table:
     places: np.ndarray | None = None
     place_words: str = "row {}"
     left_out: dict[str, str] = field(default_factory=dict)  # columns, and why
+    flags: Sequence[str] = ()  # columns that say whether a text has one of few values
     original: Any = None  # X before its columns were prepared, if they were
     scaler: Any = None  # what prepared them
 
@@ -125,9 +127,10 @@ class Request:
     text_column: str | None = None  # with texts, whose words are the features
     columns: Sequence[str] = ()  # to use; all that hold numbers, if empty
     drop_columns: Sequence[str] = ()  # to leave out
+    use_categories: bool = False  # whether text with few values is used
     transpose: bool = False  # whether rows of the file are columns of the table
     layer: str | None = None  # of an AnnData file; X, if None
-    sheet: str | None = None  # of a workbook; the first with a table, if None
+    sheet: str | None = None  # of a workbook; the one with most rows, if None
     # The model that the data are for. Columns that it was fitted on are taken in their
     # order, and those of labels and ids where the data have them.
     fit: SavedModel | None = None

@@ -95,6 +95,13 @@ class Labelling:
     LINE_ANCHORS = 16  # rows a cluster that the others are compared with
 
 
+class Teaching:
+    """Labels of some rows that are known. ``python benchmarks/known.py`` has errors."""
+
+    TRUST = 6.0  # log-odds of a known label against any other
+    HALF = 3.0  # known rows a class that count as much as all other rows together
+
+
 class Filling:
     """Missing cells. ``python benchmarks/missing.py`` shows what they do.
 

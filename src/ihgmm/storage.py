@@ -249,9 +249,14 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         kind, parts = type(value).__name__, value.get_params(deep=False)
         if isinstance(parts.get("random_state"), GENERATORS):
             parts["random_state"] = None
+        parts |= (
+            {"init": None} if "init" in parts else {}
+        )  # its numbers are ours by now
         parts |= {key: part for key, part in vars(value).items() if key[-1] == "_"}
         if "feature_names_in_" in parts:
             parts["feature_names_in_"] = [*map(str, parts["feature_names_in_"])]
+        if "classes_" in parts:
+            parts["classes_"] = parts["classes_"].tolist()
     else:
         arrays[name] = to_host(value)
         text = f"{name}={value!r} cannot be saved."
@@ -282,6 +287,8 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
         different, p = len(set(names)), fitted["n_features_in_"]
         text = f"feature_names has {different} different names; the model has {p} "
         _require(len(names) == different == p, text + "features: give one for each.")
+    if "classes_" in fitted:
+        fitted["classes_"] = np.array(fitted["classes_"])
     estimator = CLASSES[kind](**parts)
     vars(estimator).update(fitted)
     return estimator
@@ -334,7 +341,8 @@ def _check_fitted(scalers: list[Any], model: Any) -> None:
             repr(model)
     except Exception as error:
         raise StorageError(f"its parts do not fit together ({error}).") from error
-    finite = all(np.isfinite(answer).all() for answer in answers)
+    numbers = (answer for answer in answers if answer.dtype.kind in "fiub")
+    finite = all(np.isfinite(answer).all() for answer in numbers)
     _require(finite, "what it says of a row is not finite.")
 
 

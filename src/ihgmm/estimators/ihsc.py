@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 
 from ihgmm._checks import (
     check_matrix,
@@ -19,6 +20,7 @@ from ihgmm._parameters import generator, option
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, atomic, cosines, mark
+from ihgmm.estimators.known import check_known, class_names, old_labels
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.labels import LinearRule
@@ -31,6 +33,7 @@ from ihgmm.numerics.spectral import (
     looks_signed,
     spectral_clustering,
 )
+from ihgmm.numerics.teaching import Taught
 from ihgmm.numerics.whitening import (
     NoiseKind,
     Whitener,
@@ -97,6 +100,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         What to do with missing cells, NaN: refuse them, or fill them in by a low-rank
         model of the data, in ``predict``, too. Centres, scales and noise levels come
         from the observed cells. See :doc:`/missing`.
+    init : fitted estimator or None, default=None
+        An older model of such rows, whose clusters keep their numbers where they are
+        still there. Others take the numbers that are left.
     verbose : bool or int, default=False
         Whether to write a line for each step of the fit, with its time (1 or True), or
         also for each round within a step (2).
@@ -107,7 +113,11 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each row, numbered by decreasing size; -1 for outliers.
+        The cluster of each row, numbered by decreasing size, or as in ``init`` and
+        ``classes_``; -1 for outliers.
+    classes_ : ndarray of shape (n_clusters,)
+        The class that each cluster stands for, which ``predict`` returns; only with
+        ``known_labels``.
     embedding_ : ndarray of shape (n_samples, n_components)
         What was clustered: weighted coordinates of each row in the eigenvectors, or in
         the projected data, scaled to unit norm.
@@ -187,6 +197,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     space_: Space
     placement_: Placement | CosinePlacement
     noise_levels_: np.ndarray
+    classes_: np.ndarray
     _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(
@@ -199,6 +210,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         refine: bool = False,
         outliers: float | Literal["auto", "cells"] | None = None,
         missing: Missing = "error",
+        init: Any = None,
         verbose: bool | int = False,
         random_state: Any = None,
     ) -> None:
@@ -209,6 +221,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.refine = refine
         self.outliers = outliers
         self.missing = missing
+        self.init = init
         self.verbose = verbose
         self.random_state = random_state
 
@@ -233,8 +246,15 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         recipe = Recipe.of("paper", **changes) if changes else "paper"
         return cls(n_clusters, recipe=recipe, **options)
 
+    def __sklearn_clone__(self) -> Self:
+        other = super().__sklearn_clone__()
+        other.init = self.init  # a clone of it would have no clusters
+        return other
+
     @atomic
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, known_labels: Any = None
+    ) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
         A torch tensor, a CuPy array or any other that follows the array API standard
@@ -244,8 +264,12 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         ``sample_weight``, of shape (n_samples,), says how much each row counts, in
         eigenvectors, clusters, centres and numbers of clusters; only ratios matter.
         Rows of weight 0 get labels and have no part in the fit. A row counted twice
-        differs from a row given twice: :doc:`/weights` says how. ``y`` is ignored.
-        Returns the fitted estimator itself.
+        differs from a row given twice: :doc:`/weights` says how.
+
+        ``known_labels``, of shape (n_samples,), are classes of some rows, numbers or
+        texts, with -1, None or NaN for all others. They teach the clusters, and the
+        rows keep them. With more clusters than classes, others may appear: see
+        :doc:`/known-labels`. ``y`` is ignored. Returns the fitted estimator itself.
         """
         recipe, rng = Recipe.of(self.recipe), generator(self.random_state)
         steps = Steps(self.verbose)
@@ -262,14 +286,15 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         # Count the clusters, and leave out rows that fit none.
         k = self._count_clusters(rows.counted, live, rng, steps)
         rows, k = self._set_outliers_aside(rows, k, rng, steps)
-        data = rows.counted
+        data, k, of_all = rows.counted, *self._teach(X, n, k, known_labels)
+        taught = of_all if rows.counts is None else of_all.at(to_host(rows.counts))
 
         # From the Gram matrix to eigenvectors, and from these to labels.
         seed = int(rng.integers(2**31))
         spectral = spectral_clustering(
-            data, k, recipe, signed=self.signed, seed=seed, steps=steps
+            data, k, recipe, signed=self.signed, seed=seed, taught=taught, steps=steps
         )
-        labels = spectral.labels
+        labels = taught.keep(data, spectral.labels)
         placement: Placement | CosinePlacement = spectral.placement
         if self.refine:
             with steps.step("refine"):
@@ -289,7 +314,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         weights, ops, counts = data.weights, data.ops, rows.counts
         data = rows.everything
         if counts is not None:
-            labels, embedded = placement(data), embedding(data)
+            labels, embedded = of_all.keep(data, placement(data)), embedding(data)
             fitted = for_all_rows(fitted, data, labels, counts, signed=self.signed)
             weights = counts if weights is None else ops.place(weights, counts)
         if noise is not None:
@@ -310,6 +335,23 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         )
         self.n_iter_ = spectral.n_iter
         return self
+
+    def _teach(self, X: Any, n: int, k: int, labels: Any) -> tuple[int, Taught]:
+        """Return the number of clusters, and what is known of rows beforehand."""
+        taught = Taught()
+        if labels is not None:
+            if self.signed or self.refine or Recipe.of(self.recipe).labels != "tied":
+                raise ValueError(
+                    "known_labels teach Gaussian clusters of positive scales, and "
+                    "cannot be combined with signed, refine, or a recipe of other "
+                    "labels than 'tied'; leave one of them out."
+                )
+            classes, known = check_known(labels, n)
+            k = max(k, len(classes)) if self.n_clusters == "auto" else k
+            self.classes_, taught = class_names(classes, k), Taught(known)
+        if self.init is not None:
+            taught = taught._replace(start=old_labels(self.init, X))
+        return k, taught
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -357,6 +399,49 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 f"use {option('signed', True)}.",
                 PreparationWarning,
             )
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the cluster of each row, new or old; its class, if some were known.
+
+        Rows are given, and labels returned, as in :meth:`fit`; the labels of
+        dask arrays are computed when they are asked for, classes at once. The notes of
+        the class say by which rule.
+        """
+        return self._named(super().predict(X))
+
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> np.ndarray:
+        """Fit the model, and return the cluster of each row, or its class.
+
+        Options are those of :meth:`fit`; ``y`` is ignored.
+        """
+        return self._named(self.fit(X, **options).labels_)
+
+    def _named(self, labels: Tall) -> Any:
+        """Return the classes that clusters stand for, if some were known."""
+        if not hasattr(self, "classes_"):
+            return labels
+        numbers, names = to_host(labels), self.classes_
+        if (numbers < 0).any():
+            is_text = names.dtype.kind not in "iuf"
+            names = np.append(names, "outlier" if is_text else -1)
+        return names[numbers]
+
+    def _has_memberships(self) -> bool:
+        return Recipe.of(self.recipe).labels == "tied" and not self.refine
+
+    @available_if(_has_memberships)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the membership of each row, new or old, in each cluster.
+
+        They are those of the Gaussian clusters that gave the labels, of shape
+        (n_samples, n_clusters), and add up to 1 in each row. Fits of the recipes
+        ``labels="tied"``, without ``refine``, have them.
+        """
+        data = self._check_new(X)
+        ops, placement = data.ops, cast(Placement, self.placement_)
+        rule = cast(LinearRule, placement.rule)
+        rows = placement.embedding(data)
+        return ops.row_map(rule.memberships, rows, width=len(rule.intercepts))
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the cosine of each row, new or old, with each cluster centre.

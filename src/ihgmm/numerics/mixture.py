@@ -111,10 +111,12 @@ class TiedClusters(NamedTuple):
     pull: float  # of the covariance towards a sphere
     n_iter: int
 
-    def members(self, rows: Tall, signed: bool, ops: Ops = HOST) -> Tall:
+    def members(
+        self, rows: Tall, signed: bool, ops: Ops = HOST, prior: Tall | None = None
+    ) -> Tall:
         """Return memberships of rows, (k, n), to start from."""
         fit = self.coefficients.T[None], self.intercepts[None]
-        return _expected(ops, rows, *fit, signed)[1][0, ...]
+        return _expected(ops, rows, *fit, signed, prior)[1][0, ...]
 
 
 def tied_clusters(
@@ -125,6 +127,7 @@ def tied_clusters(
     pulls: Sequence[float] = (Labelling.PULL,),
     bar: float = -np.inf,
     signed: bool = False,
+    prior: Tall | None = None,
     max_iter: int = 300,
     ops: Ops = HOST,
 ) -> TiedClusters | None:
@@ -136,6 +139,8 @@ def tied_clusters(
     directions give a covariance that fits their noise. From each start a run goes on
     with each of the pulls, all at once, and the one of most worth is returned, the
     first of equals; None where clusters vanish, or where no run passes the ``bar``.
+    What is known of rows beforehand is a ``prior``, (k, n): logarithms that are added
+    to their scores.
     """
     n, m = rows.shape
     share = ops.cast_like(weights / weights.sum(), rows)
@@ -176,7 +181,9 @@ def tied_clusters(
         # The terms of rows alone add up to a trace.
         terms = (inverse * moments).sum(axis=(1, 2)) + np.linalg.slogdet(covariance)[1]
         fit = coefficients, intercepts
-        sizes, sums, logs = _expected_sums(ops, rows, counted, share, *fit, signed)
+        sizes, sums, logs = _expected_sums(
+            ops, rows, counted, share, *fit, signed, prior
+        )
         gains = logs - (terms + one) / 2
         worth = gains - price[run]
         ended = (gains - before < Labelling.GAIN) | (n_iter >= max_iter)
@@ -200,7 +207,7 @@ def tied_clusters(
     for end in map(ends.__getitem__, order):
         if end.worth <= bar + Labelling.SAME_WORTH:
             break
-        members = end.members(rows, signed, ops)
+        members = end.members(rows, signed, ops, prior)
         if ops.group_sums(ops.xp.argmax(ops.xp.abs(members), axis=0), k).all():
             return end
     return None
@@ -214,12 +221,14 @@ def _expected_sums(
     coefficients: np.ndarray,
     intercepts: np.ndarray,
     signed: bool,
+    prior: Tall | None,
 ) -> list[np.ndarray]:
     """Return sizes of clusters, sums of rows, and log-likelihoods, of each run."""
     fit = coefficients, intercepts
 
     def of_part(part: slice) -> list[np.ndarray]:
-        members, signs, logs = _expected(ops, rows[part, ...], *fit, signed)
+        known = None if prior is None else prior[:, part]
+        members, signs, logs = _expected(ops, rows[part, ...], *fit, signed, known)
         flat = ops.xp.reshape(signs, (-1, signs.shape[2]))
         sums = ops.xp.reshape(flat @ counted[part, ...], coefficients.shape)
         return [
@@ -232,7 +241,12 @@ def _expected_sums(
 
 
 def _expected(
-    ops: Ops, rows: Tall, coefficients: np.ndarray, intercepts: np.ndarray, signed: bool
+    ops: Ops,
+    rows: Tall,
+    coefficients: np.ndarray,
+    intercepts: np.ndarray,
+    signed: bool,
+    prior: Tall | None,
 ) -> tuple[Tall, Tall, Tall]:
     """Return memberships, without signs and with them, and sums of likelihoods.
 
@@ -244,6 +258,8 @@ def _expected(
     products = xp.reshape(products, (s, k, -1))
     scores = xp.abs(products) if signed else products
     scores += ops.cast_like(intercepts[:, :, None], rows)
+    if prior is not None:
+        scores += prior
     peaks = xp.max(scores, axis=1, keepdims=True)
     scores -= peaks
     members = xp.exp(scores)

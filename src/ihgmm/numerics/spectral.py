@@ -10,12 +10,14 @@ import numpy as np
 
 from ihgmm._progress import Steps
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, to_host
+from ihgmm.matrix.ops import sampled
 from ihgmm.numerics.eigen import leading_directions, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import signal_weights
 from ihgmm.numerics.labels import Rule, gain_of_lines, learn_rule
 from ihgmm.numerics.recipe import DEFAULT, Recipe
+from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.policy import Labelling, Leading
 
 
@@ -79,7 +81,8 @@ class CosinePlacement:
 class Spectral:
     """The clusters of a recipe; arrays with a line for each row are where X is."""
 
-    # Clusters numbered by decreasing size; with unit rows, zero rows are in cluster 0.
+    # Clusters numbered by decreasing size unless they were taught; with unit rows, zero
+    # rows are in cluster 0.
     labels: Tall
     rows: Tall  # the rows that were clustered; zero rows have a zero embedding
     coordinates: Tall  # of rows in eigenvectors, without weights
@@ -97,13 +100,15 @@ def spectral_clustering(
     *,
     signed: bool = False,
     seed: int = 0,
+    taught: Taught = NOTHING_KNOWN,
     steps: Steps | None = None,
 ) -> Spectral:
     """Cluster the rows of ``X`` by the leading eigenvectors of their Gram matrix.
 
     X is finite and not all zero; its rows may have weights. With ``signed``, opposite
-    rows are of one cluster. Only recipes of k-means use the seed. ``steps`` shows two
-    steps, "eigenvectors" and "labels".
+    rows are of one cluster. Only recipes of k-means use the seed. Clusters have the
+    numbers that rows are ``taught`` by, where they are. ``steps`` shows two steps,
+    "eigenvectors" and "labels".
 
     Examples
     --------
@@ -127,7 +132,11 @@ def spectral_clustering(
         live = X.sqnorms > 0
         if not recipe.unit_norm or ops.number(ops.xp.all(live)):
             live = None
-        known, weights = _known_rows(ops, projected, coordinates, X.weights, live, k)
+        if live is not None:
+            taught = taught.at(ops.to_host(live))
+        known, weights, at = _known_rows(
+            ops, projected, coordinates, X.weights, live, k, taught
+        )
         maps = [embedding.in_space(space) for space in spaces]
         rows = [one.rows(ops.few, known) for one in maps]
         learnt = learn_rule(
@@ -141,13 +150,16 @@ def spectral_clustering(
             max_iter=recipe.max_iter,
             seed=seed,
             drowned=_drown(ops.few, embedding, known, k),
+            taught=taught.at(at),
             ops=ops.few,
         )
         say(f"{recipe.labels}, {learnt.n_iter} iterations")
+        if learnt.worth == -np.inf and taught.known is not None:
+            taught = Taught(start=taught.known)  # these had no say yet
         embedding = maps[learnt.space]
         embedded = ops.keep(embedding.rows(ops, coordinates))
         rule, labels, signs = _label_all(
-            ops, learnt.rule, embedded, live, k, X.weights, signed
+            ops, learnt.rule, embedded, live, k, X.weights, signed, taught
         )
     return Spectral(
         labels=labels,
@@ -290,12 +302,14 @@ def _known_rows(
     weights: Tall | None,
     live: Tall | None,
     k: int,
-) -> tuple[Tall, np.ndarray | None]:
-    """Return coordinates to learn labels from, in float64, and weights of their rows.
+    taught: Taught,
+) -> tuple[Tall, np.ndarray | None, np.ndarray]:
+    """Return coordinates to learn labels from, in float64, weights of rows, and places.
 
     Of more than 16,384 rows, or 64 for each cluster if that is more, so many are
     chosen. What is chosen, and in which order, depends on the rows themselves, as if
-    they were shuffled: neither their order in the data nor a seed changes labels.
+    they were shuffled: neither their order in the data nor a seed changes labels. Rows
+    of known labels come first, up to half of them.
     """
     if live is not None:
         coordinates = ops.rows_where(coordinates, live)
@@ -309,10 +323,15 @@ def _known_rows(
         rows = np.arange(n)
     order = np.argsort(ops.few.to_host(ops.few_rows(keys, rows)), kind="stable")[:size]
     rows = rows[order]
+    if taught.known is not None:
+        lessons = np.flatnonzero(taught.known >= 0)
+        if len(lessons) > size // 2:
+            lessons = lessons[sampled(len(lessons), size // 2)]
+        rows = np.append(lessons, rows[~np.isin(rows, lessons)])[:size]
     known = ops.few.widen(ops.few_rows(coordinates, rows))
     if weights is None:
-        return known, None
-    return known, ops.few.to_host(ops.few_rows(weights, rows))
+        return known, None, rows
+    return known, ops.few.to_host(ops.few_rows(weights, rows)), rows
 
 
 def _keys(embedding: Embedding, ops: Ops, coordinates: Tall) -> Tall:
@@ -332,14 +351,20 @@ def _label_all(
     n_clusters: int,
     weights: Tall | None,
     signed: bool,
+    taught: Taught,
 ) -> tuple[Rule, Tall, Tall | None]:
-    """Label all rows, clusters by decreasing size; return signs where they matter."""
+    """Label all rows; return signs where they matter.
+
+    Clusters are numbered as they are taught, else by decreasing size.
+    """
     ones = ops.xp.ones_like(rows[:, 0]) if signed else None
     if live is not None:
         rows = ops.rows_where(rows, live)
         weights = None if weights is None else ops.rows_where(weights, live)
     labels = ops.keep(rule(ops, rows))
     order = ops.order_by_size(labels, n_clusters, weights)
+    if taught.known is not None or taught.start is not None:
+        order = taught.order(order, ops.to_host(labels))
     rule, labels = rule.in_order(order), ops.take_lines(np.argsort(order), labels)
     labels = ops.keep(labels)
     signs = None

@@ -2,6 +2,7 @@
 
 from ihgmm._warnings import (
     ClusterCountWarning,
+    DriftWarning,
     PreparationWarning,
     UnstableLabelsWarning,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "PSC",
     "Biwhitener",
     "ClusterCountWarning",
+    "DriftWarning",
     "IhGMM",
     "IhSC",
     "PreparationWarning",

@@ -102,6 +102,23 @@ class Teaching:
     HALF = 3.0  # known rows a class that count as much as all other rows together
 
 
+class Growing:
+    """Models that grow with new rows. ``python benchmarks/updates.py`` shows what they do.
+
+    Round numbers.
+    """
+
+    DIRECTIONS = 64  # that are remembered, at least, or all features
+    TOLERANCE = 0.1  # angle of the directions of some new rows
+    STEPS = 30  # of clusters that move on with new rows, at most
+    MOVED = 0.01  # share of the sample that changes clusters: then centres start anew
+    RARE = 0.01  # share of earlier rows that are as far from their cluster as far ones
+    NOVEL = 0.05  # share of new rows that are far: a cluster may have appeared
+    LEAST_NOVEL = 5  # and so many more
+    EMPTIED = 0.1  # of the rows that a cluster should get: fewer are hardly any
+    EXPECTED = 50.0  # rows that did not come: the cluster has emptied
+
+
 class Filling:
     """Missing cells. ``python benchmarks/missing.py`` shows what they do.
 

@@ -31,6 +31,7 @@ from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import to_host
 from ihgmm.numerics.cells import CellFiller
 from ihgmm.numerics.embedding import Embedding
+from ihgmm.numerics.growing import Directions, Growth, Sample
 from ihgmm.numerics.labels import LinearRule, NeighborRule
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.recipe import Recipe
@@ -47,7 +48,7 @@ SCALERS: list[Any] = [StandardScaler, TfidfTransformer]
 # What models hold beside numbers, texts and arrays; fields are written by name.
 VALUES: list[Any] = [CellFiller, ClusterCount, ClusterTree, Confidence, CosinePlacement]
 VALUES += [Embedding, Filler, LinearRule, NeighborRule, OutlierRule, Placement]
-VALUES += [Recipe, Split, Whitener]
+VALUES += [Directions, Growth, Recipe, Sample, Split, Whitener]
 CLASSES = {kind.__name__: kind for kind in ESTIMATORS + SCALERS + VALUES}
 # Arrays with a line for each row of the fit, and all those that may not be finite:
 # outliers have NaN, and errors of a single row, or squares of huge ones, are infinite.

@@ -20,9 +20,11 @@ from ihgmm._parameters import generator, option
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, atomic, cosines, mark
+from ihgmm.estimators.growing import check_can_grow, grown_before, warn_of_drift
 from ihgmm.estimators.known import check_known, class_names, old_labels
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.embedding import Space
+from ihgmm.numerics.growing import Growth, grow
 from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
@@ -45,6 +47,7 @@ from ihgmm.statistics.estimation import (
     Parameters,
     estimates_of_fit,
     estimates_of_labels,
+    fit_to_centers,
     for_all_rows,
     in_data_units,
 )
@@ -157,6 +160,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         Row and column of each wild cell, in order; only with ``outliers="cells"``.
     n_iter_ : int
         Iterations that the labels took.
+    n_samples_seen_ : int
+        Rows of all calls of :meth:`partial_fit`. ``labels_``, ``scales_`` and other
+        attributes with a line for each row are then those of the last call.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
 
@@ -198,6 +204,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     placement_: Placement | CosinePlacement
     noise_levels_: np.ndarray
     classes_: np.ndarray
+    growth_: Growth
     _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(
@@ -335,6 +342,60 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         )
         self.n_iter_ = spectral.n_iter
         return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on with more rows; clusters keep their numbers.
+
+        The first call fits the model, unless :meth:`fit` or a file has. Rows may come
+        as any kind of array, weighted or not. The model remembers directions, sums for
+        each cluster, and a sample of at most 16,384 rows (or 64 for each cluster), so
+        that its size does not grow, and the time of a call depends on its rows alone.
+        It takes recipes with unit rows and ``labels="tied"``, and none of the options
+        ``signed``, ``whiten``, ``refine``, ``outliers`` and ``missing``. A warning says
+        once if a cluster gets no more rows, or if another one seems to appear: see
+        :doc:`/new-rows`. ``y`` is ignored. Returns the estimator itself.
+
+        Examples
+        --------
+        >>> from ihgmm import IhSC, make_ihgmm
+        >>> X, _ = make_ihgmm(400, 50, 3, random_state=0)
+        >>> model = IhSC(3).partial_fit(X[:200])
+        >>> before = model.predict(X[:200])
+        >>> bool((model.partial_fit(X[200:]).predict(X[:200]) == before).all())
+        True
+        >>> model.n_samples_seen_
+        400
+        """
+        self._check_parameters()
+        check_can_grow(self)
+        first = not hasattr(self, "placement_")
+        data = check_matrix(X, self, reset=first)
+        weights = check_weights(sample_weight, data.shape[0])
+        live = warn_zero_rows(data)
+        if first:
+            rng, steps = generator(self.random_state), Steps(self.verbose)
+            self.n_clusters_ = self._count_clusters(data, live, rng, steps)
+        k, start = self.n_clusters_, None
+        if first and self.init is not None:
+            start = old_labels(self.init, X)
+        grown = grow(data, k, weights, None if first else grown_before(self), start)
+        warn_of_drift(grown, k)
+        centers = grown.growth.centers
+        given = data, grown.labels, centers / data.unit
+        self.scales_, levels = fit_to_centers(*given)
+        self.noise_levels_ = levels * data.dtype.type(data.unit)
+        self.labels_ = grown.labels
+        self.embedding_ = grown.placement.embedding(data)
+        self.eigenvalues_ = data.to_device(grown.placement.embedding.eigenvalues)
+        self.cluster_centers_ = data.cast(centers)
+        self.placement_, self.space_ = grown.placement, grown.space
+        self.growth_, self.n_iter_ = grown.growth, grown.n_iter
+        return self
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows of all calls of partial_fit, of models that have grown."""
+        return self.growth_.n_samples
 
     def _teach(self, X: Any, n: int, k: int, labels: Any) -> tuple[int, Taught]:
         """Return the number of clusters, and what is known of rows beforehand."""

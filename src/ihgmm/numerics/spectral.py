@@ -149,7 +149,7 @@ def spectral_clustering(
             n_init=recipe.n_init,
             max_iter=recipe.max_iter,
             seed=seed,
-            drowned=_drown(ops.few, embedding, known, k),
+            drowned=drown(ops.few, embedding, known, k),
             taught=taught.at(at),
             ops=ops.few,
         )
@@ -212,13 +212,14 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
         values, along = pairs.values, to_host(G.A.adjoint(pairs.vectors))
     else:
         A, start = _counted_rows(X, unit), None
+        total = A.ops.number(A.ops.xp.sum(A.sqnorms))
         most = min(p - 1, n // Leading.ROWS_A_DIRECTION) - lead
         while True:
             pairs = leading_directions(
                 A, lead, extra, start=start, tol=recipe.tol, say=say
             )
             values = pairs.values
-            if m != "auto" or extra >= most or not _stands_on(A, values, lead):
+            if m != "auto" or extra >= most or not stands_on(n, p, total, values, lead):
                 break
             extra, start = min(2 * extra, most), pairs.vectors
         along = pairs.vectors * np.sqrt(values)
@@ -250,15 +251,14 @@ def _counted_rows(X: Matrix, unit: bool) -> Matrix:
     return X if factors is None else Scaled(X, rows=factors)
 
 
-def _stands_on(A: Matrix, values: np.ndarray, lead: int) -> bool:
+def stands_on(n: int, p: int, total: float, values: np.ndarray, lead: int) -> bool:
     """Tell whether the last eigenvalue is high where noise alike would have none.
 
     Under the model those beyond the clusters are at the edge of noise. If as many again
     are half as high as those of the clusters and far above the edge, then noise has
     directions of its own, or clusters are more: what tells them may lie further on.
+    ``total`` is the sum of squares of n rows.
     """
-    n, p = A.shape
-    total = A.ops.number(A.ops.xp.sum(A.sqnorms))
     variance = max(total - float(values.sum()), 0.0) / (n * p)
     edge = variance * (n + 2 * np.sqrt(n * p))
     last = values[-1]
@@ -276,7 +276,7 @@ def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
     return lead, max(min(k + extra, n - 1, p) - lead, 0)
 
 
-def _drown(ops: Ops, embedding: Embedding, coordinates: Tall, k: int) -> bool:
+def drown(ops: Ops, embedding: Embedding, coordinates: Tall, k: int) -> bool:
     """Tell whether many rows are mostly noise in singular vectors.
 
     What the directions leave of a unit row shows its noise. This adds to each

@@ -103,13 +103,14 @@ class Teaching:
 
 
 class Growing:
-    """Models that grow with new rows. ``python benchmarks/updates.py`` shows what they do.
+    """Models that grow with new rows. ``python benchmarks/updates.py`` shows them.
 
     Round numbers.
     """
 
     DIRECTIONS = 64  # that are remembered, at least, or all features
     TOLERANCE = 0.1  # angle of the directions of some new rows
+    MORE = 0.1  # new rows over those that clusters were learnt from: learn again
     STEPS = 30  # of clusters that move on with new rows, at most
     MOVED = 0.01  # share of the sample that changes clusters: then centres start anew
     RARE = 0.01  # share of earlier rows that are as far from their cluster as far ones

@@ -6,7 +6,7 @@ from typing import Any
 
 from ihgmm._parameters import option
 from ihgmm._warnings import DriftWarning, warn
-from ihgmm.numerics.growing import Growth, Grown, growth_of_fit
+from ihgmm.numerics.growing import Grown, Growth, growth_of_fit
 from ihgmm.numerics.recipe import Recipe
 
 
@@ -52,8 +52,8 @@ def warn_of_drift(grown: Grown, n_clusters: int) -> None:
         )
     if grown.novel:
         warn(
-            f"{grown.novel:.0%} of the new rows are far from all clusters: one may have "
-            f"appeared. To give it a number, fit with one more cluster, "
+            f"{grown.novel:.0%} of the new rows are far from all clusters: one may "
+            "have appeared. To give it a number, fit with one more cluster, "
             f"{again.format(k=n_clusters + 1)}: the others keep theirs.",
             DriftWarning,
         )

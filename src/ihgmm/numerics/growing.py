@@ -18,7 +18,7 @@ from ihgmm.numerics.krylov import signal_weights
 from ihgmm.numerics.labels import LinearRule, learn_rule
 from ihgmm.numerics.mixture import tied_clusters
 from ihgmm.numerics.spectral import Placement, direction_counts, drown, stands_on
-from ihgmm.numerics.teaching import Taught, overlap_of
+from ihgmm.numerics.teaching import Taught
 from ihgmm.policy import Growing, Labelling, Leading
 
 
@@ -94,7 +94,8 @@ class Growth:
     lengths: np.ndarray  # (k, 3): weight, and sums of lengths and of their squares
     pull: float  # of the covariance of clusters towards a sphere
     n_samples: int = 0
-    looked: int = 0  # rows seen when clusters were last looked for from scratch
+    learnt: int = 0  # rows seen when clusters were last learnt
+    looked: int = 0  # rows seen when they were last looked for from scratch
     unseen: Any = 0.0  # (k,): rows of each cluster that were expected and did not come
     said: Any = False  # (k + 1,): what was said: of emptied clusters, and of a new one
 
@@ -172,19 +173,23 @@ def grow(
         turned = replace(known.sample, rows=known.sample.rows @ turn)
         sample = turned.joined(sample, most)
 
-    # The rule: clusters move on from where they were, or are looked for again.
-    embedding = _embedding(directions, k, seen)
-    look = known is None or seen >= 2 * known.looked or novel > 0
-    learnt = None if look else _move_on(embedding, sample, old, k)
-    looked = seen if learnt is None else known.looked
-    if learnt is None:
-        learnt = _look(embedding, sample, k)
-    placement, space, pull, n_iter = learnt
-    embedded = placement.embedding.rows(HOST, _coordinates(embedding, sample.rows))
-    labels = np.asarray(placement.rule(HOST, embedded))
-    before = np.where(sample.labels >= 0, sample.labels, labels)
-    moved = np.average(labels != before, weights=sample.weights)
-    sample = replace(sample, labels=labels)
+    # The rule: it stays while new rows are few, else clusters move on from where they
+    # were, or are looked for again.
+    moved, n_iter = 1.0, 0
+    if known and novel == 0 and seen < (1 + Growing.MORE) * known.learnt:
+        placement, space, pull = *old[1:], known.pull
+        learnt, looked, moved = known.learnt, known.looked, 0.0
+    else:
+        embedding, found = _embedding(directions, k, seen), None
+        if known and novel == 0 and seen < 2 * known.looked:
+            found = _move_on(embedding, sample, old, k)
+        learnt, looked = seen, known.looked if found else seen
+        placement, space, pull, n_iter = found or _look(embedding, sample, k)
+        embedded = placement.embedding.rows(HOST, _coordinates(embedding, sample.rows))
+        labels = np.asarray(placement.rule(HOST, embedded))
+        before = np.where(sample.labels >= 0, sample.labels, labels)
+        moved = np.average(labels != before, weights=sample.weights)
+        sample = replace(sample, labels=labels)
 
     # Running sums for centres; from the sample where clusters are others now.
     all_labels = placement(X)
@@ -193,7 +198,7 @@ def grow(
     else:
         sums, figures = _sums_of_rows(X, all_labels, counts, directions, sample, k)
         sums, figures = known.sums + sums, known.lengths + figures
-    growth = Growth(directions, sample, sums, figures, pull, seen, looked)
+    growth = Growth(directions, sample, sums, figures, pull, seen, learnt, looked)
     growth, emptied, novel = _drift(growth, known, ops, all_labels, counts, novel)
     return Grown(growth, placement, space, all_labels, n_iter, emptied, novel)
 
@@ -372,5 +377,5 @@ def growth_of_fit(placement: Placement, model: Any, n_clusters: int) -> Growth:
         rows, lengths, np.ones(len(chosen)), priorities[chosen], labels, cut
     )
     sums, figures = _sums_of_sample(directions, sample, k)
-    growth = Growth(directions, sample, sums, figures, Labelling.PULL, n, n)
+    growth = Growth(directions, sample, sums, figures, Labelling.PULL, n, n, n)
     return _drift(growth, None, HOST, None, None, 0.0)[0]

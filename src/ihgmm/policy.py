@@ -120,6 +120,19 @@ class Growing:
     EXPECTED = 50.0  # rows that did not come: the cluster has emptied
 
 
+class Batching:
+    """Factors of batches. ``python benchmarks/batches.py`` has errors.
+
+    By eye, on the five sets of that file and on designs.
+    """
+
+    ROUNDS = 5  # of labels and factors, and of factors and centres, at most
+    SETTLED = 0.002  # share of labels that still change
+    ROWS = 2  # of a cluster in a batch, that say anything of the batch
+    FLOOR = 0.1  # of the usual size of a column: smaller factors would blow up noise
+    NEW_ROWS = 10  # of a batch that the fit did not have, at least
+
+
 class Filling:
     """Missing cells. ``python benchmarks/missing.py`` shows what they do.
 

@@ -29,6 +29,7 @@ from ihgmm._files import atomic_write
 from ihgmm._warnings import ignored
 from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import to_host
+from ihgmm.numerics.batches import Batches
 from ihgmm.numerics.cells import CellFiller
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.growing import Directions, Growth, Sample
@@ -48,7 +49,7 @@ SCALERS: list[Any] = [StandardScaler, TfidfTransformer]
 # What models hold beside numbers, texts and arrays; fields are written by name.
 VALUES: list[Any] = [CellFiller, ClusterCount, ClusterTree, Confidence, CosinePlacement]
 VALUES += [Embedding, Filler, LinearRule, NeighborRule, OutlierRule, Placement]
-VALUES += [Directions, Growth, Recipe, Sample, Split, Whitener]
+VALUES += [Batches, Directions, Growth, Recipe, Sample, Split, Whitener]
 CLASSES = {kind.__name__: kind for kind in ESTIMATORS + SCALERS + VALUES}
 # Arrays with a line for each row of the fit, and all those that may not be finite:
 # outliers have NaN, and errors of a single row, or squares of huge ones, are infinite.
@@ -338,7 +339,11 @@ def _check_fitted(scalers: list[Any], model: Any) -> None:
     try:
         with ignored(Warning), np.errstate(all="raise", under="ignore"):
             answers = [csr_array(s.transform(0 * rows)).toarray() for s in scalers]
-            answers += [getattr(model, m)(rows) for m in methods if hasattr(model, m)]
+            known = {}
+            if hasattr(model, "batches_"):
+                known["batch"] = model.batches_.names[0]
+            asked = (getattr(model, m) for m in methods if hasattr(model, m))
+            answers += [method(rows, **known) for method in asked]
             repr(model)
     except Exception as error:
         raise StorageError(f"its parts do not fit together ({error}).") from error

@@ -217,7 +217,9 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def _check_new(self, X: Any) -> Matrix:
         """Return rows, new or old, prepared as those of the fit were."""
         check_is_fitted(self)
-        data = check_matrix(X, self, reset=False, missing=self.missing)
+        return self._prepared(check_matrix(X, self, reset=False, missing=self.missing))
+
+    def _prepared(self, data: Matrix) -> Matrix:
         for change in self.preparation_:
             data = change(data)
         return data

@@ -20,6 +20,11 @@ def check_can_grow(model: Any) -> None:
                 f"{option(name, getattr(model, name))}; leave that out, or fit to all "
                 "rows at once."
             )
+    if hasattr(model, "batches_"):
+        raise ValueError(
+            "partial_fit cannot go on with a model that was fitted with batches; fit "
+            "to all rows at once."
+        )
     recipe = Recipe.of(model.recipe)
     grows = recipe.rows == "unit" and recipe.labels == "tied" and recipe.unit_norm
     if not grows or recipe.placement != "embedding":

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from copy import deepcopy
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import (
     check_matrix,
+    check_row_count,
     check_weights,
     warn_empty_clusters,
     warn_zero_rows,
@@ -19,10 +22,12 @@ from ihgmm._checks import (
 from ihgmm._parameters import generator, option
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
-from ihgmm.estimators.base import MAY_COUNT, Clusterer, atomic, cosines, mark
+from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, cosines, mark
+from ihgmm.estimators.batches import check_batch_fit, fit_batches, take_out
 from ihgmm.estimators.growing import check_can_grow, grown_before, warn_of_drift
 from ihgmm.estimators.known import check_known, class_names, old_labels
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
+from ihgmm.numerics.batches import Batches, without
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.growing import Growth, grow
 from ihgmm.numerics.labels import LinearRule
@@ -53,6 +58,7 @@ from ihgmm.statistics.estimation import (
 )
 from ihgmm.statistics.likelihood import refine_labels
 from ihgmm.statistics.refits import label_doubt
+from ihgmm.statistics.selection import resolve
 
 
 class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -160,6 +166,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         Row and column of each wild cell, in order; only with ``outliers="cells"``.
     n_iter_ : int
         Iterations that the labels took.
+    batches_ : Batches
+        Factors of the columns in each batch; only with ``batch``.
     n_samples_seen_ : int
         Rows of all calls of :meth:`partial_fit`. ``labels_``, ``scales_`` and other
         attributes with a line for each row are then those of the last call.
@@ -205,6 +213,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     noise_levels_: np.ndarray
     classes_: np.ndarray
     growth_: Growth
+    batches_: Batches
     _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(
@@ -260,7 +269,12 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     @atomic
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, known_labels: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        known_labels: Any = None,
+        batch: Any = None,
     ) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
@@ -276,7 +290,13 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         ``known_labels``, of shape (n_samples,), are classes of some rows, numbers or
         texts, with -1, None or NaN for all others. They teach the clusters, and the
         rows keep them. With more clusters than classes, others may appear: see
-        :doc:`/known-labels`. ``y`` is ignored. Returns the fitted estimator itself.
+        :doc:`/known-labels`.
+
+        ``batch``, of shape (n_samples,), names the lab, kit or country of each row. A
+        batch multiplies each column of its rows by a factor, which is learnt from
+        clusters that are in several batches, and taken out: see :doc:`/batches`. Rows
+        then come to the memory of the host, and have no entry below 0. ``y`` is
+        ignored. Returns the fitted estimator itself.
         """
         recipe, rng = Recipe.of(self.recipe), generator(self.random_state)
         steps = Steps(self.verbose)
@@ -285,6 +305,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             rows = self._read(X, sample_weight)
             n, p = rows.everything.shape
             say(f"{n:,} rows, {p:,} features")
+            if batch is not None:
+                rows = self._take_batches_out(rows, batch, recipe, rng)
             noise = noise_to_whiten(rows.counted, self.whiten)
             if noise is not None:
                 rows = self._prepare(rows, learn_whitener(rows.counted, noise, rng))
@@ -293,7 +315,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         # Count the clusters, and leave out rows that fit none.
         k = self._count_clusters(rows.counted, live, rng, steps)
         rows, k = self._set_outliers_aside(rows, k, rng, steps)
-        data, k, of_all = rows.counted, *self._teach(X, n, k, known_labels)
+        data, k, of_all = rows.counted, *self._teach(X, n, k, known_labels, batch)
         taught = of_all if rows.counts is None else of_all.at(to_host(rows.counts))
 
         # From the Gram matrix to eigenvectors, and from these to labels.
@@ -397,7 +419,48 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         """Rows of all calls of partial_fit, of models that have grown."""
         return self.growth_.n_samples
 
-    def _teach(self, X: Any, n: int, k: int, labels: Any) -> tuple[int, Taught]:
+    def _take_batches_out(
+        self, rows: Rows, batch: Any, recipe: Recipe, rng: np.random.Generator
+    ) -> Rows:
+        """Learn the factors of batches, and return rows without them."""
+        names = check_batch_fit(self, rows.everything, batch)
+        counts = slice(None) if rows.counts is None else to_host(rows.counts)
+
+        def label(data: Matrix) -> tuple[Tall, int]:
+            k = self.n_clusters
+            if k == "auto":
+                k = max(resolve(data, deepcopy(rng), signed=self.signed).n_clusters, 1)
+            fit = spectral_clustering(data, int(k), recipe, signed=self.signed)
+            return fit.labels, int(k)
+
+        if self.n_clusters != "auto":
+            check_row_count(rows.counted.shape[0], self.n_clusters)
+        self.batches_, counted = fit_batches(rows.counted, names[counts], label)
+        everything = counted
+        if rows.counts is not None:
+            codes = self.batches_.codes(names)
+            everything = without(rows.everything, self.batches_.factors, codes)
+        return replace(rows, everything=everything, counted=counted)
+
+    def _check_new(self, X: Any, batch: Any = None) -> Matrix:
+        if not hasattr(self, "batches_"):
+            if batch is not None:
+                raise ValueError(
+                    "batch is given, and the model was fitted without batches; fit it "
+                    "with batch=..., or leave batch out."
+                )
+            return super()._check_new(X)
+        check_is_fitted(self)
+        data = check_matrix(X, self, reset=False)
+
+        def label(part: Matrix) -> Tall:
+            return self.placement_(self._prepared(part))
+
+        return self._prepared(take_out(self.batches_, data, batch, label))
+
+    def _teach(
+        self, X: Any, n: int, k: int, labels: Any, batch: Any
+    ) -> tuple[int, Taught]:
         """Return the number of clusters, and what is known of rows beforehand."""
         taught = Taught()
         if labels is not None:
@@ -411,7 +474,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             k = max(k, len(classes)) if self.n_clusters == "auto" else k
             self.classes_, taught = class_names(classes, k), Taught(known)
         if self.init is not None:
-            taught = taught._replace(start=old_labels(self.init, X))
+            taught = taught._replace(start=old_labels(self.init, X, batch))
         return k, taught
 
     def _check_parameters(self) -> None:
@@ -461,14 +524,18 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 PreparationWarning,
             )
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the cluster of each row, new or old; its class, if some were known.
 
         Rows are given, and labels returned, as in :meth:`fit`; the labels of
         dask arrays are computed when they are asked for, classes at once. The notes of
-        the class say by which rule.
+        the class say by which rule. A model that was fitted with batches takes that of
+        each row, or one for all; rows of a new batch, ten at least, get its factors
+        from themselves.
         """
-        return self._named(super().predict(X))
+        if batch is None and not hasattr(self, "batches_"):
+            return self._named(super().predict(X))
+        return self._named(self._nearest(X, batch))
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> np.ndarray:
         """Fit the model, and return the cluster of each row, or its class.
@@ -491,26 +558,28 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return Recipe.of(self.recipe).labels == "tied" and not self.refine
 
     @available_if(_has_memberships)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the membership of each row, new or old, in each cluster.
 
         They are those of the Gaussian clusters that gave the labels, of shape
         (n_samples, n_clusters), and add up to 1 in each row. Fits of the recipes
-        ``labels="tied"``, without ``refine``, have them.
+        ``labels="tied"``, without ``refine``, have them. ``batch`` is as in
+        :meth:`predict`.
         """
-        data = self._check_new(X)
+        data = self._check_new(X, batch)
         ops, placement = data.ops, cast(Placement, self.placement_)
         rule = cast(LinearRule, placement.rule)
         rows = placement.embedding(data)
         return ops.row_map(rule.memberships, rows, width=len(rule.intercepts))
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the cosine of each row, new or old, with each cluster centre.
 
         The result, of shape (n_samples, n_clusters), is between -1 and 1, of X's
-        library and on its device; zero for zero rows and for empty clusters.
+        library and on its device; zero for zero rows and for empty clusters. ``batch``
+        is as in :meth:`predict`.
         """
-        return cosines(self._compared_centers(), self._check_new(X))
+        return cosines(self._compared_centers(), self._check_new(X, batch))
 
     def _compared_centers(self) -> np.ndarray:
         """Return centres on the host, whitened as rows are."""
@@ -520,11 +589,13 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 centers = change(check_matrix(centers)).toarray()
         return centers
 
-    def _nearest(self, X: Any) -> Any:
-        data = self._check_new(X)
+    def _nearest(self, X: Any, batch: Any = None) -> Any:
+        data = self._check_new(X, batch)
         return mark(data.ops, self.placement_(data), self._is_outlier(data), -1)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, batch: Any = None
+    ) -> float:
         """Return the share of the rows' squared length that their centres explain.
 
         Each row is fitted by the best non-negative multiple of the centre nearest in
@@ -532,9 +603,10 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         one. Rows may be new or old, and count by their weights; outliers do not count.
         With ``whiten`` it is a share of whitened rows, which compares with no other
         setting. More centres explain more: to compare numbers of clusters, take
-        :func:`ihgmm.metrics.stability_score` instead. ``y`` is ignored.
+        :func:`ihgmm.metrics.stability_score` instead. ``batch`` is as in
+        :meth:`predict`; ``y`` is ignored.
         """
-        data = self._check_new(X)
+        data = self._check_new(X, batch)
         ops, sqnorms = data.ops, data.sqnorms
         near = ops.widen(cosines(self._compared_centers(), data))
         near = ops.xp.abs(near) if self.signed else near

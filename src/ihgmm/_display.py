@@ -6,21 +6,20 @@ shown; ``tests/test_layers.py`` knows them by name.
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 
 class Result:
-    """A frozen dataclass of figures: it prints as sentences, and shows as tables."""
+    """A frozen dataclass of figures: it prints as sentences, in notebooks too."""
 
     def __str__(self) -> str:
         from ihgmm.words.results import text
 
         return text(self)
 
-    def _repr_html_(self) -> str | None:
-        from ihgmm.words.results import html
-
-        return html(self)
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def doubts_of_count(count: Any) -> list[str]:

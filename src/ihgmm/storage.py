@@ -84,7 +84,6 @@ class SavedModel:
     text_column: str | None = None  # that held texts, whose words are the features
     layer: str | None = None  # of an AnnData file, that held the data
     empty_is_zero: bool = False  # missing cells of the data were taken for 0
-    cluster_names: list[str] | None = None  # "" for a cluster that has none
 
     def __post_init__(self) -> None:
         for name in ("id_column", "label_column", "text_column", "layer"):
@@ -93,12 +92,7 @@ class SavedModel:
             _require(fits, f"{name} is {value!r}; give a text, or None.")
         text = f"empty_is_zero is {self.empty_is_zero!r}; give True or False."
         _require(isinstance(self.empty_is_zero, bool), text)
-        steps, names = _steps(self.model), self.cluster_names
-        k = len(steps[-1].cluster_centers_)
-        text = f"cluster_names is {names!r}; give a text for each of the {k} clusters."
-        fits = isinstance(names, list) and [*map(type, names)] == [str] * k
-        _require(names is None or fits, text)
-        has_words = hasattr(steps[0], "feature_names_in_")
+        has_words = hasattr(_steps(self.model)[0], "feature_names_in_")
         text = "text_column is given, and the features have no names, which are words."
         _require(self.text_column is None or has_words, text)
 
@@ -124,9 +118,8 @@ def save_model(
     **about
         What ``ihgmm predict`` should know of the data. ``id_column``, ``label_column``
         and ``text_column`` hold names of rows, known labels, and texts whose words are
-        the features. ``layer`` is that of an AnnData file, ``empty_is_zero`` says that
-        missing cells were taken for 0, and ``cluster_names`` is a list, with ``""`` for
-        a cluster without a name.
+        the features. ``layer`` is that of an AnnData file, and ``empty_is_zero`` says
+        that missing cells were taken for 0.
 
     Raises
     ------

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,15 +10,20 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from ihgmm.cli.commands import app
-from ihgmm.cli.tables import read_table
+from ihgmm.cli.tables.reading import read_table
 
 # Of a labels file.
 COLUMNS = ["row", "cluster", "scale", "size", "certainty", "typical", "filled"]
 
 
 def invoke(*arguments):
-    """Run the command in this process, which saves two seconds of imports."""
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+    """Run the command in this process, which saves two seconds of imports.
+
+    Its warnings are printed, as users have it, and end nothing.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def good(*arguments):
@@ -50,14 +56,6 @@ def read(path, delimiter=","):
 def table_of(source, missing="error", prepare="none", **options):
     """Return a table with its columns as they are in the file."""
     return read_table(source, missing=missing, prepare=prepare, **options)
-
-
-def run_printed(text):
-    """Run what a fit prints for Python; return the names that it sets."""
-    lines = text[text.index("in Python:") :].splitlines()[1:]
-    space = {}
-    exec("\n".join(line[4:] for line in lines if line.startswith("    ")), space)
-    return space
 
 
 GOODS = ["cheese", "meat", "fish", "fruit", "drinks"]

@@ -68,11 +68,9 @@ def test_names_cannot_steer_the_terminal(sample):
     table["\x1b[2J" + "y" * 10_000] = "\x1b[2Jtext\u202e"
     table["kind"] = np.resize(["\x1b[2J\u202eA", "B\nC", "z" * 10_000], 120)
     table.to_csv("a.csv", index=False)
-    clusters = pd.DataFrame({"cluster": np.arange(3), "name": table["kind"][:3]})
-    clusters.to_csv("names.csv", index=False)
     for command in (
         ["choose-k", "a.csv"],
-        ["fit", "a.csv", "-k", 3, "--label-column", "kind", "--names", "names.csv"],
+        ["fit", "a.csv", "-k", 3, "--id-column", "kind"],
     ):
         text = good(*command)
         assert all(c.isprintable() or c in "\n\u200d" for c in text)
@@ -158,7 +156,6 @@ def test_file_without_header(sample):
     np.testing.assert_array_equal(load("plain.csv")[0].X, sample[0])
 
 
-@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_scaled_columns_keep_the_patterns():
     # Customers of very different sizes, columns in very different units.
     rng = np.random.default_rng(0)
@@ -207,8 +204,7 @@ def test_missing_cells_are_told_where_they_are(sample):
     assert "5 of 120 rows have missing cells, in columns 'f1' (5), 'f2' (3)" in message
     assert "those rows out or --drop-columns to leave out such columns." in message
     table.loc[:3, "f3"] = np.nan
-    table["f5"] = [np.nan if i % 2 else 1.0 for i in range(120)]
-    table["f6"] = [1.0 if i % 2 else np.nan for i in range(120)]
+    table.loc[::2, "f5"] = table.loc[1::2, "f6"] = np.nan
     table.to_csv("d.csv", index=False)
     assert refusal("d.csv", missing="drop").endswith(
         "every row has a missing cell, in columns 'f5' (60), "
@@ -317,25 +313,21 @@ def test_columns_of_one_name_in_parquet():
 
 def test_names_of_files_that_are_not_utf_8(sample):
     odd = os.fsdecode(b"\xe9")
-    for suffix in (".csv", ".parquet", ".npy", ".npz", ".xlsx", ".jsonl"):
+    for suffix in (".csv", ".parquet", ".npy", ".npz", ".xlsx"):
         data = f"{odd}{suffix}"
-        if suffix in (".xlsx", ".jsonl"):
-            save = "to_excel" if suffix == ".xlsx" else "to_json"
-            options = {"orient": "records", "lines": True} if save == "to_json" else {}
-            getattr(named(sample[0]), save)(f"a{suffix}", **options)
+        if suffix == ".xlsx":
+            named(sample[0]).to_excel("a.xlsx")
         else:
             write(f"a{suffix}", *sample)
         os.rename(f"a{suffix}", data)
         files = ["-o", f"{odd}-labels.csv", "--save", f"{odd}-model.npz"]
         told = document("fit", data, "-k", 3, *files)
-        assert told["data"] == data
-        assert told["model_file"] == files[-1]
-        assert document("predict", files[-1], data)["data"] == data
+        assert (told["data"], told["model_file"]) == (data, files[-1])
+    assert document("predict", files[-1], data)["data"] == data
     good("report", data, "-k", 3, "-o", f"{odd}.html")
-    assert "\ufffd.jsonl" in Path(f"{odd}.html").read_text(encoding="utf-8")
-    assert fail("fit", f"{odd}{odd}", "-k", 3).startswith(
-        "error: \\udce9\\udce9: no such"
-    )
+    assert "\ufffd.xlsx" in Path(f"{odd}.html").read_text(encoding="utf-8")
+    message = fail("fit", f"{odd}{odd}", "-k", 3)
+    assert message.startswith("error: \\udce9\\udce9: no such")
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -359,11 +351,7 @@ def test_bad_arrays(array, message):
     assert message in fail("fit", "a.npy", "-k", 2)
 
 
-def test_damaged_files_are_refused(sample):
-    write("sparse.npz", *sample)
-    good = Path("sparse.npz").read_bytes()
-    Path("cut.npz").write_bytes(good[: len(good) // 2])
-    assert "cut.npz cannot be read as npz" in refusal("cut.npz")
+def test_places_beyond_a_sparse_matrix_are_refused(sample):
     beyond = sp.csr_matrix(sample[0])
     beyond.indices[5] = 1_000_000_000
     sp.save_npz("beyond.npz", beyond)

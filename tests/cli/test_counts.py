@@ -1,13 +1,11 @@
 """Cells of people's own: counts of genes, in a spreadsheet or an AnnData file."""
 
-import json
-
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import fail, good, invoke, run_printed
+from command_line import fail, good
 
 
 @pytest.fixture
@@ -55,12 +53,6 @@ def test_what_steps_aside_for_whitening_says_so(cells, command):
         text = good(command, file, *line[command], "--whiten", whiten)
         assert text.count("Left the columns as they are: --whiten") == 1
         assert "Divided" not in text
-    if command == "fit":  # and what is printed does the same in Python
-        text = good("fit", "cells.csv", "-k", 3, "--whiten", "auto", "--explain")
-        document = json.loads(invoke("fit", "cells.csv", "-k", 3, "--json").stdout)
-        model = run_printed(text)["model"]
-        assert model.preparation_[0].noise == "counts"
-        assert document["n_clusters"] == model.n_clusters_
 
 
 def test_columns_that_no_whitening_suits_are_prepared():

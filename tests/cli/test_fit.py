@@ -86,7 +86,6 @@ def test_what_a_method_cannot_do_is_refused_at_once(arguments, message):
     assert not Path("m.npz").exists()
 
 
-@pytest.mark.filterwarnings("always")
 def test_a_warning_is_printed_once():
     X, _ = make_ihgmm(120, 12, 3, random_state=0)
     X[5] *= 1e-90
@@ -96,7 +95,6 @@ def test_a_warning_is_printed_once():
     assert done.stderr.count("are shorter than") == 1
 
 
-@pytest.mark.filterwarnings("always")
 @pytest.mark.parametrize(("zeros", "text"), [(0, ""), (1, " but zeros")])
 def test_rows_without_an_observed_cell_are_called_so(zeros, text):
     X, _ = make_ihgmm(120, 12, 3, random_state=0)

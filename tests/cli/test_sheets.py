@@ -1,4 +1,4 @@
-"""What people with a spreadsheet ask for: names, typical rows, layers, totals."""
+"""Workbooks, places in a file, and layers of AnnData files."""
 
 import re
 import zipfile
@@ -10,93 +10,7 @@ import pandas as pd
 import pytest
 from command_line import document, fail, good, invoke, read, shop, table_of
 
-from ihgmm.cli.files import read_names
 from ihgmm.storage import load_saved
-
-NAMES = ["Cheese lovers", "Butchers", "Fishers"]
-
-
-# Names of clusters
-
-
-def write_names(path):
-    table = pd.DataFrame({"cluster": range(3), "name": NAMES})
-    if path.endswith(".xlsx"):
-        table.to_excel(path, index=False)
-    elif path.endswith(".parquet"):
-        table.to_parquet(path)
-    else:
-        mark = {"semicolons.csv": ";", "tabs.tsv": "\t"}.get(path, ",")
-        encoding = "utf-16" if path == "utf16.csv" else "utf-8-sig"
-        table.to_csv(path, index=False, sep=mark, encoding=encoding)
-
-
-FILES = ["names.csv", "semicolons.csv", "tabs.tsv", "utf16.csv", "names.xlsx"]
-
-
-@pytest.mark.parametrize("path", [*FILES, "names.parquet"])
-def test_names_are_read_from_any_table(path):
-    write_names(path)
-    assert [name for _, name, _ in read_names(Path(path))] == NAMES
-
-
-def test_names_travel_from_a_file_to_the_model_and_on():
-    frame = shop()
-    frame.to_excel("shop.xlsx", index=False)
-    write_names("semicolons.csv")
-    line = ["fit", "shop.xlsx", "-k", 3, "--id-column", "customer no."]
-    text = good(*line, "--names", "semicolons.csv", "-o", "a.csv", "--save", "m.npz")
-    assert re.search("^0 Cheese lovers +30 ", text, re.MULTILINE)
-    for row in read("a.csv"):
-        assert row["name"] == NAMES[int(row["cluster"])]
-    assert load_saved("m.npz").cluster_names == NAMES
-    frame.head(7).to_csv("new.csv", index=False, sep=";", decimal=",")
-    good("predict", "m.npz", "new.csv", "-o", "b.csv")
-    assert read("b.csv")[0].keys() == read("a.csv")[0].keys()
-    assert [row["name"] for row in read("b.csv")] == [
-        row["name"] for row in read("a.csv")[:7]
-    ]
-    # The labels that have the names name the next fit, whatever its clusters are.
-    found = document(*line, "--names", "a.csv")
-    assert [cluster["name"] for cluster in found["clusters"]] == NAMES
-    # Those of a command go before those of the model.
-    (pd.DataFrame({"cluster": [1], "name": ["Other"]})).to_csv("o.csv", index=False)
-    found = document("predict", "m.npz", "new.csv", "--names", "o.csv")
-    assert [cluster["name"] for cluster in found["clusters"]] == ["", "Other", ""]
-    # Without names there is no column for them.
-    good(*line, "-o", "c.csv")
-    assert "name" not in read("c.csv")[0]
-
-
-def test_names_of_rows_that_are_elsewhere_now():
-    shop().to_csv("shop.csv", index=False)
-    line = ["fit", "shop.csv", "-k", 3, "--id-column", "customer no."]
-    good(*line, "-o", "a.csv")
-    old = pd.read_csv("a.csv")
-    old["cluster"] = 2 - old["cluster"]
-    old["name"] = np.array(NAMES)[old["cluster"]]
-    old.to_csv("old.csv", index=False)
-    warnings = invoke(*line, "--names", "old.csv").stderr.splitlines()
-    assert len(warnings) == 2  # the middle one has stayed
-    told = "warning: --names old.csv: most rows that it calls 'Cheese lovers' are in"
-    assert any(text.startswith(f"{told} cluster 2 now") for text in warnings)
-
-
-def test_names_that_cannot_be_used():
-    shop().to_csv("shop.csv", index=False)
-    line = ["fit", "shop.csv", "-k", 3, "--names"]
-    pd.DataFrame({"cluster": [7], "name": ["x"]}).to_csv("far.csv", index=False)
-    assert "far.csv has cluster '7' ('x'), and the clusters are 0 to 2" in fail(
-        *line, "far.csv"
-    )
-    pd.DataFrame({"Cluster": [0], "name": ["x"]}).to_csv("case.csv", index=False)
-    assert "column 'cluster' (did you mean 'Cluster'?)" in fail(*line, "case.csv")
-    pd.DataFrame({"cluster": ["a"], "name": ["x"]}).to_csv("text.csv", index=False)
-    assert "has cluster 'a' ('x'), and the clusters" in fail(*line, "text.csv")
-    np.save("names.npy", np.eye(2))
-    assert "names.npy has no named columns; give one of .csv" in fail(
-        *line, "names.npy"
-    )
 
 
 def test_cells_are_named_as_the_file_does():
@@ -218,7 +132,6 @@ def test_a_layer_that_is_not_there():
         assert f"{data} has no layers; leave" in message
 
 
-@pytest.mark.filterwarnings("default")
 def test_predict_takes_the_layer_of_the_fit():
     cells = write_cells("a.h5ad")
     invoke("fit", "a.h5ad", "-k", 2, "--layer", "counts", "--save", "m.npz")
@@ -231,23 +144,6 @@ def test_predict_takes_the_layer_of_the_fit():
     message = fail("predict", "m.npz", "b.h5ad")
     assert "--layer 'counts': b.h5ad has no such layer; it has 'X'" in message
     good("predict", "m.npz", "b.h5ad", "--layer", "X")
-
-
-# Totals
-
-
-def test_a_total_is_named_by_fit_and_predict():
-    frame = shop()
-    frame.to_csv("shop.csv", index=False)
-    line = ["-k", 3, "--id-column", "customer no."]
-    good("fit", "shop.csv", *line, "--save", "m.npz")
-    total = frame.sum().to_frame().T
-    total["customer no."] = "all"
-    note = pd.DataFrame({"customer no.": ["As of 31.12.2023, net"]})
-    pd.concat([frame, total, note]).to_csv("new.csv", index=False)
-    for command in (("fit", "new.csv", *line), ("predict", "m.npz", "new.csv")):
-        done = invoke(*command, "--missing", "drop")
-        assert "Line 92 is the sum of all rows above it. If it is a" in done.stderr
 
 
 def logged(path, *, layer=True, centred=False):

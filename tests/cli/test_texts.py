@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from command_line import document, fail, good, invoke, read, write
 
 from ihgmm import make_ihgmm
-from ihgmm.cli.tables import read_table
+from ihgmm.cli.tables.reading import read_table
 
 WORDS = {
     "sea": ["wave", "boat", "sail", "tide", "harbour", "wind", "salt", "anchor"],
@@ -193,11 +193,11 @@ def test_options_name_rows_of_a_transposed_file():
     assert "iris has no features in its rows" in fail("fit", "iris", *fit[2:5])
 
 
-def test_predict_sees_which_way_a_file_is():
+def test_predict_takes_features_in_rows_too():
     genes()
     good("fit", "cells.csv", "-k", "3", "--save", "m.npz", "-o", "l.csv")
-    for name, ids in (("cells.csv", "row"), ("genes.csv", "column")):
-        good("predict", "m.npz", name, "-o", "p.csv")
+    for ids, *name in (("row", "cells.csv"), ("column", "genes.csv", "--transpose")):
+        good("predict", "m.npz", *name, "-o", "p.csv")
         assert [(row[ids], row["cluster"]) for row in read("p.csv")] == [
             (row["row"], row["cluster"]) for row in read("l.csv")
         ]

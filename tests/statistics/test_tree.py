@@ -166,7 +166,6 @@ def test_words_and_picture():
     assert lines[0] == "The tree is stable at 3 and 9 clusters."
     assert lines[1] == "cluster 0 of 3: 151 rows"
     assert sum(line.startswith("    ") for line in lines) == 9
-    assert "agreement" in tree._repr_html_()
     ax = tree.plot()
     assert ax.get_title() == "the tree is stable at 3 and 9 clusters"
     brackets = [line for line in ax.lines if len(line.get_xdata()) == 4]

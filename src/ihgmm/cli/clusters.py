@@ -12,16 +12,22 @@ from sklearn.cluster import KMeans
 
 from ihgmm._checks import complete_matrix
 from ihgmm.cli.screen import Screen, print_message
-from ihgmm.cli.tables.table import Table
+from ihgmm.cli.tables.table import Note, Table
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
 from ihgmm.statistics.contrasts import set_apart, typical_ranks
-from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
+from ihgmm.statistics.diagnosis import CautionKind, Diagnosis, diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.observed import filled_cells
-from ihgmm.words.diagnoses import CLUSTER_WORDS, class_words, feature_words
-from ihgmm.words.phrases import percent
+from ihgmm.words.diagnoses import (
+    CLUSTER_WORDS,
+    caution_text,
+    class_words,
+    feature_words,
+    wild_cells_note,
+)
+from ihgmm.words.phrases import counted, percent
 
 Lines = list[dict[str, Any]]  # one for each cluster
 
@@ -55,17 +61,14 @@ def figures_of(
 
 
 def cluster_lines(
-    labels: np.ndarray,
-    names: list[str],
-    figures: dict[str, np.ndarray],
-    ids: np.ndarray,
+    labels: np.ndarray, k: int, figures: dict[str, np.ndarray], ids: np.ndarray
 ) -> Lines:
-    """Return a line about each cluster, and one about outliers if there are any.
+    """Return a line about each of k clusters, and one about outliers if there are any.
 
-    There is a name for each cluster, which may be empty, and an id for each row.
+    There is an id for each row.
     """
     lines = []
-    for number in [*range(len(names)), *[-1] * int((labels < 0).any())]:
+    for number in [*range(k), *[-1] * int((labels < 0).any())]:
         mine = labels == number
         count = int(mine.sum())
         scales, sizes, certainty = (
@@ -77,7 +80,6 @@ def cluster_lines(
         ranked = ranked[np.argsort(figures["typical"][ranked])]
         line = {
             "cluster": number,
-            "name": names[number] if number >= 0 else "",
             "rows": count,
             "share": count / len(labels),
             "size_median": np.median(sizes),
@@ -85,7 +87,7 @@ def cluster_lines(
             "scale_5%": low,
             "scale_95%": high,
             # The one label that there is cannot be wrong, which says nothing.
-            "certainty": certainty.mean() if len(names) > 1 else np.nan,
+            "certainty": certainty.mean() if k > 1 else np.nan,
             "typical": [ids[row] for row in ranked],
         }
         lines.append(line)
@@ -93,13 +95,13 @@ def cluster_lines(
 
 
 def describe_fit(
-    model: Any, table: Table, labels: np.ndarray, names: list[str]
+    model: Any, table: Table, labels: np.ndarray
 ) -> tuple[dict[str, np.ndarray], Lines, Diagnosis, bool]:
     """Return figures of rows, a line about each cluster, and how far to trust them.
 
     The last tells whether clusters are compared with others of the same size.
     """
-    data, k = complete_matrix(table.X, model), len(names)
+    data, k = complete_matrix(table.X, model), len(model.cluster_centers_)
     if hasattr(model, "scales_"):
         known = model.scales_, model.cluster_centers_
     else:  # a method that knows nothing of scales
@@ -109,19 +111,19 @@ def describe_fit(
     diagnosis = diagnose_fit(model, table.X, labels)
     scores = getattr(model, "outlier_scores_", None)
     figures = figures_of(data, labels, scales, centers, diagnosis, scores)
-    lines = cluster_lines(labels, names, figures, table.ids)
+    lines = cluster_lines(labels, k, figures, table.ids)
     units = {"original": table.original, "n_features": 5}
     apart = set_apart(model, data, labels, scales, **units)
     contrasts, marks = apart.ranked.contrasts, apart.ranked.features
     if table.counts_words:  # a text is known by the words that it has more of
         more = np.where(apart.means > apart.others, contrasts, 0.0)
         marks = np.argsort(-more, kind="stable")[:, :5]
-    features = table.names or [f"feature {j}" for j in range(1, data.shape[1] + 1)]
+    names = table.column_names
     for line in lines:
         i = line["cluster"]
         line["features"] = [
             {
-                "feature": str(features[j]),
+                "feature": names[j],
                 "mean": apart.means[i, j],
                 "others": apart.others[i, j],
                 "contrast": contrasts[i, j],
@@ -132,14 +134,37 @@ def describe_fit(
     return figures, lines, diagnosis, apart.same_size
 
 
-def k_means_labels(model: Any, table: Table, seed: int) -> np.ndarray | None:
-    """Return what k-means makes of the same numbers; None if it would not be quick.
+def cautions_of(diagnosis: Diagnosis, table: Table) -> list[str]:
+    """Return the cautions of a diagnosis, with the option that helps."""
+    prepared, cautions = table.scaler is not None, []
+    for caution in diagnosis.cautions:
+        text = caution_text(caution, table.column_names, prepared=prepared)
+        if caution.kind is CautionKind.RULING_COLUMN:
+            text += f" Add --{'drop-columns' if prepared else 'prepare scale'}."
+        cautions.append(text)
+    return cautions
 
-    With a million entries it takes some ten seconds, unless they are only noise.
+
+def wild_cells_of(model: Any, table: Table) -> tuple[Any, list[Note]]:
+    """Return id and column of each cell that fits no row, None if nobody looked."""
+    wild = getattr(model, "outlier_cells_", None)
+    if wild is None:
+        return None, []
+    cells = [[table.ids[i], table.column_names[j]] for i, j in wild]
+    note = Note(wild_cells_note(len(cells), table.X.shape))
+    return cells, [note] if cells else []
+
+
+def k_means_labels(model: Any, table: Table, seed: int) -> np.ndarray | None:
+    """Return what k-means makes of the same numbers, to compare with known labels.
+
+    It is None where there are none, or where k-means would not be quick: with a million
+    entries it takes some ten seconds, unless they are only noise.
     """
     X, k = table.X, len(model.cluster_centers_)
     n, p = X.shape
-    if table.on_disk or (X.nnz if table.is_sparse else n * p) + k * p > 10**6:
+    n_entries = X.nnz if table.is_sparse and not table.on_disk else n * p
+    if table.labels is None or k < 2 or table.on_disk or n_entries + k * p > 10**6:
         return None
     if table.is_sparse:  # k-means takes indices of 32 bits alone
         indices = X.indices.astype(np.int32), X.indptr.astype(np.int32)
@@ -154,26 +179,26 @@ def compare_labels(
 ) -> tuple[dict[str, Any] | None, str]:
     """Return how labels go with those known, in figures and in words.
 
-    The ``others`` are those of k-means. There is nothing to say of one cluster.
+    The ``others`` are those of k-means. Rows whose label is not known have no part, and
+    there is nothing to say of one cluster.
     """
-    if table.labels is None or len(np.unique(labels[labels >= 0])) < 2:
+    if table.labels is None:
         return None, ""
-    known, n = table.labels.astype(str), len(labels)
-    agreement, classes = class_agreement(known, labels), len(set(known))
-    text = f"against the known labels ({classes} class{'es' * (classes != 1)}): "
-    text += class_words(agreement, n)
+    rows = np.flatnonzero([label is not None for label in table.labels])
+    known, own, n = table.labels[rows].astype(str), labels[rows], len(rows)
+    if len(np.unique(own[own >= 0])) < 2:
+        return None, ""
+    agreement, classes = class_agreement(known, own), len(set(known))
+    unknown = f"; {counted(len(labels) - n, 'row')} without one" * (n < len(labels))
+    text = f"against the known labels ({classes} class{'es' * (classes != 1)}{unknown})"
+    text += f": {class_words(agreement, n)}"
     wrong = rand = None
     if others is not None:
-        rival = class_agreement(known, others)
+        rival = class_agreement(known, others[rows])
         wrong, rand = rival.misplaced, rival.adjusted_rand_index
         text += f"; with k-means {wrong:,} ({percent(wrong / n)}), {rand:.2f}"
     beside = {"k_means_misplaced": wrong, "k_means_adjusted_rand_index": rand}
-    return {**asdict(agreement), "classes": classes, **beside}, text
-
-
-def _called(line: dict[str, Any]) -> str:
-    """Return the number of a cluster, and its name where it has one."""
-    return f"{line['cluster']} {line['name']}".strip()
+    return {**asdict(agreement), "classes": classes, "rows": n, **beside}, text
 
 
 def print_clusters(screen: Screen, clusters: Lines) -> None:
@@ -184,7 +209,7 @@ def print_clusters(screen: Screen, clusters: Lines) -> None:
         scales = None if np.isnan(low) else f"{low:.2f} to {high:.2f}"
         typical = str(line["typical"][0]) if line["typical"] else None
         kinds = line["size_median"], scales, line["certainty"], typical
-        rows.append((_called(line), line["rows"], line["share"], *kinds))
+        rows.append((str(line["cluster"]), line["rows"], line["share"], *kinds))
     formats = {"cluster": "", "rows": ",", "share": ".1%", "size": ".4g"}
     screen.table(formats | {"scales": "", "certainty": ".0%", "typical": ""}, rows)
     screen.explain(CLUSTER_WORDS)
@@ -198,9 +223,10 @@ def print_features(
     They are five for each; fewer, but two, of few features or for many clusters.
     """
     shown = max(2, min(5, 30 // len(clusters), n_features // 2))
+    described = [line for line in clusters if line["features"]]
     rows = [
-        (_called(line) if i == 0 else "", *feature.values())
-        for line in clusters[:12]
+        (str(line["cluster"]) if i == 0 else "", *feature.values())
+        for line in described[:12]
         for i, feature in enumerate(line["features"][:shown])
     ]
     if rows:
@@ -208,8 +234,9 @@ def print_features(
         formats = {"cluster": "", "set apart by": "", "mean": ".4g", others: ".4g"}
         screen.table(formats | {"contrast": "+.1f"}, rows)
         screen.explain(feature_words(same_size))
-        if len(clusters) > 12:
-            screen.say("These are the 12 largest clusters; --json has all.", "dim")
+        if len(described) > 12:
+            text = "Features are shown of the 12 largest clusters; --json has all."
+            screen.say(text, "dim")
 
 
 def print_labels(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ihgmm.cli.tables.missing import HANDLING
-from ihgmm.cli.tables.preparation import PREPARATIONS
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
 from ihgmm.cli.tables.table import Table
 from ihgmm.datasets import list_datasets
@@ -22,30 +19,14 @@ if TYPE_CHECKING:
     from ihgmm.cli.screen import Screen
 
 
-def option(
-    text: str,
-    default: Any = None,
-    names: str = "",
-    *,
-    words: Sequence[str] = (),
-    **more: Any,
-) -> Any:
+def option(text: str, default: Any = None, names: str = "", **more: Any) -> Any:
     """Return an option: its help, its default (... if it has none), "-o --output"."""
-    more["autocompletion"] = _offer(words)
     return typer.Option(default, *names.split(), help=text, **more)
 
 
-def argument(metavar: str, text: str, words: Sequence[str] = ()) -> Any:
+def argument(metavar: str, text: str) -> Any:
     """Return what is given without the name of an option."""
-    complete = _offer(words)
-    return typer.Argument(..., metavar=metavar, help=text, autocompletion=complete)
-
-
-def _offer(words: Sequence[str]) -> Any:
-    """Return what completes these words in a shell; without any it offers files."""
-    if not words:
-        return None
-    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+    return typer.Argument(..., metavar=metavar, help=text)
 
 
 # The panels of the help.
@@ -58,29 +39,23 @@ DATA = argument(
     "A CSV, TSV, XLSX, XLS, ODS, Parquet, JSONL, H5AD, NPY or NPZ file with a row for "
     "each observation; - for standard input; or a built-in data set: "
     f"{', '.join(BUILT_IN)}, or one that is downloaded: {', '.join(FETCHED)}.",
-    [*BUILT_IN, *FETCHED],
 )
 LABELS_FILE = output_option(
-    "Write a line for each row to this CSV, TSV or XLSX file; an existing file is "
-    "replaced. Use - for standard output.",
+    "Write a line for each row to this CSV or TSV file; an existing file is replaced. "
+    "Use - for standard output.",
     names="-o --output",
 )
 RAW_CELLS = output_option(
-    "Write text of CSV and TSV files as it is. Without this, text that a spreadsheet "
-    "could run as a formula gets an apostrophe in front.",
+    "Write text as it is. Without this, text that a spreadsheet could run as a formula "
+    "gets an apostrophe in front.",
     False,
     "--raw-cells",
-)
-NAMES_FILE = output_option(
-    "Names of clusters: a table with the columns cluster and name, such as the labels "
-    "saved from a report."
 )
 SEED = option("Seed of the random numbers.", 0, "--seed")
 WHITEN = option(
     "Even out the noise of rows and columns first. counts: for counts, whose variance "
     "grows with their mean; learned: by what a low-rank fit leaves; auto: counts for "
-    "counts, learned for other data with many zeros and a long tail, otherwise none.",
-    words=("auto", "counts", "learned"),
+    "counts, learned for other data with many zeros and a long tail, otherwise none."
 )
 
 
@@ -109,7 +84,12 @@ class RowReading:
         "(fit if the method can, otherwise drop; predict does as the fit did, but "
         "leaves out no row).",
         "auto",
-        words=HANDLING,
+    )
+    transpose: bool = reading_option(
+        "Cluster the columns of the file by its rows, whose names are in the first "
+        "column.",
+        False,
+        "--transpose",
     )
     memory: float | None = reading_option(
         "How many GB of memory the data may take; Parquet, H5AD and NPY files that "
@@ -117,22 +97,14 @@ class RowReading:
         "memory."
     )
 
-    @property
-    def given(self) -> dict[str, Any]:
-        """What :func:`read_table` is asked for."""
-        values = {field: getattr(self, field.name) for field in fields(self)}
-        given = {f.name: v for f, v in values.items() if v != f.default.default}  # type: ignore[union-attr]
+    def load(self, data: str, screen: Screen, **more: Any) -> Table:
+        """Return the data; further options are those of :func:`read_table`."""
+        given = {name: v for name, v in vars(self).items() if v is not None}
         for name in {"columns", "drop_columns"} & given.keys():
             # Names in lists such as ``a,b`` or ``"a,b",c``.
             given[name] = [column for row in csv.reader(given[name]) for column in row]
-        return given
-
-    def load(
-        self, data: str, screen: Screen, *, fills: bool = True, **more: Any
-    ) -> Table:
-        """Return the data; missing cells can be left to a model that ``fills`` them."""
         with screen.working(f"reading {data}"):
-            return read_table(data, fills=fills, **self.given | more)
+            return read_table(data, **given | more)
 
 
 @dataclass(frozen=True)
@@ -147,12 +119,6 @@ class Reading(RowReading):
     drop_columns: list[str] | None = reading_option(
         "Columns to leave out.", metavar="NAME,..."
     )
-    transpose: bool = reading_option(
-        "Cluster the columns of the file by its rows, whose names are in the first "
-        "column; predict sees for itself which way a file is.",
-        False,
-        "--transpose",
-    )
     prepare: str = reading_option(
         "What to do with columns in different units: none, scale (divide each by its "
         "standard deviation; rows stay multiples of a pattern), standardize (also "
@@ -160,7 +126,6 @@ class Reading(RowReading):
         "out their noise; standardize columns whose zero means nothing; weigh words "
         "by tf-idf).",
         "auto",
-        words=PREPARATIONS,
     )
 
 
@@ -176,13 +141,11 @@ class Fitting:
         'Number of clusters, or "auto" to let the data decide. Required.',
         None,
         "-k --n-clusters",
-        words=["auto"],
     )
     method: str = option(
         f"How to cluster: {', '.join(METHODS)}. The options below are for IhSC unless "
         "they say otherwise.",
         "IhSC",
-        words=METHODS,
     )
     refine: bool = option(
         "Compare each row once more with the centres of the other rows.",
@@ -200,7 +163,6 @@ class Fitting:
         '"cells": treat single cells that fit no row as missing. For IhSC and IhGMM.',
         None,
         "--outliers",
-        words=["auto", "cells"],
     )
     paper: bool = option(
         "Use the settings of the paper's Algorithm 1.", False, "--paper"
@@ -214,7 +176,7 @@ class Fitting:
         """
         from ihgmm import estimators  # not for the help
 
-        asked, k = self.n_clusters, None
+        asked = self.n_clusters
         if asked is None:
             raise ValueError(
                 "Give the number of clusters, such as -k 5, or -k auto to let the data "
@@ -228,7 +190,7 @@ class Fitting:
         if self.paper and name != "IhSC":
             raise ValueError(f"--paper: these are settings of IhSC, not of {name}.")
         try:
-            k = "auto" if asked.lower() == "auto" else int(asked)
+            k: Any = "auto" if asked.lower() == "auto" else int(asked)
         except ValueError:
             raise ValueError(f"-k {asked}: give a whole number, or auto.") from None
         if k == "auto" and name not in ("IhSC", "IhGMM"):

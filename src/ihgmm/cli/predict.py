@@ -15,6 +15,7 @@ from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen
+from ihgmm.cli.tables.loading import DELIMITERS
 from ihgmm.cli.tables.preparation import prepared_columns
 from ihgmm.cli.tables.table import Note, Table
 from ihgmm.matrix import Matrix, to_host
@@ -34,7 +35,6 @@ def predict(
     data: str = opt.DATA,
     output: Path | None = opt.LABELS_FILE,
     raw_cells: bool = opt.RAW_CELLS,
-    names: Path | None = opt.NAMES_FILE,
     reading: opt.RowReading,
     screen: ExplainingScreen,
 ) -> None:
@@ -44,10 +44,9 @@ def predict(
     Columns that the model does not know are left out. Missing cells are handled as in
     the fit, but no row is left out unless you ask for it. Ids and known labels come
     from the columns that the fit used, if DATA has them; name others with --id-column
-    and --label-column. The labels file has the columns of ihgmm fit; names of clusters
-    are those that the fit was given, or those of --names. Certainty is judged by the
-    other rows of DATA, and stays empty if there are fewer than ten rows for each
-    cluster.
+    and --label-column. The labels file has the columns of ihgmm fit. Certainty is
+    judged by the other rows of DATA, and stays empty if there are fewer than ten rows
+    for each cluster.
 
     [bold]Examples[/]
 
@@ -56,9 +55,9 @@ def predict(
     """
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
-    files.check_output(output, "-o", files.LABELS_SUFFIXES, [data, model], streams=True)
+    files.check_output(output, "-o", DELIMITERS, [data, model], streams=True)
     screen.leave_room_for(output)
-    named, saved = files.read_names(names), load_saved(model)
+    saved = load_saved(model)
     is_pipeline = isinstance(saved.model, Pipeline)
     scaler, estimator = saved.model if is_pipeline else (None, saved.model)
     table = reading.load(data, screen, **_as_in_fit(reading, saved, estimator, model))
@@ -74,8 +73,6 @@ def predict(
         X = table.X if scaler is None else prepared_columns(table, scaler)
         labels = np.asarray(estimator.predict(X))
     n, k = len(labels), len(estimator.cluster_centers_)
-    new_names = files.names_for(names, named, table, labels, k)
-    cluster_names = new_names or saved.cluster_names
     complete = complete_matrix(X, estimator, of_fit=False)
     figures = _figures(estimator, X, complete, labels)
     table = table.noting(*_zero_rows(table, complete, figures["filled"]))
@@ -86,11 +83,9 @@ def predict(
             "Put new rows in one file with those of the fit."
         )
         table = table.noting(unknown)
-    remarks = files.write_labels(
-        output, table, labels, figures, cluster_names, raw_cells
-    )
+    remarks = files.write_labels(output, table, labels, figures, raw_cells)
     known_labels, comparison = cl.compare_labels(table, labels)
-    clusters = cl.cluster_lines(labels, cluster_names or [""] * k, figures, table.ids)
+    clusters = cl.cluster_lines(labels, k, figures, table.ids)
     kind = type(estimator).__name__
     screen.document(
         "predict",

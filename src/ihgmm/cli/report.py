@@ -8,8 +8,9 @@ import typer
 
 from ihgmm.cli.files import check_output, real_file
 from ihgmm.cli.fit import fit_table
-from ihgmm.cli.options import DATA, NAMES_FILE, Fitting, Reading, output_option
+from ihgmm.cli.options import DATA, Fitting, Reading, output_option
 from ihgmm.cli.screen import Screen
+from ihgmm.cli.tables.table import Note
 
 
 def report(
@@ -21,7 +22,6 @@ def report(
         "The page, ending in .html; an existing file is replaced.", ..., "-o --output"
     ),
     title: str | None = output_option("Heading of the page."),
-    names: Path | None = NAMES_FILE,
     reading: Reading,
     screen: Screen,
 ) -> None:
@@ -41,7 +41,10 @@ def report(
 
     check_output(output, "-o", (".html", ".htm"), [data], streams=True)
     screen.leave_room_for(output)
-    model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
+    model, table = fit_table(data, fitting, reading, screen)
+    if table.labels is not None and any(label is None for label in table.labels):
+        text = "The page does without known labels: some rows have none."
+        table = table.noting(Note(text, loud=True), labels=None)
     with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(
             table.X,
@@ -53,7 +56,6 @@ def report(
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
             notes=[note.text for note in table.notes if note.text],
-            names=cluster_names,
             original=table.original,
             source=table.source,
             command=ctx.find_root().obj,

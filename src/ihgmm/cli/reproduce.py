@@ -23,9 +23,7 @@ KNOWN = [*STUDIES, "table", "all"]
 
 def reproduce(
     *,
-    what: str = argument(
-        "WHAT", f"{', '.join(KNOWN[:-1])}, or all: all of them.", KNOWN
-    ),
+    what: str = argument("WHAT", f"{', '.join(KNOWN[:-1])}, or all: all of them."),
     output: Path = option(
         "Folder for tables and figures.", Path("reproduction"), "-o --output"
     ),

@@ -133,11 +133,7 @@ class Screen:
 class ExplainingScreen(Screen):
     """The screen of a command whose words may need an explanation."""
 
-    explains: bool = output_option(
-        "Explain the words, and after a fit show how to do it in Python.",
-        False,
-        "--explain",
-    )
+    explains: bool = output_option("Explain the words.", False, "--explain")
 
 
 def _cell(value: Any, form: str) -> Text:

@@ -11,7 +11,7 @@ from ihgmm._parameters import call, option
 from ihgmm.policy import Counting
 from ihgmm.statistics.selection import ClusterCount, Confidence
 from ihgmm.statistics.tree import ClusterTree, Split
-from ihgmm.words.phrases import counted, listed, page, paragraph, sentence, table
+from ihgmm.words.phrases import counted, listed, sentence
 
 # The columns of the evidence for each number of clusters, but for gaps.
 SPLIT_HEAD = ("clusters", "contrast", "agreement", "stability", "drop", "level")
@@ -36,15 +36,6 @@ def count_text(count: ClusterCount) -> str:
     return text
 
 
-def count_html(count: ClusterCount) -> str:
-    """Return the finding, and the evidence for the plausible numbers."""
-    parts = [paragraph(count_text(count))]
-    if count.tree is not None:
-        shown = [s for s in count.tree.splits if s.n_clusters in count.plausible]
-        parts.append(_split_table(count.tree, shown))
-    return page(sentence(count_headline(count)), *parts)
-
-
 def tree_headline(tree: ClusterTree) -> str:
     """Return at which numbers of clusters a tree is stable, in a few words."""
     if tree.levels:
@@ -59,11 +50,6 @@ def tree_text(tree: ClusterTree) -> str:
     """Return the levels of a tree in a sentence or two, and its branches below."""
     own = tree.n_leaves if tree.of_model else None
     return "\n".join([f"{sentence(tree_headline(tree))}.", *tree_lines(tree, own)])
-
-
-def tree_html(tree: ClusterTree) -> str:
-    """Return the levels of a tree, and the evidence for each number of clusters."""
-    return page(f"{sentence(tree_headline(tree))}.", _split_table(tree, tree.splits))
 
 
 def tree_lines(tree: ClusterTree, n_clusters: int | None = None) -> list[str]:
@@ -220,12 +206,3 @@ def _clusters(count: ClusterCount) -> str:
     return (
         f"{text} These trees are the evidence: {start}{why * count.has_few_features}."
     )
-
-
-def _split_table(tree: ClusterTree, splits: Iterable[Split]) -> str:
-    rows = [
-        (k, *(f"{figure:.2f}" for figure in figures), level)
-        for k, *figures, level in split_rows(tree, splits)
-    ]
-    head = split_head(tree)
-    return table(head, rows, words=(len(head) - 1,))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ihgmm.metrics import ClassAgreement
 from ihgmm.statistics.diagnosis import Caution, CautionKind, Diagnosis, Verdict
-from ihgmm.words.phrases import counted, page, paragraph, percent, sentence, table
+from ihgmm.words.phrases import counted, percent, sentence
 
 
 def diagnosis_text(diagnosis: Diagnosis) -> str:
@@ -28,14 +28,6 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
         ),
     ]
     return "\n".join(lines)
-
-
-def diagnosis_html(diagnosis: Diagnosis) -> str:
-    """Return the same for a notebook."""
-    figures = table(("", "", ""), figure_table(diagnosis), words=(2,))
-    other = [_OTHER_CLASSES] if has_range(diagnosis) else []
-    notes = map(paragraph, [*other, *map(caution_text, diagnosis.cautions)])
-    return page(f"{sentence(diagnosis.verdict)}.", figures, *notes)
 
 
 def trust_sentence(diagnosis: Diagnosis) -> str:

@@ -1,9 +1,8 @@
-"""The parts of what people read: numbers and lists, and tables for notebooks."""
+"""The parts of what people read: numbers and lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Sequence
 
 
 def counted(number: int, thing: str) -> str:
@@ -47,35 +46,3 @@ def sentence(text: str) -> str:
 def shorten(text: str, longest: int = 40) -> str:
     """Return a text that fits into a cell or a message."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-# For notebooks: all text is escaped.
-
-
-def page(heading: str, *parts: str) -> str:
-    """Return a heading with parts below it."""
-    return f"<div><p><strong>{escape(heading)}</strong></p>{''.join(parts)}</div>"
-
-
-def table(
-    head: Sequence[str], rows: Iterable[Sequence[object]], *, words: Iterable[int] = ()
-) -> str:
-    """Return a table whose first column, and those of words, are aligned left."""
-    left = {0, *words}
-
-    def line(tag: str, cells: Sequence[object]) -> str:
-        sides = ("left" if j in left else "right" for j in range(len(cells)))
-        aligned = (
-            f'<{tag} style="text-align:{side}">{escape(str(cell))}</{tag}>'
-            for cell, side in zip(cells, sides, strict=True)
-        )
-        return f"<tr>{''.join(aligned)}</tr>"
-
-    top = f"<thead>{line('th', head)}</thead>" if any(head) else ""
-    body = "".join(line("td", row) for row in rows)
-    return f"<table>{top}<tbody>{body}</tbody></table>"
-
-
-def paragraph(text: str) -> str:
-    """Return a text by itself."""
-    return f"<p>{escape(text)}</p>"

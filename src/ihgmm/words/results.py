@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ihgmm.statistics.diagnosis import Caution, Diagnosis
 from ihgmm.statistics.scale_heterogeneity import ScaleTest
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.statistics.tree import ClusterTree
-from ihgmm.words.counts import count_html, count_text, tree_html, tree_text
-from ihgmm.words.diagnoses import caution_text, diagnosis_html, diagnosis_text
-from ihgmm.words.scales import scale_html, scale_text
+from ihgmm.words.counts import count_text, tree_text
+from ihgmm.words.diagnoses import caution_text, diagnosis_text
+from ihgmm.words.scales import scale_text
 
-# The sentences of a result, and its table for notebooks; None for its ``repr``.
-_FORMS: dict[type, tuple[Any, Any]] = {
-    Caution: (caution_text, None),
-    ClusterCount: (count_text, count_html),
-    ClusterTree: (tree_text, tree_html),
-    Diagnosis: (diagnosis_text, diagnosis_html),
-    ScaleTest: (scale_text, scale_html),
+_SENTENCES: dict[type, Callable[[Any], str]] = {
+    Caution: caution_text,
+    ClusterCount: count_text,
+    ClusterTree: tree_text,
+    Diagnosis: diagnosis_text,
+    ScaleTest: scale_text,
 }
 
 
 def text(result: Any) -> str:
-    """Return what ``print`` shows of a result."""
-    return str(_FORMS.get(type(result), (repr, None))[0](result))
-
-
-def html(result: Any) -> str | None:
-    """Return what a notebook shows of a result; None for its ``repr``."""
-    table = _FORMS.get(type(result), (repr, None))[1]
-    return None if table is None else str(table(result))
+    """Return the sentences of a result, or its ``repr`` if it has none."""
+    return _SENTENCES.get(type(result), repr)(result)

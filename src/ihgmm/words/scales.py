@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ihgmm.statistics.scale_heterogeneity import Evidence, ScaleTest
-from ihgmm.words.phrases import page, paragraph, table
 
 _EVIDENCE = {
     Evidence.NOTHING_TO_COMPARE: "no recommendation: no cluster has 4 different rows "
@@ -69,9 +68,3 @@ def scale_text(test: ScaleTest) -> str:
         lines.append(f"{name:<{width}}  {size:>7}  {spread:>6}  {p_value:>7}")
     lines += [_recommendation(test), _assumption(test)]
     return "\n".join(lines).rstrip()
-
-
-def scale_html(test: ScaleTest) -> str:
-    """Return the same for a notebook, the recommendation first."""
-    figures = table(("cluster", "rows", "spread", "p-value"), _scale_rows(test))
-    return page(_recommendation(test), figures, paragraph(_assumption(test)))

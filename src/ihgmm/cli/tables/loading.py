@@ -99,10 +99,10 @@ def load_text(path: Path, request: Request) -> RawTable:
         numbers = range(len(header))
         told, _ = request.resolve(header)
         asked = {told.label_column, told.id_column}
-        beside = [j for j in numbers if request.as_text or header[j] in asked]
+        beside = [j for j in numbers if header[j] in asked]
         frame = pd.read_csv(
             io.BytesIO(content),
-            sep=delimiter,
+            sep=r"\s+" if delimiter == " " else delimiter,
             encoding=encoding,
             header=None,
             names=list(numbers),
@@ -134,39 +134,40 @@ def load_text(path: Path, request: Request) -> RawTable:
 def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
     """Return what stands between cells, how many rows are above the names, and these.
 
-    Names may have commas in them, as in ``revenue, EUR``.
+    Names have as many cells as the row below them, or one less, as R writes tables.
+    Names may have commas in them, as in ``revenue, EUR``: most columns win.
     """
     lines = start.splitlines(keepends=True)
+    marks = list(dict.fromkeys((DELIMITERS.get(suffix, ","), ";", "\t")))
     first = next((line for line in lines if line.strip()), "")
-    delimiters = list(dict.fromkeys((DELIMITERS.get(suffix, ","), ";", "\t")))
-    likely = max(delimiters, key=first.count)
-    if suffix == ".txt" and not first.count(likely):
-        likely, delimiters = " ", []  # as R's write.table has it
-    titles = []
-    for delimiter in delimiters:
-        rows = _first_rows(lines, delimiter)
+    tables = []
+    for mark in marks:
+        rows = _first_rows(lines, mark)
         place = n_title_rows(rows)
         widths = [len(row) for row in rows[place:] if row][:2]
-        # Names have as many cells as the row below them.
-        if len(widths) == 2 and widths[0] == widths[1] > 1:
-            titles.append((place, delimiter != likely, delimiter))
-    place, _, delimiter = min(titles, default=(0, False, likely))
-    delimiter = delimiter if place else likely
-    rows = _first_rows(lines, delimiter)
+        if len(widths) == 2 and 1 < widths[0] in (widths[1], widths[1] - 1):
+            tables.append((place, -widths[0], mark))
+    place, _, mark = min(tables, default=(0, 0, max(marks, key=first.count)))
+    if not tables:  # spaces may stand in names and texts: they have to fit many rows
+        words = [len(row) for row in _first_rows(lines, " ") if row]
+        if len(set(words[1:])) == 1 and 1 < words[0] in (words[1], words[1] - 1):
+            mark = " "
+    rows = _first_rows(lines, mark)
     place = next((i for i, row in enumerate(rows) if i >= place and row), 0)
     header, *below = [row for row in rows[place:] if row] or [[""]]
-    # R's write.table has no name above the names of rows.
     if below and len(below[0]) == len(header) + 1 and below[0][-1].strip():
-        header = ["row.names", *header]
+        header = ["", *header]  # R has no name above the names of rows
     header += [""] * (len(below[0]) - len(header) if below else 0)
-    return delimiter, place, header
+    return mark, place, header
 
 
-def _first_rows(lines: list[str], delimiter: str) -> list[list[str]]:
-    rows = []
+def _first_rows(lines: list[str], mark: str) -> list[list[str]]:
+    """Return the cells of the first few rows."""
+    rows: list[list[str]] = []
+    texts = [line.strip() for line in lines] if mark == " " else lines
+    cells = csv.reader(texts, delimiter=mark, skipinitialspace=mark == " ")
     with suppress(csv.Error):  # a cell that is too long for it
-        for row in islice(csv.reader(lines, delimiter=delimiter), 12):
-            rows.append(row)
+        rows += islice(cells, 12)
     return rows
 
 

@@ -53,13 +53,15 @@ def examine(table: Table, learn: Callable[[Any], Any] | None = None) -> Cells:
 
 
 def complete_table(table: Table, request: Request, handling: str, fills: bool) -> Table:
-    """Return a table without constant columns, and with missing cells handled.
+    """Return a table without columns that say nothing, and with missing cells handled.
 
     ``handling`` is one of :data:`HANDLING`. Messages advise to have cells filled in if
     the method ``fills`` them.
     """
     if handling == "auto":
         handling = "fit" if fills else "drop"
+    if table.counts_words and not request.features:
+        table = _with_words(table, handling)
     cells = examine(table)
     bad = np.flatnonzero((cells.high == np.inf) | (cells.low == -np.inf))
     if len(bad) and not (table.on_disk or table.is_sparse):
@@ -68,20 +70,35 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
             f"{table.source} holds infinity in {place}, column "
             f"{quote(table.column_names[bad[0]])}; write a number, or nothing."
         )
-    complete = _handle_missing(table, request, handling, cells, fills)
-    if complete.X is not table.X and not table.on_disk:
-        cells = examine(complete)
-    # Columns of a model stay as they are, and one row says nothing about them.
-    stays = request.features is not None or complete.X.shape[0] < 2
-    return complete if stays else _without_constants(complete, cells)
+    if handling == "zero" and cells.incomplete.any():
+        table = _with_zeros(table, request, cells)
+        cells = examine(table)
+    chosen = _telling_columns(table, request, cells)
+    if chosen.X is not table.X:
+        cells = examine(chosen)
+    complete = _handle_missing(chosen, request, handling, cells, fills)
+    if complete.X is chosen.X or complete.on_disk:
+        return complete
+    return _telling_columns(complete, request, examine(complete))
+
+
+def _with_zeros(table: Table, request: Request, cells: Cells) -> Table:
+    """Return a table whose missing cells are 0."""
+    if table.on_disk:
+        raise ValueError(
+            f"{table.source}: --missing zero takes a table that is in memory; raise "
+            "--memory, or write the zeros to the file."
+        )
+    as_fit = ", as the fit did" * getattr(request.fit, "empty_is_zero", False)
+    count = counted(int(cells.gaps.sum()), "missing cell")
+    note = Note(f"Read {count} as 0{as_fit}.")
+    return table.noting(note, X=np.nan_to_num(table.X, nan=0.0))
 
 
 def _handle_missing(
     table: Table, request: Request, handling: str, cells: Cells, fills: bool
 ) -> Table:
     """Refuse missing cells, fill them in, or leave out the rows that have them."""
-    if table.counts_words:
-        return table if request.features else _with_words(table, handling)
     rows, gaps, source = cells.incomplete, cells.gaps, table.source
     n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
     if count == 0:
@@ -96,15 +113,6 @@ def _handle_missing(
         remedy = "If an empty cell means none, add --missing zero."
         note = Note(f"Filled in {cells_filled}, {where}.", remedy, loud=share > MANY)
         return table.noting(note, has_missing=True)
-    if handling == "zero":
-        if table.on_disk:
-            raise ValueError(
-                f"{source}: --missing zero takes a table that is in memory; raise "
-                "--memory, or write the zeros to the file."
-            )
-        as_fit = ", as the fit did" * getattr(request.fit, "empty_is_zero", False)
-        note = Note(f"Read {counted(n_gaps, 'missing cell')} as 0{as_fit}.")
-        return table.noting(note, X=np.nan_to_num(table.X, nan=0.0))
     cures = ["--missing fit to have them filled in"] * fills
     cures.append("--missing zero if an empty cell means none")
     cures += ["--missing drop to leave those rows out"] * (handling == "error")
@@ -143,28 +151,38 @@ def _with_words(table: Table, handling: str) -> Table:
     return table.keep_rows(np.flatnonzero(counts)).noting(note)
 
 
-def _without_constants(table: Table, cells: Cells) -> Table:
+def _telling_columns(table: Table, request: Request, cells: Cells) -> Table:
     """Leave out columns that say nothing, and refuse data in which nothing is left.
 
-    A constant adds the same direction to every row, and drowns what rows differ in.
+    A constant adds the same direction to every row, and drowns what rows differ in. Of
+    a column that is more than half empty, most would be made up. It stays if it is
+    asked for, or if most columns are like this, as in a table of ratings.
     """
-    low, names = cells.low, table.column_names
+    n, names, low = table.X.shape[0], table.column_names, cells.low
+    # Columns of a model stay as they are, and one row says nothing about them.
+    if request.features is not None or n < 2:
+        return table
     same = low >= cells.high  # a column without a number counts as such
     if table.is_sparse:
         same &= low != 0  # what is not stored does no harm
+    thin = 2 * cells.gaps > n
+    if request.columns or 2 * (thin & ~same).sum() > (~same).sum():
+        thin = np.zeros_like(same)
     left_out = dict(table.left_out)
-    for j in np.flatnonzero(same):
-        is_empty = np.isinf(low[j])
-        left_out[names[j]] = "empty" if is_empty else f"constant: {low[j]:.6g}"
-    kept = np.flatnonzero(~same)
+    for j in np.flatnonzero(same | thin):
+        reason = f"{percent(cells.gaps[j] / n)} of it empty"
+        if same[j]:
+            reason = "empty" if np.isinf(low[j]) else f"constant: {low[j]:.6g}"
+        left_out[names[j]] = reason
+    kept = np.flatnonzero(~(same | thin))
     if len(kept) < 2 <= len(same) or len(same) == 1:
         left = f"only column {quote(names[kept[0]])}" if len(kept) else "no column"
         raise ValueError(
             f"{table.source}: {left} is left to cluster by. Rows are told apart by "
             "their pattern over several columns; with one, they are all multiples of "
-            "each other. Give data with at least two columns of numbers. "
-            f"{left_out_note(left_out)}".rstrip()
+            "each other. Give data with at least two columns of numbers, or name such "
+            f"columns with --columns. {left_out_note(left_out)}".rstrip()
         )
-    if not same.any():
+    if len(kept) == len(same):
         return table
     return replace(table.keep_columns(kept), left_out=left_out)

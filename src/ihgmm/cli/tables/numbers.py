@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-# What people and programs write into cells without a number.
-MISSING = (
-    *("", "?", "-", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "null"),
-    *("NULL", "Null", "None", "none", "missing", "nan", "NaN", "-nan", "-NaN"),
-    *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+# What people and programs write where nothing is known.
+NOT_KNOWN = (
+    *("", "?", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "null", "NULL"),
+    *("Null", "nan", "NaN", "-nan", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
+# These stand for no number, and may be labels.
+MISSING = (*NOT_KNOWN, "-", "None", "none", "missing")
 # Apostrophes and spaces of all widths may stand between thousands.
 _GAPS = "'\u2019\u00a0\u202f\\s"
 _MONEY = "$€£¥"

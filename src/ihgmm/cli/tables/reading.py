@@ -13,8 +13,7 @@ import numpy as np
 
 from ihgmm._parameters import check_choice
 from ihgmm.cli.tables import columns, loading, sheets
-from ihgmm.cli.tables.arrays import free_memory, read_array
-from ihgmm.cli.tables.h5ad import read_h5ad
+from ihgmm.cli.tables.arrays import free_memory, read_array, read_h5ad
 from ihgmm.cli.tables.loading import suffix_of
 from ihgmm.cli.tables.missing import HANDLING, complete_table
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare_columns
@@ -59,31 +58,10 @@ def read_table(
 ) -> Table:
     """Read a file in one of the formats of ``ihgmm fit``, or a data set by its name.
 
-    Parameters
-    ----------
-    source : str
-        The file, ``"-"`` for standard input, or the name of a data set.
-    missing, prepare, memory
-        The options of that name of ``ihgmm fit``. Data that would take more than
-        ``memory`` stay on disk; by default that is a quarter of what is free, since a
-        fit and what it makes of the data take up to three times as much again.
-    fills : bool
-        Whether the model fills in missing cells. If it does not, ``missing="auto"``
-        leaves out their rows.
-    wild_cells : bool
-        Whether the model takes cells that fit no row for missing. These then have no
-        part in how columns are prepared.
-    whiten : str, optional
-        How the model whitens. With ``prepare="auto"`` its columns are then left alone.
-    **asked
-        ``label_column``, ``id_column``, ``text_column``, ``columns``, ``drop_columns``,
-        ``transpose``, ``layer`` and ``sheet``, as the command takes them.
-
-    Returns
-    -------
-    Table
-        With the matrix ``X``, ``ids``, ``labels``, ``names`` of columns, and ``notes``
-        of what was done. A ValueError says what is missing, empty or damaged.
+    Options are those of the command. Data that would take more than ``memory`` GB stay
+    on disk; by default that is a quarter of what is free, since a fit and what it makes
+    of the data take up to three times as much again. The model ``fills`` missing cells
+    in, takes ``wild_cells`` for missing, or whitens: then columns are left alone.
     """
     check_choice("missing", missing, HANDLING)
     check_choice("prepare", prepare, PREPARATIONS)
@@ -101,22 +79,10 @@ def read_table(
     table = complete_table(table, request, missing, fills)
     if has_choice or table.left_out:
         names = table.column_names
-        used = f"Used {counted(len(names), 'column')}: {quote_all(names)}."
-        said = [
-            Note(text) for text in (used, columns.left_out_note(table.left_out)) if text
-        ]
+        said = [Note(f"Used {counted(len(names), 'column')}: {quote_all(names)}.")]
+        said += [Note(columns.left_out_note(table.left_out))] * bool(table.left_out)
         table = replace(table, notes=[*said, *table.notes])
     return prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
-
-
-def load_text(path: Path) -> dict[str, list[str]]:
-    """Return the columns of a table as text."""
-    if _kind_of(path) not in LOADERS:
-        known = ", ".join(LOADERS)
-        raise ValueError(f"{path} has no named columns; give one of {known}.")
-    frame = LOADERS[suffix_of(path)](path, Request(str(path), as_text=True)).frame
-    texts = frame.astype(object).where(frame.notna(), "").astype(str)
-    return {name: texts[name].tolist() for name in texts}
 
 
 def _read_standard_input(request: Request) -> Table:
@@ -124,10 +90,8 @@ def _read_standard_input(request: Request) -> Table:
     content = sys.stdin.buffer.read()
     if not content:
         raise ValueError("Standard input is empty; pipe a table into the command.")
-    starts = {b"\x1f\x8b": ".csv.gz", b"{": ".jsonl"}
-    suffix = next(
-        (s for start, s in starts.items() if content.startswith(start)), ".csv"
-    )
+    is_zipped, is_json = content[:2] == b"\x1f\x8b", content[:1] == b"{"
+    suffix = ".csv.gz" if is_zipped else ".jsonl" if is_json else ".csv"
     with tempfile.TemporaryDirectory() as folder:
         # Loaders take a path, and all that they read is in memory.
         path = Path(folder) / f"standard-input{suffix}"
@@ -138,24 +102,18 @@ def _read_standard_input(request: Request) -> Table:
             raise ValueError(str(error).replace(str(path), "Standard input")) from error
 
 
-def _kind_of(path: Path) -> str:
-    """Return the suffix that says the format of a file, or raise if it is unknown."""
+def _read(path: Path, request: Request, memory: float) -> Table:
+    """Read a file into memory, or leave it on disk where it may and has to."""
+    suffix, known = suffix_of(path), [*LOADERS, *READERS]
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give one file.")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
-    known = [*LOADERS, *READERS]
-    if suffix_of(path) not in known:
+    if suffix not in known:
         raise ValueError(
             f"{path}: unknown format {path.suffix or '(no suffix)'!r}; give one of "
             f"{', '.join(known)}."
         )
-    return suffix_of(path)
-
-
-def _read(path: Path, request: Request, memory: float) -> Table:
-    """Read a file into memory, or leave it on disk where it may and has to."""
-    suffix = _kind_of(path)
     _check_asked(request, suffix)
     if suffix in READERS:
         return READERS[suffix](path, request, memory)
@@ -174,8 +132,8 @@ def _read(path: Path, request: Request, memory: float) -> Table:
             f"{convert * (suffix in loading.DELIMITERS)}."
         )
     raw = LOADERS[suffix](path, request)
-    if request.transpose or columns.is_turned(raw, request):
-        raw, request = columns.transposed(raw), replace(request, transpose=True)
+    if request.transpose:
+        raw = columns.transposed(raw)
     return columns.choose_columns(raw, request)
 
 

@@ -54,11 +54,10 @@ def load_sheet(path: Path, request: Request) -> RawTable:
         begin = n_title_rows(rows) or next(filled, 0)
         if len(rows) < begin + 2:
             continue
-        columns = zip(*rows[begin + 1 :], strict=True)
-        has_numbers = (
-            bool({int, float} & set(map(type, column))) for column in columns
-        )
-        is_table = sum(has_numbers) > 1
+        kinds = [
+            set(map(type, column)) for column in zip(*rows[begin + 1 :], strict=True)
+        ]
+        is_table = sum(bool({int, float} & kind) for kind in kinds) > 1
         if chosen is None or is_table:
             chosen = title, begin, rows
         if is_table:

@@ -1,0 +1,115 @@
+"""Which columns are left out, and rows without a known label."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import document, good, invoke, named, table_of
+
+from ihgmm import make_ihgmm
+from ihgmm.cli.tables.columns import no_measurement
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("year", [1985, 1995, 1985], "years"),
+        ("model_yr", [78, 85, 85], "years"),
+        ("founded", [1985, 1995, 1985], "years"),
+        ("Day", [*range(1, 32), 4], "days of the month"),
+        ("day", [0, 3, 9, 9], ""),  # of an experiment
+        ("billingDays", [10, 31, 31], ""),
+        ("#", [3, 7, 12, 15], "looks like ids: whole numbers, no two alike"),
+        ("#", [3, 7, 7, 15], "codes, as its name says"),
+        ("dept", [4, 4, 11], "codes, as its name says"),
+        ("schoolid", [20, 20, 31], "codes, as its name says"),
+        ("humid", [20, 20, 31], ""),
+        ("site_latitude", [36.03, 36.1], "coordinates"),
+        ("long", [-93.2, 188.1, 2.0], "coordinates"),
+        ("length", [-93.2, 188.1, 2.0], ""),
+        ("trt", [1, 2, 2], "a code of two values: 1 and 2"),
+        ("", [1, 2, 2], ""),  # one of many genes
+        ("sex", [0, 1, 1], ""),
+        ("temperature", [170, 180, 170], ""),
+        ("year", [2024, 2024], ""),  # a constant, as all others
+    ],
+)
+def test_what_measures_nothing(name, values, reason):
+    assert no_measurement(name, np.array(values, float)) == reason
+
+
+def sparse_columns():
+    """Return a table with columns that are 40%, 60% and 99% empty, and a constant."""
+    frame = named(make_ihgmm(200, 6, 2, random_state=0)[0])
+    frame.loc[:79, "f1"] = frame.loc[:119, "f2"] = frame.loc[:197, "f3"] = np.nan
+    frame["unit"] = [7.0, np.nan] * 100
+    return frame
+
+
+def test_columns_that_are_mostly_empty_are_left_out_and_named_once():
+    sparse_columns().to_csv("a.csv", index=False)
+    table = table_of("a.csv", missing="auto")
+    assert table.left_out == {
+        "f2": "60.0% of it empty",
+        "f3": "99.0% of it empty",
+        "unit": "constant: 7",
+    }
+    notes = " ".join(map(str, table.notes))
+    assert "Filled in 80 missing cells (10.0%), in column 'f1' (80)." in notes
+    for name in ("f2", "f3", "unit"):
+        assert notes.count(repr(name)) == 1
+    # Rows are dropped for what is used alone.
+    assert table_of("a.csv", missing="drop").X.shape == (120, 4)
+    # Where an empty cell means none, it is a number; and what is asked for is used.
+    assert table_of("a.csv", missing="zero").X.shape == (200, 7)
+    asked = table_of("a.csv", missing="fit", columns=["f0", "f2", "f3"])
+    assert asked.names == ["f0", "f2", "f3"]
+
+
+def test_a_table_of_ratings_keeps_its_columns():
+    X = make_ihgmm(200, 6, 2, random_state=0)[0]
+    X[np.random.default_rng(0).random(X.shape) < 0.6] = np.nan
+    named(X).to_csv("a.csv", index=False)
+    assert table_of("a.csv", missing="fit").left_out == {}
+
+
+def test_rows_without_a_known_label_are_no_class():
+    X, kinds = make_ihgmm(120, 12, 3, random_state=0)
+    labels = np.array(["a", "b", "none"], dtype=object)[kinds]
+    labels[:7] = ["", "NA", " ", "?", "", "", "NaN"]
+    named(X).assign(kind=labels).to_csv("a.csv", index=False)
+    line = ("fit", "a.csv", "-k", 3, "--label-column", "kind")
+    found = document(*line)["known_labels"]
+    assert (found["classes"], found["rows"], found["by_majority"]) == (3, 113, False)
+    assert found["misplaced"] == 0
+    assert "(3 classes; 7 rows without one): 0 of 113 rows differ" in good(*line)
+    page = invoke("report", *line[1:], "-o", "r.html")
+    assert "without known labels: some rows have none" in page.stderr
+
+
+def test_a_first_column_is_called_by_its_name():
+    frame = named(make_ihgmm(30, 4, 2, random_state=0)[0])
+    names = [f"row {i}" for i in range(30)]
+    for name, said in (("rownames", "'rownames'"), ("", "which has no name")):
+        frame.set_axis(names).to_csv("a.csv", index_label=name)
+        notes = map(str, table_of("a.csv").notes)
+        assert f"Took ids from the first column, {said}." in notes
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt"])
+def test_spaces_between_cells(suffix):
+    path = Path(f"a{suffix}")
+    path.write_text('  "a b"   c\n 1.5  2\n  3   NA  \n  4   5  \n')
+    table = table_of(str(path), missing="fit")
+    assert table.names == ["a b", "c"]
+    np.testing.assert_array_equal(table.X, [[1.5, 2], [3, np.nan], [4, 5]])
+    path.write_text('"x" "y"\n"r 1" 2 3\n"r 2" 4 6.5\n')  # as R writes it
+    table = table_of(str(path))
+    assert (table.names, list(table.ids)) == (["x", "y"], ["r 1", "r 2"])
+
+
+def test_features_are_shown_of_twelve_clusters():
+    said = "Features are shown of the 12 largest clusters"
+    for k in (12, 13):
+        np.save("a.npy", make_ihgmm(40 * k, 20, k, random_state=0)[0])
+        assert (said in invoke("fit", "a.npy", "-k", k).stdout) == (k > 12)

@@ -118,7 +118,7 @@ def main(folder: str | None = None) -> None:
             took = time.perf_counter() - before if i == 2 else took
             before = time.perf_counter()
             if labels is None:
-                row.append("–")
+                row.append("-")
                 continue
             index = adjusted_rand_score(batch, labels)
             row.append(f"{misclassification_rate(y, labels):.3f} ({index:.2f})")

@@ -81,12 +81,19 @@ class SavedModel:
     model: Any
     id_column: str | None = None  # that held names of rows
     label_column: str | None = None  # that held known labels
+    batch_column: str | None = None  # that held batches
     text_column: str | None = None  # that held texts, whose words are the features
     layer: str | None = None  # of an AnnData file, that held the data
     empty_is_zero: bool = False  # missing cells of the data were taken for 0
 
     def __post_init__(self) -> None:
-        for name in ("id_column", "label_column", "text_column", "layer"):
+        for name in (
+            "id_column",
+            "label_column",
+            "batch_column",
+            "text_column",
+            "layer",
+        ):
             value = getattr(self, name)
             fits = isinstance(value, str | None)
             _require(fits, f"{name} is {value!r}; give a text, or None.")
@@ -116,10 +123,10 @@ def save_model(
     feature_names : sequence of str, optional
         Names of the features, where the model was fitted on an array without names.
     **about
-        What ``ihgmm predict`` should know of the data. ``id_column``, ``label_column``
-        and ``text_column`` hold names of rows, known labels, and texts whose words are
-        the features. ``layer`` is that of an AnnData file, and ``empty_is_zero`` says
-        that missing cells were taken for 0.
+        What ``ihgmm predict`` should know of the data. ``id_column``, ``label_column``,
+        ``batch_column`` and ``text_column`` hold names of rows, known labels, batches,
+        and texts whose words are the features. ``layer`` is that of an AnnData file,
+        and ``empty_is_zero`` says that missing cells were taken for 0.
 
     Raises
     ------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,22 @@ def describe_fit(
             if contrasts[i, j] != 0
         ]
     return figures, lines, diagnosis, apart.same_size
+
+
+def without_batches(model: Any, X: Any, batch: Any) -> tuple[Any, Any]:
+    """Return a model and data as if there were no batches, to describe clusters."""
+    if not hasattr(model, "batches_"):
+        return model, X
+    if batch is None:
+        raise ValueError(
+            "The model was fitted with batches; name the column that holds those of "
+            "these rows, --batch-column. The fit had "
+            f"{', '.join(model.batches_.names)}."
+        )
+    X = model.without_batches(X, batch).array
+    model = copy(model)
+    del model.batches_
+    return model, X
 
 
 def cautions_of(diagnosis: Diagnosis, table: Table) -> list[str]:

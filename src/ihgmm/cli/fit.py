@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
 from ihgmm.cli.tables.loading import DELIMITERS
-from ihgmm.cli.tables.table import Table
+from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import to_host
 from ihgmm.words.phrases import counted
 
@@ -41,6 +42,7 @@ def fit(
       ihgmm fit iris -k 3
       ihgmm fit cells.csv -k 8 --id-column barcode --label-column type -o labels.csv
       ihgmm fit customers.csv -k 5 --prepare scale --save model.npz
+      ihgmm fit cells.csv -k 8 --known-column type --batch-column lab -o labels.csv
       ihgmm fit reviews.csv -k auto --text-column review --id-column order
       cat cells.csv | ihgmm fit - -k 8 -o - > labels.csv
       ihgmm fit demo -k auto --refine --json
@@ -57,11 +59,14 @@ def fit(
     screen.leave_room_for(output)
     model, table = fit_table(data, fitting, reading, screen)
     if save is not None:
-        _save(model, table, reading, save)
+        save_table_model(model, table, reading, save)
+    model, X = cl.without_batches(model, table.named_data, table.batch)
+    table = table if table.batch is None else replace(table, X=X)
     labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
     with screen.working("describing"):
         figures, clusters, diagnosis, same_size = cl.describe_fit(model, table, labels)
-    remarks = files.write_labels(output, table, labels, figures, raw_cells)
+    classes = getattr(model, "classes_", None)
+    remarks = files.write_labels(output, table, labels, figures, raw_cells, classes)
     others = cl.k_means_labels(model, table, fitting.random_state)
     known_labels, comparison = cl.compare_labels(table, labels, others)
     cautions = cl.cautions_of(diagnosis, table)
@@ -119,19 +124,31 @@ def fit_table(
     table = reading.load(data, screen, whiten=fitting.whiten, **options)
     if table.has_missing:
         model.missing = "fit"
+    given = {"known_labels": table.known, "batch": table.batch}
+    given = {name: value for name, value in given.items() if value is not None}
+    if given and fitting.method.lower() != "ihsc":
+        raise ValueError(
+            f"--known-column and --batch-column: {fitting.method} takes neither; use "
+            "--method IhSC, or leave them out."
+        )
     # How stable labels are, the diagnosis of all that fit a table says.
     with screen.working("clustering"), ignored(UnstableLabelsWarning), table.quiet:
-        model.fit(table.named_data)
+        model.fit(table.named_data, **given)
+    if table.known is not None:
+        names = ", ".join(f"{i} {quote(name)}" for i, name in enumerate(model.classes_))
+        table = table.noting(Note(f"Clusters stand for classes: {names}."))
     return model, table
 
 
-def _save(model: Any, table: Table, reading: opt.Reading, path: Path) -> None:
+def save_table_model(
+    model: Any, table: Table, reading: opt.RowReading, path: Path
+) -> None:
     """Write the model, with what prepared its columns and where they came from."""
     from sklearn.pipeline import make_pipeline
 
     from ihgmm.storage import save_model
 
-    beside = ("id_column", "label_column", "text_column", "layer")
+    beside = ("id_column", "label_column", "batch_column", "text_column", "layer")
     save_model(
         make_pipeline(table.scaler, model) if table.scaler else model,
         path,

@@ -53,25 +53,15 @@ def predict(
       ihgmm predict model.npz new.csv -o labels.csv
       ihgmm predict model.npz new.parquet --id-column barcode -o labels.csv --quiet
     """
-    if not model.is_file():
-        raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
     files.check_output(output, "-o", DELIMITERS, [data, model], streams=True)
     screen.leave_room_for(output)
-    saved = load_saved(model)
-    is_pipeline = isinstance(saved.model, Pipeline)
-    scaler, estimator = saved.model if is_pipeline else (None, saved.model)
-    table = reading.load(data, screen, **_as_in_fit(reading, saved, estimator, model))
-    p, fitted_p = table.X.shape[1], saved.model.n_features_in_
-    if p != fitted_p:
-        raise ValueError(
-            f"{data} has {p} columns of numbers and {model} was fitted on {fitted_p}. "
-            "Give a file with those columns alone."
-        )
+    _, scaler, estimator, table = read_for_model(model, data, reading, screen)
     with warnings.catch_warnings():
         # Columns were matched by name when they were read.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         X = table.X if scaler is None else prepared_columns(table, scaler)
-        labels = np.asarray(estimator.predict(X))
+        estimator, X = cl.without_batches(estimator, X, table.batch)
+        labels = to_host(estimator._nearest(X))
     n, k = len(labels), len(estimator.cluster_centers_)
     complete = complete_matrix(X, estimator, of_fit=False)
     figures = _figures(estimator, X, complete, labels)
@@ -83,7 +73,8 @@ def predict(
             "Put new rows in one file with those of the fit."
         )
         table = table.noting(unknown)
-    remarks = files.write_labels(output, table, labels, figures, raw_cells)
+    classes = getattr(estimator, "classes_", None)
+    remarks = files.write_labels(output, table, labels, figures, raw_cells, classes)
     known_labels, comparison = cl.compare_labels(table, labels)
     clusters = cl.cluster_lines(labels, k, figures, table.ids)
     kind = type(estimator).__name__
@@ -99,6 +90,25 @@ def predict(
     screen.notes(table.notes)
     cl.print_clusters(screen, clusters)
     cl.print_labels(screen, comparison, output, remarks)
+
+
+def read_for_model(
+    model: Path, data: str, reading: opt.RowReading, screen: ExplainingScreen
+) -> tuple[SavedModel, Any, Any, Table]:
+    """Return a saved model, its parts, and data with the columns that it knows."""
+    if not model.is_file():
+        raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
+    saved = load_saved(model)
+    is_pipeline = isinstance(saved.model, Pipeline)
+    scaler, estimator = saved.model if is_pipeline else (None, saved.model)
+    table = reading.load(data, screen, **_as_in_fit(reading, saved, estimator, model))
+    p, fitted_p = table.X.shape[1], saved.model.n_features_in_
+    if p != fitted_p:
+        raise ValueError(
+            f"{data} has {p} columns of numbers and {model} was fitted on {fitted_p}. "
+            "Give a file with those columns alone."
+        )
+    return saved, scaler, estimator, table
 
 
 def _as_in_fit(

@@ -450,13 +450,21 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                     "with batch=..., or leave batch out."
                 )
             return super()._check_new(X)
-        check_is_fitted(self)
+        return self._prepared(self.without_batches(X, batch))
+
+    def without_batches(self, X: Any, batch: Any) -> Matrix:
+        """Return rows, new or old, without the factors of their batches, in memory.
+
+        The model has to be fitted with batches; ``batch`` is as in :meth:`predict`.
+        ``numpy.asarray`` makes an array of the result.
+        """
+        check_is_fitted(self, "batches_")
         data = check_matrix(X, self, reset=False)
 
         def label(part: Matrix) -> Tall:
             return self.placement_(self._prepared(part))
 
-        return self._prepared(take_out(self.batches_, data, batch, label))
+        return take_out(self.batches_, data, batch, label)
 
     def _teach(
         self, X: Any, n: int, k: int, labels: Any, batch: Any

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.cluster import KMeans
 from ihgmm._checks import complete_matrix
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Note, Table
+from ihgmm.estimators.batches import as_without_batches
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
@@ -135,20 +135,18 @@ def describe_fit(
     return figures, lines, diagnosis, apart.same_size
 
 
-def without_batches(model: Any, X: Any, batch: Any) -> tuple[Any, Any]:
+def without_batches(model: Any, X: Any, table: Table) -> tuple[Any, Any]:
     """Return a model and data as if there were no batches, to describe clusters."""
     if not hasattr(model, "batches_"):
         return model, X
-    if batch is None:
+    if table.batch is None:
         raise ValueError(
             "The model was fitted with batches; name the column that holds those of "
             "these rows, --batch-column. The fit had "
             f"{', '.join(model.batches_.names)}."
         )
-    X = model.without_batches(X, batch).array
-    model = copy(model)
-    del model.batches_
-    return model, X
+    model, data = as_without_batches(model, X, table.batch)
+    return model, data.array
 
 
 def cautions_of(diagnosis: Diagnosis, table: Table) -> list[str]:

@@ -60,7 +60,7 @@ def fit(
     model, table = fit_table(data, fitting, reading, screen)
     if save is not None:
         save_table_model(model, table, reading, save)
-    model, X = cl.without_batches(model, table.named_data, table.batch)
+    model, X = cl.without_batches(model, table.named_data, table)
     table = table if table.batch is None else replace(table, X=X)
     labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
     with screen.working("describing"):

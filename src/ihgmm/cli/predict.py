@@ -60,7 +60,7 @@ def predict(
         # Columns were matched by name when they were read.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         X = table.X if scaler is None else prepared_columns(table, scaler)
-        estimator, X = cl.without_batches(estimator, X, table.batch)
+        estimator, X = cl.without_batches(estimator, X, table)
         labels = to_host(estimator._nearest(X))
     n, k = len(labels), len(estimator.cluster_centers_)
     complete = complete_matrix(X, estimator, of_fit=False)

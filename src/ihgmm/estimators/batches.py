@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,16 @@ def fit_batches(
             PreparationWarning,
         )
     return batches, without(X, batches.factors, codes)
+
+
+def as_without_batches(model: Any, X: Any, batch: Any) -> tuple[Any, Any]:
+    """Return a model and its data as if there were no batches, to describe clusters."""
+    if not hasattr(model, "batches_"):
+        return model, X
+    X = model.without_batches(X, batch)
+    model = copy(model)
+    del model.batches_
+    return model, X
 
 
 def take_out(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Literal, Self, cast
@@ -21,7 +22,7 @@ from ihgmm._checks import (
 )
 from ihgmm._parameters import generator, option
 from ihgmm._progress import Steps
-from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
+from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored, warn
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, cosines, mark
 from ihgmm.estimators.batches import check_batch_fit, fit_batches, take_out
 from ihgmm.estimators.growing import check_can_grow, grown_before, warn_of_drift
@@ -305,11 +306,14 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             rows = self._read(X, sample_weight)
             n, p = rows.everything.shape
             say(f"{n:,} rows, {p:,} features")
-            if batch is not None:
-                rows = self._take_batches_out(rows, batch, recipe, rng)
             noise = noise_to_whiten(rows.counted, self.whiten)
+            if batch is not None:
+                rows = self._take_batches_out(rows, batch, recipe, noise, rng)
             if noise is not None:
-                rows = self._prepare(rows, learn_whitener(rows.counted, noise, rng))
+                # Without the factors of batches, counts are no whole numbers.
+                with nullcontext() if batch is None else ignored(PreparationWarning):
+                    whitener = learn_whitener(rows.counted, noise, rng)
+                rows = self._prepare(rows, whitener)
             live = warn_zero_rows(rows.counted, rows.unobserved)
 
         # Count the clusters, and leave out rows that fit none.
@@ -420,7 +424,12 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return self.growth_.n_samples
 
     def _take_batches_out(
-        self, rows: Rows, batch: Any, recipe: Recipe, rng: np.random.Generator
+        self,
+        rows: Rows,
+        batch: Any,
+        recipe: Recipe,
+        noise: NoiseKind | None,
+        rng: np.random.Generator,
     ) -> Rows:
         """Learn the factors of batches, and return rows without them."""
         names = check_batch_fit(self, rows.everything, batch)
@@ -428,6 +437,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
         def label(data: Matrix) -> tuple[Tall, int]:
             k = self.n_clusters
+            if noise is not None:
+                with ignored(PreparationWarning):
+                    data = learn_whitener(data, noise, deepcopy(rng))(data)
             if k == "auto":
                 k = max(resolve(data, deepcopy(rng), signed=self.signed).n_clusters, 1)
             fit = spectral_clustering(data, int(k), recipe, signed=self.signed)

@@ -113,6 +113,7 @@ class Growing:
     MORE = 0.1  # new rows over those that clusters were learnt from: learn again
     STEPS = 30  # of clusters that move on with new rows, at most
     MOVED = 0.01  # share of the sample that changes clusters: then centres start anew
+    SETTLED = 0.05  # share that changes when clusters are looked for again, at most
     RARE = 0.01  # share of earlier rows that are as far from their cluster as far ones
     NOVEL = 0.05  # share of new rows that are far: a cluster may have appeared
     LEAST_NOVEL = 5  # and so many more

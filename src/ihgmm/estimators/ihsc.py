@@ -403,7 +403,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             self.n_clusters_ = self._count_clusters(data, live, rng, steps)
         k, start = self.n_clusters_, None
         if first and self.init is not None:
-            start = old_labels(self.init, X)
+            start, _ = old_labels(self.init, X)
         grown = grow(data, k, weights, None if first else grown_before(self), start)
         warn_of_drift(grown, k)
         centers = grown.growth.centers
@@ -494,7 +494,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             k = max(k, len(classes)) if self.n_clusters == "auto" else k
             self.classes_, taught = class_names(classes, k), Taught(known)
         if self.init is not None:
-            taught = taught._replace(start=old_labels(self.init, X, batch))
+            start, nearness = old_labels(self.init, X, batch)
+            taught = taught._replace(start=start, nearness=nearness)
         return k, taught
 
     def _check_parameters(self) -> None:

@@ -68,8 +68,11 @@ def class_names(classes: np.ndarray, n_clusters: int) -> np.ndarray:
     return np.concatenate([classes, names]) if new else classes
 
 
-def old_labels(model: Any, X: Any, batch: Any = None) -> np.ndarray:
-    """Return the numbers of the clusters in which an older model puts rows."""
+def old_labels(model: Any, X: Any, batch: Any = None) -> tuple[np.ndarray, Any]:
+    """Return the clusters in which an older model puts rows, and how near rows are.
+
+    Near is what their centre explains over what it leaves, if the model tells.
+    """
     if not hasattr(model, "_nearest"):
         raise TypeError(
             f"init={model!r} is no model of this package; give a fitted one, whose "
@@ -81,4 +84,9 @@ def old_labels(model: Any, X: Any, batch: Any = None) -> np.ndarray:
             "whose clusters should keep their numbers, or None."
         )
     options = {"batch": batch} if hasattr(model, "batches_") else {}
-    return to_host(model._nearest(X, **options)).astype(np.int64)
+    labels = to_host(model._nearest(X, **options)).astype(np.int64)
+    if not hasattr(model, "placement_"):
+        return labels, None
+    cosines = to_host(model.transform(X, **options)).astype(np.float64)
+    share = np.clip(cosines[np.arange(len(labels)), labels], 0.0, 0.995) ** 2
+    return labels, share / (1 - share)

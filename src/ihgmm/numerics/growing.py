@@ -96,6 +96,8 @@ class Growth:
     n_samples: int = 0
     learnt: int = 0  # rows seen when clusters were last learnt
     looked: int = 0  # rows seen when they were last looked for from scratch
+    # Whether that found what was there before: then a new cluster changes no old one.
+    settled: bool = False
     unseen: Any = 0.0  # (k,): rows of each cluster that were expected and did not come
     said: Any = False  # (k + 1,): what was said: of emptied clusters, and of a new one
 
@@ -176,12 +178,13 @@ def grow(
     # The rule: it stays while new rows are few, else clusters move on from where they
     # were, or are looked for again.
     moved, n_iter = 1.0, 0
+    settled = bool(known and known.settled)
     if known and novel == 0 and seen < (1 + Growing.MORE) * known.learnt:
         placement, space, pull = *old[1:], known.pull
         learnt, looked, moved = known.learnt, known.looked, 0.0
     else:
         embedding, found = _embedding(directions, k, seen), None
-        if known and novel == 0 and seen < 2 * known.looked:
+        if settled or (known and novel == 0 and seen < 2 * known.looked):
             found = _move_on(embedding, sample, old, k)
         learnt, looked = seen, known.looked if found else seen
         placement, space, pull, n_iter = found or _look(embedding, sample, k)
@@ -190,6 +193,8 @@ def grow(
         before = np.where(sample.labels >= 0, sample.labels, labels)
         moved = np.average(labels != before, weights=sample.weights)
         sample = replace(sample, labels=labels)
+        if known and not found:
+            settled = novel == 0 and moved < Growing.SETTLED
 
     # Running sums for centres; from the sample where clusters are others now.
     all_labels = placement(X)
@@ -198,7 +203,9 @@ def grow(
     else:
         sums, figures = _sums_of_rows(X, all_labels, counts, directions, sample, k)
         sums, figures = known.sums + sums, known.lengths + figures
-    growth = Growth(directions, sample, sums, figures, pull, seen, learnt, looked)
+    growth = Growth(
+        directions, sample, sums, figures, pull, seen, learnt, looked, settled
+    )
     growth, emptied, novel = _drift(growth, known, ops, all_labels, counts, novel)
     return Grown(growth, placement, space, all_labels, n_iter, emptied, novel)
 

@@ -20,6 +20,8 @@ class Taught(NamedTuple):
 
     known: np.ndarray | None = None  # of users, who may err: cluster j is class j
     start: np.ndarray | None = None  # of an older model, to start from
+    # How much rows tell of their old cluster; those of a new one are far from it.
+    nearness: np.ndarray | None = None
 
     def at(self, rows: np.ndarray | slice) -> Taught:
         """Return the labels of some rows."""
@@ -64,7 +66,7 @@ class Taught(NamedTuple):
         if self.known is not None:
             classes = int(self.known.max()) + 1
             return np.append(np.arange(classes), by_size[by_size >= classes])
-        overlap = overlap_of(self.start, labels, k)[:, by_size]
+        overlap = overlap_of(self.start, labels, k, self.nearness)[:, by_size]
         return by_size[matching(overlap)]
 
     def begin(
@@ -79,7 +81,7 @@ class Taught(NamedTuple):
                 ops.few_rows(start, matching(overlap))
                 for start, overlap in zip(starts, overlaps, strict=True)
             ]
-        for labels in self:
+        for labels in (self.known, self.start):
             if labels is not None:
                 # Where all rows have labels, spaces do not matter.
                 for rows in spaces if (labels < 0).any() else spaces[:1]:
@@ -122,9 +124,12 @@ def matching(overlap: np.ndarray) -> np.ndarray:
     return order
 
 
-def overlap_of(old: np.ndarray, new: np.ndarray, k: int) -> np.ndarray:
+def overlap_of(
+    old: np.ndarray, new: np.ndarray, k: int, weights: np.ndarray | None = None
+) -> np.ndarray:
     """Return how many rows are in each old and new cluster, (old, k); -1 is in none."""
     seen = (old >= 0) & (new >= 0)
     size = max(int(old.max(initial=-1)) + 1, k)
-    pairs = np.bincount(old[seen] * k + new[seen], minlength=size * k)
+    weights = None if weights is None else weights[seen]
+    pairs = np.bincount(old[seen] * k + new[seen], weights, minlength=size * k)
     return pairs.reshape(size, k)

@@ -42,7 +42,6 @@ def fit(
       ihgmm fit iris -k 3
       ihgmm fit cells.csv -k 8 --id-column barcode --label-column type -o labels.csv
       ihgmm fit customers.csv -k 5 --prepare scale --save model.npz
-      ihgmm fit cells.csv -k 8 --known-column type --batch-column lab -o labels.csv
       ihgmm fit reviews.csv -k auto --text-column review --id-column order
       cat cells.csv | ihgmm fit - -k 8 -o - > labels.csv
       ihgmm fit demo -k auto --refine --json

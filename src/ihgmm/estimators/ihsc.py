@@ -332,7 +332,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if self.refine:
             with steps.step("refine"):
                 labels, placement = _refined(data, labels, k)
-        if not warn_empty_clusters(data, labels, k):
+        empty = warn_empty_clusters(data, labels, k)
+        if not empty and taught.known is None:  # known labels hold clusters in place
             with steps.step("doubt"):
                 self._warn_of_doubt(data, spectral, recipe, k)
 

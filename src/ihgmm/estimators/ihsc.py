@@ -577,16 +577,18 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return names[numbers]
 
     def _has_memberships(self) -> bool:
-        return Recipe.of(self.recipe).labels == "tied" and not self.refine
+        recipe = Recipe.of(self.recipe)
+        tied = recipe.labels == "tied" and recipe.placement == "embedding"
+        return tied and not self.refine
 
-    @available_if(_has_memberships)
+    @available_if(_has_memberships)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the membership of each row, new or old, in each cluster.
 
         They are those of the Gaussian clusters that gave the labels, of shape
-        (n_samples, n_clusters), and add up to 1 in each row. Fits of the recipes
-        ``labels="tied"``, without ``refine``, have them. ``batch`` is as in
-        :meth:`predict`.
+        (n_samples, n_clusters), and add up to 1 in each row. Fits of recipes with
+        ``labels="tied"`` and ``placement="embedding"``, without ``refine``, have them.
+        ``batch`` is as in :meth:`predict`.
         """
         data = self._check_new(X, batch)
         ops, placement = data.ops, cast(Placement, self.placement_)

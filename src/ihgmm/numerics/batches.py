@@ -45,7 +45,8 @@ class Batches:
 
 def without(X: Matrix, factors: np.ndarray, codes: np.ndarray) -> Matrix:
     """Return rows without the factors of their batch, in memory."""
-    array: Any = X.to_memory().array
+    memory: Any = X.to_memory()
+    array = memory.array
     inverse = (1 / factors).astype(X.dtype)
     if X.sparse:
         array = array.tocsr().copy()
@@ -130,21 +131,22 @@ def _factors(
     what they spread by: without batch effects they are 0.
     """
     means = sums * HOST.ratio(1.0, counts)[:, :, None]
-    known, logs = centers, np.zeros((len(sums), sums.shape[2]))
+    is_known, logs = centers is not None, np.zeros((len(sums), sums.shape[2]))
+    middle = np.zeros(sums.shape[1:]) if centers is None else centers
     for _ in range(Batching.ROUNDS):
         plain = means / np.exp(logs)[:, None]
-        if known is None:
+        if not is_known:
             shares = counts * HOST.ratio(1.0, counts.sum(axis=0))
-            centers = np.einsum("bk,bkp->kp", shares, plain)
+            middle = np.einsum("bk,bkp->kp", shares, plain)
         # Unit rows of a cluster with factors are longer or shorter by a number.
-        squares = np.einsum("kp,kp->k", centers, centers)
-        gains = np.einsum("bkp,kp->bk", plain, centers) * HOST.ratio(1.0, squares)
-        if known is None:
+        squares = np.einsum("kp,kp->k", middle, middle)
+        gains = np.einsum("bkp,kp->bk", plain, middle) * HOST.ratio(1.0, squares)
+        if not is_known:
             shares = shares * HOST.ratio(1.0, gains)
-            centers = np.einsum("bk,bkp->kp", shares, plain)
-        expected = np.einsum("bk,kp->bp", counts * gains, centers)
+            middle = np.einsum("bk,bkp->kp", shares, plain)
+        expected = np.einsum("bk,kp->bp", counts * gains, middle)
         used = counts.sum(axis=0) > 0
-        typical = centers[used].mean(axis=0) if used.any() else np.zeros_like(noise)
+        typical = middle[used].mean(axis=0) if used.any() else np.zeros_like(noise)
         # One row more, of a factor of 1, stands in where there are hardly any entries.
         total = expected + typical
         found = HOST.ratio(np.einsum("bk,bkp->bp", counts, means) + typical, total, 1.0)
@@ -153,7 +155,7 @@ def _factors(
         variances = HOST.ratio(spread, total * found, np.inf) ** 2
         # Not shrunk yet, or centres would take over what factors lose.
         logs = np.log(found)
-    return np.exp(_shrunk(logs, variances)), centers
+    return np.exp(_shrunk(logs, variances)), middle
 
 
 def _shrunk(logs: np.ndarray, variances: np.ndarray) -> np.ndarray:

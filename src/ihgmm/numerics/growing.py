@@ -72,16 +72,18 @@ class Sample:
 
     def joined(self, other: Sample, most: int) -> Sample:
         """Return a sample of the rows of both."""
-        parts = [
-            np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("rows", "lengths", "own_weights", "priorities", "labels")
-        ]
+        names = ("rows", "lengths", "own_weights", "priorities", "labels")
+        parts: Any = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in names
+        }
         cut = max(self.cut, other.cut)
-        order = np.argsort(-parts[3], kind="stable")
+        priorities = parts["priorities"]
+        order = np.argsort(-priorities, kind="stable")
         if len(order) > most:
-            cut = max(cut, float(parts[3][order[most]]))
+            cut = max(cut, float(priorities[order[most]]))
         stay = np.sort(order[:most])
-        return Sample(*(part[stay] for part in parts), cut=cut)
+        return Sample(cut=cut, **{name: part[stay] for name, part in parts.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +127,12 @@ def grow(
     X: Matrix,
     k: int,
     weights: np.ndarray,
-    old: tuple[Growth, Placement, Space] | None = None,
+    old: Any = None,
     start: np.ndarray | None = None,
 ) -> Grown:
     """Learn from more rows; ``start`` are labels for the first ones.
 
+    ``old`` is what was known before: growth, placement and space.
     Cost grows with the new rows, and memory does not grow.
     """
     ops, (n, p) = X.ops, X.shape
@@ -180,7 +183,7 @@ def grow(
     moved, n_iter = 1.0, 0
     settled = bool(known and known.settled)
     if known and novel == 0 and seen < (1 + Growing.MORE) * known.learnt:
-        placement, space, pull = *old[1:], known.pull
+        (_, placement, space), pull = old, known.pull
         learnt, looked, moved = known.learnt, known.looked, 0.0
     else:
         embedding, found = _embedding(directions, k, seen), None

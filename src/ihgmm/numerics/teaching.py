@@ -6,7 +6,7 @@ Labels are NumPy arrays of numbers of clusters, -1 for rows of which nothing is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -42,9 +42,9 @@ class Taught(NamedTuple):
 
         The few among many would hardly be heard; the more they are, the surer they are.
         """
-        lessons = np.zeros(1) if self.known is None else self.known >= 0
-        if not lessons.any():
+        if self.known is None or self.known.max() < 0:
             return weights
+        lessons = self.known >= 0
         a_class = lessons.sum() / len(np.unique(self.known[lessons]))
         others = weights[~lessons].sum() / max(weights[lessons].sum(), Small.TINY)
         factor = max(others * a_class / Teaching.HALF, 1.0)
@@ -66,7 +66,8 @@ class Taught(NamedTuple):
         if self.known is not None:
             classes = int(self.known.max()) + 1
             return np.append(np.arange(classes), by_size[by_size >= classes])
-        overlap = overlap_of(self.start, labels, k, self.nearness)[:, by_size]
+        start = cast(np.ndarray, self.start)
+        overlap = overlap_of(start, labels, k, self.nearness)[:, by_size]
         return by_size[matching(overlap)]
 
     def begin(

@@ -8,7 +8,7 @@ The data are float32 rows of the model, 1,000 features in ten clusters. Methods 
 turns, several rounds, each time in a process of its own; times are medians, shown as
 ratios to IhSC, and errors the median and the worst over seeds. Memory is what is in
 use before the work and at most during it. With ``--save`` tables go to
-results/backends.md, where those of the other part stay.
+results/backends.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import statistics
 import subprocess
@@ -31,17 +30,7 @@ from typing import Any
 
 import numpy as np
 from cases import dense
-from measure import (
-    RESULTS,
-    environment,
-    markdown,
-    measured,
-    names_asked,
-    peak,
-    reset_peak,
-    resident,
-    save,
-)
+from measure import markdown, measured, names_asked, peak, reset_peak, resident, save
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import normalize
 
@@ -67,10 +56,6 @@ NOTES = {
     "cluster is not counted. Scheduler and workers are processes of their own. The one "
     "process has all threads, a worker one.",
 }
-PACKAGES = (
-    "ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu", "dask", "distributed",
-    "dask-ml",
-)  # fmt: skip
 Figures = dict[str, Any]
 
 
@@ -312,7 +297,7 @@ def compare(part: str, options: argparse.Namespace) -> str:
     summaries = {method: summary(figures) for method, figures in turns.items()}
     text = table(f"{title} (oracle's error {oracle:.5f})", summaries)
     runs = f"{options.rounds} round{'s' * (options.rounds > 1)}, a seed each."
-    return f"## {part}\n\n{text}\n{NOTES[part]} {runs}\n\n{environment(PACKAGES)}\n"
+    return f"## {part}\n\n{text}\n{NOTES[part]} {runs}\n"
 
 
 def main() -> None:
@@ -329,15 +314,12 @@ def main() -> None:
     free = shutil.disk_usage(options.folder or tempfile.gettempdir()).free / 1e9
     if free < 1.1 * options.gigabytes:
         parser.error(f"{free:.1f} GB are free, too few; name another --folder.")
-    page = RESULTS / "backends.md"
-    old = page.read_text(encoding="utf-8") if page.exists() else ""
-    sections = re.split(r"^(?=## )", old, flags=re.MULTILINE)[1:]
-    kept = {text.partition("\n")[0][3:]: text.rstrip() + "\n" for text in sections}
+    parts = []
     for part in names_asked(parser, options.parts, METHODS):
-        kept[part] = compare(part, options)
-        print(kept[part], flush=True)
+        parts.append(compare(part, options))
+        print(parts[-1], flush=True)
     if options.save:
-        save(page.name, "\n".join([INTRO, *(kept[k] for k in METHODS if k in kept)]))
+        save("backends.md", "\n".join([INTRO, *parts]))
     return None
 
 

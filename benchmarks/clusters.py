@@ -20,12 +20,11 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 from cases import Case, counts, dense
-from measure import environment, markdown, names_asked, save
+from measure import markdown, names_asked, save
 from methods import DENSE_ONLY, METHODS, timed_labels, with_before
 
 from ihgmm.metrics import misclassification_rate
 
-PACKAGES = ("ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu")
 NOTE = """Rows follow the model: centres of length 2 at right angles unless correlated
 or more than features, scales from 1 to 20, noise of level 1, clusters of equal size
 unless unequal (1:20). The oracle knows the centres. Sparse rows are counts, which IhSC
@@ -94,7 +93,7 @@ def main() -> None:
         for k in options.k:
             lines.append(compare(shape, k, options.methods, options.draws))
             print(" | ".join(lines[-1]), flush=True)
-    text = f"# Many clusters\n\n{NOTE}\n{environment(PACKAGES)}\n\n"
+    text = f"# Many clusters\n\n{NOTE}\n"
     text += markdown([[f"{options.draws} draws"], header, *lines])
     print(text)
     if options.save:

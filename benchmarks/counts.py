@@ -27,7 +27,7 @@ import numpy as np
 from cases import counts as texts
 from designs import DESIGNS
 from labelled import SETS, LabelledSet, MissingDataError, extra_sets, sampled
-from measure import environment, markdown, save
+from measure import markdown, save
 from methods import Method, estimator
 from sklearn.cluster import KMeans
 
@@ -252,7 +252,7 @@ def main() -> None:
         if sets:
             parts.append(real_table(sets, options.seeds))
     if options.save:
-        head = f"# Counts and unequal noise\n\n{environment(('ihgmm', 'numpy'))}\n\n"
+        head = "# Counts and unequal noise\n\n"
         head += f"Means over {options.draws} draws (`python benchmarks/counts.py`).\n\n"
         save("counts.md", head + "\n".join(parts))
 

@@ -41,7 +41,7 @@ INTERVALS = [
 
 
 def covariance(name: str, p: int, rng: np.random.Generator) -> np.ndarray:
-    """Of noise with variance 1: three factors, or ten blocks of columns, or AR(-.8)."""
+    """Of noise with variance 1: three factors, or ten blocks of columns, or AR."""
     if name == "factors":
         loadings = rng.standard_normal((p, 3))
         return (np.eye(p) + loadings @ loadings.T) / 4
@@ -49,7 +49,7 @@ def covariance(name: str, p: int, rng: np.random.Generator) -> np.ndarray:
     if name == "blocks":
         block = place * 10 // p
         return 0.2 * np.eye(p) + 0.8 * (block[:, None] == block)
-    return (-0.8) ** np.abs(place[:, None] - place)
+    return (0.9 if name == "ar90" else -0.8) ** np.abs(place[:, None] - place)
 
 
 def correlated(seed: int, noise: str, length: float = 8.0) -> Draw:
@@ -144,12 +144,29 @@ def of_profiles(
     return rng.poisson(mean) if counts else rng.exponential(mean), labels
 
 
+def of_positive(
+    seed: int, spread: float, noise: str, common: float
+) -> tuple[Any, np.ndarray]:
+    """Positive centres of length 30 with much or little in common; correlated noise."""
+    rng, n, p, k = np.random.default_rng(seed), 300, 100, 4
+    centers = common * rng.gamma(2, size=p) + rng.gamma(0.5, size=(k, p))
+    centers *= 30 / np.linalg.norm(centers, axis=1, keepdims=True)
+    root = np.linalg.cholesky(covariance(noise, p, rng))
+    scales, labels = 1 + spread * rng.standard_normal((n, 1)), np.arange(n) % k
+    return scales * centers[labels] + rng.standard_normal((n, p)) @ root.T, labels
+
+
 EQUAL: dict[str, Callable[[int, float], tuple[Any, np.ndarray]]] = {
     **{name: partial(of_mixture, **noise) for name, noise in NOISES.items()},
     "counts15": partial(of_profiles, size=15),
     "counts60": partial(of_profiles, size=60),
     "counts300": partial(of_profiles, size=300),
     "gamma": partial(of_profiles, size=30, counts=False),
+    **{
+        f"positive-{noise}-{common:g}": partial(of_positive, noise=noise, common=common)
+        for noise in ("blocks", "ar90")
+        for common in (0.2, 0.5, 1.0)
+    },
 }
 
 

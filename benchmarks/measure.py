@@ -8,11 +8,15 @@ import os
 import platform
 import resource
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+PACKAGES = (
+    "ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu", "dask", "torch",
+    "cupy-cuda13x", "flash-kmeans",
+)  # fmt: skip
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -78,9 +82,9 @@ def version(package: str) -> str | None:
         return None
 
 
-def environment(packages: Sequence[str], device: str = "") -> str:
+def environment(device: str = "") -> str:
     """Name the versions of the packages that are there, the machine and the day."""
-    numbers = {package: version(package) for package in packages}
+    numbers = {package: version(package) for package in PACKAGES}
     versions = ", ".join(
         f"{name} {number}" for name, number in numbers.items() if number
     )
@@ -96,11 +100,11 @@ def environment(packages: Sequence[str], device: str = "") -> str:
     )
 
 
-def save(name: str, text: str) -> None:
-    """Write a page of results, as a whole or not at all."""
+def save(name: str, text: str, device: str = "") -> None:
+    """Write a page of results and what made them, as a whole or not at all."""
     RESULTS.mkdir(exist_ok=True)
     part = RESULTS / f"{name}.part"
-    part.write_text(text.rstrip() + "\n", encoding="utf-8")
+    part.write_text(f"{text.rstrip()}\n\n{environment(device)}\n", encoding="utf-8")
     part.replace(RESULTS / name)
 
 

@@ -28,7 +28,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from designs import DESIGNS, customers, mixture
 from labelled import TEN, sampled
-from measure import environment, markdown, measured, save
+from measure import markdown, measured, save
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
@@ -192,7 +192,7 @@ def main() -> None:
         options.peers.write_text(json.dumps(known), encoding="utf-8")
     print(text, summary(lost), sep="\n")
     if options.save:
-        head = f"# Missing cells\n\n{environment(('ihgmm', 'numpy', 'scikit-learn'))}\n"
+        head = "# Missing cells\n"
         body = f"\nMeans over {options.draws} draws.\n\n{text}\n{summary(lost)}\n"
         save("missing.md", head + body)
 

@@ -32,7 +32,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from designs import DESIGNS, Draw, mixture, outliers
 from labelled import TEN, MissingDataError
-from measure import environment, markdown, save
+from measure import markdown, save
 from sklearn.cluster import HDBSCAN
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
@@ -40,8 +40,6 @@ from sklearn.preprocessing import normalize
 
 from ihgmm import IhGMM, IhSC
 from ihgmm.metrics import misclassification_rate
-
-PACKAGES = ("ihgmm", "numpy", "scipy", "scikit-learn")
 
 Method = Callable[[np.ndarray, int, float, int], np.ndarray]
 
@@ -255,7 +253,7 @@ def main() -> None:
     text = [
         "# Rows that fit no cluster\n",
         f"`python benchmarks/outliers.py`, which says what is what, {options.draws} "
-        f"draws. {environment(PACKAGES)}.\n",
+        f"draws.\n",
         *map(markdown, tables),
     ]
     print("\n".join(text))

@@ -64,9 +64,9 @@ def of_diagnosis(draw: Draw) -> Answer:
 
 def of_count(draw: Draw) -> Answer:
     found = select_n_clusters(draw.X, random_state=0)
-    support = [number.support for number in found.plausible]
+    support = [split.support for split in found.tree.splits] if found.tree else [0.0]
     decided = f"{found.n_clusters} {found.confidence.value}"
-    return np.array([decided]), np.array([np.nan_to_num(support).max()])
+    return np.array([decided]), np.array([max(support, default=0.0)])
 
 
 def of_labels(make: Callable[..., Any], **options: Any) -> Callable[[Draw], Answer]:

@@ -29,12 +29,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
 
 import numpy as np
 from labelled import EXTRA, GROUPS, MissingDataError, all_sets, means_by_set, samples
-from measure import environment, markdown, names_asked, save
+from measure import markdown, names_asked, save
 from methods import LEGEND, METHODS, with_before
 
 from ihgmm.metrics import misclassification_rate
 
-PACKAGES = ("ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu")
 USUAL = ["IhSC", "rival", "paper-magnitude", "k-means", "PSC", "faiss", "neighbours"]
 USUAL += ["mixture"]
 Known = dict[str, dict[str, float]]
@@ -171,7 +170,7 @@ def main() -> None:
     print("\n".join(texts))
     if options.save:
         head = (
-            f"# Real data\n\n{environment(PACKAGES)}\n\n`python benchmarks/real.py`: "
+            f"# Real data\n\n`python benchmarks/real.py`: "
             f"means over {options.seeds} seeds, at most {options.max_rows:,} rows of a "
             "set. Sets and their split are described in `labelled.py`.\n\n"
             f"{LEGEND}\n"

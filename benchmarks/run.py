@@ -27,7 +27,6 @@ import numpy as np
 import scipy.sparse as sp
 from cases import Case, counts, dense
 from measure import (
-    environment,
     markdown,
     names_asked,
     peak,
@@ -43,7 +42,6 @@ from sklearn.datasets import load_digits, load_iris
 from ihgmm import IhGMM, IhSC, diagnose, scale_heterogeneity_test, select_n_clusters
 from ihgmm.metrics import misclassification_rate
 
-PACKAGES = ("ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu")
 CASES: dict[str, tuple[str, int, Callable[[], Case]]] = {
     "tall": ("200,000 x 200, K 10", 10, partial(dense, 200_000, 200, 10)),
     "wide": ("2,000 x 20,000, K 8", 8, partial(dense, 2_000, 20_000, 8, length=3.0)),
@@ -210,7 +208,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="to cpu.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    text = f"# Benchmark\n\n`python benchmarks/run.py`; {environment(PACKAGES)}\n"
+    text = "# Benchmark\n\n`python benchmarks/run.py`\n"
     for name in names_asked(parser, options.only, tables):
         part = markdown(tables[name](options.rounds))
         print(part, flush=True)

@@ -29,21 +29,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
 import numpy as np
 from backends import chunked, cluster
 from cases import counts, dense
-from measure import (
-    environment,
-    markdown,
-    names_asked,
-    peak,
-    readings,
-    reset_peak,
-    resident,
-    save,
-)
+from measure import markdown, names_asked, peak, readings, reset_peak, resident, save
 
 from ihgmm import IhSC
 from ihgmm.matrix import as_matrix
 
-PACKAGES = ("ihgmm", "numpy", "scipy", "dask", "distributed")
 SIZES = [
     ("memory", 100_000, 100, 10),
     ("memory", 1_000_000, 100, 10),
@@ -223,7 +213,7 @@ def main() -> None:
     given = parser.parse_args()
     names = names_asked(parser, given.tables, TABLES)
     parts = [markdown(TABLES[name]()) for name in names]
-    text = "\n".join([HEAD, *parts, environment(PACKAGES)])
+    text = "\n".join([HEAD, *parts])
     print(text)
     if given.save:
         save("scaling.md", text)

@@ -142,6 +142,7 @@ def units():
 def diagonal():
     """Draw what diagonals hold, and what they do to an eigenvector."""
     sample = noisy()
+    X = sample.X
     order = np.lexsort((sample.scales, sample.labels))
     colors, loud = COLORS[sample.labels[order]], sample.noise_levels[order] > 1
     place = np.arange(len(order))
@@ -150,7 +151,7 @@ def diagonal():
     )
     ring = {"mfc": "none", "mec": "#D55E00", "ms": 9, "mew": 1.8}
 
-    ax, squares = axes[0, 0], np.linalg.norm(sample.X[order], axis=1) ** 2
+    ax, squares = axes[0, 0], np.linalg.norm(X[order], axis=1) ** 2
     ax.scatter(place, squares, c=colors, s=14, lw=0)
     ax.plot(place[loud], squares[loud], "o", **ring, label="four noisy rows")
     ax.axhline(1, color="black", lw=2.2)
@@ -161,12 +162,12 @@ def diagonal():
     ax.set_title("The diagonal of the Gram matrix", fontsize=12)
 
     second = [
-        (axes[0, 1], sample.X, "full", "rows as they are"),
-        (axes[1, 0], sample.X, "zero", "zero diagonal (the paper)"),
-        (axes[1, 1], unit(sample.X), "full", "unit rows (the default)"),
+        (axes[0, 1], X @ X.T, "rows as they are"),
+        (axes[1, 0], GramOperator.of(X).toarray(), "zero diagonal (the paper)"),
+        (axes[1, 1], unit(X) @ unit(X).T, "unit rows (the default)"),
     ]
-    for ax, X, kind, title in second:
-        vector = np.linalg.eigh(GramOperator.of(X, kind).toarray())[1][:, -2]
+    for ax, gram, title in second:
+        vector = np.linalg.eigh(gram)[1][:, -2]
         vector = vector[order] * np.sign(vector[np.abs(vector).argmax()])
         ax.vlines(place, 0, vector, color=colors, lw=1.2)
         ax.plot(place[loud], vector[loud], "o", **ring)

@@ -127,16 +127,12 @@ def test_a_second_run_replaces_the_first():
 def test_number_of_clusters_is_counted():
     adata = cells()
     ihsc(adata, "auto")
-    assert adata.uns["ihsc"]["n_clusters"] == 3
-    assert adata.uns["ihsc"]["params"]["n_clusters"] == "auto"
-    assert adata.uns["ihsc"]["selection"]["rank"] == 3
-    assert "3 clusters" in adata.uns["ihsc"]["selection"]["summary"]
-    model = IhSC("auto", random_state=0).fit(adata.X)
-    for name in ("levels", "plausible"):
-        found = adata.uns["ihsc"]["selection"][name]
-        assert found.tolist() == list(getattr(model.selection_, name))
-    confidence = adata.uns["ihsc"]["selection"]["confidence"]
-    assert confidence == model.selection_.confidence.value
+    summary, model = adata.uns["ihsc"], IhSC("auto", random_state=0).fit(adata.X)
+    assert (summary["n_clusters"], summary["params"]["n_clusters"]) == (3, "auto")
+    assert summary["selection"]["rank"] == 3
+    assert "3 clusters" in summary["selection"]["summary"]
+    assert summary["selection"]["levels"].tolist() == list(model.selection_.levels)
+    assert summary["selection"]["confidence"] == model.selection_.confidence.value
 
 
 def test_options_reach_the_estimator():
@@ -144,7 +140,6 @@ def test_options_reach_the_estimator():
     options = {"recipe": Recipe(space="projected"), "refine": True, "random_state": 5}
     ihsc(adata, 3, **options)
     model = IhSC(3, **options).fit(adata.X)
-    assert_allclose(adata.uns["ihsc"]["eigenvalues"], model.eigenvalues_)
     assert_array_equal(adata.obs["ihsc"].astype(int), model.labels_)
     assert adata.uns["ihsc"]["params"]["recipe"] == "Recipe(space='projected')"
     with pytest.raises(TypeError, match="resolution"):
@@ -161,9 +156,7 @@ def test_a_copy_leaves_the_original_alone():
     adata = cells()
     other = ihsc(adata, 3, copy=True)
     assert list(adata.obs) == ["kind"]
-    assert list(adata.obsm) == ["X_half"]
-    assert not adata.varm
-    assert not adata.uns
+    assert (list(adata.obsm), len(adata.varm), len(adata.uns)) == (["X_half"], 0, 0)
     ihsc(adata, 3)
     assert_same(results(other), results(adata))
 
@@ -250,13 +243,6 @@ def test_clusters_without_rows_are_no_categories():
     assert adata.varm["ihsc_centers"].shape == (3, 5)
 
 
-def test_one_cluster():
-    adata = cells()
-    ihsc(adata, 1)
-    assert set(adata.obs["ihsc"]) == {"0"}
-    assert_array_equal(adata.obs["ihsc_confidence"], 1)
-
-
 def with_nan():
     adata = cells()
     adata.X[4, 5] = np.nan
@@ -284,9 +270,7 @@ def on_disk(folder, store=np.asarray):
             ValueError,
             "layer='counts' and use_rep='X_half' name two matrices; give one",
         ),
-        (cells, {"key_added": ""}, ValueError, "key_added='' cannot name results"),
         (cells, {"key_added": "a/b"}, ValueError, "key_added='a/b' cannot name"),
-        (cells, {"key_added": 3}, ValueError, "key_added=3 cannot name results"),
         (
             cells,
             {"key_added": "half"},
@@ -296,11 +280,7 @@ def on_disk(folder, store=np.asarray):
         (cells, {"key_added": "kind"}, ValueError, r"overwrite adata.obs\['kind'\]"),
         (with_nan, {}, ValueError, "contains NaN at row 4, column 5"),
         (without_x, {}, ValueError, "adata.X is None; give a layer, or a key of obsm"),
-        (lambda: cells()[:0].copy(), {}, ValueError, r"0 sample\(s\)"),
-        (lambda: cells()[:, :0].copy(), {}, ValueError, r"0 feature\(s\)"),
         (lambda: counts()[0], {}, TypeError, "adata is a ndarray; give an AnnData"),
-        (lambda: "cells.h5ad", {}, TypeError, "adata is a str; give an AnnData"),
-        (cells, {"n_clusters": 0}, ValueError, "n_clusters=0 is too small"),
         (cells, {"n_clusters": 151}, ValueError, "more than n_samples=150"),
     ],
 )
@@ -337,8 +317,7 @@ def test_outliers():
     X[:4] = 1000 * np.random.default_rng(0).standard_normal((4, 50))
     adata = anndata.AnnData(X)
     ihsc(adata, n_clusters=3, outliers="auto")
-    assert adata.obs["ihsc"].tolist()[:4] == ["-1"] * 4
-    assert (adata.obs["ihsc"] == "-1").sum() == 4
+    assert_array_equal(np.flatnonzero(adata.obs["ihsc"] == "-1"), np.arange(4))
     assert adata.obs["ihsc_outlier_score"][:4].min() > 4
     assert adata.obs["ihsc_size"].isna().sum() == 4
 
@@ -398,11 +377,9 @@ def test_what_is_no_multiple_of_a_pattern_is_named_rightly():
 
 def test_counts_and_other_data_draw_no_word():
     X, _ = faint(0)
-    rng = np.random.default_rng(0)
     model, _ = make_ihgmm(200, 40, 3, random_state=0)
-    noisy = np.hstack([model, rng.standard_normal((200, 60))])
-    for data in (X, X / np.sqrt(X.mean(axis=0) + 1e-3), model, noisy):
-        ihsc(AnnData(data), 3, whiten="counts" if data is X else None)
+    for data in (X / np.sqrt(X.mean(axis=0) + 1e-3), model):
+        ihsc(AnnData(data), 3)
     # X was made the counts again.
     ihsc(AnnData(X, uns={"log1p": {"base": None}}), 4, whiten="counts")
 

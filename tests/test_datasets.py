@@ -101,8 +101,6 @@ BAD_ANSWERS = [
         r"not kept: its values are not the right .* classes \[2\]",
     ),
     (lambda h: h.body(b"<html>Please log in</html>"), "it cannot be read"),
-    (lambda h: h.body(b""), r"it cannot be read \(it is empty\)"),
-    (lambda h: h.body(b"\xff\xfe\x00"), "it cannot be read"),
 ]
 
 
@@ -241,15 +239,8 @@ def test_no_download_unless_allowed_and_possible(server, tmp_path):
         load_dataset("toy", data_home=tmp_path / "file")
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "error", "message"),
-    [
-        ("irs", {}, ValueError, "name='irs' is not known; give one of 'iris'"),
-        (3, {}, ValueError, "name=3 is not known"),
-        ("iris", {"timeout": 0}, ValueError, "timeout=0 is out of range"),
-        ("iris", {"timeout": "1"}, TypeError, "timeout='1' is a str"),
-    ],
-)
-def test_bad_arguments(name, options, error, message):
-    with pytest.raises(error, match=message):
-        load_dataset(name, **options)
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="name='irs' is not known; give one of 'iris'"):
+        load_dataset("irs")
+    with pytest.raises(ValueError, match="timeout=0 is out of range"):
+        load_dataset("iris", timeout=0)

@@ -253,3 +253,50 @@ def test_pages_agree_on_the_installation():
     for page in ("README.md", "docs/index.md", "docs/start.md"):
         text = (ROOT / page).read_text(encoding="utf-8")
         assert 'pip install ".[cli,plot]"' in text
+
+
+RESULTS = ROOT / "benchmarks" / "results"
+NUMBER = re.compile(r"(?<![\w.,])(\d[\d,]*)?(\.\d+)?(%?)(?![\w,]*\w)")
+
+
+def figures(text):
+    """Return figures as they are written, with their values and decimals."""
+    for whole, decimals, percent in NUMBER.findall(text):
+        if whole or decimals:
+            value = float((whole or "0").replace(",", "") + (decimals or ""))
+            yield f"{whole}{decimals}{percent}", value, max(len(decimals) - 1, 0)
+
+
+def quotations(page):
+    """Return the blocks of a page that quote benchmarks, each with their files.
+
+    A comment stands before each: ``<!-- figures of real.md, cpu.md -->``.
+    """
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r"<!-- figures of (.+?) -->\n(.+?)(?:\n\n|\Z)", text, re.DOTALL)
+    return [(files.split(", "), block) for files, block in found]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_figures_are_those_of_the_benchmarks(page):
+    """Every decimal or percentage in a quotation is in the results it names."""
+    for files, block in quotations(page):
+        texts = [(RESULTS / name).read_text(encoding="utf-8") for name in files]
+        known = {value for text in texts for _, value, _ in figures(text)}
+        for shown, value, decimals in figures(block):
+            if decimals or shown.endswith("%"):
+                rounded = {
+                    round(factor * one, decimals)
+                    for one in known
+                    for factor in (1, 100)
+                }
+                assert value in rounded, f"{page.name}: {shown} is not in {files}"
+
+
+@pytest.mark.parametrize("results", RESULTS.glob("*.md"), ids=lambda path: path.name)
+def test_results_are_of_this_version(results):
+    text = results.read_text(encoding="utf-8")
+    versions = set(re.findall(r"ihgmm (\d+\.\d+)", text))
+    assert versions == {".".join(ihgmm.__version__.split(".")[:2])}, results.name
+    pages = [page for page in PAGES if results.name in str(quotations(page))]
+    assert pages, f"No page quotes {results.name}: quote it or delete it."

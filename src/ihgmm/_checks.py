@@ -16,16 +16,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ihgmm._parameters import call, option
 from ihgmm._warnings import ClusterCountWarning, UnstableLabelsWarning, warn
-from ihgmm.matrix import (
-    Filled,
-    Matrix,
-    Scaled,
-    Tall,
-    as_matrix,
-    only,
-    recognize,
-    to_host,
-)
+from ihgmm.matrix import Filled, Matrix, Scaled, Tall, as_matrix, recognize, to_host
 from ihgmm.matrix.kinds import NA_OF_R
 from ihgmm.numerics.missing import Filler
 from ihgmm.policy import Weighting
@@ -289,7 +280,11 @@ def count_live_rows(X: Matrix) -> int:
 
 def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
     """Return a one-dimensional, non-empty array of labels of any kind."""
-    _check_held(name, labels)
+    if hasattr(labels, "obs"):  # of which NumPy would make no array
+        raise TypeError(
+            f"{name} is of type {type(labels).__name__}, which is no sequence of "
+            "labels; give a column of it, such as adata.obs['ihsc']."
+        )
     array = to_host(labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -324,20 +319,6 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
             "label for each row of X."
         )
     return array
-
-
-def _check_held(name: str, labels: Any) -> None:
-    """Raise if labels are a tensor that has a shape and no numbers, or an AnnData."""
-    if hasattr(labels, "obs") and hasattr(labels, "n_obs"):
-        raise TypeError(
-            f"{name} is of type {type(labels).__name__}, which is no sequence of "
-            "labels; give a column of it, such as adata.obs['ihsc']."
-        )
-    if getattr(getattr(labels, "device", None), "type", "") == "meta":
-        raise ValueError(
-            f"{name} is a tensor on meta: it has a shape and no labels; give one that "
-            "holds data."
-        )
 
 
 def _check_objects(name: str, labels: np.ndarray) -> str:
@@ -465,7 +446,7 @@ def counted_rows(X: Matrix, sample_weight: Any) -> tuple[Matrix, Tall | None]:
     weights = weights / weights.max()  # the sum of the largest numbers overflows
     # Rows of so little weight beside another change no digit of any sum.
     counts = weights > np.finfo(np.float64).eps ** 2
-    kept = X if counts.all() else only(X, np.flatnonzero(counts))
+    kept = X if counts.all() else X.keep_rows(np.flatnonzero(counts))
     if (weights[counts] < 1).any():  # else all count alike
         kept = kept.weighted(weights[counts])
     return kept, None if kept.shape == X.shape else X.to_device(counts)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import stat
-import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -78,21 +76,3 @@ def regular_target(
         name = "folder" if stat.S_ISDIR(kind) else "device, a FIFO or a socket"
         raise ValueError(f"{path} is a {name}; give a file name.")
     return Path(os.path.realpath(path))
-
-
-@contextmanager
-def plain_path(path: Path) -> Iterator[Path]:
-    """Yield a path that pyarrow can open: a link, if the name of a file is not UTF-8.
-
-    A ValueError of the body names the file itself.
-    """
-    if str(path).encode(errors="replace").decode() == str(path):
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        link = Path(folder, re.sub(r"[^\w.]", "_", path.name, flags=re.ASCII))
-        link.symlink_to(path.absolute())
-        try:
-            yield link
-        except ValueError as error:
-            raise ValueError(str(error).replace(str(link), str(path))) from error

@@ -6,7 +6,7 @@ from ihgmm._warnings import (
     PreparationWarning,
     UnstableLabelsWarning,
 )
-from ihgmm.estimators import PSC, Biwhitener, IhGMM, IhSC, SphericalKMeans
+from ihgmm.estimators import PSC, Biwhitener, ColumnScaler, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix.formats import open_data
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.paper.sdp import SDPKMeans
@@ -21,6 +21,7 @@ __all__ = [
     "PSC",
     "Biwhitener",
     "ClusterCountWarning",
+    "ColumnScaler",
     "DriftWarning",
     "IhGMM",
     "IhSC",

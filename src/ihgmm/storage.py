@@ -21,13 +21,16 @@ from typing import IO, Any
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.pipeline import Pipeline
 
 from ihgmm._files import atomic_write
 from ihgmm._warnings import ignored
-from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
+from ihgmm.estimators import PSC, Biwhitener, ColumnScaler, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import to_host
 from ihgmm.numerics.batches import Batches
 from ihgmm.numerics.cells import CellFiller
@@ -45,16 +48,25 @@ from ihgmm.statistics.tree import ClusterTree, Split
 __all__ = ["StorageError", "load_model", "save_model"]
 
 ESTIMATORS: list[Any] = [IhSC, IhGMM, PSC, SphericalKMeans]
-SCALERS: list[Any] = [StandardScaler, TfidfTransformer]
+VECTORIZERS: list[Any] = [CountVectorizer, TfidfVectorizer]
+SCALERS: list[Any] = [ColumnScaler, TfidfTransformer, Biwhitener]
+STEPS = ESTIMATORS + VECTORIZERS + SCALERS
 # What models hold beside numbers, texts and arrays; fields are written by name.
 VALUES: list[Any] = [CellFiller, ClusterCount, ClusterTree, Confidence, CosinePlacement]
 VALUES += [Embedding, Filler, LinearRule, NeighborRule, OutlierRule, Placement]
 VALUES += [Batches, Directions, Growth, Recipe, Sample, Split, Whitener]
-CLASSES = {kind.__name__: kind for kind in ESTIMATORS + SCALERS + VALUES}
+CLASSES = {kind.__name__: kind for kind in STEPS + VALUES}
 # Arrays with a line for each row of the fit, and all those that may not be finite:
 # outliers have NaN, and errors of a single row, or squares of huge ones, are infinite.
 LINES = ("embedding_", "memberships_", "scales_", "scale_errors_", "outlier_scores_")
-UNBOUNDED = (*LINES[2:], "noise_levels_", "center_errors_", "eigenvalues_")
+UNBOUNDED = (
+    "data_min_",
+    "data_max_",
+    *LINES[2:],
+    "noise_levels_",
+    "center_errors_",
+    "eigenvalues_",
+)
 GENERATORS = (np.random.Generator, np.random.RandomState)
 HEADER, FORMAT = "header.json", "ihgmm-model"
 FORMAT_VERSION = 5  # another one where other versions of ihgmm could not read it
@@ -87,19 +99,14 @@ class SavedModel:
     empty_is_zero: bool = False  # missing cells of the data were taken for 0
 
     def __post_init__(self) -> None:
-        for name in (
-            "id_column",
-            "label_column",
-            "batch_column",
-            "text_column",
-            "layer",
-        ):
+        columns = ("id_column", "label_column", "batch_column", "text_column")
+        for name in (*columns, "layer"):
             value = getattr(self, name)
-            fits = isinstance(value, str | None)
-            _require(fits, f"{name} is {value!r}; give a text, or None.")
+            text = f"{name} is {value!r}; give a text, or None."
+            _require(isinstance(value, str | None), text)
         text = f"empty_is_zero is {self.empty_is_zero!r}; give True or False."
         _require(isinstance(self.empty_is_zero, bool), text)
-        has_words = hasattr(_steps(self.model)[0], "feature_names_in_")
+        has_words = hasattr(_steps(self.model)[0][1], "feature_names_in_")
         text = "text_column is given, and the features have no names, which are words."
         _require(self.text_column is None or has_words, text)
 
@@ -116,8 +123,10 @@ def save_model(
     Parameters
     ----------
     model : IhSC, IhGMM, PSC or SphericalKMeans
-        The fitted estimator; or a scikit-learn pipeline of a ``StandardScaler`` or a
-        ``TfidfTransformer`` and one of these.
+        The fitted estimator; or a scikit-learn pipeline that ends with one of these.
+        It may begin with a ``CountVectorizer`` or a ``TfidfVectorizer``, and go on with
+        a :class:`~ihgmm.ColumnScaler`, a ``TfidfTransformer`` or a
+        :class:`~ihgmm.Biwhitener`.
     path : path
         The file. One that is there is replaced.
     feature_names : sequence of str, optional
@@ -128,15 +137,11 @@ def save_model(
         and texts whose words are the features. ``layer`` is that of an AnnData file,
         and ``empty_is_zero`` says that missing cells were taken for 0.
 
-    Raises
-    ------
-    StorageError
-        If the model is of another kind, or a name is no text.
-
     Notes
     -----
     All fitted attributes are kept. Arrays of a GPU come back as NumPy arrays. A
     ``random_state`` that is a generator is kept as None: it has no say in predictions.
+    A model of another kind, or a name that is no text, raises a :class:`StorageError`.
 
     Examples
     --------
@@ -151,25 +156,31 @@ def save_model(
     >>> (loaded.predict(X) == model.labels_).all()
     np.True_
     """
-    *scalers, estimator = steps = _steps(model)
+    names, steps = zip(*_steps(model), strict=True)
+    estimator = steps[-1]
+    kinds = [*map(_kind, steps)]
+    standard = "StandardScaler" in kinds
     _require(
         _is_known(steps),
-        f"A model of {' and '.join(type(step).__name__ for step in steps)} cannot be "
-        "saved; give one of IhSC, IhGMM, PSC and SphericalKMeans, or a pipeline of a "
-        "StandardScaler or a TfidfTransformer and one of them, and keep other steps "
-        "yourself.",
+        f"A model of {' and '.join(kinds)} cannot be saved; give one of IhSC, IhGMM, "
+        "PSC and SphericalKMeans, or a pipeline that ends with one. Before it may "
+        "come CountVectorizer or TfidfVectorizer, then ColumnScaler, TfidfTransformer "
+        "or Biwhitener; keep other steps yourself."
+        + " ColumnScaler('standardize') does what StandardScaler does."
+        * standard,
     )
     if not hasattr(estimator, "cluster_centers_"):
         kind = type(estimator).__name__
         raise NotFittedError(f"This {kind} is not fitted; call fit before saving it.")
     arrays: dict[str, np.ndarray] = {}
-    nodes = [_encode(step, "scaler.", arrays) for step in scalers]
-    nodes.append(_encode(estimator, "", arrays))
+    places = [*(f"step{i}." for i in range(len(steps) - 1)), ""]
+    nodes = [*map(_encode, steps, places, [arrays] * len(steps))]
     if feature_names is not None:
-        names = [*map(str, feature_names)]
-        nodes[0][type(steps[0]).__name__]["feature_names_in_"] = names
+        text = "feature_names is given, and the model takes texts; leave it out."
+        _require(type(steps[0]) not in VECTORIZERS, text)
+        nodes[0][kinds[0]]["feature_names_in_"] = [*map(str, feature_names)]
     header = {"format": FORMAT, "version": FORMAT_VERSION, "ihgmm": version("ihgmm")}
-    header |= {"model": nodes, **about}
+    header |= {"names": names, "model": nodes, **about}
     _decode_model(dict(header), arrays)  # what could not be read is not written
     with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
         # ZipInfo has no time of its own: the same model gives the same bytes.
@@ -188,16 +199,12 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
-    >>> from ihgmm import IhSC, make_ihgmm
+    >>> from ihgmm import PSC
     >>> from ihgmm.storage import load_model, save_model
-    >>> X, _ = make_ihgmm(100, 20, 3, random_state=0)
-    >>> model = IhSC(3).fit(X)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "model.npz"
-    ...     save_model(model, file)
-    ...     bool((load_model(file).predict(X) == model.labels_).all())
-    True
+    ...     save_model(PSC(2).fit([[1, 0], [0, 1]]), f"{folder}/model.npz")
+    ...     load_model(f"{folder}/model.npz")
+    PSC(n_clusters=2)
     """
     return load_saved(path).model
 
@@ -223,13 +230,19 @@ def _require(condition: bool, message: str) -> None:
         raise StorageError(message)
 
 
-def _steps(model: Any) -> list[Any]:
-    return [step for _, step in model.steps] if type(model) is Pipeline else [model]
+def _steps(model: Any) -> list[tuple[str, Any]]:
+    return model.steps if type(model) is Pipeline else [("", model)]
 
 
-def _is_known(steps: list[Any]) -> bool:
+def _kind(step: Any) -> str:
+    is_left_out = isinstance(step, str) and step == "passthrough"
+    return "passthrough" if is_left_out else type(step).__name__
+
+
+def _is_known(steps: Sequence[Any]) -> bool:
     *scalers, last = map(type, steps)
-    return last in ESTIMATORS and scalers in ([], *([kind] for kind in SCALERS))
+    rest = scalers[1:] if scalers and scalers[0] in VECTORIZERS else scalers
+    return last in ESTIMATORS and all(kind in SCALERS for kind in rest)
 
 
 def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -239,32 +252,43 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         return value
     if isinstance(value, list | tuple):
         return [_encode(part, f"{name}.{i}", arrays) for i, part in enumerate(value)]
+    kind = type(value).__name__
     if isinstance(value, Enum):
-        return {type(value).__name__: value.value}
-    if isinstance(value, dict):
-        kind, parts = "dict", value
-    elif is_dataclass(value):
-        kind = type(value).__name__
+        return {kind: value.value}
+    if isinstance(value, dict):  # the words of texts, by their column
+        return {"words": sorted(value, key=lambda word: value[word])}
+    if isinstance(value, type):  # of numbers
+        return {"dtype": np.dtype(value).name}
+    if is_dataclass(value):
         parts = {field.name: getattr(value, field.name) for field in fields(value)}
         name = f"{name}."
-    elif type(value) in ESTIMATORS + SCALERS:
-        kind, parts = type(value).__name__, value.get_params(deep=False)
+    elif type(value) in STEPS:
+        parts = value.get_params(deep=False)
+        functions = [key for key, part in parts.items() if callable(part)]
+        functions = [key for key in functions if not isinstance(parts[key], type)]
+        _require(
+            not functions,
+            f"A {kind} with {functions and functions[0]} cannot be saved: a file holds "
+            "no functions. Apply it to the texts yourself, before fit and predict.",
+        )
         if isinstance(parts.get("random_state"), GENERATORS):
             parts["random_state"] = None
-        parts |= (
-            {"init": None} if "init" in parts else {}
-        )  # its numbers are ours by now
-        parts |= {key: part for key, part in vars(value).items() if key[-1] == "_"}
+        if "init" in parts:
+            parts["init"] = None  # its numbers are those of the model by now
+        parts |= {key: part for key, part in vars(value).items() if _is_fitted(key)}
         if "feature_names_in_" in parts:
             parts["feature_names_in_"] = [*map(str, parts["feature_names_in_"])]
         if "classes_" in parts:
             parts["classes_"] = parts["classes_"].tolist()
     else:
-        arrays[name] = to_host(value)
-        text = f"{name}={value!r} cannot be saved."
-        _require(arrays[name].dtype.kind in "fiub", text)
+        arrays[name] = array = to_host(value)
+        _require(array.dtype.kind in "fiub", f"{name}={value!r} cannot be saved.")
         return {"array": name}
     return {kind: {key: _encode(parts[key], name + key, arrays) for key in parts}}
+
+
+def _is_fitted(name: str) -> bool:
+    return name[-1] == "_" or name == "_tfidf"  # with the weights of a TfidfVectorizer
 
 
 def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -276,13 +300,23 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
     ((kind, content),) = node.items()
     if kind == "array":
         return arrays[content]
-    _require(kind in ("dict", *CLASSES), f"it holds a {kind!r}, which no model has.")
-    if kind != "dict" and issubclass(CLASSES[kind], Enum):
-        return CLASSES[kind](content)
+    if kind == "words":
+        return {str(word): column for column, word in enumerate(content)}
+    if kind == "dtype":
+        number = np.dtype(str(content))
+        _require(number.kind in "fiub", f"it has cells of type {number}.")
+        return number.type
+    _require(kind in CLASSES, f"it holds a {kind!r}, which no model has.")
+    make: Any = CLASSES[kind]
+    if issubclass(make, Enum):
+        return make(content)
     parts = {key: _decode(part, arrays) for key, part in content.items()}
-    if kind == "dict" or is_dataclass(CLASSES[kind]):
-        return parts if kind == "dict" else CLASSES[kind](**parts)
-    fitted = {key: parts.pop(key) for key in [*parts] if key[-1] == "_"}
+    if make in VALUES:
+        return make(**parts)
+    fitted = {key: parts.pop(key) for key in [*parts] if _is_fitted(key)}
+    for key in {"stop_words", "vocabulary"} & {*parts}:  # they have to be lists
+        if isinstance(parts[key], tuple):
+            parts[key] = [*parts[key]]
     if "feature_names_in_" in fitted:
         names = np.array(fitted["feature_names_in_"], dtype=object)
         fitted["feature_names_in_"] = names
@@ -291,29 +325,28 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
         _require(len(names) == different == p, text + "features: give one for each.")
     if "classes_" in fitted:
         fitted["classes_"] = np.array(fitted["classes_"])
-    estimator = CLASSES[kind](**parts)
+    estimator = make(**parts)
     vars(estimator).update(fitted)
     return estimator
 
 
 def _decode_model(header: Any, arrays: dict[str, np.ndarray]) -> SavedModel:
     """Return the model of a header and arrays that make sense together."""
-    keys = ("format", "version", "ihgmm", "model")
-    form, number, writer, nodes = (header.pop(key, None) for key in keys)
+    keys = ("format", "version", "ihgmm", "names", "model")
+    form, number, writer, names, nodes = (header.pop(key, None) for key in keys)
     _require(form == FORMAT, "this is no model of ihgmm.")
-    _require(
-        number == FORMAT_VERSION,
-        f"this is a model of format {number!r}, written by ihgmm {writer!r}; this is "
-        f"ihgmm {version('ihgmm')} and reads format {FORMAT_VERSION}. Use the version "
-        "that wrote it, or fit again.",
-    )
+    text = f"this is a model of format {number!r}, written by ihgmm {writer!r}; ihgmm "
+    text += f"{version('ihgmm')} reads format {FORMAT_VERSION}. Use the version that "
+    text += "wrote it, or fit again."
+    _require(number == FORMAT_VERSION, text)
     for name, array in arrays.items():
-        free = name in UNBOUNDED or name.startswith("selection_")
+        free = name.split(".")[-1] in UNBOUNDED or name.startswith("selection_")
         _require(free or bool(np.isfinite(array).all()), f"{name} is not finite.")
     *scalers, model = steps = [_decode(node, arrays) for node in nodes]
     _require(_is_known(steps), f"its steps are {steps}, which make no model.")
     _check_fitted(scalers, model)
-    return SavedModel(make_pipeline(*scalers, model) if scalers else model, **header)
+    named = [*zip(map(str, names), steps, strict=True)]
+    return SavedModel(Pipeline(named) if scalers else model, **header)
 
 
 def _check_fitted(scalers: list[Any], model: Any) -> None:
@@ -338,7 +371,12 @@ def _check_fitted(scalers: list[Any], model: Any) -> None:
     methods = ("predict", "transform", "predict_proba", "score_samples")
     try:
         with ignored(Warning), np.errstate(all="raise", under="ignore"):
-            answers = [csr_array(s.transform(0 * rows)).toarray() for s in scalers]
+            given: Any = [""]
+            if scalers and type(scalers[0]) not in VECTORIZERS:
+                given = np.zeros((1, scalers[0].n_features_in_))
+            for scaler in scalers:
+                given = scaler.transform(given)
+            answers = [csr_array(given).toarray()] if scalers else []
             known = {}
             if hasattr(model, "batches_"):
                 known["batch"] = model.batches_.names[0]

@@ -10,7 +10,6 @@ from recipes import with_recipe
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import exact_recovery
 from ihgmm.numerics.embedding import SPACES
-from ihgmm.numerics.gram import DIAGONALS
 from ihgmm.numerics.labels import ASSIGNMENTS
 from ihgmm.storage import load_model, save_model
 
@@ -38,7 +37,7 @@ def overlapping(dtype=np.float64, seed=0, n=120):
 BORDERS = covering(
     {
         "rows": ["unit", "given"],
-        "diagonal": DIAGONALS,
+        "diagonal": ["full", "zero"],
         "labels": ASSIGNMENTS,
         "space": ["auto", *SPACES],
         "n_components": ["auto", None, 7],
@@ -109,7 +108,7 @@ SEPARATED = covering(
     {
         "base": ["default", "paper"],
         "rows": ["unit", "given"],
-        "diagonal": DIAGONALS,
+        "diagonal": ["full", "zero"],
         "labels": ASSIGNMENTS,
         "space": ["auto", *SPACES],
         "placement": ["embedding", "cosine"],

@@ -116,8 +116,6 @@ def test_a_signed_rule_knows_no_ends():
         rule.signs(HOST, rows, rule(HOST, rows)),
         -rule.signs(HOST, -rows, rule(HOST, rows)),
     )
-    flips = np.array([1, -1, -1, 1])
-    np.testing.assert_array_equal(rule.turned(flips)(HOST, rows), rule(HOST, rows))
 
 
 def test_lines_of_many_clusters_are_found():

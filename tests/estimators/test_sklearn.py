@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ihgmm import (
     PSC,
     Biwhitener,
+    ColumnScaler,
     IhGMM,
     IhSC,
     SDPKMeans,
@@ -20,6 +21,8 @@ ESTIMATORS = [
     IhGMM(2),
     PSC(),
     Biwhitener(),
+    ColumnScaler(),
+    ColumnScaler("standardize"),
     SphericalKMeans(),
     TwoComponentLloyd(),
 ]

@@ -14,9 +14,7 @@ from ihgmm import (
     make_ihgmm,
     select_n_clusters,
 )
-from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.gram import GramOperator
 
 ESTIMATORS = [
     IhSC(3, random_state=0),
@@ -86,18 +84,6 @@ def test_whole_weights_are_repeated_rows_with_a_full_diagonal(data):
     first = psc.fit(X, sample_weight=weights).cluster_centers_.copy()
     second = psc.fit(repeated).cluster_centers_
     assert np.allclose(first, second, atol=1e-2 * np.abs(first).max())
-
-
-def test_weighted_gram_against_the_matrix_itself():
-    rng = np.random.default_rng(0)
-    X, weights = rng.standard_normal((9, 4)), rng.gamma(2.0, size=9)
-    weights /= weights.mean()
-    for diagonal in ("zero", "full"):
-        G = GramOperator.of(as_matrix(X).weighted(weights), diagonal).toarray()
-        naive = np.sqrt(np.outer(weights, weights)) * (X @ X.T)
-        if diagonal == "zero":
-            np.fill_diagonal(naive, 0)
-        assert np.allclose(G, naive)
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")

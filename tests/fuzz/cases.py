@@ -226,6 +226,9 @@ OPTIONS = {
     },
     "TwoComponentLloyd": {key: COMMON[key] for key in ("max_iter", "tol")},
     "Biwhitener": {"noise": WHITEN},
+    "ColumnScaler": {
+        "method": st.sampled_from(["auto", "none", "scale", "standardize"])
+    },
 }
 CALLS = {
     "select_n_clusters": {

@@ -19,9 +19,17 @@ import scipy.sparse as sp
 from cases import is_sentence
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from ihgmm import PSC, IhGMM, IhSC, Recipe, SphericalKMeans, make_ihgmm, open_data
+from ihgmm import (
+    PSC,
+    ColumnScaler,
+    IhGMM,
+    IhSC,
+    Recipe,
+    SphericalKMeans,
+    make_ihgmm,
+    open_data,
+)
 from ihgmm.cli.commands import app
 from ihgmm.cli.tables.reading import LOADERS, READERS
 from ihgmm.storage import StorageError, load_model, save_model
@@ -103,7 +111,7 @@ MODELS = {
     "tied": lambda: IhGMM(3, noise="tied", random_state=0),
     "PSC": lambda: PSC(3, random_state=0),
     "SphericalKMeans": lambda: SphericalKMeans(3, random_state=0),
-    "scaled": lambda: make_pipeline(StandardScaler(), IhSC(3, random_state=0)),
+    "scaled": lambda: make_pipeline(ColumnScaler("scale"), IhSC(3, random_state=0)),
 }
 
 

@@ -59,10 +59,8 @@ GOOD = da.from_array(X, chunks=(300, 40))
         (GOOD[GOOD[:, 0] > 0], ValueError, r"unknown chunk sizes .*compute_chunk_size"),
         (GOOD.rechunk((300, 10)), ValueError, r"columns in 4 chunks; .*rechunk\(\{1: "),
         (GOOD[:, 0], ValueError, r"of 1 dimension\(s\); give one of two, rows by fea"),
-        (GOOD[:, :, None], ValueError, r"of 3 dimension\(s\)"),
         (GOOD[:0], ValueError, r"0 row\(s\) and 40 feature\(s\)"),
         (GOOD.astype(str), ValueError, r"entries of type <U\d+, not real numbers"),
-        (GOOD.astype(object), ValueError, "entries of type object, not real numbers"),
         (GOOD + 1j, ValueError, "entries of type complex128, not real numbers"),
         (dask.delayed(X), TypeError, "X is a dask Delayed; give a dask array"),
         (dask.bag.from_sequence([1, 2]), TypeError, "X is a dask Bag; give a dask arr"),
@@ -135,17 +133,14 @@ def test_sums_are_made_where_the_blocks_are():
     assert_allclose(rows.gram_product(W), data.T @ (data @ W))
 
 
-def test_rows_of_a_cluster_are_counted_as_in_memory():
-    lazy = da.from_array(X, chunks=(500, 40))
-    weights = np.arange(1200) % 3
-    for options in ({"sample_weight": weights}, {"whiten": "learned"}):
-        found, wanted = (
-            select_n_clusters(data, random_state=0, **options) for data in (lazy, X)
-        )
-        assert (found.n_clusters, found.n_rows) == (4, wanted.n_rows)
-        assert_allclose(found.edge, wanted.edge)
-        assert found.tree.levels == wanted.tree.levels == (4,)
-        assert_array_equal(found.tree.leaves, wanted.tree.leaves)
+def test_weighted_rows_are_counted_as_in_memory():
+    lazy, weights = da.from_array(X, chunks=(500, 40)), np.arange(1200) % 3
+    found, wanted = (
+        select_n_clusters(data, sample_weight=weights, random_state=0)
+        for data in (lazy, X)
+    )
+    assert (found.n_clusters, found.n_rows) == (4, wanted.n_rows)
+    assert_array_equal(found.tree.leaves, wanted.tree.leaves)
 
 
 # -- a cluster -------------------------------------------------------------------------
@@ -154,6 +149,8 @@ def test_rows_of_a_cluster_are_counted_as_in_memory():
 @pytest.fixture(scope="module")
 def cluster():
     settings = {
+        # A task may be on several of the workers that are killed.
+        "distributed.scheduler.allowed-failures": 100,
         # A loaded machine takes long to start a worker again.
         "distributed.deploy.lost-worker-timeout": "2 minutes",
         # Workers that come after those that are killed need not import all again:

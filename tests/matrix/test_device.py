@@ -27,7 +27,6 @@ from ihgmm import (
     make_ihgmm,
     scale_heterogeneity_test,
 )
-from ihgmm._warnings import ClusterCountWarning
 from ihgmm.matrix import to_host
 from ihgmm.metrics import misclassification_rate
 
@@ -87,20 +86,6 @@ def test_zero_rows(to_device, options):
         diagnose(to_device(np.zeros((9, 2))), np.zeros(9))
 
 
-def test_fewer_kinds_of_rows_than_clusters(to_device):
-    X = np.repeat(np.array([[2.0, 0.0], [0.0, 1.0]]), [50, 30], axis=0)
-    for model in (IhSC(3, random_state=0), IhGMM(3, random_state=0)):
-        with pytest.warns(ClusterCountWarning, match="Rows are in 2 of"):
-            got = model.fit(to_device(X))
-        assert_array_equal(to_host(got.labels_), np.repeat([0, 1], [50, 30]))
-
-
-@pytest.mark.parametrize("factor", [1e-25, 1e25])
-def test_squares_that_float32_cannot_hold(to_device, factor):
-    X = (sample() * factor).astype(np.float32)
-    same_fit(X, to_device, tol=1e-3)
-
-
 @pytest.mark.parametrize(
     ("X", "message"),
     [
@@ -123,7 +108,7 @@ def test_tensors_without_numbers():
     for model in (IhSC(2), IhGMM(2), PSC(2)):
         with pytest.raises(ValueError, match=message):
             model.fit(A.to("meta"))
-    with pytest.raises(ValueError, match="labels is a tensor on meta"):
+    with pytest.raises(ValueError, match="is on meta: it has no numbers; give"):
         estimate_parameters(np.eye(5), torch_cpu(np.arange(5)).to("meta"))
     with pytest.raises(ValueError, match="on meta: it has no numbers; give one that"):
         IhSC(2).fit(A, sample_weight=A[0].to("meta"))
@@ -160,15 +145,6 @@ def test_rows_and_models_of_different_libraries(to_device):
     assert misclassification_rate(here.labels_, there.labels_) == 0
     same_kind(here.predict(A), A, np.intp)
     assert_array_equal(to_host(here.predict(A)), here.predict(X))
-    other = SphericalKMeans(4, random_state=0).fit(X)
-    assert_array_equal(to_host(other.predict(A)), other.predict(X))
-    weights = np.linspace(1, 2, len(X))
-    assert other.score(A, sample_weight=to_device(weights)) == pytest.approx(
-        other.score(X, sample_weight=weights), rel=1e-5
-    )
-
-
-ESTIMATES = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
 
 
 def test_parameters_of_labels_from_anywhere(to_device):
@@ -176,20 +152,15 @@ def test_parameters_of_labels_from_anywhere(to_device):
     labels[:3] = [3, 4, 4]  # one row, two rows
     X[10] = 0
     A, names = to_device(X), np.array(list("abcde"))
-    for given, n_clusters in [
-        (labels, None),
-        (names[labels], None),
-        (to_device(labels), 6),
-    ]:
+    for given, n_clusters in [(names[labels], None), (to_device(labels), 6)]:
         got = estimate_parameters(A, given, n_clusters)
         wanted = estimate_parameters(X, to_host(given), n_clusters)
         assert_array_equal(got.classes, wanted.classes)
-        for name in ESTIMATES:
+        for name in ("centers", "scales", "scale_errors", "center_errors"):
             same_kind(getattr(got, name), A, X.dtype)
             figures = getattr(wanted, name)
             assert_allclose(to_host(getattr(got, name)), figures, 1e-9, 1e-9)
         same_kind(got.scale_intervals(), A, X.dtype)
-        assert repr(got) == repr(wanted)
 
 
 @pytest.mark.parametrize(

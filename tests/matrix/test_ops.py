@@ -107,12 +107,9 @@ def test_medians_are_exact(put, ops, scale):
     """Whatever the spread: all alike, ordinary, over many orders of magnitude."""
     rng = np.random.default_rng(0)
     values = np.round(np.exp(scale * rng.standard_normal(20_000)), 3)
-    weights, some = rng.integers(1, 4, 20_000).astype(float), values > 0.5
-    assert ops.median(put(values)) == np.sort(values)[10_000]
+    some = values > 0.5
     kept = np.sort(values[some])
-    assert ops.median(put(values), where=put(some)) == kept[len(kept) // 2]
-    spread = np.sort(np.repeat(values, weights.astype(int)))
-    assert ops.median(put(values), put(weights)) == spread[len(spread) // 2]
+    assert ops.median(put(values), put(some)) == kept[len(kept) // 2]
     at = np.array([0, 19_999, 7])
     assert_array_equal(ops.in_order(put(values), at), np.sort(values)[at])
 
@@ -148,11 +145,8 @@ def test_unit_rows(put, ops, dtype, scale):
     assert_array_equal(found[0], 0)
     norms = np.linalg.norm(U.astype(np.float64), axis=1, keepdims=True)
     assert_allclose(found[1:], U[1:] / norms[1:], rtol=1e-5)
-
-
-def test_unit_rows_that_would_under_or_overflow(put, ops):
-    U = np.array([[3e300, 4e300], [3e-300, -4e-300], [0.0, 0.0]])
-    close(ops.unit_rows(put(U)), [[0.6, 0.8], [0.6, -0.8], [0, 0]])
+    extreme = np.array([[3e300, 4e300], [3e-300, -4e-300], [0.0, 0.0]])
+    close(ops.unit_rows(put(extreme)), [[0.6, 0.8], [0.6, -0.8], [0, 0]])
 
 
 @pytest.mark.parametrize(
@@ -196,7 +190,7 @@ def test_sums_of_few_rows_by_group(put, ops, dtype):
     rng = np.random.default_rng(0)
     rows, weights = rng.standard_normal((9000, 3)).astype(dtype), rng.random(9000)
     labels = rng.integers(4, size=9000)  # of a fifth group there are none
-    few, ops = (put(rows), ops) if ops.few is ops else (rows, ops.few)
+    few, ops = (put(rows), ops) if ops.few_ops is ops else (rows, ops.few_ops)
     where = ops.to_device(labels, few), ops.to_device(weights, few)
     found = ops.sums_of_rows(where[0], 5, few, where[1])
     wanted = np.zeros((5, 3))

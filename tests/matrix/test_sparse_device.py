@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from array_kinds import cupy_csr, needed, quiet, torch_csr, torch_csr_cuda
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import IhGMM, IhSC, SphericalKMeans, diagnose, scale_heterogeneity_test
+from ihgmm import IhGMM, IhSC, SphericalKMeans, diagnose
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.metrics import misclassification_rate
 
@@ -117,18 +117,16 @@ def test_cupy_entries_in_any_order():
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"),
-    [("float16", "float32"), ("bfloat16", "float32"), ("bool", "float64"),
-     ("int16", "float64"), ("uint8", "float64")],
-)  # fmt: skip
+    ("name", "wanted"), [("bfloat16", "float32"), ("bool", "float64")]
+)
 def test_types(name, wanted):
-    torch = needed("torch")
+    kind = getattr(needed("torch"), name)
     X = np.random.default_rng(0).random((30, 9)) < 0.5
-    given = torch_csr(X.astype(np.float64)).to(getattr(torch, name))
+    given = torch_csr(X.astype(np.float64)).to(kind)
     A = as_matrix(given)
     assert A.dtype == wanted
     assert_array_equal(A.toarray(), X)
-    assert given.dtype == getattr(torch, name)
+    assert given.dtype == kind
 
 
 def test_data_without_an_entry(to_device):
@@ -193,14 +191,12 @@ def test_entries_that_are_in_no_column():
 @pytest.mark.parametrize(
     "work",
     [
-        lambda A, labels: IhSC(4, refine=True, random_state=0).fit(A),
-        lambda A, labels: IhSC(4, recipe="paper", random_state=0).fit(A),
+        lambda A, labels: IhSC(4, recipe="paper", refine=True).fit(A),
         lambda A, labels: IhGMM(4, random_state=0).fit(A).bic(A),
         lambda A, labels: SphericalKMeans(4, n_init=3, random_state=0).fit(A).score(A),
         lambda A, labels: diagnose(A, labels),
-        lambda A, labels: scale_heterogeneity_test(A, labels),
     ],
-    ids=["refine", "paper", "mixture", "spherical", "diagnose", "test"],
+    ids=["paper", "mixture", "spherical", "diagnose"],
 )
 def test_the_entries_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""

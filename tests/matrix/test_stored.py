@@ -18,7 +18,7 @@ from array_kinds import (
     parquet,
     zarr,
 )
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from ihgmm import PSC, IhSC, Recipe, SphericalKMeans, make_ihgmm
 from ihgmm._progress import showing_passes
@@ -27,10 +27,10 @@ from ihgmm.matrix.stored import Stored
 from ihgmm.numerics.spectral import spectral_clustering
 
 
-def sample(n=500, p=40, dtype=np.float64):
-    X, _ = make_ihgmm(n, p, 4, random_state=0)
+def sample(n=500):
+    X, _ = make_ihgmm(n, 40, 4, random_state=0)
     X[np.random.default_rng(1).random(X.shape) < 0.2] = 0
-    return X.astype(dtype)
+    return X
 
 
 def labels_of(X):
@@ -108,72 +108,17 @@ def test_blocks_are_whole_chunks_unless_these_are_tall():
     assert sizes == {1: 100, 30: 90, 300: 300, 1000: 100}
 
 
-# What is in the rows
-
-
-@pytest.fixture(
-    params=[memory_map, csr_hdf5, parquet, dask_dense], ids=lambda kind: kind.__name__
+@pytest.mark.parametrize(
+    "kind", [memory_map, csr_hdf5, parquet, dask_dense], ids=lambda kind: kind.__name__
 )
-def store(request, tmp_path):
-    """A way to put a matrix somewhere else than in memory; several blocks of it.
-
-    Other kinds are read as one of these is, and the contract asks for their numbers.
-    """
-    folders = iter(range(100))
-
-    def put(X):
-        folder = tmp_path / str(next(folders))
-        folder.mkdir()
-        return opened(request.param(X, folder))
-
-    return put
-
-
-@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (-np.inf, "infinity")])
-def test_not_finite(store, value, name):
-    X = sample()
-    model = IhSC(4, random_state=0).fit(X)
-    X[417, 7] = X[420, 1] = value
-    bad = store(X)
-    message = (
-        rf"contains {name} at row 417, column ('f(eature )?7'|7) \(.*all: 2\)\. "
-        r"IhSC does not .*drop"
-    )
-    with pytest.raises(ValueError, match=message):
-        IhSC(4).fit(bad)
-    with pytest.raises(ValueError, match=message):
-        model.transform(bad)
-
-
-@pytest.mark.parametrize(("dtype", "factor"), [("float64", 1e200), ("float32", 1e-44)])
-def test_huge_and_tiny_values(store, dtype, factor):
-    X = (sample() * factor).astype(dtype)
-    model, wanted = (IhSC(4, random_state=0).fit(data) for data in (store(X), X))
-    assert_array_equal(model.labels_, wanted.labels_)
-    assert_allclose(model.cluster_centers_, wanted.cluster_centers_, rtol=1e-3)
-
-
-@pytest.mark.filterwarnings("ignore:Labels may be unstable")
-def test_another_number_of_features_or_rows(store):
-    model = IhSC(4, random_state=0).fit(sample(400))
-    with pytest.raises(ValueError, match="X has 39 features, but IhSC is expecting 40"):
-        model.predict(store(sample(300)[:, :39]))
-    few = store(sample()[:5])
-    message = "n_clusters=9 is more than n_samples=5; give at most 5 clusters"
-    with pytest.raises(ValueError, match=message):
-        IhSC(9).fit(few)
-    for k in (1, 2, 5):
-        labels = IhSC(k, random_state=0).fit(sample()[:5]).labels_
-        assert_array_equal(IhSC(k, random_state=0).fit(few).labels_, labels)
-
-
-def test_passes_of_peers(store):
+def test_passes_of_peers(kind, tmp_path):
     """Norms, iterations, labels; and no more than the recipe of spectral methods."""
     X = sample()
-    rows = opened(store(X))
+    given = kind(X, tmp_path)
+    rows, others = opened(given), opened(given)
     model = SphericalKMeans(4, init=X[:4]).fit(rows)
     assert rows.passes == model.n_iter_ + 2
-    rows, others = opened(store(X)), opened(store(X))
+    rows = opened(given)
     PSC(4, random_state=0).fit(rows)
     spectral_clustering(others, 4, Recipe.of("psc"))
     assert rows.passes == others.passes
@@ -196,28 +141,13 @@ def break_after(rows, passes, harm):
     return rows
 
 
-def test_memory_map_cut_short(tmp_path):
-    rows = opened(memory_map(sample(2000), tmp_path))
-    size = (tmp_path / "x.npy").stat().st_size
-
-    def harm():
-        os.truncate(tmp_path / "x.npy", size // 2)
-
-    message = (
-        "Rows .* of the memory map .*x.npy could not be read .*the file now ends "
-        ".*Check that the file is whole"
-    )
-    with pytest.raises(OSError, match=message):
-        labels_of(break_after(rows, 1, harm))
-
-
 def test_memory_map_cut_short_while_it_is_read(tmp_path):
     # Reading the pages themselves would end the process.
     rows = opened(memory_map(sample(), tmp_path), 2**14)
     work = rows.map(lambda block: block.max_abs())
     next(work)
     os.truncate(tmp_path / "x.npy", 1000)
-    with pytest.raises(OSError, match="could not be read"):
+    with pytest.raises(OSError, match=r"x.npy came in shape .* had 500 rows.*Leave"):
         list(work)
 
 
@@ -269,7 +199,7 @@ def test_files_that_are_overwritten(kind, tmp_path):
         stored = needed("h5py").File(path)["X"]
     later = path.stat().st_mtime + 1  # clocks of files are coarse
     rows = break_after(opened(stored), 1, lambda: os.utime(path, (later, later)))
-    with pytest.raises(OSError, match=r"could not be read .*was written to after"):
+    with pytest.raises(OSError, match=r"file of the .* was written to after"):
         labels_of(rows)
 
 
@@ -286,6 +216,9 @@ def test_views_and_copies_of_memory_maps(tmp_path):
     found = rows.take(slice(500, 502)).toarray()
     assert_array_equal(found, np.stack([np.ones(40), X[501]]))
     assert_array_equal(changed[500], 1.0)
+    os.replace(tmp_path / "x.npy", tmp_path / "old.npy")
+    memory_map(np.ones((3, 40)), tmp_path)  # another file of this name
+    assert recognize(stored) is None
 
 
 @pytest.mark.parametrize(
@@ -300,7 +233,7 @@ def test_hdf5_cut_short(kind, mode, passes, tmp_path):
         rows = opened(file["X"])
         rows.take(slice(0, 2000))
         size = path.stat().st_size
-        message = f"/X in .* could not be read .*now ends at byte {size // 2}, not"
+        message = f"file of the data /X in .* now ends at byte {size // 2}, not"
         with pytest.raises(OSError, match=message):
             labels_of(break_after(rows, passes, lambda: os.truncate(path, size // 2)))
         os.truncate(path, size)  # so that it can be closed
@@ -322,27 +255,32 @@ def test_hdf5_that_shrinks(tmp_path):
         labels_of(rows)
 
 
-def test_hdf5_with_a_corrupt_chunk(tmp_path):
-    data = hdf5(sample(), tmp_path, chunks=(100, 40), fletcher32=True)
-    at = data.id.get_chunk_info(3).byte_offset
-    data.file.close()
-    with open(tmp_path / "x.h5", "r+b") as raw:
+def corrupt_hdf5(folder):
+    stored = hdf5(sample(), folder, chunks=(100, 40), fletcher32=True)
+    at = stored.id.get_chunk_info(3).byte_offset
+    stored.file.close()
+    with open(folder / "x.h5", "r+b") as raw:
         raw.seek(at)
         raw.write(b"harm" * 10)
-    message = "Rows 300 to 399 of the stored array /X in .*x.h5 could not be read"
-    with (
-        needed("h5py").File(tmp_path / "x.h5") as file,
-        pytest.raises(OSError, match=message),
-    ):
-        labels_of(opened(file["X"]))
+    return needed("h5py").File(folder / "x.h5")["X"]
 
 
-def test_zarr_with_a_corrupt_chunk(tmp_path):
-    stored = zarr(sample(), tmp_path)
-    (tmp_path / "x.zarr" / "c" / "2" / "0").write_bytes(b"no chunk")
-    message = r"Rows 260 to 389 of the stored array .*x.zarr could not be read \(\w+"
+def corrupt_zarr(folder):
+    stored = zarr(sample(), folder)
+    (folder / "x.zarr" / "c" / "2" / "0").write_bytes(b"no chunk")
+    return stored
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (corrupt_hdf5, r"Rows 300 to 399 of the stored array /X in .*x.h5 could not"),
+        (corrupt_zarr, r"Rows 260 to 389 of the stored array .*x.zarr could not be"),
+    ],
+)
+def test_a_corrupt_chunk(make, message, tmp_path):
     with pytest.raises(OSError, match=message):
-        labels_of(opened(stored))
+        labels_of(opened(make(tmp_path)))
 
 
 def test_zarr_that_loses_chunks_in_the_last_pass(tmp_path):
@@ -365,15 +303,9 @@ def test_zarr_whose_chunks_are_not_stored(tmp_path):
 # What is no matrix of numbers
 
 
-def csr_with(folder, **parts):
+def csr_without_shape(folder):
     group = csr_hdf5(sample(), folder)
-    for name, value in parts.items():
-        if name in group:
-            group[name][-1] = value
-        elif value is None:
-            del group.attrs[name]
-        else:
-            group.attrs[name.replace("_", "-")] = value
+    del group.attrs["shape"]
     return group
 
 
@@ -384,17 +316,11 @@ def text(folder):
 @pytest.mark.parametrize(
     ("stored", "error", "message"),
     [
-        (lambda f: csr_with(f, encoding_type="csc_matrix"), ValueError, "tocsr"),
-        (lambda f: csr_with(f, encoding_type="array"), ValueError, "kind 'array' with"),
-        (lambda f: csr_with(f, indices=40), OSError, "columns from 0 to 40, with 40 f"),
-        (lambda f: csr_with(f, indptr=7), ValueError, "pointers go up to 7. Write it"),
-        (lambda f: csr_with(f, shape=None), ValueError, r"'shape' is None; .*\(n, p\)"),
+        (csr_without_shape, ValueError, r"'shape' is None; .*\(n, p\)"),
         (lambda f: csr_hdf5(sample(), f).file, ValueError, r"with \['X'\] whose"),
         (lambda f: hdf5(np.ones((4, 3, 2)), f), ValueError, r"shape \(4, 3, 2\); giv"),
-        (lambda f: hdf5(np.ones(4), f), ValueError, r"shape \(4,\); give one with two"),
         (lambda f: hdf5(np.ones((0, 3)), f), ValueError, r"0 row\(s\) and 3 feature"),
         (lambda f: hdf5(np.ones((3, 0)), f), ValueError, r"3 row\(s\) and 0 feature"),
-        (lambda f: hdf5(np.ones((9, 2), "S3"), f), ValueError, r"type \|S3, not real"),
         (text, ValueError, "object, not real"),
         (lambda f: hdf5(np.ones((9, 2), "c8"), f), ValueError, "complex64, not real"),
         (lambda f: memory_map(np.ones((9, 2), "M8[s]"), f), ValueError, "datetime64"),
@@ -413,19 +339,12 @@ def table_of(folder, **columns):
     return import_module("pyarrow.dataset").dataset(folder / "x.parquet")
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        (
-            {"x": [1.0, 2.0], "name": ["a", "b"]},
-            r"not numbers: name\. Take the others: ihgmm\.open_data.*\['x'\]",
-        ),
-        ({"x": [1.0, 2.0, None], "y": [3, 4, 5]}, "contains NaN at row 2, column 'x'"),
-    ],
-)
-def test_parquet_of_other_things_than_numbers(columns, message, tmp_path):
+def test_parquet_of_other_things_than_numbers(tmp_path):
+    message = r"not numbers: name\. Take the others: ihgmm\.open_data.*\['x'\]"
     with pytest.raises(ValueError, match=message):
-        IhSC(2).fit(table_of(tmp_path, **columns))
+        IhSC(2).fit(table_of(tmp_path, x=[1.0, 2.0], name=["a", "b"]))
+    with pytest.raises(ValueError, match="contains NaN at row 2, column 'x'"):
+        IhSC(2).fit(table_of(tmp_path, x=[1.0, 2.0, None], y=[3, 4, 5]))
 
 
 def test_data_sets_that_are_not_parquet(tmp_path):
@@ -465,11 +384,8 @@ def test_files_of_parquet_that_differ(tmp_path):
 def test_what_is_not_open(tmp_path):
     table_of(tmp_path, x=[1.0, 2.0])
     path = tmp_path / "x.parquet"
-    for given in (str(path), path):
-        with pytest.raises(
-            TypeError, match=r"X is of type \w+, .* of a file ihgmm.open_data"
-        ):
-            IhSC(4).fit(given)
+    with pytest.raises(TypeError, match=r"X is of type \w+, .* of a file ihgmm.open_d"):
+        IhSC(4).fit(path)
     table = import_module("pyarrow.parquet").read_table(path)
     with pytest.raises(TypeError, match="X is a Table of pyarrow; give the data set"):
         IhSC(4).fit(table)

@@ -112,8 +112,8 @@ def at_same_size(X, model, means, k):
     patterns = np.vstack([np.linalg.lstsq(*pair, rcond=None)[0] for pair in pairs])
     noise = (X - scales * patterns[own]).std(axis=0)
     lengths = np.linalg.norm(means / noise, axis=1)
-    stretched = (means * (lengths[k] / lengths)[:, None])[np.arange(3) != k]
-    return stretched.mean(axis=0)
+    stretched = means * (lengths[k] / lengths)[:, None]
+    return stretched[own[own != k]].mean(axis=0)
 
 
 @pytest.mark.parametrize("offset", [0, 7])

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import make_ihgmm
+from ihgmm import IhSC, estimate_parameters, make_ihgmm
 from ihgmm.matrix import as_matrix
-from ihgmm.statistics.contrasts import telling_features, typical_ranks
+from ihgmm.statistics.contrasts import set_apart, telling_features, typical_ranks
 
 
 def test_contrasts_by_their_definition():
@@ -55,6 +55,31 @@ def test_zero_centres_single_clusters_and_exact_data():
     assert equal.features.tolist() == [[1, 2, 3]]
     exact = telling_features([[1.0, 0.0, 2.0], [1.0, 0.0, 0.0]], 0.0)
     assert exact.contrasts[0].tolist() == [-np.inf, 0.0, np.inf]
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_errors_of_contrasts(counts):
+    # Clusters of one pattern, of 150, 100 and 50 rows: every contrast is 0.
+    rng = np.random.default_rng(0)
+    labels, beyond = np.repeat([0, 1, 2], [150, 100, 50]), []
+    model = IhSC(3)
+    model.cluster_centers_ = np.ones((3, 40))
+    for _ in range(20):
+        means = rng.lognormal(0, 0.4, (300, 1)) * (3 + rng.gamma(2, 3, 40))
+        X = rng.poisson(means) if counts else rng.normal(means, 3)
+        X = X.astype(float)
+        found = estimate_parameters(X, labels)
+        given = as_matrix(X), labels, found.scales
+        ranked = set_apart(model, *given, center_errors=found.center_errors).ranked
+        beyond.append(np.abs(ranked.contrasts) > 2 * ranked.errors)
+    assert 0.02 < np.mean(beyond) < 0.08
+
+
+def test_others_count_by_their_rows():
+    centers = np.eye(3)
+    ranked = telling_features(centers, sizes=[10, 90, 0.0001])
+    assert_allclose(ranked.contrasts[0], [1, -1, 0], atol=1e-5)
+    assert_allclose(ranked.contrasts[2], [-0.1, -0.9, 1], atol=1e-5)
 
 
 @pytest.mark.parametrize(

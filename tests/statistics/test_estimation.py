@@ -9,7 +9,7 @@ from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.matrix import HOST, as_matrix
 from ihgmm.metrics import exact_recovery
 from ihgmm.statistics.estimation import estimate_parameters
-from ihgmm.statistics.residuals import noise_of_centers
+from ihgmm.statistics.residuals import compare_halves, noise_of_centers, random_parts
 
 FIELDS = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
 
@@ -269,30 +269,25 @@ def test_weights_favour_quiet_rows():
 def test_noise_of_centers_against_a_naive_computation():
     X, labels = make_ihgmm(30, 8, 2, random_state=0)
     rng = np.random.default_rng(0)
-    centers, scales = rng.standard_normal((2, 8)), rng.random(30)
+    centers, scales = rng.uniform(1, 2, (2, 8)), rng.random(30)
     weights, variances = rng.random(30) / 30, rng.random(30)
     ratio, found = noise_of_centers(
-        as_matrix(X), HOST.groups(labels, 2), centers, scales, weights, variances,
-        np.ones(2),
-    )  # fmt: skip
+        as_matrix(X), HOST.groups(labels, 2), centers, scales, weights, variances
+    )
     left = (X - scales[:, None] * centers[labels]) ** 2
     left /= (1 - weights * scales)[:, None]
     units = centers / np.linalg.norm(centers, axis=1, keepdims=True)
     q = units**2
-    mean = []
-    for k in range(2):
-        v, rows = units[k] - (units[0] @ units[1]) * units[1 - k], labels != k
-        top = (X[rows] @ v) ** 2 / (1 - weights * scales)[rows]
-        mean.append(np.mean(top / (left[rows] @ v**2 * 8 / 7)))
-    mean, size = np.array(mean), np.bincount(1 - labels)
-    prior = max(np.mean((mean - 1) ** 2 - 2 / size), 0)
-    assert prior > 0
-    correlation = 1 + prior / (prior + 2 / size) * (mean - 1)
+    parts = random_parts(labels, 4, np.random.default_rng(0))
+    halves = compare_halves(as_matrix(X), *parts, n_clusters=2)
+    correlation = (halves.noise[:, 0] / halves.independent).mean(axis=0)
     for k in range(2):
         rows = labels == k
         own = left[rows].sum(axis=0)
-        along = q[k] @ own / (1 - q[k] @ q[k])
-        expected = along / ((own.sum() + along) / 8) * correlation[k]
+        assert q[k].max() < 0.4
+        entries = np.diag(1 - 2 * q[k]) + np.outer(q[k], q[k])
+        entries = np.maximum(np.linalg.solve(entries, own), 0)
+        expected = q[k] @ entries / entries.mean() * correlation[k]
         assert_allclose(ratio[k], expected)
         a, m, noise = weights[rows], 1 / rows.sum(), variances[rows] * expected
         entries = a**2 @ left[rows] + q[k] * (
@@ -358,6 +353,17 @@ def test_clusters_without_enough_rows_have_infinite_errors():
     alone = np.arange(4)[:, None] == np.full(10, 2)
     assert_array_equal(np.isinf(found.center_errors), alone)
     assert np.isinf(found.center_intervals()[2]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_that_does_not_count_beside_next_to_nothing(dtype):
+    tiny = 100 * np.finfo(dtype).tiny
+    X = np.array([[1.0, 1, 0], [2, 1, 0], [1e3, 1, 2], [1, 2, 3], [2, 4, 6.5]], dtype)
+    X[:2] *= tiny
+    weights = [1, 1, 0, 1, 1]
+    found = estimate_parameters(X, [0, 0, 0, 1, 1], sample_weight=weights)
+    assert found.scales[2] == 0
+    assert np.isfinite(found.noise_levels).all()
 
 
 def test_exact_data_has_no_error():

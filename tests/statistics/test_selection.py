@@ -93,6 +93,7 @@ def test_noisy_rows_do_not_hide_a_cluster():
         (plane([10, 100, 190, 280]), 4),
         (np.vstack([np.eye(3), 1 - np.eye(3)]), 6),
         (plane([0, 60, 120]) @ np.random.default_rng(0).standard_normal((2, 60)), 3),
+        (np.vstack([np.eye(3), -np.eye(3)]).repeat(20, axis=1), 6),
         (np.array([[1.0], [-1.0]]) * np.ones(30), 2),
         (np.ones((1, 30)), 1),
     ],
@@ -279,6 +280,20 @@ def test_one_cluster_is_never_silent():
     E = ihgmm_rows(np.zeros((1, 50)), 0, n=200, correlation=0.8)
     with pytest.warns(ClusterCountWarning, match="Probably.*put in one cluster"):
         IhSC("auto", random_state=0).fit(E)
+
+
+def test_no_clusters_stay_plausible_beside_a_weak_best_guess():
+    basis = np.linalg.qr(np.random.default_rng(0).standard_normal((100, 4)))[0]
+    X = ihgmm_rows(2.8 * basis.T, 0, n=300, spread=0.3)
+    count = select_n_clusters(X, random_state=0)
+    assert count.n_clusters == 4
+    assert count.may_be_one
+    assert count.is_doubtful
+    assert count.plausible[-1] == 1
+    assert len(count.plausible) == len(set(count.plausible)) == 5
+    assert "There may be no clusters at all" in str(count)
+    clear = select_n_clusters(make_ihgmm(90, 30, 3, random_state=0)[0], random_state=0)
+    assert not clear.may_be_one
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")

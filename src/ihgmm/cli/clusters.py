@@ -154,8 +154,8 @@ def cautions_of(diagnosis: Diagnosis, table: Table) -> list[str]:
     prepared, cautions = table.scaler is not None, []
     for caution in diagnosis.cautions:
         text = caution_text(caution, table.column_names, prepared=prepared)
-        if caution.kind is CautionKind.RULING_COLUMN:
-            text += f" Add --{'drop-columns' if prepared else 'prepare scale'}."
+        if caution.kind is CautionKind.RULING_COLUMN and prepared:
+            text += " Add --drop-columns."
         cautions.append(text)
     return cautions
 

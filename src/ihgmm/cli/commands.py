@@ -40,6 +40,7 @@ SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in NAMED_ALIKE.split
     "n_samples": "the number of rows,",
     "random_state": "--seed",
     "select_n_clusters": "ihgmm choose-k",
+    "ColumnScaler": "--prepare scale",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._warnings import UnstableLabelsWarning, ignored
+from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
@@ -130,8 +130,13 @@ def fit_table(
             f"--known-column and --batch-column: {fitting.method} takes neither; use "
             "--method IhSC, or leave them out."
         )
-    # How stable labels are, the diagnosis of all that fit a table says.
-    with screen.working("clustering"), ignored(UnstableLabelsWarning), table.quiet:
+    # How stable labels are, and which column rules, the diagnosis says.
+    with (
+        screen.working("clustering"),
+        ignored(UnstableLabelsWarning),
+        ignored(PreparationWarning, "Column "),
+        table.quiet,
+    ):
         model.fit(table.named_data, **given)
     if table.known is not None:
         names = ", ".join(f"{i} {quote(name)}" for i, name in enumerate(model.classes_))

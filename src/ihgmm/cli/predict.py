@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from ihgmm import SphericalKMeans
 from ihgmm._checks import complete_matrix
+from ihgmm._warnings import ignored
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
@@ -55,11 +56,9 @@ def predict(
     """
     files.check_output(output, "-o", DELIMITERS, [data, model], streams=True)
     screen.leave_room_for(output)
-    _, scaler, estimator, table = read_for_model(model, data, reading, screen)
-    with warnings.catch_warnings():
-        # Columns were matched by name when they were read.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        X = table.X if scaler is None else prepared_columns(table, scaler)
+    _, estimator, table, X = read_for_model(model, data, reading, screen)
+    # Columns were matched by name when they were read.
+    with ignored(UserWarning, "X does not have valid feature names"):
         estimator, X = cl.without_batches(estimator, X, table)
         labels = to_host(estimator._nearest(X))
     n, k = len(labels), len(estimator.cluster_centers_)
@@ -94,13 +93,18 @@ def predict(
 
 def read_for_model(
     model: Path, data: str, reading: opt.RowReading, screen: ExplainingScreen
-) -> tuple[SavedModel, Any, Any, Table]:
-    """Return a saved model, its parts, and data with the columns that it knows."""
+) -> tuple[SavedModel, Any, Table, Any]:
+    """Return a saved model, its estimator, the data, and X as it is prepared."""
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
     saved = load_saved(model)
     is_pipeline = isinstance(saved.model, Pipeline)
-    scaler, estimator = saved.model if is_pipeline else (None, saved.model)
+    *scalers, estimator = saved.model if is_pipeline else [saved.model]
+    if scalers and hasattr(scalers[0], "vocabulary_"):
+        raise ValueError(
+            f"{model} takes texts, not a table; use it from Python: "
+            f"ihgmm.storage.load_model({str(model)!r}).predict(texts)."
+        )
     table = reading.load(data, screen, **_as_in_fit(reading, saved, estimator, model))
     p, fitted_p = table.X.shape[1], saved.model.n_features_in_
     if p != fitted_p:
@@ -108,7 +112,10 @@ def read_for_model(
             f"{data} has {p} columns of numbers and {model} was fitted on {fitted_p}. "
             "Give a file with those columns alone."
         )
-    return saved, scaler, estimator, table
+    X = table.X
+    for scaler in scalers:
+        X = prepared_columns(replace(table, X=X), scaler)
+    return saved, estimator, table, X
 
 
 def _as_in_fit(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
 from ihgmm import IhSC
+from ihgmm._warnings import ignored
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.predict import read_for_model
 from ihgmm.cli.screen import ExplainingScreen
-from ihgmm.cli.tables.preparation import prepared_columns
 from ihgmm.matrix import to_host
 from ihgmm.storage import save_model
 from ihgmm.words.phrases import counted
@@ -42,14 +41,13 @@ def update(
       ihgmm update model.npz tuesday.csv --save model.npz
     """
     files.check_output(save, "--save", sources=[data])
-    saved, scaler, estimator, table = read_for_model(model, data, reading, screen)
+    saved, estimator, table, X = read_for_model(model, data, reading, screen)
     if not isinstance(estimator, IhSC):
         kind = type(estimator).__name__
         raise ValueError(f"{model} is a model of {kind}; only one of IhSC can go on.")
-    with warnings.catch_warnings(), screen.working("updating"):
-        # Columns were matched by name when they were read.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        X = table.X if scaler is None else prepared_columns(table, scaler)
+    # Columns were matched by name when they were read.
+    names = ignored(UserWarning, "X does not have valid feature names")
+    with screen.working("updating"), names:
         estimator.partial_fit(X)
     about = {one.name: getattr(saved, one.name) for one in fields(saved)[1:]}
     save_model(saved.model, save, **about)

@@ -1,9 +1,10 @@
 """Estimators with scikit-learn's interface."""
 
 from ihgmm.estimators.biwhitener import Biwhitener
+from ihgmm.estimators.column_scaler import ColumnScaler
 from ihgmm.estimators.ihgmm import IhGMM
 from ihgmm.estimators.ihsc import IhSC
 from ihgmm.estimators.psc import PSC
 from ihgmm.estimators.spherical_kmeans import SphericalKMeans
 
-__all__ = ["PSC", "Biwhitener", "IhGMM", "IhSC", "SphericalKMeans"]
+__all__ = ["PSC", "Biwhitener", "ColumnScaler", "IhGMM", "IhSC", "SphericalKMeans"]

@@ -36,27 +36,20 @@ from ihgmm._parameters import (
     check_flag,
     check_number,
     check_verbose,
+    option,
 )
 from ihgmm._progress import Steps, showing_passes
-from ihgmm.matrix import (
-    HOST,
-    Matrix,
-    Ops,
-    Scaled,
-    Tall,
-    as_matrix,
-    only,
-    ops_of,
-    to_host,
-)
+from ihgmm._warnings import PreparationWarning, warn
+from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, as_matrix, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.cells import CellFiller, learn_cell_filler
 from ihgmm.numerics.missing import MISSING_WAYS, Filler, Missing, learn_filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
+from ihgmm.statistics.diagnosis import ruling_column
 from ihgmm.statistics.observed import missing_cells
-from ihgmm.statistics.outliers import OutlierRule, find_outliers
+from ihgmm.statistics.outliers import find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,16 +77,14 @@ MAY_COUNT = {**CHECKS, "n_clusters": partial(check_count, words=("auto",))}
 def atomic(fit: F) -> F:
     """Make a fit set all that it has learnt at its end, or nothing if it fails.
 
-    A copy is fitted meanwhile: until then an earlier fit stays, also for other threads.
+    A copy is fitted: until its end an earlier fit stays, also for other threads.
     """
 
     @wraps(fit)
     def fit_copy(self: Any, *args: Any, **options: Any) -> Any:
         self._check_parameters()
         draft = copy(self)
-        draft.__dict__ = {
-            name: value for name, value in vars(self).items() if name[-1] != "_"
-        }
+        draft.__dict__ = {k: v for k, v in vars(self).items() if k[-1] != "_"}
         with showing_passes(bool(getattr(self, "verbose", False))):
             fit(draft, *args, **options)
         self.__dict__ = draft.__dict__
@@ -123,10 +114,9 @@ def mark(ops: Ops, values: Tall, outliers: Tall | None, value: float) -> Tall:
 
 
 class Clusterer(ClusterMixin, BaseEstimator):
-    """A clusterer of dense or sparse rows.
+    """A clusterer that fills in cells, counts clusters, and sets rows aside.
 
-    It can fill in cells, count the clusters, and set rows aside that fit none, if it
-    has the parameters for it.
+    It does each only if it has a parameter for it.
     """
 
     _checks: ClassVar[dict[str, Any]] = CHECKS
@@ -138,16 +128,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
     missing: Missing | None = None
     outliers: float | Literal["auto", "cells"] | None = None
     signed: bool = False
-    whiten: Any = None
     labels_: np.ndarray
     scales_: np.ndarray
     cluster_centers_: np.ndarray
     n_iter_: int
     selection_: ClusterCount
-    outlier_rule_: OutlierRule
-    outlier_scores_: np.ndarray
-    outlier_threshold_: float
-    outlier_cells_: np.ndarray
     preparation_: tuple[CellFiller | Filler | Whitener, ...] = ()
 
     def __sklearn_tags__(self) -> Tags:
@@ -175,29 +160,17 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def report(self, X: Any, path: Any = None, **options: Any) -> Any:
         """Write the clustering as one page of HTML that opens in any browser.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The data of the fit.
-        path : str or path, optional
-            The file to write, ending in .html. Without one the page is returned, and a
-            notebook shows it.
-        **options
-            ``ids``, ``title`` and others that :func:`ihgmm.report.write_report` takes.
-
-        Returns
-        -------
-        Path or Page
-            The file, or the page where no path is given.
+        X are the data of the fit. The ``path`` to write ends in .html; without one the
+        page is returned, and a notebook shows it. Options are ``ids``, ``title`` and
+        others that :func:`ihgmm.report.write_report` takes. Returns the path or page.
         """
         return write_page(X, self, path, **options)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster of each row, new or old.
+        """Return the cluster of each row, new or old, by the rule of the class's notes.
 
-        Rows are given, and labels returned, as in :meth:`fit`; the labels of
-        dask arrays are computed when they are asked for. The notes of the class say by
-        which rule.
+        Rows are given, and labels returned, as in :meth:`fit`; the labels of dask
+        arrays are computed when they are asked for.
         """
         check_is_fitted(self)
         rows = open_matrix(X, self, reset=False)
@@ -247,26 +220,26 @@ class Clusterer(ClusterMixin, BaseEstimator):
         everything = counted if rows.counts is None else change(rows.everything)
         return replace(rows, everything=everything, counted=counted)
 
-    def _count_clusters(
-        self, data: Matrix, live: int, rng: np.random.Generator, steps: Steps
-    ) -> int:
-        """Return the number of clusters, given or counted; there are rows for them."""
-        if self.n_clusters == "auto":
-            with steps.step("count") as say:
-                # The fit draws as if the number had been given.
-                self.selection_ = resolve(data, deepcopy(rng), signed=self.signed)
-                k = max(self.selection_.n_clusters, 1)
-                say(f"{k} cluster{'s' * (k != 1)}")
-        else:
-            k = int(self.n_clusters)
-        check_row_count(data.shape[0], k, live)
-        warn_few_weighty_rows(data, k)
-        return k
+    def _warn_of_units(self, data: Matrix) -> None:
+        """Warn of a column that would decide clusters alone, if data are at hand."""
+        ruling = ruling_column(data) if data.on_host else None
+        if ruling is None:
+            return
+        column, share = ruling
+        name = repr(data.names[column]) if data.names else str(column)
+        warn(
+            f"Column {name} holds {share:.0%} of the variance of X, and clusters "
+            "follow it. If columns are in different units, "
+            f"{option('ColumnScaler')} makes them comparable.",
+            PreparationWarning,
+        )
 
-    def _set_outliers_aside(
-        self, rows: Rows, k: int, rng: np.random.Generator, steps: Steps
+    def _choose(
+        self, rows: Rows, live: int, rng: np.random.Generator, steps: Steps
     ) -> tuple[Rows, int]:
-        """Leave out rows that fit no cluster, if asked to, and count clusters again."""
+        """Count the clusters, and leave out rows that fit none, if asked to."""
+        k = self._count_clusters(rows.counted, live, rng, steps)
+        warn_few_weighty_rows(rows.counted, k)
         if self.outliers is None or self.outliers == "cells":
             return rows, k
         with steps.step("outliers") as say:
@@ -280,15 +253,26 @@ class Clusterer(ClusterMixin, BaseEstimator):
             inside = ~to_host(outliers)
             inside = inside if counts is None else inside[to_host(counts)]
             say(f"{np.count_nonzero(~inside):,} rows")
-            if inside.all():
-                return rows, k
-            counts = ~outliers if counts is None else counts & ~outliers
-            data = only(rows.counted, np.flatnonzero(inside))
-            if self.n_clusters == "auto":
-                self.selection_ = resolve(data, rng, signed=self.signed)
-                k = max(self.selection_.n_clusters, 1)
-        check_row_count(data.shape[0], k, count_live_rows(data))
+        if inside.all():
+            return rows, k
+        counts = ~outliers if counts is None else counts & ~outliers
+        data = rows.counted.keep_rows(np.flatnonzero(inside))
+        k = self._count_clusters(data, count_live_rows(data), rng, steps)
         return replace(rows, counted=data, counts=counts), k
+
+    def _count_clusters(
+        self, data: Matrix, live: int, rng: np.random.Generator, steps: Steps
+    ) -> int:
+        """Return the number of clusters, given or counted; there are rows for them."""
+        k = self.n_clusters
+        if k == "auto":
+            with steps.step("count") as say:
+                # The fit draws as if the number had been given.
+                self.selection_ = resolve(data, deepcopy(rng), signed=self.signed)
+                k = max(self.selection_.n_clusters, 1)
+                say(f"{k} cluster{'s' * (k != 1)}")
+        check_row_count(data.shape[0], k, live)
+        return int(k)
 
     def _is_outlier(self, X: Matrix) -> Tall | None:
         """Tell which rows are outliers; None where the fit did not look for any."""
@@ -308,8 +292,7 @@ class DistanceClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def transform(self, X: Any) -> np.ndarray:
         """Return the distance of each row, new or old, to each cluster centre.
 
-        The result, of shape (n_samples, n_clusters), is of X's library and on its
-        device.
+        The result, of (n_samples, n_clusters), is of X's library and on its device.
         """
         return self._distances(self._check_new(X))
 

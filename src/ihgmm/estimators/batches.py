@@ -91,6 +91,6 @@ def take_out(
             )
         own = np.flatnonzero(names == name)
         codes[own] = len(factors)
-        found = batches.factors_of_new(X.by_rows().take(own), label)
+        found = batches.factors_of_new(X.take(own), label)
         factors = np.vstack([factors, found])
     return without(X, factors, codes)

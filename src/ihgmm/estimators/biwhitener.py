@@ -24,10 +24,10 @@ from ihgmm.numerics.whitening import (
 class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Multiply rows and columns so that noise has variance one in each, on average.
 
-    Noise that is louder in some columns or rows draws eigenvectors to them. In counts
-    it always is: the variance of a count is its mean. ``IhSC(whiten=...)`` does the
-    same inside and returns centres and scales in the units of the data; this
-    transformer serves other methods and pipelines. :doc:`/counts` says when to use it.
+    Noise that is louder in some columns or rows, as in counts, draws eigenvectors to
+    them. ``IhSC(whiten=...)`` does the same inside and returns centres and scales in
+    the units of the data; this transformer serves other methods and pipelines.
+    :doc:`/counts` says when to use it.
 
     Parameters
     ----------
@@ -59,8 +59,7 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     -----
     The factor of a row depends on that row and ``column_factors_`` alone, so that new
     rows are treated as those of the fit. Counts are read twice to learn, beside a
-    sample of their rows, and once to transform, whatever kind of array they are in.
-    Sparse data stay sparse, those of a
+    sample of their rows, and once to transform. Sparse data stay sparse, those of a
     device stay there, a dask array stays lazy; rows on disk come back in memory.
 
     References
@@ -109,10 +108,10 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         data = check_matrix(X, self)
         noise = self.noise if self.noise != "auto" else suited_noise(data) or "learned"
-        self.whitener_ = learn_whitener(data, noise, generator(self.random_state))
-        self.noise_ = self.whitener_.noise
-        self.column_factors_ = self.whitener_.columns
-        self.dispersion_ = self.whitener_.dispersion
+        whitener = learn_whitener(data, noise, generator(self.random_state))
+        self.whitener_, self.noise_ = whitener, whitener.noise
+        self.column_factors_ = whitener.columns
+        self.dispersion_ = whitener.dispersion
         return self
 
     def transform(self, X: Any) -> Any:

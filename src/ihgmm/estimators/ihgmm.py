@@ -15,11 +15,12 @@ from ihgmm._parameters import check_count, generator
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, mark
-from ihgmm.matrix import HOST, Matrix, Tall, only, ops_of, to_host
+from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
+from ihgmm.policy import Small
 from ihgmm.statistics.covariance import (
     Covariance,
     Structure,
@@ -41,10 +42,10 @@ from ihgmm.statistics.model import NoiseStructure
 class IhGMM(DensityMixin, Clusterer):
     """Mixture of patterns at individual scales, fitted by likelihood.
 
-    IhGMM stands beside :class:`~ihgmm.IhSC` as ``GaussianMixture`` stands beside
-    ``KMeans``: it starts from the spectral clusters and gives each row a probability
-    for each cluster, a likelihood, and criteria to compare models by. Row i is modelled
-    as ``scale_i * center + noise`` with Gaussian noise, the same in all directions.
+    IhGMM stands beside :class:`~ihgmm.IhSC` as ``GaussianMixture`` beside ``KMeans``:
+    from spectral clusters it comes to probabilities of each cluster for each row, a
+    likelihood, and criteria to compare models by. Row i is modelled as ``scale_i *
+    center + noise`` with Gaussian noise, the same in all directions.
 
     Parameters
     ----------
@@ -110,13 +111,12 @@ class IhGMM(DensityMixin, Clusterer):
 
     Notes
     -----
-    A round weights rows by scale over noise variance and sums them to centres. Then it
-    compares every row with the centres *without that row*, since a row fits best a
-    centre that contains its own noise. The length of its signal is integrated out, and
-    the noise of the centres is accounted for. Memberships are calibrated under the
-    model if scales differ widely, and cautious if they are nearly equal. They are too
-    sure if the noise is not the same in all directions, as in most real data, unless
-    ``noise="tied"`` finds these directions: :doc:`/inference` has the figures.
+    A round sums rows, weighted by scale over noise variance, to centres, and compares
+    each row with the centres *without that row*, since a row fits best a centre that
+    contains its own noise. Memberships are calibrated under the model if scales differ
+    widely, and cautious if they are nearly equal. They are too sure if the noise is not
+    the same in all directions, as in most real data, unless ``noise="tied"`` finds
+    these directions: :doc:`/inference` has the figures.
 
     :meth:`predict` and the methods beside it judge rows, new or old, by
     ``cluster_centers_``, ``center_errors_``, ``weights_`` and ``noise_levels_`` alone.
@@ -131,11 +131,7 @@ class IhGMM(DensityMixin, Clusterer):
     >>> model = IhGMM(3, random_state=0).fit(X)
     >>> model.memberships_.shape
     (200, 3)
-    >>> models = {
-    ...     noise: IhGMM(3, noise=noise, random_state=0).fit(X)
-    ...     for noise in ("individual", "class", "common", "tied")
-    ... }
-    >>> min(models, key=lambda noise: models[noise].bic(X))
+    >>> IhGMM(3, noise="auto", random_state=0).fit(X).noise_
     'individual'
     """
 
@@ -192,10 +188,10 @@ class IhGMM(DensityMixin, Clusterer):
             n, p = rows.everything.shape
             say(f"{n:,} rows, {p:,} features")
             live = warn_zero_rows(rows.counted, rows.unobserved)
+            self._warn_of_units(rows.counted)
 
         # Count the clusters, and leave out rows that fit none.
-        k = self._count_clusters(rows.counted, live, rng, steps)
-        rows, k = self._set_outliers_aside(rows, k, rng, steps)
+        rows, k = self._choose(rows, live, rng, steps)
         data = rows.counted
 
         # Spectral clusters start the rounds.
@@ -209,15 +205,9 @@ class IhGMM(DensityMixin, Clusterer):
                 self.noise_ = min(evidence, key=evidence.__getitem__)
                 say(self.noise_)
         with steps.step("rounds") as say:
+            limits: Any = {"max_iter": self.max_iter, "tol": self.tol}
             mixture, covariance = fit_noise(
-                data,
-                start.labels,
-                k,
-                self.noise_,
-                rng=rng,
-                say=say,
-                max_iter=self.max_iter,
-                tol=self.tol,
+                data, start.labels, k, self.noise_, rng=rng, say=say, **limits
             )
         if mixture.change > self.tol:
             warn(
@@ -231,9 +221,11 @@ class IhGMM(DensityMixin, Clusterer):
         with steps.step("centers"):
             self.n_clusters_ = k
             self._store_mixture(mixture, covariance, data)
-            self._move_rows(data)
-            warn_empty_clusters(data, self.labels_, k)
-            self._store_other_rows(rows)
+            self._place_rows(rows)
+            labels = self.labels_
+            if rows.counts is not None:
+                labels = data.ops.rows_where(labels, rows.counts)
+            warn_empty_clusters(data, labels, k)
         return self
 
     @property
@@ -259,21 +251,21 @@ class IhGMM(DensityMixin, Clusterer):
         # Zero rows are in the largest cluster.
         largest = int(np.argmax(ops.groups(likeliest, k).sizes))
         nowhere = ops.xp.full_like(likeliest, largest)
-        likeliest = ops.keep(ops.xp.where(live, likeliest, nowhere))
+        likeliest = ops.persist(ops.xp.where(live, likeliest, nowhere))
         order = ops.order_by_size(likeliest, k, data.weights)
         mixture = mixture.in_order(order, ops)
-        self.labels_ = ops.keep(ops.take_lines(np.argsort(order), likeliest))
+        self.labels_ = ops.persist(ops.take_lines(np.argsort(order), likeliest))
         # Where columns share noise, a centre that is fitted to each column's observed
         # cells may be far off in directions of little noise.
         estimates = estimates_of_labels(
             data, self.labels_, np.arange(k), observed_only=self.noise_ != "tied"
         )
-        self.memberships_ = ops.keep(mixture.memberships)
+        self.memberships_ = ops.persist(mixture.memberships)
         self.weights_ = data.to_device(mixture.mixing_weights)
         self.cluster_centers_ = estimates.centers
-        self.scales_ = ops.keep(estimates.scales)
-        self.scale_errors_ = ops.keep(estimates.scale_errors)
-        self.noise_levels_ = ops.keep(estimates.noise_levels)
+        self.scales_ = ops.persist(estimates.scales)
+        self.scale_errors_ = ops.persist(estimates.scale_errors)
+        self.noise_levels_ = ops.persist(estimates.noise_levels)
         errors = to_host(estimates.center_errors)
         if mixture.noise_variances is not None:
             levels = np.sqrt(mixture.noise_variances)
@@ -311,37 +303,30 @@ class IhGMM(DensityMixin, Clusterer):
             "noise_levels_": levels * X.unit,
         }
 
-    def _move_rows(self, data: Matrix) -> None:
-        """Move rows to where :meth:`predict` places them.
+    def _place_rows(self, rows: Rows) -> None:
+        """Move rows to where :meth:`predict` places them; place those left out.
 
         The centres of all rows, which come from observed cells if some are missing, may
         place a row elsewhere than the centres of the other rows did.
         """
-        xp, placed = data.ops.xp, self._placed(data)
-        moved = (placed["labels_"] != self.labels_) & (data.sqnorms > 0)
+        X, counts = rows.everything, rows.counts
+        ops, xp, placed = X.ops, X.ops.xp, self._placed(X)
         if self.noise_ != "individual":
             del placed["noise_levels_"]
+        labels = self.labels_
+        if counts is not None:
+            labels = ops.place(labels, counts, placed["labels_"])
+        moved = (placed["labels_"] != labels) & (X.sqnorms > 0)
         for name, values in placed.items():
             own = getattr(self, name)
-            here = moved if own.ndim == 1 else moved[:, None]
-            there = data.ops.cast_like(values, own)
-            setattr(self, name, data.ops.keep(xp.where(here, there, own)))
-
-    def _store_other_rows(self, rows: Rows) -> None:
-        """Place rows that had no part in the fit among those that had."""
-        X, counts, own_noise = rows.everything, rows.counts, self.noise_ == "individual"
-        ops, missing = X.ops, {"labels_": -1, "memberships_": 0.0}
-        missing |= dict.fromkeys(("scales_", "scale_errors_"), np.nan)
-        if own_noise:
-            missing["noise_levels_"] = np.nan
-        if counts is not None:
-            others = self._placed(X)
-            others["scale_errors_"] = ops.xp.full_like(others["scales_"], np.nan)
-            for name in missing:
-                values = ops.place(getattr(self, name), counts, others[name])
-                setattr(self, name, values)
-        for name, value in missing.items():
-            setattr(self, name, mark(ops, getattr(self, name), rows.outliers, value))
+            there = ops.cast_like(values, own)
+            if counts is not None:
+                unknown = name == "scale_errors_"
+                others = xp.full_like(there, np.nan) if unknown else there
+                own = ops.place(own, counts, others)
+            own = xp.where(moved if own.ndim == 1 else moved[:, None], there, own)
+            of_outliers = {"labels_": -1, "memberships_": 0.0}.get(name, np.nan)
+            setattr(self, name, mark(ops, ops.persist(own), rows.outliers, of_outliers))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely cluster of each row; -1 for outliers."""
@@ -359,12 +344,12 @@ class IhGMM(DensityMixin, Clusterer):
         return mark(data.ops, memberships, self._is_outlier(data), 0.0)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-likelihood of each row.
+        """Return the log-likelihood of each row, 0 for zero rows.
 
         The length of the row's signal is integrated out, and with individual noise the
         noise level is fitted to the row. Values compare models on the same rows; they
-        are not densities, and rows of different size are not comparable. Zero rows
-        have 0. Outliers are judged as if they belonged to a cluster.
+        are not densities, and rows of different size are not comparable. Outliers are
+        judged as if they belonged to a cluster.
         """
         return self._log_likelihoods(self._check_new(X))
 
@@ -393,30 +378,24 @@ class IhGMM(DensityMixin, Clusterer):
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; smaller is better.
 
-        Notes
-        -----
-        ``-2 L`` plus a penalty, L being the log-likelihood of the rows, each given
-        centres that the other rows of X give, which therefore need no penalty. Other
-        parameters count with the logarithm of how many numbers tell about them.
-        Outliers do not count.
-
-        It tells which structure the noise has. To choose the number of clusters take
-        :meth:`icl`: where clusters overlap, features are few, or noise is not as the
-        model says, this one takes too many.
+        It is ``-2 L`` plus a penalty, L being the log-likelihood of the rows, each
+        given centres of the other rows of X, which therefore need no penalty. Outliers
+        do not count. It tells which structure the noise has. To choose the number of
+        clusters take :meth:`icl`: this one takes too many where clusters overlap,
+        features are few, or noise is not as the model says.
         """
         return self._criteria(X)[0]
 
     def icl(self, X: Any) -> float:
         """Return the integrated completed likelihood criterion; smaller is better.
 
-        It is :meth:`bic` plus twice the entropy of the memberships, and prefers
-        clusters that do not overlap: the one to choose the number of clusters by. With
-        correlated or unequal columns it counts too many as well, unless
-        ``noise="tied"``. :doc:`/inference` has the shares.
+        It is :meth:`bic` plus twice the entropy of the memberships: the one to choose
+        the number of clusters by. With correlated or unequal columns it counts too
+        many as well, unless ``noise="tied"``. :doc:`/inference` has the shares.
         """
         bic, memberships = self._criteria(X)
         ops = ops_of(memberships)
-        logs = ops.xp.log(ops.clip(memberships, 1e-300, None))
+        logs = ops.xp.log(ops.clip(memberships, Small.TINY, None))
         return bic - 2 * ops.number(ops.xp.sum(memberships * logs))
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -453,7 +432,7 @@ class IhGMM(DensityMixin, Clusterer):
         memberships = ops.softmax(self._joint(data))
         if outliers is not None:
             rows = np.flatnonzero(~to_host(outliers))
-            memberships, data = ops.few_rows(memberships, rows), only(data, rows)
+            memberships, data = ops.few_rows(memberships, rows), data.keep_rows(rows)
         covariance = self._covariance()
         white = covariance.whiten(data)
         mixture = evaluate_mixture(white, memberships, self._rounds)
@@ -473,11 +452,12 @@ class IhGMM(DensityMixin, Clusterer):
             # The noise of an entry of a centre of length 1, on average, in units of a
             # row's noise variance.
             errors = to_host(self.center_errors_).astype(np.float64) / data.unit
-            least = 1e-150 * float(errors.max(initial=0.0))  # its square is a number
+            # Squares of these are numbers.
+            least = np.sqrt(Small.TINY) * float(errors.max(initial=0.0))
             known = np.maximum(lengths / data.unit, least)
             squares = HOST.ratio(errors, known[:, None] + 0 * errors) ** 2
             loads = squares.mean(axis=1) / covariance.mean_variance
-            most = 1e150 * np.minimum(levels**2, 1e150)
+            most = np.minimum(levels**2, 1e150) * 1e150
             loads = HOST.ratio(np.minimum(loads, most), levels**2 + 0 * loads)
         directions = Directions(units.T, loads)
         shares = to_host(self.weights_)

@@ -73,9 +73,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     and memory grow linearly with the data.
 
     The default brings rows to unit length first: multiply any row by any positive
-    number, and no label changes. It also works for data that do not follow the model.
-    :meth:`paper` has those of the paper. :doc:`/default` says what differs, why, and
-    what it costs.
+    number, and no label changes. :meth:`paper` has the settings of the paper, and
+    :doc:`/default` says what differs, why, and what it costs.
 
     Parameters
     ----------
@@ -86,10 +85,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         The settings of the spectral method, by name or as a :class:`~ihgmm.Recipe`:
         whether rows have unit length, how many directions, how labels are assigned, ...
     signed : bool, default=False
-        Whether scales have both signs, so that opposite rows are of one cluster. Scales
-        of rows that point away from their centre are then negative. It goes with
-        recipes of ``labels="tied"`` and ``unit_norm``, without ``refine``. See
-        :doc:`/signs`.
+        Whether scales have both signs, so that opposite rows are of one cluster. It
+        goes with recipes of ``labels="tied"`` and ``unit_norm``, without ``refine``.
+        See :doc:`/signs`.
     whiten : {"auto", "counts", "learned"} or None, default=None
         Whether rows and columns are multiplied first so that noise is alike in all of
         them. ``"counts"``: the variance of an entry grows with its mean, as that of
@@ -98,8 +96,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         zeros and a long tail, none elsewhere. Results come back in the units of the
         data. See :class:`~ihgmm.Biwhitener` and :doc:`/counts`.
     refine : bool, default=False
-        Whether to compare each row once more with the centres of the other rows. Under
-        the model this is nearly as good as knowing all other labels. On real data it
+        Whether to compare each row once more with the centres of the other rows. It
         helps if the noise is the same in all directions, and may hurt if it is not.
     outliers : float, "auto", "cells" or None, default=None
         Which rows get the label -1 and have no part in the fit, because they fit no
@@ -138,9 +135,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     placement_ : callable
         How rows get their labels: their embedding, and the rule.
     preparation_ : tuple of callables
-        What is done to rows before all else: with ``missing="fit"`` or
-        ``outliers="cells"`` a map that fills them in, with ``whiten`` one that makes
-        their noise alike.
+        What is done to rows first: with ``missing="fit"`` or ``outliers="cells"`` a map
+        that fills them in, with ``whiten`` one that makes their noise alike.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
@@ -148,9 +144,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         absolute values. Outliers have NaN here, in ``sizes_`` and in
         ``noise_levels_``.
     sizes_ : ndarray of shape (n_samples,)
-        The size of each row, in the units of the data: its scale times the Euclidean
-        length of its cluster's centre. Scales compare rows of one cluster only; sizes
-        compare all rows.
+        Scale times the Euclidean length of the cluster's centre, in the units of the
+        data. Scales compare rows of one cluster only; sizes compare all rows.
     noise_levels_ : ndarray of shape (n_samples,)
         Standard deviation of the noise in each row: what its centre does not explain.
     n_clusters_ : int
@@ -161,8 +156,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         How strange each row is, if ``outliers`` looks for rows: a score of 3 says that
         one in a thousand rows of the clusters is as strange.
     outlier_threshold_ : float
-        Rows with larger scores are outliers: with "auto" at most ``log10(50 n)``,
-        since one in fifty samples of n rows without outliers has a row so strange.
+        Rows with larger scores are outliers.
     outlier_cells_ : ndarray of shape (n_cells, 2)
         Row and column of each wild cell, in order; only with ``outliers="cells"``.
     n_iter_ : int
@@ -246,9 +240,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def paper(cls, n_clusters: int | Literal["auto"] = 8, **options: Any) -> Self:
         """Return an estimator with the settings of the paper's Algorithm 1.
 
-        These are a zero diagonal, as many eigenvectors as clusters, rows of the
-        eigenvectors at unit norm, and k-means. Other options are settings of the
-        :class:`~ihgmm.Recipe` or parameters of the class.
+        Options are settings of the :class:`~ihgmm.Recipe` or parameters of the class.
 
         Examples
         --------
@@ -279,9 +271,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     ) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
-        A torch tensor, a CuPy array or any other that follows the array API standard
-        stays on its device, and results are arrays of the same kind. Zero rows get the
-        label of the largest cluster, with a warning.
+        An array of torch, CuPy or any library of the array API standard stays on its
+        device, and results are of the same kind. Zero rows get the label of the largest
+        cluster, with a warning.
 
         ``sample_weight``, of shape (n_samples,), says how much each row counts, in
         eigenvectors, clusters, centres and numbers of clusters; only ratios matter.
@@ -315,10 +307,11 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                     whitener = learn_whitener(rows.counted, noise, rng)
                 rows = self._prepare(rows, whitener)
             live = warn_zero_rows(rows.counted, rows.unobserved)
+            if noise is None:
+                self._warn_of_units(rows.counted)
 
         # Count the clusters, and leave out rows that fit none.
-        k = self._count_clusters(rows.counted, live, rng, steps)
-        rows, k = self._set_outliers_aside(rows, k, rng, steps)
+        rows, k = self._choose(rows, live, rng, steps)
         data, k, of_all = rows.counted, *self._teach(X, n, k, known_labels, batch)
         taught = of_all if rows.counts is None else of_all.at(to_host(rows.counts))
 
@@ -338,12 +331,12 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 self._warn_of_doubt(data, spectral, recipe, k)
 
         # Estimate centres, scales and noise levels; place the rows left out.
+        fitted: Parameters
         with steps.step("centers"):
-            fitted: Parameters = (
-                estimates_of_labels(data, labels, np.arange(k))
-                if self.refine
-                else estimates_of_fit(data, spectral, labels, k)
-            )
+            if self.refine:
+                fitted = estimates_of_labels(data, labels, np.arange(k))
+            else:
+                fitted = estimates_of_fit(data, spectral, labels, k)
         embedding, embedded = spectral.placement.embedding, spectral.rows
         weights, ops, counts = data.weights, data.ops, rows.counts
         data = rows.everything
@@ -355,7 +348,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
 
         self.n_clusters_ = k
-        self.labels_ = ops.keep(mark(ops, labels, rows.outliers, -1))
+        self.labels_ = ops.persist(mark(ops, labels, rows.outliers, -1))
         self.embedding_ = embedded
         self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
         self.space_ = spectral.space
@@ -363,10 +356,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if recipe.placement == "cosine":
             placement = CosinePlacement(self._compared_centers(), self.signed)
         self.placement_ = placement
-        self.scales_ = ops.keep(mark(ops, fitted.scales, rows.outliers, np.nan))
-        self.noise_levels_ = ops.keep(
-            mark(ops, fitted.noise_levels, rows.outliers, np.nan)
-        )
+        self.scales_ = ops.persist(mark(ops, fitted.scales, rows.outliers, np.nan))
+        levels = mark(ops, fitted.noise_levels, rows.outliers, np.nan)
+        self.noise_levels_ = ops.persist(levels)
         self.n_iter_ = spectral.n_iter
         return self
 
@@ -526,7 +518,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     ) -> None:
         """Warn of labels that other rows would change, and of misleading data."""
         # A device would wait half a fit for the host: there it is left to a diagnosis.
-        if k < 2 or data.ops.few is not HOST or not recipe.unit_norm:
+        if k < 2 or data.ops.few_ops is not HOST or not recipe.unit_norm:
             return
         if recipe.labels == "tied":
             rule = cast(LinearRule, spectral.placement.rule)
@@ -622,11 +614,10 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     ) -> float:
         """Return the share of the rows' squared length that their centres explain.
 
-        Each row is fitted by the best non-negative multiple of the centre nearest in
-        angle; 1 means that every row is a multiple of a centre, 0 that none is near
-        one. Rows may be new or old, and count by their weights; outliers do not count.
-        With ``whiten`` it is a share of whitened rows, which compares with no other
-        setting. More centres explain more: to compare numbers of clusters, take
+        Each row, new or old, is fitted by the best non-negative multiple of the centre
+        nearest in angle, and counts by its weight; outliers do not count. With
+        ``whiten`` it is a share of whitened rows, which compares with no other setting.
+        More centres explain more: to compare numbers of clusters, take
         :func:`ihgmm.metrics.stability_score` instead. ``batch`` is as in
         :meth:`predict`; ``y`` is ignored.
         """
@@ -659,5 +650,5 @@ def _refined(X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
     order = ops.order_by_size(ops.rows_where(labels, live), k, weights)
     labels = ops.take_lines(np.argsort(order), labels)
     # Zero rows are in the largest cluster, whichever that is by now.
-    labels = ops.keep(labels * ops.xp.astype(live, labels.dtype))
+    labels = ops.persist(labels * ops.xp.astype(live, labels.dtype))
     return labels, CosinePlacement(refined.centers[order])

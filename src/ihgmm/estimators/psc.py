@@ -21,10 +21,9 @@ from ihgmm.numerics.spectral import spectral_clustering
 class PSC(DistanceClusterer):
     """Cluster rows by k-means after projecting them on their leading directions.
 
-    Projected spectral clustering [1]_, the same as the method of [2]_: the data
-    projected on the leading right singular vectors of X, without centring, then
-    k-means. It is made for classical mixtures, in which rows of one cluster have one
-    scale, and is the paper's main competitor.
+    Projected spectral clustering [1]_, the method of [2]_, projects on leading right
+    singular vectors of X, without centring. It is made for classical mixtures, in which
+    rows of one cluster have one scale, and is the paper's main competitor.
 
     Parameters
     ----------
@@ -119,27 +118,26 @@ class PSC(DistanceClusterer):
         labels, embedded = spectral.labels, spectral.rows
         warn_empty_clusters(data, labels, k)
 
-        # The embedding is X @ components.T, and a direction is a component as long
-        # as the data along it.
+        # The embedding is X @ components.T; directions are as long as the data along.
         embedding = spectral.placement.embedding
         values, unit = embedding.eigenvalues, float(data.unit)
         live = values > np.finfo(data.dtype).eps * values[0]
         lengths = np.sqrt(np.where(live, values, 1.0))
         components = np.where(live, embedding.directions / lengths, 0.0).T
         components = components.astype(data.dtype)
-        counts = ops.xp.ones_like(embedded[:, :1])
+        ones = ops.xp.ones_like(embedded[:, :1])
+        members = ops.one_hot(labels, k, embedded)
         if data.weights is not None:
-            counts = ops.cast_like(data.weights, embedded)[:, None]
-        members = ops.one_hot(labels, k, embedded) * counts
-        sizes = ops.tall_dot(members, ops.xp.ones_like(counts))
+            members = members * ops.cast_like(data.weights, embedded)[:, None]
+        sizes = ops.tall_dot(members, ones)
         means = ops.tall_dot(members, embedded) / np.where(sizes, sizes, 1.0)
         if rows.counts is not None:
             embedded = rows.everything @ components.T
             gaps = ops.row_map(partial(distances, means), embedded, width=k)
             labels = ops.place(labels, rows.counts, ops.xp.argmin(gaps, axis=1))
 
-        self.labels_ = ops.keep(labels)
-        self.embedding_ = ops.keep(embedded * unit)
+        self.labels_ = ops.persist(labels)
+        self.embedding_ = ops.persist(embedded * unit)
         self.eigenvalues_ = data.to_device(data.restore_squares(values))
         self.components_ = data.cast(components)
         self.cluster_centers_ = data.cast(means @ components * unit)

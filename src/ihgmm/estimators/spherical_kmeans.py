@@ -19,13 +19,14 @@ from ihgmm.estimators.base import Clusterer, atomic, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.spectral import CosinePlacement
 from ihgmm.numerics.spherical import spherical_kmeans
+from ihgmm.policy import Labelling
 
 
 class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
-    """K-means by cosine: rows and centres count by their direction only.
+    """K-means by cosine, the simple rival of :class:`~ihgmm.IhSC`.
 
-    This is the simple rival of :class:`~ihgmm.IhSC`. With balanced clusters and many
-    more rows than features it finds the same labels.
+    Rows and centres count by their direction only. With balanced clusters and many more
+    rows than features it finds the same labels.
 
     Parameters
     ----------
@@ -65,12 +66,10 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 
     Notes
     -----
-    Rows are never copied to be normalised. X may be sparse, a tensor or array on a GPU,
-    on disk or in dask; an iteration goes through it once, for several starts together.
-    Zero rows have no direction; they get label 0, with a warning.
-
-    ``predict`` takes the centre of the largest cosine. Under noise that is the same in
-    all directions that is the most likely cluster, whatever the row's scale.
+    X may be sparse, a tensor or array on a GPU, on disk or in dask; an iteration goes
+    through it once, for several starts together. Zero rows have no direction; they get
+    label 0, with a warning. ``predict`` takes the centre of the largest cosine. Under
+    noise that is the same in all directions that is the most likely cluster.
 
     Examples
     --------
@@ -115,10 +114,8 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         data, everything, ops = rows.counted, rows.everything, rows.counted.ops
         check_row_count(data.shape[0], k)
         warn_zero_rows(data)
-        # On the digits of scikit-learn every second start ends above the best inertia,
-        # by up to 7%, and the best of ten never by 0.1%. Ten starts take about two
-        # seconds on dense data of this size, and minutes on much larger ones.
-        starts = 10 if data.n_entries <= 4_000_000 else 1
+        few = data.n_entries <= Labelling.MANY_STARTS
+        starts = Labelling.STARTS if few else 1
         best = spherical_kmeans(
             data,
             k,
@@ -132,7 +129,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         # size stay as they were drawn, which does not depend on the order of the
         # rows; rounding must not choose.
         live, weights = data.sqnorms > 0, data.weights
-        groups = ops.groups(ops.keep(ops.rows_where(best.labels, live)), k)
+        groups = ops.groups(ops.persist(ops.rows_where(best.labels, live)), k)
         sizes = groups.sizes.astype(np.float64)
         if weights is not None:
             sizes = groups.sums(ops.rows_where(weights, live))
@@ -143,7 +140,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         else:
             labels = CosinePlacement(centers)(everything)
         some = ops.xp.astype(everything.sqnorms > 0, labels.dtype)
-        self.labels_ = ops.keep(labels * some)
+        self.labels_ = ops.persist(labels * some)
         self.cluster_centers_ = data.cast(centers)
         # In the fit, weights are 1 on average.
         given = check_weights(sample_weight, everything.shape[0])
@@ -168,9 +165,8 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         """
         data = self._check_new(X)
         ops = data.ops
-        best = ops.widen(
-            ops.xp.max(cosines(to_host(self.cluster_centers_), data), axis=1)
-        )
+        near = cosines(to_host(self.cluster_centers_), data)
+        best = ops.widen(ops.xp.max(near, axis=1))
         weights = ops.to_device(check_weights(sample_weight, data.shape[0]), best)
         return -ops.number(ops.xp.sum(weights * (1.0 - best)))
 

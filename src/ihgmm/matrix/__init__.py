@@ -12,7 +12,7 @@ from ihgmm.matrix.memory import Dense
 from ihgmm.matrix.ops import HOST, Ops, Tall, to_host
 from ihgmm.matrix.sparse import Sparse
 from ihgmm.matrix.stored import Blocks
-from ihgmm.matrix.views import Filled, Scaled, Stretched, filled, marked, only
+from ihgmm.matrix.views import Filled, Scaled, Stretched, filled, with_gaps
 
 __all__ = [
     "HOST",
@@ -29,9 +29,8 @@ __all__ = [
     "Tall",
     "as_matrix",
     "filled",
-    "marked",
-    "only",
     "ops_of",
     "recognize",
     "to_host",
+    "with_gaps",
 ]

@@ -142,7 +142,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return the matrix with weights of rows, brought to a mean of 1."""
         if weights is not None:
             weights = self.to_device(weights)
-            weights = self.ops.keep(weights / self.ops.xp.mean(weights))
+            weights = self.ops.persist(weights / self.ops.xp.mean(weights))
         return self.with_about(replace(self.about, weights=weights))
 
     def named(self, names: list[str]) -> Self:
@@ -262,14 +262,6 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return some rows, in increasing order, with what belongs to them.
 
         Nothing is copied of data that are not in memory.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from ihgmm.matrix import as_matrix
-        >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
-        >>> X.keep_rows(np.array([1, 3])).sqnorms
-        array([13., 85.])
         """
         some, gaps = self._kept(rows), self.gaps
         if self.streamed and "sqnorms" in vars(self):  # what is known is not read again
@@ -296,10 +288,6 @@ class Matrix(metaclass=_FrozenAfterInit):
         They are a copy in memory, or on the workers of a cluster that has X.
         """
         return self.take(rows)
-
-    def by_rows(self) -> Matrix:
-        """Return the matrix; all kinds are stored by rows."""
-        return self
 
     def to_device(self, values: Any) -> Tall:
         """Return an array where the data are, its type unchanged.
@@ -332,7 +320,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return rows with NaN filled in, in memory; by zeros without a ``fill``."""
         return self.take(slice(0, self.shape[0])).filled(fill)
 
-    def marked(self, mark: Callable[[Tall], Tall]) -> Matrix:
+    def with_gaps(self, mark: Callable[[Tall], Tall]) -> Matrix:
         """Return rows with NaN where ``mark`` puts it, in memory."""
         return self.filled(mark)
 

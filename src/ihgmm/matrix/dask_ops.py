@@ -20,12 +20,12 @@ class BlockOps(Ops):
 
     def __init__(self, inner: Ops) -> None:
         super().__init__(compat.array_namespace(da.empty(0)))
-        self.inner, self.few = inner, HOST
+        self.inner, self.few_ops = inner, HOST
 
     def __reduce__(self) -> Any:
         return block_ops, (self.inner,)
 
-    def keep(self, a: Tall) -> Tall:
+    def persist(self, a: Tall) -> Tall:
         return blocks.persist(a) if is_lazy(a) else a
 
     def to_device(self, a: Any, like: Tall) -> Tall:
@@ -57,8 +57,8 @@ class BlockOps(Ops):
         return self.to_host(tall[positions])
 
     def rows_where(self, tall: Tall, mask: Tall) -> Tall:
-        counts = blocks.compute(*map(delayed(_count), mask.to_delayed().ravel()))
-        return blocks.rows_where(tall, mask, counts)
+        counts = map(delayed(lambda part: int(part.sum())), mask.to_delayed().ravel())
+        return blocks.rows_where(tall, mask, blocks.compute(*counts))
 
     def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
         given = [values, where] if others is None else [values, where, others]
@@ -66,11 +66,6 @@ class BlockOps(Ops):
 
     def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
         return blocks.map_blocks(partial(self.inner.take_lines, table), labels)
-
-    def median(
-        self, values: Tall, weights: Tall | None = None, where: Tall | None = None
-    ) -> float:
-        return blocks.on_one_block(self.inner.median, values, weights, where)
 
 
 def _on_blocks(name: str, way: str) -> Callable[..., Any]:
@@ -104,7 +99,3 @@ def block_ops(inner: Ops) -> BlockOps:
 
 def _host_sums(work: Callable[..., Any], ops: Ops, *tall: Tall) -> tuple[Any, ...]:
     return tuple(map(ops.to_host, work(ops, *tall)))
-
-
-def _count(mask: Tall) -> int:
-    return int(mask.sum())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -154,29 +153,24 @@ def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
 
 
 def _from_memmap(X: np.memmap) -> Stored | None:
-    pages = getattr(X, "_mmap", None)  # None for a copy, which is in memory
-    if pages is None or X.ndim != 2 or X.size == 0 or not X.flags.c_contiguous:
+    """Return the rows of a map as its file has them; None for what is in memory."""
+    pages: Any = getattr(X, "_mmap", None)
+    shared = pages is not None and X.mode in ("r", "r+")
+    if not shared or X.ndim != 2 or X.size == 0 or not X.flags.c_contiguous:
+        return None
+    try:  # a file may be cut short: to touch its pages would then end the process
+        file = open(X.filename or "", "rb", buffering=0)  # noqa: SIM115
+    except OSError:  # it was deleted, or has no name
+        return None
+    if os.fstat(file.fileno()).st_size != pages.size():  # another has its name
+        file.close()
         return None
     at = X.ctypes.data - np.frombuffer(pages, np.uint8).ctypes.data
     begin = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + at
-
-    def from_pages(start: int, stop: int) -> np.ndarray:
-        # To touch pages beyond the end of a file would end the process.
-        if pages.size() < begin + stop * X.strides[0]:
-            raise EOFError(f"the file now ends at byte {pages.size()}")
-        return np.array(X[start:stop])
-
-    read: Callable[[int, int], np.ndarray] = from_pages
-    check, path = nothing, str(X.filename or "")
-    with suppress(OSError):  # a file that was deleted, or has no name
-        same = os.stat(path).st_size == pages.size()
-        if same and X.mode in ("r", "r+"):
-            # From the file, which may be cut short meanwhile.
-            file = open(path, "rb", buffering=0)  # noqa: SIM115
-            read = rows_of_file(file, begin, X.shape[1], X.dtype)
-            check = unchanged(file.fileno(), settled=X.mode == "r")
-    name = f"memory map {X.filename}" if X.filename else "memory map"
-    return Stored(read, X.shape, X.dtype, check=check, source=name)
+    read = rows_of_file(file, begin, X.shape[1], X.dtype)
+    source = f"memory map {X.filename}"
+    check = unchanged(file.fileno(), source, settled=X.mode == "r")
+    return Stored(read, X.shape, X.dtype, check=check, source=source)
 
 
 def _from_dataset(X: Any, names: list[str] | None) -> Stored:
@@ -190,8 +184,7 @@ def _from_dataset(X: Any, names: list[str] | None) -> Stored:
         X.shape,
         X.dtype,
         step=_chunk(X),
-        check=_file_check(X),
-        check_all=_chunk_check(X),
+        check=_check_of(X, X),
         names=names,
         source=_named("stored array", X),
     )
@@ -207,22 +200,17 @@ def _named(what: str, X: Any) -> str:
     return f"{what} {getattr(X, 'name', '') or ''} in {file}"
 
 
-def _file_check(X: Any) -> Callable[[], None]:
-    """Return a check of the file of an HDF5 data set or group, if it has one."""
+def _check_of(X: Any, *arrays: Any) -> Callable[[], None]:
+    """Return a check that a data set or group, made of arrays, is what it is now."""
     file: Any = getattr(X, "file", None)
-    if getattr(file, "driver", None) != "sec2":  # zarr, or a file in memory
-        return nothing
-    settled = file.mode == "r" and not file.swmr_mode
-    return unchanged(file.id.get_vfd_handle(), settled=settled)
-
-
-def _chunk_check(*arrays: Any) -> Callable[[], None]:
-    """Return a check that no chunk of zarr arrays is lost: they would read as zeros."""
+    if getattr(file, "driver", None) == "sec2":  # else the file is in memory
+        settled = file.mode == "r" and not file.swmr_mode
+        return unchanged(file.id.get_vfd_handle(), _named("data", X), settled=settled)
     if not all(hasattr(array, "nchunks_initialized") for array in arrays):
         return nothing
     before = [array.nchunks_initialized for array in arrays]
 
-    def check() -> None:
+    def no_chunk_is_lost() -> None:  # it would read as zeros
         for array, count in zip(arrays, before, strict=True):
             now = array.nchunks_initialized
             if now < count:
@@ -231,7 +219,7 @@ def _chunk_check(*arrays: Any) -> Callable[[], None]:
                     f"{count} before. Leave it unchanged until the work is done."
                 )
 
-    return check
+    return no_chunk_is_lost
 
 
 def _from_group(group: Any, names: list[str] | None) -> Stored:
@@ -296,8 +284,7 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
         n_entries=data.shape[0],
         sparse=True,
         step=max(1, _chunk(data) * n // max(data.shape[0], 1)),
-        check=_file_check(group),
-        check_all=_chunk_check(data, indices),
+        check=_check_of(group, data, indices),
         names=names,
         source=_named("CSR matrix", group),
     )

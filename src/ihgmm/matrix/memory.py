@@ -128,13 +128,14 @@ class Dense(InMemory, Array):
 
     large = 10**7
     cached = 2**18
+    _large: bool
+    _read_once: bool
 
     def __init__(self, array: np.ndarray, about: About = NOTHING) -> None:
         super().__init__(array.shape, array.dtype, about)
-        self.array = self.values = array
-        self._large = array.size >= self.large
-        is_short = array.shape[1] <= 512 and array.flags.c_contiguous
-        self._read_once = self._large and is_short
+        large = array.size >= self.large
+        once = large and array.shape[1] <= 512 and array.flags.c_contiguous
+        vars(self).update(array=array, values=array, _large=large, _read_once=once)
 
     def __matmul__(self, W: Any) -> np.ndarray:
         X, W = self.array, np.asarray(W, dtype=self.dtype)

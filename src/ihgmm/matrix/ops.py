@@ -50,21 +50,21 @@ class Ops:
     """Tall arrays of a library that follows the array API standard.
 
     ``xp`` are the functions of the standard. ``inner`` serves the blocks of rows that
-    work is done on, ``few`` the rows that :meth:`few_rows` takes; both are the object
-    itself, except for blocks on a cluster.
+    work is done on, ``few_ops`` the rows that :meth:`few_rows` takes; both are the
+    object itself, except for blocks on a cluster.
     """
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
         self.inner: Ops = self
-        self.few: Ops = self
+        self.few_ops: Ops = self
 
     def __reduce__(self) -> Any:
         return _ops_of_namespace, (self.xp.__name__,)
 
     # Where arrays are, and of which type
 
-    def keep(self, a: Tall) -> Tall:
+    def persist(self, a: Tall) -> Tall:
         """Return an array that is used more than once; one of dask is made now."""
         return a
 
@@ -126,7 +126,7 @@ class Ops:
 
         The work gets ops and a range of rows, of which it makes ``width`` numbers each.
         """
-        if len(self.ranges(tall[0], width)) <= 1:
+        if tall[0].shape[0] <= 2**12 or len(self.ranges(tall[0], width)) <= 1:
             return work(self, *tall)
         line = work(self, *(array[:1, ...] for array in tall))
         shape = (tall[0].shape[0], *line.shape[1:])
@@ -331,11 +331,9 @@ class Ops:
         first[labels[::-1]] = np.arange(len(labels))[::-1]  # the last one written stays
         return first
 
-    def number_by_size(
-        self, labels: Tall, n_clusters: int, weights: Tall | None = None
-    ) -> Tall:
+    def number_by_size(self, labels: Tall, n_clusters: int) -> Tall:
         """Renumber labels by decreasing cluster size; ties by first appearance."""
-        rank = np.argsort(self.order_by_size(labels, n_clusters, weights))
+        rank = np.argsort(self.order_by_size(labels, n_clusters))
         return self.take_lines(rank, labels)
 
     def groups(
@@ -389,20 +387,10 @@ class Ops:
         """Return the positions of the ``count`` largest values, in any order."""
         return self.to_host(self.xp.argsort(values)[values.shape[0] - count :])
 
-    def median(
-        self, values: Tall, weights: Tall | None = None, where: Tall | None = None
-    ) -> float:
+    def median(self, values: Tall, where: Tall) -> float:
         """Return the median, the upper one of two, of numbers where a mask is true."""
-        if where is not None:
-            values = values[where]
-            weights = None if weights is None else weights[where]
-        if weights is None:
-            half = values.shape[0] // 2
-            return float(self.in_order(values, np.array([half]))[0])
-        xp, order = self.xp, self.xp.argsort(values)
-        below = xp.cumulative_sum(xp.take(weights, order))
-        half = int(xp.count_nonzero(below <= below[-1] / 2))
-        return float(values[order[min(half, values.shape[0] - 1)]])
+        some = self.rows_where(values, where)
+        return float(self.in_order(some, np.array([some.shape[0] // 2]))[0])
 
     @of_all_rows
     def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
@@ -421,7 +409,7 @@ class Ops:
 class HostOps(Ops):
     """Tall arrays of NumPy: the same, by what is quicker there."""
 
-    keep = to_host = staticmethod(np.asarray)
+    persist = to_host = staticmethod(np.asarray)
     number = float  # type: ignore[assignment]
     host_dtype = staticmethod(attrgetter("dtype"))  # type: ignore[assignment]
     widen = staticmethod(partial(np.asarray, dtype=np.float64))
@@ -465,12 +453,6 @@ class HostOps(Ops):
         if values.shape[1] <= 64:
             return reduce(np.maximum, values.T)  # several times faster for short rows
         return values.max(axis=1)
-
-    @summed
-    def group_sums(
-        self, labels: Tall, n_groups: int, values: Tall | None = None
-    ) -> np.ndarray:
-        return np.bincount(labels, values, minlength=n_groups)
 
     def group_maxima(self, labels: Tall, n_groups: int, values: Tall) -> np.ndarray:
         most = np.zeros(n_groups)
@@ -618,17 +600,11 @@ def to_host(a: Any) -> np.ndarray:
                 f"A tensor of shape {tuple(a.shape)} is on meta: it has no numbers; "
                 "give one that holds data."
             )
-        dense = a.detach() if is_strided(a) else a.detach().to_dense()
-        return np.asarray(dense.cpu().numpy())
+        return np.asarray(a.detach().to_dense().cpu().numpy())
     if compat.is_cupy_array(a):
         return np.asarray(a.get())
     info = compat.array_namespace(a).__array_namespace_info__()
     return np.asarray(compat.to_device(a, info.default_device()))
-
-
-def is_strided(a: Any) -> bool:
-    """Tell whether an array stores all its entries; sparse tensors of torch do not."""
-    return str(getattr(a, "layout", "torch.strided")) == "torch.strided"
 
 
 def row_lengths(rows: Any) -> np.ndarray:

@@ -70,7 +70,7 @@ class Entries(Held):
             xp.where(bad, xp.zeros_like(values), values), self.about
         )
 
-    def marked(self, mark: Any) -> Self:
+    def with_gaps(self, mark: Any) -> Self:
         return self._changed(self.ops.xp.nonzero(self.values)[0], mark)
 
     def _changed(self, at: Any, change: Any) -> Self:

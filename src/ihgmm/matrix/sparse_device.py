@@ -155,7 +155,6 @@ def _csr_of_torch(X: Any) -> Any:
         )
     check_form(X)
     with ignored(UserWarning):  # torch says, once, that it may change what it has
-        if layout in ("torch.sparse_bsr", "torch.sparse_bsc"):
-            X = X.to_sparse_coo()  # the only way that torch knows
-        X = X.coalesce() if str(X.layout) == "torch.sparse_coo" else X
+        if layout != "torch.sparse_csr":
+            X = X.to_sparse_coo().coalesce()  # the only way that torch knows for all
         return X.detach().to_sparse_csr()

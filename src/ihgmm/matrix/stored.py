@@ -10,8 +10,8 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from threading import Lock
 from typing import Any, Self
@@ -72,9 +72,9 @@ class Stored(Blocks):
     """Rows on disk, read one block after the other while the last one is worked on.
 
     ``read(start, stop)`` returns some rows as a new array, or as a CSR matrix if the
-    data are ``sparse``. The file decodes ``step`` rows together. ``check`` is called
-    after each block, ``check_all`` after each pass and sample; they raise if the file
-    is not what it was before. ``source`` is what messages call the data.
+    data are ``sparse``. The file decodes ``step`` rows together. After each pass and
+    sample, ``check`` raises if the file is not what it was. ``source`` is what messages
+    call the data.
     """
 
     # Two blocks are in memory at once. Of these sizes files are read at full speed, and
@@ -92,7 +92,6 @@ class Stored(Blocks):
         sparse: bool = False,
         step: int = 1,
         check: Callable[[], None] = nothing,
-        check_all: Callable[[], None] = nothing,
         names: list[str] | None = None,
         source: str = "X",
     ) -> None:
@@ -100,8 +99,7 @@ class Stored(Blocks):
         names = names if names and len(names) == p else None
         super().__init__((n, p), float_type(dtype), About(names=names))
         self.sparse, self.source = sparse, source
-        self._read, self._step = read, step
-        self._check, self._check_all = check, check_all
+        self._read, self._step, self._check = read, step, check
         self.n_entries = n * p if n_entries is None else int(n_entries)
         self._positions = None  # or the places of rows in the file, if not all are kept
         vars(self).update(self._cut())
@@ -168,13 +166,12 @@ class Stored(Blocks):
                     ahead = reader.submit(self._block, blocks[i + 1])
                 yield work(self.wrap(block), *parts_of(tall, rows))
                 self._show(i + 1, len(blocks), started)
-        self._check_all()
+        self._check()
 
     def _block(self, rows: slice) -> Any:
         """Return the rows of a block, of which there are some."""
-        if self._positions is None:
-            return self._get(rows)
-        return self._get_run(self._positions[rows])
+        places = self._positions
+        return self._get(rows) if places is None else self._get_run(places[rows])
 
     def _get_run(self, places: np.ndarray) -> Any:
         """Return rows by their places in the file, which are in order."""
@@ -186,7 +183,6 @@ class Stored(Blocks):
         which = f"Rows {rows.start} to {rows.stop - 1} of the {self.source}"
         try:
             block = self._read(rows.start, rows.stop)
-            self._check()
             block = in_unit(block, self.dtype, self.factor)
         except MemoryError:
             raise
@@ -209,8 +205,10 @@ class Stored(Blocks):
         places = self._positions
         if places is None and isinstance(rows, slice) and rows.step in (None, 1):
             start, stop, _ = rows.indices(self.shape[0])
-            self.read["rows"] += max(stop - start, 0)
-            return self.wrap(self._get(slice(start, max(start, stop))))
+            block = self._get(slice(start, max(start, stop)))  # without a copy
+            self.read["rows"] += block.shape[0]
+            self._check()
+            return self.wrap(block)
         index = np.arange(self.shape[0])[rows] if places is None else places[rows]
         if len(index) == 0:
             return self.wrap(self._get(slice(0, 0)))
@@ -222,11 +220,9 @@ class Stored(Blocks):
             self.read["rows"] += int(n_chunks) * self._step
             if self.passes > before:
                 self._show(i + 1, len(runs), started)
-        self._check_all()
-        stacked = (
-            sp.vstack(parts, format="csr") if self.sparse else np.concatenate(parts)
-        )
-        return self.wrap(stacked[np.argsort(order)])
+        self._check()
+        stack = partial(sp.vstack, format="csr") if self.sparse else np.concatenate
+        return self.wrap(stack(parts)[np.argsort(order)])
 
     def _runs(self, index: np.ndarray) -> list[np.ndarray]:
         """Cut places, in order, into those read together, with all that is between."""
@@ -256,22 +252,19 @@ def in_temporary_file(
     folder = tempfile.gettempdir()
     if folder == "/tmp" and os.path.isdir("/var/tmp"):
         folder = "/var/tmp"  # on a disk, where /tmp may be in memory
-    n = 0
-    with ExitStack() as unless_done:
-        file = unless_done.enter_context(tempfile.TemporaryFile(dir=folder))
-        try:
-            for rows in batches:
-                n += file.write(np.ascontiguousarray(rows, dtype).data)
-            file.flush()
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"{folder} has no room for a table of numbers; name another folder "
-                "in the environment variable TMPDIR",
-            ) from error
-        unless_done.pop_all()
-    shape = (n // (dtype.itemsize * len(names)), len(names))
+    n, file = 0, tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
     read = rows_of_file(file, 0, len(names), dtype)
+    try:
+        for rows in batches:
+            n += file.write(np.ascontiguousarray(rows, dtype).data)
+        file.flush()
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{folder} has no room for a table of numbers; name another folder in the "
+            "environment variable TMPDIR",
+        ) from error
+    shape = (n // (dtype.itemsize * len(names)), len(names))
     return Stored(read, shape, dtype, names=names, source=source)
 
 
@@ -295,33 +288,31 @@ def rows_of_file(
     return read
 
 
-def unchanged(file: Any, *, settled: bool) -> Callable[[], None]:
-    """Return a check that a file, by its path or its number, is what it is now.
+def unchanged(file: Any, source: str, *, settled: bool) -> Callable[[], None]:
+    """Return a check that a file, by its number, is what it is now.
 
     Libraries that read beyond the end of a file may give zeros. The check raises if the
-    file is another one, has become shorter or, where it is ``settled``, was written to.
-    A file that this process may write to is not: the system may do that at any time.
+    file has become shorter or, where it is ``settled``, was written to. A file that
+    this process may write to is not: the system may do that at any time.
     """
-    try:
-        before = os.stat(file)
-    except (OSError, TypeError, ValueError):  # deleted, or has no name
-        return nothing
+    before = os.stat(file)
 
     def check() -> None:
         nonlocal before
         try:
             now = os.stat(file)
-        except OSError:  # deleted or closed; what is open can be read, or says so
+        except OSError:  # closed: what reads it says so
             return
-        if not os.path.samestat(now, before):
-            raise OSError("another file is in its place now")
+        what = ""
         if now.st_size < before.st_size:
-            raise EOFError(
-                f"the file now ends at byte {now.st_size}, not {before.st_size}"
+            what = f"now ends at byte {now.st_size}, not {before.st_size}"
+        elif now.st_size == before.st_size and now.st_mtime_ns != before.st_mtime_ns:
+            what = "was written to after the work began" * settled
+        if what:
+            raise OSError(
+                f"The file of the {source} {what}. Leave it unchanged until the work "
+                "is done."
             )
-        same_size = now.st_size == before.st_size
-        if settled and same_size and now.st_mtime_ns != before.st_mtime_ns:
-            raise OSError("the file was written to after the work began")
         before = now
 
     return check

@@ -25,12 +25,12 @@ class _OneThread:
         self._lock = Lock()
         self._users = 0
         self._limit: Any = None
-        self._allowed = 1
+        self._before: list[dict[str, Any]] = []  # libraries, as the limit found them
 
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
-                self._allowed = _allowed_threads()
+                self._before = _pools().info()
                 self._limit = _pools().limit(limits=1)
             self._users += 1
 
@@ -44,7 +44,8 @@ class _OneThread:
     def allowed(self) -> int:
         """How many threads the user lets numerical libraries have."""
         with self._lock:
-            return self._allowed if self._users else _allowed_threads()
+            libraries = self._before if self._users else _pools().info()
+        return max([library["num_threads"] for library in libraries], default=1)
 
 
 _one_thread = _OneThread()
@@ -71,10 +72,6 @@ def sized_threads(n_entries: int) -> AbstractContextManager[Any]:
 @cache
 def _pools() -> ThreadpoolController:
     return ThreadpoolController()
-
-
-def _allowed_threads() -> int:
-    return max([library["num_threads"] for library in _pools().info()], default=1)
 
 
 def in_parts(n_rows: int, work: Callable[[slice], Any]) -> Iterator[Any]:

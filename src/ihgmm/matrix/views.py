@@ -118,7 +118,7 @@ class Scaled(View):
         sqnorms: Tall | None = None,
     ) -> None:
         if rows is not None:
-            rows = matrix.ops.keep(matrix.cast(matrix.to_device(rows)))
+            rows = matrix.ops.persist(matrix.cast(matrix.to_device(rows)))
         self.row_scale, self._own_unit = rows, unit
         self.columns = columns if columns is None else matrix.cast(columns)
         self._column_squares = None
@@ -170,7 +170,7 @@ class Scaled(View):
         norms = self.matrix.sqnorms if plain else self.matrix.row_sqnorms(weights)
         if self.row_scale is None:
             return norms
-        return self.ops.keep(norms * self.ops.widen(self.row_scale) ** 2)
+        return self.ops.persist(norms * self.ops.widen(self.row_scale) ** 2)
 
     def rescaled(self, factor: float) -> Scaled:
         unit = None if self._own_unit is None else self._own_unit / factor
@@ -233,7 +233,7 @@ class Stretched(View):
             return super().row_sqnorms(column_weights)
         along = self.ops.widen(self.matrix @ self._B)
         more = (along**2) @ self.matrix.to_device(self._factors**2 - 1)
-        return self.ops.keep(self.ops.clip(self.matrix.sqnorms + more, 0.0, None))
+        return self.ops.persist(self.ops.clip(self.matrix.sqnorms + more, 0.0, None))
 
     def rescaled(self, factor: float) -> Stretched:
         return Stretched(self.matrix.rescaled(factor), self._basis, self._factors)
@@ -246,7 +246,7 @@ def _stretched(B: np.ndarray, factors: np.ndarray, block: Matrix) -> Matrix:
 class Filled(View, ByBlocks):
     """Blocks of rows of a matrix, each turned into others when it is asked for.
 
-    ``question`` is what a block is asked for: "filled" or "marked".
+    ``question`` is what a block is asked for: "filled" or "with_gaps".
     """
 
     def __init__(self, matrix: Matrix, question: str, *given: Any) -> None:
@@ -294,14 +294,9 @@ def filled(
     return complete.with_about(replace(complete.about, gaps=gaps))
 
 
-def marked(X: Matrix, mark: Fill) -> Matrix:
+def with_gaps(X: Matrix, mark: Fill) -> Matrix:
     """Return the matrix with NaN where a function of rows puts it; as a copy in memory.
 
     Cells that sparse data do not store stay zero.
     """
-    return Filled(X, "marked", mark) if X.streamed else X.marked(mark)
-
-
-def only(X: Matrix, rows: np.ndarray) -> Matrix:
-    """Return some rows of a matrix with what belongs to them."""
-    return X.keep_rows(rows)
+    return Filled(X, "with_gaps", mark) if X.streamed else X.with_gaps(mark)

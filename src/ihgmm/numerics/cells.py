@@ -1,9 +1,8 @@
 """Wild cells, which neither their row nor their column explains, taken for missing.
 
 A cell is judged by how far it is from what the other cells of its row say, in units of
-what is usual in its row and in its column. Cells farther off than the farthest of so
-many usual ones are wild. The model that says so is the one that fills missing cells. It
-is learnt without the cells that a first, rough look finds wild.
+what is usual in its row and column, by the model that fills missing cells. That is
+learnt without the cells that a first, rough look finds wild.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Tall, as_matrix, marked, ops_of
+from ihgmm.matrix import Matrix, Tall, as_matrix, ops_of, with_gaps
 from ihgmm.matrix.base import About
 from ihgmm.matrix.ops import Ops
 from ihgmm.matrix.threads import row_ranges
@@ -39,7 +38,7 @@ class CellFiller(Filler):
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing and wild cells."""
         mark = partial(_mark_rows, self.look(X), self.limit)
-        return super().__call__(marked(X, mark))
+        return super().__call__(with_gaps(X, mark))
 
     def look(self, X: Matrix) -> Callable[[Tall], _Look]:
         """Return what looks at the cells of rows."""
@@ -152,7 +151,8 @@ def _growth(far: np.ndarray, heights: np.ndarray) -> float:
         return 0.0
     rise = np.log(np.median(far[above]) / np.median(far[~above]))
     logs = np.log(heights)
-    return float(rise / max(logs[above].mean() - logs[~above].mean(), 0.1))
+    rise_of_logs = logs[above].mean() - logs[~above].mean()
+    return float(rise / max(rise_of_logs, WildCells.LEAST_RISE))
 
 
 def _rough_look(cells: np.ndarray) -> _Look:
@@ -172,8 +172,8 @@ def _rough_look(cells: np.ndarray) -> _Look:
 def largest_usual(far: np.ndarray, n_rows: int) -> float:
     """Return how far off the farthest usual cell of so many rows is, given some rows.
 
-    Distances follow a Weibull law from their median to their 90th percentile, and
-    nearly so beyond: no wild cell is among these, and both short and long tails show.
+    Distances follow a Weibull law between their median and an upper quantile, where no
+    wild cell is, and nearly so beyond: both short and long tails show.
     """
     n_cells = np.count_nonzero(far) * n_rows / len(far)
     far = far[far > 0]
@@ -218,7 +218,7 @@ def _expected(values: np.ndarray, known: np.ndarray) -> np.ndarray:
     clipped = np.clip(values, -WildCells.CLIP, WildCells.CLIP)
     V = leading_directions(as_matrix(clipped), rank, quiet=True).vectors
     together, expected = clipped @ V, np.empty_like(values)
-    for part in row_ranges(p, 2**21 // (n * rank)):
+    for part in row_ranges(p, WildCells.ENTRIES // (n * rank)):
         mine, seen = values.T[part, :, None], known.T[part, :, None]
         places = together - clipped.T[part, :, None] * V[part, None, :]
         edges, left = np.full((1, 1, 1), WildCells.ROUGH_CLIP), np.abs(mine)

@@ -14,7 +14,6 @@ from ihgmm.matrix import HOST, Matrix, Tall, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
-    ORDERS,
     EigenPairs,
     Order,
     block_krylov,
@@ -35,31 +34,14 @@ def leading_eigenpairs(
     quiet: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> EigenPairs:
-    """Return the k leading eigenpairs of a Gram operator.
+    """Return the k leading eigenpairs of a Gram operator, also where its rank is less.
 
-    Parameters
-    ----------
-    G : GramOperator
-        The matrix, n by n.
-    k : int
-        Number of eigenpairs, at most n. So many columns are always returned, also
-        when the rank is smaller.
-    order : {"algebraic", "magnitude"}
-        Whether the leading eigenvalues are the largest or those of largest absolute
-        value.
-    tol : float
-        Largest angle between the computed and the true leading subspace, as bounded by
-        residual over gap. Gaps under 1% of the k-th eigenvalue count as 1%.
-    dense : bool, optional
-        Whether to form the matrix and call LAPACK. By default, if that is cheaper.
-    quiet : bool
-        Do not warn where the pairs do not converge.
-    say : callable, optional
-        Takes a few words on the progress, after each product.
-
-    Returns
-    -------
-    EigenPairs
+    Leading are the largest eigenvalues or, by ``"magnitude"``, those of largest
+    absolute value. ``tol`` is the largest angle between the computed and the true
+    leading subspace, as bounded by residual over gap; gaps under 1% of the k-th
+    eigenvalue count as 1%. The matrix is formed if it is to be ``dense``, by default
+    where that is cheaper. Pairs that do not converge give a warning unless ``quiet``;
+    ``say`` takes a few words on the progress, after each product.
 
     Examples
     --------
@@ -71,10 +53,6 @@ def leading_eigenpairs(
     array([2., 1.])
     """
     (n, p), ops = G.A.shape, G.A.ops
-    if not 1 <= k <= n:
-        raise ValueError(f"k={k} eigenpairs of a {n} by {n} matrix: take 1 to {n}.")
-    if order not in ORDERS:
-        raise ValueError(f"order={order!r} is not one of {ORDERS}.")
     width = block_width(k)
     if dense is None:
         # Beyond the features eigenvalues are close to each other, and hard to tell.
@@ -137,7 +115,8 @@ def leading_directions(
         if n < p and n * p <= Solving.READ_WHOLE and _is_cheaper(n, p, n, width):
             values, vectors = _by_rows(A, count)
         elif p <= Solving.FEATURES * width or _is_cheaper(n, p, p, width):
-            values, vectors = leading_pairs(_gram_of_features(A), count)
+            gram = A.sweep(_gram_of_features)[1][0].astype(np.float64, copy=False)
+            values, vectors = leading_pairs(gram, count)
         else:
             size = _magnitude(A)
             block = _start_block(A, k, size) if start is None else start[:, :width]
@@ -184,16 +163,12 @@ def _by_rows(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
     values, left = leading_pairs(rows @ rows.T, count)
     # Beyond the rank of the rows there is nothing but rounding, and no direction.
     lengths = np.sqrt(np.maximum(values, 0.0))
-    lengths[lengths <= 1e-7 * lengths[0]] = np.inf
+    lengths[lengths <= Solving.NO_DIRECTION * lengths[0]] = np.inf
     return values, rows.T @ (left / lengths)
 
 
-def _gram_of_features(A: Matrix) -> np.ndarray:
-    """Return ``A.T @ A`` in float64, on the host."""
-    return A.sweep(_features_of_block)[1][0].astype(np.float64, copy=False)
-
-
-def _features_of_block(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
+def _gram_of_features(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
+    """Return ``A.T @ A`` of a block of rows, to be summed."""
     rows = block.rows(slice(None))
     return (), (block.ops.widen(rows.T @ rows),)
 
@@ -203,14 +178,13 @@ def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
 
     Features get their random numbers by the order of their sizes: in which order they
     come in the data changes nothing. The order of rows may only where data are large
-    and a sample of them pays: one row in 16, up to 64 for each feature; more where
-    there are many clusters, which have fewer rows each.
+    and a sample of them pays; many clusters, with fewer rows each, need a larger one.
     """
     (n, p), width = A.shape, block_width(k)
     part = A
     if n * p >= Solving.LARGE:
-        most = max(64, width**2 // 8) * max(p, width)
-        part = A.drawn(sampled(n, min(n // 16, most)))
+        most = max(Solving.ROWS_A_FEATURE, width**2 // 8) * max(p, width)
+        part = A.drawn(sampled(n, min(n // Solving.ONE_ROW_IN, most)))
     block = np.empty((p, width))
     order = np.argsort(part.column_sqnorms(), kind="stable")
     block[order] = np.random.default_rng(0).standard_normal((p, width))
@@ -221,8 +195,8 @@ def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
         np.linalg.qr(block)[0],
         k,
         extra=width - k,
-        tol=0.1,  # one digit is enough here
-        max_products=3,
+        tol=Solving.DIGIT,
+        max_products=Solving.PRODUCTS,
         dtype=A.dtype,
         quiet=True,
     )

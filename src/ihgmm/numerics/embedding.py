@@ -15,7 +15,6 @@ from typing import Literal
 import numpy as np
 
 from ihgmm.matrix import Matrix, Ops, Tall
-from ihgmm.numerics.gram import Diagonal
 from ihgmm.policy import Small
 
 Space = Literal["eigenvectors", "projected"]
@@ -24,25 +23,13 @@ SPACES: tuple[Space, ...] = ("eigenvectors", "projected")
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """A map from rows to coordinates.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.spectral import spectral_clustering
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> fit = spectral_clustering(as_matrix(X), 3)
-    >>> np.allclose(fit.placement.embedding(as_matrix(X[:5])), fit.rows[:5])
-    True
-    """
+    """A map from rows to coordinates."""
 
     directions: np.ndarray  # (p, m): A.T @ u for each eigenvector u
     eigenvalues: np.ndarray  # (m,): leading first
     weights: np.ndarray  # (m,): what coordinates are multiplied by
     unit_rows: bool  # whether rows of data are brought to unit length first
-    diagonal: Diagonal = "full"  # of the Gram matrix
+    hollow: bool = False  # whether the Gram matrix has a zero diagonal
     unit_norm: bool = True  # whether the coordinates of a row are brought to unit norm
     unit: float = 1.0  # of the data, as a matrix has it
 
@@ -74,20 +61,19 @@ class Embedding:
         work = partial(self._coordinates, 1.0 if self.unit_rows else factor)
         products = X @ self.directions
         width = products.shape[1]
-        return X.ops.keep(X.ops.row_map(work, products, X.sqnorms, width=width))
+        return X.ops.persist(X.ops.row_map(work, products, X.sqnorms, width=width))
 
     def _coordinates(
         self, factor: float, ops: Ops, products: Tall, sqnorms: Tall
     ) -> Tall:
         largest = float(np.abs(self.eigenvalues).max()) or 1.0
         values = ops.cast_like(self.eigenvalues / largest, products)
-        scale = factor / largest
         if self.unit_rows:
-            scale = ops.ratio(scale, ops.xp.sqrt(sqnorms))[:, None]
-        products = products * (
-            ops.cast_like(scale, products) if self.unit_rows else scale
-        )
-        if self.diagonal == "zero":
+            scales = ops.ratio(factor / largest, ops.xp.sqrt(sqnorms))
+            products = products * ops.cast_like(scales, products)[:, None]
+        else:
+            products = products * (factor / largest)
+        if self.hollow:
             own = ops.cast_like(sqnorms * (factor**2 / largest), products)
             values = values + own[:, None]
         zero = values == 0

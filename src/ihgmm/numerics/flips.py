@@ -19,35 +19,32 @@ from ihgmm.numerics.krylov import EigenPairs
 from ihgmm.policy import Counting
 
 
-def is_small(X: Matrix) -> bool:
-    """Tell whether Lanczos may run to the end on flipped copies."""
-    return X.n_entries <= Counting.SMALL_ENTRIES
+def flip_effort(X: Matrix, rough: bool) -> tuple[int, int]:
+    """Return how many flips to make, and steps to search each: less of large data.
 
-
-def default_flips(X: Matrix) -> int:
-    """Return how many flips to make: few where they cost much, and vary little."""
-    small, middle, large = Counting.FLIPS
-    if is_small(X):
-        return small
-    return middle if X.n_entries <= Counting.MIDDLE_ENTRIES else large
+    Flips of these vary little. A first, ``rough`` look is at one.
+    """
+    small, large, first_look = Counting.FLIP_STEPS
+    sizes = (Counting.SMALL_ENTRIES, Counting.MIDDLE_ENTRIES)
+    size = int(np.searchsorted(sizes, X.n_entries))
+    steps = small if size == 0 else first_look if rough else large
+    return 1 if rough else Counting.FLIPS[size], steps
 
 
 def residual(A: Matrix, vectors: np.ndarray, *, most: float = 3.0) -> Any:
-    """Return the rows of a matrix less their part along some directions.
+    """Return the rows of a matrix less their part along ``A.T @ vectors``.
 
-    The directions are those of ``A.T @ vectors``. What is left of the noise in a
-    feature is too little by the feature's share in them; a gain gives it back. Sparse
-    rows keep their stored entries only. There features get up to ``most`` times their
-    energy for the entries not stored, which the directions fit too.
+    What is left of the noise in a feature is too little by the feature's share in these
+    directions; a gain gives it back. Sparse rows keep their stored entries only, and
+    features get up to ``most`` times their energy for the others, which are fitted too.
     """
-    block: Any = A.by_rows().take(slice(0, A.shape[0]))
+    block: Any = A.take(slice(0, A.shape[0]))
     if vectors.shape[1] == 0:
         return block
     directions = np.linalg.qr(A.adjoint(vectors))[0]
     parts, p = block @ directions, A.shape[1]
-    # A feature that lies in the directions by more than 0.9 is not made up for.
-    taken = np.minimum(np.square(directions).sum(axis=1), 0.9)
-    gain = 1 / np.sqrt(1 - taken)
+    taken = np.square(directions).sum(axis=1)
+    gain = 1 / np.sqrt(1 - np.minimum(taken, Counting.LARGEST_LEVERAGE))
     if block.sparse:
         wide = HOST.widen(parts)
         fit = block.fit_at_entries(parts, directions)
@@ -77,19 +74,13 @@ def null_eigenvalues(
     A: Matrix,
     n_flips: int,
     rng: np.random.Generator,
-    *,
-    rough: bool = False,
-    steps: int | None = None,
+    steps: int,
     accuracy: float = Counting.FLIP_ACCURACY,
 ) -> np.ndarray:
     """Return the top eigenvalues of the hollow Gram matrices of flipped copies.
 
-    Those of large data are meant for a first look only if they are ``rough``. A search
-    ends after so many steps, or once the eigenvalue is accurate.
+    A search ends after so many steps, or once the eigenvalue is accurate.
     """
-    if steps is None:
-        small, large, first_look = Counting.FLIP_STEPS
-        steps = small if is_small(A) else first_look if rough else large
     values = np.zeros(n_flips)
     # Products with single vectors are too short for threads.
     with one_thread():
@@ -146,18 +137,24 @@ def count_above_noise(
     ``least`` eigenpairs are returned, if there are.
     """
     rounding = Counting.ROUNDING * float(np.finfo(G.A.dtype).eps)
-    pairs, rank = _eigenpairs(G, min(least, most + 1, G.shape[0])), 0
+
+    # Noise has no gap to resolve, and a percent of its eigenvalues is enough. Residuals
+    # of several gaps would end the search while eigenvalues at the edge are too small.
+    def lead(k: int) -> EigenPairs:
+        return leading_eigenpairs(G, k, tol=1.0, quiet=True)
+
+    pairs, rank = lead(min(least, most + 1, G.shape[0])), 0
     while True:
         left = residual(G.A, pairs.vectors[:, :rank])
         # A first rough look is enough when components stand out clearly.
         for rough in (True, False) if rank == 0 else (False,):
-            flips = 1 if rough else default_flips(G.A)
-            null = null_eigenvalues(left, flips, rng, rough=rough)
+            flips, steps = flip_effort(G.A, rough)
+            null = null_eigenvalues(left, flips, rng, steps)
             edge = _edge(G, null, Counting.MARGIN * (Counting.ROUGH if rough else 1))
             edge = max(edge, rounding * pairs.values[0])
             # If all eigenpairs are above the edge, look at more.
             while pairs.values[-1] > edge and len(pairs.values) <= most:
-                pairs = _eigenpairs(G, min(2 * len(pairs.values) + 5, most + 1))
+                pairs = lead(min(2 * len(pairs.values) + 5, most + 1))
             above = min(int((pairs.values > edge).sum()), most)
             if above > rank:
                 break
@@ -165,12 +162,6 @@ def count_above_noise(
             # What new flips do not confirm does not count.
             return Spectrum(pairs, above, null, edge)
         rank = above
-
-
-def _eigenpairs(G: GramOperator, k: int) -> EigenPairs:
-    # Noise has no gap to resolve, and a percent of its eigenvalues is enough. Residuals
-    # of several gaps would end the search while eigenvalues at the edge are too small.
-    return leading_eigenpairs(G, k, tol=1.0, quiet=True)
 
 
 def _edge(G: GramOperator, null: np.ndarray, margin: float) -> float:

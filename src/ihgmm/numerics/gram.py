@@ -1,28 +1,25 @@
 """The Gram matrix of the paper, as an operator that is never formed.
 
-It is ``G = A @ A.T - diag(removed)`` and is applied to a block of vectors by two
-products with the data, at a cost linear in their size.
+It is applied to a block of vectors by two products with the data, at a cost linear in
+their size.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix
 
-Diagonal = Literal["full", "zero"]
-DIAGONALS: tuple[Diagonal, ...] = ("full", "zero")
-
 
 @dataclass(frozen=True, eq=False)
 class GramOperator:
-    """The symmetric n by n matrix ``A @ A.T - diag(removed)``, matrix-free.
+    """The matrix G of the paper's Algorithm 1: ``A @ A.T`` with a zero diagonal.
 
-    Build one with :meth:`of`. The operator is immutable and holds a reference to the
-    data, never a copy. What it holds for each row is where the data are.
+    Build one with :meth:`of`. It holds a reference to the data, never a copy. What it
+    holds for each row is where the data are.
 
     Examples
     --------
@@ -38,23 +35,15 @@ class GramOperator:
     """
 
     A: Matrix  # the rows whose inner products are taken
-    removed: Tall | None = None  # for each row, what is taken off the diagonal
+    diagonal: Tall  # of ``A @ A.T``, which is taken off
 
     @classmethod
-    def of(cls, X: Any, diagonal: Diagonal = "zero") -> GramOperator:
-        """Build the Gram operator of the rows of ``X``.
-
-        ``"zero"`` leaves out the products of rows with themselves, where noise adds up:
-        this is the matrix G of the paper's Algorithm 1. ``"full"`` keeps them. Rows
-        that have weights count as rows times the root of their weight.
-        """
-        if diagonal not in DIAGONALS:
-            raise ValueError(f"diagonal={diagonal!r} is not one of {DIAGONALS}.")
+    def of(cls, X: Any) -> GramOperator:
+        """Build the operator; rows count as rows times the root of their weight."""
         A = as_matrix(X)
         if A.weights is not None:
             A = Scaled(A, rows=A.ops.xp.sqrt(A.weights))
-        removed = None if diagonal == "full" else A.ops.keep(A.cast(A.sqnorms))
-        return cls(A, removed)
+        return cls(A, A.ops.persist(A.cast(A.sqnorms)))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,14 +56,12 @@ class GramOperator:
             return (self @ V[:, None])[:, 0]
         V = self.A.cast(V)
         product = self.A @ self.A.adjoint(V)
-        if self.removed is not None:
-            product -= self.removed[:, None] * V
+        product -= self.diagonal[:, None] * V
         return product
 
     def toarray(self) -> np.ndarray:
         """Return the n by n matrix itself, in float64; for small n only."""
         A = self.A.toarray().astype(np.float64, copy=False)
         G = A @ A.T
-        if self.removed is not None:
-            np.fill_diagonal(G, 0.0)
+        np.fill_diagonal(G, 0.0)
         return np.asarray(G)

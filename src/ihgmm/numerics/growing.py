@@ -17,7 +17,7 @@ from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.krylov import signal_weights
 from ihgmm.numerics.labels import LinearRule, learn_rule
 from ihgmm.numerics.mixture import tied_clusters
-from ihgmm.numerics.spectral import Placement, direction_counts, drown, stands_on
+from ihgmm.numerics.spectral import Placement, clear_rows, direction_counts, stands_on
 from ihgmm.numerics.teaching import Taught
 from ihgmm.policy import Growing, Labelling, Leading
 
@@ -151,7 +151,7 @@ def grow(
         directions = known.directions.merged(directions, width)
     novel, first = 0.0, np.full(n, -1) if start is None else start
     if old:
-        labels = ops.keep(old[1](X))
+        labels = ops.persist(old[1](X))
         novel, first = _novel_share(X, inverse, known, labels), ops.to_host(labels)
 
     # The sample, its new rows with labels that they have before anything is learnt.
@@ -162,7 +162,7 @@ def grow(
     order = np.argsort(-priorities, kind="stable")
     cut = float(priorities[order[most]]) if n > most else 0.0
     chosen = np.sort(order[: min(most, np.count_nonzero(priorities))])
-    few = X.by_rows().take(chosen)
+    few = X.take(chosen)
     rows = to_host(few @ directions.vectors).astype(np.float64)
     lengths = np.sqrt(to_host(few.sqnorms))
     sample = Sample(
@@ -259,12 +259,13 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
     taught = Taught(start=sample.labels) if (sample.labels >= 0).any() else Taught()
     # In an order without sense, since starts are tried on the first rows.
     order = np.random.default_rng(0).permutation(len(known))
-    weights = sample.weights[order]
+    clear = clear_rows(HOST, embedding, known)
+    order = order if clear is None else order[clear[order]]
     learnt = learn_rule(
         [one.rows(HOST, known[order]) for one in maps],
         k,
-        weights=weights,
-        drowned=drown(HOST, embedding, known, k),
+        weights=sample.weights[order],
+        crowded=k > embedding.directions.shape[1],
         taught=taught.at(order),
     )
     embedding = maps[learnt.space]

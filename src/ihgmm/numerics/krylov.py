@@ -34,38 +34,27 @@ class EigenPairs:
     n_iter: int = 0  # products with a block; 0 where the matrix was solved itself
 
 
-def ritz_pairs(matrix: np.ndarray, order: Order) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eigenpairs of a small symmetric matrix, leading first."""
-    if len(matrix) == 1:  # for which old versions of SciPy fail
-        return matrix[0].copy(), np.ones_like(matrix)
-    values, vectors = eigh(matrix, driver="evd", check_finite=False)
-    lead = np.argsort(-np.abs(values) if order == "magnitude" else -values)
-    return values[lead], vectors[:, lead]
-
-
 def leading_pairs(
     matrix: np.ndarray, count: int, order: Order = "algebraic"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return some eigenpairs of a symmetric matrix, leading first.
-
-    Where few are asked for, this takes a fraction of the time of all.
-    """
-    n, values = len(matrix), np.empty(0)
+    """Return some eigenpairs of a symmetric matrix, leading first."""
+    n = len(matrix)
+    if n == 1:  # for which old versions of SciPy fail
+        return matrix[0].copy(), np.ones_like(matrix)
     if order == "algebraic" and Solving.SOME * count < n:
         # Where a multiple eigenvalue is cut, LAPACK can fail, or lose all.
         with suppress(LinAlgError):
             values, vectors = eigh(matrix, subset_by_index=(n - count, n - 1))
-    if len(values) < count:
-        values, vectors = ritz_pairs(matrix, order)
-        return values[:count], vectors[:, :count]
-    return values[::-1], vectors[:, ::-1]
+            if len(values) == count:
+                return values[::-1], vectors[:, ::-1]
+    values, vectors = eigh(matrix, driver="evd", check_finite=False)
+    lead = np.argsort(-np.abs(values) if order == "magnitude" else -values)[:count]
+    return values[lead], vectors[:, lead]
 
 
 def block_width(count: int) -> int:
-    """Return the width of a block for so many eigenvectors: a multiple of eight.
-
-    Five columns more than wanted make the last of them converge.
-    """
+    """Return the width of a block for so many eigenvectors: a multiple of eight."""
+    # Five columns more than wanted make the last of them converge.
     return -(-(count + 5) // 8) * 8
 
 
@@ -105,10 +94,10 @@ def block_krylov(
     blocks, rayleigh = [block], np.zeros((0, 0))
     for n_iter in range(1, max_products + 1):
         rest, column = _project_out(ops, blocks, apply(blocks[-1]))
-        rest = ops.keep(rest)
+        rest = ops.persist(rest)
         old, own = column[: len(rayleigh)], column[len(rayleigh) :]
         rayleigh = np.block([[rayleigh, old], [old.T, (own + own.T) / 2]])
-        values, ritz = ritz_pairs(rayleigh, order)
+        values, ritz = leading_pairs(rayleigh, len(rayleigh), order)
         count = min(k + extra, len(values))
         # The operator maps a Ritz vector into the basis, and into the rest by as much
         # as the vector lies in the last block.
@@ -161,11 +150,10 @@ def block_krylov(
 def _most_blocks(n: int, width: int) -> int:
     """Return how many blocks a basis may hold before it is condensed.
 
-    Four at least, or restarts would undo what blocks bring; 16 at most, or small
-    problems would cost more than the products; within 64 MB where vectors are long.
-    Wide blocks are two, or to solve the matrix in the basis would cost more.
+    Too few, and restarts undo what blocks bring; too many, and small problems cost more
+    than the products. Wide blocks are two, or to solve the basis would cost more.
     """
-    most = int(np.clip(2**23 // (n * width), 4, 16))
+    most = int(np.clip(Solving.BASIS_ENTRIES // (n * width), *Solving.BLOCKS))
     return max(2, min(most, Solving.BASIS // width))
 
 
@@ -175,14 +163,14 @@ def _progress(
     """Return the largest residual that matters and the one to reach.
 
     Across a gap, a residual turns eigenvectors by its share of the gap. With more than
-    k, their weights fall evenly (squared) from the k-th eigenvalue to the last, and a
-    turn between two of them matters as much as their weights differ: that is the gap.
-    Residuals of eigenvectors beyond are weighted as these are, and need one digit.
+    k, a turn between two of them matters as much as their weights differ, which fall
+    from the k-th eigenvalue to the last: that is the gap. Residuals of those beyond are
+    weighted as these are, and need one digit.
     """
     count, k = len(residuals), min(k, len(residuals))
     weights = signal_weights(values[:count], k)[k:]
     beyond = float(np.max(weights * residuals[k:], initial=0.0))
-    rough = 0.1 * (values[k - 1] - values[count - 1])
+    rough = Solving.DIGIT * (values[k - 1] - values[count - 1])
     last = abs(values[k - 1])
     gap = abs(values[k - 1] - values[max(k, count - 1)]) if len(values) > k else last
     # Noise in the data turns eigenvectors across smaller gaps anyway.
@@ -198,10 +186,9 @@ def signal_weights(
 
     What counts is how far an eigenvalue stands above that of ``noise``, which is the
     last if none is given, as a share of how far the k-th does. Where the data follow
-    the model, those beyond are noise: close to each other, with shares of a hundredth
-    or less. So a small share has no weight, and the directions are those of the
-    paper. Where clusters have a shape of their own, shares of a half and more are
-    common, and these directions count.
+    the model, those beyond are noise, with shares of a hundredth or less: a small share
+    has no weight. Where clusters have a shape, shares of a half and more are common,
+    and these directions count.
 
     Examples
     --------
@@ -222,13 +209,11 @@ def signal_weights(
 
 
 def _all_there(values: np.ndarray, k: int, extra: int) -> bool:
-    """Tell whether so many eigenvalues beyond k are known as matter.
-
-    Where those that are known have no weight, those that follow have none.
-    """
+    """Tell whether so many eigenvalues beyond k are known as matter."""
     known = values[: k + extra]
     if len(known) < min(k + 1, k + extra):
         return False
+    # Where those that are known have no weight, those that follow have none.
     return len(known) == k + extra or not signal_weights(known, k)[k:].any()
 
 
@@ -244,7 +229,7 @@ def orthonormal(
     Columns that are negligible or depend on others are dropped or, given a generator,
     replaced by random ones so that the width is kept.
     """
-    tiny = 100 * float(np.finfo(ops.host_dtype(Y)).eps)
+    tiny = Solving.DEPENDENT * float(np.finfo(ops.host_dtype(Y)).eps)
     n, width = Y.shape
     for _ in range(4):
         gram = ops.tall_dot(Y, Y) if gram is None else gram
@@ -259,7 +244,7 @@ def orthonormal(
             keep = values > tiny * values[-1]
             change = vectors[:, keep] / norms[:, None] / np.sqrt(values[keep])
             condition = float(values[keep][0] / values[-1])
-            Y = ops.keep(Y @ ops.cast_like(change, Y))
+            Y = ops.persist(Y @ ops.cast_like(change, Y))
         if rng is not None and Y.shape[1] < width:
             fill = rng.standard_normal((n, width - Y.shape[1])) / np.sqrt(n)
             Y, condition = ops.beside(Y, ops.cast_like(fill, Y)), 0.0
@@ -290,4 +275,4 @@ def _combine(ops: Ops, basis: list[Tall], coefficients: np.ndarray) -> Tall:
     for q in basis[1:]:
         out += q @ coefficients[at : at + q.shape[1], :]
         at += q.shape[1]
-    return ops.keep(out)
+    return ops.persist(out)

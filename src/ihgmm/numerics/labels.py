@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -53,13 +52,9 @@ class LinearRule:
         """Return the rule of the nearest centre."""
         return cls(centers.T, -np.einsum("ij,ij->i", centers, centers) / 2)
 
-    def products(self, ops: Ops, rows: Tall) -> Tall:
-        """Return ``rows @ coefficients``; their signs say which way rows point."""
-        return rows @ ops.cast_like(self.coefficients, rows)
-
     def scores(self, ops: Ops, rows: Tall) -> Tall:
         """Return the score of each cluster for each row."""
-        scores = self.products(ops, rows)
+        scores = rows @ ops.cast_like(self.coefficients, rows)
         if self.signed:
             scores = ops.xp.abs(scores)
         scores += ops.cast_like(self.intercepts, rows)
@@ -69,18 +64,14 @@ class LinearRule:
         """Return the share of each Gaussian cluster in each row; they add up to 1."""
         scores = self.scores(ops, rows)
         if self.signed:  # both ends together are a cluster
-            scores += ops.xp.log1p(
-                ops.xp.exp(-2 * ops.xp.abs(self.products(ops, rows)))
-            )
+            sizes = ops.xp.abs(rows @ ops.cast_like(self.coefficients, rows))
+            scores += ops.xp.log1p(ops.xp.exp(-2 * sizes))
         return ops.softmax(scores)
 
     def signs(self, ops: Ops, rows: Tall, labels: Tall) -> Tall:
         """Return 1 or -1 for each row: which way it points along its cluster."""
-        return ops.sign_of(ops.pick(self.products(ops, rows), labels))
-
-    def turned(self, signs: np.ndarray) -> LinearRule:
-        """Return the rule with some clusters' directions reversed."""
-        return replace(self, coefficients=self.coefficients * signs)
+        products = rows @ ops.cast_like(self.coefficients, rows)
+        return ops.sign_of(ops.pick(products, labels))
 
     def __call__(self, ops: Ops, rows: Tall) -> Tall:
         """Return the label of each row."""
@@ -91,11 +82,8 @@ class LinearRule:
 
     def in_order(self, order: np.ndarray) -> LinearRule:
         """Return the rule with its clusters in another order."""
-        return replace(
-            self,
-            coefficients=self.coefficients[:, order],
-            intercepts=self.intercepts[order],
-        )
+        fit = self.coefficients[:, order], self.intercepts[order]
+        return LinearRule(*fit, self.signed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,15 +91,6 @@ class NeighborRule:
     """Labels by the vote of the nearest among rows with known labels.
 
     The nearer count more, or the numbers of clusters would decide where votes are even.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import HOST
-    >>> from ihgmm.numerics.labels import NeighborRule
-    >>> rule = NeighborRule(np.array([[0.0], [1.0], [9.0]]), np.array([0, 0, 1]), 1)
-    >>> rule(HOST, np.array([[0.4], [8.0]]))
-    array([0, 1])
     """
 
     rows: np.ndarray  # (s, m): rows that are known
@@ -120,19 +99,18 @@ class NeighborRule:
 
     def __call__(self, ops: Ops, rows: Tall) -> Tall:
         """Return the label of each row."""
+        return ops.row_map(self._vote, rows, width=self.n_neighbors)
+
+    def _vote(self, ops: Ops, rows: Tall) -> Tall:
         from sklearn.neighbors import KNeighborsClassifier  # few fits need it
 
         vote = KNeighborsClassifier(self.n_neighbors, weights="distance")
-        vote.fit(self.rows, self.labels)
-        return ops.row_map(partial(_by_vote, vote), rows, width=self.n_neighbors)
+        labels = vote.fit(self.rows, self.labels).predict(ops.to_host(rows))
+        return ops.to_device(labels.astype(np.intp), rows)
 
     def in_order(self, order: np.ndarray) -> NeighborRule:
         """Return the rule with its clusters in another order."""
         return replace(self, labels=np.argsort(order)[self.labels])
-
-
-def _by_vote(vote: Any, ops: Ops, rows: Tall) -> Tall:
-    return ops.to_device(vote.predict(ops.to_host(rows)).astype(np.intp), rows)
 
 
 Rule = LinearRule | NeighborRule
@@ -159,17 +137,18 @@ def learn_rule(
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     seed: int = 0,
-    drowned: bool = False,
+    crowded: bool = False,
     taught: Taught = NOTHING_KNOWN,
     ops: Ops = HOST,
 ) -> Learnt:
     """Learn from rows of an embedding how to label.
 
     ``spaces`` are embeddings of the same rows: tied clusters say in which of them they
-    show best, unless rows are ``drowned`` in all but the last. Weights say how much
-    rows count; graphs take rows as they are. ``by_angle`` says that rows are units.
-    Only k-means takes ``n_init`` and the seed. Tied clusters are learnt where rows are,
-    all else on the host. They alone are ``taught`` by labels.
+    show best, unless clusters are ``crowded``, more than directions: then the last.
+    Weights say how much rows count; graphs take rows as they are. ``by_angle`` says
+    that rows are units. Only k-means takes ``n_init`` and the seed. Tied clusters are
+    learnt where rows are, all else on the host. They alone are ``taught`` by
+    labels.
 
     Examples
     --------
@@ -189,7 +168,7 @@ def learn_rule(
     with one_thread():
         if len(spaces) > 1 or method == "tied":
             tied = _tied(
-                ops, spaces, k, weights, by_angle, signed, max_iter, drowned, taught
+                ops, spaces, k, weights, by_angle, signed, max_iter, crowded, taught
             )
             if method == "tied" and tied is not None:
                 return tied
@@ -208,14 +187,12 @@ def _kmeans(
     max_iter: int,
     seed: int,
 ) -> Learnt:
-    """Run scikit-learn's k-means, from 50 starts where that is cheap, else from 10.
-
-    With so many the seed does not matter on most small data.
-    """
+    """Run scikit-learn's k-means; of most small data the seed then does not matter."""
     from sklearn.cluster import KMeans  # few fits need it, and it takes long
 
     if n_init == "auto":
-        n_init = int(np.clip(Labelling.KMEANS_WORK // (rows.size * k), 10, 50))
+        n_init = Labelling.KMEANS_WORK // (rows.size * k)
+        n_init = int(np.clip(n_init, *Labelling.KMEANS_STARTS))
     most = min(k, len(rows))
     run = KMeans(most, n_init=n_init, max_iter=max_iter, random_state=seed)
     with ignored(ConvergenceWarning):  # of empty clusters, which estimators count
@@ -256,12 +233,12 @@ def _tied(
     by_angle: bool,
     signed: bool,
     max_iter: int,
-    drowned: bool,
+    crowded: bool,
     taught: Taught,
 ) -> Learnt | None:
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
 
-    All starts are tried in all spaces, or in the last if rows are ``drowned``, with a
+    All starts are tried in all spaces, or in the last if ``crowded``, with a
     covariance of any shape and with a sphere, on the first rows; the best goes
     on with all rows, unless it has seen them and ended. Best is what clusters add to
     the likelihood of a single Gaussian, which a linear map of a space changes only by
@@ -283,7 +260,7 @@ def _tied(
     starts = seen.begin(near, trials, starts, k)
     prior, counts = seen.prior(near, trials[0], k), seen.weigh(counts)
     best, chosen = None, 0
-    for i in range(len(trials) - 1 if drowned else 0, len(trials)):
+    for i in range(len(trials) - 1 if crowded else 0, len(trials)):
         better = tied_clusters(
             trials[i],
             starts,
@@ -334,10 +311,7 @@ def starting_members(
 
     def add(rows: Tall, centers: np.ndarray) -> None:
         """Add memberships, unless a start is the same under other names."""
-        if by_angle:
-            members = spherical_lloyd(rows, centers, weights, signed=signed, ops=ops)
-        else:
-            members = ops.one_hot(LinearRule.nearest(centers)(ops, rows), k, rows)
+        members = spherical_lloyd(rows, centers, weights, signed=signed, ops=ops)
         for other in starts:
             overlap = np.abs(ops.to_host(other @ members))
             shared = min(overlap.max(axis=0).sum(), overlap.max(axis=1).sum())
@@ -348,8 +322,8 @@ def starting_members(
     on_host = [ops.to_host(rows) for rows in spaces]
     if not by_angle:
         for rows, seen in zip(spaces, on_host, strict=True):
-            rule: Any = _kmeans(seen, k, weights, "auto", Labelling.STEPS, 0).rule
-            add(rows, rule.coefficients.T)
+            rule = _kmeans(seen, k, weights, "auto", Labelling.STEPS, 0).rule
+            starts.append(ops.one_hot(rule(ops, rows), k, rows).T)
         return starts
     for rows, seen in zip(spaces, on_host, strict=True):
         add(rows, seen[pivots(seen, k)])
@@ -357,12 +331,11 @@ def starting_members(
     # some are odd rows: a look at few rows shows that.
     clear = len(starts) == 1 < len(spaces) and k <= seen.shape[1]
     size = Labelling.FEW_MERGED if clear else Labelling.MERGED_ROWS
-    if (few and k <= seen.shape[1]) or (
-        clear and size < Labelling.MERGED_ROWS_A_CLUSTER * k
-    ):
+    enough = clear and size < Labelling.MERGED_ROWS_A_CLUSTER * k
+    if enough or (few and k <= seen.shape[1]):
         return starts
-    for rows, seen in list(zip(spaces, on_host, strict=True))[-1 if clear else 0 :]:
-        add(rows, merged(seen[:size], k, signed))
+    for i in range(len(spaces) - 1 if clear else 0, len(spaces)):
+        add(spaces[i], merged(on_host[i][:size], k, signed))
     return starts
 
 
@@ -379,8 +352,9 @@ def gain_of_lines(rows: np.ndarray, n_clusters: int) -> float:
         return -np.inf
     half = len(rows) // 2
     cosines = rows[:half] @ rows[half : half + Labelling.LINE_ANCHORS * k].T
-    opposite, near = -cosines.min(axis=1), cosines.max(axis=1)
-    if np.median(opposite) < Labelling.OPPOSITE * np.median(near):
+    ends = [-cosines.min(axis=1), cosines.max(axis=1)]
+    opposite, near = np.median(ends, axis=1)
+    if opposite < Labelling.OPPOSITE * near:
         return -np.inf
     lines, directions = (
         learn_rule([rows], k, signed=signed).worth for signed in (True, False)

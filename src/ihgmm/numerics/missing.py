@@ -247,7 +247,7 @@ def sampled_cells(X: Matrix, max_rows: int) -> tuple[np.ndarray, np.random.Gener
     rng = np.random.default_rng([0x6D697373696E67, n, p])
     size = min(n, max_rows, max(Filling.LEAST_ROWS, Filling.ENTRIES // p))
     rows = np.sort(rng.choice(n, size, replace=False)) if size < n else np.arange(n)
-    return to_host(X.by_rows().rows(rows)).astype(np.float64), rng
+    return to_host(X.rows(rows)).astype(np.float64), rng
 
 
 class _Sample(NamedTuple):

@@ -8,6 +8,7 @@ same rows give the same clusters.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -157,13 +158,9 @@ def tied_clusters(
     # Runs come first, then clusters, then rows.
     pull = np.tile(np.asarray(pulls, dtype=float), len(starts))
     price = (pull < 1) * (m * (m + 1) / 2 - 1) * np.log(n) / (2 * n)
-    first = [
-        (ops.to_host(ops.xp.abs(start) @ share), ops.to_host(start @ counted))
-        for start in starts
-    ]
-    sizes, sums = (
-        np.repeat(each, len(pulls), axis=0) for each in zip(*first, strict=True)
-    )
+    members = ops.xp.stack(list(starts))
+    sizes = np.repeat(ops.to_host(ops.xp.abs(members) @ share), len(pulls), axis=0)
+    sums = np.repeat(ops.to_host(members @ counted), len(pulls), axis=0)
     k, run, gains = sizes.shape[1], np.arange(len(sums)), np.full(len(sums), -np.inf)
     ends: dict[int, TiedClusters] = {}
     ahead, n_iter = bar, 0
@@ -180,10 +177,13 @@ def tied_clusters(
         intercepts = np.log(sizes) - (centers * coefficients).sum(axis=2) / 2
         # The terms of rows alone add up to a trace.
         terms = (inverse * moments).sum(axis=(1, 2)) + np.linalg.slogdet(covariance)[1]
-        fit = coefficients, intercepts
-        sizes, sums, logs = _expected_sums(
-            ops, rows, counted, share, *fit, signed, prior
-        )
+        fit = coefficients, intercepts, signed, prior
+        work = partial(_expected_sums, ops, rows, counted, share, *fit)
+        if ops is HOST and coefficients.size * n >= Labelling.THREADS:
+            parts = zip(*in_parts(n, work), strict=True)
+            sizes, sums, logs = (sum(part) for part in parts)
+        else:
+            sizes, sums, logs = work(slice(0, n))
         gains = logs - (terms + one) / 2
         worth = gains - price[run]
         ended = (gains - before < Labelling.GAIN) | (n_iter >= max_iter)
@@ -201,10 +201,8 @@ def tied_clusters(
         going = ~ended & (worth + Labelling.AHEAD * (gains - before) >= ahead)
         run, sizes, sums, gains = run[going], sizes[going], sums[going], gains[going]
     # The best first; ends that are one but for rounding, in the order of their starts.
-    order = sorted(
-        ends, key=lambda i: (-round(ends[i].worth / Labelling.SAME_WORTH), i)
-    )
-    for end in map(ends.__getitem__, order):
+    worths = {i: -round(end.worth / Labelling.SAME_WORTH) for i, end in ends.items()}
+    for end in map(ends.__getitem__, sorted(sorted(ends), key=worths.__getitem__)):
         if end.worth <= bar + Labelling.SAME_WORTH:
             break
         members = end.members(rows, signed, ops, prior)
@@ -222,22 +220,16 @@ def _expected_sums(
     intercepts: np.ndarray,
     signed: bool,
     prior: Tall | None,
-) -> list[np.ndarray]:
+    part: slice,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return sizes of clusters, sums of rows, and log-likelihoods, of each run."""
-    fit = coefficients, intercepts
-
-    def of_part(part: slice) -> list[np.ndarray]:
-        known = None if prior is None else prior[:, part]
-        members, signs, logs = _expected(ops, rows[part, ...], *fit, signed, known)
-        flat = ops.xp.reshape(signs, (-1, signs.shape[2]))
-        sums = ops.xp.reshape(flat @ counted[part, ...], coefficients.shape)
-        return [
-            ops.to_host(a) for a in (members @ share[part], sums, logs @ share[part])
-        ]
-
-    if ops is not HOST or coefficients.size * len(rows) < Labelling.THREADS:
-        return of_part(slice(0, rows.shape[0]))
-    return [sum(parts) for parts in zip(*in_parts(len(rows), of_part), strict=True)]
+    known = None if prior is None else prior[:, part]
+    fit = coefficients, intercepts, signed, known
+    members, signs, logs = _expected(ops, rows[part, ...], *fit)
+    flat = ops.xp.reshape(signs, (-1, signs.shape[2]))
+    sums = ops.xp.reshape(flat @ counted[part, ...], coefficients.shape)
+    to_host = ops.to_host
+    return to_host(members @ share[part]), to_host(sums), to_host(logs @ share[part])
 
 
 def _expected(
@@ -248,16 +240,17 @@ def _expected(
     signed: bool,
     prior: Tall | None,
 ) -> tuple[Tall, Tall, Tall]:
-    """Return memberships, without signs and with them, and sums of likelihoods.
+    """Return memberships, without signs and with them, and logs of likelihoods.
 
     With a sign, a membership is that at one end of a signed cluster less that at the
-    other. Of sums these are logarithms.
+    other.
     """
     xp, (s, k, m) = ops.xp, coefficients.shape
-    products = ops.cast_like(coefficients.reshape(-1, m), rows) @ rows.T
+    fit = ops.cast_like(np.dstack([coefficients, intercepts]), rows)
+    products = xp.reshape(fit[:, :, :m], (s * k, m)) @ rows.T
     products = xp.reshape(products, (s, k, -1))
     scores = xp.abs(products) if signed else products
-    scores += ops.cast_like(intercepts[:, :, None], rows)
+    scores += fit[:, :, m:]
     if prior is not None:
         scores += prior
     peaks = xp.max(scores, axis=1, keepdims=True)

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from ihgmm._parameters import check_choice, check_count, check_flag, check_number
 from ihgmm.numerics.embedding import SPACES, Space
-from ihgmm.numerics.gram import DIAGONALS, Diagonal
 from ihgmm.numerics.krylov import ORDERS, Order
 from ihgmm.numerics.labels import ASSIGNMENTS, Assignment
 
@@ -18,34 +17,28 @@ class Recipe:
 
     Estimators take a recipe by its name, ``IhSC(4, recipe="paper")``, or one that you
     make. ``"default"`` has the defaults below; ``"paper"`` is Algorithm 1 of the paper;
-    ``"psc"`` is projected spectral clustering, for rows of equal scale. Settings are
-    checked as soon as a recipe is made.
+    ``"psc"`` is projected spectral clustering, for rows of equal scale.
 
     Parameters
     ----------
     rows : {"unit", "given"}, default="unit"
-        Whether rows are brought to unit length first, so that no label depends on the
-        length of a row; or taken as they are.
+        Whether rows are brought to unit length first, or taken as they are.
     diagonal : {"full", "zero"}, default="full"
         Whether the Gram matrix has inner products of rows with themselves on its
         diagonal, or zeros, as in the paper, since noise adds up there. On unit rows
         these are all 1, and zeros would not change the eigenvectors.
     order : {"algebraic", "magnitude"}, default="algebraic"
         Which eigenvalues lead where the diagonal is zero: the largest, or those of
-        largest absolute value. The signal has positive eigenvalues, so the first loses
-        less if clusters are very unequal or a row is very large.
+        largest absolute value. The signal has positive ones.
     n_components : int, "auto" or None, default="auto"
         How many eigenvectors are used to compare rows. None: as many as clusters, as in
         the paper. "auto": up to K + min(K, 20) + 2, since real data also vary inside,
-        and more where eigenvalues stay high, since noise then has directions.
-        Those beyond K count by how far their eigenvalues are above the last; under the
-        model that is next to nothing.
+        and more where eigenvalues stay high. Those beyond K count by how far their
+        eigenvalues are above the last; under the model that is next to nothing.
     space : {"auto", "eigenvectors", "projected"}, default="auto"
         Whether rows are compared in the eigenvectors, as in the paper, or in these
-        times the root of their eigenvalue, which are the rows projected on their
-        leading directions. In eigenvectors, noise is large where eigenvalues are small,
-        which drowns the rows of a cluster much larger than others. "auto" takes the
-        space in which clusters add more to the likelihood.
+        times the root of their eigenvalue: the rows projected on leading directions.
+        "auto" takes the space in which clusters add more to the likelihood.
     unit_norm : bool, default=True
         Whether embedded rows are scaled to unit norm, which removes their scale.
     tol : float, default=1e-2
@@ -77,7 +70,7 @@ class Recipe:
     """
 
     rows: Literal["unit", "given"] = "unit"
-    diagonal: Diagonal = "full"
+    diagonal: Literal["full", "zero"] = "full"
     order: Order = "algebraic"
     n_components: int | Literal["auto"] | None = "auto"
     space: Space | Literal["auto"] = "auto"
@@ -90,7 +83,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_choice("rows", self.rows, ("unit", "given"))
-        check_choice("diagonal", self.diagonal, DIAGONALS)
+        check_choice("diagonal", self.diagonal, ("full", "zero"))
         check_choice("order", self.order, ORDERS)
         check_count("n_components", self.n_components, words=("auto", None))
         check_choice("space", self.space, ("auto", *SPACES))

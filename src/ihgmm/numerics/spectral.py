@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,19 +23,7 @@ from ihgmm.policy import Labelling, Leading
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """How rows, those of the fit or new ones, get their labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.spectral import spectral_clustering
-    >>> X = as_matrix(make_ihgmm(200, 50, 3, random_state=0)[0])
-    >>> fit = spectral_clustering(X, 3)
-    >>> bool((fit.placement(X) == fit.labels).all())
-    True
-    """
+    """How rows, those of the fit or new ones, get their labels."""
 
     embedding: Embedding
     rule: Rule
@@ -50,17 +38,7 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class CosinePlacement:
-    """Labels by the largest cosine with some directions; zero ones have no rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.spectral import CosinePlacement
-    >>> place = CosinePlacement(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    >>> place(as_matrix(np.array([[5.0, 1.0], [0.1, 0.2]])))
-    array([0, 1])
-    """
+    """Labels by the largest cosine with some directions; zero ones have no rows."""
 
     directions: np.ndarray  # (k, p): one for each cluster
     signed: bool = False  # opposite directions are one
@@ -121,6 +99,8 @@ def spectral_clustering(
     >>> fit = spectral_clustering(as_matrix(X), 3)
     >>> misclassification_rate(kinds, fit.labels)
     0.0
+    >>> bool((fit.placement(as_matrix(X)) == fit.labels).all())
+    True
     """
     steps, ops, k = Steps() if steps is None else steps, X.ops, n_clusters
     with steps.step("eigenvectors") as say, X.threads():
@@ -137,8 +117,13 @@ def spectral_clustering(
         known, weights, at = _known_rows(
             ops, projected, coordinates, X.weights, live, k, taught
         )
+        clear = clear_rows(ops.few_ops, embedding, known)
+        if clear is not None:
+            known = ops.few_ops.rows_where(known, clear)
+            clear = ops.few_ops.to_host(clear)
+            at, weights = at[clear], weights if weights is None else weights[clear]
         maps = [embedding.in_space(space) for space in spaces]
-        rows = [one.rows(ops.few, known) for one in maps]
+        rows = [one.rows(ops.few_ops, known) for one in maps]
         learnt = learn_rule(
             rows,
             k,
@@ -149,15 +134,15 @@ def spectral_clustering(
             n_init=recipe.n_init,
             max_iter=recipe.max_iter,
             seed=seed,
-            drowned=drown(ops.few, embedding, known, k),
+            crowded=k > embedding.directions.shape[1],
             taught=taught.at(at),
-            ops=ops.few,
+            ops=ops.few_ops,
         )
         say(f"{recipe.labels}, {learnt.n_iter} iterations")
         if learnt.worth == -np.inf and taught.known is not None:
             taught = Taught(start=taught.known)  # these had no say yet
         embedding = maps[learnt.space]
-        embedded = ops.keep(embedding.rows(ops, coordinates))
+        embedded = ops.persist(embedding.rows(ops, coordinates))
         rule, labels, signs = _label_all(
             ops, learnt.rule, embedded, live, k, X.weights, signed, taught
         )
@@ -169,7 +154,7 @@ def spectral_clustering(
         space=spaces[learnt.space],
         n_iter=learnt.n_iter,
         signs=signs,
-        known=ops.few.to_host(rows[learnt.space]),
+        known=ops.few_ops.to_host(rows[learnt.space]),
     )
 
 
@@ -202,10 +187,10 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
                 f"n_components={m} is more than {n} rows of {p} features can span; "
                 f"give at most {min(n, p)}."
             )
-    unit, zero = recipe.rows == "unit", recipe.diagonal == "zero"
-    hollow = zero and not unit
+    unit = recipe.rows == "unit"
+    hollow = recipe.diagonal == "zero" and not unit
     if hollow:
-        G = GramOperator.of(X, "zero")
+        G = GramOperator.of(X)
         pairs = leading_eigenpairs(
             G, lead + extra, order=recipe.order, tol=recipe.tol, say=say
         )
@@ -227,16 +212,10 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
     # With as many directions as features, none of them is there to show noise.
     weights = signal_weights(values, lead, 0.0 if len(values) == p else None)
     # A direction without any data in it is rounding.
-    weights = np.where(lengths >= 1e-5 * lengths.max(), weights, 0.0)
-    embedding = Embedding(
-        along,
-        values,
-        weights,
-        unit,
-        "zero" if hollow else "full",
-        recipe.unit_norm,
-        X.unit,
-    ).weighted(weights)
+    weights = np.where(lengths >= Leading.LEAST_LENGTH * lengths.max(), weights, 0.0)
+    directions = along, values, weights
+    embedding = Embedding(*directions, unit, hollow, recipe.unit_norm, X.unit)
+    embedding = embedding.weighted(weights)
     return embedding, embedding.coordinates(X)
 
 
@@ -276,23 +255,23 @@ def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
     return lead, max(min(k + extra, n - 1, p) - lead, 0)
 
 
-def drown(ops: Ops, embedding: Embedding, coordinates: Tall, k: int) -> bool:
-    """Tell whether many rows are mostly noise in singular vectors.
+def clear_rows(ops: Ops, embedding: Embedding, coordinates: Tall) -> Tall | None:
+    """Return which rows to learn from, where many of them drown in noise.
 
-    What the directions leave of a unit row shows its noise. This adds to each
-    coordinate, over the singular value: where that is small, noise is large, and drowns
-    rows of a cluster much larger than others. With as many directions as features
-    nothing tells noise, but clusters that are more than these are always near others.
+    What the directions leave of a unit row shows its noise, which adds to each
+    coordinate, over the singular value. Rows that are mostly that have no pattern to
+    teach: a cluster of many of them would fit better than one of few others.
     """
     p, m = embedding.directions.shape
     if p <= m or not embedding.unit_rows:
-        return k > m
+        return None
     squares = coordinates**2
     signal = squares @ ops.cast_like(embedding.eigenvalues, squares)
     load = 2 * float((embedding.weights**2 / embedding.eigenvalues).sum()) / (p - m)
     own = squares @ ops.cast_like(embedding.weights**2, squares)
-    share = ops.number(ops.xp.mean(ops.widen(own < load * (1 - signal))))
-    return share > Leading.NOISY
+    clear = own >= load * (1 - signal)
+    share = 1 - ops.number(ops.xp.mean(ops.widen(clear)))
+    return clear if Leading.NOISY < share < Leading.NOISE else None
 
 
 def _known_rows(
@@ -314,24 +293,25 @@ def _known_rows(
     if live is not None:
         coordinates = ops.rows_where(coordinates, live)
         weights = None if weights is None else ops.rows_where(weights, live)
-    keys = ops.keep(ops.row_map(partial(_keys, embedding), coordinates))
+    keys = ops.persist(ops.row_map(partial(_keys, embedding), coordinates))
     n = coordinates.shape[0]
     size = min(n, max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k))
     # Keys are spread evenly, or nearly so: few of many come to the host.
     rows = np.flatnonzero(ops.to_host(keys < 2 * size / n))
     if len(rows) < size:
         rows = np.arange(n)
-    order = np.argsort(ops.few.to_host(ops.few_rows(keys, rows)), kind="stable")[:size]
+    own = ops.few_ops.to_host(ops.few_rows(keys, rows))
+    order = np.argsort(own, kind="stable")[:size]
     rows = rows[order]
     if taught.known is not None:
         lessons = np.flatnonzero(taught.known >= 0)
         if len(lessons) > size // 2:
             lessons = lessons[sampled(len(lessons), size // 2)]
         rows = np.append(lessons, rows[~np.isin(rows, lessons)])[:size]
-    known = ops.few.widen(ops.few_rows(coordinates, rows))
+    known = ops.few_ops.widen(ops.few_rows(coordinates, rows))
     if weights is None:
         return known, None, rows
-    return known, ops.few.to_host(ops.few_rows(weights, rows)), rows
+    return known, ops.few_ops.to_host(ops.few_rows(weights, rows)), rows
 
 
 def _keys(embedding: Embedding, ops: Ops, coordinates: Tall) -> Tall:
@@ -361,22 +341,22 @@ def _label_all(
     if live is not None:
         rows = ops.rows_where(rows, live)
         weights = None if weights is None else ops.rows_where(weights, live)
-    labels = ops.keep(rule(ops, rows))
+    labels = ops.persist(rule(ops, rows))
     order = ops.order_by_size(labels, n_clusters, weights)
     if taught.known is not None or taught.start is not None:
         order = taught.order(order, ops.to_host(labels))
     rule, labels = rule.in_order(order), ops.take_lines(np.argsort(order), labels)
-    labels = ops.keep(labels)
+    labels = ops.persist(labels)
     signs = None
     if signed:
         # Most rows of a cluster point ahead.
         signs = rule.signs(ops, rows, labels)
         groups = ops.groups(labels, n_clusters)
         ahead = np.where(groups.sums(signs) < 0, -1.0, 1.0)
-        rule = rule.turned(ahead)
+        rule = replace(rule, coefficients=rule.coefficients * ahead)
         signs = signs * ops.cast_like(groups.spread(ahead), signs)
     if live is not None:
         # A zero row goes where a row most likely belongs: to the largest cluster.
-        labels = ops.keep(ops.place(labels, live))
+        labels = ops.persist(ops.place(labels, live))
         signs = None if signs is None else ops.place(signs, live, ones)
     return rule, labels, signs

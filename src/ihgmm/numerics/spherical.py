@@ -1,7 +1,6 @@
 """Spherical k-means: k-means by cosine, for unit rows and unit centres.
 
-An iteration goes through the rows once. Runs from several starts go side by side, their
-centres in one product; centres are NumPy arrays on the host.
+Runs from several starts go side by side, their centres in one product with the rows.
 """
 
 from __future__ import annotations
@@ -33,15 +32,13 @@ def spherical_kmeans(
     n_init: int = 1,
     max_iter: int = 300,
     tol: float = 1e-4,
-    max_seed_rows: int = 2**13,
     rng: np.random.Generator,
 ) -> Spherical:
     """Cluster the directions of rows; X is never copied to be normalised.
 
     The best of ``n_init`` k-means++ starts by cosine is kept, unless there are centres
-    to start from. Starting centres are looked for among ``max_seed_rows`` rows, or 64
-    for each if that is more. A run ends when no centre turns by more than ``tol``
-    radians. Rows may have weights.
+    to start from. A run ends when no centre turns by more than ``tol`` radians. Rows
+    may have weights.
 
     Examples
     --------
@@ -62,12 +59,11 @@ def spherical_kmeans(
         if init is not None:
             starts = iter([HOST.unit_rows(init)[None]])
         else:
-            most = max(max_seed_rows, Labelling.ROWS_A_CLUSTER * n_clusters)
-            starts = _plus_plus(X, n_clusters, n_init, step, most, rng)
+            starts = _plus_plus(X, n_clusters, n_init, step, rng)
         runs = [run for several in starts for run in _lloyd(X, several, max_iter, tol)]
     # Runs that end in the same place differ by rounding, which must not choose.
     least = min(run.inertia for run in runs)
-    return next(run for run in runs if run.inertia <= least * (1 + 1e-5))
+    return next(run for run in runs if run.inertia <= least * Labelling.SAME_END)
 
 
 def _lloyd(
@@ -130,16 +126,16 @@ def _worst_rows(X: Matrix, gaps: Tall, before: np.ndarray) -> np.ndarray:
 
 
 def _plus_plus(
-    X: Matrix, k: int, n_runs: int, step: int, most: int, rng: np.random.Generator
+    X: Matrix, k: int, n_runs: int, step: int, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
     """Yield starting centres of so many runs at a time, by greedy k-means++.
 
-    The distance is ``1 - cosine``, the rows are ``most`` of X. Each centre is that of a
-    few candidates, drawn by the distance to the centres before, which leaves the
-    smallest sum of distances. Rows are drawn along a random direction, so that neither
-    the order of the rows nor writing a row twice instead of giving it weight two
-    changes the choice.
+    Each centre is that of a few candidates, drawn by ``1 - cosine`` to the centres
+    before, which leaves the smallest sum of these. Rows are drawn along a random
+    direction, so that neither the order of the rows nor writing a row twice instead of
+    giving it weight two changes the choice.
     """
+    most = max(Labelling.SEED_ROWS, Labelling.ROWS_A_CLUSTER * k)
     direction = rng.standard_normal((X.shape[1], 1))
     # More starts begin with the same as fewer.
     draws = rng.random((n_runs, k, 2 + int(np.log(k))))

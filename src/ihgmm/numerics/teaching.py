@@ -55,7 +55,7 @@ class Taught(NamedTuple):
         if self.known is None:
             return labels
         known = X.ops.cast_like(X.to_device(self.known), labels)
-        return X.ops.keep(X.ops.xp.where(known >= 0, known, labels))
+        return X.ops.persist(X.ops.xp.where(known >= 0, known, labels))
 
     def order(self, by_size: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return clusters in the order of their numbers, those without one by size.

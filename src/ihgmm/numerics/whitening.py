@@ -1,8 +1,7 @@
-"""Noise of one size: what multiplies rows and columns so that their noise is alike.
+"""Rows and columns are multiplied so that noise has variance one in each, on average.
 
-Entries of a count have the variance of their mean, so that columns of common words and
-long rows are louder than others. Eigenvectors of a Gram matrix follow what is loud.
-After whitening, noise has variance one on average in each row and in each column.
+Counts have the variance of their mean, so that columns of common words and long rows
+are louder than others. Eigenvectors of a Gram matrix follow what is loud.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ NOISE_KINDS: tuple[NoiseKind, ...] = ("counts", "learned")
 class Whitener:
     """A map to rows and columns of like noise. Build one with :func:`learn_whitener`.
 
-    The factor of a row depends on the row and on the columns' factors alone: new rows
-    get theirs as those of the fit did.
+    The factor of a row, new or old, depends on it and on the columns' factors alone.
     """
 
     noise: NoiseKind
@@ -42,16 +40,13 @@ class Whitener:
     def __call__(self, X: Matrix) -> Scaled:
         """Return the data with its rows and columns multiplied; nothing is copied."""
         ops, ((variances, sqnorms), _) = X.ops, X.sweep(self._row_figures)
-        rows = ops.keep(ops.ratio(1.0, ops.xp.sqrt(variances)))
+        rows = ops.persist(ops.ratio(1.0, ops.xp.sqrt(variances)))
         # Noise of variance one, whatever unit the data had.
-        norms = ops.keep(sqnorms * rows**2)
+        norms = ops.persist(sqnorms * rows**2)
         return Scaled(X, rows, self.columns, unit=1.0, sqnorms=norms)
 
     def _row_figures(self, X: Matrix) -> tuple[tuple[Tall, Tall], tuple[()]]:
-        """Return noise variance and squared norm of rows once columns are multiplied.
-
-        The variance is a mean over columns.
-        """
+        """Return mean noise variance and squared norm of rows, columns multiplied."""
         (p, m), ops = self.directions.shape, X.ops
         total = X.row_sqnorms(self.columns**2)
         if self.noise == "counts":
@@ -76,9 +71,8 @@ class Whitener:
 def learn_whitener(X: Matrix, noise: NoiseKind, rng: np.random.Generator) -> Whitener:
     """Learn how to make the noise of data alike in rows and columns.
 
-    ``"counts"``: the variance of an entry of mean m is ``m + c * m**2``, c being learnt
-    from rows drawn of large data. ``"learned"``: it is a factor of the row times one of
-    the column, learnt from what a low-rank fit leaves.
+    ``"counts"``: the variance of an entry of mean m is ``m + c * m**2``. ``"learned"``:
+    it is a factor of the row times one of the column.
     """
     if noise == "learned":
         return _learned_whitener(_few_rows(X, Whitening.ENTRIES, rng))
@@ -96,16 +90,22 @@ def learn_whitener(X: Matrix, noise: NoiseKind, rng: np.random.Generator) -> Whi
 
 
 def _few_rows(X: Matrix, n_entries: int, rng: np.random.Generator) -> Matrix:
-    """Draw rows of about so many entries, 500 at least; they are read once.
-
-    They count alike: the noise of a cell does not depend on the weight of its row.
-    """
+    """Draw rows of about so many entries, which are read once and count alike."""
     n = X.shape[0]
-    rows = int(max(n_entries * (n / max(X.n_entries, 1)), 500))
+    rows = int(max(n_entries * (n / max(X.n_entries, 1)), Whitening.LEAST_ROWS))
     if n > rows:
         keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
-        return X.by_rows().take(keep)
+        return X.take(keep)
     return X.to_memory() if X.streamed else X.weighted(None)
+
+
+def _refuse_negative(X: Matrix) -> None:
+    """Raise if an entry cannot be a count."""
+    if (low := X.most_negative()) < 0:
+        raise ValueError(
+            f"X has the entry {low * X.unit:g}; counts are not negative. Take "
+            "'learned' for data with both signs."
+        )
 
 
 def _count_variances(sums: Tall, squares: Tall, dispersion: float) -> Tall:
@@ -120,9 +120,8 @@ def _count_variances(sums: Tall, squares: Tall, dispersion: float) -> Tall:
 def _dispersion(X: Matrix, whitener: Whitener) -> float:
     """Return c for which counts have the variance ``mean + c * mean**2``.
 
-    What a fit of low rank leaves of a column, times factors f, is the sum of f**2 times
-    variances. That is compared with sums of ``f**2 * x`` and of ``f**2 * (x**2 - x)``,
-    whose mean is ``(1 + c) * mean**2``.
+    What a fit of low rank leaves of columns, whose rows have factors f, is regressed on
+    sums of ``f**2 * x`` and of ``f**2 * (x**2 - x)``, of mean ``(1 + c) * mean**2``.
     """
     white = whitener(X)
     squares, fit = _low_rank(white, min(*white.shape, Whitening.COUNT_RANK) // 4)
@@ -145,23 +144,13 @@ def _dispersion(X: Matrix, whitener: Whitener) -> float:
     return share / (1 - share)
 
 
-def _refuse_negative(X: Matrix) -> None:
-    """Raise if an entry cannot be a count."""
-    if (low := X.most_negative()) < 0:
-        raise ValueError(
-            f"X has the entry {low * X.unit:g}; counts are not negative. Take "
-            "'learned' for data with both signs."
-        )
-
-
 def _warn_of_fractions(X: Matrix) -> None:
     """Warn of data that are to be whitened as counts and are none.
 
-    In twenty draws of five designs of single cells, 0.3% of labels were wrong from
-    counts, 1.6% from counts scaled to 10,000 a cell, 19% from logarithms of these; in
-    no draw did counts do worse. Estimated counts, mostly whole numbers, are counts.
+    In designs of single cells 0.3% of labels were wrong from counts, 1.6% from counts
+    scaled to 10,000 a cell. Estimated counts, mostly whole numbers, are counts.
     """
-    rows = _first_rows(X, 2**16).data
+    rows = _first_rows(X, Whitening.LOOK).data
     strange = rows[(rows > 0) & (rows != np.round(rows))]
     if 2 * strange.size > np.count_nonzero(rows):
         warn(
@@ -176,13 +165,9 @@ def _warn_of_fractions(X: Matrix) -> None:
 def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
     """Find factors of columns that, with those of rows, make mean variances one.
 
-    Rows and columns are divided in turn, as Sinkhorn's algorithm does. Two rounds, two
-    readings of the data, start from rows of equal totals: ten rounds gave the same
-    errors in designs of 15 to 300 counts a row.
-
-    Two rows that share an event in a column of mean m have 1 / m added to their inner
-    product, in which noise is the root of the number of columns. Rarer columns, where
-    one coincidence would be more than all noise, are left quieter than others.
+    Rows and columns are divided in turn, as Sinkhorn's algorithm does. From rows of
+    equal totals, ten rounds gave the same errors as two in designs of 15 to 300 counts
+    a row.
     """
     n, p = X.shape
     squares = np.ones(p)
@@ -190,6 +175,9 @@ def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
         work = partial(_column_sums, squares, dispersion)
         variances, counts = X.sweep(work, X.weights)[1]
         squares = _over_squares(X, variances)
+    # Two rows that share an event in a column of mean m have 1 / m added to their inner
+    # product, in which noise is the root of the number of columns. Rarer columns, where
+    # one coincidence would be more than all noise, are left quieter than others.
     columns = np.sqrt(squares * np.minimum(counts * (X.unit / n) * np.sqrt(p), 1.0))
     return Whitener("counts", columns, np.zeros((p, 0)), np.zeros(0), dispersion)
 
@@ -197,10 +185,7 @@ def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
 def _column_sums(
     squares: np.ndarray, dispersion: float, block: Any, counts: Tall | None
 ) -> tuple[tuple[()], tuple[Tall, Tall]]:
-    """Return two sums for each column, in which rows count by ``counts``.
-
-    They are of variances, rows being divided by their means of these, and of counts.
-    """
+    """Return sums of variances, over the mean of the row, and of entries of columns."""
     _refuse_negative(block)
     ops = block.ops
     # Sums of these are exact in any type of float, unlike those of variances.
@@ -210,8 +195,8 @@ def _column_sums(
         first = ops.widen(sums(block))
         if squared is None:
             return first
-        second = ops.widen(sums(squared))
-        return _count_variances(first / block.unit, second, dispersion)
+        squares = ops.widen(sums(squared))
+        return _count_variances(first / block.unit, squares, dispersion)
 
     weights = ops.ratio(float(block.shape[1]), variances(lambda X: X @ squares))
     ones = ops.xp.ones_like(weights) if counts is None else ops.widen(counts)
@@ -222,8 +207,7 @@ def _column_sums(
 def _over_squares(X: Matrix, squares: np.ndarray) -> np.ndarray:
     """Return n over squares of columns, 0 for those that are nothing beside others.
 
-    A column of 1e-103 of the largest, or 1e-13 in single precision, would get a factor
-    that is no number once it is squared or meets others.
+    The factor of such a column is no number once it is squared or meets others.
     """
     least = squares.max(initial=0.0) * float(np.finfo(X.dtype).tiny) ** (2 / 3)
     return HOST.ratio(float(X.shape[0]), np.where(squares > least, squares, 0.0))
@@ -233,7 +217,7 @@ def _low_rank(white: Matrix, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """Return squared norms of columns, and leading directions times their lengths."""
     A, fit = white.take(slice(0, white.shape[0])), np.zeros((white.shape[1], 0))
     if rank:
-        pairs = leading_directions(A, rank, tol=3e-3, quiet=True)
+        pairs = leading_directions(A, rank, tol=Whitening.ANGLE, quiet=True)
         fit = pairs.vectors * np.sqrt(pairs.values)
     return A.column_sqnorms(), fit
 
@@ -241,11 +225,10 @@ def _low_rank(white: Matrix, rank: int) -> tuple[np.ndarray, np.ndarray]:
 def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
     """Return what a fit leaves of the squared norms of columns, each by the others.
 
-    A direction that one column makes alone takes all of that column, its noise too: the
-    column would pass for quiet, get a larger factor, and rule the direction the more.
-    So the fit of a column counts by what directions have without it. If these are S
-    with it, their weights are ``S' / (S' + e)`` with ``S' = S - f @ f.T``, f being
-    the column along them and e what noise gives a direction on average.
+    A direction that one column makes alone takes all of its noise: the column would
+    pass for quiet, get a larger factor, and rule the direction the more. So the fit of
+    a column counts by what directions have without it: by ``S' / (S' + e)`` with ``S' =
+    S - f @ f.T``, f being the column along them and e the mean noise of a direction.
     """
     p, m = fit.shape
     squares = np.square(fit)
@@ -259,16 +242,15 @@ def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
 def _learned_whitener(X: Matrix) -> Whitener:
     """Learn factors of columns, and the directions of the pattern beside the noise.
 
-    At first columns are divided by their length. Each round then takes out a fit of low
-    rank and divides them by what is left, ``(I - U @ U.T) @ X``. A rank too large
-    takes an even share of the noise, and one too small leaves pattern.
+    Columns are divided by their length, then by what a fit of low rank leaves of them.
+    A rank too large takes an even share of the noise, and one too small leaves pattern.
     """
     n, p = X.shape
     rank = min(n, p, Whitening.RANK) // 2
     whitener = Whitener("learned", np.ones(p), np.zeros((p, 0)), np.zeros(0))
     columns = np.sqrt(_over_squares(X, whitener(X).column_sqnorms()))
     whitener = replace(whitener, columns=columns)
-    for _ in range(3):
+    for _ in range(Whitening.ROUNDS):
         white = whitener(X)
         total, fit = _low_rank(white, rank)
         left = _left_of_columns(total, fit, n)
@@ -291,19 +273,25 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> NoiseKind | None:
     are weighted already. Whole numbers with a long tail often lose nothing without
     whitening: with ``surely`` they need none. The first rows are looked at.
     """
-    for size in (2**10, 2**16):
+    for size in (Whitening.GLANCE, Whitening.LOOK):
         rows = _first_rows(X, size)
         if rows.min() != 0:
             return None
-    if (rows == 0).sum() < Whitening.ZEROS * rows.count() or not rows.any():
+    zeros = (rows == 0).sum() / rows.count()
+    if zeros < Whitening.ZEROS or not rows.any():
         return None
     # Larger floats are whole numbers, whatever they measure.
     whole = (rows == np.round(rows)).all() and rows.max() < 1 / np.finfo(rows.dtype).eps
     if whole and _are_rare_events(rows):
         return "counts"
-    if not whole and (rows == 0).sum() > Whitening.MOST_ZEROS * rows.count():
+    # Of few columns, what a fit of low rank leaves shows little.
+    weighted = not whole and zeros > Whitening.MOST_ZEROS
+    if weighted or (whole and surely) or rows.shape[1] < Whitening.COLUMNS:
         return None
-    if (whole and surely) or not _have_long_tail(rows / X.unit):
+    rows = rows / X.unit
+    shares = (rows / rows.sum(axis=1, keepdims=True))[rows > 0].compressed()
+    middle, high = np.quantile(shares, (0.5, 0.99))
+    if high <= Whitening.TAIL * middle:
         return None
     return "counts" if whole else "learned"
 
@@ -311,26 +299,21 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> NoiseKind | None:
 def noise_to_whiten(
     X: Matrix, whiten: NoiseKind | Literal["auto"] | None
 ) -> NoiseKind | None:
-    """Return which noise is made alike before a fit.
-
-    "auto" takes what suits the data. None takes none, and warns where that surely does.
-    """
+    """Return which noise is made alike: given, "auto", or None, which may warn."""
     if whiten in NOISE_KINDS:
         return whiten
     suited = suited_noise(X, surely=whiten is None)
     if whiten == "auto" or suited is None:
         return suited
-    warn(
-        {
-            "counts": "X looks like counts, whole numbers many of which are 0. The "
-            "variance of a count grows with its mean, so that common columns and long "
-            "rows dominate.",
-            "learned": "X has many zeros, and some entries far above the others. Such "
-            "noise grows with the mean of a column, so that large columns dominate.",
-        }[suited]
-        + f" {option('whiten', suited)} makes the noise alike in all.",
-        PreparationWarning,
-    )
+    reason = {
+        "counts": "X looks like counts, whole numbers many of which are 0. The "
+        "variance of a count grows with its mean, so that common columns and long rows "
+        "dominate.",
+        "learned": "X has many zeros, and some entries far above the others. Such "
+        "noise grows with the mean of a column, so that large columns dominate.",
+    }[suited]
+    remedy = f"{option('whiten', suited)} makes the noise alike in all."
+    warn(f"{reason} {remedy}", PreparationWarning)
     return None
 
 
@@ -347,18 +330,6 @@ def _are_rare_events(rows: Any) -> bool:
     # Chance alone adds to the squares of means what it adds to their variance.
     squares = (np.square(means) - means / len(rows)).mean()
     return bool(squares > Whitening.UNEQUAL * means.mean() ** 2)
-
-
-def _have_long_tail(rows: Any) -> bool:
-    """Tell whether some entries are far above others, rows having equal totals.
-
-    Of few columns it says no: what a fit of low rank leaves of them shows little.
-    """
-    if rows.shape[1] < Whitening.COLUMNS:
-        return False
-    shares = (rows / rows.sum(axis=1, keepdims=True))[rows > 0].compressed()
-    middle, high = np.quantile(shares, (0.5, 0.99))
-    return bool(high > Whitening.TAIL * middle)
 
 
 def _first_rows(X: Matrix, n_entries: int) -> Any:
@@ -379,20 +350,25 @@ def preparation_of_counts(
     """Return what was done to single cells so that types are no patterns any more.
 
     ``logged`` is whether a file says so; cells may show it too. In twenty draws of five
-    designs, as many labels were wrong: 0.3% of whitened counts, 0.6% of logarithms of
-    cells scaled to the median depth, 14% of logarithms of cells scaled to 10,000
-    counts, 12% of z-scores of these. In no draw did whitened counts do worse.
+    designs 0.3% of labels were wrong from whitened counts, 14% from logarithms of cells
+    scaled to 10,000 counts, 12% from z-scores of these.
     """
-    few = _first_rows(X, 2**16).data
-    if (few >= 0).all() and (few == np.round(few)).all():  # counts
-        return None
-    if (few < 0).any() and _is_centered(X):
+    few = _first_rows(X, Whitening.LOOK).data
+    if (few >= 0).all():
+        if (few == np.round(few)).all():  # counts
+            return None
+        return "logged" if logged or _are_logarithms(few) else None
+    # Columns of mean 0 as nothing but centring gives it: noise around 0 is further off.
+    n = X.shape[0]
+    means = to_host(X.adjoint(X.to_device(np.ones((n, 1)))))[:, 0] / n
+    errors = np.sqrt(X.column_sqnorms()) / n
+    if np.median(np.abs(means) - Whitening.CENTRED * errors) <= 0:
         return "centred"
-    return "logged" if logged or _are_logarithms(few) else None
+    return "logged" if logged else None
 
 
 def _are_logarithms(rows: np.ndarray) -> bool:
-    """Tell whether most rows are log(1 + x) of counts, each times a factor of the row.
+    """Tell whether most rows, none negative, are log(1 + x) of counts times a factor.
 
     Then ``exp - 1`` gives multiples of the smallest number of the row, and rows are no
     such multiples themselves, as shares of a total are. All rows of blood cells (counts
@@ -401,24 +377,15 @@ def _are_logarithms(rows: np.ndarray) -> bool:
 
     def are_multiples(values: np.ndarray) -> bool:
         ratios = values / values.min()
-        ratios = ratios[(ratios > 1.5) & (ratios < 50)]  # larger ones are rounded
-        whole = np.abs(ratios - np.round(ratios)) < 0.02
-        return len(ratios) > 1 and bool(whole.mean() > 0.9)
+        ratios = ratios[(ratios > 1.5) & (ratios < Whitening.LARGEST_LOG)]
+        off = np.abs(ratios - np.round(ratios))
+        return len(ratios) > 1 and (off < Whitening.OFF_WHOLE).mean() > 0.9
 
-    if not 0 < rows.max() < 50 or rows.min() < 0:
+    if not 0 < rows.max() < Whitening.LARGEST_LOG:
         return False
-    positive = [row[row > 0] for row in rows.astype(np.float64)]
+    positive = (row[row > 0] for row in rows.astype(np.float64))
     logged = [
         len(row) > 2 and are_multiples(np.expm1(row)) and not are_multiples(row)
         for row in positive
     ]
     return 2 * sum(logged) > len(rows)
-
-
-def _is_centered(X: Matrix) -> bool:
-    """Tell whether columns have the mean 0 as nothing but centring gives it."""
-    ones = X.to_device(np.ones((X.shape[0], 1)))
-    means = to_host(X.adjoint(ones))[:, 0] / X.shape[0]
-    # What the mean of noise around 0 is off by.
-    errors = np.sqrt(X.column_sqnorms()) / X.shape[0]
-    return bool(np.median(np.abs(means) - Whitening.CENTRED * errors) <= 0)

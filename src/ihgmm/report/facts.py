@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
-from ihgmm.matrix import Matrix, only, to_host
+from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
@@ -48,7 +48,7 @@ class Facts:
         inside = np.flatnonzero(labels >= 0)
         data, own = every, labels[inside]
         if len(inside) < len(labels):
-            data = only(every, inside)
+            data = every.keep_rows(inside)
         self.n_samples, self.n_outliers = len(inside), len(labels) - len(inside)
         self.filled = filled_cells(data)
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())

@@ -212,9 +212,11 @@ def _templates() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Names of files have underscores where a narrow screen may begin a new line.
-    pages.filters["breakable"] = lambda text: Markup("_<wbr>").join(
-        written(text).split("_")
+    # Where a narrow screen may begin a new line within a name: after signs that join
+    # its words, and before the capitals of ThatKind.
+    joints = re.compile(r"(?<=[_./:-])(?=\w)|(?<=[a-z0-9])(?=[A-Z])")
+    pages.filters["breakable"] = lambda text: Markup("<wbr>").join(
+        joints.split(written(text))
     )
     pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
     return pages
@@ -285,7 +287,8 @@ def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
     """Return the features that set a cluster apart, with their means."""
     ranked = facts.apart.ranked
     features, scores = ranked.features[k], ranked.scores
-    longest = np.abs(scores[np.isfinite(scores)]).max(initial=0.0) or 1.0
+    # Bars of a card share a scale: an outlier elsewhere would make them hairlines.
+    longest = np.abs(scores[k][np.isfinite(scores[k])]).max(initial=0.0) or 1.0
     lengths = np.clip(scores[k] / longest, -1, 1).tolist()
     lines = [
         {

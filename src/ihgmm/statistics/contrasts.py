@@ -10,7 +10,7 @@ import numpy as np
 from ihgmm._checks import check_matrix, turned_rows
 from ihgmm._display import Result
 from ihgmm._parameters import check_count
-from ihgmm.matrix import HOST, Filled, Matrix, only, to_host
+from ihgmm.matrix import HOST, Filled, Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.policy import Small, Whitening
 from ihgmm.statistics.likelihood import indicators
@@ -26,8 +26,10 @@ class TellingFeatures(Result):
     features, scores : ndarray of shape (n_clusters, n_shown)
         Columns of the centres, those that differ most first, and their contrasts:
         above 0 where the cluster has more of a feature than the others.
-    contrasts : ndarray of shape (n_clusters, n_features)
-        The contrasts of all features.
+    contrasts, errors : ndarray of shape (n_clusters, n_features)
+        The contrasts of all features, and their standard errors; NaN if errors of the
+        centres are not known. A feature chosen beforehand differs if its contrast is
+        two errors from 0; the largest of 1,000 take four.
 
     Examples
     --------
@@ -41,6 +43,7 @@ class TellingFeatures(Result):
     features: np.ndarray
     scores: np.ndarray
     contrasts: np.ndarray
+    errors: np.ndarray
 
     def __repr__(self) -> str:
         k, p = self.contrasts.shape
@@ -49,7 +52,12 @@ class TellingFeatures(Result):
 
 
 def telling_features(
-    centers: Any, noise_levels: Any = None, *, n_features: int = 10
+    centers: Any,
+    noise_levels: Any = None,
+    *,
+    sizes: Any = None,
+    center_errors: Any = None,
+    n_features: int = 10,
 ) -> TellingFeatures:
     """Rank the features of each cluster by how far its centre is from the others.
 
@@ -62,6 +70,10 @@ def telling_features(
         Standard deviation of the noise in an entry of a row, in units of the centres: a
         number for all, or shape (n_clusters,), or (1, n_features) and above 0 where
         features differ in noise.
+    sizes : array-like of shape (n_clusters,), optional
+        Rows of the clusters, by which they count among the others. Default: all alike.
+    center_errors : array-like of shape (n_clusters, n_features), optional
+        Standard errors of the centres.
     n_features : int, default=10
         How many features to return for each cluster; all, if there are fewer.
 
@@ -88,27 +100,39 @@ def telling_features(
     """
     count = check_count("n_features", n_features)
     (array,) = check_model(centers=to_host(centers))
+    errors = np.full(array.shape, np.nan)
+    if center_errors is not None:
+        errors = to_host(center_errors).astype(np.float64)
     noise: Any = None
     if noise_levels is not None:
         noise = _check_noise(noise_levels, array.shape)
         if noise.shape[-1:] == array.shape[1:]:
-            array, noise = array / noise, 1.0
-    unit = HOST.unit_rows(array)
+            array, errors, noise = array / noise, errors / noise, 1.0
+    unit, lengths = HOST.unit_rows(array), row_lengths(array)[:, None]
     live = unit.any(axis=1)
-    contrasts, others = unit, int(live.sum()) - 1
-    if others > 0:
-        mean = (unit.sum(axis=0) - unit) / others
-        contrasts = np.where(live[:, None], unit - mean, 0.0)
+    counts = live * np.asarray(1.0 if sizes is None else sizes)
+    contrasts = np.where(live[:, None], unit - _others(unit, counts), 0.0)
+    squares = HOST.ratio(errors, lengths + np.zeros(errors.shape), np.nan) ** 2
+    errors = np.sqrt(squares + _others(squares, counts, power=2))
     if noise is not None:
-        lengths = np.linalg.norm(array, axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
-            contrasts = contrasts * lengths / noise
+            contrasts, errors = contrasts * lengths / noise, errors * lengths / noise
         # Without noise every difference is infinite, and no difference counts as 0.
         contrasts = np.where(np.isnan(contrasts), 0.0, contrasts)
     # The stable sort puts the first of equal ones first.
     features = np.argsort(-np.abs(contrasts), axis=1, kind="stable")[:, :count]
     scores = np.take_along_axis(contrasts, features, axis=1)
-    return TellingFeatures(features, scores, contrasts)
+    return TellingFeatures(features, scores, contrasts, errors)
+
+
+def _others(values: np.ndarray, sizes: np.ndarray, power: int = 1) -> np.ndarray:
+    """Return the mean of all rows of other clusters, of which all have one value.
+
+    With power 2 values are squared errors, and so is what is returned; 0 without rows.
+    """
+    own = sizes[:, None] ** power * np.nan_to_num(values)
+    rest = np.broadcast_to((sizes.sum() - sizes)[:, None] ** power, own.shape)
+    return np.asarray(HOST.ratio(own.sum(axis=0) - own, rest))
 
 
 class SetApart(NamedTuple):
@@ -133,19 +157,24 @@ def set_apart(
     labels: np.ndarray,
     scales: np.ndarray,
     *,
+    center_errors: Any = None,
     original: Any = None,
     n_features: int = 10,
 ) -> SetApart:
-    """Compare the mean of each cluster with those of the others at the same size.
+    """Compare the mean of each cluster with all other rows at the same size.
 
     ``data`` are the rows of the fit, missing cells filled in, and ``original`` the same
     before their columns were shifted and divided, if they were. Outliers have the label
-    -1.
+    -1. Contrasts have errors if ``center_errors`` of :class:`Estimates` are given.
     """
     k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)
+    sizes = np.bincount(labels[labels >= 0], minlength=k)
     means, noise = _means_and_noise(data, labels, scales, k)
     means, centers = means * data.unit, np.nan_to_num(means)
-    ranked = telling_features(centers, noise, n_features=n_features)
+    errors = None if center_errors is None else to_host(center_errors) / data.unit
+    ranked = telling_features(
+        centers, noise, sizes=sizes, center_errors=errors, n_features=n_features
+    )
     if data.incomplete is not None:
         means = _means(data.incomplete, labels, k)
     offsets = np.zeros(means.shape[1])
@@ -153,18 +182,12 @@ def set_apart(
         before = turned_rows(check_matrix(original, missing="fit"), model)
         prepared, means = means, _means(before, labels, k)
         offsets = _offsets(prepared, means)
-    # The mean pattern of the other clusters, at the length of each; NaN without others.
-    lengths = row_lengths(centers if noise is None else centers / noise)
-    live = lengths > 0
-    patterns = HOST.ratio(means - offsets, lengths[:, None])
-    count = live.sum() - 1 if live.sum() > 1 else np.nan
-    others = lengths[:, None] * (patterns.sum(axis=0) - patterns) / count
+    # The mean pattern of other rows, at the length of each cluster; NaN without others.
+    lengths = row_lengths(centers if noise is None else centers / noise)[:, None]
     shifted = np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means))
-    if shifted:
-        sizes = np.bincount(labels[labels >= 0], minlength=k)[:, None]
-        sums = sizes * np.nan_to_num(means)
-        others = (sums.sum(axis=0) - sums) / np.maximum(sizes.sum() - sizes, 1)
-        others[:, :] = np.where(live.sum() > 1, others, np.nan)
+    patterns = means if shifted else HOST.ratio(means - offsets, lengths + 0 * means)
+    others = _others(patterns, sizes) * (1.0 if shifted else lengths)
+    others = np.where((sizes.sum() > sizes)[:, None], others, np.nan)
     return SetApart(ranked, means, others, not shifted, noise is not None)
 
 
@@ -177,7 +200,7 @@ def _means_and_noise(
     cluster without rows has NaN.
     """
     rows = np.flatnonzero(labels >= 0)
-    inside = data if len(rows) == len(labels) else only(data, rows)
+    inside = data if len(rows) == len(labels) else data.keep_rows(rows)
     members = np.eye(k)[labels[rows]]
     lengths = np.abs(np.nan_to_num(scales[rows]))[:, None]
     sides = inside.cast(np.hstack([members, members * lengths]))

@@ -18,6 +18,7 @@ from ihgmm.matrix.ops import Groups, sampled
 from ihgmm.policy import Small, TiedNoise
 from ihgmm.statistics.likelihood import MixtureFit, fit_mixture, refine_labels
 from ihgmm.statistics.model import NOISE_STRUCTURES
+from ihgmm.statistics.residuals import shared_covariance
 
 Structure = Literal["common", "class", "individual", "tied"]
 STRUCTURES: tuple[Structure, ...] = (*NOISE_STRUCTURES, "tied")
@@ -95,7 +96,7 @@ def fit_noise(
         white = covariance.whiten(X)
         mixture = fit_mixture(white, labels, n_clusters, noise="common", **rounds)
         before = labels
-        labels = X.ops.keep(X.ops.xp.argmax(mixture.memberships, axis=1))
+        labels = X.ops.persist(X.ops.xp.argmax(mixture.memberships, axis=1))
         if not X.ops.number(X.ops.xp.any(labels != before)):
             break
     return mixture, covariance
@@ -161,7 +162,7 @@ def leading_covariance(
     span = centers[2][centers[1] > Small.SINE].T
     width = min(n // TiedNoise.ROWS_A_DIRECTION, TiedNoise.DIRECTIONS)
     width = max(min(width, p - span.shape[1] - 1), 0)
-    root = ops.keep(X.cast(counts**0.5))
+    root = ops.persist(X.cast(counts**0.5))
     outside, squares = _leading_outside(X, root, span, width, rng)
     inside = np.trace(ops.tall_dot(Y := (X @ span) * root[:, None], Y))
     all_squares = ops.number(ops.xp.sum(counts * X.sqnorms))
@@ -173,16 +174,16 @@ def leading_covariance(
     if level <= 0 or not L.size:
         return Covariance.none(p)
 
-    def moments_of(block: Matrix, labels: Tall, counts: Tall) -> Any:
+    def sums_of(block: Matrix, labels: Tall, counts: Tall) -> Any:
         ops, Y = block.ops, block.ops.widen(block @ L)
         members = ops.one_hot(labels, n_clusters, Y) * counts[:, None]
         by_cluster = [(Y * members[:, k : k + 1]).T @ Y for k in range(n_clusters)]
         return (), (ops.xp.stack(by_cluster),)
 
-    _, (moments,) = X.sweep(moments_of, labels, counts)
-    S = _covariance_of(units @ L, moments, sizes, level)
+    _, (moments,) = X.sweep(sums_of, labels, counts)
+    S = shared_covariance(units @ L, moments / level, sizes)
     shrink = np.append(np.ones(span.shape[1]), np.sqrt(ratios))
-    values, vectors = np.linalg.eigh(S * np.outer(shrink, shrink) / level)
+    values, vectors = np.linalg.eigh(S * np.outer(shrink, shrink))
     return Covariance(L @ vectors, np.sqrt(np.maximum(values, TiedNoise.RIDGE)))
 
 
@@ -233,28 +234,3 @@ def _standing_out(
     b = seen + 1 - gamma
     true = (b + np.sqrt(np.maximum(b**2 - 4 * seen, 0.0))) / 2
     return m, level, true / seen
-
-
-def _covariance_of(
-    units: np.ndarray, moments: np.ndarray, sizes: np.ndarray, level: float
-) -> np.ndarray:
-    """Return the most likely covariance where the scales of rows may be anything."""
-    # Noise along the own centre, which the scale hides, is expected to be what the
-    # covariance of the last round says.
-    one = np.eye(units.shape[1])
-    S = level * one
-    for _ in range(TiedNoise.ROUNDS):
-        before, S = S, np.zeros_like(S)
-        # Where rows are few, some directions hold nothing: a ridge far below noise.
-        inverse = np.linalg.inv(before + TiedNoise.RIDGE * level * one)
-        for unit, moment, size in zip(units, moments, sizes, strict=True):
-            hidden = unit @ inverse @ unit
-            if hidden <= 0:
-                continue
-            P = one - np.outer(unit, unit @ inverse) / hidden
-            S += P @ moment @ P.T + size / hidden * np.outer(unit, unit)
-        S /= sizes.sum()
-        S = (S + S.T) / 2
-        if np.abs(S - before).max() <= TiedNoise.CHANGE * level:
-            break
-    return S

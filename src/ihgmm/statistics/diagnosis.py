@@ -20,9 +20,9 @@ from ihgmm._checks import (
 )
 from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator
-from ihgmm.matrix import Matrix, Tall, only, to_host
+from ihgmm.matrix import Matrix, Ops, Tall, to_host
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
-from ihgmm.policy import Cautions, Refitting, Trust
+from ihgmm.policy import Cautions, Columns, Refitting, Small, Trust
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.refits import Refits, refit_halves
 
@@ -87,7 +87,7 @@ class Diagnosis(Result):
         Share of labels that are expected to differ from the classes you have in mind,
         as on real data with as much doubt; the mean of ``1 - certainty``.
     error_range : tuple of float
-        The lowest and the highest such share, in three of four real data sets.
+        The lowest and the highest such share, in four of five real data sets.
     certainty : ndarray of shape (n_samples,)
         Probability that the label of each row is right, given all other rows.
     uncertain_share, certain_from : float
@@ -201,7 +201,7 @@ def diagnose(
     ops, n = data.ops, data.shape[0]
     rows = np.flatnonzero(~to_host(outliers))
     inside = data.to_device(to_host(ops.few_rows(codes, rows)))
-    diagnosis = _diagnose(only(data, rows), classes, inside, rng)
+    diagnosis = _diagnose(data.keep_rows(rows), classes, inside, rng)
     unknown = ops.xp.full_like(ops.widen(outliers), np.nan)
     certainty = ops.place(diagnosis.certainty, ~outliers, unknown)
     return replace(diagnosis, certainty=certainty, n_outliers=n - len(rows))
@@ -216,7 +216,7 @@ def diagnose_fit(
     """
     data = complete_matrix(X, model, of_fit=of_fit, whitened=True)
     if rows is not None and len(rows) < data.shape[0]:
-        data = only(data, rows)
+        data = data.keep_rows(rows)
     return diagnose(data, labels)
 
 
@@ -241,14 +241,14 @@ def _diagnose(
         stays = groups.sums(refits.stays)
         doubt = ops.number(xp.sum(refits.doubt)) / n_live
         error = expected_error(doubt, n_live, k)
-        certainty = _certainty(data, refits.lead, live, error, k)
+        certainty = label_certainty(ops, refits.lead, error, live)
+        certainty = xp.where(live, certainty, xp.full_like(certainty, 1 / k))
         if refits.kept is not None:
             certainty = certainty * refits.kept
             right = ops.number(xp.sum(certainty * ops.widen(live))) / n_live
             error = max(error, 1 - right)
     counts = groups.sums(groups.weights)
     few = (counts < Trust.LEAST_ROWS) & (k > 1)
-    low, high = expit(logit(error) + np.array([-1, 1]) * Trust.RANGE)
     uncertain = xp.count_nonzero(live & ~(certainty >= Trust.CERTAIN))
     diagnosis = Diagnosis(
         n_samples=n,
@@ -260,11 +260,11 @@ def _diagnose(
         cluster_stability=np.where(few, np.nan, stays / np.maximum(counts, 1)),
         doubt=doubt,
         expected_error=error,
-        error_range=(float(low), float(high)),
+        error_range=error_range(error, k),
         certainty=certainty,
         uncertain_share=int(ops.number(uncertain)) / n_live,
     )
-    cautions = _cautions(diagnosis, data, refits, rng)
+    cautions = _cautions(diagnosis, data, refits)
     return replace(diagnosis, cautions=tuple(cautions))
 
 
@@ -272,29 +272,42 @@ def expected_error(doubt: float, n: int, k: int) -> float:
     """Return the share of labels, of n rows in k clusters, expected to be wrong.
 
     Little doubt means next to no wrong labels; from about a tenth on they are more than
-    doubts, up to what chance would make of k clusters.
+    doubts, up to most of what chance would make of k clusters.
     """
     # Without any doubt among n rows, there may still be a quarter of a row.
-    doubt = (doubt * n + 0.25) / (n + 0.5)
-    chance = 1 - 1 / k
-    log_rows = np.log(min(n, Refitting.ROWS))
+    doubt, chance = (doubt * n + 0.25) / (n + 0.5), 1 - 1 / k
     odds = logit(min(doubt / chance, 0.99))
-    score = Trust.SLOPE * odds + Trust.LOG_ROWS * log_rows + Trust.SHIFT
-    return float(Trust.MOST * chance * expit(score))
+    return float(Trust.MOST * chance * expit(Trust.SLOPE * odds + Trust.SHIFT))
 
 
-def _certainty(data: Matrix, lead: Tall, live: Tall, error: float, k: int) -> Tall:
-    """Return the probability that labels are right, in the order of ``lead``."""
-    xp, scores = data.ops.xp, Trust.ROWS * lead
+def error_range(error: float, k: int) -> tuple[float, float]:
+    """Return the ends of the range that goes with an expected error."""
+    if k == 1:
+        return 0.0, 0.0
+    chance = 1 - 1 / k
+    odds = logit(min(error / chance / Trust.MOST, 0.99)) - Trust.SHIFT  # of the doubt
+    low, high = (
+        chance * expit(slope * odds / Trust.SLOPE + shift)
+        for slope, shift in (Trust.LEAST, Trust.LARGEST)
+    )
+    return float(min(low, error)), float(max(high, error))
+
+
+def label_certainty(ops: Ops, lead: Tall, error: float, live: Tall) -> Tall:
+    """Return the probability that each label is right, in the order of ``lead``.
+
+    The log-odds rise with :func:`ihgmm.statistics.refits.label_lead`, which any
+    memberships have, and live rows have a mean of ``1 - error``.
+    """
+    scores = Trust.ROWS * lead
     step = max(1, lead.shape[0] // Trust.MEAN_ROWS)
     some = to_host(scores[::step])[to_host(live[::step])]
     shift = brentq(lambda shift: expit(-some - shift).mean() - error, -99.0, 99.0)
-    certainty = 1 / (1 + xp.exp(-scores - float(shift)))
-    return xp.where(live, certainty, xp.full_like(certainty, 1 / k))
+    return 1 / (1 + ops.xp.exp(-scores - float(shift)))
 
 
 def _cautions(
-    diagnosis: Diagnosis, data: Matrix, refits: Refits | None, rng: np.random.Generator
+    diagnosis: Diagnosis, data: Matrix, refits: Refits | None
 ) -> Iterator[Caution]:
     """Yield what to look at, the most useful first."""
     hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
@@ -303,7 +316,11 @@ def _cautions(
         if agreement > max(Cautions.AGREE, share + Cautions.MORE):
             figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
             yield Caution(CautionKind.OTHER_CLUSTERS, figures)
-    yield from _ruling_column(data, rng)
+    ruling = ruling_column(data)
+    if ruling is not None:
+        column = data.names[ruling[0]] if data.names else ruling[0]
+        figures = {"column": column, "share": ruling[1]}
+        yield Caution(CautionKind.RULING_COLUMN, figures)
     zero = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms == 0)))
     if zero:
         unobserved = int((filled_cells(data) == data.shape[1]).sum())
@@ -313,32 +330,37 @@ def _cautions(
 
 def decides_alone(deviations: np.ndarray) -> np.ndarray:
     """Tell which columns decide alone: those that vary several times more than most."""
-    median = np.sort(deviations)[(len(deviations) - 1) // 2]
-    return np.asarray(deviations > Cautions.DECIDES_ALONE * median)
+    return np.asarray(deviations > Columns.DECIDES_ALONE * lower_median(deviations))
 
 
-def _ruling_column(data: Matrix, rng: np.random.Generator) -> Iterator[Caution]:
-    """Yield a caution about a column that decides the clusters."""
+def lower_median(values: np.ndarray) -> float:
+    """Return the median, or the lower of the two in the middle."""
+    return float(np.sort(values)[(len(values) - 1) // 2])
+
+
+def ruling_column(data: Matrix) -> tuple[int, float] | None:
+    """Return the column that would decide clusters alone, and its share of variance.
+
+    None if there is none, or if too few rows show it. True and false have no unit, and
+    are not compared with.
+    """
     ops, sqnorms = data.ops, data.sqnorms
     live = sqnorms > 0
     # A few huge rows would show their own columns.
-    longest = Cautions.HUGE**2 * ops.median(sqnorms, where=live)
+    longest = Cautions.HUGE**2 * ops.median(sqnorms, live)
     usual = live & (sqnorms <= longest)
-    part = data.take(ops.draw_rows(usual, Refitting.ROWS, rng))
-    if part.shape[0] < Cautions.LEAST_ROWS:
-        return
-    squares = part.column_sqnorms()
-    column = int(squares.argmax())
-    share = float(squares[column] / squares.sum())
-    # Of two columns one holds half in any case.
-    if share < max(Cautions.RULING, 2 / data.shape[1]):
-        return
-    ones = part.cast(np.ones((part.shape[0], 1)))
-    means = to_host(part.adjoint(ones))[:, 0].astype(float) / part.shape[0]
-    if means[column] ** 2 * part.shape[0] > Cautions.OFFSET * squares[column]:
-        return
-    variances = to_host(squares) / part.shape[0] - means**2
-    if not decides_alone(np.sqrt(np.maximum(variances, 0.0)))[column]:
-        return
-    name = data.names[column] if data.names else column
-    yield Caution(CautionKind.RULING_COLUMN, {"column": name, "share": share})
+    part = data.take(ops.draw_rows(usual, Refitting.ROWS, np.random.default_rng(0)))
+    n = part.shape[0]
+    if n < Cautions.LEAST_ROWS:
+        return None
+    squares = to_host(part.column_sqnorms()) / n
+    means = to_host(part.adjoint(part.cast(np.ones((n, 1)))))[:, 0].astype(float) / n
+    variances = squares - means**2
+    variances[variances <= Small.ROUNDING * squares] = 0.0
+    measured = (variances > 0) & (squares * data.unit != means)
+    if not measured.any():
+        return None
+    column = int(np.where(measured, variances, 0.0).argmax())
+    share = float(variances[column] / variances.sum())
+    is_wide = decides_alone(np.sqrt(variances[measured])).any()
+    return (column, share) if is_wide and share > Cautions.RULING else None

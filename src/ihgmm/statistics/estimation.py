@@ -190,7 +190,7 @@ def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Paramete
     if fit.signs is not None:
         signs = X.cast(fit.signs)
         X = Scaled(X, rows=signs)
-    if fit.placement.embedding.diagonal == "zero":  # eigenvectors lack a row's own term
+    if fit.placement.embedding.hollow:  # eigenvectors lack the own term of a row
         fitted: Parameters = estimates_of_labels(X, labels, np.arange(k))
         return (
             fitted if signs is None else replace(fitted, scales=fitted.scales * signs)
@@ -251,7 +251,10 @@ def fit_to_centers(
     """
     ops, rows = X.ops, X.ops.groups(labels, len(centers))
     centers = centers.astype(np.float64)
-    lengths = rows.spread(row_lengths(centers))
+    lengths = row_lengths(centers)
+    # Beside a centre that is next to nothing, a scale could be beyond all numbers.
+    nothing = lengths < float(np.finfo(X.dtype).tiny) ** 0.75
+    lengths = rows.spread(np.where(nothing, 0.0, lengths))
     along = ops.ratio(rows.inner_products(X, centers), lengths)
     if not signed:
         along = ops.clip(along, 0.0, None)
@@ -289,7 +292,7 @@ def _lengths_along_centers(
     if embedding.unit_rows:
         lengths = lengths * ops.xp.sqrt(X.sqnorms)
     # Lengths of rows that are alike are 1, and so is their mean, to the last digit.
-    return ops.keep(lengths / (ops.number(ops.xp.max(lengths)) or 1.0))
+    return ops.persist(lengths / (ops.number(ops.xp.max(lengths)) or 1.0))
 
 
 def estimates_of_labels(
@@ -302,8 +305,7 @@ def estimates_of_labels(
     rows = X.ops.groups(labels, len(classes), X.weights)
     fit = _fit(X, rows, rows.counted(X.ops.xp.ones_like(X.sqnorms)))
     fit = _fit(X, rows, rows.counted(_steady_weights(X, fit, rows)))
-    accuracy = HOST.ratio(fit.true_squares, fit.squares, 1.0)
-    given = fit.centers, fit.scales, fit.weights, fit.variances, accuracy
+    given = fit.centers, fit.scales, fit.weights, fit.variances
     ratio, variances = noise_of_centers(X, rows, *given)
     errors = _scale_variances(fit, rows, X.shape[1], rows.spread(ratio)) ** 0.5
     variances[rows.sizes < 2] = np.inf
@@ -346,7 +348,6 @@ class _Fit(NamedTuple):
     weights: Tall  # divided by A, so that weights @ scales is 1 in a cluster
     scales: Tall
     centers: np.ndarray
-    squares: np.ndarray  # squared norms of the centres
     true_squares: np.ndarray  # of the true centres, free of the noise in ours
     variances: Tall
     solved: Tall | None  # whether the equations for a row's cluster have a solution
@@ -355,16 +356,16 @@ class _Fit(NamedTuple):
 def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> _Fit:
     """Fit centres and noise with these weights; also scales, unless they are given."""
     ops, solved = X.ops, None
-    sqnorms, weights = X.sqnorms, ops.keep(weights)
+    sqnorms, weights = X.sqnorms, ops.persist(weights)
     sums = rows.weighted_sums(X, weights)
     if scales is None:
         inner = rows.inner_products(X, sums) - weights * sqnorms
         scales, solved = _scales(weights, inner, sqnorms, rows)
-    scales = ops.keep(scales)
+    scales = ops.persist(scales)
     total = rows.sums(weights * scales)
     total[rows.sizes == 0] = 1.0
     centers = sums / total[:, None].astype(sums.dtype)
-    weights = ops.keep(weights / rows.spread(total))
+    weights = ops.persist(weights / rows.spread(total))
     # The squared norm of our centre is a double sum over rows. The terms that pair a
     # row with itself carry the noise and are left out; a row alone has no others.
     squares = np.einsum("ij,ij->i", centers, centers, dtype=np.float64)
@@ -377,8 +378,8 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
     nothing = left < 32 * float(np.finfo(sums.dtype).eps) * sqnorms
     nothing = nothing | (rows.spread(rows.sizes) == 1)
     left = ops.xp.where(nothing, ops.xp.zeros_like(left), left)
-    variances = ops.keep(left / max(X.shape[1] - 1, 1))
-    return _Fit(weights, scales, centers, squares, length, variances, solved)
+    variances = ops.persist(left / max(X.shape[1] - 1, 1))
+    return _Fit(weights, scales, centers, length, variances, solved)
 
 
 def _scales(
@@ -387,7 +388,7 @@ def _scales(
     """Return scales from products with other rows, and where they are solved for."""
     ops, xp = rows.ops, rows.ops.xp
     products = ops.clip(weights * inner, 0.0, None)
-    relative = ops.keep(ops.ratio(products, rows.spread(rows.maxima(products))))
+    relative = ops.persist(ops.ratio(products, rows.spread(rows.maxima(products))))
 
     def smaller_roots(y: np.ndarray, rest: np.ndarray) -> Tall:
         """Return roots for ``y * (1 - y)``, times ``rest / (1 - y)``."""
@@ -429,14 +430,14 @@ def _scale_variances(fit: _Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
     # The singularity of c is not one of the equations.
     c = xp.where(xp.abs(c) < Small.SINGULAR, xp.full_like(c, Small.SINGULAR), c)
     with np.errstate(divide="ignore", invalid="ignore"):
-        b = ops.keep(a / c)
+        b = ops.persist(a / c)
         h, total = rows.row_sums(b * w, w / c)
         # dask divides later, when warnings are heard: NaN, unlike 0, raises none.
         one, safe = (
             xp.where(x == 0, xp.full_like(x, np.nan), x) for x in (1 + h, length)
         )
         slope = 1 / (c * one)
-        level = ops.keep((1 / c - b * total / one) / n_rows)
+        level = ops.persist((1 / c - b * total / one) / n_rows)
         g = v * a
         terms = (b**2, level**2, b * level)
         moments = [weight * term for weight in (v, g**2) for term in terms]
@@ -458,7 +459,7 @@ def _scale_variances(fit: _Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
     unknown = xp.full_like(variances, np.inf)
     variances = xp.where(known, ops.clip(variances, 0.0, None), unknown)
     exact = (n_rows == 1) | (all_noise == 0) & long
-    return ops.keep(xp.where(exact, xp.zeros_like(variances), variances))
+    return ops.persist(xp.where(exact, xp.zeros_like(variances), variances))
 
 
 def _steady_weights(X: Matrix, fit: _Fit, rows: Groups) -> Tall:
@@ -478,14 +479,14 @@ def _steady_weights(X: Matrix, fit: _Fit, rows: Groups) -> Tall:
     noise = xp.where(noise > 0, ops.clip(noise, Weighting.LEAST_VARIANCE, None), one)
     entries = independent_entries(X, rows, fit.centers, fit.scales)
     error = one * float(polygamma(1, entries / 2))
-    v = ops.keep(rows.over_mean(xp.exp(_pulled(xp.log(noise), error, rows))))
+    v = ops.persist(rows.over_mean(xp.exp(_pulled(xp.log(noise), error, rows))))
     mean = rows.means(scales)
     deviation = rows.means((scales - mean) ** 2) ** 0.5
     # About a third of the rows is below this, whatever the law of the scales.
     below = ops.clip(ops.ratio(mean**2, mean + deviation) - scales, 0.0, None)
     fall = xp.where(below > 0, v, xp.zeros_like(v))
     rise, fall = rows.row_sums(rows.counted(one), rows.counted(fall))
-    steady = ops.keep(scales / v + ops.ratio(rise, fall) * below)
+    steady = ops.persist(scales / v + ops.ratio(rise, fall) * below)
     sums = (steady**2 * v, steady * v, v, steady * scales, scales)
     a, b, c, d, e = rows.row_sums(*map(rows.counted, sums))
     # A weight of zero would leave no equation for the row's own scale.

@@ -193,19 +193,24 @@ def make_ihgmm(
     step = max(1, 2**20 // p)
     for rows in (slice(start, start + step) for start in range(0, n, step)):
         part = X[rows]
-        if noise == "gaussian":
-            rng.standard_normal(out=part, dtype=X_dtype)
-        elif noise == "rademacher":
-            part[:] = 2.0 * rng.integers(0, 2, part.shape, dtype=np.int8) - 1
-        else:
-            rng.random(out=part, dtype=X_dtype)
-            part -= 0.5
-            part *= np.sqrt(12)
+        _draw_noise(part, noise, rng)
         part *= sigma[rows, None]
         part += omega[rows, None] * theta[labels[rows]]
     if not return_params:
         return X, labels
     return IhGMMSample(X, labels, omega, sigma, theta, smallest_distance(theta))
+
+
+def _draw_noise(X: np.ndarray, noise: str, rng: np.random.Generator) -> None:
+    """Fill an array with noise of variance 1."""
+    if noise == "gaussian":
+        rng.standard_normal(out=X, dtype=X.dtype)
+    elif noise == "rademacher":
+        X[:] = 2.0 * rng.integers(0, 2, X.shape, dtype=np.int8) - 1
+    else:
+        rng.random(out=X, dtype=X.dtype)
+        X -= 0.5
+        X *= np.sqrt(12)
 
 
 def check_model(**given: Any) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from scipy.special import ndtr
 from scipy.stats import poisson
 
 from ihgmm._parameters import option
-from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
+from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.spectral import Spectral, spectral_clustering
 from ihgmm.policy import Outliers, Small
@@ -71,7 +71,7 @@ class OutlierRule:
             return ops.to_device(self._score(rows), sqnorms)
 
         given = self.embedding.coordinates(X), X.sqnorms
-        return X.ops.keep(X.ops.row_map(work, *given, width=len(_LEVELS)))
+        return X.ops.persist(X.ops.row_map(work, *given, width=len(_LEVELS)))
 
     def __call__(self, X: Matrix) -> Tall:
         """Tell which rows are outliers."""
@@ -139,7 +139,7 @@ def find_outliers(
     count = 0 if automatic else round(float(outliers) * n_live)
     if n > max_rows:
         drawn = np.sort(deepcopy(rng).choice(n, max_rows, replace=False))
-        part = only(X, drawn)
+        part = X.keep_rows(drawn)
         rule = find_outliers(part, n_clusters, outliers, signed=signed, rng=rng)
         if not automatic:
             return replace(rule, threshold=_between(ops, rule.scores(X), count))
@@ -153,7 +153,7 @@ def find_outliers(
         )
     inside, weights, sqnorms = np.ones(n, dtype=bool), np.ones(n), to_host(X.sqnorms)
     for i in range(Outliers.ROUNDS):
-        rest = X if inside.all() else only(X, np.flatnonzero(inside))
+        rest = X if inside.all() else X.keep_rows(np.flatnonzero(inside))
         fit = spectral_clustering(rest, n_clusters, signed=signed)
         embedding = fit.placement.embedding
         centers = _directions(embedding, fit, n_clusters, signed)

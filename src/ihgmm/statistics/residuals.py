@@ -3,57 +3,225 @@
 Noise may have other variances in some columns, grow with the signal as that of counts
 does, and be correlated: then a sum of entries varies more, or less, than the entries
 say. Along its own centre the noise of a row cannot be separated from its scale; rows of
-*other* clusters show it, once their part along their own centre is taken off. The
-formulas are in docs/statistics.md.
+*other* clusters show it. The formulas are in docs/statistics.md.
 """
 
 from __future__ import annotations
 
-from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
+from ihgmm.matrix import HOST, Matrix, Tall, to_host
 from ihgmm.matrix.ops import Groups, sampled
-from ihgmm.policy import Scales
+from ihgmm.policy import Scales, Small, TiedNoise
 
 
-class AlongCenters(NamedTuple):
-    """Sums over rows of t**2, noise along m directions over that of its entries."""
+def shared_covariance(
+    hidden: np.ndarray, moments: np.ndarray, sizes: np.ndarray, prior: float = 1.0
+) -> np.ndarray:
+    """Return the most likely covariance of noise that all clusters share.
 
-    counts: np.ndarray  # (m, m): rows that say something of two directions at once
-    first: np.ndarray  # (m,): sums of t**2
-    second: np.ndarray  # (m, m): sums of products of two of them
+    Rows of cluster k, ``sizes[k]`` of them with the sum ``moments[k]`` of ``y @ y.T``,
+    are noise and any multiple of ``hidden[k]``. So many rows as ``prior`` says, of
+    uncorrelated noise of variance 1, count too. All may have axes before, of problems
+    to be solved at once.
+    """
+    one, across = np.eye(hidden.shape[-1]), np.swapaxes(hidden, -1, -2)
+    S = np.broadcast_to(one, moments.shape[:-3] + one.shape)
+    total = moments.sum(axis=-3) + prior * one
+    n = sizes.sum(axis=-1)[..., None, None] + prior
+    for _ in range(TiedNoise.ROUNDS):
+        # Noise along the own hidden direction is expected to be what the covariance of
+        # the last round says.
+        toward = hidden @ np.linalg.inv(S)
+        length = (toward * hidden).sum(axis=-1)
+        toward = HOST.ratio(toward, length[..., None])
+        seen = (moments @ toward[..., None])[..., 0]
+        along = (toward * seen).sum(axis=-1) + HOST.ratio(sizes, length)
+        both = across @ seen
+        before, S = S, total - both - np.swapaxes(both, -1, -2)
+        S = (S + (across * along[..., None, :]) @ hidden) / n
+        if np.abs(S - before).max() <= TiedNoise.CHANGE:
+            break
+    return np.asarray(S)
 
-    @staticmethod
-    def sums(ops: Ops, t_squared: Tall, counts: Tall) -> tuple[Any, ...]:
-        """Return the three; ``counts`` says which rows count for which direction."""
-        counts = ops.xp.astype(counts, t_squared.dtype)
-        t_squared, dot = t_squared * counts, ops.tall_dot
-        first = ops.xp.sum(t_squared, axis=0)
-        return dot(counts, counts), first, dot(t_squared, t_squared)
 
-    @property
-    def sizes(self) -> np.ndarray:
-        """Rows that count for each direction."""
-        return np.diag(self.counts)
+def moments_of(
+    rows: np.ndarray, codes: np.ndarray, n_groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums of ``y @ y.T`` over the rows y of each group, and its size."""
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(n_groups + 1))
+    groups = np.split(rows[order], ends[1:-1])
+    return np.stack([own.T @ own for own in groups]), np.diff(ends).astype(np.float64)
 
-    @property
-    def ratios(self) -> np.ndarray:
-        """Means of t**2; 1 where no row counts."""
-        return np.asarray(HOST.ratio(self.first, self.sizes, 1.0))
 
-    @property
-    def variance_ratios(self) -> np.ndarray:
-        """The ratios, pulled towards 1, that of independent entries, by their error."""
-        known = self.sizes > 1
-        # Of a mean of squares of normal variables; what few rows say of it is noisy.
-        error = HOST.ratio(2.0, self.sizes)
-        excess = ((self.ratios - 1) ** 2 - error)[known]
-        prior = max(float(excess.mean()), 0.0) if known.any() else 0.0
-        kept = np.where(known, HOST.ratio(prior, prior + error), 0.0)
-        return np.asarray(1 + kept * (self.ratios - 1))
+def column_variances(left: np.ndarray, units: np.ndarray) -> tuple[Any, Any]:
+    """Return variances of noise by cluster and column, and along centres.
+
+    ``left`` are mean squares of residuals, which have no part along their centre. The
+    second are those of noise whose entries are independent.
+    """
+    q = units**2
+    # A column that has most of a centre hides its own noise: as much as of others.
+    usual = q.max(axis=-1, keepdims=True) < 0.4
+    rest = np.maximum(np.where(usual, 1 - 2 * q, 1 - q), Small.ROUNDING)
+    cross = np.where(usual, q, 0.0)
+    along = (q * left / rest).sum(axis=-1) / (1 + (q * cross / rest).sum(axis=-1))
+    variances = np.maximum(left - cross * along[..., None], 0.0) / rest
+    return variances, (q * variances).sum(axis=-1)
+
+
+def noise_along(
+    units: np.ndarray,
+    hidden: np.ndarray,
+    variances: np.ndarray,
+    moments: np.ndarray,
+    sizes: np.ndarray,
+) -> np.ndarray:
+    """Return the variance of noise along centres.
+
+    ``moments`` are of coordinates along ``units``, in which the signal of cluster k is
+    a multiple of ``hidden[k]``; ``variances`` are those of columns. The first axis is
+    that of two samples; moments and sizes have a second one, of all rows and of most.
+    """
+    k = units.shape[1]
+    if k == 1:
+        return (units**2 * variances).sum(axis=2)[:, None] + 0 * sizes
+    # Coordinates in which independent entries make noise of variance 1.
+    swapped = np.swapaxes(units, 1, 2)[:, None]
+    within = (units[:, None] * variances[:, :, None]) @ swapped
+    values, vectors = np.linalg.eigh(within)
+    values = np.sqrt(np.maximum(values, Small.ROUNDING * values[..., -1:]))[
+        ..., None, :
+    ]
+    swapped = np.swapaxes(vectors, -1, -2)
+    roots = (vectors * values) @ swapped
+    inverses = (vectors * HOST.ratio(1.0, values)) @ swapped
+    hidden = (inverses @ hidden[..., None])[..., 0]
+    # Where there is no noise, or none beyond rounding, there is no telling.
+    squares = np.square(hidden).sum(axis=-1)
+    told = ((squares > 0) & (squares < 1 / Small.ROUNDING))[:, None]
+    moments = inverses[:, None] @ moments @ inverses[:, None] * told[..., None, None]
+    sizes = sizes * told
+    prior = _prior_rows(hidden, moments[:, 0], sizes[:, 0])
+    S = shared_covariance(hidden[:, None], moments, sizes, prior)
+    own = np.einsum("skki->ski", roots)[:, None]
+    return np.asarray(((own @ S) * own).sum(axis=-1))
+
+
+def _prior_rows(hidden: np.ndarray, moments: np.ndarray, sizes: np.ndarray) -> float:
+    """Return for how many rows it counts that entries are independent as a rule.
+
+    The further the noise that shows is from independent, the fewer. Products of two
+    samples measure that, of halves or of clusters: squares would count chance as well.
+    """
+    k, n = sizes.shape[1], max(sizes.sum() / 2, 1.0)
+    toward = HOST.ratio(hidden, np.sqrt(np.square(hidden).sum(axis=-1))[..., None])
+    across = np.eye(k) - toward[..., None] * toward[..., None, :]
+    shown = across @ moments @ across - sizes[..., None, None] * across
+    cells = k * (k - 1) / 2
+    of_halves = shown.prod(axis=0).sum() / (cells * max(sizes.prod(axis=0).sum(), 1.0))
+    pairs = np.square(shown.sum(axis=1)) - np.square(shown).sum(axis=1)
+    together = np.square(sizes.sum(axis=1)) - np.square(sizes).sum(axis=1)
+    cells = max((k - 1) * (k - 2) / 2, 0.5)
+    of_clusters = pairs.sum() / (cells * max(together.sum(), 1.0))
+    excess = max(float(of_halves), float(of_clusters), Small.ROUNDING)
+    return max(min(2 / excess, 4 / (n * excess**2)), 1.0)
+
+
+def random_parts(
+    codes: np.ndarray, n_folds: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Split every cluster k at random into groups 2 k and 2 k + 1, these into folds."""
+    order = np.lexsort((rng.random(len(codes), dtype=np.float32), codes))
+    ordered = codes[order]
+    place = np.arange(len(codes)) - np.searchsorted(ordered, ordered)
+    groups, folds = np.empty((2, len(codes)), dtype=np.int64)
+    groups[order] = 2 * ordered + place % 2
+    # Small clusters are not all in the first folds.
+    folds[order] = (place // 2 + 7 * ordered) % n_folds
+    return groups, folds
+
+
+class Halves(NamedTuple):
+    """Variances of the rows of halves, along the means of the other half.
+
+    The first axis is that of the halves. Where there are folds, the first line is of
+    all rows, and others are of rows without each of the folds.
+    """
+
+    seen: np.ndarray  # (2, n_folds + 1, n_clusters): of rows
+    noise: np.ndarray  # (2, n_folds + 1, n_clusters): expected of noise
+    independent: np.ndarray  # (2, n_clusters): of noise, were its entries independent
+    weights: np.ndarray  # (2, n_clusters): how much a cluster counts in the test
+    sizes: np.ndarray  # (2, n_clusters)
+    levels: np.ndarray  # (2, n_clusters): lengths of centres
+
+
+def compare_halves(
+    X: Matrix, groups: np.ndarray, folds: np.ndarray, *, n_clusters: int
+) -> Halves:
+    """Return variances of both halves; weights are 0 where there is no telling."""
+    k, n_folds = n_clusters, int(folds.max(initial=0)) + 1
+    rows = X.ops.groups(X.to_device(groups), 2 * k)
+    sizes = rows.sizes.astype(np.float64)
+    # A difference in each half takes two rows there, four in the cluster.
+    enough = sizes.reshape(k, 2).sum(axis=1) >= 4
+    weights = np.repeat(enough, 2) / np.maximum(sizes, 1.0)
+    sums = rows.weighted_sums(X, rows.spread(weights))
+    means = sums.astype(np.float64)
+    units = HOST.unit_rows(means)
+    toward = units[np.arange(2 * k) ^ 1]
+
+    def work(block: Matrix, group: Tall) -> Any:
+        """Return rows along all means, less their own; squares of what is left."""
+        ops, xp, lines = block.ops, block.ops.xp, []
+        left: Any = 0
+        for at in block.dense_ranges(2**18):  # so few entries stay in the cache
+            x, own = ops.widen(block.rows(at)), group[at]
+            means_of, toward_of, every = (
+                ops.to_device(array, x) for array in (means, toward, units)
+            )
+            x = x - xp.take(means_of, own, axis=0)
+            lines.append(x @ every.T)
+            away = xp.take(toward_of, own, axis=0)
+            x = x - ops.row_dots(x, away)[:, None] * away
+            left = left + ops.tall_dot(ops.one_hot(own, 2 * k, x), x * x)
+        return (ops.stack(lines),), (left,)
+
+    (along,), (left,) = X.sweep(work, rows.labels)
+    along = to_host(along)
+    # The first axis is that of halves, which look along the means of each other.
+    centers, size = means.reshape(k, 2, -1).swapaxes(0, 1), sizes.reshape(k, 2).T
+    others, known = units.reshape(k, 2, -1).swapaxes(0, 1)[::-1], enough
+    free = np.maximum(size - 1, 1.0)  # the mean of a half costs one of its rows
+    codes = (groups % 2 * n_folds + folds) * k + groups // 2
+    along = np.where((groups % 2 == 0)[:, None], along[:, 1::2], along[:, ::2])
+    moments, counts = moments_of(along, codes, 2 * n_folds * k)
+    moments = moments.reshape(2, n_folds, k, k, k)
+    moments *= (known * size / free)[:, None, :, None, None]
+    counts = counts.reshape(2, n_folds, k) * known
+    moments, counts = (
+        np.concatenate([all_rows, all_rows - parts], axis=1)
+        for parts in (moments, counts)
+        for all_rows in (parts.sum(axis=1, keepdims=True),)
+    )
+    squares = left.reshape(k, 2, -1).swapaxes(0, 1) * (known / free)[..., None]
+    by_column, plain = column_variances(squares, others)
+    # A row nearer to the mean than rounding says nothing.
+    rounding = (64 * np.finfo(X.dtype).eps) ** 2 * np.square(centers).sum(axis=2)
+    plain = np.where(plain > rounding, plain, 0.0)
+    signal, noise = centers @ others.swapaxes(1, 2), plain[:, None]
+    for _ in range(2):  # residuals lack what noise is found along their centre
+        more = HOST.ratio(noise[:, 0] - plain, by_column.sum(axis=2))
+        full = by_column * ((1 + more) * (plain > 0))[..., None]
+        noise = noise_along(others, signal, full, moments, counts)
+    seen = HOST.ratio(np.einsum("sbkkk->sbk", moments), counts)
+    levels = np.maximum(np.einsum("skk->sk", signal), 0.0)
+    weights = HOST.ratio(size * levels**2 + plain, plain**2)
+    return Halves(seen, noise, plain, weights, size, levels)
 
 
 def noise_of_centers(
@@ -63,65 +231,48 @@ def noise_of_centers(
     scales: Tall,
     weights: Tall,
     variances: Tall,
-    accuracy: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the noise along centres, over that of entries, and variances of centres.
 
-    ``weights`` are those of rows in centres, ``variances`` are of their noise, and
-    ``accuracy`` is the share of the squared norms of centres that is not noise.
+    ``weights`` are those of rows in centres, ``variances`` are of their noise.
     """
     centers = centers.astype(np.float64)
     (k, p), units = centers.shape, HOST.unit_rows(centers)
-    cosines = units @ units.T
-    one = rows.ops.xp.ones_like(weights)
-    mean = rows.counted(one)
+    mean = rows.counted(rows.ops.xp.ones_like(weights))
     mean = mean / rows.row_sums(mean)[0]  # the part of a row in the mean of the scales
     # A residual is too small by the share of the row in its own centre, which may be
     # all of it.
     share = rows.ops.clip(weights * scales, None, Scales.LARGEST_SHARE)
-    # A row that is part of its centre has too large a t**2 along a similar centre, by
-    # up to this much.
-    load = (1 - accuracy) * p / np.maximum(rows.sizes, 1)
-    apart = cosines**2 * load[:, None] < Scales.OWN_PART * (1 - cosines**2)
-    apart &= ~np.eye(k, dtype=bool)
 
     def work(block: Matrix, *tall: Tall) -> tuple[tuple[()], tuple[Any, ...]]:
-        """Sum over rows; t is a row along ``v = direction - cos * own``, over noise."""
+        """Sum up squares of residuals, with three weights."""
         ops, xp = block.ops, block.ops.xp
-        sums: tuple[Any, ...] = ()
+        total: Any = 0
         for at in block.dense_ranges(2**18):  # so few entries stay in the cache
             labels, scales, share, *counted = (values[at] for values in tall)
             x = ops.widen(block.rows(at))
             own = xp.take(ops.to_device(centers, x), labels, axis=0)
             squares = (x - scales[:, None] * own) ** 2 / (1 - share)[:, None]
             members = ops.one_hot(labels, k, squares)
-            by_weight = [members * weights[:, None] for weights in counted]
-            total = ops.tall_dot(xp.concat(by_weight, axis=1), squares)
-            toward = ops.to_device(units, x)
-            own = xp.take(toward, labels, axis=0)
-            cos = xp.take(ops.to_device(cosines, x), labels, axis=0)
-            along = x @ toward.T
-            along -= cos * ops.pick(along, labels)[:, None]
-            squares = squares * (p / max(p - 1, 1))
-            noise = squares @ (toward**2).T - 2 * cos * ((squares * own) @ toward.T)
-            noise += cos**2 * xp.sum(squares * own * own, axis=1)[:, None]
-            t_squared = ops.ratio(along**2 / (1 - share)[:, None], noise)
-            # A row without noise says nothing.
-            counts = xp.take(ops.to_device(apart, x), labels, axis=0) & (t_squared > 0)
-            part = (total, *AlongCenters.sums(ops, t_squared, counts))
-            sums = tuple(map(add, sums, part)) if sums else part
-        return (), sums
+            by_weight = [members, *(members * weights[:, None] for weights in counted)]
+            total = total + ops.tall_dot(xp.concat(by_weight, axis=1), squares)
+        return (), (total,)
 
-    tall = rows.labels, scales, share, one, weights**2, weights * mean
-    _, (total, *along) = X.sweep(work, *map(X.to_device, tall))
+    tall = rows.labels, scales, share, weights**2, weights * mean
+    _, (total,) = X.sweep(work, *map(X.to_device, tall))
     left, across, both = total.reshape(3, k, p)
-    # A residual has no part along its centre.
-    q = units**2
-    own = HOST.ratio((q * left).sum(axis=1), 1 - (q**2).sum(axis=1))
-    ratio = HOST.ratio(own, (left.sum(axis=1) + own) / p, 1.0)
-    ratio = ratio * AlongCenters(*along).variance_ratios
+    n = np.maximum(rows.sizes, 1.0)[:, None]
+    by_column, along = column_variances(left / n, units)
+    ratio = HOST.ratio(along, by_column.mean(axis=1), 1.0)
+    drawn = sampled(X.shape[0], Scales.ROWS)
+    labels = to_host(rows.ops.few_rows(rows.labels, drawn))
+    parts = random_parts(labels, 4, np.random.default_rng(0))
+    halves = compare_halves(X.take(drawn), *parts, n_clusters=k)
+    known = HOST.ratio(halves.noise[:, 0], halves.independent, 1.0)
+    ratio = ratio * known.mean(axis=0)
     noise = variances * rows.spread(ratio)
     loss = rows.sums(weights * mean * noise)[:, None]
+    q = units**2
     growth = rows.sums(mean**2 * noise)[:, None] + 2 * both - 2 * (1 - q) * loss
     return ratio, np.maximum(across + q * growth, 0.0)
 

@@ -47,11 +47,13 @@ class ClusterCount(Result):
     Attributes
     ----------
     n_clusters : int
-        The number of clusters; 1 when all rows share one direction or show no groups, 0
-        when nothing stands out from noise.
-    levels, plausible : tuple of int
+        The best guess; 1 when all rows share one direction or show no groups, 0 when
+        nothing stands out from noise.
+    levels : tuple of int
         The numbers at which the tree is stable: several, where clusters are nested.
-        These with ``n_clusters`` and, unless the confidence is high, other numbers.
+    plausible : tuple of int
+        ``n_clusters``, levels, and unless the confidence is high others, the likeliest
+        first: five at most. Last is 1 or 0 if there may be no clusters at all.
     confidence : Confidence
         How far to rely on the number: ``HIGH``, ``MIDDLE`` or ``LOW``.
     tree : ClusterTree or None
@@ -92,6 +94,11 @@ class ClusterCount(Result):
     def is_doubtful(self) -> bool:
         """Whether the number is more likely wrong than right."""
         return self.confidence is Confidence.LOW
+
+    @property
+    def may_be_one(self) -> bool:
+        """Whether one cluster, or no structure, is plausible too."""
+        return min(self.plausible, default=1) <= 1
 
     @property
     def is_capped(self) -> bool:
@@ -148,25 +155,19 @@ def select_n_clusters(
     Returns
     -------
     ClusterCount
-        ``n_clusters``, ``levels``, ``confidence`` and the ``tree``; ``plot()`` draws
-        it.
+        ``n_clusters``, ``plausible``, ``confidence``, ``tree``; ``plot()`` draws it.
 
     Notes
     -----
     Eigenvalues of the Gram matrix of X above those of copies with random signs are
-    signal [1]_. Along their directions a tree of clusters is grown, and trees of random
+    signal. Along their directions a tree of clusters is grown, and trees of random
     halves of the rows judge it. If it is stable with as many clusters as there are
-    directions, this is the answer, as under the model; otherwise the number with the
-    most support, or one cluster, if halves agree on none, or cuts run through no gaps
-    in few features.
+    directions, this is the answer, as under the model; otherwise the likeliest number
+    by this evidence and by what is usual. It is one cluster if halves agree on no
+    groups, or cuts run through no gaps in few features.
 
     Of more than 2,000 rows, so many are drawn at random; clusters with few of these can
     be missed. :doc:`/statistics` has the details, and how often the answer is right.
-
-    References
-    ----------
-    .. [1] D. Hong, Y. Sheng and E. Dobriban, Selecting the number of components in PCA
-       via random signflips.
 
     Examples
     --------
@@ -224,9 +225,7 @@ def cluster_tree(
 
     Notes
     -----
-    Rows are put into more clusters than are expected, and those two are merged that
-    cost least likelihood, again and again; four trees of random halves of the rows
-    judge the tree (:doc:`/statistics`). For whitening, weights and missing values take
+    :doc:`/statistics` says how it grows. For whitening, weights and missing values take
     the ``tree`` of :func:`ihgmm.select_n_clusters`.
 
     Examples
@@ -330,68 +329,59 @@ def _answer(
 ) -> tuple[int, tuple[int, ...], tuple[int, ...], Confidence]:
     """Return the number of clusters, levels, plausible numbers, and the confidence."""
     none = 1 if few_features else min(rank, 1)  # signs show little in few features
-    if tree is None or not tree.splits:
+    if tree is None or not tree.splits or max_clusters == 1:
         # One cluster is all there can be, or rows are too few to tell.
         alone = tree is not None or max_clusters == 1
         number = none if alone else min(rank, max_clusters)
         return number, (), (number,), Confidence.LOW
-    best = _best(tree, rank, few_features)
-    splits = tree.splits[: max_clusters - 1]
-    by_support = sorted(splits, key=_plausibility, reverse=True)
-    if best is None:
-        quiet = max(s.agreement for s in tree.splits) < Counting.AT_RANK_AGREEMENT
-        sure = quiet and rank <= 1 and not few_features
-        numbers = (none, *(s.n_clusters for s in by_support))
-        confidence = Confidence.HIGH if sure else Confidence.LOW
-        return none, (), numbers[: 1 if sure else Counting.PLAUSIBLE], confidence
-    k = min(best.n_clusters, max_clusters)
-    if k == 1:
-        return k, (), (k,), Confidence.LOW
-    best = splits[k - 2]
-    levels = {n for n in tree.levels if n <= max_clusters}
-    if _stands_at_rank(best):
-        levels.add(k)
+    best, numbers = _ranked(tree.splits, 0 if few_features else rank)
+    best = tree.splits[min(best.n_clusters, max_clusters) - 2]
+    levels = [n for n in tree.levels if n <= max_clusters]
+    ranked = dict.fromkeys([best.n_clusters, *levels, *numbers])
+    shown = [n for n in ranked if n <= max_clusters][: Counting.PLAUSIBLE]
+    others = shown[: Counting.PLAUSIBLE - 1]  # beside one cluster
+    agreement = max(split.agreement for split in tree.splits)
+    alone = rank <= 1 and not few_features
+    one, perhaps = (agreement < least for least in Counting.ONE_AGREEMENT)
+    if few_features or alone or (best.n_clusters == 2 and best.gap != 0):
+        # Halves may cut one cloud alike, but not along gaps. Noise of one main
+        # direction has rows on both of its sides, and turns rows alike.
+        one, perhaps = (best.gap < least for least in Counting.ONE_GAP)
+        least = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
+        one |= best.agreement < least or (alone and best.support < Counting.LOW)
+    if one:
+        if alone and agreement < Counting.ONE_AGREEMENT[0]:
+            return none, (), (none,), Confidence.HIGH
+        return none, (), (none, *others), Confidence.LOW
+    if perhaps:
+        return best.n_clusters, (), (*others, none), Confidence.LOW
     confidence = Confidence.MIDDLE
     if best.support >= Counting.HIGH:
-        confidence = Confidence.HIGH
+        confidence, shown = Confidence.HIGH, shown[: len({best.n_clusters, *levels})]
     elif best.support < Counting.LOW:
         confidence = Confidence.LOW
-    others = [s.n_clusters for s in by_support]
-    numbers = tuple(dict.fromkeys([k, *sorted(levels), *others]))
-    shown = 1 if confidence is Confidence.HIGH else Counting.PLAUSIBLE
-    shown = max(shown, len({k, *levels}))
-    return k, tuple(sorted(levels)), numbers[:shown], confidence
+    return best.n_clusters, tuple(levels), tuple(shown), confidence
 
 
-def _best(tree: ClusterTree, rank: int, few_features: bool) -> Split | None:
-    """Return the split that is the answer; None where there is one cluster."""
-    for split in tree.splits:
-        alike = split.agreement >= Counting.AT_RANK_AGREEMENT and not few_features
-        if split.n_clusters == rank and alike and _stands_at_rank(split):
-            return split
-    # Rows that share one direction are turned by their noise, and halves agree on that.
-    alone = rank <= 1 and not few_features
-    least = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
-    agreed = [s for s in tree.splits if s.agreement >= least]
-    best = max(agreed, key=attrgetter("support"), default=None)
-    if best is None:
-        return None
-    # Halves may cut one cloud alike, but not along gaps. Noise of one main direction
-    # has rows on both of its sides.
-    opposite = best.n_clusters == 2 and best.gap != 0
-    if not (alone or few_features or opposite):
-        return best
-    one_cloud = best.gap < Counting.GAP or (alone and best.support < Counting.LOW)
-    return None if one_cloud else best
+def _ranked(splits: tuple[Split, ...], rank: int) -> tuple[Split, list[int]]:
+    """Return the best number of clusters, and all numbers, the likeliest first.
 
-
-def _stands_at_rank(split: Split) -> bool:
-    """Tell whether a number that the model expects stands out from the next."""
-    drop, contrast = Counting.AT_RANK_DROP, Counting.AT_RANK_CONTRAST
-    return split.drop >= drop and split.contrast >= contrast
-
-
-def _plausibility(split: Split) -> float:
-    """Return what orders numbers beyond the best: in real data, small ones lead."""
-    price = Counting.MANY_PRICE * np.log(split.n_clusters)
-    return float(split.support + Counting.AGREEMENT_WORTH * split.agreement - price)
+    As many as directions stand out are expected under the model. Otherwise the best
+    has the most support of those on which halves agree, or else is the likeliest: in
+    real data, small numbers lead.
+    """
+    order = sorted(
+        splits,
+        key=lambda split: (
+            split.support
+            + Counting.AGREEMENT_WORTH * split.agreement
+            - Counting.MANY_PRICE * np.log(split.n_clusters)
+        ),
+        reverse=True,
+    )
+    agreed = [split for split in splits if split.agreement >= Counting.AGREEMENT]
+    best = max(agreed, key=attrgetter("support"), default=order[0])
+    for split in splits[rank - 2 : rank - 1] if rank > 1 else ():
+        if split.drop >= Counting.AT_RANK_DROP and split.support >= Counting.AT_RANK:
+            best = split
+    return best, [split.n_clusters for split in order]

@@ -379,23 +379,15 @@ def _grown(
         order = rng.permutation(n)
         halves += [grow(np.sort(half)) for half in (order[: n // 2], order[n // 2 :])]
     splits = _judged(whole, halves)
-    levels = tuple(
-        split.n_clusters
-        for split in splits
-        if _stands(split)
-        and (split.n_clusters <= rank or split.support >= Counting.HIGH)
-    )
-    return ClusterTree(whole.leaves, whole.members, splits, levels, whole.costs, n)
-
-
-def _stands(split: Split) -> bool:
-    """Tell whether a number of clusters stands out from the next."""
-    falls = split.drop >= Counting.LEVEL_DROP
-    falls &= split.contrast >= Counting.LEVEL_CONTRAST
-    falls &= split.stability >= Counting.LEVEL_STABILITY
-    # Of several clusters that could be split next, all halves may take the same.
-    sure = split.stability >= Counting.SURE and split.contrast >= Counting.SURE_CONTRAST
-    return (falls or sure) and split.agreement >= Counting.AGREEMENT
+    levels = []
+    for split in splits:
+        stable = min(split.agreement, split.stability) >= Counting.AGREEMENT
+        evidence = split.contrast + split.drop + split.agreement
+        expected = split.n_clusters <= rank or split.support >= Counting.HIGH
+        if stable and expected and evidence >= Counting.LEVEL:
+            levels.append(split.n_clusters)
+    costs = whole.costs
+    return ClusterTree(whole.leaves, whole.members, splits, tuple(levels), costs, n)
 
 
 def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:

@@ -91,7 +91,7 @@ def split_words(tree: ClusterTree) -> list[str]:
     """Return what the columns of the evidence mean, a line each."""
     gap = [
         "gap: how far rows stay away from the cuts between clusters, in standard",
-        f"    errors; below {Counting.GAP:g} they are one cloud, which is one cluster",
+        f"    errors; below {Counting.ONE_GAP[0]:g} they are one cloud: one cluster",
     ]
     return [
         "contrast: how much more the next merger would cost than the last one, as a",
@@ -197,9 +197,11 @@ def _clusters(count: ClusterCount) -> str:
     if set(count.levels) - {count.n_clusters}:
         levels = listed([f"{k:,}" for k in count.levels], "and")
         text += f" Clusters are nested: the tree is stable at {levels} clusters."
-    others = [k for k in count.plausible[1:] if k not in count.levels]
+    others = [k for k in count.plausible[1:] if k not in count.levels and k > 1]
     if others:
         text += f" Also plausible: {_either(others)}."
+    if count.may_be_one:
+        text += " There may be no clusters at all: halves of the rows agree on little."
     if count.rank:
         return f"{text} {sentence(start)}."
     why = f", as happens with {counted(count.n_features, 'feature')}"

@@ -8,6 +8,7 @@ from textwrap import fill
 
 import numpy as np
 
+from ihgmm._parameters import option
 from ihgmm.metrics import ClassAgreement
 from ihgmm.statistics.diagnosis import Caution, CautionKind, Diagnosis, Verdict
 from ihgmm.words.phrases import counted, percent, sentence
@@ -110,11 +111,12 @@ def caution_text(
         column = f["column"]
         if names is not None and isinstance(column, int):
             column = names[column]
-        remedy = "Divide the columns by their deviation."
+        scaler = option("ColumnScaler")
+        remedy = f"If columns are in different units, {scaler} makes them comparable."
         if prepared:
             remedy = "Leave it out to see what the others show."
         return (
-            f"Column {column!r} holds {percent(f['share'])} of the sum of squares and "
+            f"Column {column!r} holds {percent(f['share'])} of the variance and "
             f"decides the clusters. {remedy}"
         )
     n, unobserved = f["rows"], f.get("unobserved", 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,27 +25,20 @@ class Cells:
     high: np.ndarray
 
 
-def examine(table: Table, learn: Callable[[Any], Any] | None = None) -> Cells:
-    """Look at every cell of a table, in one pass if it is on disk.
+def examine(table: Table) -> Cells:
+    """Look at every cell of a table, in one pass if it is on disk."""
+    from ihgmm.estimators.column_scaler import column_ranges
 
-    All rows are handed to ``learn`` on the way.
-    """
     blocks: Any = [table.X]
     if table.on_disk:
         blocks = table.X.map(lambda block: block.array)
     parts = []
     for X in blocks:
-        if learn is not None:
-            learn(X)
-        if table.is_sparse:  # the estimator names the place of a NaN
-            gaps = np.zeros(X.shape[0], bool), np.zeros(X.shape[1], int)
-            ends = [bound(axis=0).toarray().ravel() for bound in (X.min, X.max)]
-        else:
+        gaps = np.zeros(X.shape[0], bool), np.zeros(X.shape[1], int)
+        if not table.is_sparse:  # else the estimator names the place of a NaN
             missing = np.isnan(X)
             gaps = missing.any(axis=1), missing.sum(axis=0)
-            low = np.min(X, axis=0, where=~missing, initial=np.inf)
-            ends = [low, np.max(X, axis=0, where=~missing, initial=-np.inf)]
-        parts.append((*gaps, *ends))
+        parts.append((*gaps, *column_ranges(X)))
     incomplete, gaps, low, high = zip(*parts, strict=True)
     ends = [np.min(low, axis=0), np.max(high, axis=0)]
     return Cells(np.concatenate(incomplete), np.sum(gaps, axis=0), *ends)

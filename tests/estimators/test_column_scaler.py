@@ -1,0 +1,216 @@
+"""Columns in different units: what is done to each, for every kind of data."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_wine
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ihgmm import ColumnScaler, IhGMM, IhSC, PreparationWarning, make_ihgmm
+from ihgmm.cli.tables.preparation import PREPARATIONS
+from ihgmm.estimators.column_scaler import METHODS
+from ihgmm.metrics import misclassification_rate
+
+NAMES = ["age", "income", "temperature", "member"]
+
+
+def people(seed=0, n=200):
+    """Return ages, incomes, temperatures and whether somebody is a member."""
+    rng = np.random.default_rng(seed)
+    columns = [
+        rng.gamma(3.0, 10.0, n),
+        rng.gamma(1.0, 30_000.0, n),
+        rng.normal(290.0, 5.0, n),
+        rng.integers(0, 2, n),
+    ]
+    return np.column_stack(columns).astype(float)
+
+
+def test_each_column_as_its_kind_asks_for():
+    X = pd.DataFrame(people(), columns=NAMES)
+    scaler = ColumnScaler().fit(X)
+    assert scaler.decisions_ == (
+        "divided", "divided", "centred and divided", "divided"
+    )  # fmt: skip
+    assert scaler.reason_.startswith("Column 'income' varies ")
+    assert scaler.reason_.endswith(" times as much as the median column.")
+    assert_allclose(scaler.scale_, X.std(ddof=0))
+    assert_allclose(scaler.center_, [0, 0, X["temperature"].mean(), 0])
+    assert_array_equal(scaler.data_min_, X.min())
+    assert_array_equal(scaler.data_max_, X.max())
+    assert_allclose(scaler.transform(X), (X - scaler.center_) / scaler.scale_)
+
+
+def test_columns_that_vary_alike_are_left_alone():
+    X = np.random.default_rng(0).gamma(2.0, 3.0, (50, 6)) * [1, 2, 1, 2, 1, 1]
+    scaler = ColumnScaler().fit(X)
+    assert scaler.decisions_ == ("left alone",) * 6
+    assert "No column varies 3 times" in scaler.reason_
+    assert_array_equal(scaler.transform(X), X)
+
+
+def test_counts_are_divided_and_never_centred():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.outer(rng.uniform(0.5, 2, 300), rng.exponential(0.5, 60)))
+    scaler = ColumnScaler().fit(X)
+    assert set(scaler.decisions_) == {"divided"}
+    assert "look like counts" in scaler.reason_
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods(method):
+    assert METHODS == PREPARATIONS  # of the command
+    X = people()
+    new = ColumnScaler(method).fit_transform(X)
+    if method == "none":
+        assert_array_equal(new, X)
+    else:
+        assert_allclose(new.std(axis=0), 1)
+    if method == "standardize":
+        assert_allclose(new, StandardScaler().fit_transform(X))
+    if method == "scale":
+        assert_allclose(new, X / X.std(axis=0))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32", "bool"])
+def test_there_and_back_in_the_type_of_the_data(method, dtype):
+    X = (people() / [1, 10, 1, 1]).astype(dtype)  # float16 holds no more than 65504
+    scaler = ColumnScaler(method).fit(X)
+    new = scaler.transform(X)
+    assert new.dtype == ("float32" if dtype == "float32" else "float64")
+    tol = 1e-4 if dtype == "float32" else 1e-11
+    assert_allclose(scaler.inverse_transform(new), X.astype(float), rtol=tol)
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix, sp.coo_array])
+def test_sparse_data_stay_sparse_and_are_not_centred(make):
+    X = people()
+    scaler = ColumnScaler().fit(make(X))
+    assert set(scaler.decisions_) == {"divided"}
+    new = scaler.transform(make(X))
+    assert sp.issparse(new)
+    assert_allclose(new.toarray(), X / X.std(axis=0))
+    assert_allclose(scaler.inverse_transform(new).toarray(), X)
+    with pytest.raises(ValueError, match="fills sparse data up; take 'scale'"):
+        ColumnScaler("standardize").fit(make(X))
+    with pytest.raises(ValueError, match="X is sparse, and columns are centred"):
+        ColumnScaler().fit(X).transform(make(X))
+
+
+def test_missing_cells_stay_missing():
+    X = people()
+    holes = np.random.default_rng(1).random(X.shape) < 0.1
+    X[holes] = np.nan
+    X = np.column_stack([X, np.full(len(X), np.nan), np.full(len(X), 7.0)])
+    scaler = ColumnScaler().fit(X)
+    assert scaler.decisions_[4:] == ("left alone", "left alone")
+    assert_allclose(scaler.scale_[:4], np.nanstd(X[:, :4], axis=0))
+    assert np.isnan(scaler.data_min_[4])
+    new = scaler.transform(X)
+    assert_array_equal(np.isnan(new), np.isnan(X))
+    assert_array_equal(new[:, 5], 7)
+    stored = sp.csr_array(np.where(holes[:, :2], np.nan, X[:, :2]))
+    assert_allclose(ColumnScaler().fit(stored).scale_, scaler.scale_[:2])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(library):
+    X = pd.DataFrame(people(), columns=NAMES)
+    plain = ColumnScaler().fit_transform(X.to_numpy())
+    frame = pytest.importorskip(library).DataFrame(X.to_dict("list"))
+    scaler = ColumnScaler().fit(frame)
+    assert_allclose(scaler.transform(frame), plain, rtol=1e-10)
+    assert_array_equal(scaler.get_feature_names_out(), NAMES)
+    out = scaler.set_output(transform=library).transform(frame)
+    assert [*out.columns] == NAMES
+    assert_allclose(out, plain, rtol=1e-10)
+    assert_allclose(scaler.inverse_transform(out), X)
+    with pytest.raises(ValueError, match="feature names"):
+        scaler.transform(frame[NAMES[::-1]])
+
+
+def test_data_in_blocks(tmp_path):
+    da = pytest.importorskip("dask.array")
+    X = people()
+    lazy = da.from_array(X, chunks=(64, 4))
+    scaler = ColumnScaler().fit(lazy)
+    assert set(scaler.decisions_) == {"divided"}
+    assert_allclose(scaler.scale_, X.std(axis=0))
+    new = scaler.transform(lazy)
+    assert isinstance(new, da.Array)
+    assert_allclose(new.compute(), X / X.std(axis=0))
+
+
+def test_tensors_come_back_as_tensors():
+    torch = pytest.importorskip("torch")
+    X = people()
+    scaler = ColumnScaler().fit(torch.from_numpy(X))
+    new = scaler.transform(torch.from_numpy(X))
+    assert isinstance(new, torch.Tensor)
+    assert_allclose(new.numpy(), ColumnScaler().fit_transform(X))
+    assert_allclose(scaler.inverse_transform(new).numpy(), X)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[1.0, np.inf], [2.0, 3.0]], "contains infinity in column 1; give numbers"),
+        ([[1.0, 1e200], [2.0, -1e200]], "squares of column 1 of X overflow; divide"),
+        (pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), "do not hold numbers: 'b'"),
+        (np.empty((0, 3)), "0 sample"),
+        ([1.0, 2.0], "Expected 2D array"),
+    ],
+)
+def test_bad_data(X, message):
+    with pytest.raises(ValueError, match=message):
+        ColumnScaler().fit(X)
+
+
+def test_bad_calls():
+    with pytest.raises(ValueError, match="method='robust' is not known; give one of"):
+        ColumnScaler("robust").fit(people())
+    with pytest.raises(NotFittedError):
+        ColumnScaler().transform(people())
+    scaler = ColumnScaler().fit(people())
+    for call in (scaler.transform, scaler.inverse_transform):
+        with pytest.raises(ValueError, match="X has 3 features, but ColumnScaler is"):
+            call(people()[:, :3])
+
+
+def test_a_pipeline_on_a_table():
+    X, kinds = load_wine(return_X_y=True)
+    model = make_pipeline(ColumnScaler(), IhSC(3)).fit(X)
+    assert misclassification_rate(kinds, model[-1].labels_) < 0.06
+    assert_array_equal(model.predict(X), model[-1].labels_)
+    assert repr(ColumnScaler("scale")) == "ColumnScaler(method='scale')"
+
+
+@pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
+@pytest.mark.filterwarnings("ignore:Labels may be unstable", "ignore:Memberships still")
+def test_a_fit_to_columns_in_different_units_warns_and_names_the_remedy(Estimator):
+    X = load_wine(as_frame=True).data
+    with pytest.warns(PreparationWarning) as caught:
+        Estimator(3).fit(X)
+    (message,) = [str(w.message) for w in caught if w.category is PreparationWarning]
+    assert message.startswith("Column 'proline' holds 100% of the variance of X")
+    assert "ColumnScaler makes them comparable" in message
+    make_pipeline(ColumnScaler(), Estimator(3)).fit(X)  # would be an error here
+
+
+def test_data_in_one_unit_do_not_warn():
+    for seed in range(5):
+        X, _ = make_ihgmm(200, 20, 3, scale_ratio=20.0, random_state=seed)
+        IhSC(3).fit(X)
+
+
+def test_one_measurement_beside_true_and_false():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.gamma(4.0, 10.0, 99), rng.integers(0, 2, (99, 5))])
+    scaler = ColumnScaler().fit(X)
+    assert scaler.decisions_ == ("left alone",) * 6
+    assert scaler.reason_.endswith("the median column, true and false aside.")

@@ -59,8 +59,7 @@ def fit(
     model, table = fit_table(data, fitting, reading, screen)
     if save is not None:
         save_table_model(model, table, reading, save)
-    model, X = cl.without_batches(model, table.named_data, table)
-    table = table if table.batch is None else replace(table, X=X)
+    model, table = table_without_batches(model, table)
     labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
     with screen.working("describing"):
         figures, clusters, diagnosis, same_size = cl.describe_fit(model, table, labels)
@@ -142,6 +141,14 @@ def fit_table(
         names = ", ".join(f"{i} {quote(name)}" for i, name in enumerate(model.classes_))
         table = table.noting(Note(f"Clusters stand for classes: {names}."))
     return model, table
+
+
+def table_without_batches(model: Any, table: Table) -> tuple[Any, Table]:
+    """Return a model and its table as if there were no batches, to describe them."""
+    from ihgmm.cli.clusters import without_batches  # not for the help
+
+    model, X = without_batches(model, table.named_data, table)
+    return model, table if table.batch is None else replace(table, X=X, batch=None)
 
 
 def save_table_model(

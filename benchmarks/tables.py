@@ -229,8 +229,9 @@ scikit-learn is looked at, and one rule says which of them count:
 - Two tables with the same sizes of classes count as one.
 
 The name of a table says its half, by a checksum. Means of the held-out half were seen
-when the share that warns was chosen, on the other half. And the rule of `ColumnScaler` is older than this page, and some tables of R were
-among those that it was chosen on. K-means has ten starts; the mixture has full
+when the share that warns was chosen, on the other half. And the rule of
+`ColumnScaler` is older than this page: some tables of R were among those that it was
+chosen on. K-means has ten starts; the mixture has full
 covariances and five starts.
 """
 

@@ -382,3 +382,16 @@ def test_counts_and_other_data_draw_no_word():
         ihsc(AnnData(data), 3)
     # X was made the counts again.
     ihsc(AnnData(X, uns={"log1p": {"base": None}}), 4, whiten="counts")
+
+
+def test_batches_of_obs_are_taken_out():
+    adata = cells(n=300)
+    batch = np.array(["kit 2", "kit 3"])[np.arange(300) % 2]
+    factors = np.exp(np.random.default_rng(1).standard_normal(60))
+    X = np.where(batch[:, None] == "kit 2", adata.X * factors, adata.X)
+    adata.X, adata.obs["kit"] = np.rint(X).astype(np.float32), pd.Categorical(batch)
+    ihsc(adata, 3, batch_key="kit", whiten="counts")
+    assert misclassification_rate(adata.obs["kind"], adata.obs["ihsc"]) < 0.02
+    assert adata.uns["ihsc"]["params"]["batch_key"] == "kit"
+    with pytest.raises(ValueError, match="batch_key='lab' is no column of obs"):
+        ihsc(adata, 3, batch_key="lab")

@@ -2,6 +2,7 @@
 
 from ihgmm._warnings import (
     ClusterCountWarning,
+    DriftWarning,
     PreparationWarning,
     UnstableLabelsWarning,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "Biwhitener",
     "ClusterCountWarning",
     "ColumnScaler",
+    "DriftWarning",
     "IhGMM",
     "IhSC",
     "PreparationWarning",

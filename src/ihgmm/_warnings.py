@@ -45,6 +45,17 @@ class UnstableLabelsWarning(UserWarning):
     """
 
 
+class DriftWarning(UserWarning):
+    """New rows no longer come to a cluster, or seem to make up another one.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ihgmm import DriftWarning
+    >>> warnings.filterwarnings("error", category=DriftWarning)
+    """
+
+
 class PreparationWarning(UserWarning):
     """The data look as if another preparation, or another option, suited them better.
 

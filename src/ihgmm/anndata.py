@@ -9,6 +9,7 @@ import numpy as np
 
 from ihgmm import IhSC, __version__
 from ihgmm._warnings import PreparationWarning, warn
+from ihgmm.estimators.batches import as_without_batches
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.numerics.whitening import preparation_of_counts
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
@@ -27,6 +28,7 @@ def ihsc(
     *,
     layer: str | None = None,
     use_rep: str | None = None,
+    batch_key: str | None = None,
     key_added: str = "ihsc",
     random_state: Any = 0,
     copy: bool = False,
@@ -49,6 +51,9 @@ def ihsc(
     use_rep : str, optional
         Cluster by this key of ``obsm``; ``"X"``, as the default, is ``X`` itself.
         Prefer that: after PCA, rows are no longer multiples of a pattern.
+    batch_key : str, optional
+        Column of ``obs`` with the batch of each observation, whose factors are taken
+        out: see :doc:`/batches`.
     key_added : str, default="ihsc"
         Name of the results, which replace only those of an earlier run of that name.
     random_state : int, RandomState, Generator or None, default=0
@@ -118,10 +123,13 @@ def ihsc(
     places = [("obs", name) for name in (key_added, *obs)]
     places += [("obsm", embedding_key), ("varm", centers_key), ("uns", key_added)]
     _check_key(adata, key_added, use_rep, places)
-    model = IhSC(n_clusters, random_state=random_state, **options).fit(X)
+    batch = None if batch_key is None else _batches(adata, batch_key)
+    model = IhSC(n_clusters, random_state=random_state, **options).fit(X, batch=batch)
+    model, X = as_without_batches(model, X, batch)
     labels, centers = to_host(model.labels_), to_host(model.cluster_centers_)
     diagnosis = diagnose_fit(model, X, labels)
-    summary = _summary(model, diagnosis, {"layer": layer, "use_rep": use_rep})
+    taken = {"layer": layer, "use_rep": use_rep, "batch_key": batch_key}
+    summary = _summary(model, diagnosis, taken)
     if copy:
         adata = adata.copy()
     used, codes = np.unique(labels, return_inverse=True)
@@ -140,6 +148,15 @@ def ihsc(
         adata.varm.pop(centers_key, None)
     adata.uns[key_added] = summary
     return adata if copy else None
+
+
+def _batches(adata: AnnData, key: str) -> np.ndarray:
+    """Return the batch of each observation."""
+    if key not in adata.obs:
+        raise ValueError(
+            f"batch_key={key!r} is no column of obs; it has {', '.join(adata.obs)}."
+        )
+    return np.asarray(adata.obs[key].astype(object))
 
 
 def _summary(model: IhSC, diagnosis: Diagnosis, source: dict[str, Any]) -> Any:

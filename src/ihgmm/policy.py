@@ -111,6 +111,45 @@ class Labelling:
     MANY_STARTS = 4_000_000  # entries up to which so many starts take seconds
 
 
+class Teaching:
+    """Labels of some rows that are known. ``python benchmarks/known.py`` has errors."""
+
+    TRUST = 6.0  # log-odds of a known label against any other
+    HALF = 3.0  # known rows a class that count as much as all other rows together
+
+
+class Growing:
+    """Models that grow with new rows. ``python benchmarks/updates.py`` shows them.
+
+    Round numbers.
+    """
+
+    DIRECTIONS = 64  # that are remembered, at least, or all features
+    TOLERANCE = 0.1  # angle of the directions of some new rows
+    MORE = 0.1  # new rows over those that clusters were learnt from: learn again
+    STEPS = 30  # of clusters that move on with new rows, at most
+    MOVED = 0.01  # share of the sample that changes clusters: then centres start anew
+    SETTLED = 0.05  # share that changes when clusters are looked for again, at most
+    RARE = 0.01  # share of earlier rows that are as far from their cluster as far ones
+    NOVEL = 0.05  # share of new rows that are far: a cluster may have appeared
+    LEAST_NOVEL = 5  # and so many more
+    EMPTIED = 0.1  # of the rows that a cluster should get: fewer are hardly any
+    EXPECTED = 50.0  # rows that did not come: the cluster has emptied
+
+
+class Batching:
+    """Factors of batches. ``python benchmarks/batches.py`` has errors.
+
+    By eye, on the five sets of that file and on designs.
+    """
+
+    ROUNDS = 5  # of labels and factors, and of factors and centres, at most
+    SETTLED = 0.002  # share of labels that still change
+    ROWS = 2  # of a cluster in a batch, that say anything of the batch
+    FLOOR = 0.1  # of the usual size of a column: smaller factors would blow up noise
+    NEW_ROWS = 10  # of a batch that the fit did not have, at least
+
+
 class Filling:
     """Missing cells. ``python benchmarks/missing.py`` shows what they do.
 

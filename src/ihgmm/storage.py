@@ -32,8 +32,10 @@ from ihgmm._files import atomic_write
 from ihgmm._warnings import ignored
 from ihgmm.estimators import PSC, Biwhitener, ColumnScaler, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import to_host
+from ihgmm.numerics.batches import Batches
 from ihgmm.numerics.cells import CellFiller
 from ihgmm.numerics.embedding import Embedding
+from ihgmm.numerics.growing import Directions, Growth, Sample
 from ihgmm.numerics.labels import LinearRule, NeighborRule
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.recipe import Recipe
@@ -52,7 +54,7 @@ STEPS = ESTIMATORS + VECTORIZERS + SCALERS
 # What models hold beside numbers, texts and arrays; fields are written by name.
 VALUES: list[Any] = [CellFiller, ClusterCount, ClusterTree, Confidence, CosinePlacement]
 VALUES += [Embedding, Filler, LinearRule, NeighborRule, OutlierRule, Placement]
-VALUES += [Recipe, Split, Whitener]
+VALUES += [Batches, Directions, Growth, Recipe, Sample, Split, Whitener]
 CLASSES = {kind.__name__: kind for kind in STEPS + VALUES}
 # Arrays with a line for each row of the fit, and all those that may not be finite:
 # outliers have NaN, and errors of a single row, or squares of huge ones, are infinite.
@@ -91,12 +93,14 @@ class SavedModel:
     model: Any
     id_column: str | None = None  # that held names of rows
     label_column: str | None = None  # that held known labels
+    batch_column: str | None = None  # that held batches
     text_column: str | None = None  # that held texts, whose words are the features
     layer: str | None = None  # of an AnnData file, that held the data
     empty_is_zero: bool = False  # missing cells of the data were taken for 0
 
     def __post_init__(self) -> None:
-        for name in ("id_column", "label_column", "text_column", "layer"):
+        columns = ("id_column", "label_column", "batch_column", "text_column")
+        for name in (*columns, "layer"):
             value = getattr(self, name)
             text = f"{name} is {value!r}; give a text, or None."
             _require(isinstance(value, str | None), text)
@@ -128,10 +132,10 @@ def save_model(
     feature_names : sequence of str, optional
         Names of the features, where the model was fitted on an array without names.
     **about
-        What ``ihgmm predict`` should know of the data. ``id_column``, ``label_column``
-        and ``text_column`` hold names of rows, known labels, and texts whose words are
-        the features. ``layer`` is that of an AnnData file, and ``empty_is_zero`` says
-        that missing cells were taken for 0.
+        What ``ihgmm predict`` should know of the data. ``id_column``, ``label_column``,
+        ``batch_column`` and ``text_column`` hold names of rows, known labels, batches,
+        and texts whose words are the features. ``layer`` is that of an AnnData file,
+        and ``empty_is_zero`` says that missing cells were taken for 0.
 
     Notes
     -----
@@ -269,9 +273,13 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         )
         if isinstance(parts.get("random_state"), GENERATORS):
             parts["random_state"] = None
+        if "init" in parts:
+            parts["init"] = None  # its numbers are those of the model by now
         parts |= {key: part for key, part in vars(value).items() if _is_fitted(key)}
         if "feature_names_in_" in parts:
             parts["feature_names_in_"] = [*map(str, parts["feature_names_in_"])]
+        if "classes_" in parts:
+            parts["classes_"] = parts["classes_"].tolist()
     else:
         arrays[name] = array = to_host(value)
         _require(array.dtype.kind in "fiub", f"{name}={value!r} cannot be saved.")
@@ -315,6 +323,8 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
         different, p = len(set(names)), fitted["n_features_in_"]
         text = f"feature_names has {different} different names; the model has {p} "
         _require(len(names) == different == p, text + "features: give one for each.")
+    if "classes_" in fitted:
+        fitted["classes_"] = np.array(fitted["classes_"])
     estimator = make(**parts)
     vars(estimator).update(fitted)
     return estimator
@@ -367,11 +377,16 @@ def _check_fitted(scalers: list[Any], model: Any) -> None:
             for scaler in scalers:
                 given = scaler.transform(given)
             answers = [csr_array(given).toarray()] if scalers else []
-            answers += [getattr(model, m)(rows) for m in methods if hasattr(model, m)]
+            known = {}
+            if hasattr(model, "batches_"):
+                known["batch"] = model.batches_.names[0]
+            asked = (getattr(model, m) for m in methods if hasattr(model, m))
+            answers += [method(rows, **known) for method in asked]
             repr(model)
     except Exception as error:
         raise StorageError(f"its parts do not fit together ({error}).") from error
-    finite = all(np.isfinite(answer).all() for answer in answers)
+    numbers = (answer for answer in answers if answer.dtype.kind in "fiub")
+    finite = all(np.isfinite(answer).all() for answer in numbers)
     _require(finite, "what it says of a row is not finite.")
 
 

@@ -17,8 +17,8 @@ from ihgmm import (
 )
 
 ESTIMATORS = [
-    IhSC(),
-    IhGMM(2),  # of predict_proba, scikit-learn expects two columns, or four
+    IhSC(2),  # of predict_proba, scikit-learn expects two columns, or four
+    IhGMM(2),
     PSC(),
     Biwhitener(),
     ColumnScaler(),

@@ -38,6 +38,11 @@ def choose_k(
       ihgmm choose-k cells.csv --id-column barcode --json
     """
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
+    if reading.batch_column is not None:
+        raise ValueError(
+            "--batch-column: choose-k counts clusters of rows as they are; ihgmm fit "
+            "-k auto takes batches out first."
+        )
     table = reading.load(data, screen, whiten=whiten)
     with screen.working("counting"), table.quiet:
         count = select_n_clusters(

@@ -11,6 +11,7 @@ import numpy as np
 from ihgmm._checks import complete_matrix
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Note, Table
+from ihgmm.estimators.batches import as_without_batches
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
@@ -131,6 +132,20 @@ def describe_fit(
             if contrasts[i, j] != 0
         ]
     return figures, lines, diagnosis, apart.same_size
+
+
+def without_batches(model: Any, X: Any, table: Table) -> tuple[Any, Any]:
+    """Return a model and data as if there were no batches, to describe clusters."""
+    if not hasattr(model, "batches_"):
+        return model, X
+    if table.batch is None:
+        raise ValueError(
+            "The model was fitted with batches; name the column that holds those of "
+            "these rows, --batch-column. The fit had "
+            f"{', '.join(model.batches_.names)}."
+        )
+    model, data = as_without_batches(model, X, table.batch)
+    return model, data.array
 
 
 def cautions_of(diagnosis: Diagnosis, table: Table) -> list[str]:

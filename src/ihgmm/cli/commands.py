@@ -24,6 +24,7 @@ from ihgmm import __version__
 COMMANDS = {
     "fit": "Cluster the rows of DATA and describe the clusters.",
     "predict": "Label the rows of DATA with a saved model.",
+    "update": "Let a saved model go on with the rows of DATA.",
     "choose-k": "Find the number of clusters in DATA, and show the evidence.",
     "report": "Cluster the rows of DATA and write a report about it.",
     "reproduce": "Run the experiments of the paper, or its table of real data.",

@@ -80,8 +80,11 @@ def write_labels(
     labels: np.ndarray,
     figures: dict[str, np.ndarray],
     raw_cells: bool,
+    classes: np.ndarray | None = None,
 ) -> list[str]:
     """Write cluster and figures of each row; return remarks on the file.
+
+    With ``classes``, one for each cluster, they have a column too.
 
     Cells of what is not known stay empty. Text that a spreadsheet could run gets an
     apostrophe in front, unless cells are ``raw``.
@@ -89,6 +92,9 @@ def write_labels(
     if path is None:
         return []
     columns: dict[str, list[Any]] = {"cluster": labels.tolist()}
+    if classes is not None:
+        names = [*map(str, classes), "outlier"]  # -1 takes the last
+        columns["class"] = [names[label] for label in labels]
     for name, values in figures.items():
         columns[name] = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
     is_taken = table.id_name in columns  # a name stands for one column only

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
 from ihgmm.cli.tables.loading import DELIMITERS
-from ihgmm.cli.tables.table import Table
+from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import to_host
 from ihgmm.words.phrases import counted
 
@@ -57,11 +58,13 @@ def fit(
     screen.leave_room_for(output)
     model, table = fit_table(data, fitting, reading, screen)
     if save is not None:
-        _save(model, table, reading, save)
+        save_table_model(model, table, reading, save)
+    model, table = table_without_batches(model, table)
     labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
     with screen.working("describing"):
         figures, clusters, diagnosis, same_size = cl.describe_fit(model, table, labels)
-    remarks = files.write_labels(output, table, labels, figures, raw_cells)
+    classes = getattr(model, "classes_", None)
+    remarks = files.write_labels(output, table, labels, figures, raw_cells, classes)
     known_labels, comparison = cl.compare_labels(table, labels, model)
     cautions = cl.cautions_of(diagnosis, table)
     wild, wild_notes = cl.wild_cells_of(model, table)
@@ -118,6 +121,13 @@ def fit_table(
     table = reading.load(data, screen, whiten=fitting.whiten, **options)
     if table.has_missing:
         model.missing = "fit"
+    given = {"known_labels": table.known, "batch": table.batch}
+    given = {name: value for name, value in given.items() if value is not None}
+    if given and fitting.method.lower() != "ihsc":
+        raise ValueError(
+            f"--known-column and --batch-column: {fitting.method} takes neither; use "
+            "--method IhSC, or leave them out."
+        )
     # How stable labels are, and which column rules, the diagnosis says.
     with (
         screen.working("clustering"),
@@ -125,17 +135,30 @@ def fit_table(
         ignored(PreparationWarning, "Column "),
         table.quiet,
     ):
-        model.fit(table.named_data)
+        model.fit(table.named_data, **given)
+    if table.known is not None:
+        names = ", ".join(f"{i} {quote(name)}" for i, name in enumerate(model.classes_))
+        table = table.noting(Note(f"Clusters stand for classes: {names}."))
     return model, table
 
 
-def _save(model: Any, table: Table, reading: opt.Reading, path: Path) -> None:
+def table_without_batches(model: Any, table: Table) -> tuple[Any, Table]:
+    """Return a model and its table as if there were no batches, to describe them."""
+    from ihgmm.cli.clusters import without_batches  # not for the help
+
+    model, X = without_batches(model, table.named_data, table)
+    return model, table if table.batch is None else replace(table, X=X, batch=None)
+
+
+def save_table_model(
+    model: Any, table: Table, reading: opt.RowReading, path: Path
+) -> None:
     """Write the model, with what prepared its columns and where they came from."""
     from sklearn.pipeline import make_pipeline
 
     from ihgmm.storage import save_model
 
-    beside = ("id_column", "label_column", "text_column", "layer")
+    beside = ("id_column", "label_column", "batch_column", "text_column", "layer")
     save_model(
         make_pipeline(table.scaler, model) if table.scaler else model,
         path,

@@ -67,6 +67,10 @@ class RowReading:
         "Column with known labels, to compare with the clusters."
     )
     id_column: str | None = reading_option("Column with names of rows, for the output.")
+    batch_column: str | None = reading_option(
+        "Column with the batch of each row, such as a lab or a kit, whose effect on "
+        "the columns is taken out. For IhSC."
+    )
     text_column: str | None = reading_option(
         "Column with texts, to cluster by their words; predict takes that of the fit."
     )
@@ -109,6 +113,11 @@ class RowReading:
 @dataclass(frozen=True)
 class Reading(RowReading):
     """The options that say how to read the data."""
+
+    known_column: str | None = reading_option(
+        "Column with classes of some rows, which teach the clusters; cells of all "
+        "others are empty. For IhSC."
+    )
 
     columns: list[str] | None = reading_option(
         "Columns to use; by default all that hold numbers. Put a name with a comma in "

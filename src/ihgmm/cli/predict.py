@@ -54,10 +54,49 @@ def predict(
       ihgmm predict model.npz new.csv -o labels.csv
       ihgmm predict model.npz new.parquet --id-column barcode -o labels.csv --quiet
     """
-    if not model.is_file():
-        raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
     files.check_output(output, "-o", DELIMITERS, [data, model], streams=True)
     screen.leave_room_for(output)
+    _, estimator, table, X = read_for_model(model, data, reading, screen)
+    # Columns were matched by name when they were read.
+    with ignored(UserWarning, "X does not have valid feature names"):
+        estimator, X = cl.without_batches(estimator, X, table)
+        labels = to_host(estimator._nearest(X))
+    n, k = len(labels), len(estimator.cluster_centers_)
+    complete = complete_matrix(X, estimator, of_fit=False)
+    figures = _figures(estimator, X, complete, labels)
+    table = table.noting(*_zero_rows(table, complete, figures["filled"]))
+    if np.isnan(figures["certainty"]).all():
+        unknown = Note(
+            "Certainty is not known: it is judged by other rows of the same file, and "
+            f"{counted(k, 'cluster')} need {10 * k:,} rows, but the file has {n:,}. "
+            "Put new rows in one file with those of the fit."
+        )
+        table = table.noting(unknown)
+    classes = getattr(estimator, "classes_", None)
+    remarks = files.write_labels(output, table, labels, figures, raw_cells, classes)
+    known_labels, comparison = cl.compare_labels(table, labels)
+    clusters = cl.cluster_lines(labels, k, figures, table.ids)
+    kind = type(estimator).__name__
+    screen.document(
+        "predict",
+        {"model": model, "class": kind, **table.facts},
+        clusters=clusters,
+        known_labels=known_labels,
+        notes=[*table.notes, *remarks],
+        labels_file=output,
+    )
+    screen.say(f"{data}: {counted(n, 'row')} labelled by {model} ({kind})", "bold")
+    screen.notes(table.notes)
+    cl.print_clusters(screen, clusters)
+    cl.print_labels(screen, comparison, output, remarks)
+
+
+def read_for_model(
+    model: Path, data: str, reading: opt.RowReading, screen: ExplainingScreen
+) -> tuple[SavedModel, Any, Table, Any]:
+    """Return a saved model, its estimator, the data, and X as it is prepared."""
+    if not model.is_file():
+        raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
     saved = load_saved(model)
     is_pipeline = isinstance(saved.model, Pipeline)
     *scalers, estimator = saved.model if is_pipeline else [saved.model]
@@ -76,36 +115,7 @@ def predict(
     X = table.X
     for scaler in scalers:
         X = prepared_columns(replace(table, X=X), scaler)
-    # Columns were matched by name when they were read.
-    with ignored(UserWarning, "X does not have valid feature names"):
-        labels = np.asarray(estimator.predict(X))
-    n, k = len(labels), len(estimator.cluster_centers_)
-    complete = complete_matrix(X, estimator, of_fit=False)
-    figures = _figures(estimator, X, complete, labels)
-    table = table.noting(*_zero_rows(table, complete, figures["filled"]))
-    if np.isnan(figures["certainty"]).all():
-        unknown = Note(
-            "Certainty is not known: it is judged by other rows of the same file, and "
-            f"{counted(k, 'cluster')} need {10 * k:,} rows, but the file has {n:,}. "
-            "Put new rows in one file with those of the fit."
-        )
-        table = table.noting(unknown)
-    remarks = files.write_labels(output, table, labels, figures, raw_cells)
-    known_labels, comparison = cl.compare_labels(table, labels)
-    clusters = cl.cluster_lines(labels, k, figures, table.ids)
-    kind = type(estimator).__name__
-    screen.document(
-        "predict",
-        {"model": model, "class": kind, **table.facts},
-        clusters=clusters,
-        known_labels=known_labels,
-        notes=[*table.notes, *remarks],
-        labels_file=output,
-    )
-    screen.say(f"{data}: {counted(n, 'row')} labelled by {model} ({kind})", "bold")
-    screen.notes(table.notes)
-    cl.print_clusters(screen, clusters)
-    cl.print_labels(screen, comparison, output, remarks)
+    return saved, estimator, table, X
 
 
 def _as_in_fit(

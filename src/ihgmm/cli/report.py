@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from ihgmm.cli.files import check_output, real_file
-from ihgmm.cli.fit import fit_table
+from ihgmm.cli.fit import fit_table, table_without_batches
 from ihgmm.cli.options import DATA, Fitting, Reading, output_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.table import Note
@@ -42,6 +42,7 @@ def report(
     check_output(output, "-o", (".html", ".htm"), [data], streams=True)
     screen.leave_room_for(output)
     model, table = fit_table(data, fitting, reading, screen)
+    model, table = table_without_batches(model, table)
     if table.labels is not None and any(label is None for label in table.labels):
         text = "The page does without known labels: some rows have none."
         table = table.noting(Note(text, loud=True), labels=None)

@@ -16,7 +16,7 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils import Tags
+from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import (
@@ -139,6 +139,9 @@ class Clusterer(ClusterMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "fit"
+        if hasattr(self, "predict_proba"):
+            # scikit-learn's checks read off this how many columns it has.
+            tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -190,7 +193,9 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def _check_new(self, X: Any) -> Matrix:
         """Return rows, new or old, prepared as those of the fit were."""
         check_is_fitted(self)
-        data = check_matrix(X, self, reset=False, missing=self.missing)
+        return self._prepared(check_matrix(X, self, reset=False, missing=self.missing))
+
+    def _prepared(self, data: Matrix) -> Matrix:
         for change in self.preparation_:
             data = change(data)
         return data

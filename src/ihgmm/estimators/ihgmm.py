@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import check_weights, warn_empty_clusters, warn_zero_rows
@@ -166,12 +165,6 @@ class IhGMM(DensityMixin, Clusterer):
         self.outliers = outliers
         self.verbose = verbose
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        # scikit-learn's checks read off this how many columns predict_proba has.
-        tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
-        return tags
 
     @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from contextlib import nullcontext
+from copy import deepcopy
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import (
     check_matrix,
+    check_row_count,
     check_weights,
     warn_empty_clusters,
     warn_zero_rows,
 )
 from ihgmm._parameters import generator, option
 from ihgmm._progress import Steps
-from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
-from ihgmm.estimators.base import MAY_COUNT, Clusterer, atomic, cosines, mark
+from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored, warn
+from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, cosines, mark
+from ihgmm.estimators.batches import check_batch_fit, fit_batches, take_out
+from ihgmm.estimators.growing import check_can_grow, grown_before, warn_of_drift
+from ihgmm.estimators.known import check_known, class_names, old_labels
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
+from ihgmm.numerics.batches import Batches, without
 from ihgmm.numerics.embedding import Space
+from ihgmm.numerics.growing import Growth, grow
 from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
@@ -31,6 +41,7 @@ from ihgmm.numerics.spectral import (
     looks_signed,
     spectral_clustering,
 )
+from ihgmm.numerics.teaching import Taught
 from ihgmm.numerics.whitening import (
     NoiseKind,
     Whitener,
@@ -42,11 +53,13 @@ from ihgmm.statistics.estimation import (
     Parameters,
     estimates_of_fit,
     estimates_of_labels,
+    fit_to_centers,
     for_all_rows,
     in_data_units,
 )
 from ihgmm.statistics.likelihood import refine_labels
 from ihgmm.statistics.refits import label_doubt
+from ihgmm.statistics.selection import resolve
 
 
 class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -94,6 +107,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         What to do with missing cells, NaN: refuse them, or fill them in by a low-rank
         model of the data, in ``predict``, too. Centres, scales and noise levels come
         from the observed cells. See :doc:`/missing`.
+    init : fitted estimator or None, default=None
+        An older model of such rows, whose clusters keep their numbers where they are
+        still there. Others take the numbers that are left.
     verbose : bool or int, default=False
         Whether to write a line for each step of the fit, with its time (1 or True), or
         also for each round within a step (2).
@@ -104,7 +120,11 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each row, numbered by decreasing size; -1 for outliers.
+        The cluster of each row, numbered by decreasing size, or as in ``init`` and
+        ``classes_``; -1 for outliers.
+    classes_ : ndarray of shape (n_clusters,)
+        The class that each cluster stands for, which ``predict`` returns; only with
+        ``known_labels``.
     embedding_ : ndarray of shape (n_samples, n_components)
         What was clustered: weighted coordinates of each row in the eigenvectors, or in
         the projected data, scaled to unit norm.
@@ -141,6 +161,11 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         Row and column of each wild cell, in order; only with ``outliers="cells"``.
     n_iter_ : int
         Iterations that the labels took.
+    batches_ : Batches
+        Factors of the columns in each batch; only with ``batch``.
+    n_samples_seen_ : int
+        Rows of all calls of :meth:`partial_fit`. ``labels_``, ``scales_`` and other
+        attributes with a line for each row are then those of the last call.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
 
@@ -181,6 +206,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     space_: Space
     placement_: Placement | CosinePlacement
     noise_levels_: np.ndarray
+    classes_: np.ndarray
+    growth_: Growth
+    batches_: Batches
     _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(
@@ -193,6 +221,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         refine: bool = False,
         outliers: float | Literal["auto", "cells"] | None = None,
         missing: Missing = "error",
+        init: Any = None,
         verbose: bool | int = False,
         random_state: Any = None,
     ) -> None:
@@ -203,6 +232,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.refine = refine
         self.outliers = outliers
         self.missing = missing
+        self.init = init
         self.verbose = verbose
         self.random_state = random_state
 
@@ -225,8 +255,20 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         recipe = Recipe.of("paper", **changes) if changes else "paper"
         return cls(n_clusters, recipe=recipe, **options)
 
+    def __sklearn_clone__(self) -> Self:
+        other = super().__sklearn_clone__()
+        other.init = self.init  # a clone of it would have no clusters
+        return other
+
     @atomic
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        known_labels: Any = None,
+        batch: Any = None,
+    ) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
         An array of torch, CuPy or any library of the array API standard stays on its
@@ -236,8 +278,18 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         ``sample_weight``, of shape (n_samples,), says how much each row counts, in
         eigenvectors, clusters, centres and numbers of clusters; only ratios matter.
         Rows of weight 0 get labels and have no part in the fit. A row counted twice
-        differs from a row given twice: :doc:`/weights` says how. ``y`` is ignored.
-        Returns the fitted estimator itself.
+        differs from a row given twice: :doc:`/weights` says how.
+
+        ``known_labels``, of shape (n_samples,), are classes of some rows, numbers or
+        texts, with -1, None or NaN for all others. They teach the clusters, and the
+        rows keep them. With more clusters than classes, others may appear: see
+        :doc:`/known-labels`.
+
+        ``batch``, of shape (n_samples,), names the lab, kit or country of each row. A
+        batch multiplies each column of its rows by a factor, which is learnt from
+        clusters that are in several batches, and taken out: see :doc:`/batches`. Rows
+        then come to the memory of the host, and have no entry below 0. ``y`` is
+        ignored. Returns the fitted estimator itself.
         """
         recipe, rng = Recipe.of(self.recipe), generator(self.random_state)
         steps = Steps(self.verbose)
@@ -247,27 +299,34 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             n, p = rows.everything.shape
             say(f"{n:,} rows, {p:,} features")
             noise = noise_to_whiten(rows.counted, self.whiten)
+            if batch is not None:
+                rows = self._take_batches_out(rows, batch, recipe, noise, rng)
             if noise is not None:
-                rows = self._prepare(rows, learn_whitener(rows.counted, noise, rng))
+                # Without the factors of batches, counts are no whole numbers.
+                with nullcontext() if batch is None else ignored(PreparationWarning):
+                    whitener = learn_whitener(rows.counted, noise, rng)
+                rows = self._prepare(rows, whitener)
             live = warn_zero_rows(rows.counted, rows.unobserved)
             if noise is None:
                 self._warn_of_units(rows.counted)
 
         # Count the clusters, and leave out rows that fit none.
         rows, k = self._choose(rows, live, rng, steps)
-        data = rows.counted
+        data, k, of_all = rows.counted, *self._teach(X, n, k, known_labels, batch)
+        taught = of_all if rows.counts is None else of_all.at(to_host(rows.counts))
 
         # From the Gram matrix to eigenvectors, and from these to labels.
         seed = int(rng.integers(2**31))
         spectral = spectral_clustering(
-            data, k, recipe, signed=self.signed, seed=seed, steps=steps
+            data, k, recipe, signed=self.signed, seed=seed, taught=taught, steps=steps
         )
-        labels = spectral.labels
+        labels = taught.keep(data, spectral.labels)
         placement: Placement | CosinePlacement = spectral.placement
         if self.refine:
             with steps.step("refine"):
                 labels, placement = _refined(data, labels, k)
-        if not warn_empty_clusters(data, labels, k):
+        empty = warn_empty_clusters(data, labels, k)
+        if not empty and taught.known is None:  # known labels hold clusters in place
             with steps.step("doubt"):
                 self._warn_of_doubt(data, spectral, recipe, k)
 
@@ -282,7 +341,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         weights, ops, counts = data.weights, data.ops, rows.counts
         data = rows.everything
         if counts is not None:
-            labels, embedded = placement(data), embedding(data)
+            labels, embedded = of_all.keep(data, placement(data)), embedding(data)
             fitted = for_all_rows(fitted, data, labels, counts, signed=self.signed)
             weights = counts if weights is None else ops.place(weights, counts)
         if noise is not None:
@@ -302,6 +361,135 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.noise_levels_ = ops.persist(levels)
         self.n_iter_ = spectral.n_iter
         return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on with more rows; clusters keep their numbers.
+
+        The first call fits the model, unless :meth:`fit` or a file has. Rows may come
+        as any kind of array, weighted or not. The model remembers directions, sums for
+        each cluster, and a sample of at most 16,384 rows (or 64 for each cluster), so
+        that its size does not grow, and the time of a call depends on its rows alone.
+        It takes recipes with unit rows and ``labels="tied"``, and none of the options
+        ``signed``, ``whiten``, ``refine``, ``outliers`` and ``missing``. A warning says
+        once if a cluster gets no more rows, or if another one seems to appear: see
+        :doc:`/new-rows`. ``y`` is ignored. Returns the estimator itself.
+
+        Examples
+        --------
+        >>> from ihgmm import IhSC, make_ihgmm
+        >>> X, _ = make_ihgmm(400, 50, 3, random_state=0)
+        >>> model = IhSC(3).partial_fit(X[:200])
+        >>> before = model.predict(X[:200])
+        >>> bool((model.partial_fit(X[200:]).predict(X[:200]) == before).all())
+        True
+        >>> model.n_samples_seen_
+        400
+        """
+        self._check_parameters()
+        check_can_grow(self)
+        first = not hasattr(self, "placement_")
+        data = check_matrix(X, self, reset=first)
+        weights = check_weights(sample_weight, data.shape[0])
+        live = warn_zero_rows(data)
+        if first:
+            rng, steps = generator(self.random_state), Steps(self.verbose)
+            self.n_clusters_ = self._count_clusters(data, live, rng, steps)
+        k, start = self.n_clusters_, None
+        if first and self.init is not None:
+            start, _ = old_labels(self.init, X)
+        grown = grow(data, k, weights, None if first else grown_before(self), start)
+        warn_of_drift(grown, k)
+        centers = grown.growth.centers
+        given = data, grown.labels, centers / data.unit
+        self.scales_, levels = fit_to_centers(*given)
+        self.noise_levels_ = levels * data.dtype.type(data.unit)
+        self.labels_ = grown.labels
+        self.embedding_ = grown.placement.embedding(data)
+        self.eigenvalues_ = data.to_device(grown.placement.embedding.eigenvalues)
+        self.cluster_centers_ = data.cast(centers)
+        self.placement_, self.space_ = grown.placement, grown.space
+        self.growth_, self.n_iter_ = grown.growth, grown.n_iter
+        return self
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows of all calls of partial_fit, of models that have grown."""
+        return self.growth_.n_samples
+
+    def _take_batches_out(
+        self,
+        rows: Rows,
+        batch: Any,
+        recipe: Recipe,
+        noise: NoiseKind | None,
+        rng: np.random.Generator,
+    ) -> Rows:
+        """Learn the factors of batches, and return rows without them."""
+        names = check_batch_fit(self, rows.everything, batch)
+        counts = slice(None) if rows.counts is None else to_host(rows.counts)
+
+        def label(data: Matrix) -> tuple[Tall, int]:
+            k = self.n_clusters
+            if noise is not None:
+                with ignored(PreparationWarning):
+                    data = learn_whitener(data, noise, deepcopy(rng))(data)
+            if k == "auto":
+                k = max(resolve(data, deepcopy(rng), signed=self.signed).n_clusters, 1)
+            fit = spectral_clustering(data, int(k), recipe, signed=self.signed)
+            return fit.labels, int(k)
+
+        if self.n_clusters != "auto":
+            check_row_count(rows.counted.shape[0], self.n_clusters)
+        self.batches_, counted = fit_batches(rows.counted, names[counts], label)
+        everything = counted
+        if rows.counts is not None:
+            codes = self.batches_.codes(names)
+            everything = without(rows.everything, self.batches_.factors, codes)
+        return replace(rows, everything=everything, counted=counted)
+
+    def _check_new(self, X: Any, batch: Any = None) -> Matrix:
+        if not hasattr(self, "batches_"):
+            if batch is not None:
+                raise ValueError(
+                    "batch is given, and the model was fitted without batches; fit it "
+                    "with batch=..., or leave batch out."
+                )
+            return super()._check_new(X)
+        return self._prepared(self.without_batches(X, batch))
+
+    def without_batches(self, X: Any, batch: Any) -> Matrix:
+        """Return rows, new or old, without the factors of their batches, in memory.
+
+        The model has to be fitted with batches; ``batch`` is as in :meth:`predict`.
+        ``numpy.asarray`` makes an array of the result.
+        """
+        check_is_fitted(self, "batches_")
+        data = check_matrix(X, self, reset=False)
+
+        def label(part: Matrix) -> Tall:
+            return self.placement_(self._prepared(part))
+
+        return take_out(self.batches_, data, batch, label)
+
+    def _teach(
+        self, X: Any, n: int, k: int, labels: Any, batch: Any
+    ) -> tuple[int, Taught]:
+        """Return the number of clusters, and what is known of rows beforehand."""
+        taught = Taught()
+        if labels is not None:
+            if self.signed or self.refine or Recipe.of(self.recipe).labels != "tied":
+                raise ValueError(
+                    "known_labels teach Gaussian clusters of positive scales, and "
+                    "cannot be combined with signed, refine, or a recipe of other "
+                    "labels than 'tied'; leave one of them out."
+                )
+            classes, known = check_known(labels, n)
+            k = max(k, len(classes)) if self.n_clusters == "auto" else k
+            self.classes_, taught = class_names(classes, k), Taught(known)
+        if self.init is not None:
+            start, nearness = old_labels(self.init, X, batch)
+            taught = taught._replace(start=start, nearness=nearness)
+        return k, taught
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -350,13 +538,64 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 PreparationWarning,
             )
 
-    def transform(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, batch: Any = None) -> np.ndarray:
+        """Return the cluster of each row, new or old; its class, if some were known.
+
+        Rows are given, and labels returned, as in :meth:`fit`; the labels of
+        dask arrays are computed when they are asked for, classes at once. The notes of
+        the class say by which rule. A model that was fitted with batches takes that of
+        each row, or one for all; rows of a new batch, ten at least, get its factors
+        from themselves.
+        """
+        if batch is None and not hasattr(self, "batches_"):
+            return self._named(super().predict(X))
+        return self._named(self._nearest(X, batch))
+
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> np.ndarray:
+        """Fit the model, and return the cluster of each row, or its class.
+
+        Options are those of :meth:`fit`; ``y`` is ignored.
+        """
+        return self._named(self.fit(X, **options).labels_)
+
+    def _named(self, labels: Tall) -> Any:
+        """Return the classes that clusters stand for, if some were known."""
+        if not hasattr(self, "classes_"):
+            return labels
+        numbers, names = to_host(labels), self.classes_
+        if (numbers < 0).any():
+            is_text = names.dtype.kind not in "iuf"
+            names = np.append(names, "outlier" if is_text else -1)
+        return names[numbers]
+
+    def _has_memberships(self) -> bool:
+        recipe = Recipe.of(self.recipe)
+        tied = recipe.labels == "tied" and recipe.placement == "embedding"
+        return tied and not self.refine
+
+    @available_if(_has_memberships)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, batch: Any = None) -> np.ndarray:
+        """Return the membership of each row, new or old, in each cluster.
+
+        They are those of the Gaussian clusters that gave the labels, of shape
+        (n_samples, n_clusters), and add up to 1 in each row. Fits of recipes with
+        ``labels="tied"`` and ``placement="embedding"``, without ``refine``, have them.
+        ``batch`` is as in :meth:`predict`.
+        """
+        data = self._check_new(X, batch)
+        ops, placement = data.ops, cast(Placement, self.placement_)
+        rule = cast(LinearRule, placement.rule)
+        rows = placement.embedding(data)
+        return ops.row_map(rule.memberships, rows, width=len(rule.intercepts))
+
+    def transform(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the cosine of each row, new or old, with each cluster centre.
 
         The result, of shape (n_samples, n_clusters), is between -1 and 1, of X's
-        library and on its device; zero for zero rows and for empty clusters.
+        library and on its device; zero for zero rows and for empty clusters. ``batch``
+        is as in :meth:`predict`.
         """
-        return cosines(self._compared_centers(), self._check_new(X))
+        return cosines(self._compared_centers(), self._check_new(X, batch))
 
     def _compared_centers(self) -> np.ndarray:
         """Return centres on the host, whitened as rows are."""
@@ -366,20 +605,23 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 centers = change(check_matrix(centers)).toarray()
         return centers
 
-    def _nearest(self, X: Any) -> Any:
-        data = self._check_new(X)
+    def _nearest(self, X: Any, batch: Any = None) -> Any:
+        data = self._check_new(X, batch)
         return mark(data.ops, self.placement_(data), self._is_outlier(data), -1)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, batch: Any = None
+    ) -> float:
         """Return the share of the rows' squared length that their centres explain.
 
         Each row, new or old, is fitted by the best non-negative multiple of the centre
         nearest in angle, and counts by its weight; outliers do not count. With
         ``whiten`` it is a share of whitened rows, which compares with no other setting.
         More centres explain more: to compare numbers of clusters, take
-        :func:`ihgmm.metrics.stability_score` instead. ``y`` is ignored.
+        :func:`ihgmm.metrics.stability_score` instead. ``batch`` is as in
+        :meth:`predict`; ``y`` is ignored.
         """
-        data = self._check_new(X)
+        data = self._check_new(X, batch)
         ops, sqnorms = data.ops, data.sqnorms
         near = ops.widen(cosines(self._compared_centers(), data))
         near = ops.xp.abs(near) if self.signed else near

@@ -18,6 +18,7 @@ from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.numerics.mixture import merged, pivots, spherical_lloyd, tied_clusters
+from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.policy import Labelling
 
 Assignment = Literal["tied", "kmeans", "neighbors"]
@@ -58,6 +59,14 @@ class LinearRule:
             scores = ops.xp.abs(scores)
         scores += ops.cast_like(self.intercepts, rows)
         return scores
+
+    def memberships(self, ops: Ops, rows: Tall) -> Tall:
+        """Return the share of each Gaussian cluster in each row; they add up to 1."""
+        scores = self.scores(ops, rows)
+        if self.signed:  # both ends together are a cluster
+            sizes = ops.xp.abs(rows @ ops.cast_like(self.coefficients, rows))
+            scores += ops.xp.log1p(ops.xp.exp(-2 * sizes))
+        return ops.softmax(scores)
 
     def signs(self, ops: Ops, rows: Tall, labels: Tall) -> Tall:
         """Return 1 or -1 for each row: which way it points along its cluster."""
@@ -129,6 +138,7 @@ def learn_rule(
     max_iter: int = 300,
     seed: int = 0,
     crowded: bool = False,
+    taught: Taught = NOTHING_KNOWN,
     ops: Ops = HOST,
 ) -> Learnt:
     """Learn from rows of an embedding how to label.
@@ -137,7 +147,8 @@ def learn_rule(
     show best, unless clusters are ``crowded``, more than directions: then the last.
     Weights say how much rows count; graphs take rows as they are. ``by_angle`` says
     that rows are units. Only k-means takes ``n_init`` and the seed. Tied clusters are
-    learnt where rows are, all else on the host.
+    learnt where rows are, all else on the host. They alone are ``taught`` by
+    labels.
 
     Examples
     --------
@@ -156,7 +167,9 @@ def learn_rule(
     # are.
     with one_thread():
         if len(spaces) > 1 or method == "tied":
-            tied = _tied(ops, spaces, k, weights, by_angle, signed, max_iter, crowded)
+            tied = _tied(
+                ops, spaces, k, weights, by_angle, signed, max_iter, crowded, taught
+            )
             if method == "tied" and tied is not None:
                 return tied
             space = 0 if tied is None else tied.space
@@ -221,6 +234,7 @@ def _tied(
     signed: bool,
     max_iter: int,
     crowded: bool,
+    taught: Taught,
 ) -> Learnt | None:
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
 
@@ -242,6 +256,9 @@ def _tied(
         trials = [ops.to_host(rows) for rows in trials]
     counts = weights[:few]
     starts = starting_members(near, trials, k, counts, by_angle, signed)
+    seen = taught.at(slice(few))
+    starts = seen.begin(near, trials, starts, k)
+    prior, counts = seen.prior(near, trials[0], k), seen.weigh(counts)
     best, chosen = None, 0
     for i in range(len(trials) - 1 if crowded else 0, len(trials)):
         better = tied_clusters(
@@ -251,6 +268,7 @@ def _tied(
             pulls=(Labelling.PULL, 1.0),
             bar=-np.inf if best is None else best.worth,
             signed=signed,
+            prior=prior,
             max_iter=Labelling.ROUGH,
             ops=near,
         )
@@ -260,9 +278,16 @@ def _tied(
         return None
     worth, rows = best.worth, spaces[chosen]
     if best.n_iter >= Labelling.ROUGH or few < n:
-        start = [best.members(rows, signed, ops)]
-        options: Any = {"signed": signed, "max_iter": max_iter, "ops": ops}
-        full = tied_clusters(rows, start, weights, pulls=(best.pull,), **options)
+        prior = taught.prior(ops, rows, k)
+        start = [best.members(rows, signed, ops, prior)]
+        options: Any = {
+            "signed": signed,
+            "prior": prior,
+            "max_iter": max_iter,
+            "ops": ops,
+        }
+        counts = taught.weigh(weights)
+        full = tied_clusters(rows, start, counts, pulls=(best.pull,), **options)
         best = best if full is None else full
     rule = LinearRule(best.coefficients, best.intercepts, signed)
     return Learnt(rule, chosen, best.n_iter, worth, best.pull)

@@ -112,10 +112,12 @@ class TiedClusters(NamedTuple):
     pull: float  # of the covariance towards a sphere
     n_iter: int
 
-    def members(self, rows: Tall, signed: bool, ops: Ops = HOST) -> Tall:
+    def members(
+        self, rows: Tall, signed: bool, ops: Ops = HOST, prior: Tall | None = None
+    ) -> Tall:
         """Return memberships of rows, (k, n), to start from."""
         fit = self.coefficients.T[None], self.intercepts[None]
-        return _expected(ops, rows, *fit, signed)[1][0, ...]
+        return _expected(ops, rows, *fit, signed, prior)[1][0, ...]
 
 
 def tied_clusters(
@@ -126,6 +128,7 @@ def tied_clusters(
     pulls: Sequence[float] = (Labelling.PULL,),
     bar: float = -np.inf,
     signed: bool = False,
+    prior: Tall | None = None,
     max_iter: int = 300,
     ops: Ops = HOST,
 ) -> TiedClusters | None:
@@ -137,6 +140,8 @@ def tied_clusters(
     directions give a covariance that fits their noise. From each start a run goes on
     with each of the pulls, all at once, and the one of most worth is returned, the
     first of equals; None where clusters vanish, or where no run passes the ``bar``.
+    What is known of rows beforehand is a ``prior``, (k, n): logarithms that are added
+    to their scores.
     """
     n, m = rows.shape
     share = ops.cast_like(weights / weights.sum(), rows)
@@ -172,7 +177,7 @@ def tied_clusters(
         intercepts = np.log(sizes) - (centers * coefficients).sum(axis=2) / 2
         # The terms of rows alone add up to a trace.
         terms = (inverse * moments).sum(axis=(1, 2)) + np.linalg.slogdet(covariance)[1]
-        fit = coefficients, intercepts, signed
+        fit = coefficients, intercepts, signed, prior
         work = partial(_expected_sums, ops, rows, counted, share, *fit)
         if ops is HOST and coefficients.size * n >= Labelling.THREADS:
             parts = zip(*in_parts(n, work), strict=True)
@@ -200,7 +205,7 @@ def tied_clusters(
     for end in map(ends.__getitem__, sorted(sorted(ends), key=worths.__getitem__)):
         if end.worth <= bar + Labelling.SAME_WORTH:
             break
-        members = end.members(rows, signed, ops)
+        members = end.members(rows, signed, ops, prior)
         if ops.group_sums(ops.xp.argmax(ops.xp.abs(members), axis=0), k).all():
             return end
     return None
@@ -214,10 +219,12 @@ def _expected_sums(
     coefficients: np.ndarray,
     intercepts: np.ndarray,
     signed: bool,
+    prior: Tall | None,
     part: slice,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return sizes of clusters, sums of rows, and log-likelihoods, of each run."""
-    fit = coefficients, intercepts, signed
+    known = None if prior is None else prior[:, part]
+    fit = coefficients, intercepts, signed, known
     members, signs, logs = _expected(ops, rows[part, ...], *fit)
     flat = ops.xp.reshape(signs, (-1, signs.shape[2]))
     sums = ops.xp.reshape(flat @ counted[part, ...], coefficients.shape)
@@ -226,7 +233,12 @@ def _expected_sums(
 
 
 def _expected(
-    ops: Ops, rows: Tall, coefficients: np.ndarray, intercepts: np.ndarray, signed: bool
+    ops: Ops,
+    rows: Tall,
+    coefficients: np.ndarray,
+    intercepts: np.ndarray,
+    signed: bool,
+    prior: Tall | None,
 ) -> tuple[Tall, Tall, Tall]:
     """Return memberships, without signs and with them, and logs of likelihoods.
 
@@ -239,6 +251,8 @@ def _expected(
     products = xp.reshape(products, (s, k, -1))
     scores = xp.abs(products) if signed else products
     scores += fit[:, :, m:]
+    if prior is not None:
+        scores += prior
     peaks = xp.max(scores, axis=1, keepdims=True)
     scores -= peaks
     members = xp.exp(scores)

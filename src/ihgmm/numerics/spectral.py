@@ -10,12 +10,14 @@ import numpy as np
 
 from ihgmm._progress import Steps
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, to_host
+from ihgmm.matrix.ops import sampled
 from ihgmm.numerics.eigen import leading_directions, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import signal_weights
 from ihgmm.numerics.labels import Rule, gain_of_lines, learn_rule
 from ihgmm.numerics.recipe import DEFAULT, Recipe
+from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.policy import Labelling, Leading
 
 
@@ -57,7 +59,8 @@ class CosinePlacement:
 class Spectral:
     """The clusters of a recipe; arrays with a line for each row are where X is."""
 
-    # Clusters numbered by decreasing size; with unit rows, zero rows are in cluster 0.
+    # Clusters numbered by decreasing size unless they were taught; with unit rows, zero
+    # rows are in cluster 0.
     labels: Tall
     rows: Tall  # the rows that were clustered; zero rows have a zero embedding
     coordinates: Tall  # of rows in eigenvectors, without weights
@@ -75,13 +78,15 @@ def spectral_clustering(
     *,
     signed: bool = False,
     seed: int = 0,
+    taught: Taught = NOTHING_KNOWN,
     steps: Steps | None = None,
 ) -> Spectral:
     """Cluster the rows of ``X`` by the leading eigenvectors of their Gram matrix.
 
     X is finite and not all zero; its rows may have weights. With ``signed``, opposite
-    rows are of one cluster. Only recipes of k-means use the seed. ``steps`` shows two
-    steps, "eigenvectors" and "labels".
+    rows are of one cluster. Only recipes of k-means use the seed. Clusters have the
+    numbers that rows are ``taught`` by, where they are. ``steps`` shows two steps,
+    "eigenvectors" and "labels".
 
     Examples
     --------
@@ -107,13 +112,16 @@ def spectral_clustering(
         live = X.sqnorms > 0
         if not recipe.unit_norm or ops.number(ops.xp.all(live)):
             live = None
-        known, weights = _known_rows(ops, projected, coordinates, X.weights, live, k)
-        clear = _clear_rows(ops.few_ops, embedding, known)
+        if live is not None:
+            taught = taught.at(ops.to_host(live))
+        known, weights, at = _known_rows(
+            ops, projected, coordinates, X.weights, live, k, taught
+        )
+        clear = clear_rows(ops.few_ops, embedding, known)
         if clear is not None:
             known = ops.few_ops.rows_where(known, clear)
-            weights = (
-                weights if weights is None else weights[ops.few_ops.to_host(clear)]
-            )
+            clear = ops.few_ops.to_host(clear)
+            at, weights = at[clear], weights if weights is None else weights[clear]
         maps = [embedding.in_space(space) for space in spaces]
         rows = [one.rows(ops.few_ops, known) for one in maps]
         learnt = learn_rule(
@@ -127,13 +135,16 @@ def spectral_clustering(
             max_iter=recipe.max_iter,
             seed=seed,
             crowded=k > embedding.directions.shape[1],
+            taught=taught.at(at),
             ops=ops.few_ops,
         )
         say(f"{recipe.labels}, {learnt.n_iter} iterations")
+        if learnt.worth == -np.inf and taught.known is not None:
+            taught = Taught(start=taught.known)  # these had no say yet
         embedding = maps[learnt.space]
         embedded = ops.persist(embedding.rows(ops, coordinates))
         rule, labels, signs = _label_all(
-            ops, learnt.rule, embedded, live, k, X.weights, signed
+            ops, learnt.rule, embedded, live, k, X.weights, signed, taught
         )
     return Spectral(
         labels=labels,
@@ -186,13 +197,14 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
         values, along = pairs.values, to_host(G.A.adjoint(pairs.vectors))
     else:
         A, start = _counted_rows(X, unit), None
+        total = A.ops.number(A.ops.xp.sum(A.sqnorms))
         most = min(p - 1, n // Leading.ROWS_A_DIRECTION) - lead
         while True:
             pairs = leading_directions(
                 A, lead, extra, start=start, tol=recipe.tol, say=say
             )
             values = pairs.values
-            if m != "auto" or extra >= most or not _stands_on(A, values, lead):
+            if m != "auto" or extra >= most or not stands_on(n, p, total, values, lead):
                 break
             extra, start = min(2 * extra, most), pairs.vectors
         along = pairs.vectors * np.sqrt(values)
@@ -218,15 +230,14 @@ def _counted_rows(X: Matrix, unit: bool) -> Matrix:
     return X if factors is None else Scaled(X, rows=factors)
 
 
-def _stands_on(A: Matrix, values: np.ndarray, lead: int) -> bool:
+def stands_on(n: int, p: int, total: float, values: np.ndarray, lead: int) -> bool:
     """Tell whether the last eigenvalue is high where noise alike would have none.
 
     Under the model those beyond the clusters are at the edge of noise. If as many again
     are half as high as those of the clusters and far above the edge, then noise has
     directions of its own, or clusters are more: what tells them may lie further on.
+    ``total`` is the sum of squares of n rows.
     """
-    n, p = A.shape
-    total = A.ops.number(A.ops.xp.sum(A.sqnorms))
     variance = max(total - float(values.sum()), 0.0) / (n * p)
     edge = variance * (n + 2 * np.sqrt(n * p))
     last = values[-1]
@@ -244,7 +255,7 @@ def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
     return lead, max(min(k + extra, n - 1, p) - lead, 0)
 
 
-def _clear_rows(ops: Ops, embedding: Embedding, coordinates: Tall) -> Tall | None:
+def clear_rows(ops: Ops, embedding: Embedding, coordinates: Tall) -> Tall | None:
     """Return which rows to learn from, where many of them drown in noise.
 
     What the directions leave of a unit row shows its noise, which adds to each
@@ -270,12 +281,14 @@ def _known_rows(
     weights: Tall | None,
     live: Tall | None,
     k: int,
-) -> tuple[Tall, np.ndarray | None]:
-    """Return coordinates to learn labels from, in float64, and weights of their rows.
+    taught: Taught,
+) -> tuple[Tall, np.ndarray | None, np.ndarray]:
+    """Return coordinates to learn labels from, in float64, weights of rows, and places.
 
     Of more than 16,384 rows, or 64 for each cluster if that is more, so many are
     chosen. What is chosen, and in which order, depends on the rows themselves, as if
-    they were shuffled: neither their order in the data nor a seed changes labels.
+    they were shuffled: neither their order in the data nor a seed changes labels. Rows
+    of known labels come first, up to half of them.
     """
     if live is not None:
         coordinates = ops.rows_where(coordinates, live)
@@ -290,10 +303,15 @@ def _known_rows(
     own = ops.few_ops.to_host(ops.few_rows(keys, rows))
     order = np.argsort(own, kind="stable")[:size]
     rows = rows[order]
+    if taught.known is not None:
+        lessons = np.flatnonzero(taught.known >= 0)
+        if len(lessons) > size // 2:
+            lessons = lessons[sampled(len(lessons), size // 2)]
+        rows = np.append(lessons, rows[~np.isin(rows, lessons)])[:size]
     known = ops.few_ops.widen(ops.few_rows(coordinates, rows))
     if weights is None:
-        return known, None
-    return known, ops.few_ops.to_host(ops.few_rows(weights, rows))
+        return known, None, rows
+    return known, ops.few_ops.to_host(ops.few_rows(weights, rows)), rows
 
 
 def _keys(embedding: Embedding, ops: Ops, coordinates: Tall) -> Tall:
@@ -313,14 +331,20 @@ def _label_all(
     n_clusters: int,
     weights: Tall | None,
     signed: bool,
+    taught: Taught,
 ) -> tuple[Rule, Tall, Tall | None]:
-    """Label all rows, clusters by decreasing size; return signs where they matter."""
+    """Label all rows; return signs where they matter.
+
+    Clusters are numbered as they are taught, else by decreasing size.
+    """
     ones = ops.xp.ones_like(rows[:, 0]) if signed else None
     if live is not None:
         rows = ops.rows_where(rows, live)
         weights = None if weights is None else ops.rows_where(weights, live)
     labels = ops.persist(rule(ops, rows))
     order = ops.order_by_size(labels, n_clusters, weights)
+    if taught.known is not None or taught.start is not None:
+        order = taught.order(order, ops.to_host(labels))
     rule, labels = rule.in_order(order), ops.take_lines(np.argsort(order), labels)
     labels = ops.persist(labels)
     signs = None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.cli.tables.columns import known_labels
+from ihgmm.cli.tables.columns import labels_beside
 from ihgmm.cli.tables.loading import explain_damage
 from ihgmm.cli.tables.table import (
     BESIDE,
@@ -122,10 +122,10 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     request, notes = request.resolve(columns)
     request.check(columns, f"obs of {path}", *BESIDE)
     if obs is not None:
-        name, label = request.id_column, request.label_column
+        name = request.id_column
         beside["id_name"] = name or obs.index.name or "obs_name"
         beside["ids"] = np.array(obs.index if name is None else obs[name], object)
-        beside["labels"] = None if label is None else known_labels(obs[label])
+        beside |= labels_beside(obs, request)
     if request.layer is None and of_fit is not None:
         notes.append(Note(f"Took layer {quote(layer)}, as the fit did."))
     # Cells of a type are multiples of one pattern in counts, and in nothing else.

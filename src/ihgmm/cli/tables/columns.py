@@ -62,7 +62,7 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     raw = _with_flags(raw, request.features or ())
     request.check_features(list(raw.frame.columns))
     asked = list(request.features or request.columns)
-    beside = {request.label_column, request.id_column, *request.drop_columns}
+    beside = {name for _, name in request.named(*BESIDE, "drop_columns")}
     tried = asked or [name for name in names if name not in beside]
     columns = {name: _judge(name, raw, bool(asked)) for name in tried}
     categories, notes_on_text = _categories(columns), []
@@ -179,6 +179,13 @@ def known_labels(column: Any) -> np.ndarray:
     return np.asarray(cells.where(~unknown, None))
 
 
+def labels_beside(frame: Any, request: Request) -> dict[str, np.ndarray | None]:
+    """Return labels, known classes and batches, where columns of these are named."""
+    columns = (request.label_column, request.known_column, request.batch_column)
+    cells = [None if name is None else known_labels(frame[name]) for name in columns]
+    return dict(zip(("labels", "known", "batch"), cells, strict=True))
+
+
 def beside_rows(raw: RawTable, request: Request, rows: np.ndarray) -> dict[str, Any]:
     """Return what a table has beside its matrix: ids, labels and places of rows."""
     for option, name in request.named(*BESIDE):
@@ -187,7 +194,7 @@ def beside_rows(raw: RawTable, request: Request, rows: np.ndarray) -> dict[str, 
                 f"{option} {quote(name)}: that column of {request.source} holds lists; "
                 "give one of text or numbers."
             )
-    ids, label = rows + 1, request.label_column
+    ids = rows + 1
     if request.id_column is not None:
         cells = raw.frame[request.id_column].astype(object)
         ids = cells.where(cells.notna(), None).to_numpy()
@@ -195,7 +202,7 @@ def beside_rows(raw: RawTable, request: Request, rows: np.ndarray) -> dict[str, 
     return {
         "ids": ids,
         "id_name": request.id_column if has_name else "row",
-        "labels": None if label is None else known_labels(raw.frame[label]),
+        **labels_beside(raw.frame, request),
         "places": raw.frame.index.to_numpy(),
         "place_words": raw.place_words,
     }
@@ -227,7 +234,7 @@ def _words(
     names = counter.get_feature_names_out().tolist()
     notes = [*_reading_notes(raw, {}), *notes]
     if words is None:
-        own = {name, request.id_column, request.label_column}
+        own = {name, *(other for _, other in request.named(*BESIDE))}
         others = [other for other in raw.frame.columns if other not in own]
         text = f"Used {counted(len(names), 'word')} of column {quote(name)}: those in "
         notes.insert(0, Note(f"{text}{LEAST_TEXTS} texts or more."))

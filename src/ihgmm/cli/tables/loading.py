@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm.cli.tables.numbers import MISSING, decimal_point
-from ihgmm.cli.tables.table import Request, place_names, quote_all, unique_names
+from ihgmm.cli.tables.table import BESIDE, Request, place_names, quote_all, unique_names
 
 # What stands between cells, by the suffix of a file.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -99,7 +99,7 @@ def load_text(path: Path, request: Request) -> RawTable:
         has_names = not all(map(_is_number, header))
         numbers = range(len(header))
         told, _ = request.resolve(header)
-        asked = {told.label_column, told.id_column}
+        asked = {name for _, name in told.named(*BESIDE)}
         beside = [j for j in numbers if header[j] in asked]
         frame = pd.read_csv(
             io.BytesIO(content),

@@ -41,6 +41,8 @@ class Table:
     ids: np.ndarray  # a name for each row; its number, from 1, unless given
     id_name: str = "row"
     labels: np.ndarray | None = None  # those known, one for each row
+    known: np.ndarray | None = None  # classes that teach the clusters
+    batch: np.ndarray | None = None  # the batch of each row
     names: list[str] | None = None  # of the columns of X
     notes: list[Note] = field(default_factory=list)  # on what was done to the data
     is_sparse: bool = False  # entries that are not stored are 0
@@ -103,9 +105,12 @@ class Table:
     def keep_rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
         X = self.X.keep_rows(rows) if self.on_disk else self.X[rows]
-        labels = None if self.labels is None else self.labels[rows]
-        places = None if self.places is None else self.places[rows]
-        return replace(self, X=X, ids=self.ids[rows], labels=labels, places=places)
+        beside = {
+            name: getattr(self, name)[rows]
+            for name in ("labels", "known", "batch", "places")
+            if getattr(self, name) is not None
+        }
+        return replace(self, X=X, ids=self.ids[rows], **beside)
 
     def keep_columns(self, places: Sequence[int] | np.ndarray) -> Table:
         """Return some columns; where they had no names, they have them now."""
@@ -114,7 +119,7 @@ class Table:
         return replace(self, X=X, names=[names[place] for place in places])
 
 
-BESIDE = ("label_column", "id_column")
+BESIDE = ("label_column", "id_column", "known_column", "batch_column")
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,8 @@ class Request:
     source: str  # a file, or the name of a data set
     label_column: str | None = None  # with known labels
     id_column: str | None = None  # with names of rows
+    known_column: str | None = None  # with classes that teach the clusters
+    batch_column: str | None = None  # with batches of rows
     text_column: str | None = None  # with texts, whose words are the features
     columns: Sequence[str] = ()  # to use; all that hold numbers, if empty
     drop_columns: Sequence[str] = ()  # to leave out
@@ -157,7 +164,8 @@ class Request:
         not asked for and they are no features.
         """
         there, changes, notes = set(names) - set(self._taken[0]), {}, []
-        for option, what in zip(BESIDE, ("known labels", "ids"), strict=True):
+        told = {"label_column": "known labels", "id_column": "ids"}
+        for option, what in {**told, "batch_column": "batches"}.items():
             name = getattr(self.fit, option, None)
             if name is None or getattr(self, option) is not None:
                 continue

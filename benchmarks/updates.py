@@ -1,0 +1,140 @@
+"""Show what a model does that grows by batches, beside peers that grow too.
+
+    python benchmarks/updates.py                  # 200,000 x 50 in 100 batches
+    python benchmarks/updates.py --rows 1000000
+
+Errors are on all rows, at the end. Memory is that of the model. Peers are
+scikit-learn's MiniBatchKMeans on unit rows and IncrementalPCA, in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from measure import markdown
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.decomposition import IncrementalPCA
+from sklearn.preprocessing import normalize
+
+from ihgmm import DriftWarning, IhSC, make_ihgmm
+from ihgmm.metrics import misclassification_rate
+from ihgmm.storage import load_model, save_model
+
+BATCHES, K = 100, 10
+
+
+def grow(model, batches, after=lambda model: model):
+    """Return seconds, the model, bytes of it after a tenth and at the end, warnings."""
+    sizes, seconds = [], 0.0
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for i, rows in enumerate(batches):
+            start = time.perf_counter()
+            model.partial_fit(rows)
+            seconds += time.perf_counter() - start
+            model = after(model)
+            if i in (BATCHES // 10 - 1, BATCHES - 1):
+                sizes.append(len(pickle.dumps(model)))
+    return seconds, model, sizes, [one for one in said if one.category is DriftWarning]
+
+
+def kept_numbers(X, kinds, new: bool) -> float:
+    """Return the share of rows whose cluster keeps its number over 20 updates.
+
+    With ``new``, a tenth cluster comes only after the first five.
+    """
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(X))[:42_000]
+    late = kinds[rows] == 0
+    first = rows[~late] if new else rows
+    model = IhSC(K - new).partial_fit(X[first[:2_000]])
+    before = model.predict(X[first])
+    if new:
+        early, others = first[2_000:12_000], np.r_[first[12_000:], rows[late]]
+        parts = [
+            *np.array_split(early, 5),
+            *np.array_split(rng.permutation(others), 15),
+        ]
+    else:
+        parts = np.array_split(first[2_000:], 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        for part in parts:
+            model.partial_fit(X[part])
+    return float(np.mean(model.predict(X[first]) == before))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=200_000)
+    options = parser.parse_args()
+    sample = make_ihgmm(
+        options.rows,
+        50,
+        K,
+        separation_constant=0.35,
+        random_state=0,
+        return_params=True,
+    )
+    X, kinds = sample.X, sample.labels
+    scores = (X @ sample.centers.T) / np.linalg.norm(sample.centers, axis=1)
+    oracle = np.mean(scores.argmax(axis=1) != kinds)
+    shuffled = np.array_split(X, BATCHES)
+    sorted_rows = np.array_split(X[np.argsort(kinds, kind="stable")], BATCHES)
+    start = time.perf_counter()
+    whole = IhSC(K).fit(X)
+    table = [
+        [f"{options.rows:,} x 50, {K} clusters, {BATCHES} batches"],
+        ["", "error", "seconds", "MB after 10 batches", "MB at the end", "drift said"],
+        ["nearest true centre by angle", f"{oracle:.4f}", "", "", "", ""],
+    ]
+    error = misclassification_rate(kinds, whole.labels_)
+    seconds = time.perf_counter() - start
+    table.append(["one fit", f"{error:.4f}", f"{seconds:.1f}", "", "", ""])
+
+    def row(name, batches, model, after=lambda model: model, unit=False):
+        seconds, model, sizes, said = grow(model, batches, after)
+        cells = [name, "", f"{seconds:.1f}", *(f"{one / 1e6:.1f}" for one in sizes)]
+        if hasattr(model, "predict"):
+            labels = model.predict(normalize(X) if unit else X)
+            cells[1] = f"{misclassification_rate(kinds, labels):.4f}"
+        table.append([*cells, str(len(said))])
+        return model
+
+    model = row("partial_fit", shuffled, IhSC(K))
+    row("partial_fit, sorted by cluster", sorted_rows, IhSC(K))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.npz"
+
+        def revive(model):
+            save_model(model, file)
+            return load_model(file)
+
+        revived = row("saved and read after each batch", shuffled, IhSC(K), revive)
+    ends = np.cumsum([len(b) for b in shuffled])
+    drifting = [
+        part[kinds[end - len(part) : end] != 0] if i >= BATCHES // 2 else part
+        for i, (part, end) in enumerate(zip(shuffled, ends, strict=True))
+    ]
+    row("one of ten clusters ends half way", drifting, IhSC(K))
+    units = [normalize(part) for part in shuffled]
+    minibatch = MiniBatchKMeans(K, random_state=0, n_init=1)
+    row("MiniBatchKMeans, unit rows", units, minibatch, unit=True)
+    row("IncrementalPCA, unit rows", units, IncrementalPCA(22))
+    print(markdown(table))
+    same = np.array_equal(model.cluster_centers_, revived.cluster_centers_)
+    print(f"Saved and read after each batch, the model is the same: {same}.")
+    for new in (False, True):
+        share = kept_numbers(X, kinds, new)
+        what = "a cluster that comes later" if new else "the same clusters"
+        print(f"Rows that keep their number over 20 updates, with {what}: {share:.4f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,392 @@
+"""Models that grow: what they remember of all rows seen, in bounded memory.
+
+Directions of old and new rows are merged as those of two Gram matrices that are added
+up. Of the rows themselves a sample stays, as coordinates in these directions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
+from ihgmm.numerics.eigen import leading_directions
+from ihgmm.numerics.embedding import SPACES, Embedding, Space
+from ihgmm.numerics.krylov import signal_weights
+from ihgmm.numerics.labels import LinearRule, learn_rule
+from ihgmm.numerics.mixture import tied_clusters
+from ihgmm.numerics.spectral import Placement, clear_rows, direction_counts, stands_on
+from ihgmm.numerics.teaching import Taught
+from ihgmm.policy import Growing, Labelling, Leading
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The Gram matrix of unit rows: its leading directions, all others being alike."""
+
+    vectors: np.ndarray  # (p, m), orthonormal
+    values: np.ndarray  # (m,), leading first
+    rest: float  # the eigenvalue of every other direction
+    total: float  # the trace, which is the weight of all rows
+
+    @classmethod
+    def of(cls, vectors: np.ndarray, values: np.ndarray, total: float) -> Directions:
+        """Return directions; what values leave of the trace is spread evenly."""
+        p, m = vectors.shape
+        rest = max(total - float(values.sum()), 0.0) / (p - m) if p > m else 0.0
+        return cls(vectors, values, rest, total)
+
+    def merged(self, other: Directions, most: int) -> Directions:
+        """Return the directions of the rows of both, so many at most."""
+        parts = [
+            one.vectors * np.sqrt(np.maximum(one.values - one.rest, 0.0))
+            for one in (self, other)
+        ]
+        vectors, roots, _ = np.linalg.svd(np.hstack(parts), full_matrices=False)
+        values = roots[:most] ** 2 + self.rest + other.rest
+        vectors = HOST.fix_signs(vectors[:, :most].copy())
+        return Directions.of(vectors, values, self.total + other.total)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows drawn by priority: weight over a uniform number; the largest stay.
+
+    Each stands for the rows of a weight of at least the priority where they are cut, so
+    that weighted sums over the sample are right on average.
+    """
+
+    rows: np.ndarray  # (r, m): unit rows, in coordinates of the directions
+    lengths: np.ndarray  # of the rows of data
+    own_weights: np.ndarray
+    priorities: np.ndarray
+    labels: np.ndarray
+    cut: float = 0.0  # the largest priority that was left out
+
+    @property
+    def weights(self) -> np.ndarray:
+        """How much each row counts, those that it stands for included."""
+        return np.maximum(self.own_weights, self.cut)
+
+    def joined(self, other: Sample, most: int) -> Sample:
+        """Return a sample of the rows of both."""
+        names = ("rows", "lengths", "own_weights", "priorities", "labels")
+        parts: Any = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in names
+        }
+        cut = max(self.cut, other.cut)
+        priorities = parts["priorities"]
+        order = np.argsort(-priorities, kind="stable")
+        if len(order) > most:
+            cut = max(cut, float(priorities[order[most]]))
+        stay = np.sort(order[:most])
+        return Sample(cut=cut, **{name: part[stay] for name, part in parts.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """What a model remembers of all rows that it has seen."""
+
+    directions: Directions
+    sample: Sample
+    sums: np.ndarray  # (k, p): of length along the centre times row, of each cluster
+    lengths: np.ndarray  # (k, 3): weight, and sums of lengths and of their squares
+    pull: float  # of the covariance of clusters towards a sphere
+    n_samples: int = 0
+    learnt: int = 0  # rows seen when clusters were last learnt
+    looked: int = 0  # rows seen when they were last looked for from scratch
+    # Whether that found what was there before: then a new cluster changes no old one.
+    settled: bool = False
+    unseen: Any = 0.0  # (k,): rows of each cluster that were expected and did not come
+    said: Any = False  # (k + 1,): what was said: of emptied clusters, and of a new one
+
+    @property
+    def centers(self) -> np.ndarray:
+        """What a row of scale 1 looks like in each cluster."""
+        weight, total, squares = self.lengths.T
+        return self.sums * HOST.ratio(total, squares * weight)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A model after some more rows."""
+
+    growth: Growth
+    placement: Placement
+    space: Space
+    labels: Tall  # of the new rows
+    n_iter: int
+    emptied: list[int]  # clusters that new rows no longer come to, said for once
+    novel: float  # share of new rows that were far from all clusters, said for once
+
+
+def grow(
+    X: Matrix,
+    k: int,
+    weights: np.ndarray,
+    old: Any = None,
+    start: np.ndarray | None = None,
+) -> Grown:
+    """Learn from more rows; ``start`` are labels for the first ones.
+
+    ``old`` is what was known before: growth, placement and space.
+    Cost grows with the new rows, and memory does not grow.
+    """
+    ops, (n, p) = X.ops, X.shape
+    known = old and old[0]
+    seen = n + (known.n_samples if known else 0)
+    lead, extra = direction_counts(k, max(seen, 4 * p), p)
+    width = min(p, max(Growing.DIRECTIONS, 2 * (lead + extra)))
+    inverse = ops.ratio(1.0, ops.xp.sqrt(X.sqnorms))
+    counts = ops.xp.astype(X.sqnorms > 0, X.sqnorms.dtype) * X.to_device(weights)
+    A = Scaled(X, rows=inverse * ops.xp.sqrt(counts))
+    head = min(lead, n)
+    pairs = leading_directions(A, head, width - head, tol=Growing.TOLERANCE, quiet=True)
+    total = ops.number(ops.xp.sum(counts))
+    directions = Directions.of(pairs.vectors, pairs.values, total)
+    if known:
+        directions = known.directions.merged(directions, width)
+    novel, first = 0.0, np.full(n, -1) if start is None else start
+    if old:
+        labels = ops.persist(old[1](X))
+        novel, first = _novel_share(X, inverse, known, labels), ops.to_host(labels)
+
+    # The sample, its new rows with labels that they have before anything is learnt.
+    priorities = HOST.ratio(
+        ops.to_host(counts), 1 - np.random.default_rng(seen).random(n)
+    )
+    most = max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)
+    order = np.argsort(-priorities, kind="stable")
+    cut = float(priorities[order[most]]) if n > most else 0.0
+    chosen = np.sort(order[: min(most, np.count_nonzero(priorities))])
+    few = X.take(chosen)
+    rows = to_host(few @ directions.vectors).astype(np.float64)
+    lengths = np.sqrt(to_host(few.sqnorms))
+    sample = Sample(
+        rows / lengths[:, None],
+        lengths * X.unit,
+        weights[chosen],
+        priorities[chosen],
+        first[chosen],
+        cut,
+    )
+    if known:
+        turn = known.directions.vectors.T @ directions.vectors
+        turned = replace(known.sample, rows=known.sample.rows @ turn)
+        sample = turned.joined(sample, most)
+
+    # The rule: it stays while new rows are few, else clusters move on from where they
+    # were, or are looked for again.
+    moved, n_iter = 1.0, 0
+    settled = bool(known and known.settled)
+    if known and novel == 0 and seen < (1 + Growing.MORE) * known.learnt:
+        (_, placement, space), pull = old, known.pull
+        learnt, looked, moved = known.learnt, known.looked, 0.0
+    else:
+        embedding, found = _embedding(directions, k, seen), None
+        if settled or (known and novel == 0 and seen < 2 * known.looked):
+            found = _move_on(embedding, sample, old, k)
+        learnt, looked = seen, known.looked if found else seen
+        placement, space, pull, n_iter = found or _look(embedding, sample, k)
+        embedded = placement.embedding.rows(HOST, _coordinates(embedding, sample.rows))
+        labels = np.asarray(placement.rule(HOST, embedded))
+        before = np.where(sample.labels >= 0, sample.labels, labels)
+        moved = np.average(labels != before, weights=sample.weights)
+        sample = replace(sample, labels=labels)
+        if known and not found:
+            settled = novel == 0 and moved < Growing.SETTLED
+
+    # Running sums for centres; from the sample where clusters are others now.
+    all_labels = placement(X)
+    if known is None or moved > Growing.MOVED:
+        sums, figures = _sums_of_sample(directions, sample, k)
+    else:
+        sums, figures = _sums_of_rows(X, all_labels, counts, directions, sample, k)
+        sums, figures = known.sums + sums, known.lengths + figures
+    growth = Growth(
+        directions, sample, sums, figures, pull, seen, learnt, looked, settled
+    )
+    growth, emptied, novel = _drift(growth, known, ops, all_labels, counts, novel)
+    return Grown(growth, placement, space, all_labels, n_iter, emptied, novel)
+
+
+def _embedding(directions: Directions, k: int, n: int) -> Embedding:
+    """Return the map to coordinates that a fit to all rows would have, or nearly so."""
+    p, width = directions.vectors.shape
+    lead, extra = direction_counts(k, n, p)
+    most = min(width, p - 1, n // Leading.ROWS_A_DIRECTION) - lead
+    values, total = directions.values, directions.total
+    while extra < most and stands_on(n, p, total, values[: lead + extra], lead):
+        extra = min(2 * extra, most)
+    count = min(lead + extra, width)
+    values = values[:count]
+    weights = signal_weights(values, lead, 0.0 if count == p else None)
+    weights = np.where(values >= 1e-10 * values[0], weights, 0.0)
+    along = directions.vectors[:, :count] * np.sqrt(values)
+    return Embedding(along, values, weights, unit_rows=True).weighted(weights)
+
+
+def _coordinates(embedding: Embedding, rows: np.ndarray) -> np.ndarray:
+    """Return coordinates in eigenvectors of rows that are given in directions."""
+    values = embedding.eigenvalues  # of the first directions: the others have no weight
+    return np.asarray(rows[:, : len(values)] / np.sqrt(values))
+
+
+Learnt = tuple[Placement, Space, float, int]
+
+
+def _move_on(embedding: Embedding, sample: Sample, old: Any, k: int) -> Learnt | None:
+    """Let clusters move on from where they were; None where one of them is lost."""
+    growth, _, space = old
+    embedding = embedding.in_space(space)
+    rows = embedding.rows(HOST, _coordinates(embedding, sample.rows))
+    start = [np.eye(k)[sample.labels].T]
+    weights, pulls = sample.weights, (growth.pull,)
+    fit = tied_clusters(rows, start, weights, pulls=pulls, max_iter=Growing.STEPS)
+    if fit is None:
+        return None
+    rule = LinearRule(fit.coefficients, fit.intercepts)
+    return Placement(embedding, rule), space, fit.pull, fit.n_iter
+
+
+def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
+    """Look for clusters from all starts; those of before are one of them."""
+    known = _coordinates(embedding, sample.rows)
+    maps = [embedding.in_space(space) for space in SPACES]
+    taught = Taught(start=sample.labels) if (sample.labels >= 0).any() else Taught()
+    # In an order without sense, since starts are tried on the first rows.
+    order = np.random.default_rng(0).permutation(len(known))
+    clear = clear_rows(HOST, embedding, known)
+    order = order if clear is None else order[clear[order]]
+    learnt = learn_rule(
+        [one.rows(HOST, known[order]) for one in maps],
+        k,
+        weights=sample.weights[order],
+        crowded=k > embedding.directions.shape[1],
+        taught=taught.at(order),
+    )
+    embedding = maps[learnt.space]
+    labels = np.asarray(learnt.rule(HOST, embedding.rows(HOST, known)))
+    numbers = HOST.order_by_size(labels, k, sample.weights)
+    if taught.start is not None:
+        numbers = taught.order(numbers, labels)
+    placement = Placement(embedding, learnt.rule.in_order(numbers))
+    return placement, SPACES[learnt.space], learnt.pull, learnt.n_iter
+
+
+def _pointers(sample: Sample, k: int) -> np.ndarray:
+    """Return the unit direction of each cluster, (k, m), in those of the sample."""
+    weights = (sample.weights / sample.weights.max())[:, None]
+    members = np.eye(k)[np.maximum(sample.labels, 0)] * weights
+    return HOST.unit_rows(members.T @ sample.rows)
+
+
+def _sums_of_rows(
+    X: Matrix,
+    labels: Tall,
+    counts: Tall,
+    directions: Directions,
+    sample: Sample,
+    k: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what rows add to the sums of their clusters."""
+    ops = X.ops
+    pointers = _pointers(sample, k) @ directions.vectors.T
+    along = ops.pick(ops.widen(X @ pointers.T), labels)
+    along = ops.clip(along, 0.0, None) * counts
+    groups = ops.groups(labels, k)
+    figures = [counts, along, along * along * ops.ratio(1.0, counts)]
+    factors = X.unit ** np.arange(3.0)
+    sums = np.column_stack([groups.sums(one) for one in figures]) * factors
+    return groups.weighted_sums(X, along).astype(np.float64) * X.unit**2, sums
+
+
+def _sums_of_sample(
+    directions: Directions, sample: Sample, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return sums of clusters that stand for all rows seen."""
+    pointers = _pointers(sample, k)
+    along = np.einsum("ij,ij->i", sample.rows, pointers[sample.labels])
+    along = np.maximum(along, 0.0) * sample.lengths
+    members = np.eye(k)[sample.labels] * sample.weights[:, None]
+    sums = (members * (along * sample.lengths)[:, None]).T @ sample.rows
+    figures = members.T @ np.column_stack([np.ones_like(along), along, along**2])
+    return sums @ directions.vectors.T, figures
+
+
+def _novel_share(X: Matrix, inverse: Tall, known: Growth, labels: Tall) -> float:
+    """Return the share of rows that are far from all clusters; 0 if it may be chance.
+
+    Far is a cosine with the own cluster that one in a hundred earlier rows falls below,
+    each compared with the other rows of its cluster.
+    """
+    ops, n, k = X.ops, X.shape[0], len(known.sums)
+    rows, own = known.sample.rows, known.sample.labels
+    counted = rows * known.sample.weights[:, None]
+    sums = np.eye(k)[own].T @ counted
+    others = HOST.unit_rows(sums[own] - counted)
+    cosines = np.einsum("ij,ij->i", rows, others)
+    sizes = np.bincount(own, minlength=k)
+    limits, rates = np.full(k, -1.0), np.maximum(Growing.RARE, 1 / (sizes + 1))
+    for cluster in np.flatnonzero(sizes):
+        limits[cluster] = np.quantile(cosines[own == cluster], Growing.RARE)
+    pointers = known.directions.vectors @ HOST.unit_rows(sums).T
+    near = ops.pick(ops.widen(X @ pointers), labels) * inverse
+    far = ops.number(ops.xp.count_nonzero(near < ops.take_lines(limits, labels)))
+    expected = float(rates @ ops.group_sums(labels, k))
+    most = Growing.NOVEL * n + 2 * expected + Growing.LEAST_NOVEL
+    return far / n if far > most else 0.0
+
+
+def _drift(
+    growth: Growth,
+    known: Growth | None,
+    ops: Any,
+    labels: Tall,
+    counts: Tall,
+    novel: float,
+) -> tuple[Growth, list[int], float]:
+    """Return what is to be said of clusters that emptied or appeared, each once."""
+    k = len(growth.sums)
+    if known is None:
+        said = np.zeros(k + 1, dtype=bool)
+        return replace(growth, unseen=np.zeros(k), said=said), [], 0.0
+    came = ops.group_sums(labels, k, counts)
+    shares = known.lengths[:, 0] / max(known.lengths[:, 0].sum(), 1e-300)
+    expected = shares * came.sum()
+    thin = came < Growing.EMPTIED * expected
+    unseen = np.where(thin, known.unseen + expected, 0.0)
+    gone = (unseen >= Growing.EXPECTED) & ~known.said[:k]
+    new = novel > 0 and not known.said[k]
+    said = known.said | np.append(gone, new)
+    growth = replace(growth, unseen=unseen, said=said)
+    return growth, [*map(int, np.flatnonzero(gone))], novel if new else 0.0
+
+
+def growth_of_fit(placement: Placement, model: Any, n_clusters: int) -> Growth:
+    """Return what a model that was fitted at once would remember of its rows."""
+    embedding, k = placement.embedding, n_clusters
+    n = len(model.labels_)
+    values = embedding.eigenvalues
+    directions = Directions.of(embedding.directions / np.sqrt(values), values, float(n))
+    priorities = HOST.ratio(np.ones(n), 1 - np.random.default_rng(n).random(n))
+    most = max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)
+    order = np.argsort(-priorities, kind="stable")
+    chosen = np.sort(order[:most])
+    rows = to_host(model.embedding_)[chosen] / embedding.weights * np.sqrt(values)
+    sizes, p = to_host(model.sizes_)[chosen], embedding.directions.shape[0]
+    noise = to_host(model.noise_levels_)[chosen]
+    lengths = np.hypot(sizes, np.sqrt(max(p - 1, 1)) * noise)
+    # What a row has outside of its centre lies inside of the directions in part only.
+    rows = HOST.unit_rows(rows) * HOST.ratio(sizes, lengths)[:, None]
+    cut = float(priorities[order[most]]) if n > most else 0.0
+    labels = to_host(model.labels_)[chosen]
+    sample = Sample(
+        rows, lengths, np.ones(len(chosen)), priorities[chosen], labels, cut
+    )
+    sums, figures = _sums_of_sample(directions, sample, k)
+    growth = Growth(directions, sample, sums, figures, Labelling.PULL, n, n, n)
+    return _drift(growth, None, HOST, None, None, 0.0)[0]

@@ -1,0 +1,136 @@
+"""What is known of clusters before they are learnt: labels of some rows, or old ones.
+
+Labels are NumPy arrays of numbers of clusters, -1 for rows of which nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from ihgmm.matrix import HOST, Matrix, Ops, Tall
+from ihgmm.policy import Small, Teaching
+
+
+class Taught(NamedTuple):
+    """Labels of the rows that clusters are learnt from."""
+
+    known: np.ndarray | None = None  # of users, who may err: cluster j is class j
+    start: np.ndarray | None = None  # of an older model, to start from
+    # How much rows tell of their old cluster; those of a new one are far from it.
+    nearness: np.ndarray | None = None
+
+    def at(self, rows: np.ndarray | slice) -> Taught:
+        """Return the labels of some rows."""
+        return Taught(*(one if one is None else one[rows] for one in self))
+
+    def prior(self, ops: Ops, rows: Tall, k: int) -> Tall | None:
+        """Return what known labels add to the score of clusters and rows, (k, n).
+
+        A label may be wrong: other clusters are much less likely, and not impossible.
+        """
+        if self.known is None:
+            return None
+        other = (self.known != np.arange(k)[:, None]) & (self.known >= 0)
+        return ops.cast_like(np.where(other, -Teaching.TRUST, 0.0), rows)
+
+    def weigh(self, weights: np.ndarray) -> np.ndarray:
+        """Return weights with which known rows count more than others.
+
+        The few among many would hardly be heard; the more they are, the surer they are.
+        """
+        if self.known is None or self.known.max() < 0:
+            return weights
+        lessons = self.known >= 0
+        a_class = lessons.sum() / len(np.unique(self.known[lessons]))
+        others = weights[~lessons].sum() / max(weights[lessons].sum(), Small.TINY)
+        factor = max(others * a_class / Teaching.HALF, 1.0)
+        return np.where(lessons, factor, 1.0) * weights
+
+    def keep(self, X: Matrix, labels: Tall) -> Tall:
+        """Return labels of the rows of X, known ones where there are."""
+        if self.known is None:
+            return labels
+        known = X.ops.cast_like(X.to_device(self.known), labels)
+        return X.ops.persist(X.ops.xp.where(known >= 0, known, labels))
+
+    def order(self, by_size: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return clusters in the order of their numbers, those without one by size.
+
+        ``labels`` are those of all rows, as the clusters were learnt.
+        """
+        k = len(by_size)
+        if self.known is not None:
+            classes = int(self.known.max()) + 1
+            return np.append(np.arange(classes), by_size[by_size >= classes])
+        start = cast(np.ndarray, self.start)
+        overlap = overlap_of(start, labels, k, self.nearness)[:, by_size]
+        return by_size[matching(overlap)]
+
+    def begin(
+        self, ops: Ops, spaces: Sequence[Tall], starts: list[Tall], k: int
+    ) -> list[Tall]:
+        """Return starts, memberships of (k, n), that know of the labels."""
+        if self.known is not None:
+            # The same clusters, in an order that agrees with known labels.
+            lessons = self.known[:, None] == np.arange(k)
+            overlaps = [(np.abs(ops.to_host(start)) @ lessons).T for start in starts]
+            starts = [
+                ops.few_rows(start, matching(overlap))
+                for start, overlap in zip(starts, overlaps, strict=True)
+            ]
+        for labels in (self.known, self.start):
+            if labels is not None:
+                # Where all rows have labels, spaces do not matter.
+                for rows in spaces if (labels < 0).any() else spaces[:1]:
+                    members = taught_members(ops.to_host(rows), labels, k)
+                    starts.append(ops.cast_like(members, rows))
+        return starts
+
+
+NOTHING_KNOWN = Taught()
+
+
+def taught_members(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+    """Return memberships, (k, n), of rows by the nearest mean of those with labels.
+
+    Clusters without such a row begin at those rows that are farthest from all means.
+    """
+    members = (labels[:, None] == np.arange(k)).astype(rows.dtype)
+    centers = HOST.unit_rows(members.T @ rows)
+    for cluster in np.flatnonzero(~members.any(axis=0)):
+        begun = centers[centers.any(axis=1)]
+        nearest = (rows @ begun.T).max(axis=1, initial=-1.0)
+        centers[cluster] = rows[np.argmin(nearest)]
+    near = np.argmax(rows @ centers.T, axis=1)
+    near = np.where(members.any(axis=1), labels, near)
+    return np.eye(k, dtype=rows.dtype)[near].T
+
+
+def matching(overlap: np.ndarray) -> np.ndarray:
+    """Return an order of new clusters in which as many rows as can be keep numbers.
+
+    ``overlap`` has the number of rows of each old and new cluster, (old, new). New
+    clusters without an old one take the numbers left, in their own order.
+    """
+    k = overlap.shape[1]
+    old, new = linear_sum_assignment(-overlap[:k])
+    kept = overlap[old, new] > 0
+    order = np.full(k, -1)
+    order[old[kept]] = new[kept]
+    order[order < 0] = np.setdiff1d(np.arange(k), order)
+    return order
+
+
+def overlap_of(
+    old: np.ndarray, new: np.ndarray, k: int, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Return how many rows are in each old and new cluster, (old, k); -1 is in none."""
+    seen = (old >= 0) & (new >= 0)
+    size = max(int(old.max(initial=-1)) + 1, k)
+    weights = None if weights is None else weights[seen]
+    pairs = np.bincount(old[seen] * k + new[seen], weights, minlength=size * k)
+    return pairs.reshape(size, k)

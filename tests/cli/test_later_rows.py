@@ -1,0 +1,73 @@
+"""Commands for known classes, batches, and rows that come later."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import GOODS, document, fail, good, invoke, read, shop
+
+from ihgmm.storage import load_model
+
+KINDS = np.array(["dairy", "meat", "fish"])
+
+
+@pytest.fixture(autouse=True)
+def customers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = shop(240)
+    table["kind"] = np.where(np.arange(240) % 12 < 3, KINDS[np.arange(240) % 3], "")
+    table["shop"] = np.where(np.arange(240) // 3 % 2, "east", "west")
+    table.loc[table["shop"] == "east", GOODS] *= [1, 3, 1, 0.4, 2]
+    table.iloc[:150].to_csv("monday.csv", index=False)
+    table.iloc[150:].to_csv("tuesday.csv", index=False)
+
+
+FIT = ["fit", "monday.csv", "-k", 3, "--id-column", "customer no.", "--prepare", "none"]
+BATCHES = [*FIT, "--batch-column", "shop", "--drop-columns", "kind"]
+
+
+def test_known_classes_teach_and_are_written():
+    options = ["--known-column", "kind", "--batch-column", "shop", "-o", "labels.csv"]
+    text = good(*FIT, *options, "--save", "model.npz")
+    assert "Clusters stand for classes: 0 'dairy', 1 'fish', 2 'meat'." in text
+    rows = read("labels.csv")
+    assert [row["class"] for row in rows] == KINDS[np.arange(150) % 3].tolist()
+    good("predict", "model.npz", "tuesday.csv", "-o", "new.csv")
+    assert [row["class"] for row in read("new.csv")][:3] == KINDS.tolist()
+
+
+def test_batches_are_taken_out():
+    good(*BATCHES, "-o", "labels.csv", "--save", "model.npz")
+    clusters = np.array([row["cluster"] for row in read("labels.csv")])
+    assert all(len(set(clusters[i::3])) == 1 for i in range(3))
+    text = good("predict", "model.npz", "tuesday.csv", "-o", "new.csv")
+    assert "Took batches from column 'shop', as the fit did." in text
+    assert [row["cluster"] for row in read("new.csv")][:3] == clusters[:3].tolist()
+    assert "partial_fit cannot go on" in fail(
+        "update", "model.npz", "tuesday.csv", "--save", "model.npz"
+    )
+
+
+def test_a_model_goes_on_with_new_rows():
+    good(*FIT, "--drop-columns", "kind,shop", "--save", "model.npz")
+    before = load_model("model.npz")
+    told = document("update", "model.npz", "tuesday.csv", "--save", "model.npz")
+    assert told["n_samples_seen"] == 240
+    assert sum(line["new_rows"] for line in told["clusters"]) == 90
+    after = load_model("model.npz")
+    assert after.n_samples_seen_ == 240
+    assert after.feature_names_in_.tolist() == GOODS
+    rows = pd.DataFrame(after.cluster_centers_, columns=GOODS)
+    np.testing.assert_array_equal(before.predict(rows), [0, 1, 2])
+    assert "learnt from 90 rows of tuesday.csv, and 330 in all" in good(
+        "update", "model.npz", "tuesday.csv", "--save", "again.npz"
+    )
+
+
+def test_what_cannot_be_done_is_said():
+    text = fail(*BATCHES, "--method", "PSC")
+    assert "--known-column and --batch-column: PSC takes neither" in text
+    assert "no such column" in fail(*FIT, "--known-column", "kinds")
+    good(*FIT, "--method", "PSC", "--drop-columns", "kind,shop", "--save", "psc.npz")
+    text = fail("update", "psc.npz", "tuesday.csv", "--save", "new.npz")
+    assert "psc.npz is a model of PSC" in text
+    assert invoke("update", "psc.npz", "tuesday.csv").exit_code == 2

@@ -1,0 +1,239 @@
+"""Models that go on with more rows."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ihgmm import DriftWarning, IhSC, Recipe, make_ihgmm
+from ihgmm.metrics import misclassification_rate
+from ihgmm.numerics.growing import Directions, Sample
+from ihgmm.storage import load_model, save_model
+
+
+def sample_of(n=1200, p=40, k=4, seed=0, **options):
+    options = {"separation_constant": 0.6, **options}
+    return make_ihgmm(n, p, k, random_state=seed, **options)
+
+
+def grown(X, sizes, model=None, **options):
+    """Return a model that has seen rows in batches of some sizes."""
+    model = IhSC(4, **options) if model is None else model
+    for rows in np.split(X, np.cumsum(sizes)[:-1]):
+        model.partial_fit(rows)
+    return model
+
+
+@pytest.mark.parametrize("p", [40, 200])
+@pytest.mark.parametrize("sizes", [[1200], [300] * 4, [100, 7, 1, 492, 600]])
+def test_batches_give_what_a_fit_gives(p, sizes):
+    X, kinds = sample_of(p=p)
+    model, whole = grown(X, sizes), IhSC(4).fit(X)
+    rates = [misclassification_rate(kinds, one.predict(X)) for one in (model, whole)]
+    assert rates[0] <= rates[1] + 0.003
+    assert model.n_samples_seen_ == 1200
+    order = np.argmax(whole.transform(model.cluster_centers_), axis=1)
+    centers = whole.cluster_centers_[order]
+    gap = np.linalg.norm(model.cluster_centers_ - centers) / np.linalg.norm(centers)
+    assert gap < 0.06
+    assert len(model.labels_) == len(model.scales_) == sizes[-1]
+    np.testing.assert_array_equal(model.predict(X[-sizes[-1] :]), model.labels_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_keep_their_numbers(seed):
+    X, _ = sample_of(n=2000, seed=seed)
+    model = IhSC(4).partial_fit(X[:400])
+    before = model.predict(X)
+    for rows in np.split(X[400:], 8):
+        model.partial_fit(rows)
+    assert np.mean(model.predict(X) == before) > 0.98
+
+
+@pytest.mark.filterwarnings("ignore::ihgmm.DriftWarning")
+def test_rows_may_come_sorted_by_cluster():
+    X, kinds = sample_of(n=2000)
+    order = np.argsort(kinds, kind="stable")
+    model = grown(X[order], [200] * 10)
+    assert misclassification_rate(kinds, model.predict(X)) < 0.01
+    shares = model.growth_.lengths[:, 0] / 2000
+    np.testing.assert_allclose(
+        np.sort(shares), np.sort(np.bincount(kinds) / 2000), 0.03
+    )
+
+
+def test_kinds_of_arrays_may_change_between_calls():
+    torch = pytest.importorskip("torch")
+    X, kinds = sample_of()
+    model = IhSC(4).partial_fit(X[:300])
+    model.partial_fit(sp.csr_array(X[300:600]))
+    model.partial_fit(X[600:900].astype(np.float32))
+    model.partial_fit(torch.as_tensor(X[900:]))
+    assert isinstance(model.labels_, torch.Tensor)
+    assert misclassification_rate(kinds, model.predict(X)) < 0.01
+    other = grown(X, [300] * 4)
+    assert np.mean(model.predict(X) == other.predict(X)) > 0.995
+
+
+def test_weights_count_like_repeated_rows():
+    X, _ = sample_of(n=800)
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 4, 800)
+    weighted = IhSC(4).partial_fit(X[:400], sample_weight=counts[:400])
+    weighted.partial_fit(X[400:], sample_weight=counts[400:])
+    rows = np.repeat(X, counts, axis=0)
+    repeated = grown(rows, [counts[:400].sum(), counts[400:].sum()])
+    np.testing.assert_allclose(
+        weighted.growth_.directions.values, repeated.growth_.directions.values
+    )
+    np.testing.assert_allclose(
+        weighted.cluster_centers_, repeated.cluster_centers_, atol=0.02, rtol=0.02
+    )
+
+
+def test_memory_does_not_grow(monkeypatch):
+    monkeypatch.setattr("ihgmm.policy.Labelling.ROWS", 256)
+    X, kinds = sample_of(n=3000)
+    model = IhSC(4).partial_fit(X[:600])
+    shapes = [one.shape for one in vars(model.growth_.sample).values() if np.ndim(one)]
+    for rows in np.split(X[600:], 6):
+        model.partial_fit(rows)
+    sample = model.growth_.sample
+    assert shapes == [one.shape for one in vars(sample).values() if np.ndim(one)]
+    assert sample.weights.sum() == pytest.approx(3000, rel=0.2)
+    assert misclassification_rate(kinds, model.predict(X)) < 0.02
+
+
+def test_a_saved_model_goes_on_where_it_was(tmp_path):
+    X, _ = sample_of()
+    model = grown(X[:600], [300, 300])
+    save_model(model, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    for one in (model, loaded):
+        one.partial_fit(X[600:900]).partial_fit(X[900:])
+    np.testing.assert_array_equal(loaded.cluster_centers_, model.cluster_centers_)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_a_fitted_model_grows(tmp_path):
+    X, kinds = sample_of()
+    model = IhSC(4).fit(X[:600])
+    before = model.predict(X)
+    save_model(model, tmp_path / "model.npz")
+    model = load_model(tmp_path / "model.npz")
+    model.partial_fit(X[600:900]).partial_fit(X[900:])
+    assert model.n_samples_seen_ == 1200
+    assert np.mean(model.predict(X) == before) > 0.98
+    assert misclassification_rate(kinds, model.predict(X)) < 0.01
+    newer = IhSC(4, init=model).partial_fit(X[::-1][:600])
+    assert np.mean(newer.predict(X) == model.predict(X)) > 0.98
+
+
+def test_drift_is_said_once():
+    X, kinds = sample_of(n=4000, k=5)
+    three, last = kinds < 3, kinds == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = grown(X[~last][:1500], [500] * 3)
+    rest, labels = X[1500:], kinds[1500:]
+    with pytest.warns(DriftWarning, match=r"cluster \d\. .*IhSC\(3, init=model\)"):
+        model.partial_fit(rest[labels < 3][:500])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(rest[labels < 3][500:900])
+    assert three.any()
+    with pytest.warns(DriftWarning, match=r"of the new rows are far .*IhSC\(5, init"):
+        model.partial_fit(X[last | three][:800])
+    five = IhSC(5, init=model).fit(X)
+    assert misclassification_rate(kinds, five.labels_) < 0.01
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("size", [60, 300])
+def test_no_drift_is_seen_where_none_is(seed, size):
+    X, _ = sample_of(n=1200, p=100, seed=seed, separation_constant=0.4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DriftWarning)
+        grown(X, [size] * (1200 // size))
+
+
+def test_bad_batches_are_refused_and_leave_the_model():
+    X, _ = sample_of()
+    with pytest.raises(ValueError, match="n_clusters=4"):
+        IhSC(4).partial_fit(X[:3])
+    model = IhSC(4).partial_fit(X[:600])
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="40 features"):
+        model.partial_fit(X[:, :30])
+    with pytest.raises(ValueError, match=r"0 sample|no rows|empty|0 rows"):
+        model.partial_fit(X[:0])
+    with pytest.raises(ValueError, match="sample_weight has shape"):
+        model.partial_fit(X, sample_weight=[1.0])
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(np.full((3, 40), np.nan))
+    np.testing.assert_array_equal(model.predict(X), before)
+    assert model.n_samples_seen_ == 600
+    assert model.fit(X).labels_.shape == (1200,)
+    assert not hasattr(model, "n_samples_seen_")  # a fit begins anew
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"signed": True},
+        {"whiten": "learned"},
+        {"refine": True},
+        {"outliers": "auto"},
+        {"missing": "fit"},
+        {"recipe": "paper"},
+        {"recipe": Recipe(labels="neighbors")},
+    ],
+)
+def test_options_that_cannot_grow_say_so(options):
+    with pytest.raises(ValueError, match="partial_fit cannot"):
+        IhSC(4, **options).partial_fit(sample_of()[0])
+
+
+def test_the_number_of_clusters_is_counted_once():
+    X, kinds = sample_of()
+    model = IhSC("auto", random_state=0).partial_fit(X[:600]).partial_fit(X[600:])
+    assert model.n_clusters_ == 4
+    assert misclassification_rate(kinds, model.predict(X)) < 0.01
+
+
+def test_directions_of_all_features_add_up_exactly():
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((30, 6)), rng.standard_normal((20, 6))
+
+    def directions(rows):
+        values, vectors = np.linalg.eigh(rows.T @ rows)
+        return Directions.of(vectors[:, ::-1], values[::-1], values.sum())
+
+    both = directions(A).merged(directions(B), 6)
+    expected = directions(np.vstack([A, B]))
+    np.testing.assert_allclose(both.values, expected.values)
+    np.testing.assert_allclose(
+        np.abs(np.sum(both.vectors * expected.vectors, axis=0)), 1
+    )
+    few = directions(A).merged(directions(B), 4)
+    assert few.rest * 2 + few.values.sum() == pytest.approx(expected.total)
+
+
+def test_a_sample_by_priority_is_right_on_average():
+    rng = np.random.default_rng(0)
+    weights = rng.lognormal(0, 1, 2000)
+    values = rng.random(2000) + weights / 9
+    totals = []
+    for _ in range(50):
+        priorities = weights / rng.random(2000)
+        parts = [
+            Sample(values[at, None], weights[at], weights[at], priorities[at], at * 0)
+            for at in np.split(np.arange(2000), 10)
+        ]
+        joined = parts[0]
+        for part in parts[1:]:
+            joined = joined.joined(part, 200)
+        assert len(joined.weights) == 200
+        totals.append(joined.weights @ joined.rows[:, 0])
+    assert np.mean(totals) == pytest.approx(weights @ values, rel=0.02)

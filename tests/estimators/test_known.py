@@ -1,0 +1,203 @@
+"""Clusters that are taught by some labels, or keep the numbers of an older model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ihgmm import IhSC, Recipe, make_ihgmm
+from ihgmm.metrics import misclassification_rate
+from ihgmm.numerics.teaching import Taught, matching, overlap_of, taught_members
+from ihgmm.storage import load_model, save_model
+
+pytestmark = pytest.mark.filterwarnings("ignore:Labels may be unstable")
+NAMES = np.array(["drum", "cello", "bass", "alto"])
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return make_ihgmm(300, 60, 4, separation_constant=0.35, random_state=0)
+
+
+def some(labels, per_class, rng, unknown=-1):
+    """Return labels of so many rows of each class, and ``unknown`` for all others."""
+    known = np.full(len(labels), unknown, dtype=object)
+    for one in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == one))[:per_class]
+        known[rows] = labels[rows]
+    return known
+
+
+@pytest.mark.parametrize("unknown", [-1, None, np.nan, pd.NA])
+def test_texts_teach_and_come_back(sample, unknown):
+    X, kinds = sample
+    names = NAMES[kinds]
+    known = some(names, 3, np.random.default_rng(0), unknown)
+    model = IhSC(4).fit(X, known_labels=known)
+    np.testing.assert_array_equal(model.classes_, np.sort(NAMES))
+    assert np.mean(model.predict(X) == names) > 0.97
+    assert model.labels_.dtype.kind == "i"
+    taught = [isinstance(label, str) for label in known]
+    kept = model.fit_predict(X, known_labels=pd.Series(known))
+    np.testing.assert_array_equal(kept[taught], known[taught])
+
+
+def test_numbers_teach_whatever_their_order(sample):
+    X, kinds = sample
+    known = some(kinds * 10, 3, np.random.default_rng(1)).astype(int)
+    model = IhSC(4).fit(X, known_labels=known)
+    np.testing.assert_array_equal(model.classes_, [0, 10, 20, 30])
+    assert np.mean(model.predict(X) == kinds * 10) > 0.97
+    with_nan = np.where(known < 0, np.nan, known)
+    again = IhSC(4).fit(X, known_labels=with_nan)
+    np.testing.assert_array_equal(again.classes_, model.classes_)
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_some_labels_may_be_wrong(sample, seed):
+    X, kinds = sample
+    rng = np.random.default_rng(seed)
+    known = some(kinds, 10, rng).astype(int)
+    wrong = rng.permutation(np.flatnonzero(known >= 0))[:4]
+    known[wrong] = (known[wrong] + 1) % 4
+    labels = IhSC(4).fit(X, known_labels=known).predict(X)
+    unknown = known < 0
+    assert np.mean(labels[unknown] == kinds[unknown]) > 0.97
+
+
+def test_known_rows_help_where_clusters_are_no_classes():
+    X, kinds = load_wine(return_X_y=True)
+    X = X / X.std(axis=0)
+    middle = (kinds == 1).astype(int)  # the other class is two clusters
+    assert misclassification_rate(middle, IhSC(2).fit(X).labels_) > 0.4
+    known = some(middle, 15, np.random.default_rng(0)).astype(int)
+    labels = IhSC(2).fit(X, known_labels=known).predict(X)
+    assert np.mean((labels != middle)[known < 0]) < 0.2
+
+
+def test_other_clusters_may_appear(sample):
+    X, kinds = sample
+    known = some(NAMES[kinds], 5, np.random.default_rng(0), None)
+    known[kinds >= 2] = None
+    model = IhSC(4).fit(X, known_labels=known)
+    assert model.classes_.tolist() == ["cello", "drum", "new 1", "new 2"]
+    assert np.mean((model.predict(X) == NAMES[kinds])[kinds < 2]) > 0.97
+    sizes = np.bincount(model.labels_)
+    assert sizes[2] >= sizes[3] > 0
+    numbers = np.where(kinds < 2, kinds, -1)
+    assert IhSC(4).fit(X, known_labels=numbers).classes_.tolist() == [0, 1, 2, 3]
+    assert IhSC("auto").fit(X, known_labels=kinds).n_clusters_ >= 4
+
+
+def test_y_teaches_nothing(sample):
+    X, kinds = sample
+    model = IhSC(4).fit(X, kinds)
+    assert not hasattr(model, "classes_")
+    np.testing.assert_array_equal(model.labels_, IhSC(4).fit(X).labels_)
+
+
+def test_labels_are_routed_as_metadata(sample):
+    X, kinds = sample
+    known = some(NAMES[kinds], 3, np.random.default_rng(0), None)
+    with config_context(enable_metadata_routing=True):
+        model = IhSC(4).set_fit_request(known_labels=True)
+        pipeline = make_pipeline(StandardScaler(with_mean=False), model)
+        pipeline.fit(X, known_labels=known)
+    assert np.mean(pipeline.predict(X) == NAMES[kinds]) > 0.97
+
+
+def test_weights_outliers_and_classes_go_together(sample):
+    X, kinds = sample
+    X = np.vstack([X, 1e3 * np.random.default_rng(0).standard_normal((3, 60))])
+    known = np.append(some(NAMES[kinds], 5, np.random.default_rng(0), None), [None] * 3)
+    weights = np.ones(303)
+    weights[:20] = 0
+    model = IhSC(4, outliers="auto").fit(X, known_labels=known, sample_weight=weights)
+    assert set(model.predict(X[-3:])) == {"outlier"}
+    assert np.mean(model.predict(X)[:300] == NAMES[kinds]) > 0.9
+
+
+def test_a_taught_model_is_saved(sample, tmp_path):
+    X, kinds = sample
+    model = IhSC(4).fit(X, known_labels=NAMES[kinds])
+    model = IhSC(4, init=model).fit(X, known_labels=NAMES[kinds])
+    save_model(model, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        ([0, 1], r"shape \(2,\) and X has 300 rows"),
+        (np.full(300, -1), "no known label"),
+        (np.arange(300), "300 classes and n_clusters=4"),
+        ([0] + ["a"] + [None] * 298, "mixes int, str"),
+    ],
+)
+def test_bad_labels_are_refused(sample, known, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        IhSC(4).fit(sample[0], known_labels=known)
+
+
+@pytest.mark.parametrize(
+    "options", [{"signed": True}, {"refine": True}, {"recipe": Recipe(labels="kmeans")}]
+)
+def test_options_that_cannot_be_taught_say_so(sample, options):
+    with pytest.raises(ValueError, match="cannot be combined"):
+        IhSC(4, **options).fit(sample[0], known_labels=sample[1])
+
+
+def test_clusters_keep_the_numbers_of_an_older_model(sample):
+    X, kinds = sample
+    old = IhSC(4).fit(X)
+    few = np.sort(np.r_[np.flatnonzero(kinds != kinds[0]), :20])  # other sizes
+    new = IhSC(4, init=old).fit(X[few])
+    assert np.mean(new.labels_ == old.labels_[few]) > 0.97
+    more = IhSC(5, init=old).fit(X)
+    assert np.mean(more.labels_ == old.labels_) > 0.75
+    fewer = IhSC(3, init=old).fit(X)
+    counts = overlap_of(old.labels_, fewer.labels_, 3)[:3]
+    assert counts.trace() >= np.sort(counts.max(axis=1))[1:].sum()
+    assert clone(new).init is old
+
+
+def test_init_has_to_be_a_fitted_model_of_such_rows(sample):
+    with pytest.raises(NotFittedError, match="init is a IhSC that is not fitted"):
+        IhSC(4, init=IhSC(4)).fit(sample[0])
+    with pytest.raises(TypeError, match="init='k-means'"):
+        IhSC(4, init="k-means").fit(sample[0])
+    with pytest.raises(ValueError, match="60 features"):
+        IhSC(4, init=IhSC(4).fit(sample[0])).fit(sample[0][:, :50])
+
+
+def test_memberships_give_the_labels(sample):
+    model = IhSC(4).fit(sample[0])
+    shares = model.predict_proba(sample[0])
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_array_equal(shares.argmax(axis=1), model.labels_)
+    lines = sample[0] * np.random.default_rng(0).choice([-1, 1], (300, 1))
+    signed = IhSC(4, signed=True).fit(lines)
+    shares = signed.predict_proba(lines)
+    assert np.mean(shares.argmax(axis=1) == signed.labels_) > 0.99
+    assert not hasattr(IhSC.paper(4), "predict_proba")
+
+
+def test_matching_and_starts():
+    overlap = np.array([[0, 5, 0], [4, 0, 0]])
+    np.testing.assert_array_equal(matching(overlap), [1, 0, 2])
+    # Of four old clusters and two new ones, numbers above the new ones are not kept.
+    np.testing.assert_array_equal(matching(np.eye(4, dtype=int)[:, [3, 1]]), [0, 1])
+    rows = np.eye(3)[[0, 0, 1, 1, 2]]
+    members = taught_members(rows, np.array([1, -1, 2, -1, -1]), 3)
+    np.testing.assert_array_equal(members.argmax(axis=0), [1, 1, 2, 2, 0])
+    taught = Taught(np.array([1, -1, 2, -1, -1]))
+    weights = taught.weigh(np.ones(5))
+    assert weights[0] == weights[2] >= 1 == weights[1]

@@ -10,6 +10,17 @@ from typing import Any
 
 import numpy as np
 
+
+@contextmanager
+def usual_errors() -> Iterator[None]:
+    """Compute as if the user had left NumPy's handling of overflow and the like alone.
+
+    It decorates what users call.
+    """
+    with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+        yield
+
+
 Words = Sequence[str | None]  # that may stand in the place of a number
 # What the command calls parameters and functions; None while Python is spoken.
 _shell: ContextVar[Mapping[str, str] | None] = ContextVar("shell", default=None)

@@ -15,7 +15,7 @@ from ihgmm._checks import (
     warn_empty_clusters,
     warn_zero_rows,
 )
-from ihgmm._parameters import generator, option
+from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, atomic, cosines, mark
@@ -348,6 +348,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 PreparationWarning,
             )
 
+    @usual_errors()
     def transform(self, X: Any) -> np.ndarray:
         """Return the cosine of each row, new or old, with each cluster centre.
 
@@ -368,6 +369,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         data = self._check_new(X)
         return mark(data.ops, self.placement_(data), self._is_outlier(data), -1)
 
+    @usual_errors()
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of the rows' squared length that their centres explain.
 

@@ -9,7 +9,13 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from ihgmm._checks import check_labels, check_row_count
-from ihgmm._parameters import check_choice, check_count, check_number, generator
+from ihgmm._parameters import (
+    check_choice,
+    check_count,
+    check_number,
+    generator,
+    usual_errors,
+)
 
 NoiseDistribution = Literal["gaussian", "rademacher", "uniform"]
 NoiseStructure = Literal["individual", "class", "common"]
@@ -75,6 +81,7 @@ def default_separation(
     return float(constant * np.sqrt(n_clusters * np.log(d)) * aspect)
 
 
+@usual_errors()
 def make_ihgmm(
     n_samples: int = 500,
     n_features: int = 200,

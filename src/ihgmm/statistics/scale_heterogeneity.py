@@ -12,7 +12,7 @@ from scipy.special import gammaincc, ndtr
 
 from ihgmm._checks import check_matrix, data_and_labels, labelled_rows
 from ihgmm._display import Result
-from ihgmm._parameters import generator
+from ihgmm._parameters import generator, usual_errors
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
 from ihgmm.matrix.ops import Groups
 from ihgmm.policy import Scales, Small
@@ -92,6 +92,7 @@ class ScaleTest(Result):
         )
 
 
+@usual_errors()
 def scale_heterogeneity_test(
     X: Any, labels: Any, *, random_state: Any = 0
 ) -> ScaleTest:

@@ -16,7 +16,8 @@ ESTIMATORS = [
     ihgmm.SphericalKMeans(3, random_state=0),
     ihgmm.Biwhitener(),
 ]
-METHODS = "predict transform score predict_proba score_samples bic icl report".split()
+METHODS = ["predict", "transform", "score", "predict_proba", "score_samples"]
+METHODS += ["bic", "icl", "report"]
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,9 @@
 
 import gzip
 import os
+import shlex
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -152,3 +155,46 @@ def test_what_is_no_path_is_said_to_be_none(path, sample):
         if not (path is None and ask == model.report):  # which returns the page
             with pytest.raises(TypeError, match="not the name of a file"):
                 ask(*(sample[0], path) if ask == model.report else (path,))
+
+
+def test_an_archive_with_the_name_of_an_array(sample):
+    np.savez("a.npz", X=sample[0])
+    Path("a.npz").rename("a.npy")
+    with pytest.raises(ValueError, match=r"a.npy cannot .* archive of arrays, \['X'\]"):
+        ihgmm.open_data("a.npy")
+    good("fit", "a.npy", "-k", 3, "-q")
+
+
+def run(*arguments, **options):
+    command = [sys.executable, "-m", "ihgmm", *map(str, arguments)]
+    environment = os.environ | options.pop("env", {})
+    return subprocess.run(command, capture_output=True, env=environment, **options)
+
+
+def test_standard_input_that_is_an_archive(sample):
+    np.savez("a.npz", X=sample[0])
+    done = run("fit", "-", "-k", 3, input=Path("a.npz").read_bytes())
+    assert done.returncode == 2
+    assert b"Standard input holds no text; pipe CSV" in done.stderr
+
+
+def test_standard_input_that_is_closed():
+    command = [sys.executable, "-m", "ihgmm", "fit", "-", "-k", "3"]
+    shell = f"{shlex.join(command)} <&-"
+    done = subprocess.run(shell, shell=True, capture_output=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error: Standard input is empty; pipe a table")
+
+
+def test_bad_bytes_are_told_with_the_name_of_their_file():
+    Path("a.csv").write_bytes(b"\x00\x81\x8d,\n\x9d\x8f,3\n")
+    assert "error: a.csv cannot be read as csv: " in fail("fit", "a.csv", "-k", 2)
+
+
+def test_python_without_docstrings_and_an_encoding_that_lacks_letters(sample):
+    table = named(sample[0]).rename(columns={"f0": "\u65e5\u672c", "f1": "\u20ac"})
+    table.to_csv("a.csv", index=False)
+    environment = {"PYTHONOPTIMIZE": "2", "PYTHONIOENCODING": "ascii"}
+    done = run("fit", "a.csv", "-k", 3, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"\u65e5\u672c" in done.stdout

@@ -104,7 +104,14 @@ def _opened(
 ) -> Stored | None:
     """Return the rows of a file, whose suffix says how it is stored."""
     if suffix == ".npy":
-        return open_stored(np.load(path, mmap_mode="r", allow_pickle=False))
+        array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        if hasattr(array, "files"):
+            array.close()
+            raise ValueError(
+                f"it is an archive of arrays, {array.files[:5]}, as .npz files are; "
+                "give numpy.load(path)[name], or save one array alone."
+            )
+        return open_stored(array)
     if suffix == ".zarr":
         import zarr
 

@@ -93,6 +93,11 @@ def _read_standard_input(request: Request) -> Table:
     loading.check_size(Path("Standard input"), request, len(content))
     if not content:
         raise ValueError("Standard input is empty; pipe a table into the command.")
+    if content.startswith((b"PK", b"\x93NUMPY", b"PAR1", b"\x89HDF")):
+        raise ValueError(
+            "Standard input holds no text; pipe CSV, TSV or JSON lines into the "
+            "command, and give a file of another kind by its name."
+        )
     is_zipped, is_json = content[:2] == b"\x1f\x8b", content[:1] == b"{"
     suffix = ".csv.gz" if is_zipped else ".jsonl" if is_json else ".csv"
     with tempfile.TemporaryDirectory() as folder:

@@ -295,7 +295,7 @@ def _noise_levels(
                 f"noise_levels={levels!r}: a tuple is a range; give (low, high) with "
                 "0 <= low <= high, or a list or array of the levels themselves."
             )
-        values = rng.uniform(*levels, count)
+        values = rng.uniform(array[0], array[1], count)
     elif array.ndim == 0:
         values = np.full(count, check_number("noise_levels", levels, least=0))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Sized
 from contextlib import suppress
 from numbers import Real
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
-from ihgmm._parameters import call, option
+from ihgmm._parameters import call, making_array, option
 from ihgmm._warnings import ClusterCountWarning, UnstableLabelsWarning, warn
 from ihgmm.matrix import Filled, Matrix, Scaled, Tall, as_matrix, recognize, to_host
 from ihgmm.matrix.kinds import NA_OF_R
@@ -145,6 +145,15 @@ def open_matrix(
             matrix = as_matrix(validate_data(estimator, X, reset=reset, **options))
     except (TypeError, ValueError) as error:
         _check_text(X, error)
+        rows = X if isinstance(X, Sequence) else ()
+        lengths = [len(row) if isinstance(row, Sized) else 0 for row in rows]
+        row = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
+        if row is not None:
+            raise ValueError(
+                f"Rows of X differ in length: row 0 has {lengths[0]} cells, and row "
+                f"{row} has {lengths[row]}. Give each row as many cells, NaN where one "
+                "is missing."
+            ) from None
         raise
     names = list(getattr(X, "columns", ()))
     is_named = names and all(isinstance(name, str) for name in names)
@@ -177,7 +186,9 @@ def _check_text(X: Any, error: Exception | None = None) -> None:
     is_frame = _is_frame(X)
     columns: Iterable[tuple[Any, Any]] = ()
     if is_frame:
-        (name, times), *_ = Counter(X.columns).most_common(1) or [("", 0)]
+        if len(X.columns) == 0:
+            raise ValueError("X is a data frame without columns; give some of numbers.")
+        (name, times), *_ = Counter(X.columns).most_common(1)
         if times > 1:
             raise ValueError(
                 f"X has {times} columns with the name {name!r}; give each column a "
@@ -285,7 +296,8 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
             f"{name} is of type {type(labels).__name__}, which is no sequence of "
             "labels; give a column of it, such as adata.obs['ihsc']."
         )
-    array = to_host(labels)
+    with making_array(name):
+        array = to_host(labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.size == 0:
@@ -413,7 +425,8 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_samples, float(sample_weight))
     is_masked = np.ma.isMaskedArray(sample_weight)
-    given = sample_weight if is_masked else to_host(sample_weight)
+    with making_array("sample_weight"):
+        given = sample_weight if is_masked else to_host(sample_weight)
     if given.shape != (n_samples,):
         raise ValueError(
             f"sample_weight has shape {given.shape}; give {n_samples} numbers, one for "

@@ -60,12 +60,12 @@ def atomic_write(
 def regular_target(
     path: str | os.PathLike[str], suffixes: Collection[str] = ()
 ) -> Path:
-    """Return the file to write, past symbolic links; raise if it can be no file.
+    """Return the file to read or write, past links; raise if it can be no file.
 
     ``~`` is the home folder, as in a shell. The name may end in one of the suffixes, or
     in anything if there are none.
     """
-    path = os.path.expanduser(path)
+    path = os.path.expanduser(check_path(path))
     if suffixes and Path(path).suffix.lower() not in suffixes:
         raise ValueError(f"{path}: give a name that ends in {' or '.join(suffixes)}.")
     try:
@@ -76,3 +76,16 @@ def regular_target(
         name = "folder" if stat.S_ISDIR(kind) else "device, a FIFO or a socket"
         raise ValueError(f"{path} is a {name}; give a file name.")
     return Path(os.path.realpath(path))
+
+
+def check_path(path: Any) -> str:
+    """Return the name of a file; raise if it is none."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(
+            f"{path!r:.60} is a {type(path).__name__}, not the name of a file; give a "
+            "text or a path."
+        )
+    name = os.fspath(path)
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise ValueError(f"{name!r:.60} is not the name of a file; give a text.")
+    return name

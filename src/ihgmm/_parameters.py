@@ -10,6 +10,29 @@ from typing import Any
 
 import numpy as np
 
+
+@contextmanager
+def usual_errors() -> Iterator[None]:
+    """Compute as if the user had left NumPy's handling of overflow and the like alone.
+
+    It decorates what users call.
+    """
+    with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+        yield
+
+
+@contextmanager
+def making_array(name: str) -> Iterator[None]:
+    """Say which argument it is that NumPy can make no array of."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} is no array ({error}); give a list or an array, with lines of one "
+            "length."
+        ) from None
+
+
 Words = Sequence[str | None]  # that may stand in the place of a number
 # What the command calls parameters and functions; None while Python is spoken.
 _shell: ContextVar[Mapping[str, str] | None] = ContextVar("shell", default=None)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, is_outlier
+from ihgmm._parameters import usual_errors
 from ihgmm.matrix import to_host
 
 __all__ = [
@@ -143,6 +144,7 @@ def class_agreement(labels_true: Any, labels_pred: Any) -> ClassAgreement:
     return ClassAgreement(wrong, wrong / n, rand, by_majority)
 
 
+@usual_errors()
 def stability_score(model: Any, X: Any, y: Any = None) -> float:
     """Return how far a fitted model and a fit to new rows agree on these rows.
 

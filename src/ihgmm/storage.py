@@ -28,7 +28,8 @@ from sklearn.feature_extraction.text import (
 )
 from sklearn.pipeline import Pipeline
 
-from ihgmm._files import atomic_write
+from ihgmm._files import atomic_write, check_path
+from ihgmm._parameters import usual_errors
 from ihgmm._warnings import ignored
 from ihgmm.estimators import PSC, Biwhitener, ColumnScaler, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import to_host
@@ -111,6 +112,7 @@ class SavedModel:
         _require(self.text_column is None or has_words, text)
 
 
+@usual_errors()
 def save_model(
     model: Any,
     path: str | os.PathLike[str],
@@ -209,9 +211,10 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     return load_saved(path).model
 
 
+@usual_errors()
 def load_saved(path: str | os.PathLike[str]) -> SavedModel:
     """Read a model, and what the fit was told of the data."""
-    place = Path(path).expanduser()
+    place = Path(check_path(path)).expanduser()
     _require(not place.exists() or place.is_file(), f"{path}: this is no file.")
     with place.open("rb") as file:
         try:

@@ -77,7 +77,13 @@ def test_not_finite(Estimator, storage, value, name):
             ValueError,
             r"numbers: 1 \('u' in row 0\), .*Leave them out, .*sapply\(X, is.numeric\)",
         ),
-        ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous"),
+        (
+            [[1.0, 2.0], [3.0, 4.0], [3.0]],
+            ValueError,
+            "row 0 has 2 cells, and row 2 has 1. Give each row as many",
+        ),
+        ([[1.0, 2.0], 3.0], ValueError, "row 0 has 2 cells, and row 1 has 0"),
+        (pd.DataFrame(index=range(4)), ValueError, "a data frame without columns"),
         (
             pd.DataFrame({"x": ["u", "v"], "y": [1, 2]}),
             ValueError,

@@ -142,3 +142,15 @@ def test_nothing_to_judge():
     assert largest_usual(np.zeros(5), 5) == np.inf
     X = np.eye(40)
     assert learn_cell_filler(as_matrix(X))(as_matrix(X)).missing().sqnorms.sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "exponent"), [("float64", 160), ("float64", 250), ("float32", 25)]
+)
+def test_columns_of_which_one_vanishes_beside_another(dtype, exponent):
+    X, _ = make_ihgmm(120, 12, 3, random_state=0)
+    X[:, 3] *= 10.0**exponent
+    with pytest.raises(ValueError, match=r"Column 3 of X is .* Divide each column"):
+        IhSC(3, outliers="cells").fit(X.astype(dtype))
+    X[:, 3] /= 10.0 ** (exponent - 10)
+    IhSC(3, outliers="cells", random_state=0).fit(X.astype(dtype))

@@ -319,3 +319,13 @@ def test_blocks_on_a_gpu(Estimator):
     for attribute in ("labels_", "scales_", "noise_levels_"):
         assert isinstance(getattr(found, attribute)._meta, cupy.ndarray)
         assert isinstance(getattr(found, attribute).compute(), cupy.ndarray)
+
+
+def test_an_error_of_a_block_says_that_it_is_one():
+    def fail(block):
+        raise KeyError("my own")
+
+    X = da.ones((40, 5), chunks=(10, 5)).map_blocks(fail, meta=np.empty((0, 0)))
+    with pytest.raises(KeyError, match="my own") as raised:
+        IhSC(2).fit(X)
+    assert "while it computed the blocks of X" in raised.value.__notes__[0]

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+from contextlib import suppress
 
 
 def main() -> None:
@@ -15,6 +16,8 @@ def main() -> None:
         # Libraries trust them, and fail where they are no sizes of a terminal.
         if not re.fullmatch("[1-9][0-9]{0,3}", os.environ.get(name, "80")):
             del os.environ[name]
+    with suppress(AttributeError):  # standard output is closed, or not a stream
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         import rich  # noqa: F401  (the help needs it, and all commands)
 

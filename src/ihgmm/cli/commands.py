@@ -154,8 +154,9 @@ def load_command(name: str) -> Any:
     """Import a command: the function of that name; its docstring is the help."""
     module = name.replace("-", "_")
     function = getattr(import_module(f"ihgmm.cli.{module}"), module)
+    described = function.__doc__ or COMMANDS[name]  # Python may be told to drop it
     # Lines of a paragraph are joined, but not examples: they break on the screen.
-    text = re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(function.__doc__))
+    text = re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(described))
     alone = typer.Typer(add_completion=False)
     add = alone.command(name, cls=Command, help=text, no_args_is_help=True)
     add(_spell_out(function))

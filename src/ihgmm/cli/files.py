@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,9 @@ def write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
     """Write a CSV or TSV file, whole or not at all."""
     delimiter = DELIMITERS.get(path.suffix.lower(), ",")
     with real_file(path) as target, atomic_write(target, "w") as file:
-        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(rows)
+        # A writer whose lines end in \n alone would leave \r in a cell without quotes.
+        lines: Any = SimpleNamespace(write=lambda line: file.write(line[:-2] + "\n"))
+        csv.writer(lines, delimiter=delimiter).writerows(rows)
 
 
 def write_labels(

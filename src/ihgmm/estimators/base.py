@@ -37,6 +37,7 @@ from ihgmm._parameters import (
     check_number,
     check_verbose,
     option,
+    usual_errors,
 )
 from ihgmm._progress import Steps, showing_passes
 from ihgmm._warnings import PreparationWarning, warn
@@ -85,7 +86,7 @@ def atomic(fit: F) -> F:
         self._check_parameters()
         draft = copy(self)
         draft.__dict__ = {k: v for k, v in vars(self).items() if k[-1] != "_"}
-        with showing_passes(bool(getattr(self, "verbose", False))):
+        with showing_passes(bool(getattr(self, "verbose", False))), usual_errors():
             fit(draft, *args, **options)
         self.__dict__ = draft.__dict__
         return self
@@ -160,6 +161,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             lengths = ops.take_lines(row_lengths(self.cluster_centers_), labels)
             return ops.cast_like(ops.widen(scales) * lengths, scales)
 
+    @usual_errors()
     def report(self, X: Any, path: Any = None, **options: Any) -> Any:
         """Write the clustering as one page of HTML that opens in any browser.
 
@@ -169,6 +171,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """
         return write_page(X, self, path, **options)
 
+    @usual_errors()
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster of each row, new or old, by the rule of the class's notes.
 
@@ -292,6 +295,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
 class DistanceClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """A clusterer that places new rows by their distance to ``cluster_centers_``."""
 
+    @usual_errors()
     def transform(self, X: Any) -> np.ndarray:
         """Return the distance of each row, new or old, to each cluster centre.
 
@@ -303,6 +307,7 @@ class DistanceClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         data = self._check_new(X)
         return data.ops.xp.argmin(self._distances(data), axis=1)
 
+    @usual_errors()
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of rows to their nearest centre.
 

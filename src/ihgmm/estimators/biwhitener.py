@@ -10,7 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import check_matrix, open_matrix
-from ihgmm._parameters import check_choice, generator
+from ihgmm._parameters import check_choice, generator, usual_errors
 from ihgmm.estimators.base import atomic
 from ihgmm.numerics.whitening import (
     NOISE_KINDS,
@@ -114,6 +114,7 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.dispersion_ = whitener.dispersion
         return self
 
+    @usual_errors()
     def transform(self, X: Any) -> Any:
         """Return rows, new or old, with their rows and columns multiplied."""
         check_is_fitted(self)

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import check_weights, warn_empty_clusters, warn_zero_rows
-from ihgmm._parameters import check_count, generator
+from ihgmm._parameters import check_count, generator, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, mark
@@ -321,12 +321,14 @@ class IhGMM(DensityMixin, Clusterer):
             of_outliers = {"labels_": -1, "memberships_": 0.0}.get(name, np.nan)
             setattr(self, name, mark(ops, ops.persist(own), rows.outliers, of_outliers))
 
+    @usual_errors()
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely cluster of each row; -1 for outliers."""
         data = self._check_new(X)
         labels = data.ops.xp.argmax(self._joint(data), axis=1)
         return mark(data.ops, labels, self._is_outlier(data), -1)
 
+    @usual_errors()
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each cluster for each row.
 
@@ -336,6 +338,7 @@ class IhGMM(DensityMixin, Clusterer):
         memberships = data.ops.softmax(self._joint(data))
         return mark(data.ops, memberships, self._is_outlier(data), 0.0)
 
+    @usual_errors()
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-likelihood of each row, 0 for zero rows.
 
@@ -346,6 +349,7 @@ class IhGMM(DensityMixin, Clusterer):
         """
         return self._log_likelihoods(self._check_new(X))
 
+    @usual_errors()
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the (weighted) mean of :meth:`score_samples` over rows of clusters.
 
@@ -368,6 +372,7 @@ class IhGMM(DensityMixin, Clusterer):
         values = ops.logsumexp(self._joint(data)) - _log_unit(data)
         return values - volume * ops.widen(data.sqnorms > 0)
 
+    @usual_errors()
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; smaller is better.
 
@@ -379,6 +384,7 @@ class IhGMM(DensityMixin, Clusterer):
         """
         return self._criteria(X)[0]
 
+    @usual_errors()
     def icl(self, X: Any) -> float:
         """Return the integrated completed likelihood criterion; smaller is better.
 
@@ -391,6 +397,7 @@ class IhGMM(DensityMixin, Clusterer):
         logs = ops.xp.log(ops.clip(memberships, Small.TINY, None))
         return bic - 2 * ops.number(ops.xp.sum(memberships * logs))
 
+    @usual_errors()
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows from the fitted mixture.
 

@@ -20,7 +20,7 @@ from ihgmm._checks import (
     warn_empty_clusters,
     warn_zero_rows,
 )
-from ihgmm._parameters import generator, option
+from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored, warn
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, cosines, mark
@@ -362,6 +362,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.n_iter_ = spectral.n_iter
         return self
 
+    @usual_errors()
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on with more rows; clusters keep their numbers.
 
@@ -538,6 +539,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 PreparationWarning,
             )
 
+    @usual_errors()
     def predict(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the cluster of each row, new or old; its class, if some were known.
 
@@ -551,6 +553,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             return self._named(super().predict(X))
         return self._named(self._nearest(X, batch))
 
+    @usual_errors()
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> np.ndarray:
         """Fit the model, and return the cluster of each row, or its class.
 
@@ -574,6 +577,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return tied and not self.refine
 
     @available_if(_has_memberships)  # type: ignore[untyped-decorator]
+    @usual_errors()
     def predict_proba(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the membership of each row, new or old, in each cluster.
 
@@ -588,6 +592,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         rows = placement.embedding(data)
         return ops.row_map(rule.memberships, rows, width=len(rule.intercepts))
 
+    @usual_errors()
     def transform(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the cosine of each row, new or old, with each cluster centre.
 
@@ -609,6 +614,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         data = self._check_new(X, batch)
         return mark(data.ops, self.placement_(data), self._is_outlier(data), -1)
 
+    @usual_errors()
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, batch: Any = None
     ) -> float:

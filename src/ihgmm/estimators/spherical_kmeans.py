@@ -14,7 +14,7 @@ from ihgmm._checks import (
     warn_empty_clusters,
     warn_zero_rows,
 )
-from ihgmm._parameters import check_number, generator
+from ihgmm._parameters import check_number, generator, usual_errors
 from ihgmm.estimators.base import Clusterer, atomic, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.spectral import CosinePlacement
@@ -149,6 +149,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         warn_empty_clusters(everything, self.labels_, k)
         return self
 
+    @usual_errors()
     def transform(self, X: Any) -> np.ndarray:
         """Return the cosine of each row with each centre, as :meth:`IhSC.transform`."""
         return cosines(to_host(self.cluster_centers_), self._check_new(X))
@@ -156,6 +157,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     def _nearest(self, X: Any) -> Tall:
         return CosinePlacement(to_host(self.cluster_centers_))(self._check_new(X))
 
+    @usual_errors()
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the (weighted) sum of ``1 - cosine`` with the nearest centre.
 

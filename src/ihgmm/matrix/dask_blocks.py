@@ -195,6 +195,7 @@ def _explained() -> Iterator[None]:
         # What a closed client kept is no longer there for dask without a cluster.
         missing = isinstance(error, ValueError) and "Missing dependency" in str(error)
         if not (missing or isinstance(error, CancelledError) or home == "distributed"):
+            error.add_note("dask raised this error while it computed the blocks of X.")
             raise
         raise RuntimeError(
             f"dask lost X or its results ({type(error).__name__}: {error}). If the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ihgmm._files import check_path, regular_target
 from ihgmm._warnings import warn
 from ihgmm.matrix.base import Matrix
 from ihgmm.matrix.stored import (
@@ -68,9 +70,11 @@ def open_data(
     array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    path = Path(path)
+    path = Path(check_path(path))
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file.")
+    if not path.is_dir():
+        regular_target(path)
     suffix = path.suffix.lower() or ".parquet" * path.is_dir()
     if suffix not in SUFFIXES:
         raise ValueError(
@@ -100,7 +104,14 @@ def _opened(
 ) -> Stored | None:
     """Return the rows of a file, whose suffix says how it is stored."""
     if suffix == ".npy":
-        return open_stored(np.load(path, mmap_mode="r", allow_pickle=False))
+        array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        if hasattr(array, "files"):
+            array.close()
+            raise ValueError(
+                f"it is an archive of arrays, {array.files[:5]}, as .npz files are; "
+                "give numpy.load(path)[name], or save one array alone."
+            )
+        return open_stored(array)
     if suffix == ".zarr":
         import zarr
 
@@ -121,6 +132,8 @@ def _opened(
     # Raw data of AnnData have variables of their own.
     frame = file.get("raw/var" if part.startswith("raw/") else "var", {})
     index = frame.get(getattr(frame, "attrs", {}).get("_index", ""))
+    if index is not None:
+        check_claim(index)
     names = None if index is None else list(map(str, index.asstr()[:]))
     return open_stored(file[part], names)
 
@@ -179,6 +192,7 @@ def _from_dataset(X: Any, names: list[str] | None) -> Stored:
             f"X is a stored array of shape {tuple(X.shape)}; give one with two "
             "dimensions, rows by features."
         )
+    check_claim(X)
     return Stored(
         lambda start, stop: np.asarray(X[start:stop]),
         X.shape,
@@ -188,6 +202,27 @@ def _from_dataset(X: Any, names: list[str] | None) -> Stored:
         names=names,
         source=_named("stored array", X),
     )
+
+
+def check_claim(X: Any) -> None:
+    """Raise if an array of HDF5 or zarr is far larger than what its file stores of it.
+
+    Entries that are not stored read as zeros, so that a file of 2 kB can claim to hold
+    more than any memory.
+    """
+    claimed = math.prod(map(int, X.shape)) * X.dtype.itemsize
+    elsewhere = getattr(X, "is_virtual", False) or getattr(X, "external", None)
+    if claimed <= 2**30 or elsewhere:  # so much does no harm
+        return
+    stored = X.id.get_storage_size() if hasattr(X, "id") else X.nbytes_stored()
+    most = float(os.environ.get("IHGMM_MAX_EXPANSION", "1000"))
+    if claimed > most * max(stored, 1):
+        raise ValueError(
+            f"The {_named('array', X)} claims {claimed:,} bytes, shape {X.shape}, and "
+            f"{stored:,} bytes of it are stored: it is damaged, or nearly all zeros. "
+            f"Data may be {most:,.0f} times as large as their file. If you trust it, "
+            "set the environment variable IHGMM_MAX_EXPANSION to a larger number."
+        )
 
 
 def _chunk(X: Any) -> int:
@@ -242,6 +277,8 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
     n, p = map(int, shape)
     data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
     flat = all(len(getattr(part, "shape", ())) == 1 for part in (data, indices, indptr))
+    for part in (data, indices, indptr) if flat else ():
+        check_claim(part)
     indptr = np.asarray(indptr[:], dtype=np.int64) if flat else np.empty(0, np.int64)
     ends = (*indptr[:1], *indptr[-1:])
     if (

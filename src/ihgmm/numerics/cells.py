@@ -121,6 +121,13 @@ def learn_cell_filler(X: Matrix) -> CellFiller:
     array([[3, 4]])
     """
     cells, _ = sampled_cells(X, WildCells.ROWS)
+    sizes = _medians(np.where(cells == 0, np.nan, np.abs(cells)), axis=0, least=0.0)
+    if sizes.max() / sizes.min() > np.sqrt(float(np.finfo(X.dtype).max)) / 1e4:
+        raise ValueError(
+            f"Column {sizes.argmax()} of X is {sizes.max() / sizes.min():.1g} times as "
+            f"large as column {sizes.argmin()}: squares of the one vanish beside those "
+            "of the other. Divide each column by its size, or leave one out."
+        )
     rough, n = _rough_look(cells), X.shape[0]
     wild = rough.wild(largest_usual(rough.far, n))
     cleaned = as_matrix(np.where(wild, np.nan, cells))

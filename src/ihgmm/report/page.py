@@ -20,6 +20,7 @@ import numpy as np
 
 from ihgmm._checks import refuse_model
 from ihgmm._files import atomic_write, regular_target
+from ihgmm._parameters import usual_errors
 from ihgmm.metrics import class_agreement
 from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters, names_of
@@ -62,6 +63,7 @@ class Page:
         )
 
 
+@usual_errors()
 def write_report(
     X: Any,
     model: Any,

@@ -19,7 +19,7 @@ from ihgmm._checks import (
     warn_zero_rows,
 )
 from ihgmm._display import Result
-from ihgmm._parameters import check_choice, generator
+from ihgmm._parameters import check_choice, generator, usual_errors
 from ihgmm.matrix import Matrix, Ops, Tall, to_host
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.policy import Cautions, Columns, Refitting, Small, Trust
@@ -147,6 +147,7 @@ class Diagnosis(Result):
         )
 
 
+@usual_errors()
 def diagnose(
     X: Any, labels: Any, *, missing: Missing = "error", random_state: Any = 0
 ) -> Diagnosis:

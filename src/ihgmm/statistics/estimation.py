@@ -16,7 +16,7 @@ from ihgmm._checks import (
     labelled_rows,
 )
 from ihgmm._display import Result
-from ihgmm._parameters import check_count, check_number
+from ihgmm._parameters import check_count, check_number, usual_errors
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import Groups, row_lengths
 from ihgmm.numerics.roots import falling_root
@@ -110,6 +110,7 @@ def _intervals(
     return ops_of(values).cast_like(np.maximum(ends, lowest), values)
 
 
+@usual_errors()
 def estimate_parameters(
     X: Any, labels: Any, n_clusters: int | None = None, *, sample_weight: Any = None
 ) -> Estimates:

@@ -9,7 +9,15 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from ihgmm._checks import check_labels, check_row_count
-from ihgmm._parameters import check_choice, check_count, check_number, generator
+from ihgmm._parameters import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_number,
+    generator,
+    making_array,
+    usual_errors,
+)
 
 NoiseDistribution = Literal["gaussian", "rademacher", "uniform"]
 NoiseStructure = Literal["individual", "class", "common"]
@@ -75,6 +83,7 @@ def default_separation(
     return float(constant * np.sqrt(n_clusters * np.log(d)) * aspect)
 
 
+@usual_errors()
 def make_ihgmm(
     n_samples: int = 500,
     n_features: int = 200,
@@ -148,6 +157,7 @@ def make_ihgmm(
     check_number("scale_ratio", scale_ratio, least=1)
     check_number("balance", balance, above=0, most=1)
     check_number("separation_constant", separation_constant, above=0)
+    check_flag("return_params", return_params)
     check_choice("noise", noise, NOISE_DISTRIBUTIONS)
     check_choice("noise_structure", noise_structure, NOISE_STRUCTURES)
     try:
@@ -168,7 +178,7 @@ def make_ihgmm(
             )
         theta = separation / np.sqrt(2) * np.linalg.qr(rng.standard_normal((p, k)))[0].T
     else:
-        (theta,) = check_model(centers=np.atleast_2d(centers))
+        (theta,) = check_model(centers=centers)
         k, p = theta.shape
     check_row_count(n, k)
     # The small addition keeps 0.7 * 300 / 3 from falling below 70.
@@ -221,7 +231,8 @@ def check_model(**given: Any) -> tuple[Any, ...]:
     """
     checked: dict[str, np.ndarray] = {}
     if "centers" in given:
-        theta = checked["centers"] = np.array(given["centers"], dtype=np.float64)
+        with making_array("centers"):
+            theta = checked["centers"] = np.array(given["centers"], dtype=np.float64)
         if theta.ndim != 2 or theta.size == 0:
             raise ValueError(
                 f"centers has shape {theta.shape}; give a matrix with a centre in each "
@@ -235,7 +246,8 @@ def check_model(**given: Any) -> tuple[Any, ...]:
         if "centers" in given:
             _check_row_numbers(names, len(theta))
     if "scales" in given:
-        omega = checked["scales"] = np.array(given["scales"], dtype=np.float64)
+        with making_array("scales"):
+            omega = checked["scales"] = np.array(given["scales"], dtype=np.float64)
         n = len(checked["labels"]) if "labels" in given else omega.size
         if omega.shape != (n,) or n == 0:
             many = f"{n} positive, finite numbers"
@@ -280,17 +292,19 @@ def _noise_levels(
     """Return the noise level of each row."""
     n = len(labels)
     count = {"individual": n, "class": k, "common": 1}[structure]
+    with making_array("noise_levels"):
+        array = np.asarray(levels, None if np.isscalar(levels) else np.float64)
     if isinstance(levels, tuple):
-        if len(levels) != 2 or not 0 <= levels[0] <= levels[1] < np.inf:
+        if array.shape != (2,) or not 0 <= array[0] <= array[1] < np.inf:
             raise ValueError(
                 f"noise_levels={levels!r}: a tuple is a range; give (low, high) with "
                 "0 <= low <= high, or a list or array of the levels themselves."
             )
-        values = rng.uniform(*levels, count)
-    elif np.ndim(levels) == 0:
+        values = rng.uniform(array[0], array[1], count)
+    elif array.ndim == 0:
         values = np.full(count, check_number("noise_levels", levels, least=0))
     else:
-        values = np.array(levels, dtype=np.float64)
+        values = array.astype(np.float64)
         if values.shape != (count,) or not (np.isfinite(values) & (values >= 0)).all():
             raise ValueError(
                 f"noise_levels has shape {values.shape}; noise_structure="

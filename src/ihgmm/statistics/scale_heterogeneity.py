@@ -11,7 +11,7 @@ from scipy.special import fdtrc, stdtrit
 
 from ihgmm._checks import check_matrix, data_and_labels, labelled_rows
 from ihgmm._display import Result
-from ihgmm._parameters import generator
+from ihgmm._parameters import generator, usual_errors
 from ihgmm.matrix import HOST, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.policy import Scales
@@ -91,6 +91,7 @@ class ScaleTest(Result):
         )
 
 
+@usual_errors()
 def scale_heterogeneity_test(
     X: Any, labels: Any, *, random_state: Any = 0
 ) -> ScaleTest:

@@ -11,7 +11,13 @@ import numpy as np
 
 from ihgmm._checks import check_matrix, counted_rows
 from ihgmm._display import Result, doubts_of_count, draw
-from ihgmm._parameters import check_choice, check_count, check_flag, generator
+from ihgmm._parameters import (
+    check_choice,
+    check_count,
+    check_flag,
+    generator,
+    usual_errors,
+)
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.matrix import Matrix, Scaled, to_host
 from ihgmm.matrix.threads import sized_threads
@@ -122,6 +128,7 @@ class ClusterCount(Result):
         return draw(self, ax)
 
 
+@usual_errors()
 def select_n_clusters(
     X: Any,
     *,
@@ -196,6 +203,7 @@ def select_n_clusters(
     return replace(count, tree=replace(count.tree, leaves=leaves))
 
 
+@usual_errors()
 def cluster_tree(
     X: Any,
     *,

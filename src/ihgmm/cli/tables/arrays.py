@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm.cli.tables.columns import labels_beside
-from ihgmm.cli.tables.loading import explain_damage
+from ihgmm.cli.tables.loading import check_size, explain_damage
 from ihgmm.cli.tables.table import (
     BESIDE,
     Note,
@@ -22,6 +22,7 @@ from ihgmm.cli.tables.table import (
     unique_names,
 )
 from ihgmm.matrix import as_matrix
+from ihgmm.matrix.formats import check_claim
 
 # Columns of var that hold symbols of genes, as programs write them.
 SYMBOLS = (
@@ -31,10 +32,10 @@ SYMBOLS = (
 BY_BLOCKS = Note("The data are read block by block.")
 
 
-def read_array(path: Path, request: Request, memory: float) -> Table:
+def read_array(path: Path, request: Request) -> Table:
     """Read an array, a scipy.sparse matrix, or the only array of an archive, or its X.
 
-    A single array stays on disk if it would take more bytes than ``memory``.
+    A single array stays on disk if there is no room for it.
     """
     names, is_sparse = [], False
     with explain_damage(path), path.open("rb") as file:
@@ -54,13 +55,15 @@ def read_array(path: Path, request: Request, memory: float) -> Table:
             X = sp.load_npz(path)
             if hasattr(X, "check_format"):
                 X.check_format(full_check=True)  # places beyond X crash later
-            X = sp.csr_array(X)
     source = request.source
     if X is None:
         raise ValueError(
             f"{source} holds several arrays ({quote_all(names)}); name the data X, or "
             "save it alone."
         )
+    if is_sparse:
+        check_size(path, request, 8 * sum(X.shape))  # also of rows without entries
+        X = sp.csr_array(X)
     if X.ndim != 2:
         raise ValueError(f"{source} has shape {X.shape}; give rows by columns.")
     if 0 in X.shape:
@@ -68,7 +71,7 @@ def read_array(path: Path, request: Request, memory: float) -> Table:
     if X.dtype.kind not in "fiub":
         raise ValueError(f"{source} holds {X.dtype} entries; give real numbers.")
     may_stay = not (names or request.transpose) and X.flags.c_contiguous
-    if may_stay and X.nbytes > memory:
+    if may_stay and X.nbytes > request.memory:
         return request.numbered(as_matrix(X), [BY_BLOCKS])
     if request.transpose:
         X = sp.csr_array(X.T) if is_sparse else X.T
@@ -77,8 +80,8 @@ def read_array(path: Path, request: Request, memory: float) -> Table:
     return request.numbered(X, is_sparse=is_sparse)
 
 
-def read_h5ad(path: Path, request: Request, memory: float) -> Table:
-    """Read X or a layer, or leave it on disk if it would take more than ``memory``."""
+def read_h5ad(path: Path, request: Request) -> Table:
+    """Read X or a layer, or leave it on disk if there is no room for it."""
     import h5py
     from anndata.io import read_elem
 
@@ -109,7 +112,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         place = "raw/var" if layer == "raw" else "var"
         obs: Any = read_elem(file["obs"]) if "obs" in file else None
         var: Any = read_elem(file[place]) if place in file else None
-        X = as_matrix(_by_rows(file[layers[layer]], memory))
+        X = as_matrix(_by_rows(file[layers[layer]], request.memory))
     n, p = X.shape
     for kind, frame, size in (("obs", obs, n), ("var", var, p)):
         if frame is not None and len(frame) != size:
@@ -140,7 +143,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         cure = f"If there are counts, take them: --layer {[*others, 'LAYER'][0]}."
         notes.append(Note(text, cure, loud=True))
     # Beside each entry of a sparse matrix stands its place.
-    stays = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1) > memory
+    stays = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1) > request.memory
     if stays:
         notes.insert(0, BY_BLOCKS)
     names = [] if var is None else list(map(str, var.index))
@@ -179,6 +182,8 @@ def _foreign_parts(file: Any) -> list[str]:
     foreign = [p for p in places if isinstance(links[p], h5py.ExternalLink)]
     hard = [p for p in places if isinstance(links[p], h5py.HardLink)]
     stored = {p: file[p] for p in hard if isinstance(file[p], h5py.Dataset)}
+    for array in stored.values():
+        check_claim(array)
     return foreign + [p for p, d in stored.items() if d.is_virtual or d.external]
 
 

@@ -6,6 +6,7 @@ import csv
 import errno
 import gzip
 import io
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -40,8 +41,8 @@ class RawTable:
 
 
 @contextmanager
-def explain_damage(path: Path) -> Iterator[None]:
-    """Say that a file is damaged, whatever a library raises then.
+def explain_damage(path: Path, where: str = "") -> Iterator[None]:
+    """Say that a file is damaged, and where, whatever a library raises then.
 
     Only the library's work belongs inside: a defect of ours is no damaged file.
     """
@@ -55,7 +56,7 @@ def explain_damage(path: Path) -> Iterator[None]:
         reason = " ".join(str(error).split())[:300]
         if "pickle" in reason:  # NumPy's advice is to allow it
             reason = "it does not hold an array of numbers"
-        raise damaged(path, reason) from error
+        raise damaged(path, where + reason) from error
 
 
 def damaged(path: Path, reason: str) -> ValueError:
@@ -82,10 +83,8 @@ def load_text(path: Path, request: Request) -> RawTable:
     import pandas as pd
 
     phrases, encoding = [], "utf-8-sig"
+    content = _read_bytes(path, request)
     with explain_damage(path):
-        content = path.read_bytes()
-        if path.suffix.lower() == ".gz":
-            content = gzip.decompress(content)
         if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
             encoding = "utf-16"
             phrases.append("as UTF-16")
@@ -130,6 +129,29 @@ def load_text(path: Path, request: Request) -> RawTable:
     frame.index = np.arange(first, first + len(frame))
     raw = RawTable(frame, phrases, point, place_words=words)
     return with_names(raw, header if has_names else place_names(len(header)))
+
+
+def _read_bytes(path: Path, request: Request) -> bytes:
+    """Return what is in a file, unpacked, if there is room for it."""
+    is_packed = path.suffix.lower() == ".gz"
+    with explain_damage(path), (gzip.open if is_packed else open)(path, "rb") as file:
+        content = file.read(request.memory + 1)
+    check_size(path, request, len(content))
+    return content
+
+
+def check_size(path: Path, request: Request, n_bytes: int) -> None:
+    """Raise if there is no room for so many bytes, which a file holds or claims to."""
+    convert = (
+        ", or convert it once to a folder of Parquet files, and give the file in it: "
+        'python -c "import pyarrow.dataset as d; d.write_dataset(d.dataset('
+        f"{str(path)!r}, format='csv'), 'parquet', format='parquet')\""
+    )
+    if n_bytes > request.memory:
+        raise ValueError(
+            f"{path} is too large for {request.memory / 1e9:.3g} GB of memory; raise "
+            f"--memory{convert * (suffix_of(path) in DELIMITERS)}."
+        )
 
 
 def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
@@ -206,8 +228,11 @@ def load_json_lines(path: Path, request: Request) -> RawTable:
     """Read a file with a record in each line."""
     import pandas as pd
 
-    options: dict[str, Any] = {"dtype": False, "convert_dates": False}
-    with explain_damage(path), path.open("rb") as file:
-        frame = pd.read_json(file, lines=True, precise_float=True, **options)
+    records: list[dict[str, Any]] = []
+    for line in _read_bytes(path, request).splitlines():
+        with explain_damage(path, f"line {len(records) + 1}: "):
+            # pandas' own reader ends the program where lists are nested deeply.
+            records.append(dict(json.loads(line)))
+    frame = pd.DataFrame.from_records(records)
     frame.index += 1
     return with_names(RawTable(frame), list(map(str, frame.columns)))

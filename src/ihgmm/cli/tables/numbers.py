@@ -60,9 +60,10 @@ def decimal_point(frame: Any, delimiter: str) -> str:
 def _pattern(point: str) -> str:
     """Return what matches a number as people write it."""
     group = rf"[{',' if point == '.' else '.'}{_GAPS}]"
-    whole = rf"(?:\d{{1,3}}(?:{group}\d{{3}})+|\d+)"
-    number = rf"(?:{whole}(?:[{point}]\d*)?|[{point}]\d+)(?:[eE][+-]?\d+)?"
-    return rf"^[+-]?[{_MONEY}]?\s?[+-]?{number}\s?[%{_MONEY}]?$"
+    whole = rf"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)"
+    number = rf"(?:{whole}(?:[{point}][0-9]*)?|[{point}][0-9]+)(?:[eE][+-]?[0-9]+)?"
+    sign = rf"(?:[+-]?[{_MONEY}]?\s?|[{_MONEY}]\s?[+-])"
+    return rf"^{sign}{number}\s?[%{_MONEY}]?$"
 
 
 def _plain_numbers(texts: Any, point: str) -> np.ndarray | None:
@@ -78,5 +79,6 @@ def _plain_numbers(texts: Any, point: str) -> np.ndarray | None:
 
 
 def _floats(texts: Any) -> np.ndarray:
-    values = texts.str.removeprefix("+").astype("double[pyarrow]")
+    values = texts.str.replace(r"^\+([^+-])", r"\1", regex=True)
+    values = values.astype("double[pyarrow]")
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._files import regular_target
 from ihgmm._parameters import check_choice
 from ihgmm.cli.tables import columns, loading, sheets
 from ihgmm.cli.tables.arrays import free_memory, read_array, read_h5ad
@@ -29,7 +31,7 @@ LOADERS: dict[str, Callable[[Path, Request], loading.RawTable]] = {
     **dict.fromkeys((".jsonl", ".ndjson"), loading.load_json_lines),
     **dict.fromkeys(sheets.SUFFIXES, sheets.load_sheet),
 }
-READERS: dict[str, Callable[[Path, Request, float], Table]] = {
+READERS: dict[str, Callable[[Path, Request], Table]] = {
     ".h5ad": read_h5ad,
     ".npy": read_array,
     ".npz": read_array,
@@ -58,12 +60,12 @@ def read_table(
     check_choice("prepare", prepare, PREPARATIONS)
     if memory is not None and not 0 <= memory < float("inf"):
         raise ValueError(f"--memory {memory:g}: give a number of GB from 0 on.")
-    request, path = Request(source, **asked), Path(source)
+    limit = free_memory() / 4 if memory is None else 1e9 * memory
+    request, path = Request(source, memory=int(limit), **asked), Path(source)
     if source == "-":
         table = _read_standard_input(request)
     elif path.exists():
-        limit = free_memory() / 4 if memory is None else 1e9 * memory
-        table = _read(path, request, limit)
+        table = _read(path, request)
     else:
         table = _built_in(request)
     has_choice = table.is_mixed and source not in BUILT_IN
@@ -77,9 +79,15 @@ def read_table(
 
 def _read_standard_input(request: Request) -> Table:
     """Read what is piped in: text, which may be compressed, or JSON lines."""
-    content = sys.stdin.buffer.read()
+    content = sys.stdin.buffer.read(request.memory + 1) if sys.stdin else b""
+    loading.check_size(Path("Standard input"), request, len(content))
     if not content:
         raise ValueError("Standard input is empty; pipe a table into the command.")
+    if content.startswith((b"PK", b"\x93NUMPY", b"PAR1", b"\x89HDF")):
+        raise ValueError(
+            "Standard input holds no text; pipe CSV, TSV or JSON lines into the "
+            "command, and give a file of another kind by its name."
+        )
     is_zipped, is_json = content[:2] == b"\x1f\x8b", content[:1] == b"{"
     suffix = ".csv.gz" if is_zipped else ".jsonl" if is_json else ".csv"
     with tempfile.TemporaryDirectory() as folder:
@@ -87,16 +95,17 @@ def _read_standard_input(request: Request) -> Table:
         path = Path(folder) / f"standard-input{suffix}"
         path.write_bytes(content)
         try:
-            return _read(path, request, float("inf"))
+            return _read(path, request)
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), "Standard input")) from error
 
 
-def _read(path: Path, request: Request, memory: float) -> Table:
+def _read(path: Path, request: Request) -> Table:
     """Read a file into memory, or leave it on disk where it may and has to."""
     suffix, known = suffix_of(path), [*LOADERS, *READERS]
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give one file.{_folder_words(path)}")
+    regular_target(path)
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     if suffix not in known:
@@ -105,22 +114,13 @@ def _read(path: Path, request: Request, memory: float) -> Table:
             f"{', '.join(known)}."
         )
     _check_asked(request, suffix)
+    loading.check_size(path, request, _n_bytes(path, suffix))
     if suffix in READERS:
-        return READERS[suffix](path, request, memory)
+        return READERS[suffix](path, request)
     if suffix == ".parquet" and not (request.text_column or request.transpose):
-        table = _by_blocks(path, request, memory)
+        table = _by_blocks(path, request)
         if table is not None:
             return table
-    elif path.stat().st_size > memory:
-        convert = (
-            ", or convert it once to a folder of Parquet files, and give the file in "
-            'it: python -c "import pyarrow.dataset as d; d.write_dataset(d.dataset('
-            f"{str(path)!r}, format='csv'), 'parquet', format='parquet')\""
-        )
-        raise ValueError(
-            f"{path} is too large for {memory / 1e9:.3g} GB of memory; raise --memory"
-            f"{convert * (suffix in loading.DELIMITERS)}."
-        )
     raw = LOADERS[suffix](path, request)
     if request.transpose:
         raw = columns.transposed(raw)
@@ -135,6 +135,14 @@ def _folder_words(path: Path) -> str:
         ways = f"ihgmm.open_data or dask.dataframe.read_parquet of {str(path)!r}"
         return f" It holds Parquet files: in Python, fit {ways}."
     return ""
+
+
+def _n_bytes(path: Path, suffix: str) -> int:
+    """Return how many bytes a file makes, as far as it tells; 0 if it may stay."""
+    if zipfile.is_zipfile(path):  # workbooks, and several arrays
+        with loading.explain_damage(path), zipfile.ZipFile(path) as archive:
+            return sum(member.file_size for member in archive.infolist())
+    return 0 if suffix in (".parquet", *READERS) else path.stat().st_size
 
 
 def _check_asked(request: Request, suffix: str) -> None:
@@ -159,7 +167,7 @@ def _check_asked(request: Request, suffix: str) -> None:
             )
 
 
-def _by_blocks(path: Path, request: Request, memory: float) -> Table | None:
+def _by_blocks(path: Path, request: Request) -> Table | None:
     """Return a Parquet table whose rows are read block by block; None if it is small.
 
     Columns are chosen by the first rows; ids and labels are read as a whole.
@@ -170,7 +178,8 @@ def _by_blocks(path: Path, request: Request, memory: float) -> Table | None:
     with loading.explain_damage(path), path.open("rb") as file:
         stored = parquet.ParquetFile(file)
         about, names = stored.metadata, stored.schema_arrow.names
-        if 8 * about.num_rows * about.num_columns <= memory or about.num_rows == 0:
+        size = 8 * about.num_rows * about.num_columns
+        if size <= request.memory or about.num_rows == 0:
             return None
         batch = next(stored.iter_batches(2**13))
         head = loading.from_arrow(pa.Table.from_batches([batch]))

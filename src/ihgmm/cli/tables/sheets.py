@@ -21,8 +21,8 @@ from ihgmm.cli.tables.table import Request, near, quote, quote_all
 SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 # Of a whole workbook. They take some 2 GB of memory.
 MOST_CELLS = 20_000_000
-MOST_BYTES = 2**30
 MOST_SHEETS = 1000
+MOST_SEARCHED = 2_000_000  # cells of sheets that have no table; they take seconds
 # The place of a cell that holds something; others have a colour, or a border.
 _FILLED = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\br=["']([A-Z]+)(\d+)["'][^>]*(?<!/)>""")
 
@@ -48,7 +48,7 @@ def load_sheet(path: Path, request: Request) -> RawTable:
     if len(titles) > MOST_SHEETS:
         raise _too_large(path, f"has {len(titles):,} sheets", f"{MOST_SHEETS:,}")
     chosen: tuple[str, int, list[list[Any]]] | None = None
-    most = -1
+    most, n_searched = -1, 0
     for title in titles if wanted is None else [wanted]:
         with explain_damage(path), warnings.catch_warnings(action="ignore"):
             cells = book.get_sheet_by_name(title).to_python(skip_empty_area=False)
@@ -61,6 +61,14 @@ def load_sheet(path: Path, request: Request) -> RawTable:
         n_usable = sum(sum(row) > 1 for row in numbers)
         if n_usable > most:
             chosen, most = (title, begin, rows), n_usable
+        n_searched += len(rows) * len(rows[0])
+        if n_searched > MOST_SEARCHED and wanted is None:
+            if most > 0:
+                break
+            raise ValueError(
+                f"{path}: no table was found up to sheet {quote(title)}, among "
+                f"{n_searched:,} cells. Name the sheet that has it: --sheet NAME."
+            )
     if chosen is None:
         which = "no sheet has" if wanted is None else f"sheet {quote(wanted)} has not"
         raise damaged(path, f"{which} a row of names and rows below it")
@@ -95,14 +103,10 @@ def _refuse_large(path: Path) -> None:
         return
     n_cells = 0
     with explain_damage(path), zipfile.ZipFile(path) as archive:
-        n_bytes = sum(member.file_size for member in archive.infolist())
-        for name in archive.namelist() if n_bytes <= MOST_BYTES else ():
+        for name in archive.namelist():
             if name.lower().endswith(".xml"):
                 with archive.open(name) as stream:
                     n_cells += _n_cells(stream)
-    if n_bytes > MOST_BYTES:
-        most = f"{MOST_BYTES / 1e9:.3g} GB"
-        raise _too_large(path, f"unpacks to {n_bytes / 1e9:.3g} GB", most)
     if n_cells > MOST_CELLS:
         what = f"reaches over {n_cells:,} cells, up to the last ones that are filled"
         raise _too_large(path, what, f"{MOST_CELLS:,}")

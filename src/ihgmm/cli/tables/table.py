@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -138,6 +139,7 @@ class Request:
     transpose: bool = False  # whether rows of the file are columns of the table
     layer: str | None = None  # of an AnnData file; X, if None
     sheet: str | None = None  # of a workbook; the one with most rows, if None
+    memory: int = sys.maxsize - 1  # bytes that the data may take
     # The model that the data are for. Columns that it was fitted on are taken in their
     # order, and those of labels and ids where the data have them.
     fit: SavedModel | None = None

@@ -1,0 +1,200 @@
+"""Files that would end the program, or take its memory or hours."""
+
+import gzip
+import os
+import shlex
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import zarr
+from command_line import fail, good, invoke, named, read, shop
+
+import ihgmm
+from ihgmm.cli import files
+from ihgmm.storage import load_model
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+def test_ids_of_several_lines_stay_in_their_cell(end):
+    name = f"first{end}=cmd()"
+    files.write_csv(Path("out.csv"), [["id", "x"], [name, 1]])
+    assert Path("out.csv").read_bytes() == f'id,x\n"{name}",1\n'.encode()
+    assert read("out.csv") == [{"id": name, "x": "1"}]
+    assert pd.read_csv("out.csv")["id"].tolist() == [name]
+
+
+@pytest.mark.parametrize("begin", ["[", '{"a":'])
+def test_json_that_is_nested_deeply(begin):
+    end = {"[": "]", '{"a":': "1}"}[begin]
+    text = begin * 3000 + end + end[-1] * 2999
+    Path("a.jsonl").write_text('{"a": 1}\n{"a": ' + text + "}\n")
+    message = fail("fit", "a.jsonl", "-k", 2)
+    assert "a.jsonl cannot be read as jsonl: line 2: maximum recursion" in message
+
+
+def test_a_line_of_json_that_is_no_record():
+    Path("a.jsonl").write_text('{"a": 1}\n3\n')
+    assert "cannot be read as jsonl: line 2: " in fail("fit", "a.jsonl", "-k", 2)
+
+
+def test_the_search_for_a_table_among_sheets_has_an_end():
+    book = openpyxl.Workbook(write_only=True)
+    for i in range(10):
+        sheet = book.create_sheet(f"s{i}")
+        for _ in range(30):
+            sheet.append([None] * 16_383 + ["x"])
+    book.save("a.xlsx")
+    assert "Name the sheet that has it: --sheet NAME." in fail("fit", "a.xlsx", "-k", 2)
+
+
+def claims(name, shape):
+    """Write a file of some kB that says that an array has this shape."""
+    if name.endswith(".zarr"):
+        zarr.create_array(name, shape=shape, chunks=(1000, shape[1]), dtype="f8")
+        return
+    with h5py.File(name, "w") as file:
+        file.create_dataset("X", shape, "f8", chunks=(1000, shape[1]))
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.h5", "a.h5ad"])
+@pytest.mark.parametrize("n_rows", [10**9, 10**12])
+def test_an_array_that_claims_more_than_is_stored(name, n_rows, monkeypatch):
+    claims(name, (n_rows, 3))
+    with pytest.raises(ValueError, match=r"claims .* bytes of it are stored"):
+        ihgmm.open_data(name)
+    if name == "a.h5ad":
+        assert "IHGMM_MAX_EXPANSION" in fail("fit", name, "-k", 2)
+    monkeypatch.setenv("IHGMM_MAX_EXPANSION", "inf")
+    if n_rows == 10**9:
+        assert ihgmm.open_data(name).shape == (n_rows, 3)
+
+
+def test_row_pointers_that_claim_more_than_is_stored():
+    with h5py.File("a.h5ad", "w") as file:
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": "csr_matrix", "shape": (10**9, 3)})
+        group["data"], group["indices"] = np.ones(1), np.zeros(1, int)
+        group.create_dataset("indptr", (10**9 + 1,), "i8", chunks=(1000,))
+    with pytest.raises(ValueError, match="claims 8,000,000,008 bytes"):
+        ihgmm.open_data("a.h5ad")
+
+
+def test_compressed_text_is_unpacked_only_as_far_as_memory_goes():
+    with gzip.open("a.csv.gz", "wb") as file:
+        file.write(b"a,b\n" + b"1,2\n" * 2**22)
+    assert os.path.getsize("a.csv.gz") < 1e5
+    message = fail("fit", "a.csv.gz", "-k", 2, "--memory", 0.01)
+    assert "a.csv.gz is too large for 0.01 GB of memory; raise --memory" in message
+
+
+def test_archives_say_how_large_they_are():
+    with zipfile.ZipFile("a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X", bytes(2**24))  # not X.npy
+    assert os.path.getsize("a.npz") < 1e5
+    message = fail("fit", "a.npz", "-k", 2, "--memory", 0.01)
+    assert "a.npz is too large for 0.01 GB of memory; raise --memory." in message
+    assert "has shape ()" in fail("fit", "a.npz", "-k", 2)
+
+
+def test_a_sparse_matrix_of_rows_that_are_not_there():
+    sp.save_npz("a.npz", sp.coo_array(([1.0], ([0], [0])), shape=(10**9, 3)))
+    message = fail("fit", "a.npz", "-k", 2, "--memory", 1)
+    assert "a.npz is too large for 1 GB of memory" in message
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.npy", "a.parquet", "a.h5ad"])
+def test_a_fifo_is_not_waited_for(name):
+    os.mkfifo(name)
+    assert "is a device, a FIFO or a socket" in fail("fit", name, "-k", 2)
+    if name != "a.csv":
+        with pytest.raises(ValueError, match="is a device, a FIFO or a socket"):
+            ihgmm.open_data(name)
+    with pytest.raises(ValueError, match="is no file"):
+        load_model(name)
+
+
+def test_a_device_is_not_read():
+    assert "is a device, a FIFO or a socket" in fail("fit", "/dev/zero", "-k", 2)
+    with pytest.raises(ValueError, match="is a device, a FIFO or a socket"):
+        ihgmm.open_data("/dev/zero")
+    with pytest.raises(ValueError, match="is no file"):
+        load_model("/dev/zero")
+
+
+@pytest.mark.parametrize("cell", ["--32.3", "+-1", "-$-5", "\u0663\u0664"])
+def test_a_cell_that_is_nearly_a_number_is_named_with_its_place(cell):
+    table = shop(30).iloc[:, 1:].astype(str)
+    table.iloc[4, 2] = cell
+    table.to_csv("a.csv", index=False)
+    done = invoke("fit", "a.csv", "-k", 3)
+    assert done.exit_code == 0
+    assert f"the first is '{cell}' in line 6: taken as missing" in " ".join(
+        done.stderr.split()
+    )
+
+
+def test_a_fit_is_what_the_command_does(sample):
+    # typer before 0.16 took the command for the version, with a newer click.
+    named(sample[0]).to_csv("a.csv", index=False)
+    assert "3 clusters" in good("fit", "a.csv", "-k", 3)
+    assert "--n-clusters" in good("fit", "--help")
+
+
+@pytest.mark.parametrize("path", [None, 5, 2.5, ["a"], {}])
+def test_what_is_no_path_is_said_to_be_none(path, sample):
+    model = ihgmm.PSC(3).fit(sample[0])
+    for ask in (ihgmm.open_data, load_model, model.report):
+        if not (path is None and ask == model.report):  # which returns the page
+            with pytest.raises(TypeError, match="not the name of a file"):
+                ask(*(sample[0], path) if ask == model.report else (path,))
+
+
+def test_an_archive_with_the_name_of_an_array(sample):
+    np.savez("a.npz", X=sample[0])
+    Path("a.npz").rename("a.npy")
+    with pytest.raises(ValueError, match=r"a.npy cannot .* archive of arrays, \['X'\]"):
+        ihgmm.open_data("a.npy")
+    good("fit", "a.npy", "-k", 3, "-q")
+
+
+def run(*arguments, **options):
+    command = [sys.executable, "-m", "ihgmm", *map(str, arguments)]
+    environment = os.environ | options.pop("env", {})
+    return subprocess.run(command, capture_output=True, env=environment, **options)
+
+
+def test_standard_input_that_is_an_archive(sample):
+    np.savez("a.npz", X=sample[0])
+    done = run("fit", "-", "-k", 3, input=Path("a.npz").read_bytes())
+    assert done.returncode == 2
+    assert b"Standard input holds no text; pipe CSV" in done.stderr
+
+
+def test_standard_input_that_is_closed():
+    command = [sys.executable, "-m", "ihgmm", "fit", "-", "-k", "3"]
+    shell = f"{shlex.join(command)} <&-"
+    done = subprocess.run(shell, shell=True, capture_output=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error: Standard input is empty; pipe a table")
+
+
+def test_bad_bytes_are_told_with_the_name_of_their_file():
+    Path("a.csv").write_bytes(b"\x00\x81\x8d,\n\x9d\x8f,3\n")
+    assert "error: a.csv cannot be read as csv: " in fail("fit", "a.csv", "-k", 2)
+
+
+def test_python_without_docstrings_and_an_encoding_that_lacks_letters(sample):
+    table = named(sample[0]).rename(columns={"f0": "\u65e5\u672c", "f1": "\u20ac"})
+    table.to_csv("a.csv", index=False)
+    environment = {"PYTHONOPTIMIZE": "2", "PYTHONIOENCODING": "ascii"}
+    done = run("fit", "a.csv", "-k", 3, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"\u65e5\u672c" in done.stdout

@@ -1,0 +1,58 @@
+"""What a user has NumPy do at overflow and underflow is no matter of a fit."""
+
+import numpy as np
+import pytest
+
+import ihgmm
+from ihgmm import metrics
+from ihgmm.storage import load_model, save_model
+
+ESTIMATORS = [
+    ihgmm.IhSC(3, random_state=0),
+    ihgmm.IhSC("auto", whiten="learned", outliers="cells"),
+    ihgmm.IhGMM("auto", missing="fit", outliers="auto"),
+    ihgmm.IhGMM(3, noise="tied", random_state=0),
+    ihgmm.PSC(3),
+    ihgmm.SphericalKMeans(3, random_state=0),
+    ihgmm.Biwhitener(),
+]
+METHODS = ["predict", "transform", "score", "predict_proba", "score_samples"]
+METHODS += ["bic", "icl", "report"]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return ihgmm.make_ihgmm(120, 12, 3, random_state=0)[0]
+
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+def test_estimators_do_as_usual_where_the_user_wants_errors(model, rows, tmp_path):
+    answers = []
+    for how in ("raise", "warn"):
+        with np.errstate(all=how, under="raise" if how == "raise" else "ignore"):
+            before = np.geterr()
+            fitted = model.fit(rows)
+            asked = [name for name in METHODS if hasattr(fitted, name)]
+            answers.append([getattr(fitted, name)(rows) for name in asked])
+            if hasattr(fitted, "sample"):
+                fitted.sample(5)
+            if hasattr(fitted, "labels_"):
+                save_model(fitted, tmp_path / "model.npz")
+                load_model(tmp_path / "model.npz").predict(rows)
+            assert np.geterr() == before
+    for first, second in zip(*answers, strict=True):
+        if isinstance(first, np.ndarray | float):
+            np.testing.assert_array_equal(first, second)
+
+
+def test_functions_do_as_usual_where_the_user_wants_errors(rows):
+    with np.errstate(all="raise"):
+        before = np.geterr()
+        rows, labels = ihgmm.make_ihgmm(120, 12, 3, random_state=0)
+        assert ihgmm.select_n_clusters(rows).n_clusters == 3
+        assert ihgmm.cluster_tree(rows).levels == (3,)
+        ihgmm.diagnose(rows, labels)
+        ihgmm.estimate_parameters(rows, labels)
+        ihgmm.scale_heterogeneity_test(rows, labels)
+        metrics.stability_score(ihgmm.IhSC(3).fit(rows), rows)
+        assert np.geterr() == before

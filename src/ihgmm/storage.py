@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -373,7 +374,8 @@ def _check_fitted(scalers: list[Any], model: Any) -> None:
     rows = np.maximum(centers, 0) / 2  # one for each cluster, no count below 0
     methods = ("predict", "transform", "predict_proba", "score_samples")
     try:
-        with ignored(Warning), np.errstate(all="raise", under="ignore"):
+        with ignored(Warning), warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)  # what NumPy warns of
             given: Any = [""]
             if scalers and type(scalers[0]) not in VECTORIZERS:
                 given = np.zeros((1, scalers[0].n_features_in_))

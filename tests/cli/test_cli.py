@@ -319,7 +319,9 @@ def test_warnings_are_one_line(sample):
 def test_failures_of_the_work_end_with_1(monkeypatch):
     wide = sp.csr_array((np.ones(8), np.arange(8), np.arange(9)), shape=(8, 10**13))
     sp.save_npz("wide.npz", wide)
-    message = fail("fit", "wide.npz", "-k", 3, "--prepare", "none", code=1)
+    message = fail(
+        "fit", "wide.npz", "-k", 3, "--prepare", "none", "--memory", 10**6, code=1
+    )
     assert "not enough memory: Unable to allocate" in message
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     message = fail("choose-k", "iris", "--plot", "a.png", code=1)

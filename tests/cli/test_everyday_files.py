@@ -77,7 +77,8 @@ def with_what_measures_nothing(path):
     table["founded"] = np.resize(np.arange(1950, 1990), n)
     table["place"] = np.random.default_rng(0).permutation(n) + 1
     table["region"] = np.resize([3, 1, 4, 7], n)
-    table["paid.code"] = (kinds == 0).astype(int)  # a flag, by whatever name
+    paid = (kinds == 0) & (table["revenue"] > 1.5 * table["revenue"].median())
+    table["paid.code"] = paid.astype(int)  # a flag, by whatever name
     table.to_csv(path, index=False)
     return kinds, [
         "Used 9 columns: ",

@@ -147,6 +147,7 @@ def test_nothing_to_judge():
 @pytest.mark.parametrize(
     ("dtype", "exponent"), [("float64", 160), ("float64", 250), ("float32", 25)]
 )
+@pytest.mark.filterwarnings("ignore::ihgmm.PreparationWarning")
 def test_columns_of_which_one_vanishes_beside_another(dtype, exponent):
     X, _ = make_ihgmm(120, 12, 3, random_state=0)
     X[:, 3] *= 10.0**exponent

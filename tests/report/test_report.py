@@ -140,7 +140,7 @@ def test_means_are_in_the_units_of_the_data(sample, offset):
 
 
 @pytest.mark.filterwarnings("ignore::ihgmm.UnstableLabelsWarning")
-@pytest.mark.parametrize(("noise", "any_sure"), [(0.3, True), (0.5, False)])
+@pytest.mark.parametrize(("noise", "any_sure"), [(0.2, True), (0.5, False)])
 def test_sure_rows_are_relied_on_where_there_are_some(noise, any_sure):
     rng = np.random.default_rng(0)
     X = np.zeros((200, 6))

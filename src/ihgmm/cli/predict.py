@@ -60,7 +60,9 @@ def predict(
     # Columns were matched by name when they were read.
     with ignored(UserWarning, "X does not have valid feature names"):
         estimator, X = cl.without_batches(estimator, X, table)
-        labels = to_host(estimator._nearest(X))
+        # Numbers of clusters, where predict has names of classes.
+        number = getattr(estimator, "_nearest", estimator.predict)
+        labels = to_host(number(X))
     n, k = len(labels), len(estimator.cluster_centers_)
     complete = complete_matrix(X, estimator, of_fit=False)
     figures = _figures(estimator, X, complete, labels)

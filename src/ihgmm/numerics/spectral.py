@@ -117,7 +117,7 @@ def spectral_clustering(
         known, weights, at = _known_rows(
             ops, projected, coordinates, X.weights, live, k, taught
         )
-        clear = clear_rows(ops.few_ops, embedding, known)
+        everyone, clear = known, clear_rows(ops.few_ops, embedding, known)
         if clear is not None:
             known = ops.few_ops.rows_where(known, clear)
             clear = ops.few_ops.to_host(clear)
@@ -154,7 +154,7 @@ def spectral_clustering(
         space=spaces[learnt.space],
         n_iter=learnt.n_iter,
         signs=signs,
-        known=ops.few_ops.to_host(rows[learnt.space]),
+        known=ops.few_ops.to_host(embedding.rows(ops.few_ops, everyone)),
     )
 
 

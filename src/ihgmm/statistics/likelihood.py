@@ -46,6 +46,17 @@ def refine_labels(
     count in several centres, so that one wrong label does not keep others wrong. Then
     every row goes to the centre with the largest cosine, until labels repeat or after
     ``max_iter`` rounds.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.metrics import misclassification_rate
+    >>> from ihgmm.statistics.likelihood import refine_labels
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> start = kinds.copy()
+    >>> start[::10] = (start[::10] + 1) % 3  # a tenth of the labels is wrong
+    >>> misclassification_rate(kinds, refine_labels(X, start, 3).labels)
+    0.0
     """
     X = as_matrix(X)
     ops, labels = X.ops, X.to_device(labels)
@@ -146,6 +157,17 @@ def fit_mixture(
     Memberships that move by less than ``tol``, on average over rows, have converged.
     After each round ``say`` gets a few words. A likelihood of rows in their own centres
     would have no maximum: a centre through one row makes that row's noise vanish.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.metrics import misclassification_rate
+    >>> from ihgmm.statistics.likelihood import fit_mixture
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> mixture = fit_mixture(as_matrix(X), kinds, 3)
+    >>> misclassification_rate(kinds, mixture.memberships.argmax(axis=1))
+    0.0
     """
     ops, xp = X.ops, X.ops.xp
     rounds = _Rounds.begin(X, indicators(ops, X.to_device(labels), n_clusters), noise)

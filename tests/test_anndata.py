@@ -10,8 +10,16 @@ import scipy.sparse as sp
 from anndata import AnnData
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import ClusterCountWarning, IhSC, Recipe, __version__, diagnose, make_ihgmm
-from ihgmm.anndata import ihsc
+from ihgmm import (
+    ClusterCountWarning,
+    IhSC,
+    Recipe,
+    __version__,
+    diagnose,
+    make_ihgmm,
+    top_features,
+)
+from ihgmm.anndata import ihsc, rank_genes_groups
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.plotting import plot_embedding
 
@@ -382,3 +390,45 @@ def test_counts_and_other_data_draw_no_word():
         ihsc(AnnData(data), 3)
     # X was made the counts again.
     ihsc(AnnData(X, uns={"log1p": {"base": None}}), 4, whiten="counts")
+
+
+@pytest.mark.parametrize("layer", [None, "counts"])
+def test_genes_are_ranked_where_scanpy_looks_for_them(layer, tmp_path):
+    adata = cells(sp.csr_array)
+    if layer:
+        adata.X = np.log1p(adata.X.toarray())
+    adata.obs["type"] = pd.Categorical(np.array(["B", "NK", "T"])[adata.obs["kind"]])
+    rank_genes_groups(adata, "type", layer=layer)
+    found = adata.uns["rank_genes_groups"]
+    X = adata.layers["counts"] if layer else adata.X
+    top = top_features(X, adata.obs["type"])
+    for k, name in enumerate(["B", "NK", "T"]):
+        genes = found["names"][name].astype(int)
+        assert sorted(genes) == [*range(60)]
+        assert_array_equal(genes[:10], top.more[k])
+        assert_array_equal(genes[:-11:-1], top.less[k])
+        assert (np.diff(found["scores"][name]) <= 0).all()
+        higher = top.means[k, genes] > top.others[k, genes]
+        assert_array_equal(found["logfoldchanges"][name] > 0, higher)
+        assert_allclose(found["pvals"][name], top.p_values[k, genes])
+        assert (found["pvals_adj"][name] >= found["pvals"][name]).all()
+    assert found["params"]["groupby"] == "type"
+    copied = rank_genes_groups(adata, "type", layer=layer, n_genes=4, copy=True)
+    assert_array_equal(copied.uns["rank_genes_groups"]["names"], found["names"][:4])
+    copied.write_h5ad(tmp_path / "a.h5ad")
+    stored = anndata.read_h5ad(tmp_path / "a.h5ad").uns["rank_genes_groups"]
+    assert stored["names"].dtype.names == ("B", "NK", "T")
+    with pytest.raises(ValueError, match="groupby='ihsc' is not in adata"):
+        rank_genes_groups(adata)
+
+
+def test_scanpy_draws_the_ranked_genes():
+    scanpy = pytest.importorskip("scanpy")
+    adata = cells()
+    adata.obs["kind"] = adata.obs["kind"].astype("category")
+    rank_genes_groups(adata, "kind")
+    frame = scanpy.get.rank_genes_groups_df(adata, group="1")
+    assert frame["names"].tolist()[0] == adata.uns["rank_genes_groups"]["names"]["1"][0]
+    options = {"dendrogram": False, "show": False, "n_genes": 3}
+    axes = scanpy.pl.rank_genes_groups_dotplot(adata, **options)
+    assert len(axes["mainplot_ax"].get_xticks()) == 9

@@ -409,7 +409,7 @@ def is_outlier(labels: np.ndarray) -> np.ndarray:
 def check_fit_shape(name: str, data: Matrix, model: Any) -> None:
     """Raise unless data have the rows, and the columns, of the fit of a model."""
     (n, p), labels = data.shape, getattr(model, "labels_", model)
-    rows, columns = len(labels), getattr(model, "n_features_in_", p)
+    rows, columns = len(to_host(labels)), getattr(model, "n_features_in_", p)
     if (n, p) != (rows, columns):
         raise ValueError(
             f"{name} has {n} rows and {p} features, and the model was fitted to {rows} "

@@ -32,10 +32,10 @@ def test_contrasts_by_their_definition():
         others = unit[labels[labels != k]].mean(axis=0)  # by their rows
         contrast = centers[k] - np.linalg.norm(centers[k]) * others
         assert_allclose(top.contrasts[k], contrast)
-        own = top.contrasts[k]
+        own = np.sign(contrast) * (np.abs(contrast) - 2 * top.errors[k])
         assert_array_equal(top.more[k], np.argsort(-own)[:5])
         assert_array_equal(top.less[k], np.argsort(own)[:5])
-        largest = np.argsort(-np.abs(own))[:5]
+        largest = np.argsort(-top.scores[k])[:5]
         first = [j for j in largest if own[j] > 0]
         assert top.features[k].tolist() == first + [j for j in largest if own[j] < 0]
     assert repr(top) == "TopFeatures(n_clusters=4, n_features=30, n_listed=5)"
@@ -71,7 +71,7 @@ def test_clusters_without_rows_single_clusters_and_outliers():
     assert "2 (0 rows): nothing that could not be chance" in str(top)
     one = top_features(X, np.zeros(60, int), n_features=2)
     assert np.isnan(one.others).all()
-    assert one.features[0].tolist() == [*np.argsort(-one.contrasts[0])[:2]]
+    assert one.features[0].tolist() == [*np.argsort(-one.scores[0])[:2]]
 
 
 @pytest.mark.parametrize("counts", [False, True])

@@ -112,7 +112,7 @@ def plot_top_features(
     k = len(top.clusters)
     count = check_count("n_features", max(20, k) if n_features is None else n_features)
     # The best feature of every cluster, then the second of each, ...
-    order = np.argsort(-np.abs(top.contrasts), axis=1, kind="stable")[:, :count]
+    order = np.argsort(-top.scores, axis=1, kind="stable")[:, :count]
     shown = np.array([*dict.fromkeys(order.T.ravel().tolist())][:count])
     # ... by the cluster that they describe best.
     sizes = np.abs(top.contrasts[:, shown])

@@ -75,27 +75,32 @@ class TopFeatures(Result):
     has_noise: bool
     n_listed: int
 
+    @property
+    def scores(self) -> np.ndarray:
+        """The size of contrasts, less two errors: at least so large. They rank."""
+        return np.abs(self.contrasts) - 2 * self.errors
+
     @cached_property
     def more(self) -> list[np.ndarray]:
         """Columns of which each cluster has more than others, the clearest first."""
-        return self._largest(self.contrasts)
+        return self._clearest(self.contrasts > 0)
 
     @cached_property
     def less(self) -> list[np.ndarray]:
         """Columns of which each cluster has less than others, the clearest first."""
-        return self._largest(-self.contrasts)
+        return self._clearest(self.contrasts < 0)
 
     @cached_property
     def features(self) -> list[np.ndarray]:
-        """Columns with the largest contrasts of either sign; those above 0 first."""
-        largest = self._largest(np.abs(self.contrasts))
-        pairs = zip(largest, self.contrasts, strict=True)
+        """Columns that differ most, those of which a cluster has more first."""
+        pairs = zip(self._clearest(self.contrasts != 0), self.contrasts, strict=True)
         return [line[np.argsort(own[line] < 0, kind="stable")] for line, own in pairs]
 
-    def _largest(self, scores: np.ndarray) -> list[np.ndarray]:
+    def _clearest(self, among: np.ndarray) -> list[np.ndarray]:
         # The stable sort puts the first of equal ones first.
+        scores = np.where(among, self.scores, -np.inf)
         order = np.argsort(-scores, axis=1, kind="stable")[:, : self.n_listed]
-        return [line[own[line] > 0] for line, own in zip(order, scores, strict=True)]
+        return [line[own[line]] for line, own in zip(order, among, strict=True)]
 
     @property
     def p_values(self) -> np.ndarray:
@@ -168,10 +173,12 @@ def top_features(
     lists of the others. The contrast of cluster k, ``c_k`` being its mean with each
     feature over its noise level, and ``u_k`` that mean at length one, is ``c_k - |c_k|
     * mean(u_l for rows of l != k)``. Noise is what multiples of the clusters' patterns
-    leave of a feature. A single cluster has its own entries ranked. Errors come from
-    the spread of rows around their pattern, and assume right labels. A feature chosen
-    beforehand differs if its contrast is two errors from 0; the largest of 1,000 take
-    four.
+    leave of a feature. A single cluster has its own entries ranked.
+
+    Errors come from the spread of rows around their pattern, and assume right labels.
+    Lists go by the size of a contrast less two errors, so that a feature that a few
+    rows show by chance does not lead. A feature chosen beforehand differs if its
+    contrast is two errors from 0; the largest of 1,000 take four.
 
     Examples
     --------

@@ -406,7 +406,6 @@ def test_genes_are_ranked_where_scanpy_looks_for_them(layer, tmp_path):
         genes = found["names"][name].astype(int)
         assert sorted(genes) == [*range(60)]
         assert_array_equal(genes[:10], top.more[k])
-        assert_array_equal(genes[:-11:-1], top.less[k])
         assert (np.diff(found["scores"][name]) <= 0).all()
         higher = top.means[k, genes] > top.others[k, genes]
         assert_array_equal(found["logfoldchanges"][name] > 0, higher)

@@ -180,7 +180,7 @@ def rank_genes_groups(
         the order of their contrast, what the cluster has most of first:
 
         ``names``, ``scores`` : structured arrays
-            The genes, and their contrasts in noise levels, two errors nearer to 0.
+            The genes, and the least of their contrasts: less two errors.
         ``logfoldchanges`` : structured array
             Logarithm, to base 2, of the mean over that of all other cells, if these
             were as deep.
@@ -217,7 +217,7 @@ def rank_genes_groups(
     kept = p if n_genes is None else min(check_count("n_genes", n_genes), p)
     labels = adata.obs[groupby].astype(str).to_numpy(dtype=str)
     top = top_features(X, labels, names=adata.var_names)
-    scores = np.sign(top.contrasts) * top.scores
+    scores = top.contrasts - 2 * top.errors  # as top_features ranks what is more
     order = np.argsort(-scores, axis=1, kind="stable")[:, :kept]
     # A small number in both, as scanpy has it, so that no gene is without a figure.
     means, others = (

@@ -136,7 +136,7 @@ def test_texts_keep_apart_and_inside(name, n, k):
     check_texts(ax.figure, ax)
 
 
-@pytest.mark.parametrize("name", ["scales", "centers", "confusion"])
+@pytest.mark.parametrize("name", ["scales", "features", "confusion"])
 def test_ticks_are_thinned_on_small_axes(name):
     figure, ax = plt.subplots(figsize=(4, 3), layout="constrained")
     PICTURES[name](made_up(400, 50), None, ax)

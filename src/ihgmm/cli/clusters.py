@@ -218,7 +218,7 @@ def print_features(
     rows = [
         (str(line["cluster"]) if i == 0 else "", *[*feature.values()][:4])
         for line in described[:12]
-        for i, feature in enumerate(line["features"][:shown])
+        for i, feature in enumerate(_clearest(line["features"], shown))
     ]
     if rows:
         others = "others, same size" if same_size else "others"
@@ -228,6 +228,12 @@ def print_features(
         if len(described) > 12:
             text = "Features are shown of the 12 largest clusters; --json has all."
             screen.say(text, "dim")
+
+
+def _clearest(features: Lines, count: int) -> Lines:
+    """Return so many features, in their order."""
+    kept = sorted(features, key=lambda one: 2 * one["error"] - abs(one["contrast"]))
+    return [one for one in features if one in kept[:count]]
 
 
 def print_labels(

@@ -83,7 +83,9 @@ class Facts:
         self.lengths = np.minimum(row_lengths(fit.centers), np.finfo(np.float64).max)
         with np.errstate(over="ignore"):
             self.sizes = self.scales * self.lengths[own]
-        self.apart = rank_features(fit, model, self.features, 8, original)
+        # Of many clusters fewer features are shown, so that their cards fit a page.
+        n_shown = 8 if k <= 12 else 4
+        self.apart = rank_features(fit, model, self.features, n_shown, original)
         self.diagnosis = diagnose_fit(model, X, own, inside)
         shown = [shorten(name, 120) for name in self.features]
         self.cautions = [

@@ -289,7 +289,7 @@ def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
     contrasts = facts.apart.contrasts[k, features]
     # Bars of a card share a scale: an outlier elsewhere would make them hairlines.
     longest = np.abs(contrasts).max(initial=0.0) or 1.0
-    lines = [
+    return [
         {
             "name": shorten(facts.features[j], 120),
             "length": float(contrast / longest),
@@ -299,8 +299,6 @@ def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
         }
         for j, contrast in zip(features, contrasts, strict=True)
     ]
-    # Of many clusters fewer features are shown, so that their cards fit a page.
-    return lines if facts.n_clusters <= 12 else lines[:4]
 
 
 def _around_names(text: str) -> list[str]:

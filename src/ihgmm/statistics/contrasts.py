@@ -255,11 +255,9 @@ def described_fit(X: Any, model: Any) -> DescribedFit:
     data = check_matrix(X)
     if is_model(model):
         check_fit_shape("X", data, model)
-        labels, centers = (
-            to_host(given).astype(np.intp),
-            getattr(model, "cluster_centers_", ()),
-        )
-        clusters = np.arange(max(len(centers), int(labels.max()) + 1))
+        labels = to_host(given).astype(np.intp)
+        n_centers = len(to_host(getattr(model, "cluster_centers_", [])))
+        clusters = np.arange(max(n_centers, int(labels.max()) + 1))
     else:
         clusters, codes, outliers = labelled_rows(given, data)
         labels = to_host(codes)

@@ -412,6 +412,17 @@ def test_genes_are_ranked_where_scanpy_looks_for_them(layer, tmp_path):
         assert_allclose(found["pvals"][name], top.p_values[k, genes])
         assert (found["pvals_adj"][name] >= found["pvals"][name]).all()
     assert found["params"]["groupby"] == "type"
+    # Cells without a type, and outliers, have no part.
+    some = adata[30:].copy()
+    adata.obs["type"] = adata.obs["type"].cat.add_categories(["-1", "none"])
+    adata.obs.loc[adata.obs_names[:20], "type"] = np.nan
+    adata.obs.loc[adata.obs_names[20:30], "type"] = "-1"
+    for cells_of in (some, adata):
+        rank_genes_groups(cells_of, "type", layer=layer)
+    one, two = (a.uns["rank_genes_groups"]["scores"] for a in (some, adata))
+    for name in ("B", "NK", "T"):
+        assert_allclose(one[name], two[name], rtol=1e-4)
+    found = adata.uns["rank_genes_groups"]
     copied = rank_genes_groups(adata, "type", layer=layer, n_genes=4, copy=True)
     assert_array_equal(copied.uns["rank_genes_groups"]["names"], found["names"][:4])
     copied.write_h5ad(tmp_path / "a.h5ad")

@@ -163,7 +163,8 @@ def rank_genes_groups(
     adata : AnnData
         Observations by variables: counts, since cells are compared at the same depth.
     groupby : str, default="ihsc"
-        The column of ``obs`` that has the clusters, from any method.
+        The column of ``obs`` that has the clusters, from any method. Cells without
+        one, and outliers, ``"-1"``, are left out.
     layer : str, optional
         The layer that has the counts. Default: ``X``.
     n_genes : int, optional
@@ -215,8 +216,10 @@ def rank_genes_groups(
         )
     X, p = _matrix(adata, layer, None), adata.n_vars
     kept = p if n_genes is None else min(check_count("n_genes", n_genes), p)
-    labels = adata.obs[groupby].astype(str).to_numpy(dtype=str)
-    top = top_features(X, labels, names=adata.var_names)
+    column = adata.obs[groupby].astype("category").cat.remove_unused_categories()
+    clusters = [name for name in column.cat.categories if str(name) != "-1"]
+    codes = column.cat.set_categories(clusters).cat.codes  # -1 for outliers and NaN
+    top = top_features(X, codes.to_numpy(), names=adata.var_names)
     scores = top.contrasts - 2 * top.errors  # as top_features ranks what is more
     order = np.argsort(-scores, axis=1, kind="stable")[:, :kept]
     # A small number in both, as scanpy has it, so that no gene is without a figure.
@@ -229,7 +232,7 @@ def rank_genes_groups(
         "pvals": (top.p_values, np.float64),
         "pvals_adj": (false_discovery_control(top.p_values, axis=1), np.float64),
     }
-    clusters = top.clusters.tolist()
+    names = [str(name) for name in clusters]
     results: dict[str, Any] = {
         "params": {
             "groupby": groupby,
@@ -239,13 +242,11 @@ def rank_genes_groups(
             "layer": layer,
             "corr_method": "benjamini-hochberg",
         },
-        "names": np.rec.fromarrays(
-            [*adata.var_names.to_numpy()[order]], names=clusters
-        ),
+        "names": np.rec.fromarrays([*adata.var_names.to_numpy()[order]], names=names),
     }
     for name, (values, dtype) in figures.items():
         lines = np.take_along_axis(values, order, axis=1).astype(dtype)
-        results[name] = np.rec.fromarrays([*lines], names=clusters)
+        results[name] = np.rec.fromarrays([*lines], names=names)
     if copy:
         adata = adata.copy()
     adata.uns[key_added] = results

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ihgmm import (
     ClusterCountWarning,
     IhSC,
+    PreparationWarning,
     Recipe,
     __version__,
     diagnose,
@@ -397,6 +398,9 @@ def test_genes_are_ranked_where_scanpy_looks_for_them(layer, tmp_path):
     adata = cells(sp.csr_array)
     if layer:
         adata.X = np.log1p(adata.X.toarray())
+        text = r"Give the counts: rank_genes_groups\(adata, ..., layer='counts'\)"
+        with pytest.warns(PreparationWarning, match=text):
+            rank_genes_groups(adata, "kind")
     adata.obs["type"] = pd.Categorical(np.array(["B", "NK", "T"])[adata.obs["kind"]])
     rank_genes_groups(adata, "type", layer=layer)
     found = adata.uns["rank_genes_groups"]

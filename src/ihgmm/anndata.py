@@ -111,7 +111,7 @@ def ihsc(
 
     X = _matrix(adata, layer, use_rep)
     if use_rep in (None, "X"):
-        _warn_of_preparation(adata, X, layer, options.get("whiten"))
+        _warn_of_preparation(adata, X, layer, "ihsc", options.get("whiten"))
     endings = ["_scale", "_size", "_confidence"]
     if options.get("outliers") not in (None, "cells"):
         endings.append("_outlier_score")
@@ -215,6 +215,7 @@ def rank_genes_groups(
             f"{', '.join(map(repr, adata.obs)) or 'nothing'}."
         )
     X, p = _matrix(adata, layer, None), adata.n_vars
+    _warn_of_preparation(adata, X, layer, "rank_genes_groups")
     kept = p if n_genes is None else min(check_count("n_genes", n_genes), p)
     column = adata.obs[groupby].astype("category").cat.remove_unused_categories()
     clusters = [name for name in column.cat.categories if str(name) != "-1"]
@@ -226,27 +227,27 @@ def rank_genes_groups(
     means, others = (
         np.maximum(values, 0.0) + 1e-9 for values in (top.means, top.others)
     )
+    genes = np.broadcast_to(adata.var_names.to_numpy(dtype=object), scores.shape)
     figures = {
-        "scores": (scores, np.float32),
-        "logfoldchanges": (np.log2(means / others), np.float32),
-        "pvals": (top.p_values, np.float64),
-        "pvals_adj": (false_discovery_control(top.p_values, axis=1), np.float64),
+        "names": (genes, "O"),
+        "scores": (scores, "f4"),
+        "logfoldchanges": (np.log2(means / others), "f4"),
+        "pvals": (top.p_values, "f8"),
+        "pvals_adj": (false_discovery_control(top.p_values, axis=1), "f8"),
     }
-    names = [str(name) for name in clusters]
-    results: dict[str, Any] = {
-        "params": {
-            "groupby": groupby,
-            "reference": "rest",
-            "method": "ihgmm.top_features",
-            "use_raw": False,
-            "layer": layer,
-            "corr_method": "benjamini-hochberg",
-        },
-        "names": np.rec.fromarrays([*adata.var_names.to_numpy()[order]], names=names),
+    params = {
+        "groupby": groupby,
+        "reference": "rest",
+        "method": "ihgmm.top_features",
+        "use_raw": False,
+        "layer": layer,
+        "corr_method": "benjamini-hochberg",
     }
-    for name, (values, dtype) in figures.items():
-        lines = np.take_along_axis(values, order, axis=1).astype(dtype)
-        results[name] = np.rec.fromarrays([*lines], names=names)
+    results: dict[str, Any] = {"params": params}
+    for name, (values, kind) in figures.items():
+        lines = np.take_along_axis(values, order, axis=1)
+        kinds = [(str(cluster), kind) for cluster in clusters]
+        results[name] = np.rec.fromarrays([*lines], dtype=kinds)
     if copy:
         adata = adata.copy()
     adata.uns[key_added] = results
@@ -307,7 +308,7 @@ def _check_object(adata: Any, copy: bool) -> None:
 
 
 def _warn_of_preparation(
-    adata: AnnData, X: Any, layer: str | None, whiten: Any
+    adata: AnnData, X: Any, layer: str | None, caller: str, whiten: Any = None
 ) -> None:
     """Warn of a matrix in which cells of a type are no multiples of one pattern."""
     is_logged = layer is None and "log1p" in adata.uns
@@ -321,10 +322,10 @@ def _warn_of_preparation(
         return
     has_counts = layer != "counts" and "counts" in adata.layers
     layer = "counts" if has_counts else "..."
+    more = ", whiten='counts'" if caller == "ihsc" else ""
     warn(
-        f"{what}: cells of a type are then no multiples of one pattern, which ihsc "
-        f"looks for. Give the counts: ihsc(adata, ..., layer={layer!r}, "
-        "whiten='counts').",
+        f"{what}: cells of a type are then no multiples of one pattern, which {caller} "
+        f"looks for. Give the counts: {caller}(adata, ..., layer={layer!r}{more}).",
         PreparationWarning,
     )
 

@@ -56,6 +56,16 @@ def test_others_are_made_as_large_and_count_by_their_rows():
     assert top.p_values.max() == 0
 
 
+def test_a_column_without_noise_among_others():
+    X, labels = noisy(2 * np.eye(3) + 1, [20, 20, 20])
+    X = np.column_stack([X, 1000.0 * (labels == 1), np.zeros(60)])
+    top = top_features(X, labels)
+    assert np.isfinite(top.contrasts).all()
+    assert top.more[1][0] == 3
+    assert top.p_values[1, 3] == 0
+    assert (top.p_values[:, 4] == 1).all()
+
+
 def test_clusters_without_rows_single_clusters_and_outliers():
     X, labels = noisy(2 * np.eye(3) + 1, [20, 20, 20])
     model = IhSC(3, random_state=0).fit(X)

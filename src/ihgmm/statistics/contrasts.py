@@ -108,16 +108,15 @@ class TopFeatures(Result):
 
         They are of features, and of clusters, that were chosen beforehand.
         """
-        errors = np.where(self.errors > 0, self.errors, np.finfo(float).tiny)
+        errors = np.maximum(self.errors, 1e-150)  # of data without noise
         return np.asarray(2 * ndtr(-np.abs(self.contrasts) / errors))
 
     def to_frame(self) -> DataFrame:
         """Return a line for each feature listed: of each cluster ``more``, ``less``."""
         from pandas import DataFrame
 
-        lists = [
-            np.concatenate(pair) for pair in zip(self.more, self.less, strict=True)
-        ]
+        pairs = zip(self.more, self.less, strict=True)
+        lists = [np.concatenate(pair) for pair in pairs]
         rows = np.repeat(np.arange(len(lists)), [len(line) for line in lists])
         at = rows, np.concatenate(lists)
         columns = {

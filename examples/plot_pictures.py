@@ -8,14 +8,14 @@ far they are apart, how sure the labels are, and what tells one cluster from ano
 
 import matplotlib.pyplot as plt
 
-from ihgmm import IhSC, make_ihgmm, select_n_clusters
+from ihgmm import IhSC, make_ihgmm, select_n_clusters, top_features
 from ihgmm.plotting import (
-    plot_centers,
     plot_confidence,
     plot_confusion,
     plot_embedding,
     plot_scales,
     plot_scree,
+    plot_top_features,
 )
 
 # %%
@@ -30,7 +30,7 @@ model = IhSC(count.n_clusters, random_state=0).fit(X)
 # Every function draws on the axes it is given and returns them; without ``ax`` it makes
 # a figure of its own, as wide as the number of clusters needs.
 figure, places = plt.subplots(2, 3, figsize=(13.5, 7.6), layout="constrained")
-(scree, scales, embedding), (centers, confidence, confusion) = places
+(scree, scales, embedding), (features, confidence, confusion) = places
 
 # Above: six eigenvalues rise from the noise; how scales are spread in each cluster; and
 # the rows on the sphere, seen so that each cluster has a place of its own.
@@ -38,10 +38,10 @@ plot_scree(count, ax=scree)
 plot_scales(model, ax=scales)
 plot_embedding(model, ax=embedding)
 
-# Below: a cell is red if the centre is many noise levels above the others in that
+# Below: a cell is red if the cluster is many noise levels above other rows in that
 # feature. Can the labels be trusted? Look at the certainty of each label, and beside
 # known labels, if there are any.
-plot_centers(model, n_features=12, ax=centers)
+plot_top_features(top_features(X, model), n_features=12, ax=features)
 plot_confidence(X, model, ax=confidence)
 plot_confusion(truth, model.labels_, ax=confusion)
 

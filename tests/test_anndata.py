@@ -10,8 +10,17 @@ import scipy.sparse as sp
 from anndata import AnnData
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import ClusterCountWarning, IhSC, Recipe, __version__, diagnose, make_ihgmm
-from ihgmm.anndata import ihsc
+from ihgmm import (
+    ClusterCountWarning,
+    IhSC,
+    PreparationWarning,
+    Recipe,
+    __version__,
+    diagnose,
+    make_ihgmm,
+    top_features,
+)
+from ihgmm.anndata import ihsc, rank_genes_groups
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.plotting import plot_embedding
 
@@ -395,3 +404,58 @@ def test_batches_of_obs_are_taken_out():
     assert adata.uns["ihsc"]["params"]["batch_key"] == "kit"
     with pytest.raises(ValueError, match="batch_key='lab' is no column of obs"):
         ihsc(adata, 3, batch_key="lab")
+
+
+@pytest.mark.parametrize("layer", [None, "counts"])
+def test_genes_are_ranked_where_scanpy_looks_for_them(layer, tmp_path):
+    adata = cells(sp.csr_array)
+    if layer:
+        adata.X = np.log1p(adata.X.toarray())
+        text = r"Give the counts: rank_genes_groups\(adata, ..., layer='counts'\)"
+        with pytest.warns(PreparationWarning, match=text):
+            rank_genes_groups(adata, "kind")
+    adata.obs["type"] = pd.Categorical(np.array(["B", "NK", "T"])[adata.obs["kind"]])
+    rank_genes_groups(adata, "type", layer=layer)
+    found = adata.uns["rank_genes_groups"]
+    X = adata.layers["counts"] if layer else adata.X
+    top = top_features(X, adata.obs["type"])
+    for k, name in enumerate(["B", "NK", "T"]):
+        genes = found["names"][name].astype(int)
+        assert sorted(genes) == [*range(60)]
+        assert_array_equal(genes[:10], top.more[k])
+        assert (np.diff(found["scores"][name]) <= 0).all()
+        higher = top.means[k, genes] > top.others[k, genes]
+        assert_array_equal(found["logfoldchanges"][name] > 0, higher)
+        assert_allclose(found["pvals"][name], top.p_values[k, genes])
+        assert (found["pvals_adj"][name] >= found["pvals"][name]).all()
+    assert found["params"]["groupby"] == "type"
+    # Cells without a type, and outliers, have no part.
+    some = adata[30:].copy()
+    adata.obs["type"] = adata.obs["type"].cat.add_categories(["-1", "none"])
+    adata.obs.loc[adata.obs_names[:20], "type"] = np.nan
+    adata.obs.loc[adata.obs_names[20:30], "type"] = "-1"
+    for cells_of in (some, adata):
+        rank_genes_groups(cells_of, "type", layer=layer)
+    one, two = (a.uns["rank_genes_groups"]["scores"] for a in (some, adata))
+    for name in ("B", "NK", "T"):
+        assert_allclose(one[name], two[name], rtol=1e-4)
+    found = adata.uns["rank_genes_groups"]
+    copied = rank_genes_groups(adata, "type", layer=layer, n_genes=4, copy=True)
+    assert_array_equal(copied.uns["rank_genes_groups"]["names"], found["names"][:4])
+    copied.write_h5ad(tmp_path / "a.h5ad")
+    stored = anndata.read_h5ad(tmp_path / "a.h5ad").uns["rank_genes_groups"]
+    assert stored["names"].dtype.names == ("B", "NK", "T")
+    with pytest.raises(ValueError, match="groupby='ihsc' is not in adata"):
+        rank_genes_groups(adata)
+
+
+def test_scanpy_draws_the_ranked_genes():
+    scanpy = pytest.importorskip("scanpy")
+    adata = cells()
+    adata.obs["kind"] = adata.obs["kind"].astype("category")
+    rank_genes_groups(adata, "kind")
+    frame = scanpy.get.rank_genes_groups_df(adata, group="1")
+    assert frame["names"].tolist()[0] == adata.uns["rank_genes_groups"]["names"]["1"][0]
+    options = {"dendrogram": False, "show": False, "n_genes": 3}
+    axes = scanpy.pl.rank_genes_groups_dotplot(adata, **options)
+    assert len(axes["mainplot_ax"].get_xticks()) == 9

@@ -418,6 +418,51 @@ def is_outlier(labels: np.ndarray) -> np.ndarray:
     return np.asarray(labels == -1)
 
 
+def check_fit_shape(name: str, data: Matrix, model: Any) -> None:
+    """Raise unless data have the rows, and the columns, of the fit of a model."""
+    (n, p), labels = data.shape, getattr(model, "labels_", model)
+    rows, columns = len(to_host(labels)), getattr(model, "n_features_in_", p)
+    if (n, p) != (rows, columns):
+        raise ValueError(
+            f"{name} has {n} rows and {p} features, and the model was fitted to {rows} "
+            f"and {columns}; give the rows and columns of the fit."
+        )
+
+
+def feature_names(
+    given: Any, model: Any, X: Any, p: int, what: str = "names"
+) -> list[str]:
+    """Return names of p features: those given, of the fit or of X, or x0, x1, ..."""
+    for source, name in ((model, "feature_names_in_"), (X, "columns"), (X, "names")):
+        given = getattr(source, name, None) if given is None else given
+    if given is None:
+        given = (f"x{j}" for j in range(p))
+    return names_of(what, given, p, "feature")
+
+
+def names_of(what: str, given: Any, count: int = 0, of: str = "") -> list[str]:
+    """Return texts, one for each row or feature, or as many as there are."""
+    if isinstance(given, str | bytes):
+        one = f"name; give one for each {of}" if of else "note; give a list of them"
+        raise TypeError(f"{what}={given!r} is one {one}.")
+    names = [text_of(name) for name in given]
+    if of and len(names) != count:
+        raise ValueError(
+            f"{what} has {len(names)} entries and X has {count} {of}s; give one for "
+            f"each {of}."
+        )
+    return names
+
+
+def text_of(name: Any) -> str:
+    """Return a name of any kind as text."""
+    if name is None:
+        return ""
+    if isinstance(name, tuple):  # of an index of several levels
+        return ", ".join(map(text_of, name))
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+
+
 def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Return one non-negative weight for each row, as float64."""
     if sample_weight is None:

@@ -11,6 +11,7 @@ from ihgmm.matrix.formats import open_data
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.paper.sdp import SDPKMeans
 from ihgmm.paper.two_component import TwoComponentLloyd
+from ihgmm.statistics.contrasts import top_features, typical_rows
 from ihgmm.statistics.diagnosis import diagnose
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.model import make_ihgmm
@@ -38,4 +39,6 @@ __all__ = [
     "open_data",
     "scale_heterogeneity_test",
     "select_n_clusters",
+    "top_features",
+    "typical_rows",
 ]

@@ -1,4 +1,4 @@
-"""IhSC on AnnData objects, by the conventions of scverse."""
+"""IhSC and its markers on AnnData objects, by the conventions of scverse."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy.stats import false_discovery_control
 
-from ihgmm import IhSC, __version__
+from ihgmm import IhSC, __version__, top_features
+from ihgmm._parameters import check_count
 from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.estimators.batches import as_without_batches
 from ihgmm.matrix import as_matrix, to_host
@@ -17,7 +19,7 @@ from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
 if TYPE_CHECKING:
     from anndata import AnnData
 
-__all__ = ["ihsc"]
+__all__ = ["ihsc", "rank_genes_groups"]
 
 METHOD = "ihgmm.anndata.ihsc"  # a run knows the results of an earlier one by it
 
@@ -114,7 +116,7 @@ def ihsc(
 
     X = _matrix(adata, layer, use_rep)
     if use_rep in (None, "X"):
-        _warn_of_preparation(adata, X, layer, options.get("whiten"))
+        _warn_of_preparation(adata, X, layer, "ihsc", options.get("whiten"))
     endings = ["_scale", "_size", "_confidence"]
     if options.get("outliers") not in (None, "cells"):
         endings.append("_outlier_score")
@@ -157,6 +159,116 @@ def _batches(adata: AnnData, key: str) -> np.ndarray:
             f"batch_key={key!r} is no column of obs; it has {', '.join(adata.obs)}."
         )
     return np.asarray(adata.obs[key].astype(object))
+
+
+def rank_genes_groups(
+    adata: AnnData,
+    groupby: str = "ihsc",
+    *,
+    layer: str | None = None,
+    n_genes: int | None = None,
+    key_added: str = "rank_genes_groups",
+    copy: bool = False,
+) -> AnnData | None:
+    """Rank the genes of each cluster, and write them where scanpy looks for them.
+
+    ``sc.pl.rank_genes_groups_dotplot`` and ``sc.get.rank_genes_groups_df`` read what
+    it writes, as they read what ``sc.tl.rank_genes_groups`` does.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Observations by variables: counts, since cells are compared at the same depth.
+    groupby : str, default="ihsc"
+        The column of ``obs`` that has the clusters, from any method. Cells without
+        one, and outliers, ``"-1"``, are left out.
+    layer : str, optional
+        The layer that has the counts. Default: ``X``.
+    n_genes : int, optional
+        How many genes to keep of each cluster. Default: all.
+    key_added : str, default="rank_genes_groups"
+        Name of the results in ``uns``.
+    copy : bool, default=False
+        Return a copy with the results instead of writing them to ``adata``.
+
+    Returns
+    -------
+    AnnData or None
+        None, or the copy if ``copy=True``. ``uns[key_added]`` has, by cluster, genes in
+        the order of their contrast, what the cluster has most of first:
+
+        ``names``, ``scores`` : structured arrays
+            The genes, and the least of their contrasts: less two errors.
+        ``logfoldchanges`` : structured array
+            Logarithm, to base 2, of the mean over that of all other cells, if these
+            were as deep.
+        ``pvals``, ``pvals_adj`` : structured arrays
+            Two-sided p-values of the contrasts, and those after Benjamini and Hochberg.
+            They take the clusters as given. For clusters found in the same cells they
+            are too small; use them to rank.
+        ``params`` : dict
+            What was asked for.
+
+    See Also
+    --------
+    ihgmm.top_features : The same of an array, with means, errors and what is lacking.
+
+    Examples
+    --------
+    >>> import anndata
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.anndata import ihsc, rank_genes_groups
+    >>> X, kinds = make_ihgmm(n_samples=300, n_features=100, random_state=0)
+    >>> adata = anndata.AnnData(X)
+    >>> ihsc(adata, n_clusters=4)
+    >>> rank_genes_groups(adata, n_genes=5)
+    >>> adata.uns["rank_genes_groups"]["names"].dtype.names
+    ('0', '1', '2', '3')
+    """
+    _check_object(adata, copy)
+    if groupby not in adata.obs:
+        raise ValueError(
+            f"groupby={groupby!r} is not in adata.obs, which has "
+            f"{', '.join(map(repr, adata.obs)) or 'nothing'}."
+        )
+    X, p = _matrix(adata, layer, None), adata.n_vars
+    _warn_of_preparation(adata, X, layer, "rank_genes_groups")
+    kept = p if n_genes is None else min(check_count("n_genes", n_genes), p)
+    column = adata.obs[groupby].astype("category").cat.remove_unused_categories()
+    clusters = [name for name in column.cat.categories if str(name) != "-1"]
+    codes = column.cat.set_categories(clusters).cat.codes  # -1 for outliers and NaN
+    top = top_features(X, codes.to_numpy(), names=adata.var_names)
+    scores = top.contrasts - 2 * top.errors  # as top_features ranks what is more
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :kept]
+    # A small number in both, as scanpy has it, so that no gene is without a figure.
+    means, others = (
+        np.maximum(values, 0.0) + 1e-9 for values in (top.means, top.others)
+    )
+    genes = np.broadcast_to(adata.var_names.to_numpy(dtype=object), scores.shape)
+    figures = {
+        "names": (genes, "O"),
+        "scores": (scores, "f4"),
+        "logfoldchanges": (np.log2(means / others), "f4"),
+        "pvals": (top.p_values, "f8"),
+        "pvals_adj": (false_discovery_control(top.p_values, axis=1), "f8"),
+    }
+    params = {
+        "groupby": groupby,
+        "reference": "rest",
+        "method": "ihgmm.top_features",
+        "use_raw": False,
+        "layer": layer,
+        "corr_method": "benjamini-hochberg",
+    }
+    results: dict[str, Any] = {"params": params}
+    for name, (values, kind) in figures.items():
+        lines = np.take_along_axis(values, order, axis=1)
+        kinds = [(str(cluster), kind) for cluster in clusters]
+        results[name] = np.rec.fromarrays([*lines], dtype=kinds)
+    if copy:
+        adata = adata.copy()
+    adata.uns[key_added] = results
+    return adata if copy else None
 
 
 def _summary(model: IhSC, diagnosis: Diagnosis, source: dict[str, Any]) -> Any:
@@ -213,7 +325,7 @@ def _check_object(adata: Any, copy: bool) -> None:
 
 
 def _warn_of_preparation(
-    adata: AnnData, X: Any, layer: str | None, whiten: Any
+    adata: AnnData, X: Any, layer: str | None, caller: str, whiten: Any = None
 ) -> None:
     """Warn of a matrix in which cells of a type are no multiples of one pattern."""
     is_logged = layer is None and "log1p" in adata.uns
@@ -227,10 +339,10 @@ def _warn_of_preparation(
         return
     has_counts = layer != "counts" and "counts" in adata.layers
     layer = "counts" if has_counts else "..."
+    more = ", whiten='counts'" if caller == "ihsc" else ""
     warn(
-        f"{what}: cells of a type are then no multiples of one pattern, which ihsc "
-        f"looks for. Give the counts: ihsc(adata, ..., layer={layer!r}, "
-        "whiten='counts').",
+        f"{what}: cells of a type are then no multiples of one pattern, which {caller} "
+        f"looks for. Give the counts: {caller}(adata, ..., layer={layer!r}{more}).",
         PreparationWarning,
     )
 

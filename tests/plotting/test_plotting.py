@@ -22,18 +22,18 @@ from ihgmm import (
     diagnose,
     make_ihgmm,
     select_n_clusters,
+    top_features,
 )
 from ihgmm.plotting import (
-    plot_centers,
     plot_confidence,
     plot_confusion,
     plot_embedding,
     plot_scales,
     plot_scree,
+    plot_top_features,
     plot_tree,
 )
 from ihgmm.plotting._axes import DARK, LIGHT, NEUTRAL
-from ihgmm.statistics.contrasts import telling_features
 from ihgmm.words.phrases import percent
 
 matplotlib.use("Agg")
@@ -71,11 +71,16 @@ def made_up(n, k, p=60, seed=0):
     return fake
 
 
+def draw_features(model, X, ax):
+    X = model.cluster_centers_[model.labels_] if X is None else X
+    return plot_top_features(top_features(X, model), ax=ax)
+
+
 PICTURES = {
     "scree": lambda m, X, ax: plot_scree(m, ax=ax),
     "embedding": lambda m, X, ax: plot_embedding(m, ax=ax),
     "scales": lambda m, X, ax: plot_scales(m, ax=ax),
-    "centers": lambda m, X, ax: plot_centers(m, ax=ax),
+    "features": draw_features,
     "confusion": lambda m, X, ax: plot_confusion(m.labels_[::-1], m.labels_, ax=ax),
     "confidence": lambda m, X, ax: plot_confidence(X, m, ax=ax),
 }
@@ -131,7 +136,7 @@ def test_texts_keep_apart_and_inside(name, n, k):
     check_texts(ax.figure, ax)
 
 
-@pytest.mark.parametrize("name", ["scales", "centers", "confusion"])
+@pytest.mark.parametrize("name", ["scales", "features", "confusion"])
 def test_ticks_are_thinned_on_small_axes(name):
     figure, ax = plt.subplots(figsize=(4, 3), layout="constrained")
     PICTURES[name](made_up(400, 50), None, ax)
@@ -368,42 +373,37 @@ def test_scales_are_violins_or_points_on_a_log_axis(model):
     assert ax.get_xlabel() == f"{marks}\nrows of scale 0, not shown: 2"
 
 
-def test_centers_show_contrasts_of_named_features(model):
+def test_top_features_show_contrasts_of_named_features(data, model):
     names = [f"a long name that never seems to end {j}" for j in range(60)]
-    ax = plot_centers(model, n_features=9, feature_names=names)
+    top = top_features(data[0], model, names=names)
+    ax = plot_top_features(top, n_features=9)
     cells = ax.images[0].get_array()
     assert cells.shape == (9, 4)
     labels = texts(ax.get_yticklabels())
     shown = [int(label.split()[-1]) for label in labels]
     assert all("…" in label for label in labels)
-    mine = [model.noise_levels_[model.labels_ == k] for k in range(4)]
-    noise = [np.sqrt(np.mean(levels**2)) for levels in mine]
-    told = telling_features(model.cluster_centers_, noise)
-    assert_allclose(cells, told.contrasts[:, shown].T)
+    assert_allclose(cells, top.contrasts[:, shown].T)
     # Each cluster's best feature is there, in the order of the clusters.
-    assert set(told.features[:, 0]) <= set(shown)
+    assert set(top.scores.argmax(axis=1)) <= set(shown)
     owner = np.abs(cells).argmax(axis=1)
     assert_array_equal(owner, np.sort(owner))
+    assert "noise levels" in ax.figure.axes[1].get_ylabel()
+    with pytest.raises(TypeError, match=r"not a IhSC; write plot_top_features\(top_"):
+        plot_top_features(model)
+
+
+def test_top_features_without_noise_and_with_names_of_labels():
+    X = np.repeat(np.eye(3) + 1, 5, axis=0)
+    ax = plot_top_features(top_features(X, np.repeat(["ant", "bee", "cat"], 5)))
+    assert texts(ax.get_xticklabels()) == ["ant", "bee", "cat"]
+    assert "share of the mean" in ax.figure.axes[1].get_ylabel()
 
 
 def test_contrasts_of_data_whose_squares_no_float_can_hold(data, model):
-    other = IhSC(4, random_state=0).fit(data[0] * 1e-170)
-    one, two = (plot_centers(fit).images[0].get_array() for fit in (model, other))
-    assert_allclose(one, two, rtol=1e-6)
-
-
-def test_centers_take_names_and_units_from_the_model(data):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(data[0], columns=[f"gene{j}" for j in range(60)])
-    ax = plot_centers(SphericalKMeans(4, random_state=0).fit(frame))
-    labels = texts(ax.get_yticklabels())
-    assert len(labels) == 20
-    assert all(label.startswith("gene") for label in labels)
-    assert "share of the centre" in ax.figure.axes[1].get_ylabel()
-    for noise in ("class", "common"):
-        fit = IhGMM(4, noise=noise, random_state=0).fit(data[0])
-        bar = plot_centers(fit).figure.axes[1]
-        assert "noise levels" in bar.get_ylabel()
+    X = data[0] * 1e-170
+    other = top_features(X, IhSC(4, random_state=0).fit(X))
+    one = top_features(data[0], model)
+    assert_allclose(one.contrasts, other.contrasts, rtol=1e-6)
 
 
 def test_confusion_is_matched_and_framed():
@@ -462,12 +462,12 @@ def test_a_model_that_lacks_what_is_drawn(data):
     for draw, name in ((plot_scales, "scales_"), (plot_scree, "eigenvalues_")):
         with pytest.raises(TypeError, match=f"needs {name}, and SphericalKMeans has"):
             draw(other)
-    for draw in (plot_scales, plot_scree, plot_centers, plot_embedding):
+    for draw in (plot_scales, plot_scree, plot_embedding):
         with pytest.raises(ValueError, match="This IhSC is not fitted yet; call fit"):
             draw(IhSC(3))
 
 
-@pytest.mark.parametrize("draw", [plot_scales, plot_centers, plot_scree])
+@pytest.mark.parametrize("draw", [plot_scales, plot_scree])
 def test_one_cluster(draw):
     ax = draw(made_up(40, 1))
     check_texts(ax.figure, ax)
@@ -481,7 +481,10 @@ def test_results_of_another_array_library(data, model):
     ours += profiles(plot_confidence(data[0], model))
     for one, two in zip(theirs, ours, strict=True):
         assert_allclose(one, two, atol=1e-6)
-    for draw in (plot_scales, plot_centers, plot_scree):
+    assert_allclose(
+        top_features(X, fit).contrasts, top_features(data[0], model).contrasts
+    )
+    for draw in (plot_scales, plot_scree):
         assert draw(fit).has_data()
     assert plot_embedding(X, fit).has_data()
 
@@ -495,7 +498,7 @@ def test_outliers_are_grey_and_in_no_cluster(data):
     assert legend(ax) == ["outlier"]
     assert sum(len(one.get_offsets()) for one in ax.collections) == len(X)
     assert to_hex(ax.collections[-1].get_edgecolor()[0]) == NEUTRAL
-    assert all(draw(model).has_data() for draw in (plot_scales, plot_centers))
+    assert plot_scales(model).has_data()
     assert len(profiles(plot_confidence(X, model))) == 4
     ax = plot_confusion(np.maximum(model.labels_, 0), model.labels_)
     names = texts(tick_labels(ax.xaxis))
@@ -513,8 +516,7 @@ def test_what_is_no_model_and_no_labels_is_named(data, model):
         for swapped in ((X,), (model, X)):
             with pytest.raises(ValueError, match=rf"{name} has shape \({len(X)}, "):
                 draw(*swapped)
-    for draw in (plot_scales, plot_centers):
-        with pytest.raises(TypeError, match="and Diagnosis has none; give a fitted"):
-            draw(diagnosis)
+    with pytest.raises(TypeError, match="and Diagnosis has none; give a fitted"):
+        plot_scales(diagnosis)
     with pytest.raises(ValueError, match="labels_true is of type IhSC; give one label"):
         plot_confusion(model, model.labels_)

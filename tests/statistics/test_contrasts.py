@@ -2,59 +2,86 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import IhSC, estimate_parameters, make_ihgmm
-from ihgmm.matrix import as_matrix
-from ihgmm.statistics.contrasts import set_apart, telling_features, typical_ranks
+from ihgmm import IhSC, make_ihgmm, top_features, typical_rows
+
+
+def noisy(centers, sizes, seed=0, noise=0.1):
+    """Return rows around multiples of centres, and their labels."""
+    rng, labels = np.random.default_rng(seed), np.repeat(np.arange(len(sizes)), sizes)
+    scales = rng.uniform(0.5, 1.5, (len(labels), 1))
+    X = scales * np.asarray(centers, float)[labels]
+    return X + noise * rng.standard_normal(X.shape), labels
 
 
 def test_contrasts_by_their_definition():
-    rng = np.random.default_rng(0)
-    centers, noise = rng.standard_normal((4, 30)), rng.uniform(0.5, 2, 4)
-    ranked = telling_features(centers, noise, n_features=5)
+    X, labels = noisy(np.random.default_rng(0).normal(0, 1, (4, 30)), [9, 20, 40, 80])
+    X[:, 0] += np.random.default_rng(1).normal(0, 3, len(X))  # a loud feature
+    model = IhSC(4, random_state=0).fit(X)
+    labels, scales = model.labels_, model.scales_
+    top = top_features(X, model, n_features=5)
+    means = np.array([X[labels == k].mean(axis=0) for k in range(4)])
+    assert_allclose(top.means, means)
+    left = np.empty_like(X)
+    for k in range(4):
+        own, along = X[labels == k], scales[labels == k]
+        left[labels == k] = own - np.outer(along, along @ own / (along @ along))
+    noise = np.sqrt((left**2).mean(axis=0))
+    centers = means / noise
     unit = centers / np.linalg.norm(centers, axis=1, keepdims=True)
     for k in range(4):
-        others = np.delete(unit, k, axis=0).mean(axis=0)
-        contrast = (centers[k] - np.linalg.norm(centers[k]) * others) / noise[k]
-        assert_allclose(ranked.contrasts[k], contrast)
-        order = np.argsort(-np.abs(contrast))[:5]
-        assert_array_equal(ranked.features[k], order)
-        assert_allclose(ranked.scores[k], contrast[order])
-    assert repr(ranked) == "TellingFeatures(n_clusters=4, n_features=30, shown=5)"
+        others = unit[labels[labels != k]].mean(axis=0)  # by their rows
+        contrast = centers[k] - np.linalg.norm(centers[k]) * others
+        assert_allclose(top.contrasts[k], contrast)
+        own = np.sign(contrast) * (np.abs(contrast) - 2 * top.errors[k])
+        assert_array_equal(top.more[k], np.argsort(-own)[:5])
+        assert_array_equal(top.less[k], np.argsort(own)[:5])
+        largest = np.argsort(-top.scores[k])[:5]
+        first = [j for j in largest if own[j] > 0]
+        assert top.features[k].tolist() == first + [j for j in largest if own[j] < 0]
+    assert repr(top) == "TopFeatures(n_clusters=4, n_features=30, n_listed=5)"
+    assert 0 not in np.concatenate(top.features)
 
 
-def test_contrasts_do_not_depend_on_size():
-    centers = np.random.default_rng(1).standard_normal((3, 8))
-    larger = centers * [[1.0], [50.0], [0.1]]
-    one, other = telling_features(centers), telling_features(larger)
-    assert_allclose(one.contrasts, other.contrasts)
-    assert_array_equal(one.features, other.features)
-    assert one.features.shape == (3, 8)
+def test_others_are_made_as_large_and_count_by_their_rows():
+    # All rows of a cluster are equal: there is no noise.
+    X = np.repeat([[2.0, 0.0, 0.0], [0.0, 30.0, 0.0], [0.0, 0.0, 1.0]], [10, 90, 1], 0)
+    top = top_features(X, np.repeat(["b", "c", "a"], [10, 90, 1]))
+    assert top.clusters.tolist() == ["a", "b", "c"]
+    assert top.sizes.tolist() == [1, 10, 90]
+    assert_allclose(top.contrasts[0], [-0.1, -0.9, 1])
+    assert_allclose(top.others[0], [0.1, 0.9, 0])
+    assert_allclose(top.others[1], [0, 2 * 90 / 91, 2 / 91])
+    assert not top.has_noise
+    assert not top.errors.any()
+    assert top.p_values.max() == 0
 
 
-def test_noise_of_features_changes_ranks():
-    centers = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
-    assert telling_features(centers, n_features=1).features[0] == 0
-    noisy = telling_features(centers, [[100.0, 1.0, 1.0]], n_features=1)
-    assert noisy.features[0] == 2
-    # A loud feature has no part in how large a row is.
-    quiet = telling_features(centers[:, 1:], n_features=2)
-    noise = telling_features(centers, [[1e9, 1.0, 1.0]], n_features=2)
-    lengths = np.linalg.norm(centers[:, 1:], axis=1, keepdims=True)
-    assert_allclose(noise.contrasts[:, 1:], quiet.contrasts * lengths)
+def test_a_column_without_noise_among_others():
+    X, labels = noisy(2 * np.eye(3) + 1, [20, 20, 20])
+    X = np.column_stack([X, 1000.0 * (labels == 1), np.zeros(60)])
+    top = top_features(X, labels)
+    assert np.isfinite(top.contrasts).all()
+    assert top.more[1][0] == 3
+    assert top.p_values[1, 3] == 0
+    assert (top.p_values[:, 4] == 1).all()
 
 
-def test_zero_centres_single_clusters_and_exact_data():
-    centers = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
-    more = telling_features(np.vstack([centers, np.zeros(3)]))
-    assert_allclose(more.contrasts[:2], telling_features(centers).contrasts)
-    assert not more.contrasts[2].any()
-    one = telling_features([[1.0, -4.0, 2.0]], 0.5, n_features=2)
-    assert one.features.tolist() == [[1, 2]]
-    assert_allclose(one.scores, [[-8.0, 4.0]])
-    equal = telling_features([[0.0, 1.0, -1.0, 1.0]], n_features=3)
-    assert equal.features.tolist() == [[1, 2, 3]]
-    exact = telling_features([[1.0, 0.0, 2.0], [1.0, 0.0, 0.0]], 0.0)
-    assert exact.contrasts[0].tolist() == [-np.inf, 0.0, np.inf]
+def test_clusters_without_rows_single_clusters_and_outliers():
+    X, labels = noisy(2 * np.eye(3) + 1, [20, 20, 20])
+    model = IhSC(3, random_state=0).fit(X)
+    model.labels_ = np.where(labels == 2, -1, labels)
+    model.scales_ = np.where(labels == 2, np.nan, model.scales_)
+    top = top_features(X, model)
+    assert top.sizes.tolist() == [20, 20, 0]
+    assert not top.contrasts[2].any()
+    assert [len(lines) for lines in (top.more[2], top.less[2])] == [0, 0]
+    inside = top_features(X[:40], labels[:40])
+    assert_allclose(top.means[:2], inside.means)
+    assert typical_rows(X, model)[2].tolist() == []
+    assert "2 (0 rows): nothing that could not be chance" in str(top)
+    one = top_features(X, np.zeros(60, int), n_features=2)
+    assert np.isnan(one.others).all()
+    assert one.features[0].tolist() == [*np.argsort(-one.scores[0])[:2]]
 
 
 @pytest.mark.parametrize("counts", [False, True])
@@ -62,96 +89,103 @@ def test_errors_of_contrasts(counts):
     # Clusters of one pattern, of 150, 100 and 50 rows: every contrast is 0.
     rng = np.random.default_rng(0)
     labels, beyond = np.repeat([0, 1, 2], [150, 100, 50]), []
-    model = IhSC(3)
-    model.cluster_centers_ = np.ones((3, 40))
     for _ in range(20):
         means = rng.lognormal(0, 0.4, (300, 1)) * (3 + rng.gamma(2, 3, 40))
         X = rng.poisson(means) if counts else rng.normal(means, 3)
-        X = X.astype(float)
-        found = estimate_parameters(X, labels)
-        given = as_matrix(X), labels, found.scales
-        ranked = set_apart(model, *given, center_errors=found.center_errors).ranked
-        beyond.append(np.abs(ranked.contrasts) > 2 * ranked.errors)
+        top = top_features(X.astype(float), labels)
+        beyond.append(np.abs(top.contrasts) > 2 * top.errors)
+        assert_array_equal(beyond[-1], top.p_values < 0.0455)
     assert 0.02 < np.mean(beyond) < 0.08
 
 
-def test_others_count_by_their_rows():
-    centers = np.eye(3)
-    ranked = telling_features(centers, sizes=[10, 90, 0.0001])
-    assert_allclose(ranked.contrasts[0], [1, -1, 0], atol=1e-5)
-    assert_allclose(ranked.contrasts[2], [-0.1, -0.9, 1], atol=1e-5)
+def test_a_row_alone_has_the_noise_of_the_others():
+    X, labels = noisy(np.eye(3) + 1, [30, 30, 1])
+    top = top_features(X, labels)
+    assert_allclose(top.errors[2], 1, rtol=0.1)
+
+
+def test_names_and_frames():
+    pandas = pytest.importorskip("pandas")
+    X, labels = noisy(2 * np.eye(3) + 1, [20, 30, 40])
+    frame = pandas.DataFrame(X, columns=["ink", "oil", "tea"])
+    model = IhSC(3, random_state=0).fit(frame)
+    for top in (top_features(frame, model), top_features(X, model)):
+        assert top.names == ["ink", "oil", "tea"]
+    assert top_features(X, labels).names == ["x0", "x1", "x2"]
+    top = top_features(X, labels, names=["A", "B", "C"])
+    lines = top.to_frame()
+    assert [*lines] == ["cluster", "feature", "mean", "others", "contrast", "error"]
+    assert lines["cluster"].value_counts().to_dict() == {0: 3, 1: 3, 2: 3}
+    first = lines.groupby("cluster").first()
+    assert first["feature"].tolist() == ["A", "B", "C"]
+    assert_allclose(first["contrast"], np.diag(top.contrasts))
+    assert_allclose(first["mean"] > first["others"], True)
+    assert "0 (20 rows): more A; less" in str(top)
 
 
 @pytest.mark.parametrize(
-    ("centers", "options", "message"),
+    ("change", "message"),
     [
-        (np.ones(3), {}, r"centers has shape \(3,\); give a matrix with a centre"),
-        ([[np.nan, 1.0]], {}, "centers contains NaN"),
-        (np.eye(3), {"n_features": 0}, "n_features=0 is too small"),
-        (np.eye(3), {"noise_levels": np.ones(2)}, r"noise_levels has shape \(2,\)"),
-        (np.eye(3), {"noise_levels": np.ones((2, 3))}, "give one number, 3 of them"),
-        (np.eye(3), {"noise_levels": -1.0}, "negative or not finite"),
-        (np.eye(3), {"noise_levels": [[1, 0, 2]]}, "a feature of noise 0, beside"),
+        ({"n_features": 0}, "n_features=0 is too small"),
+        ({"names": ["a"]}, "names has 1 entries and X has 3 features"),
+        ({"model": [0, 1]}, "labels has 2 entries and X has 60 rows"),
+        ({"original": np.ones((60, 2))}, "original has 60 rows and 2 features"),
+        ({"X": np.ones((60, 2))}, "X has 60 rows and 2 features, and the model"),
+        ({"model": IhSC(3)}, "has no labels_; fit it first"),
     ],
 )
-def test_bad_input(centers, options, message):
+def test_bad_input(change, message):
+    X, _ = noisy(2 * np.eye(3) + 1, [20, 20, 20])
+    given = {"X": X, "model": IhSC(3, random_state=0).fit(X)} | change
     with pytest.raises(ValueError, match=message):
-        telling_features(centers, **options)
+        top_features(**given)
 
 
 # Typical rows.
 
 
-def naive(X, labels, centers, sizes, complete):
-    """Return the ranks by the definition, cluster by cluster and row by row."""
-    ranks = np.full(len(X), np.nan)
-    for k, center in enumerate(centers):
-        rows = [i for i in np.flatnonzero(complete & (labels == k)) if X[i].any()]
-        low, high = np.quantile(np.abs(sizes[rows]), [0.25, 0.75])
+def typical_by_definition(X, fit, n_rows):
+    """Return typical rows by the definition, cluster by cluster and row by row."""
+    lengths = np.linalg.norm(fit.cluster_centers_, axis=1)
+    typical = []
+    for k, center in enumerate(fit.cluster_centers_):
+        rows = [i for i in np.flatnonzero(fit.labels_ == k) if X[i].any()]
+        sizes = np.abs(fit.scales_ * lengths[k])
+        low, high = np.quantile(sizes[rows], [0.25, 0.75])
         cosines = {
-            i: np.sign(sizes[i]) * (X[i] @ center) / np.linalg.norm(X[i])
+            i: np.abs(X[i] @ center) / np.linalg.norm(X[i])
             for i in rows
-            if low <= abs(sizes[i]) <= high
+            if low <= sizes[i] <= high
         }
-        for rank, i in enumerate(sorted(cosines, key=cosines.get)[:-4:-1], 1):
-            ranks[i] = rank
-    return ranks
+        typical.append(sorted(cosines, key=cosines.get)[: -n_rows - 1 : -1])
+    return typical
 
 
-def test_ranks_follow_the_definition():
-    for seed in range(5):
-        sample = make_ihgmm(90, 12, 3, random_state=seed, return_params=True)
-        X, labels = sample.X.copy(), sample.labels.copy()
-        rng = np.random.default_rng(seed)
-        X[4], labels[7] = 0, -1  # a row of zeros, and an outlier
-        sizes = sample.scales * rng.choice([-1, 1], 90)
-        X *= np.sign(sizes)[:, None]
-        complete = rng.random(90) < 0.7
-        found = typical_ranks(
-            as_matrix(X), labels, sample.centers, sizes, complete=complete
-        )
-        expected = naive(X, labels, sample.centers, sizes, complete)
-        np.testing.assert_array_equal(found, expected)
-        assert np.isnan(found[[4, 7]]).all()
+@pytest.mark.parametrize("signed", [False, True])
+def test_typical_rows_follow_the_definition(signed):
+    for seed in range(3):
+        X, _ = make_ihgmm(90, 12, 3, random_state=seed)
+        if signed:
+            X = X * np.random.default_rng(seed).choice([-1, 1], (90, 1))
+        fit = IhSC(3, signed=signed, random_state=0).fit(X)
+        found = typical_rows(X, fit, n_rows=4)
+        assert [rows.tolist() for rows in found] == typical_by_definition(X, fit, 4)
 
 
 def test_the_largest_rows_are_not_the_typical_ones():
     sample = make_ihgmm(600, 30, 3, random_state=0, return_params=True)
     labels, scales = sample.labels, sample.scales
-    every = np.ones(600, bool)
-    ranks = typical_ranks(
-        as_matrix(sample.X), labels, sample.centers, scales, complete=every
-    )
-    for k in range(3):
-        mine = labels == k
-        share = (scales[mine, None] <= scales[mine & (ranks >= 1)]).mean(axis=0)
-        assert ((share >= 0.25) & (share <= 0.76)).all()
+    for k, rows in enumerate(typical_rows(sample.X, labels)):
+        share = (scales[labels == k, None] <= scales[rows]).mean(axis=0)
+        assert len(rows) == 3
+        assert ((share >= 0.24) & (share <= 0.77)).all()
 
 
-@pytest.mark.parametrize(("n", "ranks"), [(5, [1, 2, 3, np.nan, np.nan]), (4, np.nan)])
-def test_of_few_rows_none_is_typical(n, ranks):
-    # All rows are equally typical of the first cluster; the second has none.
-    data, every = as_matrix(np.eye(n)), np.ones(n, bool)
-    labels, centers = np.zeros(n, int), np.ones((2, n))
-    found = typical_ranks(data, labels, centers, np.ones(n), complete=every)
-    assert_array_equal(found, np.full(n, np.nan) if n < 5 else ranks)
+def test_typical_rows_are_complete_and_many():
+    X, labels = noisy(2 * np.eye(3) + 1, [20, 20, 4])
+    X[:18, 1] = np.nan
+    rows = typical_rows(X, IhSC(3, missing="fit", random_state=0).fit(X))
+    assert not np.isnan(X[np.concatenate(rows)]).any()
+    assert sorted(map(len, rows)) == [0, 0, 3]  # of fewer than five none is typical
+    with pytest.raises(ValueError, match="n_rows=0 is too small"):
+        typical_rows(X[20:], labels[20:], n_rows=0)

@@ -16,9 +16,8 @@ from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
 from ihgmm.report.facts import k_means_labels
-from ihgmm.statistics.contrasts import set_apart, typical_ranks
+from ihgmm.statistics.contrasts import described_fit, nearest_rows, rank_features
 from ihgmm.statistics.diagnosis import CautionKind, Diagnosis, diagnose_fit
-from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.words.diagnoses import (
     CLUSTER_WORDS,
@@ -47,17 +46,18 @@ def figures_of(
     many a row had. There are no outlier scores if nobody looked for outliers.
     """
     lengths = np.minimum(row_lengths(centers), np.finfo(float).max)
-    sizes, filled = scales * lengths[labels], filled_cells(data)
+    sizes = scales * lengths[labels]
     certainty = np.full(len(labels), np.nan)
     if diagnosis is not None:
         certainty = to_host(diagnosis.certainty).astype(float)
     figures = {"scale": scales, "size": sizes, "certainty": certainty}
     # 1 for the most typical row of a cluster, 2 and 3
-    complete = filled == 0
-    figures["typical"] = typical_ranks(data, labels, centers, sizes, complete=complete)
+    figures["typical"] = np.full(len(labels), np.nan)
+    for rows in nearest_rows(data, labels, centers, sizes):
+        figures["typical"][rows] = np.arange(1, len(rows) + 1)
     if outlier_scores is not None:
         figures["outlier_score"] = to_host(outlier_scores).astype(float)
-    return figures | {"filled": filled}
+    return figures | {"filled": filled_cells(data)}
 
 
 def cluster_lines(
@@ -101,35 +101,26 @@ def describe_fit(
 
     The last tells whether clusters are compared with others of the same size.
     """
-    data, k = complete_matrix(table.X, model), len(model.cluster_centers_)
-    if hasattr(model, "scales_"):
-        known = model.scales_, model.cluster_centers_
-    else:  # a method that knows nothing of scales
-        estimates = estimate_parameters(data, labels, k)
-        known = estimates.scales, estimates.centers
-    scales, centers = (to_host(values).astype(float) for values in known)
+    fit, k = described_fit(table.X, model), len(model.cluster_centers_)
     diagnosis = diagnose_fit(model, table.X, labels)
     scores = getattr(model, "outlier_scores_", None)
-    figures = figures_of(data, labels, scales, centers, diagnosis, scores)
+    known = fit.data, fit.labels, fit.scales, fit.centers
+    figures = figures_of(*known, diagnosis, scores)
     lines = cluster_lines(labels, k, figures, table.ids)
-    units = {"original": table.original, "n_features": 5}
-    apart = set_apart(model, data, labels, scales, **units)
-    contrasts, marks = apart.ranked.contrasts, apart.ranked.features
-    if table.counts_words:  # a text is known by the words that it has more of
-        more = np.where(apart.means > apart.others, contrasts, 0.0)
-        marks = np.argsort(-more, kind="stable")[:, :5]
-    names = table.column_names
+    apart = rank_features(fit, model, [*table.column_names], 5, table.original)
+    # A text is known by the words that it has more of.
+    listed = apart.more if table.counts_words else apart.features
     for line in lines:
         i = line["cluster"]
         line["features"] = [
             {
-                "feature": names[j],
+                "feature": apart.names[j],
                 "mean": apart.means[i, j],
                 "others": apart.others[i, j],
-                "contrast": contrasts[i, j],
+                "contrast": apart.contrasts[i, j],
+                "error": apart.errors[i, j],
             }
-            for j in (marks[i] if k > 1 and i >= 0 else ())
-            if contrasts[i, j] != 0
+            for j in (listed[i] if k > 1 and i >= 0 else ())
         ]
     return figures, lines, diagnosis, apart.same_size
 
@@ -224,9 +215,9 @@ def print_features(
     shown = max(2, min(5, 30 // len(clusters), n_features // 2))
     described = [line for line in clusters if line["features"]]
     rows = [
-        (str(line["cluster"]) if i == 0 else "", *feature.values())
+        (str(line["cluster"]) if i == 0 else "", *[*feature.values()][:4])
         for line in described[:12]
-        for i, feature in enumerate(line["features"][:shown])
+        for i, feature in enumerate(_clearest(line["features"], shown))
     ]
     if rows:
         others = "others, same size" if same_size else "others"
@@ -236,6 +227,12 @@ def print_features(
         if len(described) > 12:
             text = "Features are shown of the 12 largest clusters; --json has all."
             screen.say(text, "dim")
+
+
+def _clearest(features: Lines, count: int) -> Lines:
+    """Return so many features, in their order."""
+    kept = sorted(features, key=lambda one: 2 * one["error"] - abs(one["contrast"]))
+    return [one for one in features if one in kept[:count]]
 
 
 def print_labels(

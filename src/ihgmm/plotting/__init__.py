@@ -5,20 +5,20 @@ Every function draws on the axes ``ax``, or in a new figure, and returns the axe
 """
 
 from ihgmm.plotting.clusters import (
-    plot_centers,
     plot_confidence,
     plot_confusion,
     plot_scales,
+    plot_top_features,
 )
 from ihgmm.plotting.embedding import plot_embedding
 from ihgmm.plotting.tree import plot_scree, plot_tree
 
 __all__ = [
-    "plot_centers",
     "plot_confidence",
     "plot_confusion",
     "plot_embedding",
     "plot_scales",
     "plot_scree",
+    "plot_top_features",
     "plot_tree",
 ]

@@ -110,26 +110,3 @@ def clusters_of(source: Any, picture: str) -> Clusters:
     centers = getattr(source, "cluster_centers_", None)
     count = int(labels.max()) + 1 if centers is None else int(centers.shape[0])
     return Clusters(labels, [str(k) for k in range(count)])
-
-
-def names_of(what: str, given: Any, count: int = 0, of: str = "") -> list[str]:
-    """Return texts, one for each row or feature, or as many as there are."""
-    if isinstance(given, str | bytes):
-        one = f"name; give one for each {of}" if of else "note; give a list of them"
-        raise TypeError(f"{what}={given!r} is one {one}.")
-    names = [text_of(name) for name in given]
-    if of and len(names) != count:
-        raise ValueError(
-            f"{what} has {len(names)} entries and X has {count} {of}s; give one for "
-            f"each {of}."
-        )
-    return names
-
-
-def text_of(name: Any) -> str:
-    """Return a name of any kind as text."""
-    if name is None:
-        return ""
-    if isinstance(name, tuple):  # of an index of several levels
-        return ", ".join(map(text_of, name))
-    return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from ihgmm._parameters import check_count
 from ihgmm.matrix import to_host
 from ihgmm.metrics import class_agreement
 from ihgmm.plotting._axes import color, column_axes, font_size, heatmap, ink, quiet
-from ihgmm.plotting._clusters import Clusters, clusters_of, fitted, names_of
-from ihgmm.statistics.contrasts import telling_features
+from ihgmm.plotting._clusters import clusters_of, fitted
+from ihgmm.statistics.contrasts import TopFeatures
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 from ihgmm.words.phrases import percent
 
@@ -82,80 +81,57 @@ def _violin(ax: Axes, k: int, values: np.ndarray) -> None:
     ax.plot(k, middle, "o", mfc=ax.get_facecolor(), mec=ink(ax), ms=4.5, mew=1.2)
 
 
-def plot_centers(
-    model: Any,
-    *,
-    n_features: int | None = None,
-    feature_names: Sequence[str] | None = None,
-    ax: Axes | None = None,
+def plot_top_features(
+    top: TopFeatures, *, n_features: int | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the pattern of each cluster in its most distinctive features, as a heat map.
+    """Draw how far clusters are above or below other rows, as a heat map.
 
     Parameters
     ----------
-    model : fitted estimator
-        A model with ``cluster_centers_``.
+    top : TopFeatures
+        What :func:`ihgmm.top_features` returns.
     n_features : int, optional
         How many features to show. Default: 20, or one for each cluster if these are
         more.
-    feature_names : sequence of str, optional
-        Names of all features. Default: those of the model, or x0, x1, ...
     ax : matplotlib axes, optional
         Where to draw.
 
     Examples
     --------
-    >>> from ihgmm import IhSC, make_ihgmm
+    >>> from ihgmm import IhSC, make_ihgmm, top_features
     >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> ax = plot_centers(IhSC(3, random_state=0).fit(X), n_features=6)
-    >>> len(ax.get_yticks())
+    >>> top = top_features(X, IhSC(3, random_state=0).fit(X))
+    >>> len(plot_top_features(top, n_features=6).get_yticks())
     6
     """
-    centers = fitted(model, "cluster_centers_", "plot_centers")
-    k, p = centers.shape
+    if not isinstance(top, TopFeatures):
+        raise TypeError(
+            f"plot_top_features takes what top_features returns, not a "
+            f"{type(top).__name__}; write plot_top_features(top_features(X, model))."
+        )
+    k = len(top.clusters)
     count = check_count("n_features", max(20, k) if n_features is None else n_features)
-    clusters = clusters_of(model, "plot_centers")
-    if feature_names is None:
-        feature_names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(p)])
-    names = names_of("feature_names", feature_names, p, "feature")
-    # Squares of very large or very small entries would be lost; contrasts have no unit.
-    unit = float(np.abs(centers).max()) or 1.0
-    noise = _noise_levels(model, clusters, unit)
-    ranked = telling_features(centers / unit, noise, n_features=count)
     # The best feature of every cluster, then the second of each, ...
-    order = np.argsort(-np.abs(ranked.scores), axis=0, kind="stable")
-    best = np.take_along_axis(ranked.features, order, axis=0).T.ravel()
-    shown = np.array(list(dict.fromkeys(best.tolist()))[:count])
+    order = np.argsort(-top.scores, axis=1, kind="stable")[:, :count]
+    shown = np.array([*dict.fromkeys(order.T.ravel().tolist())][:count])
     # ... by the cluster that they describe best.
-    sizes = np.abs(ranked.contrasts[:, shown])
+    sizes = np.abs(top.contrasts[:, shown])
     shown = shown[np.lexsort((-sizes.max(axis=0), sizes.argmax(axis=0)))]
     width = float(np.clip(1.9 + 0.22 * k, 6.4, 13.4))
     height = float(np.clip(1.2 + 0.24 * len(shown), 3.0, 13.5))
     ax, bar = heatmap(
         ax,
-        ranked.contrasts[:, shown].T,
-        [names[j] for j in shown],
-        clusters.names,
+        top.contrasts[:, shown].T,
+        [top.names[j] for j in shown],
+        [str(name) for name in top.clusters],
         (width, height),
         largest=float(sizes.max()) or 1.0,
         signed=True,
     )
     ax.set_title("features that set clusters apart")
-    measure = "share of the centre's length" if noise is None else "noise levels"
-    bar.set_label(f"above the other clusters\n({measure})")
+    measure = "noise levels" if top.has_noise else "share of the mean's length"
+    bar.set_label(f"above all other rows\n({measure})")
     return ax
-
-
-def _noise_levels(model: Any, clusters: Clusters, unit: float) -> np.ndarray | None:
-    """Return the noise level of each cluster, if the model has any noise."""
-    levels = to_host(getattr(model, "noise_levels_", np.zeros(1))).astype(float) / unit
-    if not levels.any():
-        return None
-    if len(levels) == len(clusters.codes):
-        levels = np.sqrt(np.nan_to_num(clusters.means(levels[:, None] ** 2))).ravel()
-    # A row alone has noise level 0: it gets what the others have.
-    typical = np.sqrt(np.mean(levels[levels > 0] ** 2))
-    return np.where(levels > 0, levels, typical) * np.ones(len(clusters.names))
 
 
 def plot_confidence(

@@ -12,16 +12,16 @@ import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import check_labels, check_matrix, complete_matrix
+from ihgmm._checks import check_labels, feature_names, names_of, text_of
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.recipe import RECIPES, Recipe
-from ihgmm.plotting._clusters import Clusters, names_of, text_of
+from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting.embedding import circle_view, cosines
-from ihgmm.statistics.contrasts import set_apart, typical_ranks
+from ihgmm.statistics.contrasts import described_fit, nearest_rows, rank_features
 from ihgmm.statistics.diagnosis import diagnose_fit
-from ihgmm.statistics.estimation import Estimates, estimate_parameters
+from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.tree import ClusterTree, tree_of_model
 from ihgmm.words.diagnoses import caution_text
@@ -47,8 +47,13 @@ class Facts:
         original: Any,
     ) -> None:
         self.method, self.call = type(model).__name__, repr(model)
-        every = _rows_of_fit(X, model)
-        labels = to_host(model.labels_).astype(np.intp)
+        if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
+            raise ValueError(
+                f"{self.method} has no labels_ or no cluster_centers_; fit a clusterer "
+                "first: write_report(X, IhSC(3).fit(X), 'report.html')."
+            )
+        fit = described_fit(X, model)
+        every, labels = fit.data, fit.labels
         inside = np.flatnonzero(labels >= 0)
         data, own = every, labels[inside]
         if len(inside) < len(labels):
@@ -62,9 +67,7 @@ class Facts:
         self.recipe = next((name for name in RECIPES if RECIPES[name] == recipe), "")
         # How many clusters the data have, if the fit counted them.
         self.count: Any = getattr(model, "selection_", None)
-        # Also of clusters without rows.
-        k = max(int(model.cluster_centers_.shape[0]), int(own.max()) + 1)
-        self.n_clusters = k
+        self.n_clusters = k = len(fit.clusters)  # also of those without rows
         # Which clusters belong together; of two there is nothing to say.
         self.tree: ClusterTree | None = None
         if k > 2 and hasattr(model, "embedding_"):
@@ -73,7 +76,8 @@ class Facts:
         self.names = _cluster_names(names, k)
         self.ids, usual = _ids(ids, X, len(labels), inside)
         self.id_name: str = usual if id_name is None else id_name
-        self.features = _feature_names(features, model, X, every.shape[1])
+        columns = features, model, X, every.shape[1]
+        self.features = feature_names(*columns, "feature_names")
         self.known = self.k_means = None
         if known is not None:
             classes = check_labels("labels_true", known, len(labels))
@@ -81,17 +85,17 @@ class Facts:
             others = k_means_labels(every, k)
             self.k_means = None if others is None else others[inside]
         estimates = estimate_parameters(data, own, k)
-        self._measure(model, estimates, own, inside)
-        if original is not None:
-            _check_shape("original", check_matrix(original, missing="fit"), model)
-        scales = np.zeros(len(labels))
-        scales[inside] = self.scales
-        units = {"original": original, "n_features": 8}
-        self.apart = set_apart(model, every, labels, scales, **units)
+        self.scales, self.centers = fit.scales[inside], fit.centers
+        self.lengths = np.minimum(row_lengths(fit.centers), np.finfo(np.float64).max)
+        with np.errstate(over="ignore"):
+            self.sizes = self.scales * self.lengths[own]
+        # Of many clusters fewer features are shown, so that their cards fit a page.
+        n_shown = 8 if k <= 12 else 4
+        self.apart = rank_features(fit, model, self.features, n_shown, original)
         self.diagnosis = diagnose_fit(model, X, own, inside)
-        columns = [shorten(name, 120) for name in self.features]
+        shown = [shorten(name, 120) for name in self.features]
         self.cautions = [
-            caution_text(caution, columns, prepared=original is not None)
+            caution_text(caution, shown, prepared=original is not None)
             for caution in self.diagnosis.cautions
         ]
         self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)
@@ -105,26 +109,13 @@ class Facts:
 
     def _typical(self, data: Matrix) -> list[list[str]]:
         """Return the names of the most typical rows of each cluster."""
-        codes, complete = self.clusters.codes, self.filled == 0
-        ranks = typical_ranks(data, codes, self.centers, self.sizes, complete=complete)
-        names: list[list[str]] = [[] for _ in range(self.n_clusters)]
-        for i in sorted(np.flatnonzero(ranks >= 1), key=lambda i: ranks[i]):
-            name = str(i + 1) if self.ids is None else self.ids[i]
-            names[codes[i]].append(shorten(name))
-        return names
-
-    def _measure(
-        self, model: Any, estimates: Estimates, own: np.ndarray, inside: np.ndarray
-    ) -> None:
-        """Keep centres, scales and sizes of rows: the model's own, or estimates."""
-        scales, centers = estimates.scales, estimates.centers
-        if hasattr(model, "scales_"):
-            scales, centers = to_host(model.scales_)[inside], model.cluster_centers_
-        self.scales = to_host(scales).astype(np.float64)
-        self.centers = to_host(centers).astype(np.float64)
-        self.lengths = np.minimum(row_lengths(centers), np.finfo(np.float64).max)
-        with np.errstate(over="ignore"):
-            self.sizes = self.scales * self.lengths[own]
+        rows = nearest_rows(data, self.clusters.codes, self.centers, self.sizes)
+        names = (
+            [str(i + 1) for i in range(self.n_samples)]
+            if self.ids is None
+            else self.ids
+        )
+        return [[shorten(names[i]) for i in own] for own in rows]
 
     def _map(
         self, model: Any, data: Matrix, centers: np.ndarray, inside: np.ndarray
@@ -162,28 +153,6 @@ def k_means_labels(data: Matrix, k: int) -> np.ndarray | None:
         return np.asarray(KMeans(k, n_init=10, random_state=0).fit_predict(X))
 
 
-def _rows_of_fit(X: Any, model: Any) -> Matrix:
-    """Return the rows of a fit, in full, or raise if they are not."""
-    if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
-        raise ValueError(
-            f"{type(model).__name__} has no labels_ or no cluster_centers_; fit a "
-            "clusterer first: write_report(X, IhSC(3).fit(X), 'report.html')."
-        )
-    data = complete_matrix(X, model)
-    _check_shape("X", data, model)
-    return data
-
-
-def _check_shape(name: str, data: Matrix, model: Any) -> None:
-    n, p = data.shape
-    rows, columns = model.labels_.shape[0], model.n_features_in_
-    if (n, p) != (rows, columns):
-        raise ValueError(
-            f"{name} has {n} rows and {p} features, and the model was fitted to {rows} "
-            f"and {columns}; give the rows and columns of the fit."
-        )
-
-
 def _ids(
     given: Any, X: Any, n: int, inside: np.ndarray
 ) -> tuple[list[str] | None, str]:
@@ -202,14 +171,6 @@ def _ids(
             return None, usual
     texts = names_of("ids", given, n, "row")
     return [texts[i] for i in inside], usual
-
-
-def _feature_names(given: Any, model: Any, X: Any, p: int) -> list[str]:
-    for source, name in ((model, "feature_names_in_"), (X, "columns")):
-        given = getattr(source, name, None) if given is None else given
-    if given is None:
-        given = (f"feature {j}" for j in range(1, p + 1))
-    return names_of("feature_names", given, p, "feature")
 
 
 def _cluster_names(given: Any, k: int) -> list[str]:

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import refuse_model
+from ihgmm._checks import names_of, refuse_model
 from ihgmm._files import atomic_write, regular_target
 from ihgmm._parameters import usual_errors
 from ihgmm.metrics import class_agreement
 from ihgmm.plotting._axes import DARK, LIGHT
-from ihgmm.plotting._clusters import Clusters, names_of
+from ihgmm.plotting._clusters import Clusters
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
 from ihgmm.report.facts import Facts, cross_table
 from ihgmm.words.counts import count_headline, tree_headline
@@ -290,23 +290,20 @@ def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
 
 def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
     """Return the features that set a cluster apart, with their means."""
-    ranked = facts.apart.ranked
-    features, scores = ranked.features[k], ranked.scores
+    features = facts.apart.features[k]
+    contrasts = facts.apart.contrasts[k, features]
     # Bars of a card share a scale: an outlier elsewhere would make them hairlines.
-    longest = np.abs(scores[k][np.isfinite(scores[k])]).max(initial=0.0) or 1.0
-    lengths = np.clip(scores[k] / longest, -1, 1).tolist()
-    lines = [
+    longest = np.abs(contrasts).max(initial=0.0) or 1.0
+    return [
         {
             "name": shorten(facts.features[j], 120),
-            "length": length,
-            "contrast": signed(score),
+            "length": float(contrast / longest),
+            "contrast": signed(contrast),
             "mean": compact(facts.apart.means[k, j]),
             "others": compact(facts.apart.others[k, j]),
         }
-        for j, length, score in zip(features, lengths, scores[k], strict=True)
+        for j, contrast in zip(features, contrasts, strict=True)
     ]
-    # Of many clusters fewer features are shown, so that their cards fit a page.
-    return lines if facts.n_clusters <= 12 else lines[:4]
 
 
 def _around_names(text: str) -> list[str]:

@@ -3,126 +3,289 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
-from ihgmm._checks import check_matrix, turned_rows
+from ihgmm._checks import (
+    check_fit_shape,
+    check_matrix,
+    data_and_labels,
+    feature_names,
+    is_model,
+    labelled_rows,
+    turned_rows,
+)
 from ihgmm._display import Result
 from ihgmm._parameters import check_count
 from ihgmm.matrix import HOST, Filled, Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.policy import Small, Whitening
+from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.likelihood import indicators
-from ihgmm.statistics.model import check_model
+from ihgmm.statistics.observed import filled_cells
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TellingFeatures(Result):
-    """The features in which each centre differs most from the others.
+class TopFeatures(Result):
+    """What sets each cluster apart from all other rows. ``print`` it for sentences.
 
     Attributes
     ----------
-    features, scores : ndarray of shape (n_clusters, n_shown)
-        Columns of the centres, those that differ most first, and their contrasts:
-        above 0 where the cluster has more of a feature than the others.
+    clusters, sizes : ndarray of shape (n_clusters,)
+        The label of each cluster, and the rows in it.
+    names : list of str
+        Names of all features.
     contrasts, errors : ndarray of shape (n_clusters, n_features)
-        The contrasts of all features, and their standard errors; NaN if errors of the
-        centres are not known. A feature chosen beforehand differs if its contrast is
-        two errors from 0; the largest of 1,000 take four.
+        How far a cluster is above the other rows in each feature, at the same size, and
+        the standard error of that. The unit is the noise level of the feature; without
+        noise it is the length of the cluster's mean, and ``has_noise`` is False.
+    means, others : ndarray of shape (n_clusters, n_features)
+        The mean of the cluster, over observed cells, in the units of the data; and what
+        all other rows have on average, if they are made as large as the cluster's.
+        Where columns were shifted, a multiple of a row means nothing in their units:
+        then ``others`` has plain means, and ``same_size`` is False.
+    n_listed : int
+        The most features in each of the lists below.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ihgmm.statistics.contrasts import telling_features
-    >>> ranked = telling_features(2 * np.eye(3) + 1)
-    >>> ranked.features[:, 0]  # the most distinctive feature of each cluster
-    array([0, 1, 2])
+    >>> from ihgmm import top_features
+    >>> X = np.outer([1, 2, 3, 1, 2, 3], [1.0, 1.0, 1.0])
+    >>> X[:3, 0] *= 5
+    >>> top = top_features(X, [0, 0, 0, 1, 1, 1], names=["salt", "rice", "oil"])
+    >>> [top.names[j] for j in top.more[0]], [top.names[j] for j in top.less[0]]
+    (['salt'], ['rice', 'oil'])
     """
 
-    features: np.ndarray
-    scores: np.ndarray
+    clusters: np.ndarray
+    sizes: np.ndarray
+    names: list[str]
     contrasts: np.ndarray
     errors: np.ndarray
+    means: np.ndarray
+    others: np.ndarray
+    same_size: bool
+    has_noise: bool
+    n_listed: int
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The size of contrasts, less two errors: at least so large. They rank."""
+        return np.abs(self.contrasts) - 2 * self.errors
+
+    @cached_property
+    def more(self) -> list[np.ndarray]:
+        """Columns of which each cluster has more than others, the clearest first."""
+        return self._clearest(self.contrasts > 0)
+
+    @cached_property
+    def less(self) -> list[np.ndarray]:
+        """Columns of which each cluster has less than others, the clearest first."""
+        return self._clearest(self.contrasts < 0)
+
+    @cached_property
+    def features(self) -> list[np.ndarray]:
+        """Columns that differ most, those of which a cluster has more first."""
+        pairs = zip(self._clearest(self.contrasts != 0), self.contrasts, strict=True)
+        return [line[np.argsort(own[line] < 0, kind="stable")] for line, own in pairs]
+
+    def _clearest(self, among: np.ndarray) -> list[np.ndarray]:
+        # The stable sort puts the first of equal ones first.
+        scores = np.where(among, self.scores, -np.inf)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, : self.n_listed]
+        return [line[own[line]] for line, own in zip(order, among, strict=True)]
+
+    @property
+    def p_values(self) -> np.ndarray:
+        """Probabilities of contrasts as large by chance, (n_clusters, n_features).
+
+        They are of features, and of clusters, that were chosen beforehand.
+        """
+        errors = np.maximum(self.errors, 1e-150)  # of data without noise
+        return np.asarray(2 * ndtr(-np.abs(self.contrasts) / errors))
+
+    def to_frame(self) -> DataFrame:
+        """Return a line for each feature listed: of each cluster ``more``, ``less``."""
+        from pandas import DataFrame
+
+        pairs = zip(self.more, self.less, strict=True)
+        lists = [np.concatenate(pair) for pair in pairs]
+        rows = np.repeat(np.arange(len(lists)), [len(line) for line in lists])
+        at = rows, np.concatenate(lists)
+        columns = {
+            "cluster": self.clusters[rows],
+            "feature": [self.names[j] for j in at[1]],
+            "mean": self.means[at],
+            "others": self.others[at],
+            "contrast": self.contrasts[at],
+            "error": self.errors[at],
+        }
+        return DataFrame(columns)
 
     def __repr__(self) -> str:
         k, p = self.contrasts.shape
-        shown = self.features.shape[1]
-        return f"TellingFeatures(n_clusters={k}, n_features={p}, shown={shown})"
+        return f"TopFeatures(n_clusters={k}, n_features={p}, n_listed={self.n_listed})"
 
 
-def telling_features(
-    centers: Any,
-    noise_levels: Any = None,
-    *,
-    sizes: Any = None,
-    center_errors: Any = None,
-    n_features: int = 10,
-) -> TellingFeatures:
-    """Rank the features of each cluster by how far its centre is from the others.
+def top_features(
+    X: Any, model: Any, *, names: Any = None, n_features: int = 10, original: Any = None
+) -> TopFeatures:
+    """Rank features by how far each cluster is above, or below, all other rows.
 
     Parameters
     ----------
-    centers : array-like of shape (n_clusters, n_features)
-        Centres, such as ``cluster_centers_`` of :class:`ihgmm.IhSC`. A zero centre, as
-        an empty cluster has, is left out.
-    noise_levels : array-like, optional
-        Standard deviation of the noise in an entry of a row, in units of the centres: a
-        number for all, or shape (n_clusters,), or (1, n_features) and above 0 where
-        features differ in noise.
-    sizes : array-like of shape (n_clusters,), optional
-        Rows of the clusters, by which they count among the others. Default: all alike.
-    center_errors : array-like of shape (n_clusters, n_features), optional
-        Standard errors of the centres.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The data of the fit, wherever they are.
+    model : fitted estimator, or array-like of shape (n_samples,)
+        A fitted model, or labels of any kind, from any method. Outliers, -1 beside
+        clusters numbered from 0, are left out.
+    names : sequence of str, optional
+        Names of features; by default those of the fit or of X, or x0, x1, ...
     n_features : int, default=10
-        How many features to return for each cluster; all, if there are fewer.
+        How many features to list for each cluster, of those it has more of and of those
+        it has less of; all, if there are fewer.
+    original : array-like or sparse matrix of shape (n_samples, n_features), optional
+        The data before their columns were shifted or divided, for means in units that
+        readers know. Default: X.
 
     Returns
     -------
-    TellingFeatures
+    TopFeatures
+        Lists by cluster, contrasts with errors, and means; ``print`` shows it in words.
+
+    See Also
+    --------
+    ihgmm.plotting.plot_top_features : Draw the contrasts.
+    ihgmm.anndata.rank_genes_groups : Write them where scanpy looks for them.
 
     Notes
     -----
-    Size is no pattern, so other centres are stretched to the length of the one that
-    they are compared with. The contrast of cluster k, ``u_k`` being its centre ``c_k``
-    at length one, is ``c_k - |c_k| * mean(u_l for l != k)``, over the noise level, or
-    over ``|c_k|`` without noise levels. Where features differ in noise, each is first
-    divided by its own. Ranks go by the absolute contrast; a single cluster has its own
-    entries ranked.
+    Size is no pattern, so other rows are stretched to the length of the cluster that
+    they are compared with. They count by their number: a small cluster cannot rule the
+    lists of the others. The contrast of cluster k, ``c_k`` being its mean with each
+    feature over its noise level, and ``u_k`` that mean at length one, is ``c_k - |c_k|
+    * mean(u_l for rows of l != k)``. Noise is what multiples of the clusters' patterns
+    leave of a feature. A single cluster has its own entries ranked.
+
+    Errors come from the spread of rows around their pattern, and assume right labels.
+    Lists go by the size of a contrast less two errors, so that a feature that a few
+    rows show by chance does not lead. A feature chosen beforehand differs if its
+    contrast is two errors from 0; the largest of 1,000 take four.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> centers = np.array([[5.0, 1.0, 0.0], [100.0, 20.0, 60.0]])
-    >>> ranked = telling_features(centers, n_features=1)
-    >>> ranked.features.ravel(), ranked.scores.ravel().round(2)
-    (array([2, 2]), array([-0.51,  0.51]))
+    >>> from ihgmm import IhSC, make_ihgmm, top_features
+    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    >>> top = top_features(X, IhSC(3, random_state=0).fit(X), n_features=3)
+    >>> print(top)
+    What sets clusters apart from all other rows, the clearest first:
+      0 (100 rows): more x4, x79, x78; less x16, x90, x22
+      1 (100 rows): more x70, x90, x86; less x79, x20, x67
+      2 (100 rows): more x13, x29, x24; less x94, x86, x4
     """
+    fit = described_fit(X, model)
+    names = feature_names(names, model, X, fit.data.shape[1])
+    return rank_features(fit, model, names, n_features, original)
+
+
+def rank_features(
+    fit: DescribedFit, model: Any, names: list[str], n_features: int, original: Any
+) -> TopFeatures:
+    """Do as :func:`top_features`, for a fit that is described and names for all."""
     count = check_count("n_features", n_features)
-    (array,) = check_model(centers=to_host(centers))
-    errors = np.full(array.shape, np.nan)
-    if center_errors is not None:
-        errors = to_host(center_errors).astype(np.float64)
-    noise: Any = None
-    if noise_levels is not None:
-        noise = _check_noise(noise_levels, array.shape)
-        if noise.shape[-1:] == array.shape[1:]:
-            array, errors, noise = array / noise, errors / noise, 1.0
-    unit, lengths = HOST.unit_rows(array), row_lengths(array)[:, None]
-    live = unit.any(axis=1)
-    counts = live * np.asarray(1.0 if sizes is None else sizes)
-    contrasts = np.where(live[:, None], unit - _others(unit, counts), 0.0)
-    squares = HOST.ratio(errors, lengths + np.zeros(errors.shape), np.nan) ** 2
+    data, labels, sizes = fit.data, fit.labels, fit.sizes
+    means, errors, noise = _means_and_noise(fit)
+    means, centers = means * data.unit, np.nan_to_num(means)
+    contrasts, errors = _contrasts(centers, errors, noise, sizes)
+    k, p = contrasts.shape
+    if data.incomplete is not None:
+        means = _means(data.incomplete, labels, k)
+    offsets = np.zeros(p)
+    if original is not None:
+        before = check_matrix(original, missing="fit")
+        check_fit_shape("original", before, model)
+        prepared, means = means, _means(turned_rows(before, model), labels, k)
+        offsets = _offsets(prepared, means)
+    # The mean pattern of other rows, at the length of each cluster; NaN without others.
+    lengths = row_lengths(centers if noise is None else centers / noise)[:, None]
+    shifted = bool(np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means)))
+    patterns = means if shifted else HOST.ratio(means - offsets, lengths + 0 * means)
+    others = _others(patterns, sizes) * (1.0 if shifted else lengths)
+    return TopFeatures(
+        clusters=fit.clusters,
+        sizes=sizes,
+        names=names,
+        contrasts=contrasts,
+        errors=errors,
+        means=means,
+        others=np.where((sizes.sum() > sizes)[:, None], others, np.nan),
+        same_size=not shifted,
+        has_noise=noise is not None,
+        n_listed=min(count, p),
+    )
+
+
+class DescribedFit(NamedTuple):
+    """Rows of a fit in their own units, and what the fit says of them."""
+
+    data: Matrix  # missing cells filled in, and rows turned towards their centre
+    labels: np.ndarray  # numbers of clusters, -1 for outliers
+    clusters: np.ndarray  # their labels, also of those without rows
+    scales: np.ndarray
+    centers: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Rows in each cluster."""
+        inside = self.labels[self.labels >= 0]
+        return np.bincount(inside, minlength=len(self.clusters))
+
+
+def described_fit(X: Any, model: Any) -> DescribedFit:
+    """Return rows with labels, scales and centres: the model's own, or estimates."""
+    X, given = data_and_labels(X, model)
+    data = check_matrix(X)
+    if is_model(model):
+        check_fit_shape("X", data, model)
+        labels = to_host(given).astype(np.intp)
+        n_centers = len(to_host(getattr(model, "cluster_centers_", [])))
+        clusters = np.arange(max(n_centers, int(labels.max()) + 1))
+    else:
+        clusters, codes, outliers = labelled_rows(given, data)
+        labels = to_host(codes)
+        labels = labels if outliers is None else np.where(to_host(outliers), -1, labels)
+    if hasattr(model, "scales_"):
+        known = model.scales_, model.cluster_centers_
+    else:  # a method that knows nothing of scales
+        estimates = estimate_parameters(data, labels, len(clusters))
+        known = estimates.scales, estimates.centers
+    scales, centers = (to_host(values).astype(np.float64) for values in known)
+    return DescribedFit(data, labels, clusters, scales, centers)
+
+
+def _contrasts(
+    centers: np.ndarray, errors: np.ndarray, noise: np.ndarray | None, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how far centres are from all other rows, and the errors of that."""
+    levels = 1.0 if noise is None else noise
+    unit, lengths = HOST.unit_rows(centers / levels), row_lengths(centers / levels)
+    live, lengths = unit.any(axis=1)[:, None], lengths[:, None]
+    counts = live[:, 0] * sizes
+    contrasts = np.where(live, unit - _others(unit, counts), 0.0)
+    squares = HOST.ratio(errors / levels, lengths + 0 * errors) ** 2
     errors = np.sqrt(squares + _others(squares, counts, power=2))
-    if noise is not None:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            contrasts, errors = contrasts * lengths / noise, errors * lengths / noise
-        # Without noise every difference is infinite, and no difference counts as 0.
-        contrasts = np.where(np.isnan(contrasts), 0.0, contrasts)
-    # The stable sort puts the first of equal ones first.
-    features = np.argsort(-np.abs(contrasts), axis=1, kind="stable")[:, :count]
-    scores = np.take_along_axis(contrasts, features, axis=1)
-    return TellingFeatures(features, scores, contrasts, errors)
+    return (
+        (contrasts, errors)
+        if noise is None
+        else (contrasts * lengths, errors * lengths)
+    )
 
 
 def _others(values: np.ndarray, sizes: np.ndarray, power: int = 1) -> np.ndarray:
@@ -135,86 +298,42 @@ def _others(values: np.ndarray, sizes: np.ndarray, power: int = 1) -> np.ndarray
     return np.asarray(HOST.ratio(own.sum(axis=0) - own, rest))
 
 
-class SetApart(NamedTuple):
-    """What sets clusters apart, in the units that people know.
-
-    ``means`` has the mean of each feature in each cluster, over observed cells;
-    ``others`` what rows of the other clusters would have of it, if they were as large
-    as those of the cluster. Where columns were shifted, a multiple of a row means
-    nothing in their units, and ``others`` has plain means: then ``same_size`` is False.
-    """
-
-    ranked: TellingFeatures
-    means: np.ndarray
-    others: np.ndarray
-    same_size: bool
-    has_noise: bool
-
-
-def set_apart(
-    model: Any,
-    data: Matrix,
-    labels: np.ndarray,
-    scales: np.ndarray,
-    *,
-    center_errors: Any = None,
-    original: Any = None,
-    n_features: int = 10,
-) -> SetApart:
-    """Compare the mean of each cluster with all other rows at the same size.
-
-    ``data`` are the rows of the fit, missing cells filled in, and ``original`` the same
-    before their columns were shifted and divided, if they were. Outliers have the label
-    -1. Contrasts have errors if ``center_errors`` of :class:`Estimates` are given.
-    """
-    k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)
-    sizes = np.bincount(labels[labels >= 0], minlength=k)
-    means, noise = _means_and_noise(data, labels, scales, k)
-    means, centers = means * data.unit, np.nan_to_num(means)
-    errors = None if center_errors is None else to_host(center_errors) / data.unit
-    ranked = telling_features(
-        centers, noise, sizes=sizes, center_errors=errors, n_features=n_features
-    )
-    if data.incomplete is not None:
-        means = _means(data.incomplete, labels, k)
-    offsets = np.zeros(means.shape[1])
-    if original is not None:
-        before = turned_rows(check_matrix(original, missing="fit"), model)
-        prepared, means = means, _means(before, labels, k)
-        offsets = _offsets(prepared, means)
-    # The mean pattern of other rows, at the length of each cluster; NaN without others.
-    lengths = row_lengths(centers if noise is None else centers / noise)[:, None]
-    shifted = np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means))
-    patterns = means if shifted else HOST.ratio(means - offsets, lengths + 0 * means)
-    others = _others(patterns, sizes) * (1.0 if shifted else lengths)
-    others = np.where((sizes.sum() > sizes)[:, None], others, np.nan)
-    return SetApart(ranked, means, others, not shifted, noise is not None)
-
-
 def _means_and_noise(
-    data: Matrix, labels: np.ndarray, scales: np.ndarray, k: int
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return means by cluster and feature, and noise levels of features, or None.
+    fit: DescribedFit,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return means by cluster and feature, their errors, and noise levels, or None.
 
     Noise is what multiples of the clusters' patterns leave of a feature, in X's unit. A
-    cluster without rows has NaN.
+    cluster without rows has NaN, and one of a single row the errors of all.
     """
-    rows = np.flatnonzero(labels >= 0)
-    inside = data if len(rows) == len(labels) else data.keep_rows(rows)
-    members = np.eye(k)[labels[rows]]
-    lengths = np.abs(np.nan_to_num(scales[rows]))[:, None]
+    data, k, sizes = fit.data, len(fit.clusters), fit.sizes[:, None]
+    rows = np.flatnonzero(fit.labels >= 0)
+    inside = data if len(rows) == len(fit.labels) else data.keep_rows(rows)
+    members = np.eye(k)[fit.labels[rows]]
+    lengths = np.abs(np.nan_to_num(fit.scales[rows]))[:, None]
     sides = inside.cast(np.hstack([members, members * lengths]))
-    _, (sums, total) = inside.sweep(
-        lambda block, sides: ((), (block.adjoint(sides), block.column_sqnorms())), sides
-    )
+
+    def work(block: Matrix, sides: Any) -> tuple[tuple[()], tuple[Any, Any]]:
+        codes = to_host(sides)[:, :k].argmax(axis=1)
+        squares = np.zeros((k, block.shape[1]))
+        for j in np.unique(codes):
+            squares[j] = block.take(np.flatnonzero(codes == j)).column_sqnorms()
+        return (), (block.adjoint(sides), squares)
+
+    _, (sums, squares) = inside.sweep(work, sides)
     plain, weighted = np.vsplit(to_host(sums).astype(np.float64).T, [k])
-    means = HOST.ratio(plain, members.sum(axis=0)[:, None], np.nan)
+    means = HOST.ratio(plain, sizes + 0 * plain, np.nan)
     weights = np.square(members * lengths).sum(axis=0)[:, None]
-    left = total - HOST.ratio(np.square(weighted), weights).sum(axis=0)
-    if left.sum() <= Small.ROUNDING * total.sum():
-        return means, None
-    left = np.maximum(left, Whitening.LEAST_NOISE * total) / len(rows)
-    return means, np.where(left > 0, np.sqrt(left), 1.0)[None]
+    left = squares - HOST.ratio(np.square(weighted), weights + 0 * weighted)
+    total, pooled = squares.sum(axis=0), left.sum(axis=0)
+    if pooled.sum() <= Small.ROUNDING * total.sum():
+        return means, np.zeros(means.shape), None
+    pooled = np.maximum(pooled, Whitening.LEAST_NOISE * total) / len(rows)
+    variances = np.where(
+        sizes > 1, np.maximum(left, 0.0) / np.maximum(sizes - 1, 1), pooled
+    )
+    errors = np.sqrt(variances / np.maximum(sizes, 1))
+    return means, errors, np.where(pooled > 0, np.sqrt(pooled), 1.0)
 
 
 def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -248,53 +367,68 @@ def _offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
     return np.where(np.abs(offsets) * widest > room, offsets, 0.0)
 
 
-def _check_noise(levels: Any, shape: tuple[int, ...]) -> np.ndarray:
-    array = to_host(levels).astype(np.float64)
-    if array.shape not in ((), (shape[0],), (1, shape[1])):
-        raise ValueError(
-            f"noise_levels has shape {array.shape}; give one number, {shape[0]} of "
-            f"them, or an array of shape (1, {shape[1]})."
-        )
-    if not np.isfinite(array).all() or (array < 0).any():
-        raise ValueError(
-            "noise_levels has entries that are negative or not finite; give standard "
-            "deviations."
-        )
-    if array.ndim == 2 and not array.all():
-        raise ValueError(
-            "noise_levels has a feature of noise 0, beside which no other would count; "
-            "give levels above 0."
-        )
-    return array[:, None] if array.ndim == 1 else array
+def typical_rows(X: Any, model: Any, *, n_rows: int = 3) -> list[np.ndarray]:
+    """Return the rows that show best what each cluster is like.
+
+    They are complete, of ordinary size, and nearest to the pattern of the cluster.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The data of the fit, wherever they are.
+    model : fitted estimator, or array-like of shape (n_samples,)
+        A fitted model, or labels of any kind, from any method.
+    n_rows : int, default=3
+        How many rows to return of each cluster.
+
+    Returns
+    -------
+    list of ndarray
+        Numbers of rows from 0, for each cluster, the most typical first. A cluster of
+        fewer than five rows has none.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, make_ihgmm, typical_rows
+    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    >>> rows = typical_rows(X, IhSC(3, random_state=0).fit(X), n_rows=2)
+    >>> [len(of_cluster) for of_cluster in rows]
+    [2, 2, 2]
+    """
+    most = check_count("n_rows", n_rows)
+    fit = described_fit(X, model)
+    lengths = np.minimum(row_lengths(fit.centers), np.finfo(np.float64).max)
+    sizes = fit.scales * lengths[fit.labels]
+    return nearest_rows(fit.data, fit.labels, fit.centers, sizes, most)
 
 
-def typical_ranks(
+def nearest_rows(
     data: Matrix,
     labels: np.ndarray,
     centers: np.ndarray,
     sizes: np.ndarray,
-    *,
-    complete: np.ndarray,
-) -> np.ndarray:
-    """Return 1, 2 and 3 for the most typical rows of each cluster, NaN for others.
+    most: int = 3,
+) -> list[np.ndarray]:
+    """Return typical rows of each cluster, by the angle to its centre.
 
-    A typical row is complete, in the middle half of its cluster by size, since angles
-    alone would choose the largest rows, which noise turns least, and then by the angle
-    to the centre. Of fewer than five such rows none is typical.
+    They are in the middle half of the cluster by size, since angles alone would choose
+    the largest rows, which noise turns least.
     """
-    n, ranks = len(labels), np.full(len(labels), np.nan)
+    n = len(labels)
     products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
     norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
+    own = products[np.arange(n), labels]
     # Where scales have both signs, a row may point away from its centre.
-    cosines = HOST.ratio(products[np.arange(n), labels] * np.sign(sizes), norms)
+    cosines = HOST.ratio(np.where(sizes < 0, np.abs(own), own), norms)
     lengths = np.abs(sizes)
-    eligible = complete & (norms > 0) & (labels >= 0) & ~np.isnan(lengths)
+    eligible = (filled_cells(data) == 0) & (norms > 0) & ~np.isnan(lengths)
+    typical = []
     for cluster in range(len(centers)):
         rows = np.flatnonzero(eligible & (labels == cluster))
         if len(rows) < 5:
-            continue
-        low, high = np.quantile(lengths[rows], [0.25, 0.75])
-        rows = rows[(lengths[rows] >= low) & (lengths[rows] <= high)]
-        first = rows[np.argsort(-cosines[rows], kind="stable")[:3]]
-        ranks[first] = np.arange(1, len(first) + 1)
-    return ranks
+            rows = rows[:0]
+        else:
+            low, high = np.quantile(lengths[rows], [0.25, 0.75])
+            rows = rows[(lengths[rows] >= low) & (lengths[rows] <= high)]
+        typical.append(rows[np.argsort(-cosines[rows], kind="stable")[:most]])
+    return typical

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ihgmm.statistics.contrasts import TopFeatures
 from ihgmm.statistics.diagnosis import Caution, Diagnosis
 from ihgmm.statistics.scale_heterogeneity import ScaleTest
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.statistics.tree import ClusterTree
 from ihgmm.words.counts import count_text, tree_text
 from ihgmm.words.diagnoses import caution_text, diagnosis_text
+from ihgmm.words.features import features_text
 from ihgmm.words.scales import scale_text
 
 _SENTENCES: dict[type, Callable[[Any], str]] = {
@@ -19,6 +21,7 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     ClusterTree: tree_text,
     Diagnosis: diagnosis_text,
     ScaleTest: scale_text,
+    TopFeatures: features_text,
 }
 
 

@@ -214,3 +214,11 @@ def test_one_measurement_beside_true_and_false():
     scaler = ColumnScaler().fit(X)
     assert scaler.decisions_ == ("left alone",) * 6
     assert scaler.reason_.endswith("the median column, true and false aside.")
+
+
+def test_infinite_cells_of_new_rows_are_refused():
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    model = ColumnScaler("scale").fit(X)
+    X[2, 1] = np.inf
+    with pytest.raises(ValueError, match="X has infinite cells; replace them"):
+        model.transform(X)

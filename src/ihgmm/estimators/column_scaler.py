@@ -235,7 +235,14 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "X is sparse, and columns are centred, which fills sparse data up; fit "
                 "with method='scale', or give a dense array."
             )
-        return data.take(slice(0, data.shape[0]))
+        rows: Any = data.take(slice(0, data.shape[0]))
+        if not rows.sparse and rows.ops.number(
+            rows.ops.xp.any(rows.ops.xp.isinf(rows.array))
+        ):
+            raise ValueError(
+                "X has infinite cells; replace them by numbers, or by NaN."
+            )
+        return rows
 
 
 def column_ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -396,7 +396,7 @@ UNBOUNDED = ("center_errors_", "scale_errors_", "eigenvalues_", "outlier_thresho
 
 def _check_model(model, X):
     if not hasattr(model, "labels_"):
-        _check_finite("transform", model.transform(X))
+        _check_finite("transform", model.transform(X), model)
         return
     labels = _host(model.labels_)
     if labels.shape != X.shape[:1]:
@@ -421,8 +421,10 @@ def _host(value):
     return np.asarray(value)
 
 
-def _check_finite(name, value):
+def _check_finite(name, value, model=None):
     array = _host(value.toarray() if sp.issparse(value) else value)
+    if isinstance(model, ihgmm.ColumnScaler):
+        array = np.where(np.isnan(array), 0.0, array)  # missing cells stay so
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         count = np.count_nonzero(~np.isfinite(array))
         raise UnclearError(f"{name} has {count} not finite")
@@ -461,10 +463,9 @@ def _go_on(model, step, case, X, given):
             with np.errstate(all="ignore"):
                 new = SPOILS[case["new"]](rng, X.astype(float)).astype(X.dtype)
         answer = getattr(model, step)(KINDS[case["data"]["kind"]](new))
-        if case["ask"] == "ColumnScaler" and not sp.issparse(answer):
-            answer = np.where(np.isnan(_host(answer)), 0.0, _host(answer))  # they stay
         # Squared distances of large numbers are infinite.
-        _check_finite(step, np.maximum(answer, -1e308) if step == "score" else answer)
+        answer = np.maximum(answer, -1e308) if step == "score" else answer
+        _check_finite(step, answer, model)
 
 
 def _call(case):

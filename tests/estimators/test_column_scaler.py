@@ -224,3 +224,11 @@ def test_infinite_cells_of_new_rows_are_refused():
     X[2, 1] = np.inf
     with pytest.raises(ValueError, match="X has infinite cells; replace them"):
         model.transform(X)
+
+
+def test_a_column_too_small_to_divide_by_is_left_alone():
+    X = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
+    X[:, 1] *= np.float32(1e-42)
+    model = ColumnScaler("scale").fit(X)
+    assert model.decisions_[1] == "left alone"
+    assert np.isfinite(model.transform(X)).all()

@@ -118,6 +118,8 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "take 'scale', or give a dense array."
             )
         means, deviations = self._read(data)
+        # Nothing can be divided by a number whose inverse is beyond all numbers.
+        deviations = np.where(deviations < np.finfo(data.dtype).tiny, 0.0, deviations)
         self.center_ = np.zeros(len(means))
         self.scale_ = np.ones(len(means))
         is_centred = self._choose(data, means, deviations)

@@ -154,25 +154,11 @@ def grow(
         labels = ops.persist(old[1](X))
         novel, first = _novel_share(X, inverse, known, labels), ops.to_host(labels)
 
-    # The sample, its new rows with labels that they have before anything is learnt.
+    most = max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)
     priorities = HOST.ratio(
         ops.to_host(counts), 1 - np.random.default_rng(seen).random(n)
     )
-    most = max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)
-    order = np.argsort(-priorities, kind="stable")
-    cut = float(priorities[order[most]]) if n > most else 0.0
-    chosen = np.sort(order[: min(most, np.count_nonzero(priorities))])
-    few = X.take(chosen)
-    rows = to_host(few @ directions.vectors).astype(np.float64)
-    lengths = np.sqrt(to_host(few.sqnorms))
-    sample = Sample(
-        rows / lengths[:, None],
-        lengths * X.unit,
-        weights[chosen],
-        priorities[chosen],
-        first[chosen],
-        cut,
-    )
+    sample = _sample(X, directions, weights, priorities, first, most)
     if known:
         turn = known.directions.vectors.T @ directions.vectors
         turned = replace(known.sample, rows=known.sample.rows @ turn)
@@ -211,6 +197,31 @@ def grow(
     )
     growth, emptied, novel = _drift(growth, known, ops, all_labels, counts, novel)
     return Grown(growth, placement, space, all_labels, n_iter, emptied, novel)
+
+
+def _sample(
+    X: Matrix,
+    directions: Directions,
+    weights: np.ndarray,
+    priorities: np.ndarray,
+    labels: np.ndarray,
+    most: int,
+) -> Sample:
+    """Return the rows of the highest priorities, with labels from before this call."""
+    order = np.argsort(-priorities, kind="stable")
+    cut = float(priorities[order[most]]) if len(order) > most else 0.0
+    chosen = np.sort(order[: min(most, np.count_nonzero(priorities))])
+    few = X.take(chosen)
+    rows = to_host(few @ directions.vectors).astype(np.float64)
+    lengths = np.sqrt(to_host(few.sqnorms))
+    return Sample(
+        rows / lengths[:, None],
+        lengths * X.unit,
+        weights[chosen],
+        priorities[chosen],
+        labels[chosen],
+        cut,
+    )
 
 
 def _embedding(directions: Directions, k: int, n: int) -> Embedding:

@@ -329,3 +329,15 @@ def test_an_error_of_a_block_says_that_it_is_one():
     with pytest.raises(KeyError, match="my own") as raised:
         IhSC(2).fit(X)
     assert "while it computed the blocks of X" in raised.value.__notes__[0]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # two rows are few
+def test_rows_are_taken_beside_chunks_without_any():
+    rows = np.arange(4.0)[:, None] + 1
+    weights = np.array([0.0, 0.6, 0.3, 0.0])
+    model = IhSC("auto", random_state=0)
+    lazy = da.from_array(rows, chunks=(1, 1))
+    assert_array_equal(
+        model.fit(lazy, sample_weight=weights).labels_.compute(),
+        model.fit(rows, sample_weight=weights).labels_,
+    )

@@ -118,7 +118,10 @@ class DaskRows(Blocks):
         for block in self.row_blocks:
             if ((index >= block.start) & (index < block.stop)).any():
                 self.read["rows"] += block.stop - block.start
-        (entries,) = lazy.compute(self.X[rows])
+        X, heights = self.X, self.X.chunks[0]
+        if 0 in heights and any(heights):  # where dask fails to take single rows
+            X = X.rechunk({0: tuple(filter(None, heights))})
+        (entries,) = lazy.compute(X[rows])
         entries = sp.csr_array(entries) if self.sparse else to_host(entries)
         return self.wrap(in_unit(entries, self.dtype, self.factor))
 

@@ -52,7 +52,7 @@ def test_a_finer_level_is_inside_a_coarser_one():
         sizes = np.bincount(tree.labels(k))
         assert (np.diff(sizes) <= 0).all()  # numbered by decreasing size
     assert not tree.labels(1).any()
-    with pytest.raises(ValueError, match=r"is more than the .* leaves of the tree"):
+    with pytest.raises(ValueError, match=r"is more than the .* leaves"):
         tree.labels(tree.n_leaves + 1)
 
 

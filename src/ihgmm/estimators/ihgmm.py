@@ -193,14 +193,14 @@ class IhGMM(DensityMixin, Clusterer):
         self.noise_ = "individual" if self.noise == "auto" else self.noise
         if self.noise == "auto":
             with steps.step("noise") as say:
-                evidence = compare_noises(data, start.labels, k, rng=rng)
+                evidence = compare_noises(data, start.labels, k, rng)
                 self.noise_evidence_ = evidence
                 self.noise_ = min(evidence, key=evidence.__getitem__)
                 say(self.noise_)
         with steps.step("rounds") as say:
             limits: Any = {"max_iter": self.max_iter, "tol": self.tol}
             mixture, covariance = fit_noise(
-                data, start.labels, k, self.noise_, rng=rng, say=say, **limits
+                data, start.labels, k, self.noise_, rng, say=say, **limits
             )
         if mixture.change > self.tol:
             warn(
@@ -444,7 +444,7 @@ class IhGMM(DensityMixin, Clusterer):
         """Return log-likelihoods of rows and clusters, in the units of checked data."""
         covariance = self._covariance()
         units, lengths = self._unit_centers()
-        units = covariance.whiten_rows(units)
+        units = covariance.color(units, -1)
         variances, loads = None, np.zeros(self.n_clusters_)
         if self.noise_ != "individual":
             levels = to_host(self.noise_levels_).astype(np.float64) / data.unit

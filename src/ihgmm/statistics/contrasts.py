@@ -52,16 +52,6 @@ class TopFeatures(Result):
         then ``others`` has plain means, and ``same_size`` is False.
     n_listed : int
         The most features in each of the lists below.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm import top_features
-    >>> X = np.outer([1, 2, 3, 1, 2, 3], [1.0, 1.0, 1.0])
-    >>> X[:3, 0] *= 5
-    >>> top = top_features(X, [0, 0, 0, 1, 1, 1], names=["salt", "rice", "oil"])
-    >>> [top.names[j] for j in top.more[0]], [top.names[j] for j in top.less[0]]
-    (['salt'], ['rice', 'oil'])
     """
 
     clusters: np.ndarray
@@ -115,19 +105,20 @@ class TopFeatures(Result):
         """Return a line for each feature listed: of each cluster ``more``, ``less``."""
         from pandas import DataFrame
 
-        pairs = zip(self.more, self.less, strict=True)
-        lists = [np.concatenate(pair) for pair in pairs]
-        rows = np.repeat(np.arange(len(lists)), [len(line) for line in lists])
-        at = rows, np.concatenate(lists)
-        columns = {
-            "cluster": self.clusters[rows],
-            "feature": [self.names[j] for j in at[1]],
-            "mean": self.means[at],
-            "others": self.others[at],
-            "contrast": self.contrasts[at],
-            "error": self.errors[at],
-        }
-        return DataFrame(columns)
+        lists = map(np.append, self.more, self.less)
+        lines = [
+            {
+                "cluster": self.clusters[k],
+                "feature": self.names[j],
+                "mean": self.means[k, j],
+                "others": self.others[k, j],
+                "contrast": self.contrasts[k, j],
+                "error": self.errors[k, j],
+            }
+            for k, listed in enumerate(lists)
+            for j in listed
+        ]
+        return DataFrame(lines)
 
     def __repr__(self) -> str:
         k, p = self.contrasts.shape
@@ -160,23 +151,14 @@ def top_features(
     TopFeatures
         Lists by cluster, contrasts with errors, and means; ``print`` shows it in words.
 
-    See Also
-    --------
-    ihgmm.plotting.plot_top_features : Draw the contrasts.
-    ihgmm.anndata.rank_genes_groups : Write them where scanpy looks for them.
-
     Notes
     -----
     Size is no pattern, so other rows are stretched to the length of the cluster that
     they are compared with. They count by their number: a small cluster cannot rule the
     lists of the others. The contrast of cluster k, ``c_k`` being its mean with each
     feature over its noise level, and ``u_k`` that mean at length one, is ``c_k - |c_k|
-    * mean(u_l for rows of l != k)``. Noise is what multiples of the clusters' patterns
-    leave of a feature. A single cluster has its own entries ranked.
-
-    Errors come from the spread of rows around their pattern, and assume right labels.
-    Lists go by the size of a contrast less two errors, so that a feature that a few
-    rows show by chance does not lead. A feature chosen beforehand differs if its
+    * mean(u_l for rows of l != k)``. Errors come from the spread of rows around their
+    pattern, and assume right labels. A feature chosen beforehand differs if its
     contrast is two errors from 0; the largest of 1,000 take four.
 
     Examples
@@ -204,7 +186,7 @@ def rank_features(
     means, errors, noise = _means_and_noise(fit)
     means, centers = means * data.unit, np.nan_to_num(means)
     contrasts, errors = _contrasts(centers, errors, noise, sizes)
-    k, p = contrasts.shape
+    (k, p), has_noise = contrasts.shape, noise is not None
     if data.incomplete is not None:
         means = _means(data.incomplete, labels, k)
     offsets = np.zeros(p)
@@ -214,7 +196,7 @@ def rank_features(
         prepared, means = means, _means(turned_rows(before, model), labels, k)
         offsets = _offsets(prepared, means)
     # The mean pattern of other rows, at the length of each cluster; NaN without others.
-    lengths = row_lengths(centers if noise is None else centers / noise)[:, None]
+    lengths = row_lengths(centers / noise if has_noise else centers)[:, None]
     shifted = bool(np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means)))
     patterns = means if shifted else HOST.ratio(means - offsets, lengths + 0 * means)
     others = _others(patterns, sizes) * (1.0 if shifted else lengths)
@@ -227,7 +209,7 @@ def rank_features(
         means=means,
         others=np.where((sizes.sum() > sizes)[:, None], others, np.nan),
         same_size=not shifted,
-        has_noise=noise is not None,
+        has_noise=has_noise,
         n_listed=min(count, p),
     )
 
@@ -260,7 +242,8 @@ def described_fit(X: Any, model: Any) -> DescribedFit:
     else:
         clusters, codes, outliers = labelled_rows(given, data)
         labels = to_host(codes)
-        labels = labels if outliers is None else np.where(to_host(outliers), -1, labels)
+        if outliers is not None:
+            labels = np.where(to_host(outliers), -1, labels)
     if hasattr(model, "scales_"):
         known = model.scales_, model.cluster_centers_
     else:  # a method that knows nothing of scales
@@ -281,11 +264,8 @@ def _contrasts(
     contrasts = np.where(live, unit - _others(unit, counts), 0.0)
     squares = HOST.ratio(errors / levels, lengths + 0 * errors) ** 2
     errors = np.sqrt(squares + _others(squares, counts, power=2))
-    return (
-        (contrasts, errors)
-        if noise is None
-        else (contrasts * lengths, errors * lengths)
-    )
+    size = 1.0 if noise is None else lengths
+    return contrasts * size, errors * size
 
 
 def _others(values: np.ndarray, sizes: np.ndarray, power: int = 1) -> np.ndarray:
@@ -306,9 +286,12 @@ def _means_and_noise(
     Noise is what multiples of the clusters' patterns leave of a feature, in X's unit. A
     cluster without rows has NaN, and one of a single row the errors of all.
     """
-    data, k, sizes = fit.data, len(fit.clusters), fit.sizes[:, None]
-    rows = np.flatnonzero(fit.labels >= 0)
-    inside = data if len(rows) == len(fit.labels) else data.keep_rows(rows)
+    k, sizes, rows = (
+        len(fit.clusters),
+        fit.sizes[:, None],
+        np.flatnonzero(fit.labels >= 0),
+    )
+    inside = fit.data if len(rows) == len(fit.labels) else fit.data.keep_rows(rows)
     members = np.eye(k)[fit.labels[rows]]
     lengths = np.abs(np.nan_to_num(fit.scales[rows]))[:, None]
     sides = inside.cast(np.hstack([members, members * lengths]))
@@ -395,32 +378,19 @@ def typical_rows(X: Any, model: Any, *, n_rows: int = 3) -> list[np.ndarray]:
     >>> [len(of_cluster) for of_cluster in rows]
     [2, 2, 2]
     """
-    most = check_count("n_rows", n_rows)
-    fit = described_fit(X, model)
-    lengths = np.minimum(row_lengths(fit.centers), np.finfo(np.float64).max)
-    sizes = fit.scales * lengths[fit.labels]
-    return nearest_rows(fit.data, fit.labels, fit.centers, sizes, most)
+    fit, most = described_fit(X, model), check_count("n_rows", n_rows)
+    return nearest_rows(fit.data, fit.labels, fit.centers, fit.scales, most)
 
 
 def nearest_rows(
-    data: Matrix,
-    labels: np.ndarray,
-    centers: np.ndarray,
-    sizes: np.ndarray,
-    most: int = 3,
+    data: Matrix, labels: Any, centers: Any, scales: np.ndarray, most: int = 3
 ) -> list[np.ndarray]:
-    """Return typical rows of each cluster, by the angle to its centre.
-
-    They are in the middle half of the cluster by size, since angles alone would choose
-    the largest rows, which noise turns least.
-    """
-    n = len(labels)
+    """Return typical rows of each cluster, by the angle to its centre."""
     products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
     norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
-    own = products[np.arange(n), labels]
+    own, lengths = products[np.arange(len(labels)), labels], np.abs(scales)
     # Where scales have both signs, a row may point away from its centre.
-    cosines = HOST.ratio(np.where(sizes < 0, np.abs(own), own), norms)
-    lengths = np.abs(sizes)
+    cosines = HOST.ratio(np.where(scales < 0, np.abs(own), own), norms)
     eligible = (filled_cells(data) == 0) & (norms > 0) & ~np.isnan(lengths)
     typical = []
     for cluster in range(len(centers)):
@@ -428,6 +398,7 @@ def nearest_rows(
         if len(rows) < 5:
             rows = rows[:0]
         else:
+            # Angles alone would choose the largest rows, which noise turns least.
             low, high = np.quantile(lengths[rows], [0.25, 0.75])
             rows = rows[(lengths[rows] >= low) & (lengths[rows] <= high)]
         typical.append(rows[np.argsort(-cosines[rows], kind="stable")[:most]])

@@ -8,6 +8,7 @@ from enum import StrEnum, auto
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
@@ -51,17 +52,7 @@ class CautionKind(StrEnum):
 
 @dataclass(frozen=True)
 class Caution(Result):
-    """A reason to look twice, with the figures behind it. ``print`` it for a sentence.
-
-    Examples
-    --------
-    >>> from ihgmm import diagnose, make_ihgmm
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> X[:9] = 0
-    >>> caution = diagnose(X, kinds).cautions[0]
-    >>> caution.kind.name, caution.figures
-    ('ZERO_ROWS', {'rows': 9})
-    """
+    """A reason to look twice, with its figures; ``print`` it for a sentence."""
 
     kind: CautionKind
     figures: dict[str, Any]
@@ -96,14 +87,6 @@ class Diagnosis(Result):
         What to look at: three at most, the most useful first.
     n_outliers : int
         Rows that are in no cluster and were left out; ``n_samples`` are the others.
-
-    Examples
-    --------
-    >>> from ihgmm import diagnose, make_ihgmm
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> diagnosis = diagnose(X, kinds)
-    >>> diagnosis.verdict, diagnosis.stability, diagnosis.expected_error < 0.01
-    ('well separated', 1.0, True)
     """
 
     n_samples: int
@@ -139,11 +122,9 @@ class Diagnosis(Result):
         return Verdict.OVERLAPPING
 
     def __repr__(self) -> str:
-        low, high = self.error_range
         return (
             f"Diagnosis({self.verdict!r}, n_clusters={self.n_clusters}, stability="
-            f"{self.stability:.3g}, doubt={self.doubt:.2g}, expected_error="
-            f"{self.expected_error:.2g}, error_range=({low:.2g}, {high:.2g}))"
+            f"{self.stability:.3g}, expected_error={self.expected_error:.2g})"
         )
 
 
@@ -177,18 +158,19 @@ def diagnose(
     -----
     Halves of the rows, at most 2,000 rows, are clustered anew with the defaults of
     :class:`ihgmm.IhSC`, and each fit labels rows that it did not see. Labels that
-    change are often wrong. Labels that stay need not be right: no figure can show that
-    clear clusters are the classes you have in mind. :doc:`/trust` says how often they
-    were.
+    change are often wrong. Labels that stay need not be the classes you have in mind.
+    :doc:`/trust` says how often they were.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from ihgmm import IhSC, diagnose, make_ihgmm
-    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> labels = IhSC(3, random_state=0).fit_predict(X)
-    >>> diagnose(X, labels).verdict
-    'well separated'
+    >>> from ihgmm import diagnose, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> X[:9] = 0
+    >>> diagnosis = diagnose(X, kinds)
+    >>> diagnosis.verdict, diagnosis.stability, diagnosis.expected_error < 0.01
+    ('well separated', 1.0, True)
+    >>> diagnosis.cautions[0].kind.name, diagnosis.cautions[0].figures
+    ('ZERO_ROWS', {'rows': 9})
     """
     rng = generator(random_state)
     check_choice("missing", missing, MISSING_WAYS)
@@ -199,13 +181,13 @@ def diagnose(
     classes, codes, outliers = labelled_rows(labels, data)
     if outliers is None:
         return _diagnose(data, classes, codes, rng)
-    ops, n = data.ops, data.shape[0]
-    rows = np.flatnonzero(~to_host(outliers))
+    ops, rows = data.ops, np.flatnonzero(~to_host(outliers))
     inside = data.to_device(to_host(ops.few_rows(codes, rows)))
     diagnosis = _diagnose(data.keep_rows(rows), classes, inside, rng)
     unknown = ops.xp.full_like(ops.widen(outliers), np.nan)
     certainty = ops.place(diagnosis.certainty, ~outliers, unknown)
-    return replace(diagnosis, certainty=certainty, n_outliers=n - len(rows))
+    n_outliers = data.shape[0] - len(rows)
+    return replace(diagnosis, certainty=certainty, n_outliers=n_outliers)
 
 
 def diagnose_fit(
@@ -222,7 +204,7 @@ def diagnose_fit(
 
 
 def _diagnose(
-    data: Matrix, classes: np.ndarray, codes: Tall, rng: np.random.Generator
+    data: Matrix, classes: np.ndarray, codes: Tall, rng: Generator
 ) -> Diagnosis:
     """Diagnose labels of rows that are all in clusters."""
     (n, p), k, ops, xp = data.shape, len(classes), data.ops, data.ops.xp
@@ -233,12 +215,11 @@ def _diagnose(
     # Zero rows show no pattern: they only count as rows of their cluster.
     groups = ops.groups(codes, k, ops.widen(live))
     refits = refit_halves(data, codes, k, rng) if k > 1 else None
-    stays, doubt, error = np.full(k, np.nan), np.nan, np.nan
-    certainty = xp.full_like(ops.widen(live), np.nan)
-    if k == 1:
-        stays, doubt, error = np.full(1, float(n_live)), 0.0, 0.0
-        certainty = xp.ones_like(certainty)
-    elif refits is not None:
+    # Of one cluster nothing is in doubt, and of too few rows nothing is known.
+    one = 1.0 if k == 1 else np.nan
+    stays, doubt, error = np.full(k, one * n_live), 0.0 * one, 0.0 * one
+    certainty = xp.full_like(ops.widen(live), one)
+    if refits is not None:
         stays = groups.sums(refits.stays)
         doubt = ops.number(xp.sum(refits.doubt)) / n_live
         error = expected_error(doubt, n_live, k)
@@ -270,11 +251,7 @@ def _diagnose(
 
 
 def expected_error(doubt: float, n: int, k: int) -> float:
-    """Return the share of labels, of n rows in k clusters, expected to be wrong.
-
-    Little doubt means next to no wrong labels; from about a tenth on they are more than
-    doubts, up to most of what chance would make of k clusters.
-    """
+    """Return the share of labels, of n rows in k clusters, expected to be wrong."""
     # Without any doubt among n rows, there may still be a quarter of a row.
     doubt, chance = (doubt * n + 0.25) / (n + 0.5), 1 - 1 / k
     odds = logit(min(doubt / chance, 0.99))
@@ -295,10 +272,9 @@ def error_range(error: float, k: int) -> tuple[float, float]:
 
 
 def label_certainty(ops: Ops, lead: Tall, error: float, live: Tall) -> Tall:
-    """Return the probability that each label is right, in the order of ``lead``.
+    """Return the probability that each label is right, ``1 - error`` in the mean.
 
-    The log-odds rise with :func:`ihgmm.statistics.refits.label_lead`, which any
-    memberships have, and live rows have a mean of ``1 - error``.
+    Log-odds rise with the ``lead`` of labels. The mean is of live rows.
     """
     scores = Trust.ROWS * lead
     step = max(1, lead.shape[0] // Trust.MEAN_ROWS)
@@ -311,12 +287,11 @@ def _cautions(
     diagnosis: Diagnosis, data: Matrix, refits: Refits | None
 ) -> Iterator[Caution]:
     """Yield what to look at, the most useful first."""
-    hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
-    if refits is not None:
-        agreement, share = refits.agreement, diagnosis.stability
-        if agreement > max(Cautions.AGREE, share + Cautions.MORE):
-            figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
-            yield Caution(CautionKind.OTHER_CLUSTERS, figures)
+    agreement, share = 0.0 if refits is None else refits.agreement, diagnosis.stability
+    if agreement > max(Cautions.AGREE, share + Cautions.MORE):
+        hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
+        figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
+        yield Caution(CautionKind.OTHER_CLUSTERS, figures)
     ruling = ruling_column(data)
     if ruling is not None:
         column = data.names[ruling[0]] if data.names else ruling[0]
@@ -340,11 +315,7 @@ def lower_median(values: np.ndarray) -> float:
 
 
 def ruling_column(data: Matrix) -> tuple[int, float] | None:
-    """Return the column that would decide clusters alone, and its share of variance.
-
-    None if there is none, or if too few rows show it. True and false have no unit, and
-    are not compared with.
-    """
+    """Return the column that would decide clusters alone, and its share of variance."""
     ops, sqnorms = data.ops, data.sqnorms
     live = sqnorms > 0
     # A few huge rows would show their own columns.
@@ -358,6 +329,7 @@ def ruling_column(data: Matrix) -> tuple[int, float] | None:
     means = to_host(part.adjoint(part.cast(np.ones((n, 1)))))[:, 0].astype(float) / n
     variances = squares - means**2
     variances[variances <= Small.ROUNDING * squares] = 0.0
+    # True and false have no unit, and are not compared with.
     measured = (variances > 0) & (squares * data.unit != means)
     if not measured.any():
         return None

@@ -51,14 +51,6 @@ class ScaleTest(Result):
     p_values, spreads : ndarray of shape (n_clusters,)
         The same for each cluster by itself; NaN for one that cannot be tested: of fewer
         than four rows, of equal ones, or with a single feature.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm, scale_heterogeneity_test
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> test = scale_heterogeneity_test(X, kinds)
-    >>> test.p_value < 0.001, round(test.spread, 1)
-    (True, 0.5)
     """
 
     p_value: float
@@ -117,12 +109,10 @@ def scale_heterogeneity_test(
 
     Notes
     -----
-    Rows of a half of a cluster are compared along the mean of the other half. There
-    they vary by noise alone if scales are equal. Noise that features share looks like
-    scales, so rows of *other* clusters show how much it varies: the ratio of the two
-    variances is tested, and what it is without some of the rows says how sure it is.
-    Wrong labels look like scales. Of more than 131,072 rows so many are used.
-    :doc:`/inference` has the rates, and :doc:`/statistics` the formulas.
+    Rows of a half of a cluster are compared along the mean of the other half, and with
+    rows of *other* clusters, which show how noise varies there. Wrong labels look like
+    scales. Of more than 131,072 rows so many are used. :doc:`/inference` has the rates,
+    and :doc:`/statistics` the formulas.
 
     Examples
     --------
@@ -139,13 +129,12 @@ def scale_heterogeneity_test(
     X, labels = data_and_labels(X, labels)
     data = check_matrix(X)
     classes, codes, outliers = labelled_rows(labels, data)
-    inside = np.arange(data.shape[0])
+    codes, inside = to_host(codes), np.arange(data.shape[0])
     if outliers is not None:
-        inside = np.flatnonzero(~to_host(outliers))
-    if len(inside) > Scales.ROWS or outliers is not None:
-        inside = inside[sampled(len(inside), Scales.ROWS)]
-        data, codes = data.keep_rows(inside), data.ops.few_rows(codes, inside)
-    codes = to_host(codes)
+        inside = inside[~to_host(outliers)]
+    inside = inside[sampled(len(inside), Scales.ROWS)]
+    if len(inside) < len(codes):
+        data, codes = data.keep_rows(inside), codes[inside]
     sizes = np.bincount(codes, minlength=len(classes)).astype(np.float64)
     n_folds = int(np.clip(2**23 // len(classes) ** 3, 4, Scales.FOLDS))
     parts = random_parts(codes, n_folds, generator(random_state))
@@ -164,16 +153,9 @@ def scale_heterogeneity_test(
     spreads = np.sqrt(np.maximum(squares[0], 0.0))
     reach = stdtrit(n_folds - 1, 0.975) * np.sqrt(_variance(squares[:, -1]))
     low, high = np.sqrt(np.maximum(squares[0, -1] + np.array([-reach, reach]), 0.0))
-    return ScaleTest(
-        p_value=float(p_values[-1]),
-        statistic=float(statistic[-1]),
-        spread=float(spreads[-1]),
-        spread_interval=(float(low), float(high)),
-        clusters=classes,
-        sizes=sizes,
-        p_values=p_values[:-1],
-        spreads=spreads[:-1],
-    )
+    of_all = (float(values[-1]) for values in (p_values, statistic, spreads))
+    by_cluster = classes, sizes, p_values[:-1], spreads[:-1]
+    return ScaleTest(*of_all, (float(low), float(high)), *by_cluster)
 
 
 def _with_total(values: Any) -> np.ndarray:
@@ -193,10 +175,7 @@ def _freedom(variances: np.ndarray) -> np.ndarray:
 
 
 def _squared_spreads(halves: Halves) -> np.ndarray:
-    """Return squared spreads of scales of clusters and of all, with and without folds.
-
-    They are NaN where the length of a centre is mostly noise.
-    """
+    """Return squared spreads of scales by cluster and of all; NaN of weak centres."""
     excess = (halves.sizes[:, None] * (halves.seen - halves.noise)).sum(axis=0)
     energy = (halves.sizes * halves.levels**2).sum(axis=0)
     noise = halves.noise[:, 0].sum(axis=0)

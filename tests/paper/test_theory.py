@@ -126,30 +126,26 @@ def test_dependent_centers(second):
 
 
 def test_lemmas_2_to_4(model):
-    for sharp in (False, True):
-        bounds = model.incoherence_bounds(sharp=sharp)
-        for name, mu in model.incoherence.items():
-            at_most(mu, bounds[name])
+    bounds = model.incoherence_bounds
+    for name, mu in model.incoherence.items():
+        at_most(mu, bounds[name])
     # The smallest constant of Assumption 2 is mu_2 itself.
     assert bounds["features"] == pytest.approx(model.incoherence["features"], rel=1e-5)
-    low, sharp = model.singular_value_bound(), model.singular_value_bound(sharp=True)
-    assert sharp == pytest.approx(low * np.sqrt(2))
-    at_most(sharp, model.singular_values[-1])
+    at_most(np.sqrt(2) * model.singular_value_bound, model.singular_values[-1])
     at_most(model.signal_condition_number, model.signal_condition_number_bound)
     # Assumption 1 forces the separation.
     c, root = model.entry_constants[1], np.sqrt(2 * model.n_features)
     at_most(root * c / model.condition_number, model.separation)
 
 
-def test_sharp_bounds_are_attained():
+def test_bounds_are_attained_up_to_a_factor():
     model = TrueModel([0] * 99 + [1], np.ones(100), [[1.0, 1.0], [1.0, -1.0]])
     assert model.incoherence["entries"] == pytest.approx(1)
-    assert model.incoherence_bounds(sharp=True)["entries"] == pytest.approx(1)
-    assert model.incoherence_bounds()["entries"] == pytest.approx(50)
+    assert model.incoherence_bounds["entries"] == pytest.approx(50)
     for k in (1, 2, 5):
         labels = np.repeat(range(k), 4)
         model = TrueModel(labels, np.full(4 * k, 0.5), 3 * np.eye(k, 8))
-        bound = model.singular_value_bound(sharp=True)
+        bound = np.sqrt(2) * model.singular_value_bound
         assert bound == pytest.approx(model.singular_values[-1])
 
 
@@ -432,8 +428,16 @@ PAIR = [0, 1], [1, 1]
         ("TrueModel", [[1], [1.0], np.eye(2)], "leave out centers without rows"),
         ("TrueModel", [*PAIR, np.eye(2), 0.0], "noise_bound=0"),
         ("sub_gaussian_norm", [1.0, "cauchy"], "'cauchy'"),
-        ("oracle_errors", [*PAIR, np.eye(2), [1.0]], "give one number, or 2"),
-        ("exact_recovery_limit", [*PAIR, np.eye(2), -1.0], "smallest value -1"),
+        (
+            "oracle_errors",
+            [*PAIR, np.eye(2), [1.0]],
+            "give one number that is not negative, or 2",
+        ),
+        (
+            "exact_recovery_limit",
+            [*PAIR, np.eye(2), -1.0],
+            "noise_levels=-1.0 are no levels",
+        ),
         ("exact_recovery_limit", [*PAIR, [[1, 0], [0, 0]]], "Row 1 of centers is zero"),
         ("kmeans_radius", [0.5], "size_ratio=0.5"),
         ("thresholds", [1, 2, 2], "n_samples=1"),

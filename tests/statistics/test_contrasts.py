@@ -38,7 +38,6 @@ def test_contrasts_by_their_definition():
         largest = np.argsort(-top.scores[k])[:5]
         first = [j for j in largest if own[j] > 0]
         assert top.features[k].tolist() == first + [j for j in largest if own[j] < 0]
-    assert repr(top) == "TopFeatures(n_clusters=4, n_features=30, n_listed=5)"
     assert 0 not in np.concatenate(top.features)
 
 

@@ -163,10 +163,7 @@ def _follow(parent: int) -> None:
 
 
 def read_results(path: Path, methods: Iterable[str]) -> list[Result]:
-    """Read the repetitions of a table of runs that have all methods, if there is one.
-
-    What a process that was killed has left unfinished is left out.
-    """
+    """Read the repetitions of a table of runs, if any, that have all methods."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     head, *lines = text[: text.rfind("\n") + 1].splitlines() or [text]
     if text and head != ",".join(Result._fields):

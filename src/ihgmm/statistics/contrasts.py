@@ -120,10 +120,6 @@ class TopFeatures(Result):
         ]
         return DataFrame(lines)
 
-    def __repr__(self) -> str:
-        k, p = self.contrasts.shape
-        return f"TopFeatures(n_clusters={k}, n_features={p}, n_listed={self.n_listed})"
-
 
 def top_features(
     X: Any, model: Any, *, names: Any = None, n_features: int = 10, original: Any = None

@@ -50,7 +50,7 @@ class CautionKind(StrEnum):
     ZERO_ROWS = auto()  # rows, unobserved where some are
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Caution(Result):
     """A reason to look twice, with its figures; ``print`` it for a sentence."""
 
@@ -120,12 +120,6 @@ class Diagnosis(Result):
         if self.expected_error < Trust.SEPARATED:
             return Verdict.SEPARATED
         return Verdict.OVERLAPPING
-
-    def __repr__(self) -> str:
-        return (
-            f"Diagnosis({self.verdict!r}, n_clusters={self.n_clusters}, stability="
-            f"{self.stability:.3g}, expected_error={self.expected_error:.2g})"
-        )
 
 
 @usual_errors()

@@ -15,7 +15,6 @@ from ihgmm._checks import (
     data_and_labels,
     labelled_rows,
 )
-from ihgmm._display import Result
 from ihgmm._parameters import check_count, check_number, usual_errors
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import Groups, row_lengths
@@ -39,7 +38,7 @@ P = TypeVar("P", bound=Parameters)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimates(Result, Parameters):
+class Estimates(Parameters):
     """Estimates of what generated the data, ``x_i = scale_i * center + noise``.
 
     Attributes
@@ -87,7 +86,8 @@ class Estimates(Result, Parameters):
 
 
 def _intervals(values: Tall, errors: Tall, freedom: Any, level: float) -> Tall:
-    level = check_number("level", level, above=0, most=0.9999)
+    if not 0 < check_number("level", level) < 1:
+        raise ValueError(f"level={level:g} is not a share; give one between 0 and 1.")
     host, reach = to_host(values), to_host(errors) * stdtrit(freedom, (1 + level) / 2)
     ends = np.stack([host - reach, host + reach], axis=-1)
     return ops_of(values).cast_like(ends, values)
@@ -173,7 +173,7 @@ def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Paramete
         weights = rows.counted(scales)
         fitted = Parameters(*_parameters(X, _fit(X, rows, weights, scales)))
         if X.incomplete is not None:
-            fitted = replace(fitted, **fit_observed(fitted, X, rows).parameters)
+            fitted, *_ = fit_observed(fitted, X, rows)
     return fitted if signs is None else replace(fitted, scales=fitted.scales * signs)
 
 
@@ -288,15 +288,14 @@ def estimates_of_labels(
     )
     if X.incomplete is None or not observed_only:
         return fitted
-    observed = fit_observed(fitted, X, rows)
+    fitted, least, growth = fit_observed(fitted, X, rows)
     # Errors of filled rows know that noise is shared among columns, also by what was
     # filled in, and not how little was observed.
-    least, known = X.cast(observed.scale_errors), fitted.scale_errors
+    known = fitted.scale_errors
     return replace(
         fitted,
-        **observed.parameters,
         scale_errors=X.ops.xp.where(known < least, least, known),
-        center_errors=fitted.center_errors * X.cast(observed.center_growth),
+        center_errors=fitted.center_errors * growth,
     )
 
 

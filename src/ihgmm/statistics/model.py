@@ -155,11 +155,8 @@ def make_ihgmm(
     check_flag("return_params", return_params)
     check_choice("noise", noise, NOISE_DISTRIBUTIONS)
     check_choice("noise_structure", noise_structure, NOISE_STRUCTURES)
-    try:
-        X_dtype = np.dtype(dtype)
-    except TypeError:
-        X_dtype = np.dtype(object)
-    if X_dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+    X_dtype = np.dtype(dtype)
+    if X_dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r} is not supported; give float32 or float64.")
     rng = generator(random_state)
     if centers is None:
@@ -259,24 +256,17 @@ def _noise_levels(
     levels: Any, structure: str, labels: np.ndarray, k: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the noise level of each row."""
-    n = len(labels)
-    count = {"individual": n, "class": k, "common": 1}[structure]
+    count = {"individual": len(labels), "class": k, "common": 1}[structure]
     with making_array("noise_levels"):
-        array = np.asarray(levels, None if np.isscalar(levels) else np.float64)
-    if isinstance(levels, tuple):
-        if array.shape != (2,) or not 0 <= array[0] <= array[1] < np.inf:
-            raise ValueError(
-                f"noise_levels={levels!r}: a tuple is a range; give (low, high) with "
-                "0 <= low <= high, or a list or array of the levels themselves."
-            )
-        values = rng.uniform(array[0], array[1], count)
-    elif array.ndim == 0:
-        values = np.full(count, check_number("noise_levels", levels, least=0))
-    else:
-        values = array.astype(np.float64)
-        if values.shape != (count,) or not (np.isfinite(values) & (values >= 0)).all():
-            raise ValueError(
-                f"noise_levels has shape {values.shape}; noise_structure="
-                f"{structure!r} needs {count} finite numbers that are not negative."
-            )
-    return values[labels] if structure == "class" else np.resize(values, n)
+        array = np.asarray(levels, np.float64)
+    is_range = isinstance(levels, tuple)
+    fits = array.shape in ([(2,)] if is_range else [(), (count,)])
+    known = (np.isfinite(array) & (array >= 0)).all()
+    if not fits or not known or (is_range and array[0] > array[1]):
+        raise ValueError(
+            f"noise_levels={levels!r:.60} are no levels; give a number that is not "
+            "negative, a tuple (low, high) to draw them from, or a list or array of "
+            f"{count}, since noise_structure={structure!r}."
+        )
+    values = rng.uniform(*array, count) if is_range else np.broadcast_to(array, count)
+    return values[labels] if structure == "class" else np.resize(values, len(labels))

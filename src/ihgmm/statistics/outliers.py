@@ -29,13 +29,8 @@ class _Rows(NamedTuple):
 
     along: np.ndarray  # lengths along it
     noise: np.ndarray  # noise levels; 0 for zero rows
+    logs: np.ndarray  # of these; minus infinity for zero rows
     labels: np.ndarray  # numbers of the centres
-
-    @property
-    def logs(self) -> np.ndarray:
-        """Logarithms of the noise levels; minus infinity for zero rows."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +88,8 @@ class OutlierRule:
         # a part of the noise smooths the quantiles.
         smooth = (own / Outliers.SMOOTHING) ** 2
         width = np.sqrt(np.maximum(noise**2 - own**2, 0.0) + smooth)
-        width = np.maximum(width, Small.ROUNDING)
-
-        def shares(part: slice) -> np.ndarray:  # many numbers for each row
-            steps = (length[part, None] - known) / width[part, None]
-            return np.asarray(ndtr(steps).mean(axis=1))
-
-        share = np.concatenate(HOST.map_ranges(length, len(known), shares))
-        share = np.log(np.maximum(share, np.finfo(float).tiny))
+        steps = (length[:, None] - known) / np.maximum(width, Small.ROUNDING)[:, None]
+        share = np.log(np.maximum(ndtr(steps).mean(axis=1), np.finfo(float).tiny))
         # No fewer rows are short than an exponential tail has.
         tenth = np.interp(0.1, _LEVELS, known)
         shorter = known[known < tenth]
@@ -234,7 +223,9 @@ def _measure(
     # that are free of noise.
     left = sqnorms - np.maximum(along, 0.0) ** 2
     left = np.maximum(left, Outliers.LEAST_NOISE * sqnorms)
-    return _Rows(along, np.sqrt(left / max(len(embedding.directions) - 1, 1)), labels)
+    noise = np.sqrt(left / max(len(embedding.directions) - 1, 1))
+    with np.errstate(divide="ignore"):
+        return _Rows(along, noise, np.log(noise), labels)
 
 
 def _start(
@@ -273,15 +264,15 @@ def _learn(
     for_length: np.ndarray,
 ) -> OutlierRule:
     """Learn from rows what is ordinary; two weights say how much each row counts."""
-    along, rest, labels = rows
+    along, rest, logs, labels = rows
     lengths = _by_cluster(along, for_length, labels, len(centers))
     # Rows may have nothing but noise along all centres.
     least = Outliers.LEAST_LENGTH * max(lengths.max(), rest.max())
     lengths = np.maximum(lengths, least)
-    noises = _by_cluster(rows.logs, for_noise, labels, len(centers))
+    noises = _by_cluster(logs, for_noise, labels, len(centers))
     relative, some, full = along / lengths[labels], for_noise > 0, for_length > 0
     length, weights = relative[some], for_noise[some]
-    noise = (rows.logs - noises[labels])[some]
+    noise = (logs - noises[labels])[some]
     knots = _noise_by_length(length, noise, weights)
     excess = noise - np.interp(length, *knots)
     over = np.maximum(excess - _quantiles(excess, weights, 0.75), 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum, auto
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,6 @@ from ihgmm.matrix import HOST, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.policy import Scales
 from ihgmm.statistics.residuals import Halves, compare_halves, random_parts
-
-
-class Evidence(StrEnum):
-    """What a test says about individual scales."""
-
-    NOTHING_TO_COMPARE = auto()
-    TOO_WEAK = auto()
-    ABSENT = auto()
-    UNKNOWN_SPREAD = auto()
-    SLIGHT = auto()
-    CLEAR = auto()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,26 +49,6 @@ class ScaleTest(Result):
     sizes: np.ndarray
     p_values: np.ndarray
     spreads: np.ndarray
-
-    @property
-    def evidence(self) -> Evidence:
-        """What the figures say about individual scales."""
-        if np.isnan(self.p_value):
-            return Evidence.NOTHING_TO_COMPARE
-        unknown = np.isnan(self.spread)
-        if self.p_value >= Scales.LEVEL:
-            weak = unknown or self.spread_interval[1] >= Scales.WEAK_SPREAD
-            return Evidence.TOO_WEAK if weak else Evidence.ABSENT
-        if unknown:
-            return Evidence.UNKNOWN_SPREAD
-        slight = self.spread < Scales.SLIGHT_SPREAD
-        return Evidence.SLIGHT if slight else Evidence.CLEAR
-
-    def __repr__(self) -> str:
-        return (
-            f"ScaleTest(p_value={self.p_value:.3g}, statistic={self.statistic:.3g}, "
-            f"spread={self.spread:.3g}, n_clusters={len(self.clusters)})"
-        )
 
 
 @usual_errors()

@@ -109,12 +109,6 @@ class ClusterCount(Result):
         """Whether features are so few that random signs hide directions."""
         return self.n_features <= Counting.FEW_FEATURES
 
-    def __repr__(self) -> str:
-        return (
-            f"ClusterCount(n_clusters={self.n_clusters}, levels={self.levels}, "
-            f"plausible={self.plausible}, confidence={self.confidence.value!r})"
-        )
-
     def plot(self, ax: Any = None) -> Any:
         """Draw the tree, and the eigenvalues beside it in a new figure; return axes."""
         return draw(self, ax)

@@ -146,9 +146,6 @@ class ClusterTree(Result):
         at = n_clusters - 2
         return self.splits[at] if 0 <= at < len(self.splits) else None
 
-    def __repr__(self) -> str:
-        return f"ClusterTree(levels={self.levels}, n_leaves={self.n_leaves})"
-
     def plot(self, ax: Any = None) -> Any:
         """Draw the tree and its levels: :func:`ihgmm.plotting.plot_tree`."""
         return draw(self, ax)

@@ -116,7 +116,7 @@ def test_dependent_centers(second):
     assert model.singular_values[1] == pytest.approx(0, abs=1e-12)
     assert model.signal_condition_number == np.inf
     assert model.signal_condition_number_bound == np.inf
-    assert model.singular_value_bound() == 0
+    assert model.singular_value_bound == 0
     for name in ("ideal_embedding", "incoherence", "subspace_constant"):
         with pytest.raises(ValueError, match="2 rows but rank 1"):
             getattr(model, name)

@@ -503,7 +503,7 @@ def test_bad_input_is_named_and_leaves_the_old_file(sample, tmp_path):
         (ValueError, "IhSC has no labels_", {"model": IhSC(3)}),
         (TypeError, "X is of type IhSC, which is no data", {"X": model, "model": X}),
         (ValueError, "ends in .html", {"path": tmp_path / "r.txt"}),
-        (FileNotFoundError, "there is no folder", {"path": tmp_path / "no" / "r.html"}),
+        (FileNotFoundError, "No such file", {"path": tmp_path / "no" / "r.html"}),
     ):
         with pytest.raises(error, match=re.escape(words)):
             write_report(**{"X": X, "model": model, "path": file} | options)

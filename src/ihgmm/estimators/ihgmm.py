@@ -19,7 +19,7 @@ from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
-from ihgmm.policy import Small
+from ihgmm.policy import Rounds, Small
 from ihgmm.statistics.covariance import (
     Covariance,
     Structure,
@@ -31,7 +31,7 @@ from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
 from ihgmm.statistics.likelihood import (
     Directions,
     MixtureFit,
-    evaluate_mixture,
+    fit_mixture,
     joint_log_likelihood,
     look,
 )
@@ -435,7 +435,8 @@ class IhGMM(DensityMixin, Clusterer):
             memberships, data = ops.few_rows(memberships, rows), data.keep_rows(rows)
         covariance = self._covariance()
         white = covariance.whiten(data)
-        mixture = evaluate_mixture(white, memberships, self._rounds)
+        settle: Any = {"settling": Rounds.SETTLING, "max_iter": 1}
+        mixture = fit_mixture(white, memberships, noise=self._rounds, **settle)
         live = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms)))
         value = information(data, mixture, covariance, self.noise_)
         return value + 2 * _log_unit(data, live), mixture.memberships

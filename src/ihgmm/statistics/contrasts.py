@@ -318,7 +318,7 @@ def _means_and_noise(
 def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return the mean of observed cells by cluster and feature; NaN without any."""
     codes = np.where(labels < 0, n_clusters, labels)  # outliers come last
-    members = indicators(data.ops, data.to_device(codes), n_clusters + 1)
+    members = indicators(data, codes, n_clusters + 1)
     lacks = np.isnan(data.ops.number(data.ops.xp.sum(data.sqnorms)))
     known = Filled(data, "filled") if lacks else data
     sums = to_host(known.adjoint(members)).astype(np.float64).T

@@ -15,7 +15,12 @@ from numpy.random import Generator
 from ihgmm.matrix import HOST, Matrix, Stretched, Tall, to_host
 from ihgmm.matrix.ops import Groups, sampled
 from ihgmm.policy import Small, TiedNoise
-from ihgmm.statistics.likelihood import MixtureFit, fit_mixture, refine_labels
+from ihgmm.statistics.likelihood import (
+    MixtureFit,
+    fit_mixture,
+    indicators,
+    refine_labels,
+)
 from ihgmm.statistics.model import NOISE_STRUCTURES
 from ihgmm.statistics.residuals import shared_covariance
 
@@ -79,13 +84,14 @@ def fit_noise(
     """
     if noise != "tied":
         labels = refine_labels(X, labels, n_clusters).labels
-        mixture = fit_mixture(X, labels, n_clusters, noise=noise, **rounds)
-        return mixture, Covariance.none(X.shape[1])
+        start = indicators(X, labels, n_clusters)
+        return fit_mixture(X, start, noise=noise, **rounds), Covariance.none(X.shape[1])
     # Refined labels would go by cosines, which such noise makes wrong.
     for _ in range(covariances):
         covariance = leading_covariance(X, labels, n_clusters, rng)
         white, before = covariance.whiten(X), labels
-        mixture = fit_mixture(white, labels, n_clusters, noise="common", **rounds)
+        start = indicators(X, labels, n_clusters)
+        mixture = fit_mixture(white, start, noise="common", **rounds)
         labels = X.ops.persist(X.ops.xp.argmax(mixture.memberships, axis=1))
         if not X.ops.number(X.ops.xp.any(labels != before)):
             break

@@ -41,7 +41,7 @@ def refine_labels(
     """
     X = as_matrix(X)
     ops, labels = X.ops, X.to_device(labels)
-    rounds = _Rounds.begin(X, indicators(ops, labels, n_clusters), "individual")
+    rounds = _Rounds.begin(X, indicators(X, labels, n_clusters), "individual")
     if n_clusters == 1:
         return Refinement(labels, rounds.directions.sums.T, 0, True)
     # The first look, from centres in which rows count alike, is a round too.
@@ -89,26 +89,27 @@ class MixtureFit:
 
 def fit_mixture(
     X: Matrix,
-    labels: Tall,
-    n_clusters: int,
+    memberships: Tall,
     *,
     noise: NoiseStructure = "individual",
+    settling: int = 1,
     max_iter: int = 100,
     tol: float = 1e-4,
     say: Callable[[str], None] | None = None,
 ) -> MixtureFit:
-    """Fit centres, shares and noise from a start as :func:`refine_labels` has it.
+    """Fit centres, shares and noise, to start from some memberships.
 
-    Memberships that move by less than ``tol``, on average over rows, have converged.
-    After each round ``say`` gets a few words. A likelihood of rows in their own centres
-    would have no maximum: a centre through one row makes that row's noise vanish.
+    After ``settling`` rounds they may move, until they move by less than ``tol``, on
+    average over rows. After each round ``say`` gets a few words. A likelihood of rows
+    in their own centres would have no maximum: one row makes its noise vanish there.
     """
     ops, xp = X.ops, X.ops.xp
-    rounds = _Rounds.begin(X, indicators(ops, X.to_device(labels), n_clusters), noise)
+    rounds = _Rounds.begin(X, memberships, noise)
     # Shares that follow the memberships would feed on themselves: where clusters are
     # hard to tell apart, the largest would swallow the others.
     shares = mixing_weights(rounds.live_sizes)
-    rounds = rounds.next(_stay)
+    for _ in range(settling):
+        rounds = rounds.next(_stay)
     n_iter, change, log_likelihood = 0, np.inf, 0.0
     while n_iter < max_iter and change > tol:
         before, n_iter = rounds, n_iter + 1
@@ -125,17 +126,6 @@ def fit_mixture(
             say(f"{many}, memberships moved by {change:.2g}")
     seen = rounds.memberships, mixing_weights(rounds.live_sizes), rounds.variances
     return MixtureFit(*seen, rounds.seen_from, float(log_likelihood), n_iter, change)
-
-
-def evaluate_mixture(X: Matrix, memberships: Tall, noise: NoiseStructure) -> MixtureFit:
-    """Return the mixture that rows with given memberships make, without moving them."""
-    rounds = _Rounds.begin(X, memberships, noise)
-    shares = mixing_weights(rounds.live_sizes)
-    for _ in range(Rounds.SETTLING):
-        rounds = rounds.next(_stay)
-    last = rounds.next(partial(_move, shares, 1.0))
-    seen = last.memberships, shares, last.variances, last.seen_from
-    return MixtureFit(*seen, float(last.figures[1]), 1, np.inf)
 
 
 Judge = Callable[..., tuple[Tall, tuple[Any, ...]]]
@@ -332,10 +322,10 @@ def unit_weights(
     return memberships * ops.ratio(level, ops.xp.sqrt(sqnorms))[:, None]
 
 
-def indicators(ops: Ops, labels: Tall, n_clusters: int) -> Tall:
+def indicators(X: Matrix, labels: Tall, n_clusters: int) -> Tall:
     """Return memberships that are 1 in the cluster of each row and 0 elsewhere."""
-    labels = ops.xp.astype(labels, ops.xp.int64)
-    return ops.one_hot(labels, n_clusters, ops.widen(labels))
+    labels = X.ops.xp.astype(X.to_device(labels), X.ops.xp.int64)
+    return X.ops.one_hot(labels, n_clusters, X.ops.widen(labels))
 
 
 def look(

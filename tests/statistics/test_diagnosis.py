@@ -231,7 +231,7 @@ def test_zero_rows_count_in_sizes_only(eighty):
     found = diagnose(more, np.append(labels, np.zeros(20, dtype=int)))
     assert found.sizes.sum() == 100
     assert found.expected_error == pytest.approx(expected.expected_error, rel=0.1)
-    assert "20 rows are zero: their labels mean nothing." in map(str, found.cautions)
+    assert "The labels of 20 rows of zeros mean nothing." in map(str, found.cautions)
     with pytest.raises(ValueError, match="All 4 rows of X are zero"):
         diagnose(np.zeros((4, 2)), [0, 0, 1, 1])
 

@@ -235,7 +235,7 @@ def test_cap():
     mixture = fit_mixture(data, members, max_iter=3, say=said.append)
     assert mixture.change > 1e-4
     assert mixture.n_iter == len(said) == 3
-    assert said[0].startswith("1 round, memberships moved by 0.")
+    assert said[0].startswith("round 1, memberships moved by 0.")
 
 
 @pytest.mark.parametrize("noise", ["individual", "class", "common"])

@@ -122,8 +122,7 @@ def fit_mixture(
             total = xp.sum(xp.abs(rounds.memberships - before.memberships))
         change = ops.number(total) / (2 * X.shape[0])
         if say is not None:
-            many = f"{n_iter} round{'s' * (n_iter != 1)}"
-            say(f"{many}, memberships moved by {change:.2g}")
+            say(f"round {n_iter}, memberships moved by {change:.2g}")
     seen = rounds.memberships, mixing_weights(rounds.live_sizes), rounds.variances
     return MixtureFit(*seen, rounds.seen_from, float(log_likelihood), n_iter, change)
 
@@ -222,9 +221,6 @@ def _weighted(values: Tall, counts: Tall | None) -> Tall:
     return values if counts is None else values * counts[:, None]
 
 
-# Judges.
-
-
 def _stay(_: Any, memberships: Tall, *__: Any) -> tuple[Tall, tuple[()]]:
     """Leave memberships as they are."""
     return memberships, ()
@@ -265,9 +261,6 @@ def _move(
     if step < 1:
         likely = memberships + step * (likely - memberships)
     return likely, (xp.sum(xp.abs(likely - memberships)), xp.sum(value))
-
-
-# Rows seen from centres.
 
 
 class Directions(NamedTuple):

@@ -146,15 +146,6 @@ def test_ticks_are_thinned_on_small_axes(name):
     assert names == [str(place) for place in ax.get_xticks()] or name == "confusion"
 
 
-@pytest.mark.parametrize("name", sorted(PICTURES.keys() - {"confusion"}))
-def test_a_dark_style_has_light_text(name):
-    with plt.style.context("dark_background"):
-        ax = PICTURES[name](made_up(40, 4), None, None)
-        words = [t for t in (*ax.texts, ax.xaxis.label, ax.title) if t.get_text()]
-        assert {to_hex(t.get_color()) for t in words} <= {"#ffffff"}
-        assert "#000000" not in {to_hex(x.get_color()) for x in ax.lines}
-
-
 def test_needs_matplotlib(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
@@ -382,20 +373,6 @@ def test_top_features_show_contrasts_of_named_features(data, model):
     assert "noise levels" in ax.figure.axes[1].get_ylabel()
     with pytest.raises(TypeError, match=r"not a IhSC; write plot_top_features\(top_"):
         plot_top_features(model)
-
-
-def test_top_features_without_noise_and_with_names_of_labels():
-    X = np.repeat(np.eye(3) + 1, 5, axis=0)
-    ax = plot_top_features(top_features(X, np.repeat(["ant", "bee", "cat"], 5)))
-    assert texts(ax.get_xticklabels()) == ["ant", "bee", "cat"]
-    assert "share of the mean" in ax.figure.axes[1].get_ylabel()
-
-
-def test_contrasts_of_data_whose_squares_no_float_can_hold(data, model):
-    X = data[0] * 1e-170
-    other = top_features(X, IhSC(4, random_state=0).fit(X))
-    one = top_features(data[0], model)
-    assert_allclose(one.contrasts, other.contrasts, rtol=1e-6)
 
 
 def test_confusion_is_matched_and_framed():

@@ -394,11 +394,6 @@ def test_models(model, has_tree, sample):
     assert not re.search(r"\bnan\b|\binf\b", page.split("<script")[0])
 
 
-def test_fewer_rows_than_clusters_in_halves(sample):
-    X = sample[0][:12]
-    assert "IhSC sorted 12 rows" in written(IhSC(10, random_state=0).fit(X), X)
-
-
 def test_kinds_of_data(sample):
     X, _, model = sample
     plain = payload(written(model, X))

@@ -171,15 +171,6 @@ def test_typical_rows_follow_the_definition(signed):
         assert [rows.tolist() for rows in found] == typical_by_definition(X, fit, 4)
 
 
-def test_the_largest_rows_are_not_the_typical_ones():
-    sample = make_ihgmm(600, 30, 3, random_state=0, return_params=True)
-    labels, scales = sample.labels, sample.scales
-    for k, rows in enumerate(typical_rows(sample.X, labels)):
-        share = (scales[labels == k, None] <= scales[rows]).mean(axis=0)
-        assert len(rows) == 3
-        assert ((share >= 0.24) & (share <= 0.77)).all()
-
-
 def test_typical_rows_are_complete_and_many():
     X, labels = noisy(2 * np.eye(3) + 1, [20, 20, 4])
     X[:18, 1] = np.nan

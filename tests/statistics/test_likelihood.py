@@ -110,20 +110,6 @@ def test_accuracy_is_the_squared_cosine_with_the_true_centre():
     assert abs(np.mean(errors)) < 0.01
 
 
-def test_weights_are_length_over_noise():
-    seen = seen_from([[0.6, -0.2], [0.8, 0.1]], [1.0, 4.0], 10)
-    length = np.array([0.6, 1.6])
-    level = 5.0
-    for noise, first in [
-        ("individual", level * length / np.array([0.64, 4 * 0.36])),
-        ("class", length / level),
-    ]:
-        weights = seen.weights(np.ones((2, 2)), noise, level)
-        assert_allclose(weights[:, 0], first)
-        assert weights[0, 1] == 0
-        assert weights[1, 1] > 0
-
-
 def test_likelihood_with_known_noise_integrates_the_length():
     # Two features, the centre along the first: the density is integrated numerically.
     x, sigma = np.array([1.3, 0.4]), 0.7
@@ -132,16 +118,6 @@ def test_likelihood_with_known_noise_integrates_the_length():
     lengths = np.linspace(0, 20, 20_001)
     density = norm.pdf(x[0], lengths, sigma) * norm.pdf(x[1], 0, sigma)
     assert_allclose(value, np.log(0.5 * trapezoid(density, lengths)), atol=1e-6)
-
-
-def test_likelihood_grows_with_the_cosine_and_ignores_zero_rows():
-    cosines = np.linspace(-0.99, 0.99, 50)[:, None]
-    for variances in (None, np.array([0.1])):
-        seen = seen_from(cosines, np.ones(50), 10)
-        value = joint_log_likelihood(seen, np.ones(1), variances)[:, 0]
-        assert (np.diff(value[25:]) > 0).all()
-    zero = seen_from(cosines, np.zeros(50), 10)
-    assert (joint_log_likelihood(zero, np.ones(1)) == 0).all()
 
 
 # Rounds of looks: labels and memberships.

@@ -118,13 +118,9 @@ def test_no_second_matrix_is_made():
     ("options", "error", "message"),
     [
         ({"n_samples": 0}, ValueError, "n_samples=0 is too small"),
-        ({"n_samples": 2.5}, TypeError, "n_samples=2.5 is a float"),
-        ({"n_clusters": True}, TypeError, "n_clusters=True"),
         ({"n_clusters": 600}, ValueError, "n_features=200 is less than n_clusters=600"),
         ({"n_samples": 3}, ValueError, "n_clusters=4 is more than n_samples=3"),
-        ({"scale_ratio": 0.5}, ValueError, "scale_ratio=0.5 is out of range"),
         ({"balance": 0}, ValueError, "balance=0 is out of range"),
-        ({"balance": 1.5}, ValueError, "above 0 and at most 1"),
         ({"separation": -1}, ValueError, "separation=-1"),
         ({"noise": "pink"}, ValueError, "noise='pink' is not known; give one of"),
         ({"noise_structure": "x"}, ValueError, "noise_structure='x'"),
@@ -132,13 +128,10 @@ def test_no_second_matrix_is_made():
         ({"noise_levels": [1.0, 2.0]}, ValueError, "list or array of 500"),
         ({"noise_levels": -1.0}, ValueError, "noise_levels=-1.0 are no levels"),
         ({"scales": [1.0]}, ValueError, "not 500 positive, finite numbers"),
-        ({"scales": np.zeros(500)}, ValueError, "are not 500 positive"),
         ({"centers": [[1.0, np.nan]]}, ValueError, "no matrix of finite"),
         ({"centers": np.ones((2, 2, 2))}, ValueError, r"shape \(2, 2, 2\)"),
         ({"dtype": "int32"}, ValueError, "dtype='int32' is not supported"),
         ({"random_state": "a"}, TypeError, "random_state='a'"),
-        ({"random_state": -1}, ValueError, "random_state=-1"),
-        ({"separation_constant": np.inf}, ValueError, "separation_constant=inf"),
     ],
 )
 def test_bad_arguments(options, error, message):

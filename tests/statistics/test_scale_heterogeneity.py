@@ -4,12 +4,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import estimate_parameters, make_ihgmm, scale_heterogeneity_test
-from ihgmm.statistics.residuals import (
-    moments_of,
-    noise_along,
-    random_parts,
-    shared_covariance,
-)
+from ihgmm.statistics.residuals import noise_along, shared_covariance
 from ihgmm.statistics.scale_heterogeneity import ScaleTest
 
 
@@ -47,18 +42,6 @@ def test_noise_along_centres_by_its_definition():
     assert_allclose(noise_along(*twice)[0, 0], expected, rtol=0.05)
     one = (values[:, :1] for values in twice[:3])
     assert_allclose(noise_along(*one, twice[3], twice[4][:, :, :1]), 1)
-
-
-def test_moments_and_parts():
-    rng = np.random.default_rng(0)
-    Y, codes = rng.standard_normal((18, 3)), np.repeat([0, 1, 3], [10, 7, 1])
-    moments, sizes = moments_of(Y, codes, 5)
-    assert_array_equal(sizes, [10, 7, 0, 1, 0])
-    assert_allclose(moments, [Y[codes == k].T @ Y[codes == k] for k in range(5)])
-    groups, folds = random_parts(codes, 4, rng)
-    assert_array_equal(np.bincount(groups), [5, 5, 4, 3, 0, 0, 1])
-    assert_array_equal(groups // 2, codes)
-    assert np.ptp(np.bincount(folds[codes == 0])) <= 2
 
 
 def test_what_is_assumed():

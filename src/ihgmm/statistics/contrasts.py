@@ -94,10 +94,7 @@ class TopFeatures(Result):
 
     @property
     def p_values(self) -> np.ndarray:
-        """Probabilities of contrasts as large by chance, (n_clusters, n_features).
-
-        They are of features, and of clusters, that were chosen beforehand.
-        """
+        """Probabilities of contrasts as large by chance, if chosen beforehand."""
         errors = np.maximum(self.errors, 1e-150)  # of data without noise
         return np.asarray(2 * ndtr(-np.abs(self.contrasts) / errors))
 
@@ -136,8 +133,7 @@ def top_features(
     names : sequence of str, optional
         Names of features; by default those of the fit or of X, or x0, x1, ...
     n_features : int, default=10
-        How many features to list for each cluster, of those it has more of and of those
-        it has less of; all, if there are fewer.
+        How many features to list of those a cluster has more, and less, of.
     original : array-like or sparse matrix of shape (n_samples, n_features), optional
         The data before their columns were shifted or divided, for means in units that
         readers know. Default: X.
@@ -265,28 +261,16 @@ def _contrasts(
 
 
 def _others(values: np.ndarray, sizes: np.ndarray, power: int = 1) -> np.ndarray:
-    """Return the mean of all rows of other clusters, of which all have one value.
-
-    With power 2 values are squared errors, and so is what is returned; 0 without rows.
-    """
+    """Return means over rows of other clusters; with power 2, of squared errors."""
     own = sizes[:, None] ** power * np.nan_to_num(values)
     rest = np.broadcast_to((sizes.sum() - sizes)[:, None] ** power, own.shape)
     return np.asarray(HOST.ratio(own.sum(axis=0) - own, rest))
 
 
-def _means_and_noise(
-    fit: DescribedFit,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return means by cluster and feature, their errors, and noise levels, or None.
-
-    Noise is what multiples of the clusters' patterns leave of a feature, in X's unit. A
-    cluster without rows has NaN, and one of a single row the errors of all.
-    """
-    k, sizes, rows = (
-        len(fit.clusters),
-        fit.sizes[:, None],
-        np.flatnonzero(fit.labels >= 0),
-    )
+def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Any]:
+    """Return means by cluster and feature, their errors, and noise levels, or None."""
+    k, sizes = len(fit.clusters), fit.sizes[:, None]
+    rows = np.flatnonzero(fit.labels >= 0)
     inside = fit.data if len(rows) == len(fit.labels) else fit.data.keep_rows(rows)
     members = np.eye(k)[fit.labels[rows]]
     lengths = np.abs(np.nan_to_num(fit.scales[rows]))[:, None]
@@ -302,15 +286,15 @@ def _means_and_noise(
     _, (sums, squares) = inside.sweep(work, sides)
     plain, weighted = np.vsplit(to_host(sums).astype(np.float64).T, [k])
     means = HOST.ratio(plain, sizes + 0 * plain, np.nan)
+    # Noise is what multiples of the clusters' patterns leave of a feature.
     weights = np.square(members * lengths).sum(axis=0)[:, None]
     left = squares - HOST.ratio(np.square(weighted), weights + 0 * weighted)
     total, pooled = squares.sum(axis=0), left.sum(axis=0)
     if pooled.sum() <= Small.ROUNDING * total.sum():
         return means, np.zeros(means.shape), None
     pooled = np.maximum(pooled, Whitening.LEAST_NOISE * total) / len(rows)
-    variances = np.where(
-        sizes > 1, np.maximum(left, 0.0) / np.maximum(sizes - 1, 1), pooled
-    )
+    own = np.maximum(left, 0.0) / np.maximum(sizes - 1, 1)
+    variances = np.where(sizes > 1, own, pooled)
     errors = np.sqrt(variances / np.maximum(sizes, 1))
     return means, errors, np.where(pooled > 0, np.sqrt(pooled), 1.0)
 
@@ -391,11 +375,9 @@ def nearest_rows(
     typical = []
     for cluster in range(len(centers)):
         rows = np.flatnonzero(eligible & (labels == cluster))
-        if len(rows) < 5:
-            rows = rows[:0]
-        else:
-            # Angles alone would choose the largest rows, which noise turns least.
-            low, high = np.quantile(lengths[rows], [0.25, 0.75])
-            rows = rows[(lengths[rows] >= low) & (lengths[rows] <= high)]
+        # Angles alone would choose the largest rows, which noise turns least.
+        few = len(rows) < 5
+        low, high = (1, 0) if few else np.quantile(lengths[rows], [0.25, 0.75])
+        rows = rows[(lengths[rows] >= low) & (lengths[rows] <= high)]
         typical.append(rows[np.argsort(-cosines[rows], kind="stable")[:most]])
     return typical

@@ -119,10 +119,8 @@ def compare_noises(
 def information(
     X: Matrix, mixture: MixtureFit, covariance: Covariance, noise: Structure
 ) -> float:
-    """Return the Bayesian information criterion of a mixture, in the unit of X.
-
-    Rows are judged by centres that the other rows give, which need no penalty.
-    """
+    """Return the Bayesian information criterion of a mixture, in the unit of X."""
+    # Rows are judged by centres that the other rows give, which need no penalty.
     live = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms)))
     n, p, k = max(live, 1), X.shape[1], len(mixture.mixing_weights)
     penalty = (k - 1 + covariance.n_parameters) * np.log(n)

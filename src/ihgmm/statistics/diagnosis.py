@@ -70,15 +70,13 @@ class Diagnosis(Result):
         The label of each cluster, sorted, and the rows in it.
     stability, doubt : float
         Share of rows whose label stays when fits to other halves of the rows label
-        them, and the mean probability that these give to other labels: a label may stay
-        by a narrow margin. NaN with too few rows for a fit, as the next three.
+        them, and the mean probability that these give to other labels. NaN with too few
+        rows for a fit, as the next three.
     cluster_stability : ndarray of shape (n_clusters,)
         The share that stays of each cluster; NaN for one or two rows.
-    expected_error : float
+    expected_error, error_range : float, tuple of float
         Share of labels that are expected to differ from the classes you have in mind,
-        as on real data with as much doubt; the mean of ``1 - certainty``.
-    error_range : tuple of float
-        The lowest and the highest such share, in four of five real data sets.
+        the mean of ``1 - certainty``; its range in four of five real data sets.
     certainty : ndarray of shape (n_samples,)
         Probability that the label of each row is right, given all other rows.
     uncertain_share, certain_from : float
@@ -131,13 +129,11 @@ def diagnose(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data that were clustered; also a torch tensor or another library's array,
-        which stays on its device.
+        The data that were clustered, wherever they are.
     labels : array-like of shape (n_samples,), or fitted estimator
-        The cluster of each row: labels of any kind, from any method. A fitted model
-        stands for its ``labels_``; it fills missing cells, and whitens, as in its fit.
-        Rows with -1, beside clusters numbered from 0, are outliers: they are counted
-        and left out, and their certainty is NaN.
+        The cluster of each row, of any kind, from any method. A fitted model stands for
+        its ``labels_``, and fills missing cells, and whitens, as in its fit. Outliers,
+        -1 beside clusters numbered from 0, are left out: their certainty is NaN.
     missing : {"error", "fit"}, default="error"
         Whether to refuse missing cells, or fill them in as :class:`ihgmm.IhSC` does.
     random_state : int, RandomState, Generator or None, default=0
@@ -187,10 +183,7 @@ def diagnose(
 def diagnose_fit(
     model: Any, X: Any, labels: Any, rows: Any = None, *, of_fit: bool = True
 ) -> Diagnosis:
-    """Diagnose labels of a model on the data that it saw, filled in and whitened.
-
-    ``rows`` are those that have ``labels``, all by default.
-    """
+    """Diagnose labels of a model, or of some rows, on data filled in and whitened."""
     data = complete_matrix(X, model, of_fit=of_fit, whitened=True)
     if rows is not None and len(rows) < data.shape[0]:
         data = data.keep_rows(rows)
@@ -240,8 +233,7 @@ def _diagnose(
         certainty=certainty,
         uncertain_share=int(ops.number(uncertain)) / n_live,
     )
-    cautions = _cautions(diagnosis, data, refits)
-    return replace(diagnosis, cautions=tuple(cautions))
+    return replace(diagnosis, cautions=tuple(_cautions(diagnosis, data, refits)))
 
 
 def expected_error(doubt: float, n: int, k: int) -> float:
@@ -266,10 +258,8 @@ def error_range(error: float, k: int) -> tuple[float, float]:
 
 
 def label_certainty(ops: Ops, lead: Tall, error: float, live: Tall) -> Tall:
-    """Return the probability that each label is right, ``1 - error`` in the mean.
-
-    Log-odds rise with the ``lead`` of labels. The mean is of live rows.
-    """
+    """Return the probability that each label is right, by its lead over others."""
+    # Log-odds rise with the lead, such that live rows have a mean of 1 - error.
     scores = Trust.ROWS * lead
     step = max(1, lead.shape[0] // Trust.MEAN_ROWS)
     some = to_host(scores[::step])[to_host(live[::step])]
@@ -310,11 +300,9 @@ def lower_median(values: np.ndarray) -> float:
 
 def ruling_column(data: Matrix) -> tuple[int, float] | None:
     """Return the column that would decide clusters alone, and its share of variance."""
-    ops, sqnorms = data.ops, data.sqnorms
-    live = sqnorms > 0
+    ops, sqnorms, live = data.ops, data.sqnorms, data.sqnorms > 0
     # A few huge rows would show their own columns.
-    longest = Cautions.HUGE**2 * ops.median(sqnorms, live)
-    usual = live & (sqnorms <= longest)
+    usual = live & (sqnorms <= Cautions.HUGE**2 * ops.median(sqnorms, live))
     part = data.take(ops.draw_rows(usual, Refitting.ROWS, np.random.default_rng(0)))
     n = part.shape[0]
     if n < Cautions.LEAST_ROWS:

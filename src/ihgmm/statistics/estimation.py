@@ -78,8 +78,7 @@ class Estimates(Parameters):
     def center_intervals(self, level: float = 0.95) -> np.ndarray:
         """Return intervals for the entries of centres, (n_clusters, n_features, 2).
 
-        ``level`` is the share of intervals that hold the true entry; of a column of
-        counts that are nearly all 0, fewer do.
+        Fewer than ``level`` hold the true entry in columns that are nearly all 0.
         """
         freedom = self.center_freedom[:, None]
         return _intervals(self.centers, self.center_errors, freedom, level)
@@ -104,9 +103,8 @@ def estimate_parameters(
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data. Another library's array stays on its device, and so do results.
     labels : array-like of shape (n_samples,), or fitted estimator
-        The cluster of each row: labels of any kind, from any method; a fitted model
-        stands for its ``labels_``. Rows with -1, beside clusters numbered from 0, are
-        outliers: they do not count, and have NaN.
+        The cluster of each row, of any kind, from any method; a fitted model stands for
+        its ``labels_``. Outliers, -1 beside clusters numbered from 0, have NaN.
     n_clusters : int, optional
         Number of clusters, if labels are integers from 0 and some may have no rows.
     sample_weight : array-like of shape (n_samples,), optional
@@ -178,10 +176,7 @@ def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Paramete
 
 
 def in_data_units(fitted: P, white: Scaled, labels: Tall, weights: Tall | None) -> P:
-    """Return parameters of whitened data in the units that the data had.
-
-    Weights say how much rows count in the mean scale, which is 1.
-    """
+    """Return parameters of whitened data, weighted or not, in the units of the data."""
     k, unit, ops = fitted.centers.shape[0], white.matrix.unit, white.ops
     factors = ops.widen(white.row_scale)
     lengths = ops.ratio(ops.widen(fitted.scales), factors)
@@ -217,10 +212,7 @@ def for_all_rows(
 def fit_to_centers(
     X: Matrix, labels: Tall, centers: np.ndarray, *, signed: bool = False
 ) -> tuple[Tall, Tall]:
-    """Return scales, 0 at least unless ``signed``, and noise levels of other rows.
-
-    They had no part in the centres, which are in the units of X.
-    """
+    """Return scales, 0 at least unless signed, and noise of rows of no centre."""
     ops, rows = X.ops, X.ops.groups(labels, len(centers))
     centers = centers.astype(np.float64)
     lengths = row_lengths(centers)
@@ -264,10 +256,7 @@ def _lengths_along_centers(X: Matrix, fit: Spectral, n_clusters: int) -> Tall:
 def estimates_of_labels(
     X: Matrix, labels: Tall, classes: np.ndarray, *, observed_only: bool = True
 ) -> Estimates:
-    """Do as :func:`estimate_parameters`; labels are numbers of classes, where X is.
-
-    Without ``observed_only``, cells that were filled in count like others.
-    """
+    """Do as :func:`estimate_parameters`; cells filled in count if not observed_only."""
     rows = X.ops.groups(labels, len(classes), X.weights)
     fit = _fit(X, rows, rows.counted(X.ops.xp.ones_like(X.sqnorms)))
     fit = _fit(X, rows, rows.counted(_steady_weights(X, fit, rows)))

@@ -348,10 +348,7 @@ def look(
 def joint_log_likelihood(
     seen: Projections, shares: np.ndarray, variances: np.ndarray | None = None
 ) -> Tall:
-    """Return the log-likelihood of each row together with each cluster.
-
-    Without noise variances of the clusters, every row has its own, fitted to it.
-    """
+    """Return log-likelihoods of rows and clusters; rows may fit their variances."""
     ops, xp, p = seen.ops, seen.ops.xp, seen.n_features
     freedom, tiny = max(p - 1, 1), float(np.finfo(np.float64).tiny)
     along = xp.sqrt(seen.sqnorms)[:, None] * seen.cosines

@@ -223,10 +223,7 @@ def noise_of_centers(
     weights: Tall,
     variances: Tall,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the noise along centres, over that of entries, and variances of centres.
-
-    ``weights`` are those of rows in centres, ``variances`` are of their noise.
-    """
+    """Return noise along centres, over that of entries, and variances of centres."""
     centers = centers.astype(np.float64)
     (k, p), units = centers.shape, HOST.unit_rows(centers)
     mean = rows.counted(rows.ops.xp.ones_like(weights))

@@ -63,10 +63,9 @@ def scale_heterogeneity_test(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data; also a torch tensor or another library's array, on its device.
+        The data, wherever they are.
     labels : array-like of shape (n_samples,), or fitted estimator
         The cluster of each row, of any kind; a fitted model stands for its ``labels_``.
-        Rows with -1, beside clusters numbered from 0, are left out.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the split into halves. Other splits give other p-values, all valid; to
         choose among them is not.

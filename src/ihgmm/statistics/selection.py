@@ -56,11 +56,9 @@ class ClusterCount(Result):
     n_clusters : int
         The best guess; 1 when all rows share one direction or show no groups, 0 when
         nothing stands out from noise.
-    levels : tuple of int
-        The numbers at which the tree is stable: several, where clusters are nested.
-    plausible : tuple of int
-        ``n_clusters``, levels, and unless the confidence is high others, the likeliest
-        first: five at most. Last is 1 or 0 if there may be no clusters at all.
+    levels, plausible : tuple of int
+        The numbers at which the tree is stable; and the likeliest numbers, five at
+        most, the last one 1 or 0 if there may be no clusters at all.
     confidence : Confidence
         How far to rely on the number: ``HIGH``, ``MIDDLE`` or ``LOW``.
     tree : ClusterTree or None

@@ -186,7 +186,6 @@ def tree_of_rows(
     """Return the tree of few rows in memory, none of them zero, and who places others.
 
     ``rank`` directions stand out from noise; clusters are looked for in ``wide`` ones.
-    There is no tree where rows are too few for two leaves.
     """
     n, p = X.shape
     few = p <= Counting.FEW_FEATURES

@@ -34,13 +34,11 @@ class SDPKMeans(DistanceClusterer):
         to unit norm, for rows that differ in scale. With "cosine" all attributes and
         methods are about unit rows.
     max_samples : int, default=500
-        Most rows accepted. Time grows at least with the cube of their number: 100
-        take about a second, 300 about ten, 500 a minute or two.
+        Most rows accepted: 100 take about a second, 300 ten, 500 a minute or two.
     max_iter : int, default=10000
         Cap on the iterations of the solver of the relaxation.
     tol : float, default=1e-5
-        Accuracy of that solver, relative to the largest eigenvalue of the Gram matrix:
-        beside a row that is very far out, smaller differences are not seen.
+        Accuracy of that solver, relative to the largest eigenvalue of the Gram matrix.
     random_state : int, RandomState, Generator or None, default=None
         Seed; the same seed gives the same labels.
 
@@ -58,12 +56,9 @@ class SDPKMeans(DistanceClusterer):
         The sum of ``X @ X.T * solution_``. The sum of squares of X less this number is
         a lower bound on the cost of any clustering by k-means, within ``tol``.
     exact_ : bool
-        Whether the solution is a clustering already, ``labels_``, and no other
-        clustering has a lower cost.
-    status_ : str
-        The solver's word on the solution: "optimal", or "optimal_inaccurate".
-    n_iter_ : int
-        Iterations of the solver.
+        Whether the solution is a clustering, ``labels_``: none has a lower cost.
+    status_, n_iter_ : str, int
+        The solver's word, "optimal" or "optimal_inaccurate", and its iterations.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
 

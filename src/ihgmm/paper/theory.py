@@ -120,11 +120,7 @@ class TrueModel:
 
     @cached_property
     def incoherence(self) -> dict[str, float]:
-        """Mu_0, mu_1 and mu_2 (Definition 1); mu is the largest.
-
-        "entries" is the largest squared entry of the signal over the mean squared one,
-        "samples" and "features" the same for row norms of its singular vectors.
-        """
+        """Mu_0, mu_1 and mu_2 (Definition 1); mu is the largest."""
         n, omega, code = self.n_samples, self.scales**2, self.labels
         row_norms = omega / self.weighted_sizes[code]  # squared, by Lemma 1
         squares = self.centers**2
@@ -185,11 +181,7 @@ class TrueModel:
 
     @property
     def theorem_conditions(self) -> dict[str, float]:
-        """How far the conditions of Theorem 1 are met (MainNPKCond, MainDeltaCond).
-
-        "product" is the one on ``n * p``, "features" on p, "samples" on n; of those on
-        Delta, "separation_aspect" grows with ``p / n`` and "separation_floor" does not.
-        """
+        """How far the conditions of Theorem 1 are met (MainNPKCond, MainDeltaCond)."""
         n, p, k, log = self.n_samples, self.n_features, self.n_clusters, self.log_size
         low, high, ratio = self.scales.min(), self.scales.max(), self.scale_ratio
         tau, kappa, beta = self.size_ratio, self.condition_number, self.balance
@@ -464,9 +456,8 @@ def exact_recovery_limit(
     """Return the separation Delta at which known centres give all labels at even odds.
 
     There :func:`oracle_errors`, which has the same arguments, is ``log 2`` after the
-    centres are multiplied by one number: only their shape counts. Odds are a little
-    better than even, since the sum counts some rows twice. The limit is ``inf`` where
-    two centres have the same direction, and 0 where nothing can go wrong.
+    centres are multiplied by one number. The limit is ``inf`` where two centres have
+    the same direction, and 0 where nothing can go wrong.
 
     Examples
     --------

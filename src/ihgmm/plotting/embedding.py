@@ -91,8 +91,7 @@ def circle_view(
     """Return where rows and means are drawn, and the place of each cluster.
 
     The view is a linear function of the coordinates, fitted to the places by least
-    squares, each cluster counting the same: rows between two clusters lie between
-    them. More clusters than ``most_on_circle`` have their places over a disc.
+    squares. More clusters than ``most_on_circle`` have their places over a disc.
     """
     rows = rows / (np.abs(rows).max(initial=0.0) or 1.0)  # squares may overflow
     sizes, codes, means = clusters.sizes, clusters.codes, clusters.means(rows)

@@ -244,8 +244,10 @@ def _merged(
     rows = to_host(rows).astype(np.float64)
     seen = np.arange(len(rows)) if seen is None else seen
     n, m = len(seen), rows.shape[1]
-    if signed:
-        rows = _on_one_side(rows, leaves, n_leaves)
+    for own in [leaves == leaf for leaf in np.unique(leaves)] if signed else ():
+        # All rows point the same way along their cluster.
+        main = np.linalg.svd(rows[own], full_matrices=False)[2][0]
+        rows[own] *= np.where(rows[own] @ main < 0, -1.0, 1.0)[:, None]
     part, labels = rows[seen], leaves[seen]
     sizes = np.bincount(labels, minlength=n_leaves).astype(float)
     alive = np.flatnonzero(sizes)
@@ -321,16 +323,6 @@ def _clearance(distances: np.ndarray) -> float:
     return float((shares - 0.5).sum() * np.sqrt(12 / len(shares)))
 
 
-def _on_one_side(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return rows that all point the same way along their cluster."""
-    rows = rows.copy()
-    for own in (labels == cluster for cluster in range(k)):
-        if own.any():
-            main = np.linalg.svd(rows[own], full_matrices=False)[2][0]
-            rows[own] *= np.where(rows[own] @ main < 0, -1.0, 1.0)[:, None]
-    return rows
-
-
 def _grown(grow: Callable[..., _Branches], n: int, rng: Generator, rank: int) -> Any:
     """Return a tree of all rows, judged by trees of halves."""
     whole = grow(None)
@@ -340,16 +332,17 @@ def _grown(grow: Callable[..., _Branches], n: int, rng: Generator, rank: int) ->
         order = rng.permutation(n)
         halves += [grow(np.sort(half)) for half in (order[: n // 2], order[n // 2 :])]
     splits = _judged(whole, halves)
-    levels = []
-    for split in splits:
-        stable = min(split.agreement, split.stability) >= Counting.AGREEMENT
-        evidence = split.contrast + split.drop + split.agreement
-        # A level beyond the most clusters under the model needs much support.
-        expected = split.n_clusters <= rank or split.support >= Counting.HIGH
-        if stable and expected and evidence >= Counting.LEVEL:
-            levels.append(split.n_clusters)
-    costs = whole.costs
-    return ClusterTree(whole.leaves, whole.members, splits, tuple(levels), costs, n)
+    levels = tuple(split.n_clusters for split in splits if _is_level(split, rank))
+    return ClusterTree(whole.leaves, whole.members, splits, levels, whole.costs, n)
+
+
+def _is_level(split: Split, rank: int) -> bool:
+    """Tell whether a tree is stable at a split; rank clusters fit the model."""
+    stable = min(split.agreement, split.stability) >= Counting.AGREEMENT
+    evidence = split.contrast + split.drop + split.agreement
+    # A level beyond the most clusters under the model needs much support.
+    expected = split.n_clusters <= rank or split.support >= Counting.HIGH
+    return stable and expected and evidence >= Counting.LEVEL
 
 
 def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:

@@ -54,9 +54,9 @@ def run_study(
     settings, methods
         Those of a :class:`~ihgmm.paper.studies.Study`, or some of the settings.
     path : Path
-        The table of runs, a CSV file. Every repetition of a setting is added as soon as
-        it is finished, and is not run again: after an interruption the same call goes
-        on where it stopped. Another run at work on it is a BlockingIOError.
+        The table of runs, a CSV file. Every repetition is added as soon as it is
+        finished: after an interruption the same call goes on where it stopped.
+        Another run at work on it is a BlockingIOError.
     reps, jobs : int
         Repetitions of each setting; processes, on which results do not depend.
     progress : callable, optional
@@ -65,7 +65,7 @@ def run_study(
     Returns
     -------
     list of Result
-        All results in the table: what the call asked for and what was there.
+        All results in the table.
 
     Examples
     --------

@@ -46,20 +46,16 @@ class TrueModel:
         Number of rows, and sum of squared scales, n tilde (section 3.1).
     separation : float
         Delta, the smallest distance of two centres (section 2); ``inf`` for one centre.
-    balance, size_ratio : float
-        beta, the smallest size over ``n / K`` (section 2), and tau, the largest over
-        the smallest (section 4).
-    scale_ratio : float
-        R, the largest scale over the smallest (section 5).
+    balance, size_ratio, scale_ratio : float
+        beta, the smallest size over ``n / K`` (section 2), tau, the largest over the
+        smallest (section 4), and R, the same of scales (section 5).
     weighted_centers : ndarray of shape (n_clusters, n_features)
         Rows ``sqrt(n tilde) * theta``, with the spectrum of the signal.
     singular_values : ndarray of shape (n_clusters,)
-        Those of the signal (proof of Lemma 1), with rounding errors of 1e-16 times the
-        largest.
+        Those of the signal (proof of Lemma 1).
     condition_number, signal_condition_number : float
         kappa, ``sigma_1 / sigma_K`` of the centres (section 4), and kappa_P, that of
-        the signal (Lemma 4); ``inf`` for linearly dependent centres, about which the
-        theorem says nothing.
+        the signal (Lemma 4); ``inf`` for linearly dependent centres.
 
     Examples
     --------

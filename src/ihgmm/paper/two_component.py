@@ -18,10 +18,9 @@ from ihgmm.numerics.gram import GramOperator
 class TwoComponentLloyd(DistanceClusterer):
     """Split rows into two clusters whose centres are opposite.
 
-    The method of [1]_: the signs of the top eigenvector of the hollow Gram matrix
-    (inner products of rows, zero on the diagonal), then Lloyd's iteration in the form
-    ``signs = sign(G @ signs)``, until nothing changes. For two Gaussian clusters with
-    centres ``theta`` and ``-theta`` it finds all labels as soon as any method can.
+    The method of [1]_: the signs of the top eigenvector of the hollow Gram matrix, then
+    Lloyd's iteration ``signs = sign(G @ signs)``, until nothing changes. For two
+    Gaussian clusters it finds all labels as soon as any method can.
 
     Parameters
     ----------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -50,8 +49,9 @@ class TopFeatures(Result):
         all other rows have on average, if they are made as large as the cluster's.
         Where columns were shifted, a multiple of a row means nothing in their units:
         then ``others`` has plain means, and ``same_size`` is False.
-    n_listed : int
-        The most features in each of the lists below.
+    more, less, features : list of ndarray
+        Columns of which each cluster has more than others, or less, the clearest first;
+        and those that differ most, those of which it has more first.
     """
 
     clusters: np.ndarray
@@ -63,34 +63,14 @@ class TopFeatures(Result):
     others: np.ndarray
     same_size: bool
     has_noise: bool
-    n_listed: int
+    more: list[np.ndarray]
+    less: list[np.ndarray]
+    features: list[np.ndarray]
 
     @property
     def scores(self) -> np.ndarray:
         """The size of contrasts, less two errors: at least so large. They rank."""
         return np.abs(self.contrasts) - 2 * self.errors
-
-    @cached_property
-    def more(self) -> list[np.ndarray]:
-        """Columns of which each cluster has more than others, the clearest first."""
-        return self._clearest(self.contrasts > 0)
-
-    @cached_property
-    def less(self) -> list[np.ndarray]:
-        """Columns of which each cluster has less than others, the clearest first."""
-        return self._clearest(self.contrasts < 0)
-
-    @cached_property
-    def features(self) -> list[np.ndarray]:
-        """Columns that differ most, those of which a cluster has more first."""
-        pairs = zip(self._clearest(self.contrasts != 0), self.contrasts, strict=True)
-        return [line[np.argsort(own[line] < 0, kind="stable")] for line, own in pairs]
-
-    def _clearest(self, among: np.ndarray) -> list[np.ndarray]:
-        # The stable sort puts the first of equal ones first.
-        scores = np.where(among, self.scores, -np.inf)
-        order = np.argsort(-scores, axis=1, kind="stable")[:, : self.n_listed]
-        return [line[own[line]] for line, own in zip(order, among, strict=True)]
 
     @property
     def p_values(self) -> np.ndarray:
@@ -192,6 +172,15 @@ def rank_features(
     shifted = bool(np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means)))
     patterns = means if shifted else HOST.ratio(means - offsets, lengths + 0 * means)
     others = _others(patterns, sizes) * (1.0 if shifted else lengths)
+    scores = np.abs(contrasts) - 2 * errors
+
+    def clearest(among: np.ndarray) -> list[np.ndarray]:
+        # The stable sort puts the first of equal ones first.
+        ranks = np.where(among, scores, -np.inf)
+        order = np.argsort(-ranks, axis=1, kind="stable")[:, :count]
+        return [line[own[line]] for line, own in zip(order, among, strict=True)]
+
+    listed = zip(clearest(contrasts != 0), contrasts, strict=True)
     return TopFeatures(
         clusters=fit.clusters,
         sizes=sizes,
@@ -202,7 +191,11 @@ def rank_features(
         others=np.where((sizes.sum() > sizes)[:, None], others, np.nan),
         same_size=not shifted,
         has_noise=has_noise,
-        n_listed=min(count, p),
+        more=clearest(contrasts > 0),
+        less=clearest(contrasts < 0),
+        features=[
+            line[np.argsort(own[line] < 0, kind="stable")] for line, own in listed
+        ],
     )
 
 

@@ -371,7 +371,7 @@ PAIR = [0, 1], [1, 1]
         ("TrueModel", [[], [], [[1.0]]], "not empty"),
         ("TrueModel", [[0, 0], [1.0, 0.0], [[1.0]]], "not 2 positive"),
         ("TrueModel", [[0, 1], [1.0], np.eye(2)], "not 2 positive"),
-        ("TrueModel", [["a"], [1.0], [[1.0]]], "give the row of its center"),
+        ("TrueModel", [["a"], [1.0], [[1.0]]], "the row of its centre"),
         ("TrueModel", [[1], [1.0], [[1.0]]], "1 in all; with 1 centers"),
         ("TrueModel", [[1], [1.0], np.eye(2)], "leave out centers without rows"),
         ("TrueModel", [*PAIR, np.eye(2), 0.0], "noise_bound=0"),

@@ -212,7 +212,7 @@ def for_all_rows(
 def fit_to_centers(
     X: Matrix, labels: Tall, centers: np.ndarray, *, signed: bool = False
 ) -> tuple[Tall, Tall]:
-    """Return scales, 0 at least unless signed, and noise of rows of no centre."""
+    """Return scales and noise levels of rows that had no part in their centres."""
     ops, rows = X.ops, X.ops.groups(labels, len(centers))
     centers = centers.astype(np.float64)
     lengths = row_lengths(centers)

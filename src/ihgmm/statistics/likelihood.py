@@ -348,7 +348,7 @@ def look(
 def joint_log_likelihood(
     seen: Projections, shares: np.ndarray, variances: np.ndarray | None = None
 ) -> Tall:
-    """Return log-likelihoods of rows and clusters; rows may fit their variances."""
+    """Return log-likelihoods of rows and clusters; without variances, rows have own."""
     ops, xp, p = seen.ops, seen.ops.xp, seen.n_features
     freedom, tiny = max(p - 1, 1), float(np.finfo(np.float64).tiny)
     along = xp.sqrt(seen.sqnorms)[:, None] * seen.cosines

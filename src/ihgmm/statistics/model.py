@@ -233,7 +233,7 @@ def check_model(**given: Any) -> tuple[Any, ...]:
         if "centers" in given and not np.array_equal(names, np.arange(len(theta))):
             raise ValueError(
                 f"labels are {names[0]!r} to {names[-1]!r}, {len(names)} in all; with "
-                f"{len(theta)} centers give the row of its center to each sample, and "
+                f"{len(theta)} centers give each sample the row of its centre, and "
                 "leave out centers without rows."
             )
     if "scales" in given:

@@ -189,7 +189,7 @@ class _Rounds(NamedTuple):
             return (new, weights), (*sums, *figures)
 
         (moved, weights), sums = self.sweep(work, counts, given)
-        state = moved, weights, Directions(*sums[:2]), *sums[2:4]
+        state = moved, weights, Directions(*sums[:2]), sums[2], sums[3]
         seen_from = self.directions, variances, tuple(sums[4:])
         return _Rounds(self.X, noise, level, *state, *seen_from)
 

@@ -268,5 +268,8 @@ def _noise_levels(
             "negative, a tuple (low, high) to draw them from, or a list or array of "
             f"{count}, since noise_structure={structure!r}."
         )
-    values = rng.uniform(*array, count) if is_range else np.broadcast_to(array, count)
+    if is_range:
+        values = rng.uniform(array[0], array[1], count)
+    else:
+        values = np.broadcast_to(array, count)
     return values[labels] if structure == "class" else np.resize(values, len(labels))

@@ -54,8 +54,9 @@ class OutlierRule:
         """Return scores: at 3 one row in 1,000 is as strange; 0 for zero rows."""
         seen_from = self.embedding, self.centers, self.signed, X.unit
 
-        def work(ops: Ops, *tall: Tall) -> Tall:
-            return ops.to_device(self._score(_measure(ops, *tall, *seen_from)), tall[1])
+        def work(ops: Ops, coordinates: Tall, sqnorms: Tall) -> Tall:
+            rows = _measure(ops, coordinates, sqnorms, *seen_from)
+            return ops.to_device(self._score(rows), sqnorms)
 
         given = self.embedding.coordinates(X), X.sqnorms
         return X.ops.persist(X.ops.row_map(work, *given, width=len(_LEVELS)))

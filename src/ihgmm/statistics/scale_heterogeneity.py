@@ -120,7 +120,7 @@ def scale_heterogeneity_test(
     spreads = np.sqrt(np.maximum(squares[0], 0.0))
     reach = stdtrit(n_folds - 1, 0.975) * np.sqrt(_variance(squares[:, -1]))
     low, high = np.sqrt(np.maximum(squares[0, -1] + np.array([-reach, reach]), 0.0))
-    of_all = (float(values[-1]) for values in (p_values, statistic, spreads))
+    of_all = float(p_values[-1]), float(statistic[-1]), float(spreads[-1])
     by_cluster = classes, sizes, p_values[:-1], spreads[:-1]
     return ScaleTest(*of_all, (float(low), float(high)), *by_cluster)
 

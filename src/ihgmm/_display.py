@@ -11,9 +11,9 @@ from typing import Any
 
 
 class Result:
-    """A frozen dataclass of figures: it prints as sentences, in notebooks too."""
+    """A frozen dataclass of figures: it shows itself as sentences, wherever it is."""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         from ihgmm.words.results import text
 
         return text(self)

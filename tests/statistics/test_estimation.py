@@ -6,10 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import t
 
 from ihgmm import IhSC, Recipe, make_ihgmm
-from ihgmm.matrix import HOST, as_matrix
-from ihgmm.metrics import exact_recovery
 from ihgmm.statistics.estimation import estimate_parameters
-from ihgmm.statistics.residuals import compare_halves, noise_of_centers, random_parts
 
 FIELDS = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
 
@@ -19,15 +16,6 @@ def normalized(sample):
     size = np.bincount(sample.labels)
     mean = np.bincount(sample.labels, sample.scales) / size
     return sample.centers * mean[:, None], sample.scales / mean[sample.labels]
-
-
-def test_exact_without_noise():
-    sample = make_ihgmm(90, 12, 3, noise_levels=0.0, random_state=0, return_params=True)
-    centers, scales = normalized(sample)
-    found = estimate_parameters(sample.X, sample.labels)
-    assert_allclose(found.centers, centers, rtol=1e-6, atol=1e-8)
-    assert_allclose(found.scales, scales, rtol=1e-6)
-    assert_allclose(found.noise_levels, 0, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -156,20 +144,6 @@ def test_intervals_hold_the_truth(shape, structure):
     assert 0.93 < np.mean(entries) < 0.97
 
 
-@pytest.mark.parametrize(("p", "k", "draws"), [(400, 3, 3), (6, 2, 10)])
-def test_intervals_with_found_labels(p, k, draws):
-    # With few features the noise level of a row is uncertain itself.
-    held = []
-    for seed in range(draws):
-        sample = make_ihgmm(200, p, k, random_state=seed, return_params=True)
-        model = IhSC(k, random_state=seed).fit(sample.X)
-        assert exact_recovery(sample.labels, model.labels_)
-        lower, upper = estimate_parameters(sample.X, model.labels_).scale_intervals().T
-        _, scales = normalized(sample)
-        held.append(np.mean((lower <= scales) & (scales <= upper)))
-    assert 0.93 < np.mean(held) < 0.97
-
-
 def autoregressive(noise, r=0.5):
     for j in range(1, noise.shape[1]):
         noise[:, j] = r * noise[:, j - 1] + np.sqrt(1 - r**2) * noise[:, j]
@@ -264,38 +238,6 @@ def test_weights_favour_quiet_rows():
         )
         gain.append(np.std(plain - theta) / error)
     assert np.mean(gain) > 5
-
-
-def test_noise_of_centers_against_a_naive_computation():
-    X, labels = make_ihgmm(30, 8, 2, random_state=0)
-    rng = np.random.default_rng(0)
-    centers, scales = rng.uniform(1, 2, (2, 8)), rng.random(30)
-    weights, variances = rng.random(30) / 30, rng.random(30)
-    ratio, found = noise_of_centers(
-        as_matrix(X), HOST.groups(labels, 2), centers, scales, weights, variances
-    )
-    left = (X - scales[:, None] * centers[labels]) ** 2
-    left /= (1 - weights * scales)[:, None]
-    units = centers / np.linalg.norm(centers, axis=1, keepdims=True)
-    q = units**2
-    parts = random_parts(labels, 4, np.random.default_rng(0))
-    halves = compare_halves(as_matrix(X), *parts, n_clusters=2)
-    correlation = (halves.noise[:, 0] / halves.independent).mean(axis=0)
-    for k in range(2):
-        rows = labels == k
-        own = left[rows].sum(axis=0)
-        assert q[k].max() < 0.4
-        entries = np.diag(1 - 2 * q[k]) + np.outer(q[k], q[k])
-        entries = np.maximum(np.linalg.solve(entries, own), 0)
-        expected = q[k] @ entries / entries.mean() * correlation[k]
-        assert_allclose(ratio[k], expected)
-        a, m, noise = weights[rows], 1 / rows.sum(), variances[rows] * expected
-        entries = a**2 @ left[rows] + q[k] * (
-            m**2 * noise.sum()
-            + 2 * m * (a @ left[rows])
-            - 2 * (1 - q[k]) * m * (a @ noise)
-        )
-        assert_allclose(found[k], np.maximum(entries, 0))
 
 
 def test_level_widens_intervals():

@@ -4,13 +4,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import estimate_parameters, make_ihgmm, scale_heterogeneity_test
-from ihgmm.statistics.residuals import (
-    moments_of,
-    noise_along,
-    random_parts,
-    shared_covariance,
-)
-from ihgmm.statistics.scale_heterogeneity import Evidence, ScaleTest
+from ihgmm.statistics.residuals import noise_along, shared_covariance
+from ihgmm.statistics.scale_heterogeneity import ScaleTest
 
 
 def exact_moments(S, hidden, sizes):
@@ -49,18 +44,6 @@ def test_noise_along_centres_by_its_definition():
     assert_allclose(noise_along(*one, twice[3], twice[4][:, :, :1]), 1)
 
 
-def test_moments_and_parts():
-    rng = np.random.default_rng(0)
-    Y, codes = rng.standard_normal((18, 3)), np.repeat([0, 1, 3], [10, 7, 1])
-    moments, sizes = moments_of(Y, codes, 5)
-    assert_array_equal(sizes, [10, 7, 0, 1, 0])
-    assert_allclose(moments, [Y[codes == k].T @ Y[codes == k] for k in range(5)])
-    groups, folds = random_parts(codes, 4, rng)
-    assert_array_equal(np.bincount(groups), [5, 5, 4, 3, 0, 0, 1])
-    assert_array_equal(groups // 2, codes)
-    assert np.ptp(np.bincount(folds[codes == 0])) <= 2
-
-
 def test_what_is_assumed():
     X, labels = make_ihgmm(60, 20, 2, scale_ratio=1.5, random_state=0)
     several, one = (scale_heterogeneity_test(X, y) for y in (labels, np.zeros(60)))
@@ -71,7 +54,7 @@ def test_what_is_assumed():
     )
     weak = scale_heterogeneity_test(X, labels)
     assert np.isnan([weak.spread, *weak.spread_interval]).all()
-    assert weak.evidence is Evidence.TOO_WEAK
+    assert "signal is too weak" in str(weak)
 
 
 def test_every_kind_of_array(kind):
@@ -241,28 +224,27 @@ def test_small_clusters_are_left_out():
 
 
 @pytest.mark.parametrize(
-    ("p_value", "spread", "most", "evidence", "recommendation"),
+    ("p_value", "spread", "most", "recommendation"),
     [
-        (1e-9, 0.18, 0.2, Evidence.CLEAR,
+        (1e-9, 0.18, 0.2,
          "Ih-GMM: rows of a cluster differ in scale by about 18% (p < 0.0001)."),
-        (0.01, 0.021, 0.04, Evidence.SLIGHT,
+        (0.01, 0.021, 0.04,
          "classical mixture: rows of a cluster differ in scale (p = 0.01), but only by "
          "about 2.1%."),
-        (0.4, 0.1, 0.14, Evidence.ABSENT,
+        (0.4, 0.1, 0.14,
          "classical mixture: there is no sign of individual scales (p = 0.4), and "
          "their spread is at most 14.0%."),
-        (0.4, 0.1, 2.0, Evidence.TOO_WEAK,
+        (0.4, 0.1, 2.0,
          "no recommendation: there is no sign of individual scales (p = 0.4), but the "
          "signal is too weak, or there are too few rows or features, to be sure."),
-        (0.01, np.nan, np.nan, Evidence.UNKNOWN_SPREAD,
+        (0.01, np.nan, np.nan,
          "Ih-GMM: rows of a cluster differ in scale (p = 0.01); the signal is too weak "
          "to say by how much."),
     ],
 )  # fmt: skip
-def test_recommendation(p_value, spread, most, evidence, recommendation):
+def test_recommendation(p_value, spread, most, recommendation):
     one, rows = np.array([p_value]), np.array([9])
     test = ScaleTest(p_value, 1.0, spread, (0.0, most), rows, rows, one, one)
-    assert test.evidence is evidence
     assert recommendation in str(test).splitlines()
 
 

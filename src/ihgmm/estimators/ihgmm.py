@@ -19,7 +19,7 @@ from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
-from ihgmm.policy import Small
+from ihgmm.policy import Rounds, Small
 from ihgmm.statistics.covariance import (
     Covariance,
     Structure,
@@ -31,7 +31,7 @@ from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
 from ihgmm.statistics.likelihood import (
     Directions,
     MixtureFit,
-    evaluate_mixture,
+    fit_mixture,
     joint_log_likelihood,
     look,
 )
@@ -193,14 +193,14 @@ class IhGMM(DensityMixin, Clusterer):
         self.noise_ = "individual" if self.noise == "auto" else self.noise
         if self.noise == "auto":
             with steps.step("noise") as say:
-                evidence = compare_noises(data, start.labels, k, rng=rng)
+                evidence = compare_noises(data, start.labels, k, rng)
                 self.noise_evidence_ = evidence
                 self.noise_ = min(evidence, key=evidence.__getitem__)
                 say(self.noise_)
         with steps.step("rounds") as say:
             limits: Any = {"max_iter": self.max_iter, "tol": self.tol}
             mixture, covariance = fit_noise(
-                data, start.labels, k, self.noise_, rng=rng, say=say, **limits
+                data, start.labels, k, self.noise_, rng, say=say, **limits
             )
         if mixture.change > self.tol:
             warn(
@@ -435,7 +435,8 @@ class IhGMM(DensityMixin, Clusterer):
             memberships, data = ops.few_rows(memberships, rows), data.keep_rows(rows)
         covariance = self._covariance()
         white = covariance.whiten(data)
-        mixture = evaluate_mixture(white, memberships, self._rounds)
+        settle: Any = {"settling": Rounds.SETTLING, "max_iter": 1}
+        mixture = fit_mixture(white, memberships, noise=self._rounds, **settle)
         live = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms)))
         value = information(data, mixture, covariance, self.noise_)
         return value + 2 * _log_unit(data, live), mixture.memberships
@@ -444,7 +445,7 @@ class IhGMM(DensityMixin, Clusterer):
         """Return log-likelihoods of rows and clusters, in the units of checked data."""
         covariance = self._covariance()
         units, lengths = self._unit_centers()
-        units = covariance.whiten_rows(units)
+        units = covariance.color(units, -1)
         variances, loads = None, np.zeros(self.n_clusters_)
         if self.noise_ != "individual":
             levels = to_host(self.noise_levels_).astype(np.float64) / data.unit

@@ -1,7 +1,4 @@
-"""Figures of the studies: error above, share of exact recovery below.
-
-They are curves of one parameter, or heat maps of two.
-"""
+"""Figures of the studies: error above, share of exact recovery below."""
 
 from __future__ import annotations
 
@@ -93,11 +90,7 @@ def _curves(study: Study, summary: list[Summary]) -> Any:
 def grid(
     chart: Map, summary: list[Summary], method: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return errors and shares of exact recovery of a method, over both kinds of noise.
-
-    Both have a row for each panel and a column for each value, and NaN where nothing
-    was run.
-    """
+    """Return errors and exact shares of a method by panel and value; NaN if not run."""
     rows = {panel.name: row for row, panel in enumerate(chart.panels)}
     columns = {float(x): column for column, x in enumerate(chart.panels[0].values)}
     errors, shares, reps = np.zeros((3, len(rows), len(columns)))
@@ -173,11 +166,7 @@ def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Any:
 
 
 def threshold_constants(panel: Panel) -> dict[str, float]:
-    """Return thresholds as separation constants C, in units of IhSC's.
-
-    They are those of :func:`ihgmm.paper.theory.thresholds`, and the limit with known
-    centres for rows that the panel's sampler draws.
-    """
+    """Return thresholds, and the limit with known centres, in units of IhSC's."""
     n, p, k = (panel.fixed[f"n_{name}"] for name in ("samples", "features", "clusters"))
     # Many rows, for figures that hardly depend on the draw (50,000 leave 0.5%, 1.5% at
     # R = 100), and few features, on which nothing that the limit knows depends.

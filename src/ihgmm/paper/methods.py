@@ -1,7 +1,4 @@
-"""The methods that studies compare: a sample with X and labels, and a seed, to labels.
-
-Only the oracles look at more of the sample than the rows and the number of clusters.
-"""
+"""The methods that studies compare: from a sample and a seed to labels."""
 
 from __future__ import annotations
 

@@ -11,11 +11,8 @@ def label_oracle(sample: IhGMMSample, *, n_rounds: int = 5) -> np.ndarray:
     """Return labels by one who knows the labels of all other rows.
 
     For each row the centres are learnt from the other rows and their true labels; the
-    row goes to the largest cosine. A row counts in its centre with its length over its
-    noise variance, both estimated in ``n_rounds`` rounds, after which they have
-    settled. The row to be placed has no part in these weights, or rows that happen to
-    resemble it would give its label away: row i of ``weights`` is what the others count
-    where row i is to be placed, an n by n matrix.
+    row goes to the largest cosine. Others count with length over noise variance, found
+    in ``n_rounds`` rounds without the row, or rows like it would give its label away.
 
     >>> from ihgmm import make_ihgmm
     >>> sample = make_ihgmm(60, 40, 3, random_state=0, return_params=True)
@@ -26,6 +23,7 @@ def label_oracle(sample: IhGMMSample, *, n_rounds: int = 5) -> np.ndarray:
     sqnorms = gram.diagonal()
     members = np.eye(len(sample.centers))[sample.labels]
     same = members @ members.T
+    # Row i is what the others count where row i is to be placed.
     weights = np.tile(1 / np.sqrt(sqnorms), (len(sqnorms), 1))
     np.fill_diagonal(weights, 0.0)
     for _ in range(n_rounds):

@@ -54,9 +54,9 @@ def run_study(
     settings, methods
         Those of a :class:`~ihgmm.paper.studies.Study`, or some of the settings.
     path : Path
-        The table of runs, a CSV file. Every repetition of a setting is added as soon as
-        it is finished, and is not run again: after an interruption the same call goes
-        on where it stopped. Another run at work on it is a BlockingIOError.
+        The table of runs, a CSV file. Every repetition is added as soon as it is
+        finished: after an interruption the same call goes on where it stopped.
+        Another run at work on it is a BlockingIOError.
     reps, jobs : int
         Repetitions of each setting; processes, on which results do not depend.
     progress : callable, optional
@@ -65,7 +65,7 @@ def run_study(
     Returns
     -------
     list of Result
-        All results in the table: what the call asked for and what was there.
+        All results in the table.
 
     Examples
     --------
@@ -163,10 +163,7 @@ def _follow(parent: int) -> None:
 
 
 def read_results(path: Path, methods: Iterable[str]) -> list[Result]:
-    """Read the repetitions of a table of runs that have all methods, if there is one.
-
-    What a process that was killed has left unfinished is left out.
-    """
+    """Read the repetitions of a table of runs, if any, that have all methods."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     head, *lines = text[: text.rfind("\n") + 1].splitlines() or [text]
     if text and head != ",".join(Result._fields):

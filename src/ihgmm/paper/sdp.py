@@ -22,9 +22,8 @@ class SDPKMeans(DistanceClusterer):
     """Cluster rows by the semidefinite relaxation of k-means.
 
     The problem of k-means is relaxed to a convex one [1]_ that has no local optima.
-    For mixtures of Gaussians with rows of one scale it finds all labels as soon as any
-    method can [2]_. It works on a matrix of n_samples by n_samples, so it is for a few
-    hundred rows; it needs cvxpy (``pip install cvxpy``).
+    For Gaussian clusters of one scale it finds all labels as soon as any method can
+    [2]_. It is for a few hundred rows, and needs cvxpy (``pip install cvxpy``).
 
     Parameters
     ----------
@@ -35,13 +34,11 @@ class SDPKMeans(DistanceClusterer):
         to unit norm, for rows that differ in scale. With "cosine" all attributes and
         methods are about unit rows.
     max_samples : int, default=500
-        Most rows accepted. Time grows at least with the cube of their number: 100
-        take about a second, 300 about ten, 500 a minute or two.
+        Most rows accepted: 100 take about a second, 300 ten, 500 a minute or two.
     max_iter : int, default=10000
         Cap on the iterations of the solver of the relaxation.
     tol : float, default=1e-5
-        Accuracy of that solver, relative to the largest eigenvalue of the Gram matrix:
-        beside a row that is very far out, smaller differences are not seen.
+        Accuracy of that solver, relative to the largest eigenvalue of the Gram matrix.
     random_state : int, RandomState, Generator or None, default=None
         Seed; the same seed gives the same labels.
 
@@ -59,32 +56,20 @@ class SDPKMeans(DistanceClusterer):
         The sum of ``X @ X.T * solution_``. The sum of squares of X less this number is
         a lower bound on the cost of any clustering by k-means, within ``tol``.
     exact_ : bool
-        Whether the solution is a clustering already, ``labels_``, and no other
-        clustering has a lower cost.
-    status_ : str
-        The solver's word on the solution: "optimal", or "optimal_inaccurate".
-    n_iter_ : int
-        Iterations of the solver.
+        Whether the solution is a clustering, ``labels_``: none has a lower cost.
+    status_, n_iter_ : str, int
+        The solver's word, "optimal" or "optimal_inaccurate", and its iterations.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
-
-    See Also
-    --------
-    IhSC : the spectral method for rows that differ in scale. On samples of the model
-        ``SDPKMeans(gram="cosine")`` is no better, and takes ten times longer or more.
 
     Notes
     -----
     The relaxation is: maximise ``sum(X @ X.T * Z)`` over positive semi-definite Z
     without negative entries, whose rows sum to 1 and whose trace is n_clusters. The
     matrix of a clustering, with ``1 / size`` in the block of each cluster and zero
-    elsewhere, is such a Z, and its objective is the sum of squares less the cost of
-    k-means. Labels are read off by k-means on the leading eigenvectors of Z. Since the
-    trace of Z is fixed, the diagonal of unit rows may be hollow or full.
-
-    Zero rows have no direction: with "cosine" they are left out of the relaxation, get
-    label 0 with a warning, and have distance 1 to every centre. Of fewer distinct rows
-    than clusters, each makes a cluster, with a warning.
+    elsewhere, is such a Z. Labels are read off by k-means on its leading eigenvectors.
+    With "cosine" zero rows are left out, with a warning, and have label 0 and distance
+    1. Of fewer distinct rows than clusters, each makes a cluster, with a warning.
 
     References
     ----------
@@ -217,9 +202,7 @@ def _solve(
     try:
         cp = import_module("cvxpy")  # whose types mypy does not see
     except ImportError as error:
-        raise ImportError(
-            "The semidefinite relaxation needs cvxpy: pip install cvxpy"
-        ) from error
+        raise ImportError("SDPKMeans needs cvxpy: pip install cvxpy") from error
     norm = np.linalg.norm(A, 2)
     Z = cp.Variable(A.shape, PSD=True)
     problem = cp.Problem(

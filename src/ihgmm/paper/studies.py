@@ -146,9 +146,8 @@ def correlated_sample(
 ) -> Any:
     """Sample from the model with centres that have a part in common.
 
-    ``cosine`` is that between any two centres, from 0 to 0.99. Their distance does not
-    depend on it: it is ``separation_constant`` times the threshold of the paper. Other
-    arguments and what is returned are those of :func:`ihgmm.make_ihgmm`.
+    ``cosine`` is that between any two centres, from 0 to 0.99; their distance does not
+    depend on it. All else is as in :func:`ihgmm.make_ihgmm`.
 
     Examples
     --------
@@ -200,9 +199,7 @@ EXPERIMENTS = (
         ("IhSC", "IhSC, magnitude", *COMPARED[1:]),
     ),
 )
-"""The paper's experiments. Scales up to 20 and C = 3 are defaults of the sampler; the
-separation is the default one throughout, which is what the paper fixes it to in
-experiments 3 and 4, since it depends on neither R nor beta."""
+"""The paper's experiments: scales up to 20, C = 3 and the separation are defaults."""
 
 
 def _map(
@@ -249,8 +246,7 @@ PHASE = simulation_study(
     quick_reps=1,
     maps=MAPS,
 )
-"""From no recovery to exact recovery as the centres part: not in the paper. Panel names
-hold the second parameter, as in ``K=12``."""
+"""From no recovery to exact recovery as the centres part: not in the paper."""
 
 STUDIES: dict[str, Study] = {study.name: study for study in (*EXPERIMENTS, PHASE)}
 """All simulations by name: the paper's experiments, and one beyond them."""

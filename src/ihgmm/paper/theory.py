@@ -1,15 +1,9 @@
 """The paper's definitions, lemmas and conditions, each formula once.
 
-:class:`TrueModel` has those that depend on labels, scales and centres, in the order of
-"Individual-heterogeneous sub-Gaussian mixture models": definitions and Lemma 1;
-assumptions, Lemmas 2 to 4 and Theorem 1. Functions have the others: Corollary 1, the
-table of other methods, and what is possible at best, which is not in the paper. The
-paper keeps observations in columns; here they are rows. Where the text has a slip or a
-bound can be sharper, the page :doc:`theory </theory>` says so.
-
-A condition "left side much larger than right side" is given as the ratio of the two.
-The constants behind "much larger" are unknown: a ratio far below 1 says that the paper
-promises nothing, one above 1 that it may.
+:class:`TrueModel` has those that depend on labels, scales and centres, functions the
+others, and what is possible at best, which is not in the paper. Observations are rows.
+A condition "left side much larger than right side" is given as the ratio of the two:
+far below 1 the paper promises nothing, above 1 it may.
 """
 
 from __future__ import annotations
@@ -52,20 +46,16 @@ class TrueModel:
         Number of rows, and sum of squared scales, n tilde (section 3.1).
     separation : float
         Delta, the smallest distance of two centres (section 2); ``inf`` for one centre.
-    balance, size_ratio : float
-        beta, the smallest size over ``n / K`` (section 2), and tau, the largest over
-        the smallest (section 4).
-    scale_ratio : float
-        R, the largest scale over the smallest (section 5).
+    balance, size_ratio, scale_ratio : float
+        beta, the smallest size over ``n / K`` (section 2), tau, the largest over the
+        smallest (section 4), and R, the same of scales (section 5).
     weighted_centers : ndarray of shape (n_clusters, n_features)
         Rows ``sqrt(n tilde) * theta``, with the spectrum of the signal.
     singular_values : ndarray of shape (n_clusters,)
-        Those of the signal (proof of Lemma 1), with rounding errors of 1e-16 times the
-        largest.
+        Those of the signal (proof of Lemma 1).
     condition_number, signal_condition_number : float
         kappa, ``sigma_1 / sigma_K`` of the centres (section 4), and kappa_P, that of
-        the signal (Lemma 4); ``inf`` for linearly dependent centres, about which the
-        theorem says nothing.
+        the signal (Lemma 4); ``inf`` for linearly dependent centres.
 
     Examples
     --------
@@ -116,9 +106,8 @@ class TrueModel:
     def ideal_embedding(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """U, U_* and H: what the algorithm sees without noise (Lemma 1).
 
-        U, n by K, has the singular vectors of the signal. Its row i is ``omega_i /
-        sqrt(n tilde)`` times row i of U_*, which has norm 1. Rows of U_* are equal
-        within clusters and orthogonal between them: the rows of H, K by K.
+        U has the singular vectors of the signal, U_* its rows at norm 1, which are the
+        K orthogonal rows of H.
         """
         rotation, _ = _independent_svd(self.weighted_centers)
         unit = rotation[self.labels]
@@ -127,11 +116,7 @@ class TrueModel:
 
     @cached_property
     def incoherence(self) -> dict[str, float]:
-        """Mu_0, mu_1 and mu_2 (Definition 1); mu is the largest.
-
-        "entries" is the largest squared entry of the signal over the mean squared one,
-        "samples" and "features" the same for row norms of its singular vectors.
-        """
+        """Mu_0, mu_1 and mu_2 (Definition 1); mu is the largest."""
         n, omega, code = self.n_samples, self.scales**2, self.labels
         row_norms = omega / self.weighted_sizes[code]  # squared, by Lemma 1
         squares = self.centers**2
@@ -145,48 +130,38 @@ class TrueModel:
 
     @property
     def entry_constants(self) -> tuple[float, float]:
-        """C_Theta and c of Assumption 1, as sharp as the centres allow.
-
-        They are the largest absolute entry, and the smallest norm of a centre over the
-        root of the number of features.
-        """
+        """C_Theta and c of Assumption 1: largest entry, least norm over root p."""
         norms = np.linalg.norm(self.centers, axis=1)
         smallest = norms.min() / np.sqrt(self.n_features)
         return float(np.abs(self.centers).max()), float(smallest)
 
     @property
     def subspace_constant(self) -> float:
-        """C_inc, the smallest constant of Assumption 2, between 1 and ``p / K``.
-
-        It is ``p / K`` times the largest squared norm of a unit vector's projection on
-        the span of the centres.
-        """
+        """C_inc, the smallest constant of Assumption 2, between 1 and ``p / K``."""
         return _feature_incoherence(self.centers)
 
-    def incoherence_bounds(self, *, sharp: bool = False) -> dict[str, float]:
-        """Return upper bounds of ``incoherence`` (Lemma 2; mu_1: proof of Theorem 1).
+    @property
+    def incoherence_bounds(self) -> dict[str, float]:
+        """Upper bounds of ``incoherence`` (Lemma 2; mu_1: proof of Theorem 1).
 
-        They are ``R**2 * C_Theta**2 / (beta * c**2)``, ``R**2 / beta`` and ``C_inc``;
-        ``sharp`` leaves out beta in the first.
+        They are ``R**2 * C_Theta**2 / (beta * c**2)``, ``R**2 / beta`` and ``C_inc``.
         """
         features = self.subspace_constant  # raises where c may be 0
         largest_entry, smallest_norm = self.entry_constants
-        beta, ratio = self.balance, self.scale_ratio**2
-        entries = ratio * (largest_entry / smallest_norm) ** 2
-        entries /= 1.0 if sharp else beta
-        return {"entries": entries, "samples": ratio / beta, "features": features}
+        samples = self.scale_ratio**2 / self.balance
+        entries = samples * (largest_entry / smallest_norm) ** 2
+        return {"entries": entries, "samples": samples, "features": features}
 
-    def singular_value_bound(self, *, sharp: bool = False) -> float:
-        """Return ``omega_min * Delta / (2 * kappa) * sqrt(beta * n / K)`` (Lemma 3).
+    @property
+    def singular_value_bound(self) -> float:
+        """``omega_min * Delta / (2 * kappa) * sqrt(beta * n / K)`` (Lemma 3).
 
-        It is a lower bound of sigma_K of the signal. ``sharp`` puts the square root of
-        2 for 2.
+        It is a lower bound of sigma_K of the signal.
         """
         # A single centre has no separation; its norm takes the place of Delta / root 2.
         one = self.n_clusters == 1
         delta = np.sqrt(2) * np.linalg.norm(self.centers) if one else self.separation
-        factor = np.sqrt(2) if sharp else 2.0
-        sigma = self.scales.min() * delta / (factor * self.condition_number)
+        sigma = self.scales.min() * delta / (2 * self.condition_number)
         return float(sigma * np.sqrt(self.sizes.min()))
 
     @property
@@ -202,11 +177,7 @@ class TrueModel:
 
     @property
     def theorem_conditions(self) -> dict[str, float]:
-        """How far the conditions of Theorem 1 are met (MainNPKCond, MainDeltaCond).
-
-        "product" is the one on ``n * p``, "features" on p, "samples" on n; of those on
-        Delta, "separation_aspect" grows with ``p / n`` and "separation_floor" does not.
-        """
+        """How far the conditions of Theorem 1 are met (MainNPKCond, MainDeltaCond)."""
         n, p, k, log = self.n_samples, self.n_features, self.n_clusters, self.log_size
         low, high, ratio = self.scales.min(), self.scales.max(), self.scale_ratio
         tau, kappa, beta = self.size_ratio, self.condition_number, self.balance
@@ -232,8 +203,7 @@ class TrueModel:
         """How far the conditions behind the proof of Theorem 1 are met (cai15).
 
         They are those of the subspace perturbation theorem of Cai, Li, Chi, Poor and
-        Chen (2021) when nothing is missing: on ``sqrt(n * p)``, on p, two on ``sigma_K
-        / eta``, and on K. All are at least 1/2 where those of Theorem 1 are at least 1.
+        Chen (2021): all are at least 1/2 where those of Theorem 1 are at least 1.
         """
         n, p, k, log = self.n_samples, self.n_features, self.n_clusters, self.log_size
         kappa, mu = self.signal_condition_number, max(self.incoherence.values())
@@ -251,9 +221,7 @@ class TrueModel:
         """The terms of E_gen of the proof of Theorem 1, up to a constant.
 
         "diagonal" is what zeroing the diagonal of the Gram matrix costs, whatever the
-        noise and the separation; the others are what the noise costs in second and
-        first order. Up to a constant, ``kappa_P**2 * sqrt(mu * K / n)`` times their sum
-        bounds the largest row error of the singular vectors.
+        noise and the separation; the others are what noise costs.
         """
         n, log, kappa = self.n_samples, self.log_size, self.signal_condition_number
         weakness = self.noise_bound / self.singular_values[-1]
@@ -265,11 +233,7 @@ class TrueModel:
 
     @property
     def explicit_error_bound(self) -> dict[str, float]:
-        """The bound of the normalized rows' error, E_gen with a tilde in the proof.
-
-        It puts the bounds of Lemmas 3 and 4 and of mu_1 into ``error_bound``, and
-        divides by ``row_norm_bound``; each term is ``o(1)`` under Theorem 1.
-        """
+        """The bound of the normalized rows' error, E_gen with a tilde in the proof."""
         # The conditions of the theorem are that these terms be small.
         ratio = self.theorem_conditions
         return {
@@ -395,11 +359,7 @@ def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, fl
     """Return the separations that five works ask for, by name (tab:comparison).
 
     They are for balanced clusters and noise of level 1, and hold up to constants, which
-    differ between the works: ``max(K**10.5 * sqrt(p / n), sqrt(log n))``, for spectral
-    clustering; ``sqrt((1 + sqrt(1 + K*p / (n log n))) * log n)``, for the semidefinite
-    relaxation; the same for Lloyd's iterations with two symmetric components (NaN for
-    other K); ``max(K * sqrt(p / n), sqrt(log n))``, for spectral clustering; and
-    :func:`ihsc_threshold`.
+    differ between the works; Ndaoud's is for two clusters (NaN for more).
 
     Examples
     --------
@@ -456,11 +416,10 @@ def oracle_errors(
 ) -> float:
     """Return a bound on the mean number of rows that known centres misplace.
 
-    With Gaussian noise and unknown scales the most likely cluster of a row is that of
-    the largest cosine. Centre k beats the row's own with probability ``Phi(-omega_i *
-    |theta_z| * |u_z - u_k| / (2 * sigma_i))``, where u are the centres brought to unit
-    norm. The bound is the sum over rows and other centres; a row that two centres beat
-    counts twice. All labels are right with a probability of about ``exp(-errors)``.
+    Centre k beats a row's own, at unknown scale, with probability ``Phi(-omega_i *
+    |theta_z| * |u_z - u_k| / (2 * sigma_i))``, where u are the centres at unit norm.
+    The bound is the sum over rows and other centres; a row that two centres beat counts
+    twice. All labels are right with a probability of about ``exp(-errors)``.
 
     Parameters
     ----------
@@ -493,9 +452,8 @@ def exact_recovery_limit(
     """Return the separation Delta at which known centres give all labels at even odds.
 
     There :func:`oracle_errors`, which has the same arguments, is ``log 2`` after the
-    centres are multiplied by one number: only their shape counts. Odds are a little
-    better than even, since the sum counts some rows twice. The limit is ``inf`` where
-    two centres have the same direction, and 0 where nothing can go wrong.
+    centres are multiplied by one number. The limit is ``inf`` where two centres have
+    the same direction, and 0 where nothing can go wrong.
 
     Examples
     --------
@@ -521,21 +479,14 @@ def exact_recovery_limit(
 def _distances(
     labels: Any, scales: Any, centers: Any, noise_levels: Any, n_samples: int | None
 ) -> tuple[np.ndarray, float]:
-    """Return how far each row is from each border, in noise levels, and a row's weight.
-
-    Rows without noise are left out.
-    """
+    """Return how far noisy rows are from each border, in noise levels, and weights."""
     code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
     sigma = np.asarray(noise_levels, dtype=np.float64)
-    if sigma.shape not in ((), code.shape):
+    known = (np.isfinite(sigma) & (sigma >= 0)).all()
+    if sigma.shape not in ((), code.shape) or not known:
         raise ValueError(
-            f"noise_levels has shape {sigma.shape}; give one number, or "
-            f"{len(code)} of them."
-        )
-    if not (np.isfinite(sigma) & (sigma >= 0)).all():
-        raise ValueError(
-            f"noise_levels has smallest value {sigma.min():g} and largest "
-            f"{sigma.max():g}; give finite numbers that are not negative."
+            f"noise_levels={noise_levels!r:.60} are no levels; give one number that is "
+            f"not negative, or {len(code)} of them."
         )
     n = len(code) if n_samples is None else check_count("n_samples", n_samples)
     norms = np.linalg.norm(theta, axis=1)

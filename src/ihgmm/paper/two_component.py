@@ -18,10 +18,9 @@ from ihgmm.numerics.gram import GramOperator
 class TwoComponentLloyd(DistanceClusterer):
     """Split rows into two clusters whose centres are opposite.
 
-    The method of [1]_: the signs of the top eigenvector of the hollow Gram matrix
-    (inner products of rows, zero on the diagonal), then Lloyd's iteration in the form
-    ``signs = sign(G @ signs)``, until nothing changes. For two Gaussian clusters with
-    centres ``theta`` and ``-theta`` it finds all labels as soon as any method can.
+    The method of [1]_: the signs of the top eigenvector of the hollow Gram matrix, then
+    Lloyd's iteration ``signs = sign(G @ signs)``, until nothing changes. For two
+    Gaussian clusters it finds all labels as soon as any method can.
 
     Parameters
     ----------
@@ -47,13 +46,9 @@ class TwoComponentLloyd(DistanceClusterer):
     Notes
     -----
     The point half-way between the clusters has to be the origin. Where it is not, and
-    the clusters are of about one size, subtract the mean of X first. All signs are
-    updated at once, so that they may alternate between two states in the end. Then a
-    warning says so, and the state that fits better is taken.
-
-    ``predict`` places rows by the sign of their inner product with ``theta``. Rows of
-    the fit on the border may differ from ``labels_``, since there a row has no say in
-    the centre that places it. Zero rows get label 0, with a warning.
+    the clusters are of about one size, subtract the mean of X first. ``predict`` places
+    rows by the sign of their inner product with ``theta``; rows of the fit on the
+    border may differ from ``labels_``. Zero rows get label 0, with a warning.
 
     References
     ----------

@@ -80,10 +80,7 @@ def heatmap(
     largest: float,
     signed: bool = False,
 ) -> tuple[Axes, Colorbar]:
-    """Draw cells with named rows and columns; return their axes and the colour bar.
-
-    Cells go from 0 to the largest number, or to minus that if they are signed.
-    """
+    """Draw cells with named rows and columns; return their axes and the colour bar."""
     # Names at the left take 0.075 inches a character.
     names = 0.075 * max(len(shortened(name)) for name in rows)
     ax = given_or_new(ax, (size[0] + names, size[1]))

@@ -14,13 +14,10 @@ from ihgmm.metrics import match_labels
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Rows by cluster: the code of each row, from 0, and the name of each cluster.
+    """Rows by cluster."""
 
-    Outliers have the code -1 and are in no cluster.
-    """
-
-    codes: np.ndarray
-    names: list[str]
+    codes: np.ndarray  # of each row, from 0; -1 for outliers, which are in no cluster
+    names: list[str]  # of each cluster
 
     @property
     def sizes(self) -> np.ndarray:
@@ -46,11 +43,10 @@ class Clusters:
 
     def means(self, values: np.ndarray) -> np.ndarray:
         """Return the mean over the rows of each cluster; NaN where there are none."""
-        nothing = np.full(values.shape[1], np.nan)
-        means = (
-            values[one].mean(axis=0) if len(one) else nothing for one in self.rows()
-        )
-        return np.array([*means])
+        means = np.full((len(self.names), values.shape[1]), np.nan)
+        for k in np.flatnonzero(self.sizes):
+            means[k] = values[self.codes == k].mean(axis=0)
+        return means
 
     def table(self, other: Clusters) -> np.ndarray:
         """Return how many rows each cluster here shares with each one there."""
@@ -60,10 +56,7 @@ class Clusters:
         return counts
 
     def partners(self, other: Clusters, *, by_majority: bool) -> np.ndarray:
-        """Return which one of the others each cluster stands for; -1 for none.
-
-        That is its partner in the best matching, or that of most of its rows.
-        """
+        """Return which of the others each cluster goes with, or -1."""
         if by_majority:
             return np.asarray(self.table(other).argmax(axis=1))
         inside, partners = self.codes >= 0, np.full(len(self.names), -1)

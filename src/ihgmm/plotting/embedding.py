@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, complete_matrix
@@ -19,13 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_embedding(
-    X: Any = None,
-    model: Any = None,
-    *,
-    dims: Sequence[int] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) -> Axes:
     """Draw the rows as points on the sphere of the embedding, by cluster.
 
     Parameters
@@ -36,9 +28,6 @@ def plot_embedding(
     model : fitted estimator
         A model with ``embedding_``, such as :class:`ihgmm.IhSC`; with X, any that has
         ``labels_`` and ``cluster_centers_``.
-    dims : pair of int, optional
-        Two coordinates of the embedding to draw. Default: the view that spreads the
-        clusters.
     ax : matplotlib axes, optional
         Where to draw.
 
@@ -59,20 +48,23 @@ def plot_embedding(
         data = complete_matrix(X, model)
         check_labels("labels", clusters.codes, data.shape[0])
         rows = cosines(data, fitted(model, "cluster_centers_", "plot_embedding"))
+    if rows.shape[1] < 2:
+        raise ValueError("The rows have 1 coordinate; fit more clusters to draw 2.")
+    ax, used = given_or_new(ax, (6.0, 5.6)), np.flatnonzero(clusters.sizes).tolist()
     in_use = np.nan_to_num(clusters.means(rows)).any(axis=0)
-    if dims is not None or in_use.sum() <= 2 or np.count_nonzero(clusters.sizes) < 2:
-        chosen = _coordinates(dims, in_use)
-        ax = given_or_new(ax, (6.0, 5.6))
+    if in_use.sum() <= 2 or len(used) < 2:
+        chosen = np.sort(np.argsort(~in_use, kind="stable")[:2])
         _, note = _scatter(ax, rows[:, chosen], clusters)
         x, y = (f"coordinate {dim}" for dim in chosen)
         ax.set(xlabel=x + note, ylabel=y)
         ax.set_aspect("equal", adjustable="datalim")
-        _label_groups(quiet(ax), clusters.means(rows[:, chosen]))
-        return ax
+        means = clusters.means(rows[:, chosen])
+        for k in used:
+            _label(ax, means[k], str(k))
+        return quiet(ax)
     points, means, corners = circle_view(rows, clusters)
     # The mean that is furthest out is drawn at distance 1.
     unit = np.sqrt(np.nanmax(np.square(means).sum(axis=1))) or 1.0
-    ax = given_or_new(ax, (6.0, 5.6))
     shown, note = _scatter(ax, points / unit, clusters)
     ring = 1.09 * max(float(np.linalg.norm(shown, axis=1).max()), 1.0)
     limits = (-1.06 * ring, 1.06 * ring)
@@ -85,7 +77,7 @@ def plot_embedding(
     room = np.pi * 0.85 * min(box.width, box.height) / (1.6 * len(corners))
     size = min(font_size(ax), room) * 72 / ax.figure.dpi
     # Numbers are on a circle around the rows, with a line to each cluster.
-    for k in np.flatnonzero(clusters.sizes).tolist():
+    for k in used:
         place = ring * corners[k]
         ends = np.column_stack([means[k] / unit, 0.965 * place])
         ax.plot(*ends, color=color(k, ax), lw=0.7, zorder=1.5)
@@ -99,8 +91,7 @@ def circle_view(
     """Return where rows and means are drawn, and the place of each cluster.
 
     The view is a linear function of the coordinates, fitted to the places by least
-    squares, each cluster counting the same: rows between two clusters lie between
-    them. More clusters than ``most_on_circle`` have their places over a disc.
+    squares. More clusters than ``most_on_circle`` have their places over a disc.
     """
     rows = rows / (np.abs(rows).max(initial=0.0) or 1.0)  # squares may overflow
     sizes, codes, means = clusters.sizes, clusters.codes, clusters.means(rows)
@@ -138,23 +129,6 @@ def circle_view(
     return rows @ slopes + shift, means @ slopes + shift, corners
 
 
-def _coordinates(dims: Any, in_use: np.ndarray) -> np.ndarray:
-    """Return two coordinates to draw: those given, or the first that are in use."""
-    width = len(in_use)
-    if dims is None:
-        if width < 2:
-            raise ValueError("The rows have 1 coordinate; fit more clusters to draw 2.")
-        dims = np.sort(np.argsort(~in_use, kind="stable")[:2])
-    chosen = np.asarray(dims)
-    known = np.isin(np.arange(width), chosen).sum()
-    if chosen.shape != (2,) or chosen.dtype.kind not in "iu" or known != 2:
-        raise ValueError(
-            f"dims={dims!r} does not fit; give 2 different numbers from 0 to "
-            f"{width - 1}, such as (0, 1)."
-        )
-    return chosen
-
-
 def cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
     """Return the cosine of each row with each centre; 0 for a zero row."""
     norms = np.sqrt(to_host(data.sqnorms))
@@ -185,21 +159,6 @@ def _scatter(ax: Axes, points: np.ndarray, clusters: Clusters) -> tuple[Any, str
     total, n = len(shown), len(points)
     ax.set_title(f"{counted(n, 'row')} in {counted(len(kept), 'cluster')}")
     return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
-
-
-def _label_groups(ax: Axes, means: np.ndarray) -> None:
-    """Write each cluster's number at its mean; one label for those that coincide."""
-    shown = np.flatnonzero(~np.isnan(means).any(axis=1))
-    ax.apply_aspect()
-    places = ax.transData.transform(means[shown])
-    group = np.zeros(1, dtype=int)
-    if len(shown) > 1:
-        group = fcluster(linkage(places, "single"), 2.5 * font_size(ax), "distance")
-    for one in np.unique(group):
-        members = shown[group == one]
-        text = ", ".join(str(k) for k in members)
-        text = text if len(members) <= 4 else f"{len(members)} clusters"
-        _label(ax, means[members].mean(axis=0), text)
 
 
 def _label(ax: Axes, place: np.ndarray, text: str, **style: Any) -> None:

@@ -150,11 +150,8 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
 
 
 def level_heights(tree: ClusterTree, base: float) -> list[tuple[int, float]]:
-    """Return each level of a tree, and the height in its picture at which it stands.
-
-    That is between the merger that ends so many clusters and the one that makes them,
-    or the base of the picture, on a log axis.
-    """
+    """Return each level of a tree, and the height in its picture at which it stands."""
+    # Between the merger that ends so many clusters and the one that makes them.
     heights = np.append(np.maximum.accumulate(tree.costs[::-1])[::-1], base)
     return [(k, float(np.sqrt(heights[k - 2] * heights[k - 1]))) for k in tree.levels]
 

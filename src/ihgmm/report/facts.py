@@ -35,16 +35,7 @@ class Facts:
     """
 
     def __init__(
-        self,
-        X: Any,
-        model: Any,
-        *,
-        ids: Any,
-        id_name: Any,
-        features: Any,
-        known: Any,
-        names: Any,
-        original: Any,
+        self, X: Any, model: Any, ids: Any, features: Any, known: Any, original: Any
     ) -> None:
         self.method, self.call = type(model).__name__, repr(model)
         if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
@@ -68,14 +59,13 @@ class Facts:
         # How many clusters the data have, if the fit counted them.
         self.count: Any = getattr(model, "selection_", None)
         self.n_clusters = k = len(fit.clusters)  # also of those without rows
+        self.names = cluster_names(None, k)
         # Which clusters belong together; of two there is nothing to say.
         self.tree: ClusterTree | None = None
         if k > 2 and hasattr(model, "embedding_"):
             self.tree = tree_of_model(model, np.random.default_rng(0))
         self.clusters = Clusters(own, [str(j) for j in range(k)])
-        self.names = _cluster_names(names, k)
-        self.ids, usual = _ids(ids, X, len(labels), inside)
-        self.id_name: str = usual if id_name is None else id_name
+        self.ids, self.id_name = _ids(ids, X, len(labels), inside)
         columns = features, model, X, every.shape[1]
         self.features = feature_names(*columns, "feature_names")
         self.known = self.k_means = None
@@ -105,17 +95,10 @@ class Facts:
         # Where rows are on the map, and what it shows them by. Without a unit.
         centers = to_host(estimates.centers).astype(np.float64) / data.unit
         self.places, self.basis = self._map(model, data, centers, inside)
-        self.typical = self._typical(data)
-
-    def _typical(self, data: Matrix) -> list[list[str]]:
-        """Return the names of the most typical rows of each cluster."""
-        rows = nearest_rows(data, self.clusters.codes, self.centers, self.sizes)
-        names = (
-            [str(i + 1) for i in range(self.n_samples)]
-            if self.ids is None
-            else self.ids
-        )
-        return [[shorten(names[i]) for i in own] for own in rows]
+        # The names of the most typical rows of each cluster.
+        typical = nearest_rows(data, own, self.centers, self.scales)
+        ids = self.ids or [*map(str, range(1, self.n_samples + 1))]
+        self.typical = [[shorten(ids[i]) for i in rows] for rows in typical]
 
     def _map(
         self, model: Any, data: Matrix, centers: np.ndarray, inside: np.ndarray
@@ -156,10 +139,7 @@ def k_means_labels(data: Matrix, k: int) -> np.ndarray | None:
 def _ids(
     given: Any, X: Any, n: int, inside: np.ndarray
 ) -> tuple[list[str] | None, str]:
-    """Return the names of rows in clusters, and what they are called.
-
-    None stands for the numbers of all rows.
-    """
+    """Return the names of rows in clusters, None for all numbers; what they are."""
     usual = "id"
     if given is None and hasattr(X, "iloc"):  # a frame has names, unless they count
         values = np.asarray(X.index)
@@ -173,21 +153,17 @@ def _ids(
     return [texts[i] for i in inside], usual
 
 
-def _cluster_names(given: Any, k: int) -> list[str]:
+def cluster_names(given: Any, k: int) -> list[str]:
     """Return a name for each cluster, empty where there is none."""
-    if given is None:
-        return [""] * k
-    if not isinstance(given, Mapping):
-        return [name.strip() for name in names_of("names", given, k, "cluster")]
-    names = [""] * k
-    for cluster, name in given.items():
-        if cluster not in range(k):
+    names: Any = {} if given is None else given
+    if isinstance(names, Mapping):
+        if not set(names) <= set(range(k)):
             raise ValueError(
-                f"names has cluster {cluster!r}, and the clusters are 0 to {k - 1}; "
+                f"names has clusters {[*names]}, and the clusters are 0 to {k - 1}; "
                 "give names for these."
             )
-        names[cluster] = text_of(name).strip()
-    return names
+        names = [names.get(cluster) for cluster in range(k)]
+    return [name.strip() for name in names_of("names", names, k, "cluster")]
 
 
 def _classes_of(known: np.ndarray) -> Clusters:

@@ -25,7 +25,7 @@ from ihgmm.metrics import class_agreement
 from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
-from ihgmm.report.facts import Facts, cross_table
+from ihgmm.report.facts import Facts, cluster_names, cross_table
 from ihgmm.words.counts import count_headline, tree_headline
 from ihgmm.words.diagnoses import class_words, figure_table, outlier_note
 from ihgmm.words.phrases import counted, percent, sentence, shorten
@@ -82,12 +82,9 @@ def write_report(
 ) -> Path | Page:
     """Write a fitted clustering as one page of HTML.
 
-    The page says what was done and what to think of it. It has a map of the rows, the
-    rows and scales of each cluster, the features that set clusters apart with their
-    means, the eigenvalues, and a table of the rows to search and sort. Its readers can
-    name the clusters. It needs a browser and no network. If there are very many rows
-    it holds a part of them and says so. :doc:`/pictures` explains this, and how the
-    page handles names.
+    The page says what was done and what to think of it, with a map, the features that
+    set clusters apart, and a table of the rows. It needs a browser and no network. If
+    there are very many rows it holds a part of them and says so: :doc:`/pictures`.
 
     Parameters
     ----------
@@ -137,20 +134,12 @@ def write_report(
     True
     """
     refuse_model(X)
-    texts = {"title": title, "id_name": id_name, "source": source, "command": command}
-    target = _check_target(path, texts)
+    target = None if path is None else regular_target(path, (".html", ".htm"))
     template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
-    facts = Facts(
-        X,
-        model,
-        ids=ids,
-        id_name=id_name,
-        features=feature_names,
-        known=labels_true,
-        names=names,
-        original=original,
-    )
+    facts = Facts(X, model, ids, feature_names, labels_true, original)
+    facts.names = cluster_names(names, facts.n_clusters)
+    facts.id_name = str(id_name or facts.id_name)
     if facts.n_outliers:
         notes = [*notes, outlier_note(facts.n_outliers, facts.n_samples)]
     # A notebook keeps the page in its own file: that should stay small.
@@ -160,7 +149,7 @@ def write_report(
     now = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
     page = template.render(
         _context(facts, kept),
-        title=title or f"Clusters found by {facts.method}",
+        title=str(title or f"Clusters found by {facts.method}"),
         notes=notes,
         source=source,
         command=command,
@@ -171,20 +160,6 @@ def write_report(
         return Page(page)
     with atomic_write(target, "w") as file:
         file.write(page)
-    return target
-
-
-def _check_target(path: Any, texts: dict[str, Any]) -> Path | None:
-    """Return the file to write, if any; refuse it, and texts, before any work."""
-    for name, text in texts.items():
-        if text is not None and not isinstance(text, str):
-            raise TypeError(f"{name}={text!r} is a {type(text).__name__}; give a text.")
-    if path is None:
-        return None
-    regular_target(path, (".html", ".htm"))
-    target = Path(path).expanduser()
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path}: there is no folder {target.parent}.")
     return target
 
 
@@ -319,10 +294,7 @@ def kept_rows(
     most_rows: int = 100_000,
     most_text: int = 4_500_000,
 ) -> np.ndarray:
-    """Return the rows that the page holds: at most so many, with so much text.
-
-    As many as a browser searches, sorts and draws without delay.
-    """
+    """Return the rows of the page: as many as a browser searches without delay."""
     n = len(clusters.codes)
     most = min(n, most_rows)
     if ids is not None:

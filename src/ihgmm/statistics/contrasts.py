@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -50,18 +49,9 @@ class TopFeatures(Result):
         all other rows have on average, if they are made as large as the cluster's.
         Where columns were shifted, a multiple of a row means nothing in their units:
         then ``others`` has plain means, and ``same_size`` is False.
-    n_listed : int
-        The most features in each of the lists below.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm import top_features
-    >>> X = np.outer([1, 2, 3, 1, 2, 3], [1.0, 1.0, 1.0])
-    >>> X[:3, 0] *= 5
-    >>> top = top_features(X, [0, 0, 0, 1, 1, 1], names=["salt", "rice", "oil"])
-    >>> [top.names[j] for j in top.more[0]], [top.names[j] for j in top.less[0]]
-    (['salt'], ['rice', 'oil'])
+    more, less, features : list of ndarray
+        Columns of which each cluster has more than others, or less, the clearest first;
+        and those that differ most, those of which it has more first.
     """
 
     clusters: np.ndarray
@@ -73,41 +63,18 @@ class TopFeatures(Result):
     others: np.ndarray
     same_size: bool
     has_noise: bool
-    n_listed: int
+    more: list[np.ndarray]
+    less: list[np.ndarray]
+    features: list[np.ndarray]
 
     @property
     def scores(self) -> np.ndarray:
         """The size of contrasts, less two errors: at least so large. They rank."""
         return np.abs(self.contrasts) - 2 * self.errors
 
-    @cached_property
-    def more(self) -> list[np.ndarray]:
-        """Columns of which each cluster has more than others, the clearest first."""
-        return self._clearest(self.contrasts > 0)
-
-    @cached_property
-    def less(self) -> list[np.ndarray]:
-        """Columns of which each cluster has less than others, the clearest first."""
-        return self._clearest(self.contrasts < 0)
-
-    @cached_property
-    def features(self) -> list[np.ndarray]:
-        """Columns that differ most, those of which a cluster has more first."""
-        pairs = zip(self._clearest(self.contrasts != 0), self.contrasts, strict=True)
-        return [line[np.argsort(own[line] < 0, kind="stable")] for line, own in pairs]
-
-    def _clearest(self, among: np.ndarray) -> list[np.ndarray]:
-        # The stable sort puts the first of equal ones first.
-        scores = np.where(among, self.scores, -np.inf)
-        order = np.argsort(-scores, axis=1, kind="stable")[:, : self.n_listed]
-        return [line[own[line]] for line, own in zip(order, among, strict=True)]
-
     @property
     def p_values(self) -> np.ndarray:
-        """Probabilities of contrasts as large by chance, (n_clusters, n_features).
-
-        They are of features, and of clusters, that were chosen beforehand.
-        """
+        """Probabilities of contrasts as large by chance, if chosen beforehand."""
         errors = np.maximum(self.errors, 1e-150)  # of data without noise
         return np.asarray(2 * ndtr(-np.abs(self.contrasts) / errors))
 
@@ -115,23 +82,20 @@ class TopFeatures(Result):
         """Return a line for each feature listed: of each cluster ``more``, ``less``."""
         from pandas import DataFrame
 
-        pairs = zip(self.more, self.less, strict=True)
-        lists = [np.concatenate(pair) for pair in pairs]
-        rows = np.repeat(np.arange(len(lists)), [len(line) for line in lists])
-        at = rows, np.concatenate(lists)
-        columns = {
-            "cluster": self.clusters[rows],
-            "feature": [self.names[j] for j in at[1]],
-            "mean": self.means[at],
-            "others": self.others[at],
-            "contrast": self.contrasts[at],
-            "error": self.errors[at],
-        }
-        return DataFrame(columns)
-
-    def __repr__(self) -> str:
-        k, p = self.contrasts.shape
-        return f"TopFeatures(n_clusters={k}, n_features={p}, n_listed={self.n_listed})"
+        lists = map(np.append, self.more, self.less)
+        lines = [
+            {
+                "cluster": self.clusters[k],
+                "feature": self.names[j],
+                "mean": self.means[k, j],
+                "others": self.others[k, j],
+                "contrast": self.contrasts[k, j],
+                "error": self.errors[k, j],
+            }
+            for k, listed in enumerate(lists)
+            for j in listed
+        ]
+        return DataFrame(lines)
 
 
 def top_features(
@@ -149,8 +113,7 @@ def top_features(
     names : sequence of str, optional
         Names of features; by default those of the fit or of X, or x0, x1, ...
     n_features : int, default=10
-        How many features to list for each cluster, of those it has more of and of those
-        it has less of; all, if there are fewer.
+        How many features to list of those a cluster has more, and less, of.
     original : array-like or sparse matrix of shape (n_samples, n_features), optional
         The data before their columns were shifted or divided, for means in units that
         readers know. Default: X.
@@ -160,23 +123,14 @@ def top_features(
     TopFeatures
         Lists by cluster, contrasts with errors, and means; ``print`` shows it in words.
 
-    See Also
-    --------
-    ihgmm.plotting.plot_top_features : Draw the contrasts.
-    ihgmm.anndata.rank_genes_groups : Write them where scanpy looks for them.
-
     Notes
     -----
     Size is no pattern, so other rows are stretched to the length of the cluster that
     they are compared with. They count by their number: a small cluster cannot rule the
     lists of the others. The contrast of cluster k, ``c_k`` being its mean with each
     feature over its noise level, and ``u_k`` that mean at length one, is ``c_k - |c_k|
-    * mean(u_l for rows of l != k)``. Noise is what multiples of the clusters' patterns
-    leave of a feature. A single cluster has its own entries ranked.
-
-    Errors come from the spread of rows around their pattern, and assume right labels.
-    Lists go by the size of a contrast less two errors, so that a feature that a few
-    rows show by chance does not lead. A feature chosen beforehand differs if its
+    * mean(u_l for rows of l != k)``. Errors come from the spread of rows around their
+    pattern, and assume right labels. A feature chosen beforehand differs if its
     contrast is two errors from 0; the largest of 1,000 take four.
 
     Examples
@@ -204,7 +158,7 @@ def rank_features(
     means, errors, noise = _means_and_noise(fit)
     means, centers = means * data.unit, np.nan_to_num(means)
     contrasts, errors = _contrasts(centers, errors, noise, sizes)
-    k, p = contrasts.shape
+    (k, p), has_noise = contrasts.shape, noise is not None
     if data.incomplete is not None:
         means = _means(data.incomplete, labels, k)
     offsets = np.zeros(p)
@@ -214,10 +168,19 @@ def rank_features(
         prepared, means = means, _means(turned_rows(before, model), labels, k)
         offsets = _offsets(prepared, means)
     # The mean pattern of other rows, at the length of each cluster; NaN without others.
-    lengths = row_lengths(centers if noise is None else centers / noise)[:, None]
+    lengths = row_lengths(centers / noise if has_noise else centers)[:, None]
     shifted = bool(np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means)))
     patterns = means if shifted else HOST.ratio(means - offsets, lengths + 0 * means)
     others = _others(patterns, sizes) * (1.0 if shifted else lengths)
+    scores = np.abs(contrasts) - 2 * errors
+
+    def clearest(among: np.ndarray) -> list[np.ndarray]:
+        # The stable sort puts the first of equal ones first.
+        ranks = np.where(among, scores, -np.inf)
+        order = np.argsort(-ranks, axis=1, kind="stable")[:, :count]
+        return [line[own[line]] for line, own in zip(order, among, strict=True)]
+
+    listed = zip(clearest(contrasts != 0), contrasts, strict=True)
     return TopFeatures(
         clusters=fit.clusters,
         sizes=sizes,
@@ -227,8 +190,12 @@ def rank_features(
         means=means,
         others=np.where((sizes.sum() > sizes)[:, None], others, np.nan),
         same_size=not shifted,
-        has_noise=noise is not None,
-        n_listed=min(count, p),
+        has_noise=has_noise,
+        more=clearest(contrasts > 0),
+        less=clearest(contrasts < 0),
+        features=[
+            line[np.argsort(own[line] < 0, kind="stable")] for line, own in listed
+        ],
     )
 
 
@@ -260,7 +227,8 @@ def described_fit(X: Any, model: Any) -> DescribedFit:
     else:
         clusters, codes, outliers = labelled_rows(given, data)
         labels = to_host(codes)
-        labels = labels if outliers is None else np.where(to_host(outliers), -1, labels)
+        if outliers is not None:
+            labels = np.where(to_host(outliers), -1, labels)
     if hasattr(model, "scales_"):
         known = model.scales_, model.cluster_centers_
     else:  # a method that knows nothing of scales
@@ -281,34 +249,22 @@ def _contrasts(
     contrasts = np.where(live, unit - _others(unit, counts), 0.0)
     squares = HOST.ratio(errors / levels, lengths + 0 * errors) ** 2
     errors = np.sqrt(squares + _others(squares, counts, power=2))
-    return (
-        (contrasts, errors)
-        if noise is None
-        else (contrasts * lengths, errors * lengths)
-    )
+    size = 1.0 if noise is None else lengths
+    return contrasts * size, errors * size
 
 
 def _others(values: np.ndarray, sizes: np.ndarray, power: int = 1) -> np.ndarray:
-    """Return the mean of all rows of other clusters, of which all have one value.
-
-    With power 2 values are squared errors, and so is what is returned; 0 without rows.
-    """
+    """Return means over rows of other clusters; with power 2, of squared errors."""
     own = sizes[:, None] ** power * np.nan_to_num(values)
     rest = np.broadcast_to((sizes.sum() - sizes)[:, None] ** power, own.shape)
     return np.asarray(HOST.ratio(own.sum(axis=0) - own, rest))
 
 
-def _means_and_noise(
-    fit: DescribedFit,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return means by cluster and feature, their errors, and noise levels, or None.
-
-    Noise is what multiples of the clusters' patterns leave of a feature, in X's unit. A
-    cluster without rows has NaN, and one of a single row the errors of all.
-    """
-    data, k, sizes = fit.data, len(fit.clusters), fit.sizes[:, None]
+def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Any]:
+    """Return means by cluster and feature, their errors, and noise levels, or None."""
+    k, sizes = len(fit.clusters), fit.sizes[:, None]
     rows = np.flatnonzero(fit.labels >= 0)
-    inside = data if len(rows) == len(fit.labels) else data.keep_rows(rows)
+    inside = fit.data if len(rows) == len(fit.labels) else fit.data.keep_rows(rows)
     members = np.eye(k)[fit.labels[rows]]
     lengths = np.abs(np.nan_to_num(fit.scales[rows]))[:, None]
     sides = inside.cast(np.hstack([members, members * lengths]))
@@ -323,15 +279,15 @@ def _means_and_noise(
     _, (sums, squares) = inside.sweep(work, sides)
     plain, weighted = np.vsplit(to_host(sums).astype(np.float64).T, [k])
     means = HOST.ratio(plain, sizes + 0 * plain, np.nan)
+    # Noise is what multiples of the clusters' patterns leave of a feature.
     weights = np.square(members * lengths).sum(axis=0)[:, None]
     left = squares - HOST.ratio(np.square(weighted), weights + 0 * weighted)
     total, pooled = squares.sum(axis=0), left.sum(axis=0)
     if pooled.sum() <= Small.ROUNDING * total.sum():
         return means, np.zeros(means.shape), None
     pooled = np.maximum(pooled, Whitening.LEAST_NOISE * total) / len(rows)
-    variances = np.where(
-        sizes > 1, np.maximum(left, 0.0) / np.maximum(sizes - 1, 1), pooled
-    )
+    own = np.maximum(left, 0.0) / np.maximum(sizes - 1, 1)
+    variances = np.where(sizes > 1, own, pooled)
     errors = np.sqrt(variances / np.maximum(sizes, 1))
     return means, errors, np.where(pooled > 0, np.sqrt(pooled), 1.0)
 
@@ -339,7 +295,7 @@ def _means_and_noise(
 def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return the mean of observed cells by cluster and feature; NaN without any."""
     codes = np.where(labels < 0, n_clusters, labels)  # outliers come last
-    members = indicators(data.ops, data.to_device(codes), n_clusters + 1)
+    members = indicators(data, codes, n_clusters + 1)
     lacks = np.isnan(data.ops.number(data.ops.xp.sum(data.sqnorms)))
     known = Filled(data, "filled") if lacks else data
     sums = to_host(known.adjoint(members)).astype(np.float64).T
@@ -395,40 +351,26 @@ def typical_rows(X: Any, model: Any, *, n_rows: int = 3) -> list[np.ndarray]:
     >>> [len(of_cluster) for of_cluster in rows]
     [2, 2, 2]
     """
-    most = check_count("n_rows", n_rows)
-    fit = described_fit(X, model)
-    lengths = np.minimum(row_lengths(fit.centers), np.finfo(np.float64).max)
-    sizes = fit.scales * lengths[fit.labels]
-    return nearest_rows(fit.data, fit.labels, fit.centers, sizes, most)
+    fit, most = described_fit(X, model), check_count("n_rows", n_rows)
+    return nearest_rows(fit.data, fit.labels, fit.centers, fit.scales, most)
 
 
 def nearest_rows(
-    data: Matrix,
-    labels: np.ndarray,
-    centers: np.ndarray,
-    sizes: np.ndarray,
-    most: int = 3,
+    data: Matrix, labels: Any, centers: Any, scales: np.ndarray, most: int = 3
 ) -> list[np.ndarray]:
-    """Return typical rows of each cluster, by the angle to its centre.
-
-    They are in the middle half of the cluster by size, since angles alone would choose
-    the largest rows, which noise turns least.
-    """
-    n = len(labels)
+    """Return typical rows of each cluster, by the angle to its centre."""
     products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
     norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
-    own = products[np.arange(n), labels]
+    own, lengths = products[np.arange(len(labels)), labels], np.abs(scales)
     # Where scales have both signs, a row may point away from its centre.
-    cosines = HOST.ratio(np.where(sizes < 0, np.abs(own), own), norms)
-    lengths = np.abs(sizes)
+    cosines = HOST.ratio(np.where(scales < 0, np.abs(own), own), norms)
     eligible = (filled_cells(data) == 0) & (norms > 0) & ~np.isnan(lengths)
     typical = []
     for cluster in range(len(centers)):
         rows = np.flatnonzero(eligible & (labels == cluster))
-        if len(rows) < 5:
-            rows = rows[:0]
-        else:
-            low, high = np.quantile(lengths[rows], [0.25, 0.75])
-            rows = rows[(lengths[rows] >= low) & (lengths[rows] <= high)]
+        # Angles alone would choose the largest rows, which noise turns least.
+        few = len(rows) < 5
+        low, high = (1, 0) if few else np.quantile(lengths[rows], [0.25, 0.75])
+        rows = rows[(lengths[rows] >= low) & (lengths[rows] <= high)]
         typical.append(rows[np.argsort(-cosines[rows], kind="stable")[:most]])
     return typical

@@ -1,9 +1,7 @@
 """One covariance of the noise for all clusters, in the leading directions.
 
 Within the span of the centres and in directions where noise stands out the covariance
-is full; in all others noise has one level and no correlation. Along its own centre the
-noise of a row cannot be told from its scale: rows of the other clusters tell about that
-direction.
+is full; in all others noise has one level and no correlation.
 """
 
 from __future__ import annotations
@@ -12,11 +10,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.random import Generator
 
 from ihgmm.matrix import HOST, Matrix, Stretched, Tall, to_host
 from ihgmm.matrix.ops import Groups, sampled
 from ihgmm.policy import Small, TiedNoise
-from ihgmm.statistics.likelihood import MixtureFit, fit_mixture, refine_labels
+from ihgmm.statistics.likelihood import (
+    MixtureFit,
+    fit_mixture,
+    indicators,
+    refine_labels,
+)
 from ihgmm.statistics.model import NOISE_STRUCTURES
 from ihgmm.statistics.residuals import shared_covariance
 
@@ -42,16 +46,10 @@ class Covariance:
             return X
         return Stretched(X, self.directions, 1 / self.deviations)
 
-    def whiten_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return a few rows on the host as :meth:`whiten` would."""
-        return self._stretched(rows, 1 / self.deviations)
-
-    def color(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows of white noise with this covariance."""
-        return self._stretched(rows, self.deviations)
-
-    def _stretched(self, rows: np.ndarray, factors: np.ndarray) -> np.ndarray:
-        return rows + ((rows @ self.directions) * (factors - 1)) @ self.directions.T
+    def color(self, rows: np.ndarray, power: float = 1.0) -> np.ndarray:
+        """Return rows of white noise with this covariance; with power -1, the rows."""
+        factors = self.deviations**power - 1
+        return rows + ((rows @ self.directions) * factors) @ self.directions.T
 
     @property
     def mean_variance(self) -> float:
@@ -75,27 +73,25 @@ def fit_noise(
     labels: Tall,
     n_clusters: int,
     noise: Structure,
-    *,
-    rng: np.random.Generator,
+    rng: Generator,
     covariances: int = TiedNoise.COVARIANCES,
     **rounds: Any,
 ) -> tuple[MixtureFit, Covariance]:
     """Fit a mixture with noise of some kind, with the options ``rounds``.
 
-    A tied covariance is that of the labels. It makes noise alike in all directions, so
-    that a mixture with common noise fits, whose labels give the next of
-    ``covariances``, until they stay the same.
+    A tied covariance is that of the labels. Once it is taken off, a mixture with common
+    noise fits, whose labels give the next of ``covariances``, until they stay the same.
     """
     if noise != "tied":
         labels = refine_labels(X, labels, n_clusters).labels
-        mixture = fit_mixture(X, labels, n_clusters, noise=noise, **rounds)
-        return mixture, Covariance.none(X.shape[1])
+        start = indicators(X, labels, n_clusters)
+        return fit_mixture(X, start, noise=noise, **rounds), Covariance.none(X.shape[1])
     # Refined labels would go by cosines, which such noise makes wrong.
     for _ in range(covariances):
-        covariance = leading_covariance(X, labels, n_clusters, rng=rng)
-        white = covariance.whiten(X)
-        mixture = fit_mixture(white, labels, n_clusters, noise="common", **rounds)
-        before = labels
+        covariance = leading_covariance(X, labels, n_clusters, rng)
+        white, before = covariance.whiten(X), labels
+        start = indicators(X, labels, n_clusters)
+        mixture = fit_mixture(white, start, noise="common", **rounds)
         labels = X.ops.persist(X.ops.xp.argmax(mixture.memberships, axis=1))
         if not X.ops.number(X.ops.xp.any(labels != before)):
             break
@@ -103,25 +99,19 @@ def fit_noise(
 
 
 def compare_noises(
-    X: Matrix, labels: Tall, n_clusters: int, *, rng: np.random.Generator
+    X: Matrix, labels: Tall, n_clusters: int, rng: Generator
 ) -> dict[Structure, float]:
-    """Return the information criterion of each kind of noise, a row, over the least.
-
-    A few rounds on some rows are enough: kinds differ by far more than the last rounds
-    do.
-    """
-    n, p = X.shape
-    drawn = sampled(n, TiedNoise.TRIAL_ROWS)
-    if len(drawn) < n:
+    """Return the information criterion of each kind of noise, a row, over the least."""
+    # Kinds differ by far more than the last rounds, and rows beyond some, change.
+    drawn = sampled(X.shape[0], TiedNoise.TRIAL_ROWS)
+    if len(drawn) < X.shape[0]:
         X, labels = X.take(drawn), X.ops.few_rows(labels, drawn)
         labels = X.to_device(to_host(labels))
-    few: Any = {"max_iter": TiedNoise.TRIAL_ROUNDS}
-    tied = fit_noise(X, labels, n_clusters, "tied", rng=rng, covariances=1, **few)
-    values: dict[Structure, float] = {"tied": information(X, *tied, "tied")}
-    labels, none = refine_labels(X, labels, n_clusters).labels, Covariance.none(p)
-    for noise in NOISE_STRUCTURES:
-        mixture = fit_mixture(X, labels, n_clusters, noise=noise, **few)
-        values[noise] = information(X, mixture, none, noise)
+    values: dict[Structure, float] = {}
+    for noise in STRUCTURES:
+        few: Any = {"covariances": 1, "max_iter": TiedNoise.TRIAL_ROUNDS}
+        fit = fit_noise(X, labels, n_clusters, noise, rng, **few)
+        values[noise] = information(X, *fit, noise)
     least = min(values.values())
     return {noise: (value - least) / len(drawn) for noise, value in values.items()}
 
@@ -129,27 +119,21 @@ def compare_noises(
 def information(
     X: Matrix, mixture: MixtureFit, covariance: Covariance, noise: Structure
 ) -> float:
-    """Return the Bayesian information criterion of a mixture, in the unit of X.
-
-    Rows are judged by centres that the other rows give, which need no penalty.
-    """
-    live, k = (
-        int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms))),
-        len(mixture.mixing_weights),
-    )
-    penalty = (k - 1) * np.log(max(live, 1))
-    p = X.shape[1]
+    """Return the Bayesian information criterion of a mixture, in the unit of X."""
+    # Rows are judged by centres that the other rows give, which need no penalty.
+    live = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms)))
+    n, p, k = max(live, 1), X.shape[1], len(mixture.mixing_weights)
+    penalty = (k - 1 + covariance.n_parameters) * np.log(n)
     if noise == "individual":
         penalty += live * np.log(p)
     else:
-        penalty += (k if noise == "class" else 1) * np.log(max(live, 1) * p)
-        penalty += covariance.n_parameters * np.log(max(live, 1))
+        penalty += (k if noise == "class" else 1) * np.log(n * p)
     value = mixture.log_likelihood - live * covariance.log_volume
     return float(penalty - 2 * value)
 
 
 def leading_covariance(
-    X: Matrix, labels: Tall, n_clusters: int, *, rng: np.random.Generator
+    X: Matrix, labels: Tall, n_clusters: int, rng: Generator
 ) -> Covariance:
     """Estimate the covariance of the noise, given the labels."""
     ops, p = X.ops, X.shape[1]
@@ -163,13 +147,12 @@ def leading_covariance(
     width = min(n // TiedNoise.ROWS_A_DIRECTION, TiedNoise.DIRECTIONS)
     width = max(min(width, p - span.shape[1] - 1), 0)
     root = ops.persist(X.cast(counts**0.5))
-    outside, squares = _leading_outside(X, root, span, width, rng)
-    inside = np.trace(ops.tall_dot(Y := (X @ span) * root[:, None], Y))
-    all_squares = ops.number(ops.xp.sum(counts * X.sqnorms))
-    total = max(all_squares - inside, 0.0) / max(n, 1)
     if n <= n_clusters:
         return Covariance.none(p)
-    m, level, ratios = _standing_out(squares / max(n, 1), total, p - span.shape[1], n)
+    outside, squares = _leading_outside(X, root, span, width, rng)
+    inside = np.trace(ops.tall_dot(Y := (X @ span) * root[:, None], Y))
+    total = max(ops.number(ops.xp.sum(counts * X.sqnorms)) - inside, 0.0) / n
+    m, level, ratios = _standing_out(squares / n, total, p - span.shape[1], n)
     L = np.hstack([span, outside[:, :m]])
     if level <= 0 or not L.size:
         return Covariance.none(p)
@@ -198,7 +181,7 @@ def _unit_centers(X: Matrix, rows: Groups) -> np.ndarray:
 
 
 def _leading_outside(
-    X: Matrix, root: Tall, span: np.ndarray, width: int, rng: np.random.Generator
+    X: Matrix, root: Tall, span: np.ndarray, width: int, rng: Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return leading right singular vectors of X outside a subspace, and squares."""
     p = X.shape[1]
@@ -218,9 +201,8 @@ def _standing_out(
     values: np.ndarray, total: float, n_directions: int, n: int
 ) -> tuple[int, float, np.ndarray]:
     """Return how many eigenvalues stand out, the level of the rest, and corrections."""
-    gamma = n_directions / n
-    edge, m = (1 + gamma**0.5) ** 2, 0
-    left = total
+    gamma, left, m = n_directions / n, total, 0
+    edge = (1 + gamma**0.5) ** 2
     while m < len(values) and n_directions - m > 1:
         rest = (left - values[m]) / (n_directions - m - 1)
         if values[m] <= TiedNoise.MARGIN * edge * rest:

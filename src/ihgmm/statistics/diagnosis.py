@@ -8,6 +8,7 @@ from enum import StrEnum, auto
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
@@ -49,19 +50,9 @@ class CautionKind(StrEnum):
     ZERO_ROWS = auto()  # rows, unobserved where some are
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Caution(Result):
-    """A reason to look twice, with the figures behind it. ``print`` it for a sentence.
-
-    Examples
-    --------
-    >>> from ihgmm import diagnose, make_ihgmm
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> X[:9] = 0
-    >>> caution = diagnose(X, kinds).cautions[0]
-    >>> caution.kind.name, caution.figures
-    ('ZERO_ROWS', {'rows': 9})
-    """
+    """A reason to look twice, with its figures; ``print`` it for a sentence."""
 
     kind: CautionKind
     figures: dict[str, Any]
@@ -79,15 +70,13 @@ class Diagnosis(Result):
         The label of each cluster, sorted, and the rows in it.
     stability, doubt : float
         Share of rows whose label stays when fits to other halves of the rows label
-        them, and the mean probability that these give to other labels: a label may stay
-        by a narrow margin. NaN with too few rows for a fit, as the next three.
+        them, and the mean probability that these give to other labels. NaN with too few
+        rows for a fit, as the next three.
     cluster_stability : ndarray of shape (n_clusters,)
         The share that stays of each cluster; NaN for one or two rows.
-    expected_error : float
+    expected_error, error_range : float, tuple of float
         Share of labels that are expected to differ from the classes you have in mind,
-        as on real data with as much doubt; the mean of ``1 - certainty``.
-    error_range : tuple of float
-        The lowest and the highest such share, in four of five real data sets.
+        the mean of ``1 - certainty``; its range in four of five real data sets.
     certainty : ndarray of shape (n_samples,)
         Probability that the label of each row is right, given all other rows.
     uncertain_share, certain_from : float
@@ -96,14 +85,6 @@ class Diagnosis(Result):
         What to look at: three at most, the most useful first.
     n_outliers : int
         Rows that are in no cluster and were left out; ``n_samples`` are the others.
-
-    Examples
-    --------
-    >>> from ihgmm import diagnose, make_ihgmm
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> diagnosis = diagnose(X, kinds)
-    >>> diagnosis.verdict, diagnosis.stability, diagnosis.expected_error < 0.01
-    ('well separated', 1.0, True)
     """
 
     n_samples: int
@@ -138,14 +119,6 @@ class Diagnosis(Result):
             return Verdict.SEPARATED
         return Verdict.OVERLAPPING
 
-    def __repr__(self) -> str:
-        low, high = self.error_range
-        return (
-            f"Diagnosis({self.verdict!r}, n_clusters={self.n_clusters}, stability="
-            f"{self.stability:.3g}, doubt={self.doubt:.2g}, expected_error="
-            f"{self.expected_error:.2g}, error_range=({low:.2g}, {high:.2g}))"
-        )
-
 
 @usual_errors()
 def diagnose(
@@ -156,13 +129,11 @@ def diagnose(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data that were clustered; also a torch tensor or another library's array,
-        which stays on its device.
+        The data that were clustered, wherever they are.
     labels : array-like of shape (n_samples,), or fitted estimator
-        The cluster of each row: labels of any kind, from any method. A fitted model
-        stands for its ``labels_``; it fills missing cells, and whitens, as in its fit.
-        Rows with -1, beside clusters numbered from 0, are outliers: they are counted
-        and left out, and their certainty is NaN.
+        The cluster of each row, of any kind, from any method. A fitted model stands for
+        its ``labels_``, and fills missing cells, and whitens, as in its fit. Outliers,
+        -1 beside clusters numbered from 0, are left out: their certainty is NaN.
     missing : {"error", "fit"}, default="error"
         Whether to refuse missing cells, or fill them in as :class:`ihgmm.IhSC` does.
     random_state : int, RandomState, Generator or None, default=0
@@ -177,18 +148,19 @@ def diagnose(
     -----
     Halves of the rows, at most 2,000 rows, are clustered anew with the defaults of
     :class:`ihgmm.IhSC`, and each fit labels rows that it did not see. Labels that
-    change are often wrong. Labels that stay need not be right: no figure can show that
-    clear clusters are the classes you have in mind. :doc:`/trust` says how often they
-    were.
+    change are often wrong. Labels that stay need not be the classes you have in mind.
+    :doc:`/trust` says how often they were.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from ihgmm import IhSC, diagnose, make_ihgmm
-    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> labels = IhSC(3, random_state=0).fit_predict(X)
-    >>> diagnose(X, labels).verdict
-    'well separated'
+    >>> from ihgmm import diagnose, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> X[:9] = 0
+    >>> diagnosis = diagnose(X, kinds)
+    >>> diagnosis.verdict, diagnosis.stability, diagnosis.expected_error < 0.01
+    ('well separated', 1.0, True)
+    >>> diagnosis.cautions[0].kind.name, diagnosis.cautions[0].figures
+    ('ZERO_ROWS', {'rows': 9})
     """
     rng = generator(random_state)
     check_choice("missing", missing, MISSING_WAYS)
@@ -199,22 +171,19 @@ def diagnose(
     classes, codes, outliers = labelled_rows(labels, data)
     if outliers is None:
         return _diagnose(data, classes, codes, rng)
-    ops, n = data.ops, data.shape[0]
-    rows = np.flatnonzero(~to_host(outliers))
+    ops, rows = data.ops, np.flatnonzero(~to_host(outliers))
     inside = data.to_device(to_host(ops.few_rows(codes, rows)))
     diagnosis = _diagnose(data.keep_rows(rows), classes, inside, rng)
     unknown = ops.xp.full_like(ops.widen(outliers), np.nan)
     certainty = ops.place(diagnosis.certainty, ~outliers, unknown)
-    return replace(diagnosis, certainty=certainty, n_outliers=n - len(rows))
+    n_outliers = data.shape[0] - len(rows)
+    return replace(diagnosis, certainty=certainty, n_outliers=n_outliers)
 
 
 def diagnose_fit(
     model: Any, X: Any, labels: Any, rows: Any = None, *, of_fit: bool = True
 ) -> Diagnosis:
-    """Diagnose labels of a model on the data that it saw, filled in and whitened.
-
-    ``rows`` are those that have ``labels``, all by default.
-    """
+    """Diagnose labels of a model, or of some rows, on data filled in and whitened."""
     data = complete_matrix(X, model, of_fit=of_fit, whitened=True)
     if rows is not None and len(rows) < data.shape[0]:
         data = data.keep_rows(rows)
@@ -222,7 +191,7 @@ def diagnose_fit(
 
 
 def _diagnose(
-    data: Matrix, classes: np.ndarray, codes: Tall, rng: np.random.Generator
+    data: Matrix, classes: np.ndarray, codes: Tall, rng: Generator
 ) -> Diagnosis:
     """Diagnose labels of rows that are all in clusters."""
     (n, p), k, ops, xp = data.shape, len(classes), data.ops, data.ops.xp
@@ -233,12 +202,11 @@ def _diagnose(
     # Zero rows show no pattern: they only count as rows of their cluster.
     groups = ops.groups(codes, k, ops.widen(live))
     refits = refit_halves(data, codes, k, rng) if k > 1 else None
-    stays, doubt, error = np.full(k, np.nan), np.nan, np.nan
-    certainty = xp.full_like(ops.widen(live), np.nan)
-    if k == 1:
-        stays, doubt, error = np.full(1, float(n_live)), 0.0, 0.0
-        certainty = xp.ones_like(certainty)
-    elif refits is not None:
+    # Of one cluster nothing is in doubt, and of too few rows nothing is known.
+    one = 1.0 if k == 1 else np.nan
+    stays, doubt, error = np.full(k, one * n_live), 0.0 * one, 0.0 * one
+    certainty = xp.full_like(ops.widen(live), one)
+    if refits is not None:
         stays = groups.sums(refits.stays)
         doubt = ops.number(xp.sum(refits.doubt)) / n_live
         error = expected_error(doubt, n_live, k)
@@ -265,16 +233,11 @@ def _diagnose(
         certainty=certainty,
         uncertain_share=int(ops.number(uncertain)) / n_live,
     )
-    cautions = _cautions(diagnosis, data, refits)
-    return replace(diagnosis, cautions=tuple(cautions))
+    return replace(diagnosis, cautions=tuple(_cautions(diagnosis, data, refits)))
 
 
 def expected_error(doubt: float, n: int, k: int) -> float:
-    """Return the share of labels, of n rows in k clusters, expected to be wrong.
-
-    Little doubt means next to no wrong labels; from about a tenth on they are more than
-    doubts, up to most of what chance would make of k clusters.
-    """
+    """Return the share of labels, of n rows in k clusters, expected to be wrong."""
     # Without any doubt among n rows, there may still be a quarter of a row.
     doubt, chance = (doubt * n + 0.25) / (n + 0.5), 1 - 1 / k
     odds = logit(min(doubt / chance, 0.99))
@@ -295,11 +258,8 @@ def error_range(error: float, k: int) -> tuple[float, float]:
 
 
 def label_certainty(ops: Ops, lead: Tall, error: float, live: Tall) -> Tall:
-    """Return the probability that each label is right, in the order of ``lead``.
-
-    The log-odds rise with :func:`ihgmm.statistics.refits.label_lead`, which any
-    memberships have, and live rows have a mean of ``1 - error``.
-    """
+    """Return the probability that each label is right, by its lead over others."""
+    # Log-odds rise with the lead, such that live rows have a mean of 1 - error.
     scores = Trust.ROWS * lead
     step = max(1, lead.shape[0] // Trust.MEAN_ROWS)
     some = to_host(scores[::step])[to_host(live[::step])]
@@ -311,12 +271,11 @@ def _cautions(
     diagnosis: Diagnosis, data: Matrix, refits: Refits | None
 ) -> Iterator[Caution]:
     """Yield what to look at, the most useful first."""
-    hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
-    if refits is not None:
-        agreement, share = refits.agreement, diagnosis.stability
-        if agreement > max(Cautions.AGREE, share + Cautions.MORE):
-            figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
-            yield Caution(CautionKind.OTHER_CLUSTERS, figures)
+    agreement, share = 0.0 if refits is None else refits.agreement, diagnosis.stability
+    if agreement > max(Cautions.AGREE, share + Cautions.MORE):
+        hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
+        figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
+        yield Caution(CautionKind.OTHER_CLUSTERS, figures)
     ruling = ruling_column(data)
     if ruling is not None:
         column = data.names[ruling[0]] if data.names else ruling[0]
@@ -340,16 +299,10 @@ def lower_median(values: np.ndarray) -> float:
 
 
 def ruling_column(data: Matrix) -> tuple[int, float] | None:
-    """Return the column that would decide clusters alone, and its share of variance.
-
-    None if there is none, or if too few rows show it. True and false have no unit, and
-    are not compared with.
-    """
-    ops, sqnorms = data.ops, data.sqnorms
-    live = sqnorms > 0
+    """Return the column that would decide clusters alone, and its share of variance."""
+    ops, sqnorms, live = data.ops, data.sqnorms, data.sqnorms > 0
     # A few huge rows would show their own columns.
-    longest = Cautions.HUGE**2 * ops.median(sqnorms, live)
-    usual = live & (sqnorms <= longest)
+    usual = live & (sqnorms <= Cautions.HUGE**2 * ops.median(sqnorms, live))
     part = data.take(ops.draw_rows(usual, Refitting.ROWS, np.random.default_rng(0)))
     n = part.shape[0]
     if n < Cautions.LEAST_ROWS:
@@ -358,6 +311,7 @@ def ruling_column(data: Matrix) -> tuple[int, float] | None:
     means = to_host(part.adjoint(part.cast(np.ones((n, 1)))))[:, 0].astype(float) / n
     variances = squares - means**2
     variances[variances <= Small.ROUNDING * squares] = 0.0
+    # True and false have no unit, and are not compared with.
     measured = (variances > 0) & (squares * data.unit != means)
     if not measured.any():
         return None

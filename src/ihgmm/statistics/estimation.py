@@ -15,7 +15,6 @@ from ihgmm._checks import (
     data_and_labels,
     labelled_rows,
 )
-from ihgmm._display import Result
 from ihgmm._parameters import check_count, check_number, usual_errors
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import Groups, row_lengths
@@ -39,7 +38,7 @@ P = TypeVar("P", bound=Parameters)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimates(Result, Parameters):
+class Estimates(Parameters):
     """Estimates of what generated the data, ``x_i = scale_i * center + noise``.
 
     Attributes
@@ -55,15 +54,6 @@ class Estimates(Result, Parameters):
     center_freedom, classes : ndarray of shape (n_clusters,)
         Degrees of freedom of the errors of a centre, about the number of rows that
         count in it, less one; the label of each cluster.
-
-    Examples
-    --------
-    >>> from ihgmm import estimate_parameters, make_ihgmm
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> estimates = estimate_parameters(X, kinds)
-    >>> estimates.scales[:2].round(2), estimates.scale_intervals(0.95)[:2].round(2)
-    (array([1.54, 1.04]), array([[1.52, 1.55],
-           [1.01, 1.08]]))
     """
 
     scale_errors: np.ndarray
@@ -73,12 +63,7 @@ class Estimates(Result, Parameters):
 
     def __repr__(self) -> str:
         (k, p), n = self.centers.shape, self.scales.shape[0]
-        error = np.median(to_host(self.scale_errors))
-        noise = np.median(to_host(self.noise_levels))
-        return (
-            f"Estimates(n_samples={n}, n_features={p}, n_clusters={k}, "
-            f"median scale error={error:.3g}, median noise level={noise:.3g})"
-        )
+        return f"Estimates(n_samples={n}, n_features={p}, n_clusters={k})"
 
     def scale_intervals(self, level: float = 0.95) -> np.ndarray:
         """Return a confidence interval for the scale of each row, (n_samples, 2).
@@ -87,27 +72,24 @@ class Estimates(Result, Parameters):
         """
         # Student's t, since the noise level of a row comes from its own entries.
         freedom = max(self.centers.shape[1] - 1, 1)
-        return _intervals(self.scales, self.scale_errors, freedom, level, lowest=0.0)
+        ends = _intervals(self.scales, self.scale_errors, freedom, level)
+        return ops_of(ends).clip(ends, 0.0, None)
 
     def center_intervals(self, level: float = 0.95) -> np.ndarray:
         """Return intervals for the entries of centres, (n_clusters, n_features, 2).
 
-        ``level`` is the share of intervals that hold the true entry; of a column of
-        counts that are nearly all 0, fewer do.
+        Fewer than ``level`` hold the true entry in columns that are nearly all 0.
         """
         freedom = self.center_freedom[:, None]
         return _intervals(self.centers, self.center_errors, freedom, level)
 
 
-def _intervals(
-    values: Tall, errors: Tall, freedom: Any, level: float, lowest: float = -np.inf
-) -> Tall:
-    level = check_number("level", level, above=0)
-    if level >= 1:
+def _intervals(values: Tall, errors: Tall, freedom: Any, level: float) -> Tall:
+    if not 0 < check_number("level", level) < 1:
         raise ValueError(f"level={level:g} is not a share; give one between 0 and 1.")
     host, reach = to_host(values), to_host(errors) * stdtrit(freedom, (1 + level) / 2)
     ends = np.stack([host - reach, host + reach], axis=-1)
-    return ops_of(values).cast_like(np.maximum(ends, lowest), values)
+    return ops_of(values).cast_like(ends, values)
 
 
 @usual_errors()
@@ -121,9 +103,8 @@ def estimate_parameters(
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data. Another library's array stays on its device, and so do results.
     labels : array-like of shape (n_samples,), or fitted estimator
-        The cluster of each row: labels of any kind, from any method; a fitted model
-        stands for its ``labels_``. Rows with -1, beside clusters numbered from 0, are
-        outliers: they do not count, and have NaN.
+        The cluster of each row, of any kind, from any method; a fitted model stands for
+        its ``labels_``. Outliers, -1 beside clusters numbered from 0, have NaN.
     n_clusters : int, optional
         Number of clusters, if labels are integers from 0 and some may have no rows.
     sample_weight : array-like of shape (n_samples,), optional
@@ -136,19 +117,19 @@ def estimate_parameters(
 
     Notes
     -----
-    A scale comes from inner products of its row with the *other* rows of the cluster: a
-    row in its own centre would bias it by an amount that grows with n_features. Two
-    rows have one such product, and get scales proportional to their norms. Standard
-    errors come from the residuals, and assume right labels. :doc:`/inference` shows how
-    often intervals hold the truth, and :doc:`/statistics` has the formulas.
+    A scale comes from inner products of its row with the *other* rows of the cluster:
+    a row in its own centre would bias it. Errors come from the residuals, and assume
+    right labels. :doc:`/inference` shows how often intervals hold the truth, and
+    :doc:`/statistics` has the formulas.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> X = np.outer([1.0, 2.0, 2.0, 3.0], [3.0, 4.0])
-    >>> estimates = estimate_parameters(X, ["a", "a", "a", "a"])
-    >>> estimates.centers.round(3), estimates.scales.round(3)
-    (array([[6., 8.]]), array([0.5, 1. , 1. , 1.5]))
+    >>> from ihgmm import estimate_parameters, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> estimates = estimate_parameters(X, kinds)
+    >>> estimates.scales[:2].round(2), estimates.scale_intervals(0.95)[:2].round(2)
+    (array([1.54, 1.04]), array([[1.52, 1.55],
+           [1.01, 1.08]]))
     """
     X, labels = data_and_labels(X, labels)
     data = check_matrix(X)
@@ -171,46 +152,31 @@ def estimate_parameters(
     fitted = estimates_of_labels(kept, ops.rows_where(codes, counts), classes)
     fitted = for_all_rows(fitted, data, codes, counts)
     unknown = ops.xp.full_like(fitted.scales, np.nan)
-    errors = ops.place(fitted.scale_errors, counts, unknown)
-    fitted = replace(fitted, scale_errors=errors)
-    if outliers is None:
-        return fitted
-    scales, levels = (
-        ops.xp.where(outliers, unknown, values)
-        for values in (fitted.scales, fitted.noise_levels)
-    )
-    return replace(fitted, scales=scales, noise_levels=levels)
+    known = {"scale_errors": ops.place(fitted.scale_errors, counts, unknown)}
+    for name in ("scales", "noise_levels") if outliers is not None else ():
+        known[name] = ops.xp.where(outliers, unknown, getattr(fitted, name))
+    return replace(fitted, **known)
 
 
 def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Parameters:
-    """Estimate parameters, with scales read off the eigenvectors; all is where X is.
-
-    Scales of rows that point the other way are negative.
-    """
-    signs = None
-    if fit.signs is not None:
-        signs = X.cast(fit.signs)
-        X = Scaled(X, rows=signs)
+    """Estimate parameters; scales, read off the eigenvectors, may be negative."""
+    signs = None if fit.signs is None else X.cast(fit.signs)
+    X = X if signs is None else Scaled(X, rows=signs)
+    fitted: Parameters
     if fit.placement.embedding.hollow:  # eigenvectors lack the own term of a row
-        fitted: Parameters = estimates_of_labels(X, labels, np.arange(k))
-        return (
-            fitted if signs is None else replace(fitted, scales=fitted.scales * signs)
-        )
-    rows = X.ops.groups(labels, k, X.weights)
-    scales = rows.over_mean(_lengths_along_centers(X, fit, k, X.weights))
-    fitted = Parameters(*_parameters(X, _fit(X, rows, rows.counted(scales), scales)))
-    if X.incomplete is not None:
-        fitted = replace(fitted, **fit_observed(fitted, X, rows).parameters)
+        fitted = estimates_of_labels(X, labels, np.arange(k))
+    else:
+        rows = X.ops.groups(labels, k, X.weights)
+        scales = rows.over_mean(_lengths_along_centers(X, fit, k))
+        weights = rows.counted(scales)
+        fitted = Parameters(*_parameters(X, _fit(X, rows, weights, scales)))
+        if X.incomplete is not None:
+            fitted, *_ = fit_observed(fitted, X, rows)
     return fitted if signs is None else replace(fitted, scales=fitted.scales * signs)
 
 
-def in_data_units(
-    fitted: P, white: Scaled, labels: Tall, weights: Tall | None = None
-) -> P:
-    """Return parameters of whitened data in the units that the data had.
-
-    Weights say how much rows count in the mean scale, which is 1.
-    """
+def in_data_units(fitted: P, white: Scaled, labels: Tall, weights: Tall | None) -> P:
+    """Return parameters of whitened data, weighted or not, in the units of the data."""
     k, unit, ops = fitted.centers.shape[0], white.matrix.unit, white.ops
     factors = ops.widen(white.row_scale)
     lengths = ops.ratio(ops.widen(fitted.scales), factors)
@@ -246,10 +212,7 @@ def for_all_rows(
 def fit_to_centers(
     X: Matrix, labels: Tall, centers: np.ndarray, *, signed: bool = False
 ) -> tuple[Tall, Tall]:
-    """Return scales and noise levels of rows that had no part in their centres.
-
-    Scales are not below 0 unless ``signed``. X and the centres are in the same units.
-    """
+    """Return scales and noise levels of rows that had no part in their centres."""
     ops, rows = X.ops, X.ops.groups(labels, len(centers))
     centers = centers.astype(np.float64)
     lengths = row_lengths(centers)
@@ -264,24 +227,18 @@ def fit_to_centers(
     return X.cast(ops.ratio(along, lengths)), X.cast(variances**0.5)
 
 
-def _lengths_along_centers(
-    X: Matrix, fit: Spectral, n_clusters: int, counts: Tall | None
-) -> Tall:
-    """Return lengths of rows along their centres, up to a factor for each cluster.
-
-    They are those of rows in the leading directions, where noise is averaged away.
-    """
+def _lengths_along_centers(X: Matrix, fit: Spectral, n_clusters: int) -> Tall:
+    """Return lengths of rows along their centres, up to a factor for each cluster."""
+    # In the leading directions, where noise is averaged away.
     ops, embedding, labels = X.ops, fit.placement.embedding, fit.labels
-    rank = min(n_clusters, len(embedding.eigenvalues))
-    roots = np.sqrt(np.maximum(embedding.eigenvalues[:rank], 0.0))
-    rows = fit.coordinates[:, :rank]
+    roots = np.sqrt(np.maximum(embedding.eigenvalues[:n_clusters], 0.0))
+    rows = fit.coordinates[:, : len(roots)]
     rows = rows * ops.cast_like(roots, rows)
     if fit.signs is not None:
         rows = rows * ops.cast_like(fit.signs, rows)[:, None]
-    weights = ops.xp.ones_like(labels) if counts is None else counts
+    weights = ops.xp.ones_like(labels) if X.weights is None else X.weights
 
-    def weighted_sums(ops: Ops, *tall: Tall) -> tuple[np.ndarray]:
-        rows, labels, weights = tall
+    def weighted_sums(ops: Ops, rows: Tall, labels: Tall, weights: Tall) -> Any:
         members = ops.one_hot(labels, n_clusters, rows)
         members = members * ops.cast_like(weights, rows)[:, None]
         return (ops.tall_dot(members, rows),)
@@ -299,15 +256,13 @@ def _lengths_along_centers(
 def estimates_of_labels(
     X: Matrix, labels: Tall, classes: np.ndarray, *, observed_only: bool = True
 ) -> Estimates:
-    """Do as :func:`estimate_parameters`; labels are numbers of classes, where X is.
-
-    Without ``observed_only``, cells that were filled in count like others.
-    """
+    """Do as :func:`estimate_parameters`; cells filled in count if not observed_only."""
     rows = X.ops.groups(labels, len(classes), X.weights)
     fit = _fit(X, rows, rows.counted(X.ops.xp.ones_like(X.sqnorms)))
     fit = _fit(X, rows, rows.counted(_steady_weights(X, fit, rows)))
-    given = fit.centers, fit.scales, fit.weights, fit.variances
-    ratio, variances = noise_of_centers(X, rows, *given)
+    ratio, variances = noise_of_centers(
+        X, rows, fit.centers, fit.scales, fit.weights, fit.variances
+    )
     errors = _scale_variances(fit, rows, X.shape[1], rows.spread(ratio)) ** 0.5
     variances[rows.sizes < 2] = np.inf
     # Satterthwaite's degrees of freedom of the errors of centres.
@@ -322,15 +277,14 @@ def estimates_of_labels(
     )
     if X.incomplete is None or not observed_only:
         return fitted
-    observed = fit_observed(fitted, X, rows)
+    fitted, least, growth = fit_observed(fitted, X, rows)
     # Errors of filled rows know that noise is shared among columns, also by what was
     # filled in, and not how little was observed.
-    least, known = X.cast(observed.scale_errors), fitted.scale_errors
+    known = fitted.scale_errors
     return replace(
         fitted,
-        **observed.parameters,
         scale_errors=X.ops.xp.where(known < least, least, known),
-        center_errors=fitted.center_errors * X.cast(observed.center_growth),
+        center_errors=fitted.center_errors * growth,
     )
 
 
@@ -340,11 +294,8 @@ def _parameters(X: Matrix, fit: _Fit) -> tuple[Tall, Tall, Tall]:
     return centers, X.cast(fit.scales), X.cast(fit.variances**0.5 * X.unit)
 
 
-# The fit; its formulas are in docs/statistics.md.
-
-
 class _Fit(NamedTuple):
-    """Centres, scales, noise variances and what their errors are made of."""
+    """A fit and what its errors are made of; docs/statistics.md has the formulas."""
 
     weights: Tall  # divided by A, so that weights @ scales is 1 in a cluster
     scales: Tall
@@ -398,7 +349,9 @@ def _scales(
 
     half = np.full(len(rows.sizes), 0.5)
     below_half = rows.sums(smaller_roots(half, half)) >= 1
-    total = np.where(below_half, 1.0, 2.0)
+    low, high, total = np.where(
+        below_half, [[0.0], [0.5], [1.0]], [[0.5], [1.0], [2.0]]
+    )
 
     def missing(y: np.ndarray) -> np.ndarray:
         # Above a half the largest share is the larger root, and all equations hold at
@@ -406,7 +359,6 @@ def _scales(
         rest = np.where(below_half, 1 - y, 1.0)
         return np.asarray(total - rows.sums(smaller_roots(y, rest)))
 
-    low, high = np.where(below_half, 0.0, half), np.where(below_half, half, 1.0)
     y = falling_root(missing, low, high)
     largest = rows.spread(y)
     shares = smaller_roots(y, 1 - y)
@@ -419,11 +371,9 @@ def _scales(
 
 
 def _scale_variances(fit: _Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
-    """Return the variances of the scales' errors, in linear time (docs/statistics.md).
-
-    With ``B_ij = (i == j) / c_i - w_i * (slope_i * b_j + level_j)``, each sum over j is
-    a quadratic in slope_i with a cluster's sums in it.
-    """
+    """Return the variances of the scales' errors, in linear time."""
+    # With B_ij = (i == j) / c_i - w_i * (slope_i * b_j + level_j), each sum over j is
+    # a quadratic in slope_i with a cluster's sums in it.
     a, w, v, ops, xp = fit.weights, fit.scales, fit.variances, rows.ops, rows.ops.xp
     n_rows = rows.spread(rows.sizes.astype(np.float64))
     length = rows.spread(fit.true_squares)
@@ -464,13 +414,11 @@ def _scale_variances(fit: _Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
 
 
 def _steady_weights(X: Matrix, fit: _Fit, rows: Groups) -> Tall:
-    """Return weights of rows by scale and noise, pulled towards the mean.
-
-    A scale rises with the noise of its row along the centre. If weights rose with it,
-    all noise that is correlated with that would turn the centre. So small rows get a
-    further weight that falls with the scale, until rise and fall cancel in each
-    cluster.
-    """
+    """Return weights of rows by scale and noise, pulled towards the mean."""
+    # A scale rises with the noise of its row along the centre. If weights rose with it,
+    # all noise that is correlated with that would turn the centre. So small rows get a
+    # further weight that falls with the scale, until rise and fall cancel in each
+    # cluster.
     ops, xp = rows.ops, rows.ops.xp
     scales = _pulled(fit.scales, _scale_variances(fit, rows, X.shape[1]), rows)
     # Errors of noise variances are a factor, the same for all: logarithms are pulled. A

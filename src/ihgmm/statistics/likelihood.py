@@ -1,15 +1,8 @@
 """How well each row fits each cluster whose centre was learnt without that row.
 
-A centre carries the noise of its own rows. With many more features than rows this noise
-makes every row fit its own cluster best, right or wrong. Here a row is compared with
-the centres that the *other* rows give: the sums over a cluster are formed once, and the
-row's own part is taken off.
-
-One loop of such comparisons serves two ends. `refine_labels` moves rows to the nearest
-centre until labels repeat; `fit_mixture` (expectation and maximisation) moves
-probabilities until they settle. A round goes through the rows once: it looks at a row
-from the centres, moves it, and adds it to the next centres. What there is for each row
-stays where the data are. The formulas are in docs/statistics.md.
+A centre carries the noise of its own rows, which makes every row fit its own cluster
+best, right or wrong. So a round looks at each row from the centres that the *other*
+rows give, moves it, and adds it to the next centres; docs/statistics.md has formulas.
 """
 
 from __future__ import annotations
@@ -41,26 +34,14 @@ def refine_labels(
 ) -> Refinement:
     """Compare rows with the centres of the other rows until no label changes.
 
-    X has been checked. The labels to start from are integers from 0 to ``n_clusters -
-    1``, every one in use; no cluster is ever emptied. The first rounds are soft: rows
-    count in several centres, so that one wrong label does not keep others wrong. Then
-    every row goes to the centre with the largest cosine, until labels repeat or after
-    ``max_iter`` rounds.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.metrics import misclassification_rate
-    >>> from ihgmm.statistics.likelihood import refine_labels
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> start = kinds.copy()
-    >>> start[::10] = (start[::10] + 1) % 3  # a tenth of the labels is wrong
-    >>> misclassification_rate(kinds, refine_labels(X, start, 3).labels)
-    0.0
+    Labels to start from are integers from 0, every one in use, and a cluster keeps its
+    last row. The first rounds are soft: rows count in several centres, so that one
+    wrong label does not keep others wrong. Then every row goes to the centre with the
+    largest cosine, until labels repeat or after ``max_iter`` rounds.
     """
     X = as_matrix(X)
     ops, labels = X.ops, X.to_device(labels)
-    rounds = _Rounds.begin(X, indicators(ops, labels, n_clusters), "individual")
+    rounds = _Rounds.begin(X, indicators(X, labels, n_clusters), "individual")
     if n_clusters == 1:
         return Refinement(labels, rounds.directions.sums.T, 0, True)
     # The first look, from centres in which rows count alike, is a round too.
@@ -73,48 +54,12 @@ def refine_labels(
     earlier: list[Tall] = []
     repeated = False
     while n_iter < max_iter and not repeated:
-        before = rounds
-        rounds, n_iter = before.next(_to_nearest), n_iter + 1
-        if not rounds.sizes.all():
-            rounds = before.next(_stay, _refilled(before, rounds, labels))
+        rounds, n_iter = rounds.next(_to_nearest).with_last_rows(rounds), n_iter + 1
         # Circles are short, if there are any.
         earlier = [labels, *earlier[: Rounds.CIRCLE - 1]]
         labels = ops.xp.argmax(rounds.memberships, axis=1)
         repeated = any(not ops.number(ops.xp.any(labels != old)) for old in earlier)
     return Refinement(labels, rounds.seen_from.sums.T, n_iter, repeated)
-
-
-def _refilled(before: _Rounds, after: _Rounds, labels: Tall) -> Tall:
-    """Return memberships in which clusters keep the row that loses least by staying."""
-    ops, memberships, sizes = before.X.ops, after.memberships, after.sizes.copy()
-    xp, now = ops.xp, ops.xp.argmax(memberships, axis=1)
-
-    def losses(_: Matrix, seen: Projections, labels: Tall) -> Any:
-        """Return how much better the best centre is than that of the label."""
-        ops, cosines = seen.ops, seen.cosines
-        return (ops.row_max(cosines) - ops.pick(cosines, labels),), ()
-
-    (lost,), _ = before.sweep(losses, labels)
-    for k in np.flatnonzero(sizes == 0).tolist():
-        own = labels == k
-        if not ops.number(xp.any(own)):
-            continue
-        own_loss = xp.where(own, lost, xp.full_like(lost, np.inf))
-        row = int(ops.number(xp.argmin(own_loss)))
-        other = int(ops.number(now[row]))
-        if sizes[other] > 1:
-            sizes[other] -= 1
-            memberships = _moved(ops, memberships, row, k)
-    return memberships
-
-
-def _moved(ops: Ops, memberships: Tall, row: int, cluster: int) -> Tall:
-    """Return memberships with one row wholly in a cluster."""
-    n, k = memberships.shape
-    at = ops.to_device(np.arange(n) == row, memberships)[:, None]
-    return ops.xp.where(
-        at, ops.cast_like(np.eye(k)[[cluster]], memberships), memberships
-    )
 
 
 @dataclass(frozen=True)
@@ -131,84 +76,56 @@ class MixtureFit:
 
     def in_order(self, order: np.ndarray, ops: Ops) -> MixtureFit:
         """Return the mixture with its clusters in another order."""
-        d, variances = self.directions, self.noise_variances
+        (sums, loads), variances = self.directions, self.noise_variances
         columns = ops.to_device(order, self.memberships)
         return replace(
             self,
             memberships=ops.xp.take(self.memberships, columns, axis=1),
             mixing_weights=self.mixing_weights[order],
             noise_variances=None if variances is None else variances[order],
-            directions=Directions(d.sums[:, order], d.loads[order]),
+            directions=Directions(sums[:, order], loads[order]),
         )
 
 
 def fit_mixture(
     X: Matrix,
-    labels: Tall,
-    n_clusters: int,
+    memberships: Tall,
     *,
     noise: NoiseStructure = "individual",
+    settling: int = 1,
     max_iter: int = 100,
     tol: float = 1e-4,
     say: Callable[[str], None] | None = None,
 ) -> MixtureFit:
-    """Fit centres, shares and noise from a start as :func:`refine_labels` has it.
+    """Fit centres, shares and noise, to start from some memberships.
 
-    Memberships that move by less than ``tol``, on average over rows, have converged.
-    After each round ``say`` gets a few words. A likelihood of rows in their own centres
-    would have no maximum: a centre through one row makes that row's noise vanish.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.metrics import misclassification_rate
-    >>> from ihgmm.statistics.likelihood import fit_mixture
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> mixture = fit_mixture(as_matrix(X), kinds, 3)
-    >>> misclassification_rate(kinds, mixture.memberships.argmax(axis=1))
-    0.0
+    After ``settling`` rounds they may move, until they move by less than ``tol``, on
+    average over rows. After each round ``say`` gets a few words. A likelihood of rows
+    in their own centres would have no maximum: one row makes its noise vanish there.
     """
     ops, xp = X.ops, X.ops.xp
-    rounds = _Rounds.begin(X, indicators(ops, X.to_device(labels), n_clusters), noise)
+    rounds = _Rounds.begin(X, memberships, noise)
     # Shares that follow the memberships would feed on themselves: where clusters are
     # hard to tell apart, the largest would swallow the others.
     shares = mixing_weights(rounds.live_sizes)
-    rounds = rounds.next(_stay)
+    for _ in range(settling):
+        rounds = rounds.next(_stay)
     n_iter, change, log_likelihood = 0, np.inf, 0.0
     while n_iter < max_iter and change > tol:
         before, n_iter = rounds, n_iter + 1
         # Only half the way after a while, lest memberships swing for ever.
         step = 0.5 if n_iter > Rounds.FULL_STEPS else 1.0
-        rounds = before.next(partial(_move, shares, step))
-        total, log_likelihood = rounds.figures
-        if rounds.sizes.min() < 0.5:  # the last row of a vanishing cluster stays
-            memberships = rounds.memberships
-            for k in np.flatnonzero(rounds.sizes < 0.5).tolist():
-                row = int(ops.number(xp.argmax(before.memberships[:, k])))
-                memberships = _moved(ops, memberships, row, k)
-            rounds = before.next(_stay, memberships)
-            total = xp.sum(xp.abs(memberships - before.memberships))
+        moved = before.next(partial(_move, shares, step))
+        total, log_likelihood = moved.figures
+        rounds = moved.with_last_rows(before)
+        if rounds is not moved:
+            total = xp.sum(xp.abs(rounds.memberships - before.memberships))
         change = ops.number(total) / (2 * X.shape[0])
         if say is not None:
-            many = f"{n_iter} round{'s' * (n_iter != 1)}"
-            say(f"{many}, memberships moved by {change:.2g}")
+            say(f"round {n_iter}, memberships moved by {change:.2g}")
     seen = rounds.memberships, mixing_weights(rounds.live_sizes), rounds.variances
     return MixtureFit(*seen, rounds.seen_from, float(log_likelihood), n_iter, change)
 
-
-def evaluate_mixture(X: Matrix, memberships: Tall, noise: NoiseStructure) -> MixtureFit:
-    """Return the mixture that rows with given memberships make, without moving them."""
-    rounds = _Rounds.begin(X, memberships, noise)
-    shares = mixing_weights(rounds.live_sizes)
-    for _ in range(Rounds.SETTLING):
-        rounds = rounds.next(_stay)
-    last = rounds.next(partial(_move, shares, 1.0))
-    seen = last.memberships, shares, last.variances, last.seen_from
-    return MixtureFit(*seen, float(last.figures[1]), 1, np.inf)
-
-
-# What a round is made of.
 
 Judge = Callable[..., tuple[Tall, tuple[Any, ...]]]
 """Takes projections of rows, their memberships, how much they count and the noise
@@ -241,9 +158,8 @@ class _Rounds(NamedTuple):
             return (weights,), _sums(block, weights, given, members, sqnorms)
 
         (weights,), sums = X.sweep(work, X.sqnorms, X.weights, memberships)
-        total, loads, sizes, live = sums
-        directions = Directions(total, loads)
-        return cls(X, noise, level, memberships, weights, directions, sizes, live)
+        state = weights, Directions(*sums[:2]), *sums[2:]
+        return cls(X, noise, level, memberships, *state)
 
     def sweep(self, work: Callable[..., Any], *tall: Tall | None) -> Any:
         """Go through the rows as they are seen from the centres of the others."""
@@ -273,10 +189,21 @@ class _Rounds(NamedTuple):
             return (new, weights), (*sums, *figures)
 
         (moved, weights), sums = self.sweep(work, counts, given)
-        total, loads, sizes, live, *figures = sums
-        state = moved, weights, Directions(total, loads), sizes, live
-        seen_from = self.directions, variances, tuple(figures)
+        state = moved, weights, Directions(*sums[:2]), sums[2], sums[3]
+        seen_from = self.directions, variances, tuple(sums[4:])
         return _Rounds(self.X, noise, level, *state, *seen_from)
+
+    def with_last_rows(self, before: _Rounds) -> _Rounds:
+        """Return the round, or one in which clusters that vanish keep a row."""
+        ops, memberships = self.X.ops, self.memberships
+        n, k = memberships.shape
+        for j in np.flatnonzero(self.sizes < 0.5).tolist():
+            row = int(ops.number(ops.xp.argmax(before.memberships[:, j])))
+            at = ops.to_device(np.arange(n) == row, memberships)[:, None]
+            alone = ops.cast_like(np.eye(k)[[j]], memberships)
+            memberships = ops.xp.where(at, alone, memberships)
+        vanish = memberships is not self.memberships
+        return before.next(_stay, memberships) if vanish else self
 
 
 def _sums(
@@ -292,9 +219,6 @@ def _sums(
 def _weighted(values: Tall, counts: Tall | None) -> Tall:
     """Return values of rows, one line for each, times how much the rows count."""
     return values if counts is None else values * counts[:, None]
-
-
-# Judges.
 
 
 def _stay(_: Any, memberships: Tall, *__: Any) -> tuple[Tall, tuple[()]]:
@@ -339,9 +263,6 @@ def _move(
     return likely, (xp.sum(xp.abs(likely - memberships)), xp.sum(value))
 
 
-# Rows seen from centres.
-
-
 class Directions(NamedTuple):
     """Estimated directions of the centres and how much noise they carry."""
 
@@ -378,11 +299,7 @@ class Projections(NamedTuple):
         return ops.clip(1.0 - share, Rounds.LEAST_ACCURACY, 1.0)
 
     def weights(self, memberships: Tall, noise: NoiseStructure, level: float) -> Tall:
-        """Return the weight of each row in each centre: its length over its noise.
-
-        A row that points away from a centre has weight 0. Lengths are in units of a
-        level.
-        """
+        """Return the weight of each row in each centre: its length over its noise."""
         weights = memberships * self.ops.clip(self.cosines, 0.0, None)
         norms = self.ops.xp.sqrt(self.sqnorms) / level
         if noise == "individual":
@@ -398,10 +315,10 @@ def unit_weights(
     return memberships * ops.ratio(level, ops.xp.sqrt(sqnorms))[:, None]
 
 
-def indicators(ops: Ops, labels: Tall, n_clusters: int) -> Tall:
+def indicators(X: Matrix, labels: Tall, n_clusters: int) -> Tall:
     """Return memberships that are 1 in the cluster of each row and 0 elsewhere."""
-    labels = ops.xp.astype(labels, ops.xp.int64)
-    return ops.one_hot(labels, n_clusters, ops.widen(labels))
+    labels = X.ops.xp.astype(X.to_device(labels), X.ops.xp.int64)
+    return X.ops.one_hot(labels, n_clusters, X.ops.widen(labels))
 
 
 def look(
@@ -431,10 +348,7 @@ def look(
 def joint_log_likelihood(
     seen: Projections, shares: np.ndarray, variances: np.ndarray | None = None
 ) -> Tall:
-    """Return the log-likelihood of each row together with each cluster.
-
-    Without noise variances of the clusters, every row has its own, fitted to it.
-    """
+    """Return log-likelihoods of rows and clusters; without variances, rows have own."""
     ops, xp, p = seen.ops, seen.ops.xp, seen.n_features
     freedom, tiny = max(p - 1, 1), float(np.finfo(np.float64).tiny)
     along = xp.sqrt(seen.sqnorms)[:, None] * seen.cosines
@@ -456,11 +370,9 @@ def joint_log_likelihood(
 
 
 def mixing_weights(sizes: np.ndarray) -> np.ndarray:
-    """Return the shares of clusters of some sizes, pulled towards equal ones.
-
-    They are pulled as far as chance alone would have moved them (James and Stein), and
-    no further: rows that fit nowhere well would otherwise all go to the largest.
-    """
+    """Return the shares of clusters of some sizes, pulled towards equal ones."""
+    # As far as chance alone would have moved them (James and Stein), and no further:
+    # rows that fit nowhere well would otherwise all go to the largest.
     n, k = sizes.sum(), len(sizes)
     sizes = (sizes + 1) * n / (n + k)
     even = n / k
@@ -469,14 +381,10 @@ def mixing_weights(sizes: np.ndarray) -> np.ndarray:
     return np.asarray((even + kept * (sizes - even)) / n)
 
 
-def _noise_variances(
-    seen: Projections, members: Tall, noise: NoiseStructure
-) -> np.ndarray:
-    """Return the noise variance of each cluster.
-
-    More noise in the centres means more signal in the rows: what is left for noise
-    falls as the variance rises, so that one value agrees with itself.
-    """
+def _noise_variances(seen: Projections, members: Tall, noise: str) -> np.ndarray:
+    """Return the noise variance of each cluster."""
+    # More noise in the centres means more signal in the rows: what is left for noise
+    # falls as the variance rises, so that one value agrees with itself.
     ops, xp = seen.ops, seen.ops.xp
     along = ops.clip(seen.cosines, 0.0, None) ** 2
     length = members * seen.sqnorms[:, None]

@@ -39,13 +39,6 @@ class IhGMMSample:
         The centres.
     separation : float
         The smallest distance between two centres; ``inf`` for a single one.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm
-    >>> sample = make_ihgmm(100, 20, 3, random_state=0, return_params=True)
-    >>> sample.X.shape, sample.centers.shape, sample.scales.shape
-    ((100, 20), (3, 20), (100,))
     """
 
     X: np.ndarray
@@ -150,6 +143,8 @@ def make_ihgmm(
     >>> X, labels = make_ihgmm(n_samples=100, n_features=50, random_state=0)
     >>> X.shape, labels.shape
     ((100, 50), (100,))
+    >>> make_ihgmm(100, 50, 3, random_state=0, return_params=True).scales.shape
+    (100,)
     """
     n = check_count("n_samples", n_samples)
     p = check_count("n_features", n_features)
@@ -160,11 +155,8 @@ def make_ihgmm(
     check_flag("return_params", return_params)
     check_choice("noise", noise, NOISE_DISTRIBUTIONS)
     check_choice("noise_structure", noise_structure, NOISE_STRUCTURES)
-    try:
-        X_dtype = np.dtype(dtype)
-    except TypeError:
-        X_dtype = np.dtype(object)
-    if X_dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+    X_dtype = np.dtype(dtype)
+    if X_dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r} is not supported; give float32 or float64.")
     rng = generator(random_state)
     if centers is None:
@@ -203,24 +195,19 @@ def make_ihgmm(
     step = max(1, 2**20 // p)
     for rows in (slice(start, start + step) for start in range(0, n, step)):
         part = X[rows]
-        _draw_noise(part, noise, rng)
+        if noise == "gaussian":
+            rng.standard_normal(out=part, dtype=X_dtype)
+        elif noise == "rademacher":
+            part[:] = 2.0 * rng.integers(0, 2, part.shape, dtype=np.int8) - 1
+        else:
+            rng.random(out=part, dtype=X_dtype)
+            part -= 0.5
+            part *= np.sqrt(12)
         part *= sigma[rows, None]
         part += omega[rows, None] * theta[labels[rows]]
     if not return_params:
         return X, labels
     return IhGMMSample(X, labels, omega, sigma, theta, smallest_distance(theta))
-
-
-def _draw_noise(X: np.ndarray, noise: str, rng: np.random.Generator) -> None:
-    """Fill an array with noise of variance 1."""
-    if noise == "gaussian":
-        rng.standard_normal(out=X, dtype=X.dtype)
-    elif noise == "rademacher":
-        X[:] = 2.0 * rng.integers(0, 2, X.shape, dtype=np.int8) - 1
-    else:
-        rng.random(out=X, dtype=X.dtype)
-        X -= 0.5
-        X *= np.sqrt(12)
 
 
 def check_model(**given: Any) -> tuple[Any, ...]:
@@ -230,33 +217,32 @@ def check_model(**given: Any) -> tuple[Any, ...]:
     of any kind and are replaced by their places in sorted order.
     """
     checked: dict[str, np.ndarray] = {}
+    for name in given.keys() - {"labels"}:
+        with making_array(name):
+            checked[name] = np.array(given[name], dtype=np.float64)
     if "centers" in given:
-        with making_array("centers"):
-            theta = checked["centers"] = np.array(given["centers"], dtype=np.float64)
-        if theta.ndim != 2 or theta.size == 0:
+        theta = checked["centers"]
+        if theta.ndim != 2 or theta.size == 0 or not np.isfinite(theta).all():
             raise ValueError(
-                f"centers has shape {theta.shape}; give a matrix with a centre in each "
-                "row."
+                f"centers of shape {theta.shape} are no matrix of finite numbers; give "
+                "one with a centre in each row."
             )
-        if not np.isfinite(theta).all():
-            raise ValueError("centers contains NaN or infinity; give finite numbers.")
     if "labels" in given:
         labels = check_labels("labels", given["labels"])
         names, checked["labels"] = np.unique(labels, return_inverse=True)
-        if "centers" in given:
-            _check_row_numbers(names, len(theta))
-    if "scales" in given:
-        with making_array("scales"):
-            omega = checked["scales"] = np.array(given["scales"], dtype=np.float64)
-        n = len(checked["labels"]) if "labels" in given else omega.size
-        if omega.shape != (n,) or n == 0:
-            many = f"{n} positive, finite numbers"
-            wanted = many if "labels" in given else "one number for each row"
-            raise ValueError(f"scales has shape {omega.shape}; give {wanted}.")
-        if not (np.isfinite(omega) & (omega > 0)).all():
+        if "centers" in given and not np.array_equal(names, np.arange(len(theta))):
             raise ValueError(
-                f"scales has smallest value {omega.min():g} and largest "
-                f"{omega.max():g}; give positive, finite numbers."
+                f"labels are {names[0]!r} to {names[-1]!r}, {len(names)} in all; with "
+                f"{len(theta)} centers give each sample the row of its centre, and "
+                "leave out centers without rows."
+            )
+    if "scales" in given:
+        omega = checked["scales"]
+        n = max(checked.get("labels", omega).size, 1)
+        if omega.shape != (n,) or not (np.isfinite(omega) & (omega > 0)).all():
+            raise ValueError(
+                f"scales of shape {omega.shape} are not {n} positive, finite numbers; "
+                "give one for each row."
             )
     return tuple(checked[name] for name in given)
 
@@ -266,48 +252,24 @@ def smallest_distance(centers: np.ndarray) -> float:
     return float(pdist(centers).min(initial=np.inf))
 
 
-def _check_row_numbers(names: np.ndarray, n_clusters: int) -> None:
-    """Raise unless sorted labels are 0, 1, ..., n_clusters - 1."""
-    if names.dtype.kind not in "iu":
-        raise TypeError(
-            f"labels are of type {names.dtype}; give whole numbers, the row of centers "
-            "that each sample belongs to."
-        )
-    if names[0] < 0 or names[-1] >= n_clusters:
-        raise ValueError(
-            f"labels run from {names[0]} to {names[-1]}; with {n_clusters} centers "
-            f"give numbers from 0 to {n_clusters - 1}."
-        )
-    if len(names) < n_clusters:
-        empty = np.setdiff1d(np.arange(n_clusters), names)[0]
-        raise ValueError(
-            f"No label is {empty}; leave out centers without rows and number the "
-            "others afresh."
-        )
-
-
 def _noise_levels(
     levels: Any, structure: str, labels: np.ndarray, k: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the noise level of each row."""
-    n = len(labels)
-    count = {"individual": n, "class": k, "common": 1}[structure]
+    count = {"individual": len(labels), "class": k, "common": 1}[structure]
     with making_array("noise_levels"):
-        array = np.asarray(levels, None if np.isscalar(levels) else np.float64)
-    if isinstance(levels, tuple):
-        if array.shape != (2,) or not 0 <= array[0] <= array[1] < np.inf:
-            raise ValueError(
-                f"noise_levels={levels!r}: a tuple is a range; give (low, high) with "
-                "0 <= low <= high, or a list or array of the levels themselves."
-            )
+        array = np.asarray(levels, np.float64)
+    is_range = isinstance(levels, tuple)
+    fits = array.shape in ([(2,)] if is_range else [(), (count,)])
+    known = (np.isfinite(array) & (array >= 0)).all()
+    if not fits or not known or (is_range and array[0] > array[1]):
+        raise ValueError(
+            f"noise_levels={levels!r:.60} are no levels; give a number that is not "
+            "negative, a tuple (low, high) to draw them from, or a list or array of "
+            f"{count}, since noise_structure={structure!r}."
+        )
+    if is_range:
         values = rng.uniform(array[0], array[1], count)
-    elif array.ndim == 0:
-        values = np.full(count, check_number("noise_levels", levels, least=0))
     else:
-        values = array.astype(np.float64)
-        if values.shape != (count,) or not (np.isfinite(values) & (values >= 0)).all():
-            raise ValueError(
-                f"noise_levels has shape {values.shape}; noise_structure="
-                f"{structure!r} needs {count} finite numbers that are not negative."
-            )
-    return values[labels] if structure == "class" else np.resize(values, n)
+        values = np.broadcast_to(array, count)
+    return values[labels] if structure == "class" else np.resize(values, len(labels))

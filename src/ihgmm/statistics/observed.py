@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ihgmm.matrix.ops import Groups
 from ihgmm.policy import Small
 
 if TYPE_CHECKING:
-    from ihgmm.statistics.estimation import Parameters
+    from ihgmm.statistics.estimation import P
 
 
 def filled_cells(data: Matrix) -> np.ndarray:
@@ -32,17 +33,16 @@ def missing_cells(X: Matrix | None, before: Matrix | None = None) -> np.ndarray:
 
 def _missing_places(X: Matrix | None) -> np.ndarray:
     """Return the place of each missing cell, row by row."""
+
+    def cells(block: Matrix) -> tuple[Any, ...]:
+        missing: Any = block.missing().to_memory()
+        return block.shape, *missing.array.nonzero()
+
     places, start = [np.empty(0, dtype=np.int64)], 0
-    for shape, rows, columns in () if X is None else X.map(_missing_in_block):
+    for shape, rows, columns in () if X is None else X.map(cells):
         places.append((start + rows.astype(np.int64)) * shape[1] + columns)
         start += shape[0]
     return np.concatenate(places)
-
-
-def _missing_in_block(block: Matrix) -> tuple[Any, ...]:
-    """Return the shape of a block, and rows and columns of its missing cells."""
-    missing: Any = block.missing().to_memory()
-    return block.shape, *missing.array.nonzero()
 
 
 def mean_lengths(rows: Groups, lengths: Tall) -> np.ndarray:
@@ -52,20 +52,12 @@ def mean_lengths(rows: Groups, lengths: Tall) -> np.ndarray:
     return np.where(means == 0, 1.0, means)
 
 
-class Observed(NamedTuple):
-    """A fit to observed cells, and how large errors are at least, or grow."""
-
-    parameters: dict[str, Tall]  # centres, scales and noise levels
-    scale_errors: Tall  # (n_samples,), of scales with independent noise: the least
-    center_growth: np.ndarray  # (n_clusters, n_features)
-
-
-def fit_observed(fitted: Parameters, X: Matrix, rows: Groups) -> Observed:
-    """Fit centres, scales and noise once more, to what was observed of the rows.
+def fit_observed(fitted: P, X: Matrix, rows: Groups) -> tuple[P, Tall, np.ndarray]:
+    """Fit parameters once more, to what was observed of the rows.
 
     An entry of a centre is fitted to the rows that have a cell there, a scale to its
-    row's observed cells and the centre without that row. Errors grow as there is less
-    to go by.
+    row's observed cells and the centre without that row. Returned are also the least
+    errors of scales, and by how much those of centres grow.
     """
     gaps, ops, xp = X.incomplete, rows.ops, rows.ops.xp
     assert gaps is not None
@@ -131,9 +123,10 @@ def fit_observed(fitted: Parameters, X: Matrix, rows: Groups) -> Observed:
     wider = np.sqrt(noise[:, None] / np.maximum(seen, Small.LOAD))
     means = mean_lengths(rows, refitted)
     mean = rows.spread(means)
-    parameters = {
-        "centers": X.to_device((centers * means[:, None] * unit).astype(X.dtype)),
-        "scales": X.cast(refitted / mean),
-        "noise_levels": X.cast(variances**0.5 * unit),
-    }
-    return Observed(parameters, errors / mean, wider * means[:, None])
+    refit = replace(
+        fitted,
+        centers=X.to_device((centers * means[:, None] * unit).astype(X.dtype)),
+        scales=X.cast(refitted / mean),
+        noise_levels=X.cast(variances**0.5 * unit),
+    )
+    return refit, X.cast(errors / mean), X.cast(wider * means[:, None])

@@ -1,9 +1,7 @@
 """Rows that fit no cluster: how strange a row is, and from where on it is an outlier.
 
-A row is strange in two ways. It may have more *noise*, which is what the nearest centre
-leaves of it, than rows as long as it along their centre. And it may be *short* along
-the nearest centre, for its noise: a row in no cluster's direction is. For each of the
-two there is the share of rows that are as strange; docs/outliers.md has the reasons.
+It may have more *noise*, which is what the nearest centre leaves of it, than rows as
+long as it, or be *short* along that centre, for its noise; docs/outliers.md says why.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import ndtr
 from scipy.stats import poisson
 
@@ -30,29 +29,18 @@ class _Rows(NamedTuple):
 
     along: np.ndarray  # lengths along it
     noise: np.ndarray  # noise levels; 0 for zero rows
+    logs: np.ndarray  # of these; minus infinity for zero rows
     labels: np.ndarray  # numbers of the centres
-
-    @property
-    def logs(self) -> np.ndarray:
-        """Logarithms of the noise levels; minus infinity for zero rows."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.noise)
 
 
 @dataclass(frozen=True, eq=False)
 class OutlierRule:
-    """A map from rows to how strange they are. Build one with :func:`find_outliers`.
-
-    Lengths are in units of the median row of a cluster, noise levels are logarithms
-    less that of the median row.
-    """
+    """A map from rows to how strange they are, in units of their cluster's median."""
 
     embedding: Embedding  # of rows that are no outliers
-    # Directions of c clusters in that embedding, of unit norm; of the median row of
-    # each, the length along them and the log noise level.
-    centers: np.ndarray
-    lengths: np.ndarray
-    noises: np.ndarray
+    centers: np.ndarray  # directions of clusters in it, of unit norm
+    lengths: np.ndarray  # of the median row of each
+    noises: np.ndarray  # its log noise level
     # Of all rows: lengths, noise less that expected at a length, and the latter.
     length_quantiles: np.ndarray
     noise_quantiles: np.ndarray
@@ -64,9 +52,9 @@ class OutlierRule:
 
     def scores(self, X: Matrix) -> Tall:
         """Return scores: at 3 one row in 1,000 is as strange; 0 for zero rows."""
+        seen_from = self.embedding, self.centers, self.signed, X.unit
 
         def work(ops: Ops, coordinates: Tall, sqnorms: Tall) -> Tall:
-            seen_from = self.embedding, self.centers, self.signed, X.unit
             rows = _measure(ops, coordinates, sqnorms, *seen_from)
             return ops.to_device(self._score(rows), sqnorms)
 
@@ -95,22 +83,14 @@ class OutlierRule:
         return np.where(live, (surprise - np.log1p(surprise)) / np.log(10), 0.0)
 
     def _length_surprise(self, length: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        """Return minus the log of the share of rows that are so short, at their noise.
-
-        More noise than others have may make a row shorter, or longer, by as much.
-        """
+        """Return minus the log of the share of rows so short, at their noise."""
         known, own = self.length_quantiles, self.noise_share
-        # A part of the noise smooths the quantiles.
+        # More noise than others have may make a row shorter, or longer, by as much, and
+        # a part of the noise smooths the quantiles.
         smooth = (own / Outliers.SMOOTHING) ** 2
         width = np.sqrt(np.maximum(noise**2 - own**2, 0.0) + smooth)
-        width = np.maximum(width, Small.ROUNDING)
-
-        def shares(part: slice) -> np.ndarray:  # many numbers for each row
-            steps = (length[part, None] - known) / width[part, None]
-            return np.asarray(ndtr(steps).mean(axis=1))
-
-        share = np.concatenate(HOST.map_ranges(length, len(known), shares))
-        share = np.log(np.maximum(share, np.finfo(float).tiny))
+        steps = (length[:, None] - known) / np.maximum(width, Small.ROUNDING)[:, None]
+        share = np.log(np.maximum(ndtr(steps).mean(axis=1), np.finfo(float).tiny))
         # No fewer rows are short than an exponential tail has.
         tenth = np.interp(0.1, _LEVELS, known)
         shorter = known[known < tenth]
@@ -125,14 +105,13 @@ def find_outliers(
     outliers: float | Literal["auto"],
     *,
     signed: bool = False,
-    rng: np.random.Generator,
+    rng: Generator,
     max_rows: int = 2**15,
 ) -> OutlierRule:
-    """Find out which rows fit no cluster.
+    """Find out which rows fit no cluster; a copy of ``rng`` draws ``max_rows`` rows.
 
     A round clusters the rows that the last one has left, learns from these what is
-    strange, and looks at all rows, until the same rows are found again. Of more than
-    ``max_rows`` rows, so many drawn at random teach the rule. ``rng`` is left as it is.
+    strange, and looks at all rows, until the same rows are found again.
     """
     n, ops, automatic = X.shape[0], X.ops, outliers == "auto"
     n_live = int(ops.number(ops.xp.count_nonzero(X.sqnorms > 0)))
@@ -156,10 +135,9 @@ def find_outliers(
         rest = X if inside.all() else X.keep_rows(np.flatnonzero(inside))
         fit = spectral_clustering(rest, n_clusters, signed=signed)
         embedding = fit.placement.embedding
-        centers = _directions(embedding, fit, n_clusters, signed)
-        coordinates = to_host(embedding.coordinates(X))
-        seen_from = embedding, centers, signed, X.unit
-        rows = _measure(HOST, coordinates, sqnorms, *seen_from)
+        centers = _directions(fit, n_clusters, signed)
+        seen = to_host(embedding.coordinates(X)), sqnorms
+        rows = _measure(HOST, *seen, embedding, centers, signed, X.unit)
         counted = weights * (rows.noise > 0)
         known = _start(embedding, centers, rows) if i == 0 else (counted, counted)
         rule = _learn(embedding, centers, rows, *known)
@@ -191,14 +169,9 @@ def _between(ops: Ops, scores: Tall, count: int) -> float:
 
 
 def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarray]:
-    """Return how many of the strangest rows are outliers, and how much rows count.
-
-    Of ``n_rows`` rows of clusters, about ``n_rows * 10**-score`` are as strange.
-    Outliers may be rows of clusters, and count as such by the odds: without them the
-    rows that are left would seem ever more alike, and others strange.
-    """
+    """Return how many of the strangest rows are outliers, and how much rows count."""
     order = np.argsort(-scores, kind="stable")
-    expected = n_rows * 10 ** -scores[order]
+    expected = n_rows * 10 ** -scores[order]  # rows of clusters that are as strange
     so_far = np.arange(1, len(scores) + 1)
     sure = min(int(np.count_nonzero(scores > _alone(n_rows))), most)
     more = so_far - sure
@@ -207,17 +180,18 @@ def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarr
     many &= poisson.sf(more - 1, expected) < Outliers.CHANCE
     gain = np.where(many, more - Outliers.LAST_TIMES * expected, -np.inf)
     count = int(gain.argmax()) + 1 if many.any() else sure
+    # Outliers may be rows of clusters, and count as such by the odds: without them the
+    # rows that are left would seem ever more alike, and others strange.
     odds = np.where(more > 0, expected / (2 * np.maximum(more, 1)), 0.0)
     weights = np.ones(len(scores))
     weights[order[:count]] = np.minimum(odds[:count], 1.0)
     return count, weights
 
 
-def _directions(
-    embedding: Embedding, fit: Spectral, k: int, signed: bool
-) -> np.ndarray:
+def _directions(fit: Spectral, k: int, signed: bool) -> np.ndarray:
     """Return the directions of clusters in an embedding, of unit norm."""
-    rows = to_host(fit.coordinates).astype(np.float64) * _roots(embedding)
+    roots = _roots(fit.placement.embedding)
+    rows = to_host(fit.coordinates).astype(np.float64) * roots
     labels = to_host(fit.labels)
     if signed:  # along which the rows of a cluster are longest
         groups = [rows[labels == j] for j in range(k)]
@@ -250,21 +224,20 @@ def _measure(
     # that are free of noise.
     left = sqnorms - np.maximum(along, 0.0) ** 2
     left = np.maximum(left, Outliers.LEAST_NOISE * sqnorms)
-    return _Rows(along, np.sqrt(left / max(len(embedding.directions) - 1, 1)), labels)
+    noise = np.sqrt(left / max(len(embedding.directions) - 1, 1))
+    with np.errstate(divide="ignore"):
+        return _Rows(along, noise, np.log(noise), labels)
 
 
 def _start(
     embedding: Embedding, centers: np.ndarray, rows: _Rows
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which rows surely belong to clusters, and which have ordinary noise.
-
-    Noise is ordinary up to the first jump beyond the median that an exponential tail
-    does not make. Of these rows, those not short for their noise belong to clusters.
-    """
+    """Return which rows surely belong to clusters, and which have ordinary noise."""
     live = (rows.noise > 0).astype(float)
     rule = _learn(embedding, centers, rows, live, live)
-    # Rows far off show before the noise expected at a length is known, which they may
-    # spoil. Others show by it: that of counts grows with the length.
+    # Noise is ordinary up to the first jump beyond the median that an exponential tail
+    # does not make. Rows far off show before the noise expected at a length is known,
+    # which they may spoil. Others show by it: that of counts grows with the length.
     for at_length in (False, True):
         noise = rows.logs - rule.noises[rows.labels]
         if at_length:
@@ -292,15 +265,15 @@ def _learn(
     for_length: np.ndarray,
 ) -> OutlierRule:
     """Learn from rows what is ordinary; two weights say how much each row counts."""
-    along, rest, labels = rows
+    along, rest, logs, labels = rows
     lengths = _by_cluster(along, for_length, labels, len(centers))
     # Rows may have nothing but noise along all centres.
     least = Outliers.LEAST_LENGTH * max(lengths.max(), rest.max())
     lengths = np.maximum(lengths, least)
-    noises = _by_cluster(rows.logs, for_noise, labels, len(centers))
+    noises = _by_cluster(logs, for_noise, labels, len(centers))
     relative, some, full = along / lengths[labels], for_noise > 0, for_length > 0
     length, weights = relative[some], for_noise[some]
-    noise = (rows.logs - noises[labels])[some]
+    noise = (logs - noises[labels])[some]
     knots = _noise_by_length(length, noise, weights)
     excess = noise - np.interp(length, *knots)
     over = np.maximum(excess - _quantiles(excess, weights, 0.75), 0.0)
@@ -321,12 +294,10 @@ def _learn(
 def _noise_by_length(
     length: np.ndarray, noise: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Return some lengths, and the noise that is expected there.
-
-    They are medians of a few ranges of the longer half of the rows. Among shorter rows
-    may be outliers: they are expected to have as much noise as the median row, or more,
-    where noise falls as rows get longer, as it does where all rows have one norm.
-    """
+    """Return some lengths, and the noise that is expected there."""
+    # Medians of a few ranges of the longer half of the rows. Among shorter rows may be
+    # outliers: they are expected to have as much noise as the median row, or more,
+    # where noise falls as rows get longer, as it does where all rows have one norm.
     long = length >= _quantiles(length, weights, 0.5)
     length, noise, weights = length[long], noise[long], weights[long]
     n_ranges = int(weights.sum() // Outliers.ROWS_A_RANGE)
@@ -334,7 +305,7 @@ def _noise_by_length(
     edges = _quantiles(length, weights, np.arange(1, n_ranges) / n_ranges)
     ranges, knots = np.searchsorted(edges, length), []
     for part in (ranges == j for j in np.unique(ranges)):
-        both = (values[part] for values in (length, noise))
+        both = length[part], noise[part]
         knots.append([_quantiles(values, weights[part], 0.5) for values in both])
     if len(knots) < 3:
         return np.transpose(knots[:1])

@@ -1,8 +1,6 @@
 """What residuals say about noise: its variance by column, and along the centres.
 
-Noise may have other variances in some columns, grow with the signal as that of counts
-does, and be correlated: then a sum of entries varies more, or less, than the entries
-say. Along its own centre the noise of a row cannot be separated from its scale; rows of
+Along its own centre the noise of a row cannot be separated from its scale; rows of
 *other* clusters show it. The formulas are in docs/statistics.md.
 """
 
@@ -11,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from ihgmm.matrix import HOST, Matrix, Tall, to_host
 from ihgmm.matrix.ops import Groups, sampled
@@ -22,10 +21,9 @@ def shared_covariance(
 ) -> np.ndarray:
     """Return the most likely covariance of noise that all clusters share.
 
-    Rows of cluster k, ``sizes[k]`` of them with the sum ``moments[k]`` of ``y @ y.T``,
-    are noise and any multiple of ``hidden[k]``. So many rows as ``prior`` says, of
-    uncorrelated noise of variance 1, count too. All may have axes before, of problems
-    to be solved at once.
+    Rows y of cluster k, ``sizes[k]`` of them with the sum ``moments[k]`` of ``y @
+    y.T``, are noise and any multiple of ``hidden[k]``. ``prior`` rows of white noise
+    count too. All may have axes before, of problems to be solved at once.
     """
     one, across = np.eye(hidden.shape[-1]), np.swapaxes(hidden, -1, -2)
     S = np.broadcast_to(one, moments.shape[:-3] + one.shape)
@@ -58,10 +56,9 @@ def moments_of(
 
 
 def column_variances(left: np.ndarray, units: np.ndarray) -> tuple[Any, Any]:
-    """Return variances of noise by cluster and column, and along centres.
+    """Return variances of noise by column, and along centres were it independent.
 
-    ``left`` are mean squares of residuals, which have no part along their centre. The
-    second are those of noise whose entries are independent.
+    ``left`` are mean squares of residuals, which have no part along their centre.
     """
     q = units**2
     # A column that has most of a centre hides its own noise: as much as of others.
@@ -93,10 +90,8 @@ def noise_along(
     swapped = np.swapaxes(units, 1, 2)[:, None]
     within = (units[:, None] * variances[:, :, None]) @ swapped
     values, vectors = np.linalg.eigh(within)
-    values = np.sqrt(np.maximum(values, Small.ROUNDING * values[..., -1:]))[
-        ..., None, :
-    ]
-    swapped = np.swapaxes(vectors, -1, -2)
+    values = np.maximum(values, Small.ROUNDING * values[..., -1:])
+    values, swapped = np.sqrt(values)[..., None, :], np.swapaxes(vectors, -1, -2)
     roots = (vectors * values) @ swapped
     inverses = (vectors * HOST.ratio(1.0, values)) @ swapped
     hidden = (inverses @ hidden[..., None])[..., 0]
@@ -112,11 +107,9 @@ def noise_along(
 
 
 def _prior_rows(hidden: np.ndarray, moments: np.ndarray, sizes: np.ndarray) -> float:
-    """Return for how many rows it counts that entries are independent as a rule.
-
-    The further the noise that shows is from independent, the fewer. Products of two
-    samples measure that, of halves or of clusters: squares would count chance as well.
-    """
+    """Return for how many rows it counts that entries are independent as a rule."""
+    # The further the noise that shows is from independent, the fewer. Products of two
+    # samples measure that, of halves or of clusters: squares would count chance too.
     k, n = sizes.shape[1], max(sizes.sum() / 2, 1.0)
     toward = HOST.ratio(hidden, np.sqrt(np.square(hidden).sum(axis=-1))[..., None])
     across = np.eye(k) - toward[..., None] * toward[..., None, :]
@@ -131,25 +124,22 @@ def _prior_rows(hidden: np.ndarray, moments: np.ndarray, sizes: np.ndarray) -> f
     return max(min(2 / excess, 4 / (n * excess**2)), 1.0)
 
 
-def random_parts(
-    codes: np.ndarray, n_folds: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def random_parts(codes: np.ndarray, n_folds: int, rng: Generator) -> list[np.ndarray]:
     """Split every cluster k at random into groups 2 k and 2 k + 1, these into folds."""
     order = np.lexsort((rng.random(len(codes), dtype=np.float32), codes))
     ordered = codes[order]
     place = np.arange(len(codes)) - np.searchsorted(ordered, ordered)
-    groups, folds = np.empty((2, len(codes)), dtype=np.int64)
-    groups[order] = 2 * ordered + place % 2
+    parts = np.empty((2, len(codes)), dtype=np.int64)
     # Small clusters are not all in the first folds.
-    folds[order] = (place // 2 + 7 * ordered) % n_folds
-    return groups, folds
+    folds = (place // 2 + 7 * ordered) % n_folds
+    parts[:, order] = 2 * ordered + place % 2, folds
+    return [*parts]
 
 
 class Halves(NamedTuple):
     """Variances of the rows of halves, along the means of the other half.
 
-    The first axis is that of the halves. Where there are folds, the first line is of
-    all rows, and others are of rows without each of the folds.
+    Of the lines for folds the first is of all rows, others leave out one fold each.
     """
 
     seen: np.ndarray  # (2, n_folds + 1, n_clusters): of rows
@@ -170,8 +160,7 @@ def compare_halves(
     # A difference in each half takes two rows there, four in the cluster.
     enough = sizes.reshape(k, 2).sum(axis=1) >= 4
     weights = np.repeat(enough, 2) / np.maximum(sizes, 1.0)
-    sums = rows.weighted_sums(X, rows.spread(weights))
-    means = sums.astype(np.float64)
+    means = rows.weighted_sums(X, rows.spread(weights)).astype(np.float64)
     units = HOST.unit_rows(means)
     toward = units[np.arange(2 * k) ^ 1]
 
@@ -194,22 +183,18 @@ def compare_halves(
     (along,), (left,) = X.sweep(work, rows.labels)
     along = to_host(along)
     # The first axis is that of halves, which look along the means of each other.
-    centers, size = means.reshape(k, 2, -1).swapaxes(0, 1), sizes.reshape(k, 2).T
-    others, known = units.reshape(k, 2, -1).swapaxes(0, 1)[::-1], enough
+    centers, others, squares = (
+        values.reshape(k, 2, -1).swapaxes(0, 1) for values in (means, units, left)
+    )
+    size, others = sizes.reshape(k, 2).T, others[::-1]
     free = np.maximum(size - 1, 1.0)  # the mean of a half costs one of its rows
     codes = (groups % 2 * n_folds + folds) * k + groups // 2
     along = np.where((groups % 2 == 0)[:, None], along[:, 1::2], along[:, ::2])
     moments, counts = moments_of(along, codes, 2 * n_folds * k)
     moments = moments.reshape(2, n_folds, k, k, k)
-    moments *= (known * size / free)[:, None, :, None, None]
-    counts = counts.reshape(2, n_folds, k) * known
-    moments, counts = (
-        np.concatenate([all_rows, all_rows - parts], axis=1)
-        for parts in (moments, counts)
-        for all_rows in (parts.sum(axis=1, keepdims=True),)
-    )
-    squares = left.reshape(k, 2, -1).swapaxes(0, 1) * (known / free)[..., None]
-    by_column, plain = column_variances(squares, others)
+    moments = _without_folds(moments * (enough * size / free)[:, None, :, None, None])
+    counts = _without_folds(counts.reshape(2, n_folds, k) * enough)
+    by_column, plain = column_variances(squares * (enough / free)[..., None], others)
     # A row nearer to the mean than rounding says nothing.
     rounding = (64 * np.finfo(X.dtype).eps) ** 2 * np.square(centers).sum(axis=2)
     plain = np.where(plain > rounding, plain, 0.0)
@@ -224,6 +209,12 @@ def compare_halves(
     return Halves(seen, noise, plain, weights, size, levels)
 
 
+def _without_folds(parts: np.ndarray) -> np.ndarray:
+    """Return the sum over folds, and sums without each of them."""
+    total = parts.sum(axis=1, keepdims=True)
+    return np.concatenate([total, total - parts], axis=1)
+
+
 def noise_of_centers(
     X: Matrix,
     rows: Groups,
@@ -232,10 +223,7 @@ def noise_of_centers(
     weights: Tall,
     variances: Tall,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the noise along centres, over that of entries, and variances of centres.
-
-    ``weights`` are those of rows in centres, ``variances`` are of their noise.
-    """
+    """Return noise along centres, over that of entries, and variances of centres."""
     centers = centers.astype(np.float64)
     (k, p), units = centers.shape, HOST.unit_rows(centers)
     mean = rows.counted(rows.ops.xp.ones_like(weights))
@@ -280,11 +268,8 @@ def noise_of_centers(
 def independent_entries(
     X: Matrix, rows: Groups, centers: np.ndarray, scales: Tall
 ) -> float:
-    """Return how many independent entries would vary in length as the noise of a row.
-
-    It is one over the mean squared cosine of the noise of two rows, of all pairs of
-    some.
-    """
+    """Return how many independent entries vary in length as the noise of a row."""
+    # One over the mean squared cosine of the noise of two rows, of all pairs of some.
     n, p = X.shape
     drawn = sampled(n, min(Scales.PAIRED_ROWS, max(Scales.PAIRED_ENTRIES // p, 16)))
     few = rows.ops.few_rows

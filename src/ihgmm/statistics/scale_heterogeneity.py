@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum, auto
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,6 @@ from ihgmm.matrix import HOST, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.policy import Scales
 from ihgmm.statistics.residuals import Halves, compare_halves, random_parts
-
-
-class Evidence(StrEnum):
-    """What a test says about individual scales."""
-
-    NOTHING_TO_COMPARE = auto()
-    TOO_WEAK = auto()
-    ABSENT = auto()
-    UNKNOWN_SPREAD = auto()
-    SLIGHT = auto()
-    CLEAR = auto()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,14 +39,6 @@ class ScaleTest(Result):
     p_values, spreads : ndarray of shape (n_clusters,)
         The same for each cluster by itself; NaN for one that cannot be tested: of fewer
         than four rows, of equal ones, or with a single feature.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm, scale_heterogeneity_test
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> test = scale_heterogeneity_test(X, kinds)
-    >>> test.p_value < 0.001, round(test.spread, 1)
-    (True, 0.5)
     """
 
     p_value: float
@@ -69,26 +49,6 @@ class ScaleTest(Result):
     sizes: np.ndarray
     p_values: np.ndarray
     spreads: np.ndarray
-
-    @property
-    def evidence(self) -> Evidence:
-        """What the figures say about individual scales."""
-        if np.isnan(self.p_value):
-            return Evidence.NOTHING_TO_COMPARE
-        unknown = np.isnan(self.spread)
-        if self.p_value >= Scales.LEVEL:
-            weak = unknown or self.spread_interval[1] >= Scales.WEAK_SPREAD
-            return Evidence.TOO_WEAK if weak else Evidence.ABSENT
-        if unknown:
-            return Evidence.UNKNOWN_SPREAD
-        slight = self.spread < Scales.SLIGHT_SPREAD
-        return Evidence.SLIGHT if slight else Evidence.CLEAR
-
-    def __repr__(self) -> str:
-        return (
-            f"ScaleTest(p_value={self.p_value:.3g}, statistic={self.statistic:.3g}, "
-            f"spread={self.spread:.3g}, n_clusters={len(self.clusters)})"
-        )
 
 
 @usual_errors()
@@ -103,10 +63,9 @@ def scale_heterogeneity_test(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data; also a torch tensor or another library's array, on its device.
+        The data, wherever they are.
     labels : array-like of shape (n_samples,), or fitted estimator
         The cluster of each row, of any kind; a fitted model stands for its ``labels_``.
-        Rows with -1, beside clusters numbered from 0, are left out.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the split into halves. Other splits give other p-values, all valid; to
         choose among them is not.
@@ -117,12 +76,10 @@ def scale_heterogeneity_test(
 
     Notes
     -----
-    Rows of a half of a cluster are compared along the mean of the other half. There
-    they vary by noise alone if scales are equal. Noise that features share looks like
-    scales, so rows of *other* clusters show how much it varies: the ratio of the two
-    variances is tested, and what it is without some of the rows says how sure it is.
-    Wrong labels look like scales. Of more than 131,072 rows so many are used.
-    :doc:`/inference` has the rates, and :doc:`/statistics` the formulas.
+    Rows of a half of a cluster are compared along the mean of the other half, and with
+    rows of *other* clusters, which show how noise varies there. Wrong labels look like
+    scales. Of more than 131,072 rows so many are used. :doc:`/inference` has the rates,
+    and :doc:`/statistics` the formulas.
 
     Examples
     --------
@@ -139,13 +96,12 @@ def scale_heterogeneity_test(
     X, labels = data_and_labels(X, labels)
     data = check_matrix(X)
     classes, codes, outliers = labelled_rows(labels, data)
-    inside = np.arange(data.shape[0])
+    codes, inside = to_host(codes), np.arange(data.shape[0])
     if outliers is not None:
-        inside = np.flatnonzero(~to_host(outliers))
-    if len(inside) > Scales.ROWS or outliers is not None:
-        inside = inside[sampled(len(inside), Scales.ROWS)]
-        data, codes = data.keep_rows(inside), data.ops.few_rows(codes, inside)
-    codes = to_host(codes)
+        inside = inside[~to_host(outliers)]
+    inside = inside[sampled(len(inside), Scales.ROWS)]
+    if len(inside) < len(codes):
+        data, codes = data.keep_rows(inside), codes[inside]
     sizes = np.bincount(codes, minlength=len(classes)).astype(np.float64)
     n_folds = int(np.clip(2**23 // len(classes) ** 3, 4, Scales.FOLDS))
     parts = random_parts(codes, n_folds, generator(random_state))
@@ -164,16 +120,9 @@ def scale_heterogeneity_test(
     spreads = np.sqrt(np.maximum(squares[0], 0.0))
     reach = stdtrit(n_folds - 1, 0.975) * np.sqrt(_variance(squares[:, -1]))
     low, high = np.sqrt(np.maximum(squares[0, -1] + np.array([-reach, reach]), 0.0))
-    return ScaleTest(
-        p_value=float(p_values[-1]),
-        statistic=float(statistic[-1]),
-        spread=float(spreads[-1]),
-        spread_interval=(float(low), float(high)),
-        clusters=classes,
-        sizes=sizes,
-        p_values=p_values[:-1],
-        spreads=spreads[:-1],
-    )
+    of_all = float(p_values[-1]), float(statistic[-1]), float(spreads[-1])
+    by_cluster = classes, sizes, p_values[:-1], spreads[:-1]
+    return ScaleTest(*of_all, (float(low), float(high)), *by_cluster)
 
 
 def _with_total(values: Any) -> np.ndarray:
@@ -193,10 +142,7 @@ def _freedom(variances: np.ndarray) -> np.ndarray:
 
 
 def _squared_spreads(halves: Halves) -> np.ndarray:
-    """Return squared spreads of scales of clusters and of all, with and without folds.
-
-    They are NaN where the length of a centre is mostly noise.
-    """
+    """Return squared spreads of scales by cluster and of all; NaN of weak centres."""
     excess = (halves.sizes[:, None] * (halves.seen - halves.noise)).sum(axis=0)
     energy = (halves.sizes * halves.levels**2).sum(axis=0)
     noise = halves.noise[:, 0].sum(axis=0)

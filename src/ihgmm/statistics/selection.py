@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
+from numpy.random import Generator
 
 from ihgmm._checks import check_matrix, counted_rows
 from ihgmm._display import Result, doubts_of_count, draw
@@ -55,11 +56,9 @@ class ClusterCount(Result):
     n_clusters : int
         The best guess; 1 when all rows share one direction or show no groups, 0 when
         nothing stands out from noise.
-    levels : tuple of int
-        The numbers at which the tree is stable: several, where clusters are nested.
-    plausible : tuple of int
-        ``n_clusters``, levels, and unless the confidence is high others, the likeliest
-        first: five at most. Last is 1 or 0 if there may be no clusters at all.
+    levels, plausible : tuple of int
+        The numbers at which the tree is stable; and the likeliest numbers, five at
+        most, the last one 1 or 0 if there may be no clusters at all.
     confidence : Confidence
         How far to rely on the number: ``HIGH``, ``MIDDLE`` or ``LOW``.
     tree : ClusterTree or None
@@ -73,14 +72,6 @@ class ClusterCount(Result):
         What an eigenvalue must exceed to count, once those above it are taken out.
     n_rows, n_features, max_clusters : int
         Rows that were looked at, features, and the largest number looked for.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm, select_n_clusters
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> count = select_n_clusters(X, random_state=0)
-    >>> count.n_clusters, count.levels, count.confidence.value
-    (3, (3,), 'high')
     """
 
     n_clusters: int
@@ -115,13 +106,6 @@ class ClusterCount(Result):
     def has_few_features(self) -> bool:
         """Whether features are so few that random signs hide directions."""
         return self.n_features <= Counting.FEW_FEATURES
-
-    def __repr__(self) -> str:
-        return (
-            f"ClusterCount(n_clusters={self.n_clusters}, levels={self.levels}, "
-            f"plausible={self.plausible}, confidence={self.confidence.value!r}, "
-            f"rank={self.rank})"
-        )
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the tree, and the eigenvalues beside it in a new figure; return axes."""
@@ -166,23 +150,19 @@ def select_n_clusters(
 
     Notes
     -----
-    Eigenvalues of the Gram matrix of X above those of copies with random signs are
-    signal. Along their directions a tree of clusters is grown, and trees of random
-    halves of the rows judge it. If it is stable with as many clusters as there are
-    directions, this is the answer, as under the model; otherwise the likeliest number
-    by this evidence and by what is usual. It is one cluster if halves agree on no
-    groups, or cuts run through no gaps in few features.
-
-    Of more than 2,000 rows, so many are drawn at random; clusters with few of these can
-    be missed. :doc:`/statistics` has the details, and how often the answer is right.
+    Eigenvalues above those of copies with random signs are signal. Along their
+    directions a tree of clusters is grown, and trees of random halves of the rows judge
+    it. Of more than 2,000 rows, so many are drawn at random; clusters with few of these
+    can be missed. :doc:`/statistics` has the details, and how often the answer is
+    right.
 
     Examples
     --------
     >>> from ihgmm import make_ihgmm, select_n_clusters
     >>> X, labels = make_ihgmm(300, 100, 4, random_state=0)
     >>> found = select_n_clusters(X, random_state=0)
-    >>> found.n_clusters, found.confidence.value
-    (4, 'high')
+    >>> found.n_clusters, found.levels, found.confidence.value
+    (4, (4,), 'high')
     """
     most = check_count("max_clusters", max_clusters)
     check_flag("signed", signed)
@@ -200,17 +180,11 @@ def select_n_clusters(
         return count
     leaves = np.full(counts.shape[0], -1)  # rows of weight 0 are in none
     leaves[to_host(counts)] = count.tree.leaves
-    return replace(count, tree=replace(count.tree, leaves=leaves))
+    return _with_leaves(count, leaves)
 
 
 @usual_errors()
-def cluster_tree(
-    X: Any,
-    *,
-    max_clusters: int = MAX_CLUSTERS,
-    signed: bool = False,
-    random_state: Any = None,
-) -> ClusterTree:
+def cluster_tree(X: Any, *, random_state: Any = None, **options: Any) -> ClusterTree:
     """Merge clusters step by step, and find the levels at which they are stable.
 
     Parameters
@@ -218,38 +192,29 @@ def cluster_tree(
     X : array-like, sparse matrix, or fitted estimator
         The data, of any kind that estimators take; or a model with ``labels_`` and
         ``embedding_``, whose clusters are then the leaves.
-    max_clusters : int
-        The largest number of clusters to look for in data.
-    signed : bool
-        Whether opposite rows are of one cluster, as in :class:`ihgmm.IhSC`. A model
-        knows.
     random_state : int, RandomState, Generator or None
         Seed; the same seed gives the same tree.
+    **options
+        Those of :func:`ihgmm.select_n_clusters`, which grows the tree of data.
 
     Returns
     -------
     ClusterTree
         ``levels``, ``splits`` and ``labels(k)``; ``plot()`` draws it.
 
-    Notes
-    -----
-    :doc:`/statistics` says how it grows. For whitening, weights and missing values take
-    the ``tree`` of :func:`ihgmm.select_n_clusters`.
-
     Examples
     --------
     >>> from ihgmm import IhSC, cluster_tree, make_ihgmm
     >>> X, kinds = make_ihgmm(300, 50, 4, random_state=0)
-    >>> cluster_tree(X, random_state=0).levels
-    (4,)
+    >>> tree = cluster_tree(X, random_state=0)
+    >>> tree.levels, len(set(tree.labels(4))), tree.splits[2].agreement > 0.9
+    ((4,), 4, True)
     >>> cluster_tree(IhSC(6, random_state=0).fit(X), random_state=0).levels
     (4,)
     """
     if hasattr(X, "get_params"):
         return tree_of_model(X, generator(random_state))
-    tree = select_n_clusters(
-        X, max_clusters=max_clusters, signed=signed, random_state=random_state
-    ).tree
+    tree = select_n_clusters(X, random_state=random_state, **options).tree
     if tree is None:
         raise ValueError(
             "X has too few rows that are not zero for a tree; give at least "
@@ -258,9 +223,7 @@ def cluster_tree(
     return tree
 
 
-def resolve(
-    X: Matrix, rng: np.random.Generator, *, signed: bool = False
-) -> ClusterCount:
+def resolve(X: Matrix, rng: Generator, *, signed: bool = False) -> ClusterCount:
     """Count the clusters of an estimator that was asked to, with warnings."""
     count = count_clusters(X, rng, signed=signed)
     for text in doubts_of_count(count):
@@ -270,7 +233,7 @@ def resolve(
 
 def count_clusters(
     X: Matrix,
-    rng: np.random.Generator,
+    rng: Generator,
     *,
     max_clusters: int = MAX_CLUSTERS,
     signed: bool = False,
@@ -284,28 +247,31 @@ def count_clusters(
         # As many rows as their weights are worth; a row is drawn once at most.
         shares = to_host(X.weights * X.ops.cast_like(live, X.weights))
         shares = shares / max(shares.sum(), np.finfo(float).tiny)
-        size = int(1 / max(np.square(shares).sum(), 1 / len(shares)))
-        size = min(max(size, 1), max_rows, int((shares > 0).sum()))
         rows = np.flatnonzero(shares)
+        size = int(1 / max(np.square(shares).sum(), 1 / len(shares)))
+        size = min(max(size, 1), max_rows, len(rows))
         if size < len(rows):
             rows = np.sort(rng.choice(len(shares), size, replace=False, p=shares))
-
     few = X.take(rows).to_memory()
     with sized_threads(few.n_entries):
         count, placement = _count(few, rng, max_clusters, signed)
-    if placement is not None and count.tree is not None and len(rows) < X.shape[0]:
+    if placement is not None and len(rows) < X.shape[0]:
         small = X.ops.xp.astype(placement(X), X.ops.xp.uint16)  # to be moved
-        leaves = to_host(small).astype(np.intp)
-        count = replace(count, tree=replace(count.tree, leaves=leaves))
+        count = _with_leaves(count, to_host(small).astype(np.intp))
     return count
 
 
+def _with_leaves(count: ClusterCount, leaves: np.ndarray) -> ClusterCount:
+    """Return a count whose tree has the leaves of other rows."""
+    assert count.tree is not None
+    return replace(count, tree=replace(count.tree, leaves=leaves))
+
+
 def _count(
-    X: Matrix, rng: np.random.Generator, max_clusters: int, signed: bool
+    X: Matrix, rng: Generator, max_clusters: int, signed: bool
 ) -> tuple[ClusterCount, Placement | None]:
     """Count the clusters of few rows, none of them zero."""
-    n, p = X.shape
-    size = n, p, max_clusters
+    (n, p), size = X.shape, (*X.shape, max_clusters)
     # Directions beyond those clusters are seen, or the tree would grow in some only.
     wanted = max(max_clusters, MAX_CLUSTERS)
     most = min(wanted, n - 1, p)
@@ -314,18 +280,17 @@ def _count(
         return ClusterCount(*none, np.zeros(1), 0.0, np.zeros(0), *size), None
     # Rows at unit length: noisy ones are not louder and hide no cluster.
     units = Scaled(X, rows=X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)))
-    least = p + 1 if p <= Counting.FEW_FEATURES else 11
+    few = p <= Counting.FEW_FEATURES
     pairs, rank, null, edge = count_above_noise(
-        GramOperator.of(units), most, rng, least=least
+        GramOperator.of(units), most, rng, least=p + 1 if few else 11
     )
     if p == 1:
         rank = 1  # flips change nothing, and there is one direction to share
-    few, wide, values = p <= Counting.FEW_FEATURES, rank, pairs.values
+    wide, values = rank, pairs.values
     if few:  # signs hide some directions there
         strong = int((values >= Counting.STRONG * values[0]).sum())
         wide = max(rank, Counting.FEW_DIRECTIONS, strong)
-    grown = tree_of_rows(X, rank, wide, wanted, rng, signed=signed)
-    tree, placement = (None, None) if grown is None else grown
+    tree, placement = tree_of_rows(X, rank, wide, wanted, rng, signed=signed)
     answer = _answer(tree, rank, few, max_clusters)
     if tree is not None:
         tree = replace(tree, levels=answer[1])
@@ -372,23 +337,17 @@ def _answer(
 
 
 def _ranked(splits: tuple[Split, ...], rank: int) -> tuple[Split, list[int]]:
-    """Return the best number of clusters, and all numbers, the likeliest first.
+    """Return the best number of clusters, and all numbers, the likeliest first."""
 
-    As many as directions stand out are expected under the model. Otherwise the best
-    has the most support of those on which halves agree, or else is the likeliest: in
-    real data, small numbers lead.
-    """
-    order = sorted(
-        splits,
-        key=lambda split: (
-            split.support
-            + Counting.AGREEMENT_WORTH * split.agreement
-            - Counting.MANY_PRICE * np.log(split.n_clusters)
-        ),
-        reverse=True,
-    )
+    def likelihood(split: Split) -> float:
+        price = Counting.MANY_PRICE * np.log(split.n_clusters)  # small numbers lead
+        worth = Counting.AGREEMENT_WORTH * split.agreement
+        return float(split.support + worth - price)
+
+    order = sorted(splits, key=likelihood, reverse=True)
     agreed = [split for split in splits if split.agreement >= Counting.AGREEMENT]
     best = max(agreed, key=attrgetter("support"), default=order[0])
+    # As many as directions stand out are expected under the model.
     for split in splits[rank - 2 : rank - 1] if rank > 1 else ():
         if split.drop >= Counting.AT_RANK_DROP and split.support >= Counting.AT_RANK:
             best = split

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.validation import check_is_fitted
@@ -43,14 +44,6 @@ class Split:
         How far rows keep away from the cuts, in standard errors: about 0 or less if a
         cloud was cut. Where many directions stand out, only cuts between opposite
         clusters are looked at, and others have 0.
-
-    Examples
-    --------
-    >>> from ihgmm import cluster_tree, make_ihgmm
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> split = cluster_tree(X, random_state=0).splits[1]
-    >>> split.n_clusters, round(split.agreement, 2), split.drop > 0.2
-    (3, 1.0, True)
     """
 
     n_clusters: int
@@ -99,14 +92,6 @@ class ClusterTree(Result):
         lost, and what BIC puts on a cluster, for each row.
     of_model : bool
         Whether the leaves are the clusters of a model; ``print`` shows these.
-
-    Examples
-    --------
-    >>> from ihgmm import cluster_tree, make_ihgmm
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> tree = cluster_tree(X, random_state=0)
-    >>> tree.levels, len(set(tree.labels(3)))
-    ((3,), 3)
     """
 
     leaves: np.ndarray
@@ -126,9 +111,7 @@ class ClusterTree(Result):
         """Return labels of so many clusters, numbered by decreasing size."""
         k = check_count("n_clusters", n_clusters)
         if k > self.n_leaves:
-            raise ValueError(
-                f"n_clusters={k} is more than the {self.n_leaves} leaves of the tree."
-            )
+            raise ValueError(f"n_clusters={k} is more than the {self.n_leaves} leaves.")
         return np.where(self.leaves < 0, -1, self.numbers(k)[self.leaves])
 
     def numbers(self, n_clusters: int) -> np.ndarray:
@@ -153,8 +136,7 @@ class ClusterTree(Result):
         brackets, height = [], 0.0
         for k in range(self.n_leaves, 1, -1):
             left, right = (stems[int(part[0])] for part in parts[k])
-            height = max(height, float(self.costs[k - 2]))
-            leaf = int(parts[k][0][0])
+            height, leaf = max(height, float(self.costs[k - 2])), int(parts[k][0][0])
             brackets.append(Bracket(k, leaf, left, right, height))
             stems[leaf] = (left[0] + right[0]) / 2, height
         return np.array([group[0] for group in groups]), brackets
@@ -164,15 +146,12 @@ class ClusterTree(Result):
         at = n_clusters - 2
         return self.splits[at] if 0 <= at < len(self.splits) else None
 
-    def __repr__(self) -> str:
-        return f"ClusterTree(levels={self.levels}, n_leaves={self.n_leaves})"
-
     def plot(self, ax: Any = None) -> Any:
         """Draw the tree and its levels: :func:`ihgmm.plotting.plot_tree`."""
         return draw(self, ax)
 
 
-def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
+def tree_of_model(model: Any, rng: Generator) -> ClusterTree:
     """Return the tree whose leaves are the clusters of a fitted model."""
     check_is_fitted(model)
     if not hasattr(model, "embedding_"):
@@ -182,11 +161,10 @@ def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
         )
     signed = getattr(model, "signed", False)
     leaves = to_host(model.labels_).astype(np.intp)
-    k = int(leaves.max()) + 1
-    known = np.flatnonzero(leaves >= 0)
+    k, known = int(leaves.max()) + 1, np.flatnonzero(leaves >= 0)
     _, firsts = np.unique(leaves[known], return_index=True)
-    drawn = np.union1d(sampled(len(known), Counting.ROWS, rng), firsts)
-    known = known[drawn]  # some rows, of every cluster
+    # Some rows, of every cluster.
+    known = known[np.union1d(sampled(len(known), Counting.ROWS, rng), firsts)]
     embedded = ops_of(model.embedding_).few_rows(model.embedding_, known)
     rows = to_host(embedded).astype(np.float64)
     rows /= max(np.abs(rows).max(initial=0.0), 1.0)  # lest squares overflow
@@ -203,18 +181,11 @@ def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
 
 
 def tree_of_rows(
-    X: Matrix,
-    rank: int,
-    n_directions: int,
-    most: int,
-    rng: np.random.Generator,
-    *,
-    signed: bool,
-) -> tuple[ClusterTree, Placement] | None:
+    X: Matrix, rank: int, wide: int, most: int, rng: Generator, *, signed: bool
+) -> tuple[ClusterTree, Placement] | tuple[None, None]:
     """Return the tree of few rows in memory, none of them zero, and who places others.
 
-    ``rank`` directions stand out from noise, and clusters are
-    looked for in some more; None is returned where rows are too few for two leaves.
+    ``rank`` directions stand out from noise; clusters are looked for in ``wide`` ones.
     """
     n, p = X.shape
     few = p <= Counting.FEW_FEATURES
@@ -222,9 +193,8 @@ def tree_of_rows(
     k = min(int(slope * rank + more), most + 1)
     k = min(max(k, Counting.LEAST_LEAVES[int(few)]), n // Counting.ROWS_A_LEAF)
     if k < 2:
-        return None
-    d = min(max(n_directions, 2), p, n // 2 - 1)
-    recipe = Recipe(n_components=d)
+        return None, None
+    recipe = Recipe(n_components=min(max(wide, 2), p, n // 2 - 1))
     placements: list[Placement] = []
     # Few directions do not tell whether rows are more than one cloud. Gaps do.
     lengths, every_cut = np.sqrt(to_host(X.sqnorms)), few or rank <= 1
@@ -237,7 +207,6 @@ def tree_of_rows(
         if seen is not None:
             rows = fit.placement.embedding(X)
             leaves = fit.placement.rule(X.ops, rows)
-        rows = to_host(rows).astype(np.float64)
         return _merged(rows, to_host(leaves), k, signed, seen, lengths, every_cut)
 
     with one_thread(), ignored(ConvergenceWarning):
@@ -272,10 +241,13 @@ def _merged(
     The tree is learnt from the rows ``seen``; others show gaps, if lengths are given:
     those at every cut, or those between opposite directions alone.
     """
+    rows = to_host(rows).astype(np.float64)
     seen = np.arange(len(rows)) if seen is None else seen
     n, m = len(seen), rows.shape[1]
-    if signed:
-        rows = _on_one_side(rows, leaves, n_leaves)
+    for own in [leaves == leaf for leaf in np.unique(leaves)] if signed else ():
+        # All rows point the same way along their cluster.
+        main = np.linalg.svd(rows[own], full_matrices=False)[2][0]
+        rows[own] *= np.where(rows[own] @ main < 0, -1.0, 1.0)[:, None]
     part, labels = rows[seen], leaves[seen]
     sizes = np.bincount(labels, minlength=n_leaves).astype(float)
     alive = np.flatnonzero(sizes)
@@ -325,12 +297,10 @@ def _gap(
     """Return how far rows that are not seen keep from the cut between two clusters.
 
     The cut goes through the origin, between unit rows of sides 1 and -1 that are seen.
-    Between opposite directions is the origin: short rows are in the gap there.
     """
-    known = np.zeros(len(units), dtype=bool)
-    known[seen] = True
-    own, rest = known & (sides != 0), ~known & (sides != 0)
-    ahead, behind = (units[own & (sides == side)] for side in (1, -1))
+    ahead, behind = (units[seen][sides[seen] == side] for side in (1, -1))
+    rest = sides != 0
+    rest[seen] = False
     one, other = ahead.mean(axis=0), behind.mean(axis=0)
     cosine = one @ other / max(np.sqrt((one @ one) * (other @ other)), Small.EXACT)
     opposite = cosine < -np.sqrt(0.5)  # nearer to opposite than to orthogonal
@@ -339,6 +309,7 @@ def _gap(
     # Least squares, in which both sides count alike.
     squares = ahead.T @ ahead / len(ahead) + behind.T @ behind / len(behind)
     normal = np.linalg.lstsq(squares, one - other, rcond=Small.LOAD)[0]
+    # Between opposite directions is the origin: short rows are in the gap there.
     scores = units[rest] @ normal * (lengths[rest] if opposite else 1.0)
     return _clearance(scores), _clearance(-scores)
 
@@ -352,26 +323,8 @@ def _clearance(distances: np.ndarray) -> float:
     return float((shares - 0.5).sum() * np.sqrt(12 / len(shares)))
 
 
-def _on_one_side(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return rows that all point the same way along their cluster."""
-    rows = rows.copy()
-    for own in (labels == cluster for cluster in range(k)):
-        if own.any():
-            main = np.linalg.svd(rows[own], full_matrices=False)[2][0]
-            rows[own] *= np.where(rows[own] @ main < 0, -1.0, 1.0)[:, None]
-    return rows
-
-
-def _grown(
-    grow: Callable[[np.ndarray | None], _Branches],
-    n: int,
-    rng: np.random.Generator,
-    rank: int,
-) -> ClusterTree:
-    """Return a tree of all rows, judged by trees of halves.
-
-    A level beyond ``rank`` clusters, the most under the model, needs much support.
-    """
+def _grown(grow: Callable[..., _Branches], n: int, rng: Generator, rank: int) -> Any:
+    """Return a tree of all rows, judged by trees of halves."""
     whole = grow(None)
     halves: list[_Branches] = []
     enough = 1 < len(whole.members) < n // 2
@@ -379,15 +332,17 @@ def _grown(
         order = rng.permutation(n)
         halves += [grow(np.sort(half)) for half in (order[: n // 2], order[n // 2 :])]
     splits = _judged(whole, halves)
-    levels = []
-    for split in splits:
-        stable = min(split.agreement, split.stability) >= Counting.AGREEMENT
-        evidence = split.contrast + split.drop + split.agreement
-        expected = split.n_clusters <= rank or split.support >= Counting.HIGH
-        if stable and expected and evidence >= Counting.LEVEL:
-            levels.append(split.n_clusters)
-    costs = whole.costs
-    return ClusterTree(whole.leaves, whole.members, splits, tuple(levels), costs, n)
+    levels = tuple(split.n_clusters for split in splits if _is_level(split, rank))
+    return ClusterTree(whole.leaves, whole.members, splits, levels, whole.costs, n)
+
+
+def _is_level(split: Split, rank: int) -> bool:
+    """Tell whether a tree is stable at a split; rank clusters fit the model."""
+    stable = min(split.agreement, split.stability) >= Counting.AGREEMENT
+    evidence = split.contrast + split.drop + split.agreement
+    # A level beyond the most clusters under the model needs much support.
+    expected = split.n_clusters <= rank or split.support >= Counting.HIGH
+    return stable and expected and evidence >= Counting.LEVEL
 
 
 def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
@@ -402,9 +357,8 @@ def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
         own, *others = (tree.members[k - 1][tree.leaves] for tree in (whole, *halves))
         overlaps = [_best_overlaps(own, other, k) for other in others]
         stability.append(float(np.mean(overlaps, axis=0).min()))
-        pairs = zip(others[::2], others[1::2], strict=True)
-        agreed = [adjusted_rand_score(*pair) for pair in pairs]
-        agreement.append(float(np.mean(agreed)))
+        agreed = map(adjusted_rand_score, others[::2], others[1::2])
+        agreement.append(float(np.mean(list(agreed))))
     drops = [one - next_one for one, next_one in pairwise(stability)]
     gaps = np.mean([half.gaps[: most - 1] for half in halves], axis=0).min(axis=1)
     gaps = np.cumsum(gaps) / np.arange(1, most)  # of all cuts that make k clusters

@@ -13,9 +13,6 @@ from ihgmm.statistics.selection import ClusterCount, Confidence
 from ihgmm.statistics.tree import ClusterTree, Split
 from ihgmm.words.phrases import counted, listed, sentence
 
-# The columns of the evidence for each number of clusters, but for gaps.
-SPLIT_HEAD = ("clusters", "contrast", "agreement", "stability", "drop", "level")
-
 
 def count_headline(count: ClusterCount) -> str:
     """Return the finding in a few words."""
@@ -53,10 +50,7 @@ def tree_text(tree: ClusterTree) -> str:
 
 
 def tree_lines(tree: ClusterTree, n_clusters: int | None = None) -> list[str]:
-    """Return the branches of a tree, a line each, down to its last level.
-
-    A line has a cluster at some level, and further in, those that it has at the next.
-    """
+    """Return the branches of a tree, a line each, down to its last level."""
     levels = sorted({*tree.levels, n_clusters or 0} - {0, 1})
 
     def below(at: int, inside: np.ndarray) -> Iterator[str]:
@@ -76,7 +70,7 @@ def tree_lines(tree: ClusterTree, n_clusters: int | None = None) -> list[str]:
 def split_head(tree: ClusterTree) -> tuple[str, ...]:
     """Return the columns of the evidence: gaps too, where they decide."""
     gap = ["gap"] if any(split.gap for split in tree.splits) else []
-    return (*SPLIT_HEAD[:-1], *gap, SPLIT_HEAD[-1])
+    return ("clusters", "contrast", "agreement", "stability", "drop", *gap, "level")
 
 
 def split_rows(tree: ClusterTree, splits: Iterable[Split]) -> Iterator[tuple[Any, ...]]:
@@ -165,17 +159,12 @@ def _few_clusters(count: ClusterCount) -> str:
     if count.is_capped:
         return f"{sentence(start)}."
     number = "no structure" if count.n_clusters == 0 else "one cluster"
-    if count.tree is None:
-        why = "there are too few rows to look for groups"
-        return f"{sentence(number)}: {start}, and {why}."
-    if count.confidence is Confidence.HIGH:
+    if count.tree is None or count.confidence is Confidence.HIGH:
         why = "halves of the rows do not agree on any groups"
+        why = "there are too few rows to look for groups" if count.tree is None else why
         return f"{sentence(number)}: {start}, and {why}."
-    likely = ""
-    if others:
-        likely = (
-            f" If there are clusters, their number is most likely {_either(others)}."
-        )
+    likely = " If there are clusters, their number is most likely "
+    likely = f"{likely}{_either(others)}." if others else ""
     return (
         f"Probably {number}: {start}, but halves of the rows do not agree on any "
         "number of groups with gaps between them. Noise that features share looks like "

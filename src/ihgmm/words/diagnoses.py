@@ -19,15 +19,14 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
     figures = figure_table(diagnosis)
     wide = max(len(name) for name, _, _ in figures)
     deep = max(len(figure) for _, figure, _ in figures)
-    lines = [
-        f"{sentence(diagnosis.verdict)}.",
-        *(f"  {name:<{wide}}  {fig:>{deep}}  {means}" for name, fig, means in figures),
-        *([_OTHER_CLASSES] if has_range(diagnosis) else ()),
-        *(
-            fill(caution_text(caution), 80, initial_indent="! ", subsequent_indent="  ")
-            for caution in diagnosis.cautions
-        ),
+    lines = [f"{sentence(diagnosis.verdict)}."]
+    lines += [
+        f"  {name:<{wide}}  {fig:>{deep}}  {means}" for name, fig, means in figures
     ]
+    if has_range(diagnosis):
+        lines.append("Stable clusters need not be the classes that you have in mind.")
+    for text in map(caution_text, diagnosis.cautions):
+        lines.append(fill(text, 80, initial_indent="! ", subsequent_indent="  "))
     return "\n".join(lines)
 
 
@@ -44,9 +43,6 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
         rest = f"{largest} of the rows are in the largest cluster anyway"
     stays = f"{percent(diagnosis.stability)} of the labels would stay the same"
     return f"{verdict} {stays} with other rows; {rest}."
-
-
-_OTHER_CLASSES = "Stable clusters need not be the classes that you have in mind."
 
 
 def _is_judged(diagnosis: Diagnosis) -> bool:
@@ -93,11 +89,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
 def caution_text(
     caution: Caution, names: Sequence[str] | None = None, *, prepared: bool = False
 ) -> str:
-    """Return a caution in a sentence or two, with what to do about it.
-
-    ``names`` are those of the columns, which otherwise go by their number. Whether they
-    were ``prepared`` says what is left to do about one of them.
-    """
+    """Return a caution in a sentence or two, with what to do about it."""
     f = caution.figures
     if caution.kind is CautionKind.OTHER_CLUSTERS:
         order = "Are rows and labels in the same order? " if f.get("by_chance") else ""
@@ -120,22 +112,15 @@ def caution_text(
             f"decides the clusters. {remedy}"
         )
     n, unobserved = f["rows"], f.get("unobserved", 0)
-    one = n == 1
-    what = "is zero" if one else "are zero"
-    if unobserved:
-        what = "has no observed cell" if one else "have no observed cell"
-        what += " but zeros" * (unobserved < n)
-    means = "its label means" if one else "their labels mean"
-    return f"{counted(n, 'row')} {what}: {means} nothing."
+    what = "without an observed cell" if unobserved else "of zeros"
+    what += " but zeros" * (0 < unobserved < n)
+    return f"The labels of {counted(n, 'row')} {what} mean nothing."
 
 
 def class_words(
     agreement: ClassAgreement, n: int, rival: ClassAgreement | None = None
 ) -> str:
-    """Return how many of n rows are in another class than their cluster stands for.
-
-    The ``rival`` is the agreement of k-means.
-    """
+    """Return how many of n rows are in another class than their cluster stands for."""
     rows, share = f"{agreement.misplaced:,} of {n:,} rows", percent(agreement.rate)
     words = f"{rows} differ ({share})"
     if agreement.by_majority:
@@ -159,24 +144,24 @@ CLUSTER_WORDS = (
 
 def feature_words(same_size: bool) -> tuple[str, ...]:
     """Return what the words of a table of features mean."""
-    mean = "mean: the mean of the feature in the cluster, in the units of the data"
-    contrast = (
-        "contrast: how far the cluster is above (+) or below (-) others of its size,",
-        "    in noise levels of the feature: how far its cells stray by chance",
+    stretched = (
+        "others, same size: the mean in the other clusters, if their rows were as",
+        "    large as those of this cluster",
     )
-    if same_size:
-        return (
-            mean,
-            "others, same size: the mean in the other clusters, if their rows were as",
-            "    large as those of this cluster",
-            *contrast,
-        )
-    return (
-        mean,
-        "others: the mean of the rows of all other clusters",
-        *contrast,
+    prepared = (
         "    It compares the prepared rows, so its sign can differ from that of the",
         "    difference of the two means.",
+    )
+    return (
+        "mean: the mean of the feature in the cluster, in the units of the data",
+        *(
+            stretched
+            if same_size
+            else ["others: the mean of the rows of all other clusters"]
+        ),
+        "contrast: how far the cluster is above (+) or below (-) others of its size,",
+        "    in noise levels of the feature: how far its cells stray by chance",
+        *(() if same_size else prepared),
     )
 
 

@@ -17,13 +17,7 @@ def listed(words: Sequence[str], last: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as people read it: none and all are nothing but that.
-
-    Examples
-    --------
-    >>> [percent(share) for share in (0, 0.0004, 0.125, 0.9996, 1)]
-    ['0%', '< 0.1%', '12.5%', '> 99.9%', '100%']
-    """
+    """Return a share as people read it: none and all are nothing but that."""
     if share in (0, 1):
         return f"{share:.0%}"
     if share < 0.001 or share > 0.999:

@@ -1,4 +1,4 @@
-"""What ``print`` and notebooks show of a result, by its type."""
+"""What shells and notebooks show of a result, by its type."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
 
 
 def text(result: Any) -> str:
-    """Return the sentences of a result, or its ``repr`` if it has none."""
-    return _SENTENCES.get(type(result), repr)(result)
+    """Return the sentences of a result."""
+    return _SENTENCES[type(result)](result)

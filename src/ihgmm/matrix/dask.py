@@ -13,15 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from dask.delayed import delayed
 
-from ihgmm._warnings import warn
-from ihgmm.matrix import dask_blocks as lazy
-from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, float_type, in_unit
-from ihgmm.matrix.dask_ops import block_ops
-from ihgmm.matrix.device import Device, as_floats
-from ihgmm.matrix.memory import Dense
-from ihgmm.matrix.ops import Tall, is_foreign, is_lazy, library_ops, to_host
-from ihgmm.matrix.sparse import Sparse, without_duplicates
-from ihgmm.matrix.stored import Blocks
+from ihgmm.matrix import dask_ops as lazy
+from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, float_type
+from ihgmm.matrix.ops import Tall, is_lazy, library_ops, to_host
+from ihgmm.matrix.stored import Blocks, held
 
 
 def open_dask(X: Any) -> DaskRows:
@@ -44,24 +39,11 @@ def open_dask(X: Any) -> DaskRows:
             "X.compute_chunk_sizes() first."
         )
     if len(X.chunks[1]) > 1:
-        raise ValueError(
-            f"X is a dask array with its columns in {len(X.chunks[1])} chunks; put "
-            "whole rows in a chunk: X.rechunk({1: -1})."
-        )
+        X = X.rechunk({0: "auto", 1: -1})  # type: ignore[no-untyped-call]
     if X.shape[0] == 1:  # beside chunks without rows
         X = X.rechunk(-1)  # type: ignore[no-untyped-call]
     names = [str(name) for name in getattr(given, "columns", ())] or None
-    rows, chunks = DaskRows(X, About(names=names)), X.numblocks[0]
-    size = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize / chunks
-    # dask spends about a millisecond on a task, in which a core multiplies a megabyte.
-    if chunks > 200 and size < 2**20:
-        warn(
-            f"X is a dask array in {chunks} chunks of {size / 1e3:.0f} kB; "
-            "dask takes longer for each than the work on it. Make them larger: "
-            "X.rechunk({0: 'auto', 1: -1}).",
-            UserWarning,
-        )
-    return rows
+    return DaskRows(X, About(names=names))
 
 
 class DaskRows(Blocks):
@@ -76,12 +58,14 @@ class DaskRows(Blocks):
 
     def __init__(self, X: Any, about: About = NOTHING) -> None:
         shape = (int(X.shape[0]), int(X.shape[1]))
-        super().__init__(
-            shape, float_type(X.dtype), about, block_ops(library_ops(X._meta))
-        )
+        ops = lazy.block_ops(library_ops(X._meta))
+        super().__init__(shape, float_type(X.dtype), about, ops)
         self.X, self.sparse = X, sp.issparse(X._meta)
-        edges = pairwise(np.cumsum([0, *X.chunks[0]]).tolist())
-        self.row_blocks = [slice(*edge) for edge in edges if edge[0] < edge[1]]
+
+    @cached_property
+    def row_blocks(self) -> list[slice]:
+        edges = pairwise(np.cumsum([0, *self.X.chunks[0]]).tolist())
+        return [slice(*edge) for edge in edges if edge[0] < edge[1]]
 
     @cached_property
     def n_entries(self) -> int:
@@ -97,33 +81,29 @@ class DaskRows(Blocks):
         results = lazy.persist(self._results(partial(_summed, work), *tall))
         some = next(i for i, rows in enumerate(self.X.chunks[0]) if rows)
         kinds = delayed(_empty_lines)(results.to_delayed()[some])
-        sums, kinds = lazy.compute(lazy.sum_objects(results, _sums), kinds)
+        sums = lazy.blockwise(_sums, (results,), np.empty(0, object))
+        totals, kinds = lazy.compute(lazy.sum_objects(sums), kinds)
         lines = []
         for number, like in enumerate(kinds):
             one = partial(_line, number, like)
             lines.append(lazy.blockwise(one, (results,), like, like.shape[1:]))
-        return tuple(map(lazy.persist, lines)), sums
+        return tuple(map(lazy.persist, lines)), totals
 
     def _results(self, work: Callable[..., Any], *tall: Any) -> Any:
         """Return what some work makes of each block, as a dask array of objects."""
         self.read["rows"] += self.n_stored
-        about = self.about.of_taken_rows()
-        call = partial(_call, work, self.sparse, self.dtype, self.factor, about)
         given = self.X, lazy.row_numbers(self.X.chunks[0]), *map(self.to_device, tall)
-        return lazy.blockwise(partial(_checked, None, call), given, np.empty(0, object))
+        about = self.about.of_taken_rows()
+        return lazy.objects(
+            partial(_call, work, self.sparse, self.dtype, self.factor, about), *given
+        )
 
-    def take(self, rows: Index) -> Dense | Sparse:
-        # Each block that has some of them is made anew, or read anew, as a whole.
-        index = np.arange(self.shape[0])[rows]
-        for block in self.row_blocks:
-            if ((index >= block.start) & (index < block.stop)).any():
-                self.read["rows"] += block.stop - block.start
+    def take(self, rows: Index) -> Matrix:
         X, heights = self.X, self.X.chunks[0]
         if 0 in heights and any(heights):  # where dask fails to take single rows
             X = X.rechunk({0: tuple(filter(None, heights))})
         (entries,) = lazy.compute(X[rows])
-        entries = sp.csr_array(entries) if self.sparse else to_host(entries)
-        return self.wrap(in_unit(entries, self.dtype, self.factor))
+        return self.wrap(entries if self.sparse else to_host(entries))
 
     def _kept(self, rows: np.ndarray) -> DaskRows:
         # dask takes a line that is alone for a number that goes with every block.
@@ -167,7 +147,7 @@ class DaskRows(Blocks):
     ) -> Any:
         empty = self.X._meta[:0].astype(dtype) if whole else np.empty(0, dtype=dtype)
         given = self.X, lazy.row_numbers(self.X.chunks[0])
-        work = partial(_checked, empty, partial(_named, work))
+        work = partial(_named, work, empty)
         return lazy.blockwise(work, given, empty, self.shape[1:] if whole else ())
 
 
@@ -190,23 +170,10 @@ def _empty_lines(result: Any) -> list[Any]:
     return [lines[:0] for lines in result[1]]
 
 
-def _checked(
-    empty: Any, work: Callable[..., T], block: Any, rows: tuple[int, int], *tall: Any
-) -> T:
-    """Do some work on a block of rows, unless it is empty, of the height announced."""
-    first, last = rows
-    if block.shape[0] != last - first:
-        raise ValueError(
-            f"The chunk of rows {first} to {last - 1} of the dask array X has "
-            f"{block.shape[0]} rows; call X.compute_chunk_sizes() first."
-        )
-    return work(block, rows, *tall) if first < last else empty
-
-
-def _named(work: Callable[[Any], T], block: Any, rows: tuple[int, int]) -> T:
-    """Do some work on a block; an error names its rows."""
+def _named(work: Callable[[Any], T], empty: T, block: Any, rows: tuple[int, int]) -> T:
+    """Do some work on a block, unless it is empty; an error names its rows."""
     try:
-        return work(block)
+        return work(block) if block.shape[0] else empty
     except ValueError as error:
         where = f"rows {rows[0]} to {rows[1] - 1}"
         raise ValueError(f"In the chunk of {where}: {error}") from error
@@ -219,23 +186,18 @@ def _call(
     factor: float,
     about: About,
     block: Any,
-    _: tuple[int, int],
+    rows: tuple[int, int],
     *tall: Any,
 ) -> T:
-    """Do some work on a block as a matrix."""
+    """Do some work on a block, which is as it was announced, as a matrix."""
+    if block.shape[0] != rows[1] - rows[0]:
+        raise ValueError(
+            f"The chunk of rows {rows[0]} to {rows[1] - 1} of the dask array X has "
+            f"{block.shape[0]} rows; call X.compute_chunk_sizes() first."
+        )
     if sp.issparse(block) and not sparse:
         raise ValueError(
-            f"A chunk of the dask array X is a {type(block).__name__} where a dense "
-            "one was announced; say so: X.map_blocks(scipy.sparse.csr_array, "
-            "dtype=X.dtype, meta=scipy.sparse.csr_array((0, 0)))."
+            "A chunk of the dask array X is sparse where a dense one was announced; "
+            "give X.map_blocks its meta=scipy.sparse.csr_array((0, 0))."
         )
-    matrix: Any
-    if is_foreign(block):  # of a GPU, for example
-        matrix = Device(as_floats(block))
-    elif sparse:
-        csr = sp.csr_array(block).astype(dtype, copy=False)
-        matrix = Sparse(without_duplicates(csr))
-    else:
-        matrix = Dense(np.asarray(block, dtype=dtype))
-    matrix = matrix if factor == 1.0 else matrix.rescaled(factor)
-    return work(matrix.with_about(about), *tall)
+    return work(held(block, dtype, factor, about), *tall)

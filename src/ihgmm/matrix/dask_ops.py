@@ -1,18 +1,205 @@
-"""Tall arrays of dask: what is done with them is done to their blocks of rows."""
+"""Tall arrays of dask: what is done with them is done to their blocks of rows.
+
+Rows are in blocks, columns are not. What is made of blocks stays on the workers; sums
+are made there too, in a tree, and only what is small comes to the client.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from functools import cache, partial
+from itertools import pairwise
+from operator import getitem
 from typing import Any
+from uuid import uuid4
 
 import array_api_compat as compat
+import dask
 import dask.array as da
 import numpy as np
+from dask.base import compute as dask_compute
+from dask.base import persist as dask_persist
 from dask.delayed import delayed
 
-from ihgmm.matrix import dask_blocks as blocks
 from ihgmm.matrix.ops import HOST, Ops, Tall, is_lazy, to_host
+
+Work = Callable[..., Any]
+
+
+def from_host(values: np.ndarray, chunks: tuple[int, ...], kind: Any) -> Any:
+    """Return an array of the client in blocks of so many rows, on the workers.
+
+    Its blocks are arrays of the library that ``kind`` is of, NumPy's or that of a GPU.
+    """
+    shape = (chunks, *((size,) for size in values.shape[1:]))
+    array = da.from_array(values, shape, name=False)  # type: ignore[no-untyped-call]
+    if not isinstance(kind, np.ndarray):
+        array = array.map_blocks(np.asarray, like=kind, dtype=values.dtype, meta=kind)
+    return persist(array)
+
+
+def row_numbers(chunks: tuple[int, ...]) -> Any:
+    """Return the first row of each block and the one after its last, as objects."""
+    name, ends = f"rows-{uuid4().hex}", np.cumsum([0, *chunks]).tolist()
+    graph = {(name, i): edges for i, edges in enumerate(pairwise(ends))}
+    return da.Array(graph, name, (chunks,), dtype=object)  # type: ignore[no-untyped-call]
+
+
+def persist(array: Any) -> Any:
+    """Return an array whose blocks are made now, once, and stay on the workers."""
+    with _explained():
+        return dask_persist(array)[0]  # type: ignore[no-untyped-call]
+
+
+def compute(*collections: Any) -> tuple[Any, ...]:
+    """Return the values of dask collections, on the client."""
+    with _explained():
+        return tuple(dask_compute(*collections))  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Say what an error of a cluster, not of the work, means."""
+    # Arrays that have to be sent are no reason to warn. Without the module there is no
+    # cluster, nor a place for its settings.
+    name = "distributed.admin.large-graph-warning-threshold"
+    quiet = {name: "1 TB"} if "distributed" in sys.modules else {}
+    try:
+        with dask.config.set(quiet):
+            yield
+    except (Exception, CancelledError) as error:
+        home = type(error).__module__.partition(".")[0]
+        # What a closed client kept is no longer there for dask without a cluster.
+        missing = isinstance(error, ValueError) and "Missing dependency" in str(error)
+        if not (missing or isinstance(error, CancelledError) or home == "distributed"):
+            error.add_note("dask raised this error while it computed the blocks of X.")
+            raise
+        raise RuntimeError(
+            f"dask lost X or its results ({type(error).__name__}: {error}). If the "
+            "cluster was closed, start another and create X again: a persisted X is "
+            "gone with its cluster. If the cluster is running, give its workers memory "
+            "for several chunks each."
+        ) from error
+
+
+def blockwise(
+    work: Work,
+    given: tuple[Any, ...],
+    meta: Any,
+    trailing: tuple[int, ...] = (),
+    chunks: tuple[int, ...] | None = None,
+) -> Any:
+    """Return a dask array of work on blocks of those among what is given."""
+    # Each further dimension is one chunk: dask hands it over as a list of one block.
+    pairs: list[Any] = []
+    for number, array in enumerate(given):
+        index = None
+        if isinstance(array, da.Array):
+            whole = dict.fromkeys(range(1, array.ndim), -1)
+            array = array.rechunk(whole) if whole else array  # type: ignore[no-untyped-call]
+            index = ("row", *(f"{number}.{axis}" for axis in whole))
+        pairs += [array, index]
+    new = {f"new{axis}": size for axis, size in enumerate(trailing)}
+    # What the work carries is one node of the graph, not sent with every task.
+    shared = delayed(work, pure=False, traverse=False)
+    return da.blockwise(  # type: ignore[no-untyped-call]
+        _call,
+        ("row", *new),
+        shared,
+        None,
+        *pairs,
+        new_axes=new,
+        adjust_chunks=None if chunks is None else {"row": tuple(chunks)},
+        align_arrays=False,
+        dtype=meta.dtype,
+        meta=meta,
+    )
+
+
+def _call(work: Work, *blocks: Any) -> Any:
+    whole = list(blocks)
+    for i, block in enumerate(blocks):
+        while isinstance(block, list):
+            (block,) = block
+        whole[i] = block
+    return work(*whole)
+
+
+def map_blocks(work: Work, *given: Any, chunks: tuple[int, ...] | None = None) -> Any:
+    """Return what some work makes of the blocks of tall arrays, line by line.
+
+    ``chunks`` says how many lines come of each block; by default one for each row.
+    """
+    # One row of zeros shows what is made of a row.
+    rows = [
+        np.zeros_like(array._meta, shape=(1, *array.shape[1:]), dtype=array.dtype)
+        if isinstance(array, da.Array)
+        else array
+        for array in given
+    ]
+    with np.errstate(all="ignore"):
+        example = work(*rows)
+    return blockwise(work, given, example[:0], example.shape[1:], chunks)
+
+
+def rows_where(array: Any, mask: Any, chunks: tuple[int, ...]) -> Any:
+    """Return the rows where a mask is true, so many of each block."""
+    return blockwise(getitem, (array, mask), array._meta, array.shape[1:], chunks)
+
+
+def objects(work: Work, *given: Any) -> Any:
+    """Return what some work makes of each block that has rows; as a dask array."""
+    work = partial(_unless_empty, work)
+    return blockwise(work, given, np.empty(0, dtype=object))
+
+
+def _unless_empty(work: Work, block: Any, *others: Any) -> Any:
+    return work(block, *others) if block.shape[0] else None
+
+
+def gather(results: Any) -> list[Any]:
+    """Return the objects of blocks, which should be small, on the client."""
+    # The graphs of single blocks do not hold what is on the workers. The array does,
+    # and here it lives until all is computed.
+    values = compute(*results.to_delayed().ravel())
+    return [value for value in values if value is not None]
+
+
+def sum_objects(results: Any) -> Any:
+    """Return the sum, delayed, of the objects of blocks: arrays, or tuples of them."""
+    parts = [*results.to_delayed().ravel()]
+    while True:
+        few = [parts[i : i + 8] for i in range(0, len(parts), 8)]
+        parts = [delayed(_add, pure=False)(some) for some in few]
+        if len(parts) == 1:
+            return parts[0]
+
+
+def _add(parts: list[Any]) -> Any:
+    parts = [part for part in parts if part is not None]
+    if not parts or not isinstance(parts[0], tuple):
+        return sum(parts) if parts else None
+    return tuple(sum(terms) for terms in zip(*parts, strict=True))
+
+
+def sum_blocks(work: Work, *given: Any) -> Any:
+    """Return the sum, on the client, of what some work makes of each block."""
+    results = objects(work, *given)  # holds on to what is on the workers, until the end
+    return compute(sum_objects(results))[0]
+
+
+def peak_of_blocks(work: Work, *given: Any) -> Any:
+    """Return the largest, on the client, of what some work makes of each block."""
+    return np.max(gather(objects(work, *given)), axis=0)
+
+
+def on_one_block(work: Work, *given: Any) -> Any:
+    """Return what some work makes of all rows, on one worker."""
+    whole = [a.rechunk({0: -1}) if is_lazy(a) else a for a in given]
+    return gather(objects(work, *whole))[0]
 
 
 class BlockOps(Ops):
@@ -26,14 +213,14 @@ class BlockOps(Ops):
         return block_ops, (self.inner,)
 
     def persist(self, a: Tall) -> Tall:
-        return blocks.persist(a) if is_lazy(a) else a
+        return persist(a) if is_lazy(a) else a
 
     def to_device(self, a: Any, like: Tall) -> Tall:
         if is_lazy(a) or not is_lazy(like):
             return a
         # What has no line for each row goes with every block.
         if np.ndim(a) > 0 and np.shape(a)[0] == like.shape[0] > 1:
-            return blocks.from_host(to_host(a), like.chunks[0], like._meta)
+            return from_host(to_host(a), like.chunks[0], like._meta)
         return a if self.inner is HOST else self.inner.to_device(a, like._meta)
 
     def cast_like(self, a: Any, like: Tall) -> Tall:
@@ -45,32 +232,26 @@ class BlockOps(Ops):
         xp = self.xp if is_lazy(a) else self.inner.xp
         return xp.astype(a, like.dtype, copy=False)
 
-    def row_map(self, work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
-        return blocks.map_blocks(partial(work, self.inner), *tall)
-
-    def row_sums(
-        self, work: Callable[..., tuple[Any, ...]], *tall: Tall, width: int = 1
-    ) -> tuple[np.ndarray, ...]:
-        return tuple(blocks.sum_blocks(partial(_host_sums, work, self.inner), *tall))
+    def row_map(self, work: Work, *tall: Tall, width: int = 1) -> Tall:
+        return map_blocks(partial(work, self.inner), *tall)
 
     def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> np.ndarray:
         return self.to_host(tall[positions])
 
     def rows_where(self, tall: Tall, mask: Tall) -> Tall:
         counts = map(delayed(lambda part: int(part.sum())), mask.to_delayed().ravel())
-        return blocks.rows_where(tall, mask, blocks.compute(*counts))
+        return rows_where(tall, mask, compute(*counts))
 
     def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
         given = [values, where] if others is None else [values, where, others]
-        return blocks.map_blocks(self.inner.place, *given, chunks=where.chunks[0])
+        return map_blocks(self.inner.place, *given, chunks=where.chunks[0])
 
     def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
-        return blocks.map_blocks(partial(self.inner.take_lines, table), labels)
+        return map_blocks(partial(self.inner.take_lines, table), labels)
 
 
-def _on_blocks(name: str, way: str) -> Callable[..., Any]:
+def _on_blocks(name: str, over: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method of blocks: what the inner one makes of them."""
-    over = getattr(blocks, way)
 
     def method(self: BlockOps, *given: Any) -> Any:
         like = next((array for array in given if is_lazy(array)), None)
@@ -88,14 +269,10 @@ def _on_blocks(name: str, way: str) -> Callable[..., Any]:
 
 for _name, _method in vars(Ops).items():
     if hasattr(_method, "over_blocks") and _name not in vars(BlockOps):
-        setattr(BlockOps, _name, _on_blocks(_name, _method.over_blocks))
+        setattr(BlockOps, _name, _on_blocks(_name, globals()[_method.over_blocks]))
 
 
 @cache
 def block_ops(inner: Ops) -> BlockOps:
     """Return what serves dask arrays whose blocks another object serves."""
     return BlockOps(inner)
-
-
-def _host_sums(work: Callable[..., Any], ops: Ops, *tall: Tall) -> tuple[Any, ...]:
-    return tuple(map(ops.to_host, work(ops, *tall)))

@@ -15,8 +15,8 @@ from ihgmm.matrix.device import Device, as_floats
 from ihgmm.matrix.formats import open_stored
 from ihgmm.matrix.memory import Dense
 from ihgmm.matrix.ops import Ops, is_foreign, is_lazy, library_ops
-from ihgmm.matrix.sparse import Sparse, without_duplicates
 from ihgmm.matrix.sparse_device import open_sparse
+from ihgmm.matrix.stored import held
 
 
 def as_matrix(X: Any) -> Matrix:
@@ -42,11 +42,8 @@ def as_matrix(X: Any) -> Matrix:
     matrix = recognize(X)
     if matrix is not None:
         return matrix
-    if sp.issparse(X):
-        X = X.tocsr().astype(float_type(X.dtype), copy=False)
-        return Sparse(without_duplicates(X))
-    X = np.asarray(X)
-    return Dense(X.astype(float_type(X.dtype), copy=False))
+    X = X if sp.issparse(X) else np.asarray(X)
+    return held(X, float_type(X.dtype))
 
 
 def recognize(X: Any) -> Matrix | None:

@@ -31,7 +31,7 @@ Tall = Any
 
 
 def over_blocks(way: str) -> Callable[[F], F]:
-    """Mark a method by the function of ``dask_blocks`` that does it to blocks."""
+    """Mark a method by the function of ``dask_ops`` that does it to blocks."""
 
     def mark(method: F) -> F:
         method.over_blocks = way  # type: ignore[attr-defined]
@@ -111,44 +111,33 @@ class Ops:
 
     # Rows, ranges of rows, and work on them
 
-    def ranges(self, rows: Tall, width: int = 1) -> list[slice]:
-        """Cut rows into ranges to work on at a time, ``width`` numbers a row."""
-        return row_ranges(rows.shape[0], max(2**12, 2**24 // max(width, 1)))
+    def at_once(self, width: int) -> int:
+        """Return how many rows to work on at a time, ``width`` numbers a row."""
+        return max(2**12, 2**24 // max(width, 1))
 
     def map_ranges(
         self, rows: Tall, width: int, work: Callable[[slice], Any]
     ) -> list[Any]:
         """Return the results of some work on ranges of rows, in order."""
-        return [work(part) for part in self.ranges(rows, width)]
+        return [work(r) for r in row_ranges(rows.shape[0], self.at_once(width))]
 
     def row_map(self, work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
         """Return the lines that some work makes of the rows of tall arrays.
 
         The work gets ops and a range of rows, of which it makes ``width`` numbers each.
         """
-        if tall[0].shape[0] <= 2**12 or len(self.ranges(tall[0], width)) <= 1:
+        n = tall[0].shape[0]
+        if n <= self.at_once(width):
             return work(self, *tall)
         line = work(self, *(array[:1, ...] for array in tall))
-        shape = (tall[0].shape[0], *line.shape[1:])
-        out = self.xp.empty(shape, dtype=line.dtype, device=compat.device(line))
+        shape, device = (n, *line.shape[1:]), compat.device(line)
+        out = self.xp.empty(shape, dtype=line.dtype, device=device)
 
         def part(rows: slice) -> None:
             out[rows, ...] = work(self, *(array[rows, ...] for array in tall))
 
         self.map_ranges(tall[0], width, part)
         return out
-
-    def row_sums(
-        self, work: Callable[..., tuple[Any, ...]], *tall: Tall, width: int = 1
-    ) -> tuple[np.ndarray, ...]:
-        """Return the sums, on the host, of what work as in :meth:`row_map` makes."""
-
-        def part(rows: slice) -> tuple[np.ndarray, ...]:
-            sums = work(self, *[array[rows, ...] for array in tall])
-            return tuple(map(self.to_host, sums))
-
-        parts = self.map_ranges(tall[0], width, part)
-        return tuple(sum(sums) for sums in zip(*parts, strict=True))
 
     def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:
         """Return some rows of a tall array; those of dask come to the host."""
@@ -235,11 +224,6 @@ class Ops:
         """Return the largest entry of each row."""
         return self.xp.max(values, axis=1)
 
-    @summed
-    def column_totals(self, values: Tall) -> Tall:
-        """Return the sum of each column."""
-        return self.xp.sum(values, axis=0)
-
     @peak
     def column_peaks(self, values: Tall) -> np.ndarray:
         """Return the largest entry of each column, and of their negatives."""
@@ -287,7 +271,7 @@ class Ops:
             return self.xp.special.log_ndtr(values)
         if compat.is_cupy_array(values):
             return import_module("cupyx.scipy.special").log_ndtr(values)
-        return self.to_device(HOST.log_ndtr(self.to_host(values)), values)
+        return self.to_device(special.log_ndtr(self.to_host(values)), values)
 
     @by_row
     def sign_of(self, values: Tall) -> Tall:
@@ -320,16 +304,11 @@ class Ops:
         # Weights have mean 1. Libraries add them up in orders of their own, and
         # rounding must not decide between clusters of one size.
         sizes = rows.sizes if weights is None else rows.sums(weights).round(6)
-        tied = len(np.unique(sizes)) < n_clusters
-        first = self.first_rows(labels, n_clusters) if tied else np.zeros(n_clusters)
+        first = np.full(n_clusters, np.inf)
+        if len(np.unique(sizes)) < n_clusters:
+            back = self.to_host(labels)[::-1]
+            first[back] = np.arange(len(back))[::-1]  # the last one written stays
         return np.lexsort((first, -sizes))
-
-    @of_all_rows
-    def first_rows(self, labels: Tall, n_clusters: int) -> np.ndarray:
-        """Return the position of the first row of each cluster; ``inf`` for none."""
-        first, labels = np.full(n_clusters, np.inf), self.to_host(labels)
-        first[labels[::-1]] = np.arange(len(labels))[::-1]  # the last one written stays
-        return first
 
     def number_by_size(self, labels: Tall, n_clusters: int) -> Tall:
         """Renumber labels by decreasing cluster size; ties by first appearance."""
@@ -350,30 +329,32 @@ class Ops:
         self, labels: Tall, n_groups: int, values: Tall | None = None
     ) -> np.ndarray:
         """Return the sum of values, or the number of rows, of each group."""
-        xp = self.xp
-        if hasattr(xp, "bincount"):  # beyond the standard, but libraries have it
-            return self.to_host(xp.bincount(labels, values, minlength=n_groups))
-        if values is None:
-            values = xp.astype(xp.ones_like(labels), self.widest(labels))
-        # A product with indicators would spread what is not finite to all groups.
-        values, nothing = self.widen(values), xp.zeros_like(self.widen(values))
-        sums = [xp.sum(xp.where(labels == k, values, nothing)) for k in range(n_groups)]
-        return self.to_host(xp.stack(sums))
+        # Beyond the standard, but libraries have it; others leave it to the host.
+        count = getattr(self.xp, "bincount", None)
+        if count is None:
+            values = None if values is None else self.to_host(values)
+            return np.bincount(self.to_host(labels), values, n_groups)
+        return self.to_host(count(labels, values, minlength=n_groups))
 
     @peak
     def group_maxima(self, labels: Tall, n_groups: int, values: Tall) -> np.ndarray:
         """Return the largest value of each group, 0 if none is positive."""
-        xp, zero = self.xp, self.xp.zeros_like(values)
-        own = [xp.max(xp.where(labels == k, values, zero)) for k in range(n_groups)]
-        return self.to_host(xp.stack(own))
+        most = np.zeros(n_groups)
+        np.maximum.at(most, self.to_host(labels), self.to_host(values))
+        return most
 
+    @summed
     def sums_of_rows(
         self, labels: Tall, n_groups: int, rows: Tall, weights: Tall
     ) -> np.ndarray:
-        """Return the sum of weight times row for each group, of few rows."""
-        members = self.one_hot(labels, n_groups, rows)
-        members *= self.cast_like(weights, rows)[:, None]
-        return self.tall_dot(members, rows)
+        """Return the sum of weight times row for each group."""
+
+        def part(some: slice) -> np.ndarray:
+            members = self.one_hot(labels[some], n_groups, rows)
+            members *= self.cast_like(weights[some], rows)[:, None]
+            return self.tall_dot(members, rows[some, ...])
+
+        return sum(self.map_ranges(rows, n_groups, part))  # type: ignore[return-value]
 
     @summed
     def many_group_sums(self, labels: Tall, n_groups: int, *values: Tall) -> np.ndarray:
@@ -431,16 +412,15 @@ class HostOps(Ops):
             a = to_host(a)
         return a.astype(like.dtype, copy=False)
 
-    def ranges(self, rows: Tall, width: int = 1) -> list[slice]:
-        n = rows.shape[0]
-        return row_ranges(n, 2**12) if n > 2**12 else [slice(0, n)]
+    def at_once(self, width: int) -> int:
+        return 2**12
 
     def map_ranges(
         self, rows: Tall, width: int, work: Callable[[slice], Any]
     ) -> list[Any]:
         # Ranges, and sums over them, do not depend on how many threads there are.
         if rows.shape[0] < 2**15:
-            return list(map(work, self.ranges(rows)))
+            return super().map_ranges(rows, width, work)
         with one_thread():  # those of BLAS would wait for ours
             return list(in_parts(rows.shape[0], work))
 
@@ -453,11 +433,6 @@ class HostOps(Ops):
         if values.shape[1] <= 64:
             return reduce(np.maximum, values.T)  # several times faster for short rows
         return values.max(axis=1)
-
-    def group_maxima(self, labels: Tall, n_groups: int, values: Tall) -> np.ndarray:
-        most = np.zeros(n_groups)
-        np.maximum.at(most, labels, values)
-        return most
 
     def sums_of_rows(
         self, labels: Tall, n_groups: int, rows: Tall, weights: Tall
@@ -578,28 +553,16 @@ def is_lazy(a: Any) -> bool:
 
 
 def to_host(a: Any) -> np.ndarray:
-    """Return any array as a NumPy array; waits for the device or cluster.
-
-    Examples
-    --------
-    >>> from ihgmm.matrix import to_host
-    >>> to_host([1.0, 2.0])
-    array([1., 2.])
-    """
+    """Return any array as a NumPy array; waits for the device or cluster."""
     if type(a) is np.ndarray:
         return a
     if is_lazy(a):
-        from ihgmm.matrix.dask_blocks import compute  # only where there is dask
+        from ihgmm.matrix.dask_ops import compute  # only where there is dask
 
         (a,) = compute(a)
     if not is_foreign(a):
         return np.asarray(a)
     if hasattr(a, "detach"):  # torch
-        if a.device.type == "meta":
-            raise ValueError(
-                f"A tensor of shape {tuple(a.shape)} is on meta: it has no numbers; "
-                "give one that holds data."
-            )
         return np.asarray(a.detach().to_dense().cpu().numpy())
     if compat.is_cupy_array(a):
         return np.asarray(a.get())

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from copy import copy
+from functools import reduce
+from operator import iadd
 from typing import Any, Self
 
 import array_api_compat as compat
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.matrix.base import NOTHING, About, Index, sum_of
+from ihgmm.matrix.base import NOTHING, About, Index
 from ihgmm.matrix.memory import Held, InMemory, random_signs
 from ihgmm.matrix.ops import to_host
 from ihgmm.matrix.threads import in_parts, one_thread, row_ranges
@@ -30,13 +31,11 @@ class Entries(Held):
     indices: Any
 
     @abstractmethod
-    def made(
-        self, indptr: Any, indices: Any, values: Any, n: int, about: About
-    ) -> Self:
-        """Return the matrix of this kind that has n rows of these entries."""
+    def made(self, arrays: tuple[Any, Any, Any], about: About) -> Self:
+        """Return the matrix of this kind that has these pointers, columns, values."""
 
     def with_values(self, values: Any, about: About) -> Self:
-        return self.made(self.indptr, self.indices, values, self.shape[0], about)
+        return self.made((self.indptr, self.indices, values), about)
 
     def entry(self, number: int) -> tuple[int, int, float]:
         row = int(np.searchsorted(to_host(self.indptr), number, side="right")) - 1
@@ -50,6 +49,23 @@ class Entries(Held):
 
     def threads(self) -> AbstractContextManager[Any]:
         return one_thread()
+
+    # Squares may take twice the memory of X: those of large data are made by blocks.
+
+    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Any:
+        if len(self.row_blocks) > 1:
+            return super().row_sqnorms(column_weights)
+        weights = np.ones(self.shape[1]) if column_weights is None else column_weights
+        return self.with_values(self._squares(), NOTHING) @ weights
+
+    def column_sqnorms(self) -> np.ndarray:
+        if len(self.row_blocks) > 1:
+            return super().column_sqnorms()
+        return self.ops.group_sums(self.indices, self.shape[1], self._squares())
+
+    def _squares(self) -> Any:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return self.ops.xp.square(self.ops.widen(self.values))
 
     def multiplied(self, rows: Any, columns: Any, about: About) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
@@ -66,9 +82,8 @@ class Entries(Held):
         bad = xp.isnan(values)
         if fill is not None:
             return self._changed(xp.nonzero(bad)[0], fill)
-        return self.with_values(
-            xp.where(bad, xp.zeros_like(values), values), self.about
-        )
+        values = xp.where(bad, xp.zeros_like(values), values)
+        return self.with_values(values, self.about)
 
     def with_gaps(self, mark: Any) -> Self:
         return self._changed(self.ops.xp.nonzero(self.values)[0], mark)
@@ -95,9 +110,7 @@ class Entries(Held):
         bad = xp.astype(xp.nonzero(xp.isnan(self.values))[0], kind)
         indptr = xp.astype(xp.searchsorted(bad, self.indptr), kind)
         ones = xp.ones_like(xp.take(self.values, bad))
-        return self.made(
-            indptr, xp.take(self.indices, bad), ones, self.shape[0], NOTHING
-        )
+        return self.made((indptr, xp.take(self.indices, bad), ones), NOTHING)
 
 
 class Sparse(InMemory, Entries):
@@ -105,16 +118,6 @@ class Sparse(InMemory, Entries):
 
     scipy's products run in one thread; those with more than ``parallel`` entries are
     cut up, and threads work on the parts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import scipy.sparse as sp
-    >>> from ihgmm.matrix import Sparse
-    >>> X = Sparse(sp.csr_array([[3.0, 4.0], [0.0, 2.0]]))
-    >>> X.adjoint(np.ones((2, 1)))
-    array([[3.],
-           [6.]])
     """
 
     parallel = 2**20
@@ -130,7 +133,8 @@ class Sparse(InMemory, Entries):
         return self._times(self.array, W)
 
     def adjoint(self, V: Any) -> np.ndarray:
-        return self._times(_transposed(self.array), V)
+        X = self.array  # as the transpose, without a copy
+        return self._times(_stored("csc", X.shape[1], X.indptr, X.indices, X.data), V)
 
     def _times(self, X: Any, W: Any) -> np.ndarray:
         W = np.asarray(W, dtype=self.dtype)
@@ -142,14 +146,10 @@ class Sparse(InMemory, Entries):
             parts = in_parts(X.shape[0], lambda rows: _part(X, rows) @ W)
             return np.concatenate(list(parts))
         parts = in_parts(X.shape[1], lambda columns: _part(X, columns) @ W[columns])
-        return np.asarray(sum_of(parts))
+        return np.asarray(reduce(iadd, parts))
 
-    def made(
-        self, indptr: Any, indices: Any, values: Any, n: int, about: About
-    ) -> Sparse:
-        return Sparse(
-            _stored("csr", (n, self.shape[1]), values, indices, indptr), about
-        )
+    def made(self, arrays: tuple[Any, Any, Any], about: About) -> Sparse:
+        return Sparse(_stored("csr", self.shape[1], *arrays), about)
 
     def owners(self, indptr: Any) -> tuple[Any, Any]:
         rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
@@ -167,29 +167,6 @@ class Sparse(InMemory, Entries):
 
     def to_memory(self) -> Sparse:
         return self
-
-    def _squares(self) -> Iterator[tuple[slice, Any]]:
-        """Yield ranges of rows, and the squares of their entries in float64."""
-        # A 64th at a time: squares may take twice the memory of X.
-        n, most = self.shape[0], 2**16 * self.shape[0] // max(self.n_entries, 1)
-        for rows in row_ranges(n, max(n // 64, most)):
-            part = _part(self.array, rows)
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                part.data = np.square(part.data, dtype=np.float64)
-            yield rows, part
-
-    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
-        weights = np.ones(self.shape[1]) if column_weights is None else column_weights
-        norms = np.zeros(self.shape[0])
-        for rows, part in self._squares():
-            norms[rows] = part @ weights
-        return norms
-
-    def column_sqnorms(self) -> np.ndarray:
-        total = np.zeros(self.shape[1])
-        for _, part in self._squares():
-            total += np.bincount(part.indices, part.data, len(total))
-        return total
 
     def fit_at_entries(self, parts: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """Return ``parts @ directions.T`` at stored entries, which are by rows."""
@@ -226,26 +203,21 @@ def without_duplicates(X: Any) -> Any:
 
 def _part(X: Any, at: slice) -> Any:
     """Return some rows of a CSR matrix, or columns of a CSC one, without a copy."""
-    (n, p), size = X.shape, at.stop - at.start
-    first, last = X.indptr[at.start], X.indptr[at.stop]
-    indptr = X.indptr[at.start : at.stop + 1] - first
-    shape = (size, p) if X.format == "csr" else (n, size)
-    return _stored(X.format, shape, X.data[first:last], X.indices[first:last], indptr)
+    indptr = X.indptr[at.start : at.stop + 1]
+    own = slice(indptr[0], indptr[-1])
+    arrays = indptr - own.start, X.indices[own], X.data[own]
+    return _stored(X.format, X.shape[1 if X.format == "csr" else 0], *arrays)
 
 
-def _transposed(X: Any) -> Any:
-    """Return the transpose of a CSR or CSC matrix, without a copy."""
-    kind = "csc" if X.format == "csr" else "csr"
-    return _stored(kind, X.shape[::-1], X.data, X.indices, X.indptr)
+def _stored(kind: str, width: int, indptr: Any, indices: Any, data: Any) -> Any:
+    """Return a CSR matrix of so many columns, or a CSC one of so many rows.
 
-
-def _stored(
-    kind: str, shape: tuple[int, int], data: Any, indices: Any, indptr: Any
-) -> Any:
-    """Return a CSR or CSC matrix of these arrays.
-
-    Given to the constructor, those that are parts of others would be copied.
+    Given to the constructor, arrays that are parts of others would be copied.
     """
-    made = (sp.csr_array if kind == "csr" else sp.csc_array)(shape, dtype=data.dtype)
+    n = len(indptr) - 1
+    is_csr = kind == "csr"
+    made = (sp.csr_array if is_csr else sp.csc_array)(
+        (n, width) if is_csr else (width, n), dtype=data.dtype
+    )
     made.data, made.indices, made.indptr = data, indices, indptr
     return made

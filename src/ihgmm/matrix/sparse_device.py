@@ -25,15 +25,15 @@ class SparseDevice(OnDevice, Entries):
         else:
             parts = array.indptr, array.indices, array.data
         self.indptr, self.indices, self.values = parts
-        ops, (n, p) = library_ops(self.values), array.shape
-        super().__init__((int(n), int(p)), ops.host_dtype(self.values), about, ops)
+        ops, shape = (
+            library_ops(self.values),
+            (int(array.shape[0]), int(array.shape[1])),
+        )
+        super().__init__(shape, ops.host_dtype(self.values), about, ops)
         self.array, self.n_entries = array, int(self.values.shape[0])
 
-    def made(
-        self, indptr: Any, indices: Any, values: Any, n: int, about: About
-    ) -> Self:
-        arrays = indptr, indices, values
-        return type(self)(_csr(*arrays, (n, self.shape[1])), about)
+    def made(self, arrays: tuple[Any, Any, Any], about: About) -> Self:
+        return type(self)(_csr(*arrays, self.shape[1]), about)
 
     def __matmul__(self, W: Any) -> Tall:
         return self._product(self.array, W)
@@ -60,48 +60,33 @@ class SparseDevice(OnDevice, Entries):
             start, stop, _ = rows.indices(n)
             if (start, stop) == (0, n):
                 return self.with_about(about)  # with its transposed copy
-            stop = max(start, stop)
-            at = slice(int(self.indptr[start]), int(self.indptr[stop]))
-            indptr = self.indptr[start : stop + 1] - at.start
-            arrays = indptr, self.indices[at], self.values[at]
-            return self.made(*arrays, stop - start, about)
-        xp, kind = self.ops.xp, self.indptr.dtype
-        places = self.to_device(np.arange(n)[rows])
+            indptr = self.indptr[start : max(start, stop) + 1]
+            at = slice(int(indptr[0]), int(indptr[-1]))
+            arrays = indptr - at.start, self.indices[at], self.values[at]
+            return self.made(arrays, about)
+        xp, places = self.ops.xp, self.to_device(np.arange(n)[rows])
         starts = xp.take(self.indptr, places)
         sizes = xp.take(self.indptr, places + 1) - starts
-        ends = xp.astype(xp.cumulative_sum(sizes), kind)
+        ends = xp.astype(xp.cumulative_sum(sizes), sizes.dtype)
         indptr = xp.concat([xp.zeros_like(self.indptr[:1]), ends])
         at, owners = self.owners(indptr)
         at = at + xp.take(starts - indptr[:-1], owners)
-        indices, values = xp.take(self.indices, at), xp.take(self.values, at)
-        return self.made(indptr, indices, values, int(places.shape[0]), about)
+        arrays = indptr, xp.take(self.indices, at), xp.take(self.values, at)
+        return self.made(arrays, about)
 
     def rows(self, rows: Index) -> Tall:
         array = self.take(rows).array
         return array.to_dense() if hasattr(array, "to_dense") else array.toarray()
 
-    def toarray(self) -> np.ndarray:
-        return self.to_memory().array.toarray()
-
     def to_memory(self) -> Sparse:
-        parts = tuple(to_host(a) for a in (self.values, self.indices, self.indptr))
+        parts = tuple(map(to_host, (self.values, self.indices, self.indptr)))
         array = sp.csr_array(parts, shape=self.shape)
         return Sparse(array, self.about.of_taken_rows())
 
-    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
-        if column_weights is None:
-            column_weights = np.ones(self.shape[1])
-        weights = self.ops.widen(self.to_device(np.asarray(column_weights)))
-        squares = self.ops.xp.square(self.ops.widen(self.values))
-        return self.with_values(squares, NOTHING) @ weights
 
-    def column_sqnorms(self) -> np.ndarray:
-        squares = self.ops.xp.square(self.ops.widen(self.values))
-        return self.ops.group_sums(self.indices, self.shape[1], squares)
-
-
-def _csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int]) -> Any:
+def _csr(indptr: Any, indices: Any, values: Any, n_columns: int) -> Any:
     """Return the CSR matrix of a library of three of its arrays."""
+    shape = int(indptr.shape[0]) - 1, n_columns
     if compat.is_torch_array(values):
         import torch
 
@@ -120,7 +105,17 @@ def _csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int]) -> Any:
 def open_sparse(X: Any) -> SparseDevice | None:
     """Return a sparse matrix of torch or CuPy as a matrix, and None for all else."""
     if compat.is_torch_array(X) and str(X.layout) != "torch.strided":
-        X = _csr_of_torch(X)
+        is_sparse = str(X.layout).startswith("torch.sparse_")
+        if not is_sparse or (X.ndim == 2 and X.sparse_dim() != 2):
+            raise TypeError(
+                f"X is a torch tensor of layout {X.layout}, which has no rows of "
+                "stored entries; give a dense one or one of layout torch.sparse_csr."
+            )
+        check_form(X)
+        with ignored(UserWarning):  # torch says, once, that it may change what it has
+            if str(X.layout) != "torch.sparse_csr":
+                X = X.to_sparse_coo().coalesce()  # the only way torch knows for all
+            X = X.detach().to_sparse_csr()
     # AnnData has a subclass of its own for views.
     elif any(t.__module__.startswith("cupyx.scipy.sparse") for t in type(X).__mro__):
         given, X = X, X.tocsr()  # always of rows and columns
@@ -130,11 +125,10 @@ def open_sparse(X: Any) -> SparseDevice | None:
     else:
         return None
     matrix = SparseDevice(X)
-    indices, p, n_entries = matrix.indices, matrix.shape[1], matrix.n_entries
+    xp, p, n_entries = matrix.ops.xp, matrix.shape[1], matrix.n_entries
     n_in_rows, least, most = int(matrix.indptr[-1]), 0, -1
     if n_entries:
-        xp = matrix.ops.xp
-        least, most = int(xp.min(indices)), int(xp.max(indices))
+        least, most = int(xp.min(matrix.indices)), int(xp.max(matrix.indices))
     # Products with such a matrix would end the process.
     if n_in_rows != n_entries or least < 0 or most >= p:
         raise ValueError(
@@ -143,18 +137,3 @@ def open_sparse(X: Any) -> SparseDevice | None:
             "it was made."
         )
     return matrix.with_values(real_floats(matrix.values), NOTHING)
-
-
-def _csr_of_torch(X: Any) -> Any:
-    layout = str(X.layout)
-    sparse = layout.startswith("torch.sparse_")
-    if not sparse or (X.ndim == 2 and X.sparse_dim() != 2):
-        raise TypeError(
-            f"X is a torch tensor of layout {layout}, which has no rows of stored "
-            "entries; give a dense tensor or one of layout torch.sparse_csr."
-        )
-    check_form(X)
-    with ignored(UserWarning):  # torch says, once, that it may change what it has
-        if layout != "torch.sparse_csr":
-            X = X.to_sparse_coo().coalesce()  # the only way that torch knows for all
-        return X.detach().to_sparse_csr()

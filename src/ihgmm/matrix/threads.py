@@ -91,5 +91,6 @@ def in_parts(n_rows: int, work: Callable[[slice], Any]) -> Iterator[Any]:
 
 def row_ranges(n_rows: int, step: int) -> list[slice]:
     """Cut rows into ranges of ``step`` rows, at least one; the last may be shorter."""
-    edges = [*range(0, n_rows, max(1, step)), n_rows]
-    return [slice(*edge) for edge in pairwise(edges)]
+    step = max(1, step)
+    starts = range(0, max(n_rows, 1), step)
+    return [slice(start, min(start + step, n_rows)) for start in starts]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from operator import attrgetter, iadd
 from typing import Any, Self, TypeVar
 
@@ -335,14 +335,14 @@ class Matrix(metaclass=_FrozenAfterInit):
 
 def ask(question: str, *given: Any, of: str = "answer") -> Callable[..., Any]:
     """Return the work of asking a block of rows; in a sweep, for "lines" or "sums"."""
-    return partial(_ask, question, given, of)
 
+    def work(block: Matrix, *tall: Tall) -> Any:
+        answer = getattr(block, question)(*given, *tall)
+        if of == "lines":
+            return (answer,), ()
+        return ((), (answer,)) if of == "sums" else answer
 
-def _ask(question: str, given: tuple, of: str, block: Matrix, *tall: Tall) -> Any:
-    answer = getattr(block, question)(*given, *tall)
-    if of == "lines":
-        return (answer,), ()
-    return ((), (answer,)) if of == "sums" else answer
+    return work
 
 
 def parts_of(tall: tuple[Tall | None, ...], rows: slice) -> list[Tall | None]:

@@ -79,9 +79,13 @@ class DaskRows(Blocks):
 
     def sweep(self, work: Callable[..., Any], *tall: Any) -> tuple[Any, Any]:
         results = lazy.persist(self._results(partial(_summed, work), *tall))
+        sums = lazy.blockwise(
+            lambda result: result and result[0], (results,), np.empty(0, object)
+        )
         some = next(i for i, rows in enumerate(self.X.chunks[0]) if rows)
-        kinds = delayed(_empty_lines)(results.to_delayed()[some])
-        sums = lazy.blockwise(_sums, (results,), np.empty(0, object))
+        # Empty arrays of the kinds that lines of a block are.
+        kinds = delayed(lambda result: [line[:0] for line in result[1]])
+        kinds = kinds(results.to_delayed()[some])
         totals, kinds = lazy.compute(lazy.sum_objects(sums), kinds)
         lines = []
         for number, like in enumerate(kinds):
@@ -157,17 +161,8 @@ def _summed(work: Callable[..., Any], block: Matrix, *tall: Any) -> Any:
     return tuple(map(to_host, sums)), lines
 
 
-def _sums(result: Any) -> Any:
-    return None if result is None else result[0]
-
-
 def _line(number: int, like: Any, result: Any) -> Any:
     return like if result is None else result[1][number]
-
-
-def _empty_lines(result: Any) -> list[Any]:
-    """Return empty arrays of the kinds that lines of a block are."""
-    return [lines[:0] for lines in result[1]]
 
 
 def _named(work: Callable[[Any], T], empty: T, block: Any, rows: tuple[int, int]) -> T:

@@ -267,9 +267,17 @@ def _on_blocks(name: str, over: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-for _name, _method in vars(Ops).items():
-    if hasattr(_method, "over_blocks") and _name not in vars(BlockOps):
-        setattr(BlockOps, _name, _on_blocks(_name, globals()[_method.over_blocks]))
+BY_ROW = """beside row_dots row_norms unit_rows row_max ratio clip softmax logsumexp
+    log_ndtr sign_of pick"""
+SUMS = "tall_dot basis_dot group_sums sums_of_rows many_group_sums"
+for _over, _names in (
+    (map_blocks, BY_ROW),
+    (sum_blocks, SUMS),
+    (peak_of_blocks, "column_peaks group_maxima"),
+    (on_one_block, "largest in_order"),
+):
+    for _name in _names.split():
+        setattr(BlockOps, _name, _on_blocks(_name, _over))
 
 
 @cache

@@ -25,10 +25,9 @@ def as_matrix(X: Any) -> Matrix:
     Parameters
     ----------
     X : Matrix, array-like, sparse matrix, or data that is not in memory
-        A :class:`Matrix` comes back as it is. NumPy arrays and scipy.sparse matrices in
-        memory, arrays of torch, CuPy and other libraries that follow the array API
-        standard, sparse matrices of torch and CuPy, memory maps, HDF5, zarr and Parquet
-        data sets, and dask arrays are known. All else becomes a NumPy array.
+        A :class:`Matrix` comes back as it is. Arrays and sparse matrices of NumPy,
+        scipy, torch, CuPy and libraries of the array API standard, memory maps, HDF5,
+        zarr, Parquet and dask are known. All else becomes a NumPy array.
 
     Examples
     --------
@@ -59,12 +58,9 @@ def recognize(X: Any) -> Matrix | None:
         from ihgmm.matrix.dask import open_dask  # only where there is dask
 
         return open_dask(X)
-    stored = open_stored(X)
-    if stored is not None:
-        return stored
-    sparse = open_sparse(X)
-    if sparse is not None:
-        return sparse
+    for known in (open_stored(X), open_sparse(X)):
+        if known is not None:
+            return known
     if is_foreign(X):
         return Device(as_floats(X))
     _refuse(X)

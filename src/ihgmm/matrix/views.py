@@ -10,12 +10,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import About, Gaps, Index, Matrix, T, ask, times_lines
+from ihgmm.matrix.base import Gaps, Index, Matrix, T, ask, times_lines
 from ihgmm.matrix.device import dense
 from ihgmm.matrix.ops import Tall, to_host
 
@@ -52,12 +52,14 @@ class View(Matrix):
         """Makes a block of the view of one of the matrix and its row scale."""
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
-        work = partial(_after, self._change, work)
-        return self.matrix.map(work, self.row_scale, *tall)
+        return self.matrix.map(self._changed(work), self.row_scale, *tall)
 
     def sweep(self, work: Work, *tall: Any) -> tuple[Any, Any]:
-        work = partial(_after, self._change, work)
-        return self.matrix.sweep(work, self.row_scale, *tall)
+        return self.matrix.sweep(self._changed(work), self.row_scale, *tall)
+
+    def _changed(self, work: Work) -> Work:
+        change = self._change  # workers get this, and not the matrix
+        return lambda block, scale, *tall: work(change(block, scale), *tall)
 
     def take(self, rows: Index) -> Matrix:
         scale = self.row_scale
@@ -83,11 +85,6 @@ class View(Matrix):
     @cached_property
     def row_blocks(self) -> list[slice]:
         return self.matrix.row_blocks
-
-
-def _after(change: Work, work: Work, block: Any, scale: Any, *tall: Any) -> Any:
-    """Do some work on a block of rows once it is changed."""
-    return work(change(block, scale), *tall)
 
 
 class Scaled(View):
@@ -135,7 +132,8 @@ class Scaled(View):
 
     @property
     def _change(self) -> Work:
-        return partial(_multiplied, self.columns, self.about.of_taken_rows())
+        columns, about = self.columns, self.about.of_taken_rows()
+        return lambda block, rows: block.multiplied(rows, columns, about)
 
     def __matmul__(self, W: Any) -> Tall:
         W = times_lines(self.matrix.cast(W), self.columns)
@@ -163,11 +161,6 @@ class Scaled(View):
         return self.ops.persist(norms * self.ops.widen(self.row_scale) ** 2)
 
 
-def _multiplied(columns: Any, about: About, block: Any, rows: Any) -> Matrix:
-    matrix: Matrix = block.multiplied(rows, columns, about)
-    return matrix
-
-
 class Stretched(View):
     """``X @ (I + B @ diag(factors - 1) @ B.T)``, never formed.
 
@@ -187,7 +180,13 @@ class Stretched(View):
 
     @property
     def _change(self) -> Work:
-        return partial(_stretched, *self._given, self.about.of_taken_rows())
+        (B, factors), about = self._given, self.about.of_taken_rows()
+
+        def change(block: Matrix, _: None) -> Matrix:
+            rows = block.rows(slice(None)).T
+            return dense(Stretched(block, B, factors).stretch(rows).T, about)
+
+        return change
 
     def __matmul__(self, W: Any) -> Tall:
         return self.matrix @ self.stretch(self.matrix.cast(W))
@@ -211,13 +210,6 @@ class Stretched(View):
         return self.ops.persist(self.ops.clip(self.matrix.sqnorms + more, 0.0, None))
 
 
-def _stretched(
-    B: np.ndarray, factors: np.ndarray, about: About, block: Matrix, _: None
-) -> Matrix:
-    rows = block.rows(slice(None)).T
-    return dense(Stretched(block, B, factors).stretch(rows).T, about)
-
-
 class Filled(View):
     """Blocks of rows of a matrix, each turned into others when it is asked for.
 
@@ -236,11 +228,8 @@ class Filled(View):
 
     @property
     def _change(self) -> Work:
-        return partial(_answered, ask(*self._asked))
-
-
-def _answered(question: Work, block: Matrix, _: None) -> Any:
-    return question(block)
+        question = ask(*self._asked)
+        return lambda block, _: question(block)
 
 
 def filled(

@@ -20,7 +20,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
 from ihgmm._progress import Steps
-from ihgmm.matrix import as_matrix, dask_ops, to_host
+from ihgmm.matrix import as_matrix, dask_blocks, to_host
 
 X, _ = make_ihgmm(1200, 40, 4, random_state=0)
 
@@ -273,14 +273,14 @@ def test_large_data_leave_little_with_the_client(monkeypatch):
     numbers = da.arange(8, chunks=1)[:, None]
     data = numbers.map_blocks(block, chunks=((10_000,) * 8, 100), dtype=np.float32)
     data = data.persist()
-    compute, sizes = dask_ops.compute, []
+    compute, sizes = dask_blocks.compute, []
 
     def measured(*collections):
         found = compute(*collections)
         sizes.append(len(pickle.dumps(found)))
         return found
 
-    monkeypatch.setattr(dask_ops, "compute", measured)
+    monkeypatch.setattr(dask_blocks, "compute", measured)
     model = IhSC(3, random_state=0).fit(data)
     assert model.embedding_.chunks[0] == (10_000,) * 8
     assert max(sizes) < 4 * len(data) + 1_000

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
+import array_api_compat as compat
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import delayed
 
-from ihgmm.matrix import dask_ops as lazy
+from ihgmm.matrix import dask_blocks as lazy
 from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, float_type
-from ihgmm.matrix.ops import Tall, is_lazy, library_ops, to_host
+from ihgmm.matrix.ops import HOST, Ops, Tall, is_lazy, library_ops, to_host
 from ihgmm.matrix.stored import Blocks, held
 
 
@@ -58,7 +59,7 @@ class DaskRows(Blocks):
 
     def __init__(self, X: Any, about: About = NOTHING) -> None:
         shape = (int(X.shape[0]), int(X.shape[1]))
-        ops = lazy.block_ops(library_ops(X._meta))
+        ops = block_ops(library_ops(X._meta))
         super().__init__(shape, float_type(X.dtype), about, ops)
         self.X, self.sparse = X, sp.issparse(X._meta)
 
@@ -196,3 +197,87 @@ def _call(
             "give X.map_blocks its meta=scipy.sparse.csr_array((0, 0))."
         )
     return work(held(block, dtype, factor, about), *tall)
+
+
+class BlockOps(Ops):
+    """Tall arrays of dask: what ``inner`` does is done to their blocks of rows."""
+
+    def __init__(self, inner: Ops) -> None:
+        super().__init__(compat.array_namespace(da.empty(0)))
+        self.inner, self.few_ops = inner, HOST
+
+    def __reduce__(self) -> Any:
+        return block_ops, (self.inner,)
+
+    def persist(self, a: Tall) -> Tall:
+        return lazy.persist(a) if is_lazy(a) else a
+
+    def to_device(self, a: Any, like: Tall) -> Tall:
+        if is_lazy(a) or not is_lazy(like):
+            return a
+        # What has no line for each row goes with every block.
+        if np.ndim(a) > 0 and np.shape(a)[0] == like.shape[0] > 1:
+            return lazy.from_host(to_host(a), like.chunks[0], like._meta)
+        return a if self.inner is HOST else self.inner.to_device(a, like._meta)
+
+    def cast_like(self, a: Any, like: Tall) -> Tall:
+        if not is_lazy(like):
+            return HOST.cast_like(a, like)
+        if not is_lazy(a):
+            a = np.asarray(to_host(a), dtype=self.host_dtype(like))
+            a = self.to_device(a, like)
+        xp = self.xp if is_lazy(a) else self.inner.xp
+        return xp.astype(a, like.dtype, copy=False)
+
+    def row_map(self, work: Callable[..., Any], *tall: Tall, width: int = 1) -> Tall:
+        return lazy.map_blocks(partial(work, self.inner), *tall)
+
+    def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> np.ndarray:
+        return self.to_host(tall[positions])
+
+    def rows_where(self, tall: Tall, mask: Tall) -> Tall:
+        counts = map(delayed(lambda part: int(part.sum())), mask.to_delayed().ravel())
+        return lazy.rows_where(tall, mask, lazy.compute(*counts))
+
+    def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
+        given = [values, where] if others is None else [values, where, others]
+        return lazy.map_blocks(self.inner.place, *given, chunks=where.chunks[0])
+
+    def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
+        return lazy.map_blocks(partial(self.inner.take_lines, table), labels)
+
+
+def _on_blocks(name: str, over: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of blocks: what the inner one makes of them."""
+
+    def method(self: BlockOps, *given: Any) -> Any:
+        like = next((array for array in given if is_lazy(array)), None)
+        if like is None:  # sums over rows, which are on the host
+            return getattr(HOST, name)(*given)
+        # Arrays of the host with a line for each row go to the blocks.
+        aligned = [
+            self.to_device(array, like) if isinstance(array, np.ndarray) else array
+            for array in given
+        ]
+        return over(getattr(self.inner, name), *aligned)
+
+    return method
+
+
+BY_ROW = """beside row_dots row_norms unit_rows row_max ratio clip softmax logsumexp
+    log_ndtr sign_of pick"""
+SUMS = "tall_dot basis_dot group_sums sums_of_rows many_group_sums"
+for _over, _names in (
+    (lazy.map_blocks, BY_ROW),
+    (lazy.sum_blocks, SUMS),
+    (lazy.peak_of_blocks, "column_peaks group_maxima"),
+    (lazy.on_one_block, "largest in_order"),
+):
+    for _name in _names.split():
+        setattr(BlockOps, _name, _on_blocks(_name, _over))
+
+
+@cache
+def block_ops(inner: Ops) -> BlockOps:
+    """Return what serves dask arrays whose blocks another object serves."""
+    return BlockOps(inner)

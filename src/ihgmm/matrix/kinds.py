@@ -71,7 +71,7 @@ def ops_of(a: Any) -> Ops:
     """Return what serves an array that comes without a matrix."""
     if not is_lazy(a):
         return library_ops(a)
-    from ihgmm.matrix.dask_ops import block_ops
+    from ihgmm.matrix.dask import block_ops
 
     return block_ops(library_ops(a._meta))
 

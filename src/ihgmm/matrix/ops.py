@@ -2,7 +2,7 @@
 
 They are where the data are, and a matrix carries the ops of its kind. Bodies are
 written once, against the array API standard; :class:`HostOps` has NumPy's quicker ways,
-and ``BlockOps`` of ``dask_ops`` does them to blocks of rows. What is small, a number or
+and ``BlockOps`` of ``dask`` does them to blocks of rows. What is small, a number or
 a row for each cluster or column, is a NumPy array: ``HOST`` serves it.
 """
 
@@ -500,7 +500,7 @@ def to_host(a: Any) -> np.ndarray:
     if type(a) is np.ndarray:
         return a
     if is_lazy(a):
-        from ihgmm.matrix.dask_ops import compute  # only where there is dask
+        from ihgmm.matrix.dask_blocks import compute  # only where there is dask
 
         (a,) = compute(a)
     if not is_foreign(a):

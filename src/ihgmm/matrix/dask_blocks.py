@@ -1,4 +1,4 @@
-"""Tall arrays of dask: what is done with them is done to their blocks of rows.
+"""Blocks of rows of dask arrays: how they are made, worked on and waited for.
 
 Rows are in blocks, columns are not. What is made of blocks stays on the workers; sums
 are made there too, in a tree, and only what is small comes to the client.
@@ -10,21 +10,18 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
 from operator import getitem
 from typing import Any
 from uuid import uuid4
 
-import array_api_compat as compat
 import dask
 import dask.array as da
 import numpy as np
 from dask.base import compute as dask_compute
 from dask.base import persist as dask_persist
 from dask.delayed import delayed
-
-from ihgmm.matrix.ops import HOST, Ops, Tall, is_lazy, to_host
 
 Work = Callable[..., Any]
 
@@ -198,89 +195,5 @@ def peak_of_blocks(work: Work, *given: Any) -> Any:
 
 def on_one_block(work: Work, *given: Any) -> Any:
     """Return what some work makes of all rows, on one worker."""
-    whole = [a.rechunk({0: -1}) if is_lazy(a) else a for a in given]
+    whole = [a.rechunk({0: -1}) if isinstance(a, da.Array) else a for a in given]
     return gather(objects(work, *whole))[0]
-
-
-class BlockOps(Ops):
-    """Tall arrays of dask: what ``inner`` does is done to their blocks of rows."""
-
-    def __init__(self, inner: Ops) -> None:
-        super().__init__(compat.array_namespace(da.empty(0)))
-        self.inner, self.few_ops = inner, HOST
-
-    def __reduce__(self) -> Any:
-        return block_ops, (self.inner,)
-
-    def persist(self, a: Tall) -> Tall:
-        return persist(a) if is_lazy(a) else a
-
-    def to_device(self, a: Any, like: Tall) -> Tall:
-        if is_lazy(a) or not is_lazy(like):
-            return a
-        # What has no line for each row goes with every block.
-        if np.ndim(a) > 0 and np.shape(a)[0] == like.shape[0] > 1:
-            return from_host(to_host(a), like.chunks[0], like._meta)
-        return a if self.inner is HOST else self.inner.to_device(a, like._meta)
-
-    def cast_like(self, a: Any, like: Tall) -> Tall:
-        if not is_lazy(like):
-            return HOST.cast_like(a, like)
-        if not is_lazy(a):
-            a = np.asarray(to_host(a), dtype=self.host_dtype(like))
-            a = self.to_device(a, like)
-        xp = self.xp if is_lazy(a) else self.inner.xp
-        return xp.astype(a, like.dtype, copy=False)
-
-    def row_map(self, work: Work, *tall: Tall, width: int = 1) -> Tall:
-        return map_blocks(partial(work, self.inner), *tall)
-
-    def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> np.ndarray:
-        return self.to_host(tall[positions])
-
-    def rows_where(self, tall: Tall, mask: Tall) -> Tall:
-        counts = map(delayed(lambda part: int(part.sum())), mask.to_delayed().ravel())
-        return rows_where(tall, mask, compute(*counts))
-
-    def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
-        given = [values, where] if others is None else [values, where, others]
-        return map_blocks(self.inner.place, *given, chunks=where.chunks[0])
-
-    def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
-        return map_blocks(partial(self.inner.take_lines, table), labels)
-
-
-def _on_blocks(name: str, over: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method of blocks: what the inner one makes of them."""
-
-    def method(self: BlockOps, *given: Any) -> Any:
-        like = next((array for array in given if is_lazy(array)), None)
-        if like is None:  # sums over rows, which are on the host
-            return getattr(HOST, name)(*given)
-        # Arrays of the host with a line for each row go to the blocks.
-        aligned = [
-            self.to_device(array, like) if isinstance(array, np.ndarray) else array
-            for array in given
-        ]
-        return over(getattr(self.inner, name), *aligned)
-
-    return method
-
-
-BY_ROW = """beside row_dots row_norms unit_rows row_max ratio clip softmax logsumexp
-    log_ndtr sign_of pick"""
-SUMS = "tall_dot basis_dot group_sums sums_of_rows many_group_sums"
-for _over, _names in (
-    (map_blocks, BY_ROW),
-    (sum_blocks, SUMS),
-    (peak_of_blocks, "column_peaks group_maxima"),
-    (on_one_block, "largest in_order"),
-):
-    for _name in _names.split():
-        setattr(BlockOps, _name, _on_blocks(_name, _over))
-
-
-@cache
-def block_ops(inner: Ops) -> BlockOps:
-    """Return what serves dask arrays whose blocks another object serves."""
-    return BlockOps(inner)

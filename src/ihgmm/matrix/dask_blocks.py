@@ -195,5 +195,5 @@ def peak_of_blocks(work: Work, *given: Any) -> Any:
 
 def on_one_block(work: Work, *given: Any) -> Any:
     """Return what some work makes of all rows, on one worker."""
-    whole = [a.rechunk({0: -1}) if isinstance(a, da.Array) else a for a in given]
+    whole = [a.rechunk({0: -1}) if hasattr(a, "rechunk") else a for a in given]
     return gather(objects(work, *whole))[0]

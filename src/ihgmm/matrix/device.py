@@ -60,22 +60,20 @@ class Device(OnDevice, Array):
         return row_ranges(self.shape[0], entries // self.shape[1])
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
-        norm, weights, parts = self.xp.linalg.vector_norm, None, []
+        if len(self.row_blocks) > 1:
+            return super().row_sqnorms(column_weights)
+        rows = self.array
         if column_weights is not None:
-            weights = self.cast(np.sqrt(column_weights))
+            rows = rows * self.cast(np.sqrt(column_weights))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for rows in self.row_blocks:
-                few = self.array[rows, :]
-                few = few if weights is None else few * weights
-                parts.append(self.xp.square(self.ops.widen(norm(few, axis=1))))
-        return self.ops.stack(parts)
+            norms = self.xp.linalg.vector_norm(rows, axis=1)
+            return self.xp.square(self.ops.widen(norms))
 
     def column_sqnorms(self) -> np.ndarray:
-        total = np.zeros(self.shape[1])
-        for rows in self.row_blocks:
-            square = self.xp.square(self.array[rows, :])
-            total += to_host(self.xp.sum(square, axis=0))
-        return total
+        if len(self.row_blocks) > 1:
+            return super().column_sqnorms()
+        sums = self.xp.sum(self.xp.square(self.array), axis=0)
+        return to_host(sums).astype(np.float64, copy=False)
 
     def threads(self) -> AbstractContextManager[Any]:
         return one_thread()  # what is left for the host is small

@@ -15,7 +15,7 @@ from ihgmm.matrix.device import Device, as_floats
 from ihgmm.matrix.formats import open_stored
 from ihgmm.matrix.memory import Dense
 from ihgmm.matrix.ops import Ops, is_foreign, is_lazy, library_ops
-from ihgmm.matrix.sparse_device import open_sparse
+from ihgmm.matrix.sparse import open_sparse
 from ihgmm.matrix.stored import held
 
 

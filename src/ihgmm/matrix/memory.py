@@ -166,7 +166,8 @@ class Dense(InMemory, Array):
         if len(self.row_blocks) > 1:
             return np.asarray(super().row_sqnorms(column_weights))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return _sqnorms(self.array, column_weights)
+            norms = _sqnorms(self.array, column_weights)
+        return norms.astype(np.float64, copy=False)
 
     def column_sqnorms(self) -> np.ndarray:
         total = np.zeros(self.shape[1])

@@ -311,7 +311,7 @@ class Ops:
             members *= self.cast_like(weights[some], rows)[:, None]
             return self.tall_dot(members, rows[some, ...])
 
-        return sum(self.map_ranges(rows, n_groups, part))  # type: ignore[return-value]
+        return sum(self.map_ranges(rows, n_groups, part))
 
     def many_group_sums(self, labels: Tall, n_groups: int, *values: Tall) -> np.ndarray:
         """Return sums of several values over each group, waiting for them once."""

@@ -259,10 +259,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         return rows.with_about(self.about.of_taken_rows())
 
     def keep_rows(self, rows: np.ndarray) -> Matrix:
-        """Return some rows, in increasing order, with what belongs to them.
-
-        Nothing is copied of data that are not in memory.
-        """
+        """Return some rows, in increasing order, with what belongs to them."""
         some, gaps = self._kept(rows), self.gaps
         if self.streamed and "sqnorms" in vars(self):  # what is known is not read again
             norms = to_host(self.ops.few_rows(self.sqnorms, rows))
@@ -283,17 +280,11 @@ class Matrix(metaclass=_FrozenAfterInit):
         return self.take(rows)
 
     def drawn(self, rows: np.ndarray) -> Matrix:
-        """Return some rows, in increasing order, that are read once and used often.
-
-        They are a copy in memory, or on the workers of a cluster that has X.
-        """
+        """Return some rows, in order, to be used often: a copy here or on workers."""
         return self.take(rows)
 
     def to_device(self, values: Any) -> Tall:
-        """Return an array where the data are, its type unchanged.
-
-        On a cluster that holds for arrays with a line for each row.
-        """
+        """Return an array, with a line for each row, where the data are."""
         return to_host(values)
 
     def cast(self, values: Any) -> Tall:

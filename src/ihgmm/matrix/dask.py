@@ -42,18 +42,13 @@ def open_dask(X: Any) -> DaskRows:
     if len(X.chunks[1]) > 1:
         X = X.rechunk({0: "auto", 1: -1})  # type: ignore[no-untyped-call]
     if X.shape[0] == 1:  # beside chunks without rows
-        X = X.rechunk(-1)  # type: ignore[no-untyped-call]
+        X = X.rechunk(-1)
     names = [str(name) for name in getattr(given, "columns", ())] or None
     return DaskRows(X, About(names=names))
 
 
 class DaskRows(Blocks):
-    """Rows of a dask array, one block for each chunk.
-
-    The work on a block is a task of dask, and what is lost with a worker is done again
-    elsewhere. Tall arrays are dask arrays in the same blocks, sums are made on the
-    workers.
-    """
+    """Rows of a dask array, one block for each chunk; tall arrays are in the same."""
 
     distributed = True
 

@@ -27,10 +27,7 @@ Work = Callable[..., Any]
 
 
 def from_host(values: np.ndarray, chunks: tuple[int, ...], kind: Any) -> Any:
-    """Return an array of the client in blocks of so many rows, on the workers.
-
-    Its blocks are arrays of the library that ``kind`` is of, NumPy's or that of a GPU.
-    """
+    """Return an array of the client in blocks on workers, of the library of kind."""
     shape = (chunks, *((size,) for size in values.shape[1:]))
     array = da.from_array(values, shape, name=False)  # type: ignore[no-untyped-call]
     if not isinstance(kind, np.ndarray):
@@ -126,10 +123,7 @@ def _call(work: Work, *blocks: Any) -> Any:
 
 
 def map_blocks(work: Work, *given: Any, chunks: tuple[int, ...] | None = None) -> Any:
-    """Return what some work makes of the blocks of tall arrays, line by line.
-
-    ``chunks`` says how many lines come of each block; by default one for each row.
-    """
+    """Return the lines, one a row or so many a chunk, that work makes of blocks."""
     # One row of zeros shows what is made of a row.
     rows = [
         np.zeros_like(array._meta, shape=(1, *array.shape[1:]), dtype=array.dtype)

@@ -1,7 +1,4 @@
-"""Dense arrays of other libraries, on whatever device they are.
-
-Torch tensors, CuPy arrays and all that follow the array API standard.
-"""
+"""Dense arrays of torch, CuPy and all that follow the array API standard."""
 
 from __future__ import annotations
 

@@ -132,10 +132,7 @@ def _opened(
 
 
 def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
-    """Return rows on disk as a matrix, and None for all else.
-
-    They are recognised by the name of their library, which is not imported.
-    """
+    """Return rows on disk, known by the name of their library; None for all else."""
     if isinstance(X, np.memmap):
         return _from_memmap(X)
     home = type(X).__module__.partition(".")[0]
@@ -263,13 +260,14 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
     n, p = map(int, shape)
     data, indices, indptr = arrays = [group[name] for name in CSR]
     shapes = [getattr(array, "shape", None) for array in arrays]
-    fits = shapes == [(math.prod(shapes[0] or ()),)] * 2 + [(n + 1,)]
+    entries = math.prod(shapes[0] or ())
+    fits = shapes == [(entries,), (entries,), (n + 1,)]
     if fits:
         for array in arrays:
             check_claim(array)
         indptr = np.asarray(indptr[:], dtype=np.int64)
-        sizes = np.diff(indptr)
-        fits = indptr[0] == 0 and indptr[-1] == shapes[0][0] and (sizes >= 0).all()
+        is_rising = bool((np.diff(indptr) >= 0).all())
+        fits = is_rising and (indptr[0], indptr[-1]) == (0, entries)
     if not fits:
         raise ValueError(
             f"X is a CSR matrix of {n} rows whose parts do not fit: data, indices and "

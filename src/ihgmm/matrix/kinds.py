@@ -77,10 +77,7 @@ def ops_of(a: Any) -> Ops:
 
 
 def _refuse(X: Any) -> None:
-    """Raise if X is no matrix at all.
-
-    NumPy would search some of these for numbers, cell by cell and without end.
-    """
+    """Raise if X is no matrix: NumPy would search some for numbers without end."""
     readable = any(hasattr(X, name) for name in READABLE)
     annotated = type(X).__module__.startswith("anndata") and hasattr(X, "obs")
     mixed = isinstance(X, tuple) and len({getattr(a, "ndim", 0) for a in X}) > 1

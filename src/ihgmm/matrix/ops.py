@@ -103,10 +103,7 @@ class Ops:
         return [work(r) for r in row_ranges(rows.shape[0], self.at_once(width))]
 
     def row_map(self, work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
-        """Return the lines that some work makes of the rows of tall arrays.
-
-        The work gets ops and a range of rows, of which it makes ``width`` numbers each.
-        """
+        """Return lines that ``work(ops, *rows)`` makes, of ``width`` numbers each."""
         n = tall[0].shape[0]
         if n <= self.at_once(width):
             return work(self, *tall)

@@ -116,11 +116,7 @@ class Entries(Held):
 
 
 class Sparse(InMemory, Entries):
-    """A CSR matrix or array of scipy. Entries that are not stored are 0.
-
-    scipy's products run in one thread; those with more than ``parallel`` entries are
-    cut up, and threads work on the parts.
-    """
+    """A CSR matrix or array of scipy; threads share more than ``parallel`` entries."""
 
     parallel = 2**20
 
@@ -212,15 +208,11 @@ def _part(X: Any, at: slice) -> Any:
 
 
 def _stored(kind: str, width: int, indptr: Any, indices: Any, data: Any) -> Any:
-    """Return a CSR matrix of so many columns, or a CSC one of so many rows.
-
-    Given to the constructor, arrays that are parts of others would be copied.
-    """
+    """Return a CSR matrix of so many columns, or a CSC one of so many rows."""
     n = len(indptr) - 1
-    is_csr = kind == "csr"
-    made = (sp.csr_array if is_csr else sp.csc_array)(
-        (n, width) if is_csr else (width, n), dtype=data.dtype
-    )
+    # Given to the constructor, arrays that are parts of others would be copied.
+    made = sp.csr_array((n, width), dtype=data.dtype)
+    made = made if kind == "csr" else made.T
     made.data, made.indices, made.indptr = data, indices, indptr
     return made
 
@@ -234,11 +226,8 @@ class SparseDevice(OnDevice, Entries):
         else:
             parts = array.indptr, array.indices, array.data
         self.indptr, self.indices, self.values = parts
-        ops, shape = (
-            library_ops(self.values),
-            (int(array.shape[0]), int(array.shape[1])),
-        )
-        super().__init__(shape, ops.host_dtype(self.values), about, ops)
+        ops, (n, p) = library_ops(self.values), array.shape
+        super().__init__((int(n), int(p)), ops.host_dtype(self.values), about, ops)
         self.array, self.n_entries = array, int(self.values.shape[0])
 
     def made(self, arrays: tuple[Any, Any, Any], about: About) -> Self:
@@ -311,8 +300,9 @@ def _csr(indptr: Any, indices: Any, values: Any, n_columns: int) -> Any:
     return array
 
 
-def open_sparse(X: Any) -> SparseDevice | None:
+def open_sparse(given: Any) -> SparseDevice | None:
     """Return a sparse matrix of torch or CuPy as a matrix, and None for all else."""
+    X = given
     if compat.is_torch_array(X) and str(X.layout) != "torch.strided":
         is_sparse = str(X.layout).startswith("torch.sparse_")
         if not is_sparse or (X.ndim == 2 and X.sparse_dim() != 2):
@@ -327,7 +317,7 @@ def open_sparse(X: Any) -> SparseDevice | None:
             X = X.detach().to_sparse_csr()
     # AnnData has a subclass of its own for views.
     elif any(t.__module__.startswith("cupyx.scipy.sparse") for t in type(X).__mro__):
-        given, X = X, X.tocsr()  # always of rows and columns
+        X = X.tocsr()  # always of rows and columns
         if not X.has_canonical_format:
             X = X.copy() if X is given else X  # CuPy would sort the user's own entries
             X.sum_duplicates()

@@ -51,11 +51,9 @@ _one_thread = _OneThread()
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which numerical libraries use one thread.
-
-    Sums then never depend on how many threads there are, and small products are not
-    held up by threads that wait for each other.
-    """
+    """Return a context in which numerical libraries use one thread."""
+    # Sums then never depend on how many threads there are, and small products are not
+    # held up by threads that wait for each other.
     return _one_thread
 
 
@@ -66,10 +64,8 @@ def sized_threads(n_entries: int) -> AbstractContextManager[Any]:
 
 
 def in_parts(n_rows: int, work: Callable[[slice], Any]) -> Iterator[Any]:
-    """Yield the results of some work on ranges of rows, done in threads, in order.
-
-    There are always eight ranges, so that sums never depend on the number of threads.
-    """
+    """Yield the results of work on eight ranges of rows, in threads, in order."""
+    # Always eight, so that sums never depend on the number of threads.
     edges = np.linspace(0, n_rows, 8 + 1).astype(int).tolist()
     ranges = [slice(*edge) for edge in pairwise(edges)]
     threads = min(_one_thread.allowed, len(ranges))

@@ -211,10 +211,7 @@ class Stretched(View):
 
 
 class Filled(View):
-    """Blocks of rows of a matrix, each turned into others when it is asked for.
-
-    ``question`` is what a block is asked for: "filled", "with_gaps" or "missing".
-    """
+    """Blocks of rows, each asked for itself "filled", "with_gaps" or "missing"."""
 
     # What is filled in is in the unit of the data.
     rescaled = Matrix.rescaled
@@ -250,8 +247,5 @@ def filled(
 
 
 def with_gaps(X: Matrix, mark: Fill) -> Matrix:
-    """Return the matrix with NaN where a function of rows puts it; as a copy in memory.
-
-    Cells that sparse data do not store stay zero.
-    """
+    """Return the matrix with NaN where ``mark`` puts it among stored entries."""
     return Filled(X, "with_gaps", mark) if X.streamed else X.with_gaps(mark)

@@ -6,22 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
-
-passes_shown: ContextVar[bool] = ContextVar("passes_shown", default=False)
-
-
-@contextmanager
-def showing_passes(shown: bool) -> Iterator[None]:
-    """Say for a while, in this thread, whether passes over data on disk are shown.
-
-    This belongs to the work, not to the data, which several fits may share.
-    """
-    before = passes_shown.set(shown)
-    try:
-        yield
-    finally:
-        passes_shown.reset(before)
 
 
 class Steps:

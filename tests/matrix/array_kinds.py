@@ -148,17 +148,11 @@ def dask_csr(X, folder):
 
 
 class Bare(Matrix):
-    """As little as a kind may know: all else follows from these."""
+    """As little as a kind may know: all else follows from its rows."""
 
     def __init__(self, X):
         super().__init__(X.shape, X.dtype)
         self.X = X
-
-    def __matmul__(self, W):
-        return self.X @ self.cast(W)
-
-    def adjoint(self, V):
-        return self.X.T @ self.cast(V)
 
     def take(self, rows):
         return as_matrix(self.X[rows])

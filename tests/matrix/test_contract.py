@@ -24,7 +24,7 @@ from ihgmm import (
     select_n_clusters,
 )
 from ihgmm.matrix import as_matrix, to_host
-from ihgmm.matrix.sparse_device import SparseDevice
+from ihgmm.matrix.sparse import SparseDevice
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
 

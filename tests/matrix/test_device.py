@@ -102,18 +102,6 @@ def test_not_a_matrix_of_numbers(to_device, X, message):
         IhSC(4).fit(to_device(X))
 
 
-def test_tensors_without_numbers():
-    A = torch_cpu(np.eye(5))
-    message = r"torch array on meta: it has a shape, \(5, 5\), and no numbers; give"
-    for model in (IhSC(2), IhGMM(2), PSC(2)):
-        with pytest.raises(ValueError, match=message):
-            model.fit(A.to("meta"))
-    with pytest.raises(ValueError, match="is on meta: it has no numbers; give"):
-        estimate_parameters(np.eye(5), torch_cpu(np.arange(5)).to("meta"))
-    with pytest.raises(ValueError, match="on meta: it has no numbers; give one that"):
-        IhSC(2).fit(A, sample_weight=A[0].to("meta"))
-
-
 def test_labels_may_be_a_sparse_tensor():
     X, labels = make_ihgmm(80, 20, 3, random_state=0)
     found = estimate_parameters(torch_cpu(X), torch_cpu(labels).to_sparse())

@@ -32,9 +32,9 @@ class Parallel(Sparse):
 
 
 class Large(Dense):
-    """Threads work on few entries too, of which five rows stay in the cache."""
+    """Blocks of few entries are worked on in threads too."""
 
-    large, cached = 1, 30
+    large = 1
 
 
 @pytest.mark.parametrize("container", [sp.csr_array, sp.csr_matrix])
@@ -51,20 +51,25 @@ def test_large_sparse_products(container):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_large_dense_products(order):
-    scale = RNG.random(103)
+    X, V, scale = RNG.random((20_003, 6)), RNG.random((20_003, 4)), RNG.random(20_003)
     D = Large(np.array(X, order=order))
-    product, adjoint, norms = in_one_and_two_threads(
-        lambda: (D @ W, D.adjoint(V), D.row_sqnorms())
+    product, one, adjoint, norms, plain, scaled = in_one_and_two_threads(
+        lambda: (
+            D @ W,
+            D @ W[:, 0],
+            D.adjoint(V),
+            D.row_sqnorms(),
+            D.gram_product(W),
+            D.gram_product(W, scale),
+        )
     )
     assert_allclose(product, X @ W, atol=1e-12)
-    assert_allclose(adjoint, X.T @ V, atol=1e-12)
+    assert_allclose(one, X @ W[:, 0], atol=1e-12)
+    assert_allclose(adjoint, X.T @ V)
     assert_allclose(norms, (X**2).sum(axis=1))
-    plain, scaled = in_one_and_two_threads(
-        lambda: (D.gram_product(W), D.gram_product(W, scale))
-    )
     S = X * scale[:, None]
-    assert_allclose(plain, X.T @ (X @ W), atol=1e-12)
-    assert_allclose(scaled, S.T @ (S @ W), atol=1e-12)
+    assert_allclose(plain, X.T @ (X @ W))
+    assert_allclose(scaled, S.T @ (S @ W))
 
 
 def test_norms_of_float32_are_summed_in_float64():

@@ -3,8 +3,6 @@
 That they give NumPy's answers is asked by the contract of all kinds.
 """
 
-import re
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -153,8 +151,6 @@ def test_tensors_that_are_no_matrix():
     torch = needed("torch")
     A = torch.asarray(sample(10, 4)[0])
     csr = torch_csr(A.numpy())
-    text = message(csr.to("meta"))
-    assert re.search(r"on meta: it has a shape, \(10, 4\), and no numbers; give", text)
     assert "Complex data not supported" in message(csr.to(torch.complex64))
     text = message(quiet(torch.stack([A, A]).to_sparse_csr))
     assert "Expected 2D array, got 3D array instead: X has shape (2, 10, 4)" in text
@@ -165,7 +161,7 @@ def test_tensors_that_are_no_matrix():
     )
     text = message(nested, TypeError)
     assert "layout torch.jagged" in text
-    assert "give a dense tensor or one of layout torch.sparse_csr" in text
+    assert "give a dense one or one of layout torch.sparse_csr" in text
 
 
 def test_entries_that_are_in_no_column():

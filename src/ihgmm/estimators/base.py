@@ -39,7 +39,7 @@ from ihgmm._parameters import (
     option,
     usual_errors,
 )
-from ihgmm._progress import Steps, showing_passes
+from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, as_matrix, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
@@ -86,7 +86,7 @@ def atomic(fit: F) -> F:
         self._check_parameters()
         draft = copy(self)
         draft.__dict__ = {k: v for k, v in vars(self).items() if k[-1] != "_"}
-        with showing_passes(bool(getattr(self, "verbose", False))), usual_errors():
+        with usual_errors():
             fit(draft, *args, **options)
         self.__dict__ = draft.__dict__
         return self

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from operator import attrgetter, iadd
 from typing import Any, Self, TypeVar
 
@@ -71,8 +71,8 @@ class _FrozenAfterInit(ABCMeta):
 class Matrix(metaclass=_FrozenAfterInit):
     """The data: n samples by p features, immutable, in any kind of array.
 
-    A new kind needs three methods: ``X @ W``, ``X.adjoint(V)`` and ``X.take(rows)``.
-    All other answers follow; a kind that knows a faster way overrides them.
+    A new kind needs one method: ``X.take(rows)``. All other answers follow from blocks
+    of rows; a kind that knows a faster way overrides them.
 
     Parameters
     ----------
@@ -129,6 +129,12 @@ class Matrix(metaclass=_FrozenAfterInit):
             )
         super().__setattr__(name, value)
 
+    def _but(self, **changes: Any) -> Self:
+        """Return a copy with other attributes."""
+        other = copy(self)
+        vars(other).update(changes)
+        return other
+
     def with_about(self, about: About) -> Self:
         """Return the same entries with other things that belong to their rows."""
         return self._but(about=about)
@@ -149,28 +155,22 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return the matrix with names of its features."""
         return self.with_about(replace(self.about, names=names))
 
-    def _but(self, **changes: Any) -> Self:
-        """Return a copy with other attributes."""
-        other = copy(self)
-        vars(other).update(changes)
-        return other
-
-    @abstractmethod
-    def __matmul__(self, W: Any) -> Tall:
-        """Return ``X @ W``, W of shape (n_features, m), where the data are."""
-
-    @abstractmethod
-    def adjoint(self, V: Any) -> Tall:
-        """Return ``X.T @ V``, V of shape (n_samples, m), where the data are."""
-
     @abstractmethod
     def take(self, rows: Index) -> Matrix:
         """Return some rows as a matrix in memory, or on the device of the data."""
 
+    def __matmul__(self, W: Any) -> Tall:
+        """Return ``X @ W``, W of shape (n_features, m), where the data are."""
+        return self.sweep(ask("__matmul__", self.cast(W), of="lines"))[0][0]
+
+    def adjoint(self, V: Any) -> Tall:
+        """Return ``X.T @ V``, V of shape (n_samples, m), where the data are."""
+        return self.sweep(ask("adjoint", of="sums"), self.cast(V))[1][0]
+
     def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
         """Return ``A.T @ (A @ W)`` from one reading, A being X with scaled rows."""
-        Y = times_lines(self @ W, row_scale)
-        return self.adjoint(times_lines(Y, row_scale))
+        work = ask("gram_product", self.cast(W), of="sums")
+        return self.sweep(work, row_scale)[1][0]
 
     @cached_property
     def n_entries(self) -> int:
@@ -259,10 +259,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         return rows.with_about(self.about.of_taken_rows())
 
     def keep_rows(self, rows: np.ndarray) -> Matrix:
-        """Return some rows, in increasing order, with what belongs to them.
-
-        Nothing is copied of data that are not in memory.
-        """
+        """Return some rows, in increasing order, with what belongs to them."""
         some, gaps = self._kept(rows), self.gaps
         if self.streamed and "sqnorms" in vars(self):  # what is known is not read again
             norms = to_host(self.ops.few_rows(self.sqnorms, rows))
@@ -283,17 +280,11 @@ class Matrix(metaclass=_FrozenAfterInit):
         return self.take(rows)
 
     def drawn(self, rows: np.ndarray) -> Matrix:
-        """Return some rows, in increasing order, that are read once and used often.
-
-        They are a copy in memory, or on the workers of a cluster that has X.
-        """
+        """Return some rows, in order, to be used often: a copy here or on workers."""
         return self.take(rows)
 
     def to_device(self, values: Any) -> Tall:
-        """Return an array where the data are, its type unchanged.
-
-        On a cluster that holds for arrays with a line for each row.
-        """
+        """Return an array, with a line for each row, where the data are."""
         return to_host(values)
 
     def cast(self, values: Any) -> Tall:
@@ -335,27 +326,19 @@ class Matrix(metaclass=_FrozenAfterInit):
 
 def ask(question: str, *given: Any, of: str = "answer") -> Callable[..., Any]:
     """Return the work of asking a block of rows; in a sweep, for "lines" or "sums"."""
-    return partial(_ask, question, given, of)
 
+    def work(block: Matrix, *tall: Tall) -> Any:
+        answer = getattr(block, question)(*given, *tall)
+        if of == "lines":
+            return (answer,), ()
+        return ((), (answer,)) if of == "sums" else answer
 
-def _ask(question: str, given: tuple, of: str, block: Matrix, *tall: Tall) -> Any:
-    answer = getattr(block, question)(*given, *tall)
-    if of == "lines":
-        return (answer,), ()
-    return ((), (answer,)) if of == "sums" else answer
+    return work
 
 
 def parts_of(tall: tuple[Tall | None, ...], rows: slice) -> list[Tall | None]:
     """Return what belongs to some rows of each tall array; None of None."""
     return [None if array is None else array[rows, ...] for array in tall]
-
-
-def sum_of(results: Iterator[Any]) -> Any:
-    """Add up arrays, in their order; the first one is overwritten."""
-    total = next(results)
-    for result in results:
-        total += result
-    return total
 
 
 def float_type(dtype: Any) -> np.dtype:
@@ -374,16 +357,3 @@ def times_lines(block: Tall, factors: Tall | None) -> Tall:
     if factors is None:
         return block
     return block * (factors if block.ndim == 1 else factors[:, None])
-
-
-def in_unit(rows: Any, dtype: np.dtype, factor: float) -> Any:
-    """Return some rows in a type of float, times a factor."""
-    rows = rows.astype(dtype, copy=False)
-    return rows if factor == 1.0 else times(rows, factor, dtype)
-
-
-def times(values: Any, factor: float, dtype: np.dtype) -> Any:
-    """Return values times a number that their type may not hold, if it holds 1 / it."""
-    with np.errstate(over="ignore"):
-        fits = np.isfinite(dtype.type(factor))
-    return values * factor if fits else values / (1 / factor)

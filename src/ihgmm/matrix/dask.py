@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
+import array_api_compat as compat
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import delayed
 
-from ihgmm._warnings import warn
 from ihgmm.matrix import dask_blocks as lazy
-from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, float_type, in_unit
-from ihgmm.matrix.dask_ops import block_ops
-from ihgmm.matrix.device import Device, as_floats
-from ihgmm.matrix.memory import Dense
-from ihgmm.matrix.ops import Tall, is_foreign, is_lazy, library_ops, to_host
-from ihgmm.matrix.sparse import Sparse, without_duplicates
-from ihgmm.matrix.stored import Blocks
+from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, float_type
+from ihgmm.matrix.ops import HOST, Ops, Tall, is_lazy, library_ops, to_host
+from ihgmm.matrix.stored import Blocks, held
 
 
 def open_dask(X: Any) -> DaskRows:
@@ -44,44 +40,28 @@ def open_dask(X: Any) -> DaskRows:
             "X.compute_chunk_sizes() first."
         )
     if len(X.chunks[1]) > 1:
-        raise ValueError(
-            f"X is a dask array with its columns in {len(X.chunks[1])} chunks; put "
-            "whole rows in a chunk: X.rechunk({1: -1})."
-        )
+        X = X.rechunk({0: "auto", 1: -1})  # type: ignore[no-untyped-call]
     if X.shape[0] == 1:  # beside chunks without rows
-        X = X.rechunk(-1)  # type: ignore[no-untyped-call]
+        X = X.rechunk(-1)
     names = [str(name) for name in getattr(given, "columns", ())] or None
-    rows, chunks = DaskRows(X, About(names=names)), X.numblocks[0]
-    size = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize / chunks
-    # dask spends about a millisecond on a task, in which a core multiplies a megabyte.
-    if chunks > 200 and size < 2**20:
-        warn(
-            f"X is a dask array in {chunks} chunks of {size / 1e3:.0f} kB; "
-            "dask takes longer for each than the work on it. Make them larger: "
-            "X.rechunk({0: 'auto', 1: -1}).",
-            UserWarning,
-        )
-    return rows
+    return DaskRows(X, About(names=names))
 
 
 class DaskRows(Blocks):
-    """Rows of a dask array, one block for each chunk.
-
-    The work on a block is a task of dask, and what is lost with a worker is done again
-    elsewhere. Tall arrays are dask arrays in the same blocks, sums are made on the
-    workers.
-    """
+    """Rows of a dask array, one block for each chunk; tall arrays are in the same."""
 
     distributed = True
 
     def __init__(self, X: Any, about: About = NOTHING) -> None:
         shape = (int(X.shape[0]), int(X.shape[1]))
-        super().__init__(
-            shape, float_type(X.dtype), about, block_ops(library_ops(X._meta))
-        )
+        ops = block_ops(library_ops(X._meta))
+        super().__init__(shape, float_type(X.dtype), about, ops)
         self.X, self.sparse = X, sp.issparse(X._meta)
-        edges = pairwise(np.cumsum([0, *X.chunks[0]]).tolist())
-        self.row_blocks = [slice(*edge) for edge in edges if edge[0] < edge[1]]
+
+    @cached_property
+    def row_blocks(self) -> list[slice]:
+        edges = pairwise(np.cumsum([0, *self.X.chunks[0]]).tolist())
+        return [slice(*edge) for edge in edges if edge[0] < edge[1]]
 
     @cached_property
     def n_entries(self) -> int:
@@ -95,35 +75,35 @@ class DaskRows(Blocks):
 
     def sweep(self, work: Callable[..., Any], *tall: Any) -> tuple[Any, Any]:
         results = lazy.persist(self._results(partial(_summed, work), *tall))
+        sums = lazy.blockwise(
+            lambda result: result and result[0], (results,), np.empty(0, object)
+        )
         some = next(i for i, rows in enumerate(self.X.chunks[0]) if rows)
-        kinds = delayed(_empty_lines)(results.to_delayed()[some])
-        sums, kinds = lazy.compute(lazy.sum_objects(results, _sums), kinds)
+        # Empty arrays of the kinds that lines of a block are.
+        kinds = delayed(lambda result: [line[:0] for line in result[1]])
+        kinds = kinds(results.to_delayed()[some])
+        totals, kinds = lazy.compute(lazy.sum_objects(sums), kinds)
         lines = []
         for number, like in enumerate(kinds):
             one = partial(_line, number, like)
             lines.append(lazy.blockwise(one, (results,), like, like.shape[1:]))
-        return tuple(map(lazy.persist, lines)), sums
+        return tuple(map(lazy.persist, lines)), totals
 
     def _results(self, work: Callable[..., Any], *tall: Any) -> Any:
         """Return what some work makes of each block, as a dask array of objects."""
         self.read["rows"] += self.n_stored
-        about = self.about.of_taken_rows()
-        call = partial(_call, work, self.sparse, self.dtype, self.factor, about)
         given = self.X, lazy.row_numbers(self.X.chunks[0]), *map(self.to_device, tall)
-        return lazy.blockwise(partial(_checked, None, call), given, np.empty(0, object))
+        about = self.about.of_taken_rows()
+        return lazy.objects(
+            partial(_call, work, self.sparse, self.dtype, self.factor, about), *given
+        )
 
-    def take(self, rows: Index) -> Dense | Sparse:
-        # Each block that has some of them is made anew, or read anew, as a whole.
-        index = np.arange(self.shape[0])[rows]
-        for block in self.row_blocks:
-            if ((index >= block.start) & (index < block.stop)).any():
-                self.read["rows"] += block.stop - block.start
+    def take(self, rows: Index) -> Matrix:
         X, heights = self.X, self.X.chunks[0]
         if 0 in heights and any(heights):  # where dask fails to take single rows
             X = X.rechunk({0: tuple(filter(None, heights))})
         (entries,) = lazy.compute(X[rows])
-        entries = sp.csr_array(entries) if self.sparse else to_host(entries)
-        return self.wrap(in_unit(entries, self.dtype, self.factor))
+        return self.wrap(entries if self.sparse else to_host(entries))
 
     def _kept(self, rows: np.ndarray) -> DaskRows:
         # dask takes a line that is alone for a number that goes with every block.
@@ -167,7 +147,7 @@ class DaskRows(Blocks):
     ) -> Any:
         empty = self.X._meta[:0].astype(dtype) if whole else np.empty(0, dtype=dtype)
         given = self.X, lazy.row_numbers(self.X.chunks[0])
-        work = partial(_checked, empty, partial(_named, work))
+        work = partial(_named, work, empty)
         return lazy.blockwise(work, given, empty, self.shape[1:] if whole else ())
 
 
@@ -177,36 +157,14 @@ def _summed(work: Callable[..., Any], block: Matrix, *tall: Any) -> Any:
     return tuple(map(to_host, sums)), lines
 
 
-def _sums(result: Any) -> Any:
-    return None if result is None else result[0]
-
-
 def _line(number: int, like: Any, result: Any) -> Any:
     return like if result is None else result[1][number]
 
 
-def _empty_lines(result: Any) -> list[Any]:
-    """Return empty arrays of the kinds that lines of a block are."""
-    return [lines[:0] for lines in result[1]]
-
-
-def _checked(
-    empty: Any, work: Callable[..., T], block: Any, rows: tuple[int, int], *tall: Any
-) -> T:
-    """Do some work on a block of rows, unless it is empty, of the height announced."""
-    first, last = rows
-    if block.shape[0] != last - first:
-        raise ValueError(
-            f"The chunk of rows {first} to {last - 1} of the dask array X has "
-            f"{block.shape[0]} rows; call X.compute_chunk_sizes() first."
-        )
-    return work(block, rows, *tall) if first < last else empty
-
-
-def _named(work: Callable[[Any], T], block: Any, rows: tuple[int, int]) -> T:
-    """Do some work on a block; an error names its rows."""
+def _named(work: Callable[[Any], T], empty: T, block: Any, rows: tuple[int, int]) -> T:
+    """Do some work on a block, unless it is empty; an error names its rows."""
     try:
-        return work(block)
+        return work(block) if block.shape[0] else empty
     except ValueError as error:
         where = f"rows {rows[0]} to {rows[1] - 1}"
         raise ValueError(f"In the chunk of {where}: {error}") from error
@@ -219,23 +177,102 @@ def _call(
     factor: float,
     about: About,
     block: Any,
-    _: tuple[int, int],
+    rows: tuple[int, int],
     *tall: Any,
 ) -> T:
-    """Do some work on a block as a matrix."""
+    """Do some work on a block, which is as it was announced, as a matrix."""
+    if block.shape[0] != rows[1] - rows[0]:
+        raise ValueError(
+            f"The chunk of rows {rows[0]} to {rows[1] - 1} of the dask array X has "
+            f"{block.shape[0]} rows; call X.compute_chunk_sizes() first."
+        )
     if sp.issparse(block) and not sparse:
         raise ValueError(
-            f"A chunk of the dask array X is a {type(block).__name__} where a dense "
-            "one was announced; say so: X.map_blocks(scipy.sparse.csr_array, "
-            "dtype=X.dtype, meta=scipy.sparse.csr_array((0, 0)))."
+            "A chunk of the dask array X is sparse where a dense one was announced; "
+            "give X.map_blocks its meta=scipy.sparse.csr_array((0, 0))."
         )
-    matrix: Any
-    if is_foreign(block):  # of a GPU, for example
-        matrix = Device(as_floats(block))
-    elif sparse:
-        csr = sp.csr_array(block).astype(dtype, copy=False)
-        matrix = Sparse(without_duplicates(csr))
-    else:
-        matrix = Dense(np.asarray(block, dtype=dtype))
-    matrix = matrix if factor == 1.0 else matrix.rescaled(factor)
-    return work(matrix.with_about(about), *tall)
+    return work(held(block, dtype, factor, about), *tall)
+
+
+class BlockOps(Ops):
+    """Tall arrays of dask: what ``inner`` does is done to their blocks of rows."""
+
+    def __init__(self, inner: Ops) -> None:
+        super().__init__(compat.array_namespace(da.empty(0)))
+        self.inner, self.few_ops = inner, HOST
+
+    def __reduce__(self) -> Any:
+        return block_ops, (self.inner,)
+
+    def persist(self, a: Tall) -> Tall:
+        return lazy.persist(a) if is_lazy(a) else a
+
+    def to_device(self, a: Any, like: Tall) -> Tall:
+        if is_lazy(a) or not is_lazy(like):
+            return a
+        # What has no line for each row goes with every block.
+        if np.ndim(a) > 0 and np.shape(a)[0] == like.shape[0] > 1:
+            return lazy.from_host(to_host(a), like.chunks[0], like._meta)
+        return a if self.inner is HOST else self.inner.to_device(a, like._meta)
+
+    def cast_like(self, a: Any, like: Tall) -> Tall:
+        if not is_lazy(like):
+            return HOST.cast_like(a, like)
+        if not is_lazy(a):
+            a = np.asarray(to_host(a), dtype=self.host_dtype(like))
+            a = self.to_device(a, like)
+        xp = self.xp if is_lazy(a) else self.inner.xp
+        return xp.astype(a, like.dtype, copy=False)
+
+    def row_map(self, work: Callable[..., Any], *tall: Tall, width: int = 1) -> Tall:
+        return lazy.map_blocks(partial(work, self.inner), *tall)
+
+    def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> np.ndarray:
+        return self.to_host(tall[positions])
+
+    def rows_where(self, tall: Tall, mask: Tall) -> Tall:
+        counts = map(delayed(lambda part: int(part.sum())), mask.to_delayed().ravel())
+        return lazy.rows_where(tall, mask, lazy.compute(*counts))
+
+    def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
+        given = [values, where] if others is None else [values, where, others]
+        return lazy.map_blocks(self.inner.place, *given, chunks=where.chunks[0])
+
+    def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
+        return lazy.map_blocks(partial(self.inner.take_lines, table), labels)
+
+
+def _on_blocks(name: str, over: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of blocks: what the inner one makes of them."""
+
+    def method(self: BlockOps, *given: Any) -> Any:
+        like = next((array for array in given if is_lazy(array)), None)
+        if like is None:  # sums over rows, which are on the host
+            return getattr(HOST, name)(*given)
+        # Arrays of the host with a line for each row go to the blocks.
+        aligned = [
+            self.to_device(array, like) if isinstance(array, np.ndarray) else array
+            for array in given
+        ]
+        return over(getattr(self.inner, name), *aligned)
+
+    return method
+
+
+BY_ROW = """beside row_dots row_norms unit_rows row_max ratio clip softmax logsumexp
+    log_ndtr sign_of pick"""
+SUMS = "tall_dot basis_dot group_sums sums_of_rows many_group_sums"
+for _over, _names in (
+    (lazy.map_blocks, BY_ROW),
+    (lazy.sum_blocks, SUMS),
+    (lazy.peak_of_blocks, "column_peaks group_maxima"),
+    (lazy.on_one_block, "largest in_order"),
+):
+    for _name in _names.split():
+        setattr(BlockOps, _name, _on_blocks(_name, _over))
+
+
+@cache
+def block_ops(inner: Ops) -> BlockOps:
+    """Return what serves dask arrays whose blocks another object serves."""
+    return BlockOps(inner)

@@ -23,12 +23,11 @@ from dask.base import compute as dask_compute
 from dask.base import persist as dask_persist
 from dask.delayed import delayed
 
+Work = Callable[..., Any]
+
 
 def from_host(values: np.ndarray, chunks: tuple[int, ...], kind: Any) -> Any:
-    """Return an array of the client in blocks of so many rows, on the workers.
-
-    Its blocks are arrays of the library that ``kind`` is of, NumPy's or that of a GPU.
-    """
+    """Return an array of the client in blocks on workers, of the library of kind."""
     shape = (chunks, *((size,) for size in values.shape[1:]))
     array = da.from_array(values, shape, name=False)  # type: ignore[no-untyped-call]
     if not isinstance(kind, np.ndarray):
@@ -55,86 +54,33 @@ def compute(*collections: Any) -> tuple[Any, ...]:
         return tuple(dask_compute(*collections))  # type: ignore[no-untyped-call]
 
 
-def map_blocks(
-    work: Callable[..., Any], *given: Any, chunks: tuple[int, ...] | None = None
-) -> Any:
-    """Return what some work makes of the blocks of tall arrays, line by line.
-
-    ``chunks`` says how many lines come of each block; by default one for each row.
-    """
-    # One row of zeros shows what is made of a row.
-    rows = [
-        np.zeros_like(array._meta, shape=(1, *array.shape[1:]), dtype=array.dtype)
-        if isinstance(array, da.Array)
-        else array
-        for array in given
-    ]
-    with np.errstate(all="ignore"):
-        example = work(*rows)
-    return blockwise(work, given, example[:0], example.shape[1:], chunks)
-
-
-def rows_where(array: Any, mask: Any, chunks: tuple[int, ...]) -> Any:
-    """Return the rows where a mask is true, so many of each block."""
-    return blockwise(getitem, (array, mask), array._meta, array.shape[1:], chunks)
-
-
-def objects(work: Callable[..., Any], *given: Any) -> Any:
-    """Return what some work makes of each block that has rows; as a dask array."""
-    work = partial(_unless_empty, work)
-    return blockwise(work, given, np.empty(0, dtype=object))
-
-
-def gather(results: Any) -> list[Any]:
-    """Return the objects of blocks, which should be small, on the client."""
-    # The graphs of single blocks do not hold what is on the workers. The array does,
-    # and here it lives until all is computed.
-    values = compute(*results.to_delayed().ravel())
-    return [value for value in values if value is not None]
-
-
-def sum_objects(results: Any, change: Callable[[Any], Any] | None = None) -> Any:
-    """Return the sum, delayed, of the objects of blocks, or of what is made of them.
-
-    They are arrays or tuples of arrays, added up eight at a time, where some of them
-    are.
-    """
-    parts = [*results.to_delayed().ravel()]
-    if change is not None:
-        parts = [delayed(change)(part) for part in parts]
-    while True:
-        few = [parts[i : i + 8] for i in range(0, len(parts), 8)]
-        parts = [delayed(_add, pure=False)(some) for some in few]
-        if len(parts) == 1:
-            return parts[0]
-
-
-def sum_blocks(work: Callable[..., Any], *given: Any) -> Any:
-    """Return the sum, on the client, of what some work makes of each block."""
-    results = objects(work, *given)  # holds on to what is on the workers, until the end
-    return compute(sum_objects(results))[0]
-
-
-def peak_of_blocks(work: Callable[..., Any], *given: Any) -> Any:
-    """Return the largest, on the client, of what some work makes of each block."""
-    return np.max(gather(objects(work, *given)), axis=0)
-
-
-def on_one_block(work: Callable[..., Any], *given: Any) -> Any:
-    """Return what some work makes of all rows, on one worker."""
-    whole = [a.rechunk({0: -1}) if hasattr(a, "rechunk") else a for a in given]
-    return gather(objects(work, *whole))[0]
-
-
-def _add(parts: list[Any]) -> Any:
-    parts = [part for part in parts if part is not None]
-    if not parts or not isinstance(parts[0], tuple):
-        return sum(parts) if parts else None
-    return tuple(sum(terms) for terms in zip(*parts, strict=True))
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Say what an error of a cluster, not of the work, means."""
+    # Arrays that have to be sent are no reason to warn. Without the module there is no
+    # cluster, nor a place for its settings.
+    name = "distributed.admin.large-graph-warning-threshold"
+    quiet = {name: "1 TB"} if "distributed" in sys.modules else {}
+    try:
+        with dask.config.set(quiet):
+            yield
+    except (Exception, CancelledError) as error:
+        home = type(error).__module__.partition(".")[0]
+        # What a closed client kept is no longer there for dask without a cluster.
+        missing = isinstance(error, ValueError) and "Missing dependency" in str(error)
+        if not (missing or isinstance(error, CancelledError) or home == "distributed"):
+            error.add_note("dask raised this error while it computed the blocks of X.")
+            raise
+        raise RuntimeError(
+            f"dask lost X or its results ({type(error).__name__}: {error}). If the "
+            "cluster was closed, start another and create X again: a persisted X is "
+            "gone with its cluster. If the cluster is running, give its workers memory "
+            "for several chunks each."
+        ) from error
 
 
 def blockwise(
-    work: Callable[..., Any],
+    work: Work,
     given: tuple[Any, ...],
     meta: Any,
     trailing: tuple[int, ...] = (),
@@ -167,11 +113,7 @@ def blockwise(
     )
 
 
-def _unless_empty(work: Callable[..., Any], block: Any, *others: Any) -> Any:
-    return work(block, *others) if block.shape[0] else None
-
-
-def _call(work: Callable[..., Any], *blocks: Any) -> Any:
+def _call(work: Work, *blocks: Any) -> Any:
     whole = list(blocks)
     for i, block in enumerate(blocks):
         while isinstance(block, list):
@@ -180,26 +122,72 @@ def _call(work: Callable[..., Any], *blocks: Any) -> Any:
     return work(*whole)
 
 
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Say what an error of a cluster, not of the work, means."""
-    # Arrays that have to be sent are no reason to warn. Without the module there is no
-    # cluster, nor a place for its settings.
-    name = "distributed.admin.large-graph-warning-threshold"
-    quiet = {name: "1 TB"} if "distributed" in sys.modules else {}
-    try:
-        with dask.config.set(quiet):
-            yield
-    except (Exception, CancelledError) as error:
-        home = type(error).__module__.partition(".")[0]
-        # What a closed client kept is no longer there for dask without a cluster.
-        missing = isinstance(error, ValueError) and "Missing dependency" in str(error)
-        if not (missing or isinstance(error, CancelledError) or home == "distributed"):
-            error.add_note("dask raised this error while it computed the blocks of X.")
-            raise
-        raise RuntimeError(
-            f"dask lost X or its results ({type(error).__name__}: {error}). If the "
-            "cluster was closed, start another and create X again: a persisted X is "
-            "gone with its cluster. If the cluster is running, give its workers memory "
-            "for several chunks each."
-        ) from error
+def map_blocks(work: Work, *given: Any, chunks: tuple[int, ...] | None = None) -> Any:
+    """Return the lines, one a row or so many a chunk, that work makes of blocks."""
+    # One row of zeros shows what is made of a row.
+    rows = [
+        np.zeros_like(array._meta, shape=(1, *array.shape[1:]), dtype=array.dtype)
+        if isinstance(array, da.Array)
+        else array
+        for array in given
+    ]
+    with np.errstate(all="ignore"):
+        example = work(*rows)
+    return blockwise(work, given, example[:0], example.shape[1:], chunks)
+
+
+def rows_where(array: Any, mask: Any, chunks: tuple[int, ...]) -> Any:
+    """Return the rows where a mask is true, so many of each block."""
+    return blockwise(getitem, (array, mask), array._meta, array.shape[1:], chunks)
+
+
+def objects(work: Work, *given: Any) -> Any:
+    """Return what some work makes of each block that has rows; as a dask array."""
+    work = partial(_unless_empty, work)
+    return blockwise(work, given, np.empty(0, dtype=object))
+
+
+def _unless_empty(work: Work, block: Any, *others: Any) -> Any:
+    return work(block, *others) if block.shape[0] else None
+
+
+def gather(results: Any) -> list[Any]:
+    """Return the objects of blocks, which should be small, on the client."""
+    # The graphs of single blocks do not hold what is on the workers. The array does,
+    # and here it lives until all is computed.
+    values = compute(*results.to_delayed().ravel())
+    return [value for value in values if value is not None]
+
+
+def sum_objects(results: Any) -> Any:
+    """Return the sum, delayed, of the objects of blocks: arrays, or tuples of them."""
+    parts = [*results.to_delayed().ravel()]
+    while True:
+        few = [parts[i : i + 8] for i in range(0, len(parts), 8)]
+        parts = [delayed(_add, pure=False)(some) for some in few]
+        if len(parts) == 1:
+            return parts[0]
+
+
+def _add(parts: list[Any]) -> Any:
+    parts = [part for part in parts if part is not None]
+    if not parts or not isinstance(parts[0], tuple):
+        return sum(parts) if parts else None
+    return tuple(sum(terms) for terms in zip(*parts, strict=True))
+
+
+def sum_blocks(work: Work, *given: Any) -> Any:
+    """Return the sum, on the client, of what some work makes of each block."""
+    results = objects(work, *given)  # holds on to what is on the workers, until the end
+    return compute(sum_objects(results))[0]
+
+
+def peak_of_blocks(work: Work, *given: Any) -> Any:
+    """Return the largest, on the client, of what some work makes of each block."""
+    return np.max(gather(objects(work, *given)), axis=0)
+
+
+def on_one_block(work: Work, *given: Any) -> Any:
+    """Return what some work makes of all rows, on one worker."""
+    whole = [a.rechunk({0: -1}) if hasattr(a, "rechunk") else a for a in given]
+    return gather(objects(work, *whole))[0]

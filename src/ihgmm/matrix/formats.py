@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm._files import check_path, regular_target
-from ihgmm._warnings import warn
 from ihgmm.matrix.base import Matrix
-from ihgmm.matrix.stored import (
-    Stored,
-    in_temporary_file,
-    nothing,
-    rows_of_file,
-    unchanged,
-)
+from ihgmm.matrix.stored import Stored, rows_of_file, unchanged
 
+CSR = ("data", "indices", "indptr")
 SUFFIXES = (".parquet", ".h5ad", ".h5", ".hdf5", ".zarr", ".npy")
 
 
@@ -38,26 +33,22 @@ def open_data(
     Parameters
     ----------
     path : str or path
-        A Parquet file or a folder of such files, an AnnData file (``.h5ad``) or other
-        HDF5 file (``.h5``, ``.hdf5``), a zarr array or group (``.zarr``), or an array
-        of NumPy (``.npy``). It is never written to.
+        A Parquet file or a folder of such files, AnnData (``.h5ad``) or other HDF5
+        (``.h5``, ``.hdf5``), zarr (``.zarr``), or NumPy (``.npy``).
     columns : sequence of str, optional
-        The columns of Parquet files to take, in this order; all by default. They have
-        to hold numbers.
+        The columns of Parquet files to take, in this order; all by default.
     part : str, default="X"
         The place of the data in an HDF5 file or a zarr group, such as
         ``"layers/counts"``: a dense array, or a matrix in CSR format.
     dtype : {"float32", "float64"} or numpy.dtype, optional
-        What numbers are converted to. By default they stay as they are stored, and
-        become float64 where they are not floats of either type.
+        What numbers are converted to; by default, float64 unless stored as float32.
 
     Returns
     -------
     Matrix
-        The rows; every estimator and function of this package takes them. Nothing is
-        read yet, except that Parquet is converted once, to a temporary file of numbers
-        in the folder that the environment variable TMPDIR names, ``/var/tmp`` by
-        default. It is removed when the matrix goes.
+        The rows, which every function of this package takes. Nothing is read yet, but
+        Parquet is converted, to a temporary file in the folder that the environment
+        variable TMPDIR names, ``/var/tmp`` by default. It goes with the matrix.
 
     Examples
     --------
@@ -103,46 +94,45 @@ def _opened(
     path: Path, suffix: str, columns: Sequence[str] | None, part: str
 ) -> Stored | None:
     """Return the rows of a file, whose suffix says how it is stored."""
+    names: list[str] | None = None
+    stored: Any
     if suffix == ".npy":
-        array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
-        if hasattr(array, "files"):
-            array.close()
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+        if hasattr(stored, "files"):
+            stored.close()
             raise ValueError(
-                f"it is an archive of arrays, {array.files[:5]}, as .npz files are; "
+                f"it is an archive of arrays, {stored.files[:5]}, as .npz files are; "
                 "give numpy.load(path)[name], or save one array alone."
             )
-        return open_stored(array)
-    if suffix == ".zarr":
+    elif suffix == ".zarr":
         import zarr
 
-        stored: Any = zarr.open(path, mode="r")
-        return open_stored(stored[part] if hasattr(stored, "keys") else stored)
-    if suffix == ".parquet":
+        stored = zarr.open(path, mode="r")
+        stored = stored[part] if hasattr(stored, "keys") else stored
+    elif suffix == ".parquet":
         import pyarrow as pa
         from pyarrow import dataset
 
-        files = dataset.dataset(path, format="parquet")
+        stored = dataset.dataset(path, format="parquet")
         if columns is not None:
-            chosen = pa.schema([files.schema.field(name) for name in columns])
-            files = files.replace_schema(chosen)
-        return open_parquet(files)
-    import h5py
+            chosen = [stored.schema.field(name) for name in columns]
+            stored = stored.replace_schema(pa.schema(chosen))
+    else:
+        import h5py
 
-    file = h5py.File(path, "r")
-    # Raw data of AnnData have variables of their own.
-    frame = file.get("raw/var" if part.startswith("raw/") else "var", {})
-    index = frame.get(getattr(frame, "attrs", {}).get("_index", ""))
-    if index is not None:
-        check_claim(index)
-    names = None if index is None else list(map(str, index.asstr()[:]))
-    return open_stored(file[part], names)
+        file = h5py.File(path, "r")
+        # Raw data of AnnData have variables of their own.
+        frame = file.get("raw/var" if part.startswith("raw/") else "var", {})
+        index = frame.get(getattr(frame, "attrs", {}).get("_index", ""))
+        if index is not None:
+            check_claim(index)
+            names = list(map(str, index.asstr()[:]))
+        stored = file[part]
+    return open_stored(stored, names)
 
 
 def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
-    """Return rows on disk as a matrix, and None for all else.
-
-    They are recognised by the name of their library, which is not imported.
-    """
+    """Return rows on disk, known by the name of their library; None for all else."""
     if isinstance(X, np.memmap):
         return _from_memmap(X)
     home = type(X).__module__.partition(".")[0]
@@ -151,18 +141,12 @@ def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
             "X is in an HDF5 file that is closed; open the file, and close it when "
             "the work is done."
         )
+    if home == "anndata" and hasattr(X, "group"):
+        X, home = X.group, "h5py"
     if home in ("h5py", "zarr"):
         return (_from_group if hasattr(X, "keys") else _from_dataset)(X, names)
-    if home == "anndata" and hasattr(X, "group"):
-        return _from_group(X.group, names)
-    if home != "pyarrow":
-        return None
-    if not hasattr(X, "get_fragments"):
-        raise TypeError(
-            f"X is a {type(X).__name__} of pyarrow; give the data set, "
-            "pyarrow.dataset.dataset(path), or a data frame, X.to_pandas()."
-        )
-    return open_parquet(X)
+    is_dataset = home == "pyarrow" and hasattr(X, "get_fragments")
+    return open_parquet(X) if is_dataset else None
 
 
 def _from_memmap(X: np.memmap) -> Stored | None:
@@ -184,6 +168,9 @@ def _from_memmap(X: np.memmap) -> Stored | None:
     source = f"memory map {X.filename}"
     check = unchanged(file.fileno(), source, settled=X.mode == "r")
     return Stored(read, X.shape, X.dtype, check=check, source=source)
+
+
+# Arrays and groups of HDF5 and zarr
 
 
 def _from_dataset(X: Any, names: list[str] | None) -> Stored:
@@ -241,18 +228,18 @@ def _check_of(X: Any, *arrays: Any) -> Callable[[], None]:
     if getattr(file, "driver", None) == "sec2":  # else the file is in memory
         settled = file.mode == "r" and not file.swmr_mode
         return unchanged(file.id.get_vfd_handle(), _named("data", X), settled=settled)
-    if not all(hasattr(array, "nchunks_initialized") for array in arrays):
-        return nothing
-    before = [array.nchunks_initialized for array in arrays]
+
+    def chunks() -> list[int]:
+        return [getattr(array, "nchunks_initialized", 0) for array in arrays]
+
+    before = chunks()
 
     def no_chunk_is_lost() -> None:  # it would read as zeros
-        for array, count in zip(arrays, before, strict=True):
-            now = array.nchunks_initialized
-            if now < count:
-                raise OSError(
-                    f"The {_named('zarr array', array)} now has {now} chunks; it had "
-                    f"{count} before. Leave it unchanged until the work is done."
-                )
+        if any(now < count for now, count in zip(chunks(), before, strict=True)):
+            raise OSError(
+                f"The {_named('zarr array', X)} now has {sum(chunks())} chunks; it had "
+                f"{sum(before)} before. Leave it unchanged until the work is done."
+            )
 
     return no_chunk_is_lost
 
@@ -260,47 +247,33 @@ def _check_of(X: Any, *arrays: Any) -> Callable[[], None]:
 def _from_group(group: Any, names: list[str] | None) -> Stored:
     """Return the rows of a CSR matrix in a group of three arrays."""
     kind, parts = str(group.attrs.get("encoding-type", "")), sorted(group.keys())
-    if "csc" in kind:
-        raise ValueError(
-            f"The {_named('matrix', group)} is stored by columns (CSC), so that no row "
-            "can be read alone. Write the file again by rows (CSR): adata.X = "
-            "adata.X.tocsr(), then adata.write_h5ad(path)."
-        )
     shape = group.attrs.get("shape")
-    fits = "csr" in kind and {"data", "indices", "indptr"} <= set(parts)
-    if not fits or shape is None or len(shape) != 2:
+    is_csr = "csr" in kind and set(CSR) <= set(parts)
+    if not is_csr or shape is None or len(shape) != 2:
         raise ValueError(
             f"X is a group of kind {kind!r} with {parts[:5]} whose attribute 'shape' "
             f"is {shape}; give a data set, or a CSR matrix as AnnData stores it: data, "
-            "indices, indptr, and group.attrs['shape'] = (n, p)."
+            "indices, indptr, and group.attrs['shape'] = (n, p). Of one by columns "
+            "(CSC) no row can be read alone: adata.X = adata.X.tocsr(), then "
+            "adata.write_h5ad(path)."
         )
     n, p = map(int, shape)
-    data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
-    flat = all(len(getattr(part, "shape", ())) == 1 for part in (data, indices, indptr))
-    for part in (data, indices, indptr) if flat else ():
-        check_claim(part)
-    indptr = np.asarray(indptr[:], dtype=np.int64) if flat else np.empty(0, np.int64)
-    ends = (*indptr[:1], *indptr[-1:])
-    if (
-        not (flat and len(indptr) == n + 1 and ends == (0, data.shape[0]))
-        or indices.shape != data.shape
-        or (np.diff(indptr) < 0).any()
-    ):
+    data, indices, indptr = arrays = [group[name] for name in CSR]
+    shapes = [getattr(array, "shape", None) for array in arrays]
+    entries = math.prod(shapes[0] or ())
+    fits = shapes == [(entries,), (entries,), (n + 1,)]
+    if fits:
+        for array in arrays:
+            check_claim(array)
+        indptr = np.asarray(indptr[:], dtype=np.int64)
+        is_rising = bool((np.diff(indptr) >= 0).all())
+        fits = is_rising and (indptr[0], indptr[-1]) == (0, entries)
+    if not fits:
         raise ValueError(
-            f"X is a CSR matrix of {n} rows whose parts do not fit: data and indices "
-            f"have the shapes {getattr(data, 'shape', None)} and "
-            f"{getattr(indices, 'shape', None)}, {len(indptr)} row pointers go up to "
-            f"{ends[-1] if ends else 'none'}. Write it again."
+            f"X is a CSR matrix of {n} rows whose parts do not fit: data, indices and "
+            f"row pointers have the shapes {shapes}, and pointers have to rise from 0 "
+            "to the number of entries. Write it again."
         )
-    for array in (data, indices):
-        lost = getattr(array, "nchunks", 0) - getattr(array, "nchunks_initialized", 0)
-        if lost:
-            warn(
-                f"{lost} of {array.nchunks} chunks of the "
-                f"{_named('zarr array', array)} are not stored and read as zeros. If "
-                "it was written whole, they are lost: write it again.",
-                UserWarning,
-            )
 
     def read(start: int, stop: int) -> Any:
         first, last = int(indptr[start]), int(indptr[stop])
@@ -310,8 +283,8 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
             raise IndexError(
                 f"columns from {columns.min()} to {columns.max()}, with {p} features"
             )
-        values = np.asarray(data[first:last])
         pointers = indptr[start : stop + 1] - first
+        values = np.asarray(data[first:last])
         return sp.csr_array((values, columns, pointers), shape=(stop - start, p))
 
     return Stored(
@@ -327,26 +300,27 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
     )
 
 
+# Parquet
+
+
 def open_parquet(X: Any, *, batch_bytes: int = 2**24) -> Stored:
     """Return the rows of a Parquet data set of pyarrow; float32 if all columns are.
 
-    They are converted once, about ``batch_bytes`` at a time, to a temporary file.
+    They are converted once, about ``batch_bytes`` at a time, to a temporary file
+    without a name. The system removes it when the matrix goes or the process ends.
     """
     from pyarrow import types
 
-    fragments = list(X.get_fragments())
-    if not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
+    fragments, names = list(X.get_fragments()), X.schema.names
+    if not fragments or not hasattr(fragments[0], "split_by_row_group"):
         raise TypeError(
-            f"X is of type {type(X).__name__} of pyarrow, not in Parquet files; write "
-            "it to some: pyarrow.dataset.write_dataset(X, path, format='parquet')."
-        )
-    if not fragments:
-        raise ValueError(
-            "X is a Parquet data set without files; check the path it was opened by."
+            f"X is of type {type(X).__name__} of pyarrow, not in Parquet files; check "
+            "its path, or write it to some: pyarrow.dataset.write_dataset(X, path, "
+            "format='parquet')."
         )
     kinds = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
     numbers = [f.name for f in X.schema if any(is_kind(f.type) for is_kind in kinds)]
-    others = [name for name in X.schema.names if name not in numbers]
+    others = [name for name in names if name not in numbers]
     if others:
         raise ValueError(
             f"X has columns that are not numbers: {', '.join(others[:5])}. Take the "
@@ -354,20 +328,32 @@ def open_parquet(X: Any, *, batch_bytes: int = 2**24) -> Stored:
         )
     for fragment in fragments:
         columns = {field.name: field.type for field in fragment.physical_schema}
-        for field in X.schema:
-            if columns.get(field.name) != field.type:
-                raise ValueError(
-                    f"X is a Parquet data set whose files differ: column {field.name!r}"
-                    f" is {field.type} in the first and "
-                    f"{columns.get(field.name, 'not there')} in {fragment.path}. Write "
-                    "it again with the same columns."
-                )
+        wrong = [f.name for f in X.schema if columns.get(f.name) != f.type]
+        if wrong:
+            raise ValueError(
+                f"X is a Parquet data set whose files differ: column {wrong[0]!r} of "
+                f"{fragment.path} is not as in the first. Write them again alike."
+            )
     is_single = all(types.is_float32(field.type) for field in X.schema)
-    source = f"Parquet data set {fragments[0].path}"
-    source += " and others" * (len(fragments) > 1)
-    batches = _batches(fragments, numbers, max(1, batch_bytes // (8 * len(numbers))))
     dtype = np.dtype(np.float32 if is_single else np.float64)
-    return in_temporary_file(batches, numbers, dtype, source)
+    folder = tempfile.gettempdir()
+    if folder == "/tmp" and os.path.isdir("/var/tmp"):
+        folder = "/var/tmp"  # on a disk, where /tmp may be in memory
+    n_bytes, file = 0, tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+    read = rows_of_file(file, 0, len(names), dtype)
+    try:
+        for rows in _batches(fragments, names, max(1, batch_bytes // (8 * len(names)))):
+            n_bytes += file.write(np.ascontiguousarray(rows, dtype).data)
+        file.flush()
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{folder} has no room for a table of numbers; name another folder in the "
+            "environment variable TMPDIR",
+        ) from error
+    shape = n_bytes // (dtype.itemsize * len(names)), len(names)
+    source = f"Parquet data set {fragments[0].path}" + ", ..." * (len(fragments) > 1)
+    return Stored(read, shape, dtype, names=names, source=source)
 
 
 def _batches(
@@ -376,12 +362,7 @@ def _batches(
     """Yield rows of the files, so many at a time; NaN where nothing is in a place."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
-
-    def as_number(column: Any) -> Any:
-        """Tensors know floats and integers only."""
-        kind = column.type
-        odd = pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
-        return column.cast(pa.float64(), safe=False) if odd else column
+    from pyarrow.types import is_boolean, is_decimal
 
     # With a small buffer no column of a row group is read whole.
     options = {"buffer_size": 2**16, "pre_buffer": False}
@@ -390,7 +371,11 @@ def _batches(
             with fragment.open() as source:
                 file = ParquetFile(source, metadata=fragment.metadata, **options)
                 for batch in file.iter_batches(n_rows, columns=names):
-                    columns = list(map(as_number, batch.select(names).columns))
+                    columns = batch.select(names).columns
+                    for i, column in enumerate(columns):
+                        # Tensors know floats and integers only.
+                        if is_boolean(column.type) or is_decimal(column.type):
+                            columns[i] = column.cast(pa.float64(), safe=False)
                     table = pa.RecordBatch.from_arrays(columns, names=names)
                     yield table.to_tensor(null_to_nan=True, row_major=True).to_numpy()
         except (OSError, pa.ArrowException) as error:

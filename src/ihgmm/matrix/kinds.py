@@ -15,8 +15,8 @@ from ihgmm.matrix.device import Device, as_floats
 from ihgmm.matrix.formats import open_stored
 from ihgmm.matrix.memory import Dense
 from ihgmm.matrix.ops import Ops, is_foreign, is_lazy, library_ops
-from ihgmm.matrix.sparse import Sparse, without_duplicates
-from ihgmm.matrix.sparse_device import open_sparse
+from ihgmm.matrix.sparse import open_sparse
+from ihgmm.matrix.stored import held
 
 
 def as_matrix(X: Any) -> Matrix:
@@ -25,10 +25,9 @@ def as_matrix(X: Any) -> Matrix:
     Parameters
     ----------
     X : Matrix, array-like, sparse matrix, or data that is not in memory
-        A :class:`Matrix` comes back as it is. NumPy arrays and scipy.sparse matrices in
-        memory, arrays of torch, CuPy and other libraries that follow the array API
-        standard, sparse matrices of torch and CuPy, memory maps, HDF5, zarr and Parquet
-        data sets, and dask arrays are known. All else becomes a NumPy array.
+        A :class:`Matrix` comes back as it is. Arrays and sparse matrices of NumPy,
+        scipy, torch, CuPy and libraries of the array API standard, memory maps, HDF5,
+        zarr, Parquet and dask are known. All else becomes a NumPy array.
 
     Examples
     --------
@@ -42,11 +41,8 @@ def as_matrix(X: Any) -> Matrix:
     matrix = recognize(X)
     if matrix is not None:
         return matrix
-    if sp.issparse(X):
-        X = X.tocsr().astype(float_type(X.dtype), copy=False)
-        return Sparse(without_duplicates(X))
-    X = np.asarray(X)
-    return Dense(X.astype(float_type(X.dtype), copy=False))
+    X = X if sp.issparse(X) else np.asarray(X)
+    return held(X, float_type(X.dtype))
 
 
 def recognize(X: Any) -> Matrix | None:
@@ -62,12 +58,9 @@ def recognize(X: Any) -> Matrix | None:
         from ihgmm.matrix.dask import open_dask  # only where there is dask
 
         return open_dask(X)
-    stored = open_stored(X)
-    if stored is not None:
-        return stored
-    sparse = open_sparse(X)
-    if sparse is not None:
-        return sparse
+    for known in (open_stored(X), open_sparse(X)):
+        if known is not None:
+            return known
     if is_foreign(X):
         return Device(as_floats(X))
     _refuse(X)
@@ -78,16 +71,13 @@ def ops_of(a: Any) -> Ops:
     """Return what serves an array that comes without a matrix."""
     if not is_lazy(a):
         return library_ops(a)
-    from ihgmm.matrix.dask_ops import block_ops
+    from ihgmm.matrix.dask import block_ops
 
     return block_ops(library_ops(a._meta))
 
 
 def _refuse(X: Any) -> None:
-    """Raise if X is no matrix at all.
-
-    NumPy would search some of these for numbers, cell by cell and without end.
-    """
+    """Raise if X is no matrix: NumPy would search some for numbers without end."""
     readable = any(hasattr(X, name) for name in READABLE)
     annotated = type(X).__module__.startswith("anndata") and hasattr(X, "obs")
     mixed = isinstance(X, tuple) and len({getattr(a, "ndim", 0) for a in X}) > 1

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, parts_of, sum_of, times
+from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, parts_of, times_lines
 from ihgmm.matrix.ops import to_host
 from ihgmm.matrix.threads import in_parts, one_thread, row_ranges, sized_threads
 
@@ -31,9 +31,8 @@ class InMemory(Matrix):
             return
 
         def several(part: slice) -> list[T]:
-            return [
-                work(self.take(rows), *parts_of(tall, rows)) for rows in blocks[part]
-            ]
+            own = blocks[part]
+            return [work(self.take(rows), *parts_of(tall, rows)) for rows in own]
 
         with one_thread():  # those of BLAS would wait for ours
             for results in in_parts(len(blocks), several):
@@ -49,12 +48,18 @@ class Held(Matrix):
     def with_values(self, values: Any, about: About) -> Self:
         """Return the matrix with other values in the same places."""
 
+    def gram_product(self, W: Any, row_scale: Any = None) -> Any:
+        Y = times_lines(self @ W, row_scale)
+        return self.adjoint(times_lines(Y, row_scale))
+
     def entrywise(self, change: Callable[[Any], Any]) -> Self:
         """Return the rows with each entry changed alike, 0 to 0."""
         return self.with_values(change(self.values), self.about)
 
     def rescaled(self, factor: float) -> Self:
-        values = times(self.values, factor, self.dtype)
+        with np.errstate(over="ignore"):  # the type may hold 1 / factor alone
+            fits = np.isfinite(self.dtype.type(factor))
+        values = self.values * factor if fits else self.values / (1 / factor)
         return self.with_values(values, self.about.rescaled(factor))
 
     def max_abs(self) -> float:
@@ -110,79 +115,46 @@ class Array(Held):
 class Dense(InMemory, Array):
     """A NumPy array, float32 or float64.
 
-    From ``large`` entries on, threads of our own pay. Rows of up to 512 features, for
-    which reading is the cost, are then read once for all work; BLAS does as well by
-    itself with longer ones. ``cached`` entries stay in the cache between two products.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import Dense
-    >>> X = Dense(np.array([[3.0, 4.0], [0.0, 2.0]]))
-    >>> X.sqnorms
-    array([25.,  4.])
-    >>> X @ np.ones((2, 1))
-    array([[7.],
-           [2.]])
+    From ``large`` entries on, rows of up to 512 features, for which reading is the
+    cost, are read once for all work, block by block in threads of our own. BLAS does as
+    well by itself with longer ones.
     """
 
     large = 10**7
-    cached = 2**18
-    _large: bool
-    _read_once: bool
+    _by_blocks: bool
 
     def __init__(self, array: np.ndarray, about: About = NOTHING) -> None:
         super().__init__(array.shape, array.dtype, about)
-        large = array.size >= self.large
-        once = large and array.shape[1] <= 512 and array.flags.c_contiguous
-        vars(self).update(array=array, values=array, _large=large, _read_once=once)
+        narrow = array.shape[1] <= 512 and array.flags.c_contiguous
+        blocks = narrow and array.size >= self.large and len(self.row_blocks) > 1
+        vars(self).update(array=array, values=array, _by_blocks=blocks)
 
     def __matmul__(self, W: Any) -> np.ndarray:
         X, W = self.array, np.asarray(W, dtype=self.dtype)
-        if not self._read_once or W.ndim != 2:
+        if not self._by_blocks:
             return np.asarray(X @ W)
-        Y = np.empty((X.shape[0], W.shape[1]), dtype=X.dtype)
-        with self.threads():
-            list(in_parts(len(Y), lambda rows: np.matmul(X[rows], W, out=Y[rows])))
+        Y = np.empty((len(X), *W.shape[1:]), dtype=X.dtype)
+        self._into(Y, lambda rows: rows @ W)
         return Y
 
     def adjoint(self, V: Any) -> np.ndarray:
-        V = np.asarray(V, dtype=self.dtype)
-        if not self._read_once or V.ndim != 2:
-            return np.asarray(self.array.T @ V)
-        return self._adjoint_of(V.shape[1], V.__getitem__)
+        if self._by_blocks:
+            return np.asarray(super().adjoint(V))
+        return np.asarray(self.array.T @ np.asarray(V, dtype=self.dtype))
 
     def gram_product(self, W: Any, row_scale: Any = None) -> np.ndarray:
-        if not self._read_once:
-            return super().gram_product(W, row_scale)
-        X, W = self.array, self.cast(W)
+        if self._by_blocks:
+            return np.asarray(Matrix.gram_product(self, W, row_scale))
+        return np.asarray(super().gram_product(W, row_scale))
 
-        def product(rows: slice) -> np.ndarray:
-            Y = X[rows] @ W
-            return Y if row_scale is None else Y * row_scale[rows, None] ** 2
+    def _into(self, out: np.ndarray, work: Callable[[np.ndarray], Any]) -> None:
+        """Write what some work makes of each block of rows into an array."""
 
-        return self._adjoint_of(W.shape[1], product)
+        def write(block: Any, part: np.ndarray) -> None:
+            part[...] = work(block.array)
 
-    def _adjoint_of(
-        self, width: int, lines: Callable[[slice], np.ndarray]
-    ) -> np.ndarray:
-        """Return ``X.T @ V`` of V whose lines are made while rows are in the cache."""
-        X = self.array
-
-        def work(part: slice) -> np.ndarray:
-            total = np.zeros((width, X.shape[1]), dtype=X.dtype)
-            for rows in self._cached(part):
-                total += lines(rows).T @ X[rows]
-            return total.T
-
-        with self.threads():
-            return np.asarray(sum_of(in_parts(X.shape[0], work)))
-
-    def _cached(self, part: slice, least: int = 1) -> list[slice]:
-        """Cut a range of rows into pieces that stay in the cache."""
-        step = max(least, self.cached // self.shape[1])
-        starts = range(part.start, part.stop, step)
-        return [slice(start, min(start + step, part.stop)) for start in starts]
+        for _ in self.map(write, out):
+            pass
 
     def rows(self, rows: Index) -> np.ndarray:
         return self.array[rows]
@@ -191,17 +163,11 @@ class Dense(InMemory, Array):
         return self
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
-        norms = np.empty(self.shape[0])
-
-        def work(rows: slice) -> None:
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                norms[rows] = _sqnorms(self.array[rows], column_weights)
-
-        if self._large:
-            list(in_parts(len(norms), work))
-        else:
-            work(slice(None))
-        return norms
+        if len(self.row_blocks) > 1:
+            return np.asarray(super().row_sqnorms(column_weights))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            norms = _sqnorms(self.array, column_weights)
+        return norms.astype(np.float64, copy=False)
 
     def column_sqnorms(self) -> np.ndarray:
         total = np.zeros(self.shape[1])
@@ -212,19 +178,9 @@ class Dense(InMemory, Array):
 
     def filled(self, fill: Any = None) -> Dense:
         """Return rows with NaN filled in, as a copy; by zeros without a ``fill``."""
-        fill = fill or partial(np.nan_to_num, posinf=np.inf, neginf=-np.inf)
         out = np.empty(self.shape, dtype=self.dtype)
-
-        def work(part: slice) -> None:
-            # Some rows at least share what filling begins with.
-            for rows in self._cached(part, least=16):
-                out[rows] = fill(self.array[rows])
-
-        if self._large:
-            with one_thread():
-                list(in_parts(self.shape[0], work))
-        else:
-            work(slice(0, self.shape[0]))
+        zeros = partial(np.nan_to_num, posinf=np.inf, neginf=-np.inf)
+        self._into(out, fill or zeros)
         return Dense(out, self.about)
 
     def minus_fit(
@@ -246,7 +202,7 @@ class Dense(InMemory, Array):
     def threads(self) -> AbstractContextManager[Any]:
         # After a product of dense blocks the threads of BLAS spin for a while and would
         # hold up ours.
-        return one_thread() if self._read_once else sized_threads(self.n_entries)
+        return one_thread() if self._by_blocks else sized_threads(self.n_entries)
 
 
 def _sqnorms(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

@@ -1,20 +1,23 @@
-"""Sparse matrices: what all libraries share, and those of scipy on the host."""
+"""Sparse matrices: what all libraries share, scipy's, and those on a device."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from copy import copy
+from functools import cached_property, reduce
+from operator import iadd
 from typing import Any, Self
 
 import array_api_compat as compat
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.matrix.base import NOTHING, About, Index, sum_of
+from ihgmm._warnings import ignored
+from ihgmm.matrix.base import NOTHING, About, Index
+from ihgmm.matrix.device import OnDevice, check_form, real_floats
 from ihgmm.matrix.memory import Held, InMemory, random_signs
-from ihgmm.matrix.ops import to_host
+from ihgmm.matrix.ops import Tall, library_ops, to_host
 from ihgmm.matrix.threads import in_parts, one_thread, row_ranges
 
 
@@ -30,13 +33,11 @@ class Entries(Held):
     indices: Any
 
     @abstractmethod
-    def made(
-        self, indptr: Any, indices: Any, values: Any, n: int, about: About
-    ) -> Self:
-        """Return the matrix of this kind that has n rows of these entries."""
+    def made(self, arrays: tuple[Any, Any, Any], about: About) -> Self:
+        """Return the matrix of this kind that has these pointers, columns, values."""
 
     def with_values(self, values: Any, about: About) -> Self:
-        return self.made(self.indptr, self.indices, values, self.shape[0], about)
+        return self.made((self.indptr, self.indices, values), about)
 
     def entry(self, number: int) -> tuple[int, int, float]:
         row = int(np.searchsorted(to_host(self.indptr), number, side="right")) - 1
@@ -50,6 +51,23 @@ class Entries(Held):
 
     def threads(self) -> AbstractContextManager[Any]:
         return one_thread()
+
+    # Squares may take twice the memory of X: those of large data are made by blocks.
+
+    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Any:
+        if len(self.row_blocks) > 1:
+            return super().row_sqnorms(column_weights)
+        weights = np.ones(self.shape[1]) if column_weights is None else column_weights
+        return self.with_values(self._squares(), NOTHING) @ weights
+
+    def column_sqnorms(self) -> np.ndarray:
+        if len(self.row_blocks) > 1:
+            return super().column_sqnorms()
+        return self.ops.group_sums(self.indices, self.shape[1], self._squares())
+
+    def _squares(self) -> Any:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return self.ops.xp.square(self.ops.widen(self.values))
 
     def multiplied(self, rows: Any, columns: Any, about: About) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
@@ -66,9 +84,8 @@ class Entries(Held):
         bad = xp.isnan(values)
         if fill is not None:
             return self._changed(xp.nonzero(bad)[0], fill)
-        return self.with_values(
-            xp.where(bad, xp.zeros_like(values), values), self.about
-        )
+        values = xp.where(bad, xp.zeros_like(values), values)
+        return self.with_values(values, self.about)
 
     def with_gaps(self, mark: Any) -> Self:
         return self._changed(self.ops.xp.nonzero(self.values)[0], mark)
@@ -95,27 +112,11 @@ class Entries(Held):
         bad = xp.astype(xp.nonzero(xp.isnan(self.values))[0], kind)
         indptr = xp.astype(xp.searchsorted(bad, self.indptr), kind)
         ones = xp.ones_like(xp.take(self.values, bad))
-        return self.made(
-            indptr, xp.take(self.indices, bad), ones, self.shape[0], NOTHING
-        )
+        return self.made((indptr, xp.take(self.indices, bad), ones), NOTHING)
 
 
 class Sparse(InMemory, Entries):
-    """A CSR matrix or array of scipy. Entries that are not stored are 0.
-
-    scipy's products run in one thread; those with more than ``parallel`` entries are
-    cut up, and threads work on the parts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import scipy.sparse as sp
-    >>> from ihgmm.matrix import Sparse
-    >>> X = Sparse(sp.csr_array([[3.0, 4.0], [0.0, 2.0]]))
-    >>> X.adjoint(np.ones((2, 1)))
-    array([[3.],
-           [6.]])
-    """
+    """A CSR matrix or array of scipy; threads share more than ``parallel`` entries."""
 
     parallel = 2**20
 
@@ -130,7 +131,8 @@ class Sparse(InMemory, Entries):
         return self._times(self.array, W)
 
     def adjoint(self, V: Any) -> np.ndarray:
-        return self._times(_transposed(self.array), V)
+        X = self.array  # as the transpose, without a copy
+        return self._times(_stored("csc", X.shape[1], X.indptr, X.indices, X.data), V)
 
     def _times(self, X: Any, W: Any) -> np.ndarray:
         W = np.asarray(W, dtype=self.dtype)
@@ -142,14 +144,10 @@ class Sparse(InMemory, Entries):
             parts = in_parts(X.shape[0], lambda rows: _part(X, rows) @ W)
             return np.concatenate(list(parts))
         parts = in_parts(X.shape[1], lambda columns: _part(X, columns) @ W[columns])
-        return np.asarray(sum_of(parts))
+        return np.asarray(reduce(iadd, parts))
 
-    def made(
-        self, indptr: Any, indices: Any, values: Any, n: int, about: About
-    ) -> Sparse:
-        return Sparse(
-            _stored("csr", (n, self.shape[1]), values, indices, indptr), about
-        )
+    def made(self, arrays: tuple[Any, Any, Any], about: About) -> Sparse:
+        return Sparse(_stored("csr", self.shape[1], *arrays), about)
 
     def owners(self, indptr: Any) -> tuple[Any, Any]:
         rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
@@ -167,29 +165,6 @@ class Sparse(InMemory, Entries):
 
     def to_memory(self) -> Sparse:
         return self
-
-    def _squares(self) -> Iterator[tuple[slice, Any]]:
-        """Yield ranges of rows, and the squares of their entries in float64."""
-        # A 64th at a time: squares may take twice the memory of X.
-        n, most = self.shape[0], 2**16 * self.shape[0] // max(self.n_entries, 1)
-        for rows in row_ranges(n, max(n // 64, most)):
-            part = _part(self.array, rows)
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                part.data = np.square(part.data, dtype=np.float64)
-            yield rows, part
-
-    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
-        weights = np.ones(self.shape[1]) if column_weights is None else column_weights
-        norms = np.zeros(self.shape[0])
-        for rows, part in self._squares():
-            norms[rows] = part @ weights
-        return norms
-
-    def column_sqnorms(self) -> np.ndarray:
-        total = np.zeros(self.shape[1])
-        for _, part in self._squares():
-            total += np.bincount(part.indices, part.data, len(total))
-        return total
 
     def fit_at_entries(self, parts: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """Return ``parts @ directions.T`` at stored entries, which are by rows."""
@@ -226,26 +201,138 @@ def without_duplicates(X: Any) -> Any:
 
 def _part(X: Any, at: slice) -> Any:
     """Return some rows of a CSR matrix, or columns of a CSC one, without a copy."""
-    (n, p), size = X.shape, at.stop - at.start
-    first, last = X.indptr[at.start], X.indptr[at.stop]
-    indptr = X.indptr[at.start : at.stop + 1] - first
-    shape = (size, p) if X.format == "csr" else (n, size)
-    return _stored(X.format, shape, X.data[first:last], X.indices[first:last], indptr)
+    indptr = X.indptr[at.start : at.stop + 1]
+    own = slice(indptr[0], indptr[-1])
+    arrays = indptr - own.start, X.indices[own], X.data[own]
+    return _stored(X.format, X.shape[1 if X.format == "csr" else 0], *arrays)
 
 
-def _transposed(X: Any) -> Any:
-    """Return the transpose of a CSR or CSC matrix, without a copy."""
-    kind = "csc" if X.format == "csr" else "csr"
-    return _stored(kind, X.shape[::-1], X.data, X.indices, X.indptr)
-
-
-def _stored(
-    kind: str, shape: tuple[int, int], data: Any, indices: Any, indptr: Any
-) -> Any:
-    """Return a CSR or CSC matrix of these arrays.
-
-    Given to the constructor, those that are parts of others would be copied.
-    """
-    made = (sp.csr_array if kind == "csr" else sp.csc_array)(shape, dtype=data.dtype)
+def _stored(kind: str, width: int, indptr: Any, indices: Any, data: Any) -> Any:
+    """Return a CSR matrix of so many columns, or a CSC one of so many rows."""
+    n = len(indptr) - 1
+    # Given to the constructor, arrays that are parts of others would be copied.
+    made = sp.csr_array((n, width), dtype=data.dtype)
+    made = made if kind == "csr" else made.T
     made.data, made.indices, made.indptr = data, indices, indptr
     return made
+
+
+class SparseDevice(OnDevice, Entries):
+    """A CSR matrix of torch or CuPy, and after its first adjoint a transposed copy."""
+
+    def __init__(self, array: Any, about: About = NOTHING) -> None:
+        if hasattr(array, "crow_indices"):  # torch
+            parts = array.crow_indices(), array.col_indices(), array.values()
+        else:
+            parts = array.indptr, array.indices, array.data
+        self.indptr, self.indices, self.values = parts
+        ops, (n, p) = library_ops(self.values), array.shape
+        super().__init__((int(n), int(p)), ops.host_dtype(self.values), about, ops)
+        self.array, self.n_entries = array, int(self.values.shape[0])
+
+    def made(self, arrays: tuple[Any, Any, Any], about: About) -> Self:
+        return type(self)(_csr(*arrays, self.shape[1]), about)
+
+    def __matmul__(self, W: Any) -> Tall:
+        return self._product(self.array, W)
+
+    def adjoint(self, V: Any) -> Tall:
+        return self._product(self._transposed, V)
+
+    def _product(self, X: Any, W: Any) -> Tall:
+        W = self.cast(W)
+        if self.n_entries and 0 not in W.shape:
+            return X @ W
+        shape = (int(X.shape[0]), *W.shape[1:])
+        return self.ops.xp.zeros(shape, dtype=W.dtype, device=compat.device(W))
+
+    @cached_property
+    def _transposed(self) -> Any:
+        X = self.array
+        with ignored(UserWarning):
+            return X.t().to_sparse_csr() if hasattr(X, "t") else X.T.tocsr()
+
+    def take(self, rows: Index) -> Self:
+        about, n = self.about.of_taken_rows(), self.shape[0]
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            start, stop, _ = rows.indices(n)
+            if (start, stop) == (0, n):
+                return self.with_about(about)  # with its transposed copy
+            indptr = self.indptr[start : max(start, stop) + 1]
+            at = slice(int(indptr[0]), int(indptr[-1]))
+            arrays = indptr - at.start, self.indices[at], self.values[at]
+            return self.made(arrays, about)
+        xp, places = self.ops.xp, self.to_device(np.arange(n)[rows])
+        starts = xp.take(self.indptr, places)
+        sizes = xp.take(self.indptr, places + 1) - starts
+        ends = xp.astype(xp.cumulative_sum(sizes), sizes.dtype)
+        indptr = xp.concat([xp.zeros_like(self.indptr[:1]), ends])
+        at, owners = self.owners(indptr)
+        at = at + xp.take(starts - indptr[:-1], owners)
+        arrays = indptr, xp.take(self.indices, at), xp.take(self.values, at)
+        return self.made(arrays, about)
+
+    def rows(self, rows: Index) -> Tall:
+        array = self.take(rows).array
+        return array.to_dense() if hasattr(array, "to_dense") else array.toarray()
+
+    def to_memory(self) -> Sparse:
+        parts = tuple(map(to_host, (self.values, self.indices, self.indptr)))
+        array = sp.csr_array(parts, shape=self.shape)
+        return Sparse(array, self.about.of_taken_rows())
+
+
+def _csr(indptr: Any, indices: Any, values: Any, n_columns: int) -> Any:
+    """Return the CSR matrix of a library of three of its arrays."""
+    shape = int(indptr.shape[0]) - 1, n_columns
+    if compat.is_torch_array(values):
+        import torch
+
+        # Torch says, once, that it does not check what was checked before.
+        with ignored(UserWarning):
+            return torch.sparse_csr_tensor(
+                indptr, indices, values, shape, check_invariants=False
+            )
+    from cupyx.scipy.sparse import csr_matrix
+
+    array = csr_matrix((values, indices, indptr), shape=shape)
+    array.has_canonical_format = True  # else CuPy looks before each product
+    return array
+
+
+def open_sparse(given: Any) -> SparseDevice | None:
+    """Return a sparse matrix of torch or CuPy as a matrix, and None for all else."""
+    X = given
+    if compat.is_torch_array(X) and str(X.layout) != "torch.strided":
+        is_sparse = str(X.layout).startswith("torch.sparse_")
+        if not is_sparse or (X.ndim == 2 and X.sparse_dim() != 2):
+            raise TypeError(
+                f"X is a torch tensor of layout {X.layout}, which has no rows of "
+                "stored entries; give a dense one or one of layout torch.sparse_csr."
+            )
+        check_form(X)
+        with ignored(UserWarning):  # torch says, once, that it may change what it has
+            if str(X.layout) != "torch.sparse_csr":
+                X = X.to_sparse_coo().coalesce()  # the only way torch knows for all
+            X = X.detach().to_sparse_csr()
+    # AnnData has a subclass of its own for views.
+    elif any(t.__module__.startswith("cupyx.scipy.sparse") for t in type(X).__mro__):
+        X = X.tocsr()  # always of rows and columns
+        if not X.has_canonical_format:
+            X = X.copy() if X is given else X  # CuPy would sort the user's own entries
+            X.sum_duplicates()
+    else:
+        return None
+    matrix = SparseDevice(X)
+    xp, p, n_entries = matrix.ops.xp, matrix.shape[1], matrix.n_entries
+    n_in_rows, least, most = int(matrix.indptr[-1]), 0, -1
+    if n_entries:
+        least, most = int(xp.min(matrix.indices)), int(xp.max(matrix.indices))
+    # Products with such a matrix would end the process.
+    if n_in_rows != n_entries or least < 0 or most >= p:
+        raise ValueError(
+            f"X is a sparse matrix of {p} columns and {n_entries} entries, but its "
+            f"rows have {n_in_rows} entries, in columns {least} to {most}; check how "
+            "it was made."
+        )
+    return matrix.with_values(real_floats(matrix.values), NOTHING)

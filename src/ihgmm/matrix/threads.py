@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cached_property
 from itertools import pairwise
 from threading import Lock
 from typing import Any
@@ -15,23 +15,22 @@ from threadpoolctl import ThreadpoolController
 
 
 class _OneThread:
-    """A context in which numerical libraries use one thread.
-
-    The number of threads belongs to the process. Fits that run at the same time share
-    the limit: the first one sets it, and the last one restores what was there.
-    """
+    """The limit that fits share: the first sets it, and the last takes it back."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._users = 0
+        self._lock, self._users = Lock(), 0
         self._limit: Any = None
         self._before: list[dict[str, Any]] = []  # libraries, as the limit found them
+
+    @cached_property
+    def _pools(self) -> ThreadpoolController:
+        return ThreadpoolController()
 
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
-                self._before = _pools().info()
-                self._limit = _pools().limit(limits=1)
+                self._before = self._pools.info()
+                self._limit = self._pools.limit(limits=1)
             self._users += 1
 
     def __exit__(self, *_: object) -> None:
@@ -44,7 +43,7 @@ class _OneThread:
     def allowed(self) -> int:
         """How many threads the user lets numerical libraries have."""
         with self._lock:
-            libraries = self._before if self._users else _pools().info()
+            libraries = self._before if self._users else self._pools.info()
         return max([library["num_threads"] for library in libraries], default=1)
 
 
@@ -52,33 +51,21 @@ _one_thread = _OneThread()
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which numerical libraries use one thread.
-
-    Sums then never depend on how many threads there are, and small products are not
-    held up by threads that wait for each other.
-    """
+    """Return a context in which numerical libraries use one thread."""
+    # Sums then never depend on how many threads there are, and small products are not
+    # held up by threads that wait for each other.
     return _one_thread
 
 
 def sized_threads(n_entries: int) -> AbstractContextManager[Any]:
-    """Return a context for work on so many entries: one thread where they are few.
-
-    Up to about two million entries, threads of BLAS cost more than they bring, most of
-    all beside other work.
-    """
+    """Return a context for work on so many entries: one thread where they are few."""
+    # Up to about two million, threads of BLAS cost more than they bring.
     return one_thread() if n_entries < 2**21 else nullcontext()
 
 
-@cache
-def _pools() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 def in_parts(n_rows: int, work: Callable[[slice], Any]) -> Iterator[Any]:
-    """Yield the results of some work on ranges of rows, done in threads, in order.
-
-    There are always eight ranges, so that sums never depend on the number of threads.
-    """
+    """Yield the results of work on eight ranges of rows, in threads, in order."""
+    # Always eight, so that sums never depend on the number of threads.
     edges = np.linspace(0, n_rows, 8 + 1).astype(int).tolist()
     ranges = [slice(*edge) for edge in pairwise(edges)]
     threads = min(_one_thread.allowed, len(ranges))
@@ -91,5 +78,6 @@ def in_parts(n_rows: int, work: Callable[[slice], Any]) -> Iterator[Any]:
 
 def row_ranges(n_rows: int, step: int) -> list[slice]:
     """Cut rows into ranges of ``step`` rows, at least one; the last may be shorter."""
-    edges = [*range(0, n_rows, max(1, step)), n_rows]
-    return [slice(*edge) for edge in pairwise(edges)]
+    step = max(1, step)
+    starts = range(0, max(n_rows, 1), step)
+    return [slice(start, min(start + step, n_rows)) for start in starts]

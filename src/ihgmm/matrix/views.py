@@ -10,31 +10,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import About, Gaps, Index, Matrix, T, ask, times_lines
+from ihgmm.matrix.base import Gaps, Index, Matrix, T, ask, times_lines
 from ihgmm.matrix.device import dense
 from ihgmm.matrix.ops import Tall, to_host
 
 Work = Callable[..., Any]
 Fill = Callable[[Tall], Tall]  # rows with NaN to the same rows without
-
-
-class ByBlocks(Matrix):
-    """A matrix whose products are those of its blocks."""
-
-    def __matmul__(self, W: Any) -> Tall:
-        return self.sweep(ask("__matmul__", self.cast(W), of="lines"))[0][0]
-
-    def adjoint(self, V: Any) -> Tall:
-        return self.sweep(ask("adjoint", of="sums"), self.cast(V))[1][0]
-
-    def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
-        work = ask("gram_product", self.cast(W), of="sums")
-        return self.sweep(work, row_scale)[1][0]
 
 
 class View(Matrix):
@@ -46,10 +32,9 @@ class View(Matrix):
 
     matrix: Matrix
 
-    def __init__(self, matrix: Matrix, about: About | None = None) -> None:
-        if about is None:
-            gaps = matrix.gaps and matrix.gaps.through(self.of)
-            about = replace(matrix.about, gaps=gaps)
+    def __init__(self, matrix: Matrix, gaps: Gaps | None, unit: float) -> None:
+        gaps = gaps and gaps.through(self.of)
+        about = replace(matrix.about, gaps=gaps, unit=unit)
         super().__init__(matrix.shape, matrix.dtype, about, matrix.ops)
         # Rows are where those of the matrix are, and the matrix answers for that.
         kind = ("sparse", "on_host", "streamed", "distributed", "least_range")
@@ -61,20 +46,26 @@ class View(Matrix):
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
         """Return the same view of another matrix with these rows, or some of them."""
 
+    @property
     @abstractmethod
-    def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
-        """Return some work as that on blocks of the other matrix.
-
-        It takes those tall arrays that are returned too, before all others.
-        """
+    def _change(self) -> Work:
+        """Makes a block of the view of one of the matrix and its row scale."""
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
-        work, own = self._on_blocks(work)
-        return self.matrix.map(work, *own, *tall)
+        return self.matrix.map(self._changed(work), self.row_scale, *tall)
 
     def sweep(self, work: Work, *tall: Any) -> tuple[Any, Any]:
-        work, own = self._on_blocks(work)
-        return self.matrix.sweep(work, *own, *tall)
+        return self.matrix.sweep(self._changed(work), self.row_scale, *tall)
+
+    def _changed(self, work: Work) -> Work:
+        change = self._change  # workers get this, and not the matrix
+        return lambda block, scale, *tall: work(change(block, scale), *tall)
+
+    def take(self, rows: Index) -> Matrix:
+        scale = self.row_scale
+        scale = None if scale is None else self.ops.few_rows(scale, rows)
+        taken: Matrix = self._change(self.matrix.take(rows), scale)
+        return taken
 
     def _kept(self, rows: np.ndarray) -> Matrix:
         return self.of(self.matrix._kept(rows), rows)
@@ -83,6 +74,9 @@ class View(Matrix):
         if not self.distributed:
             return self.take(rows)
         return self.of(self.matrix.drawn(rows), rows)
+
+    def rescaled(self, factor: float) -> Matrix:
+        return self.of(self.matrix.rescaled(factor), None)
 
     @cached_property
     def n_entries(self) -> int:
@@ -117,16 +111,16 @@ class Scaled(View):
         unit: float | None = None,
         sqnorms: Tall | None = None,
     ) -> None:
+        unit = matrix.unit if unit is None else unit
+        self._units = unit / matrix.unit
         if rows is not None:
             rows = matrix.ops.persist(matrix.cast(matrix.to_device(rows)))
-        self.row_scale, self._own_unit = rows, unit
-        self.columns = columns if columns is None else matrix.cast(columns)
-        self._column_squares = None
+        self.row_scale = rows
+        self.columns, self._column_squares = None, None
         if columns is not None:
+            self.columns = matrix.cast(columns)
             self._column_squares = np.square(to_host(columns), dtype=np.float64)
-        super().__init__(matrix)
-        if unit is not None:
-            self.about = replace(self.about, unit=unit)
+        super().__init__(matrix, matrix.gaps, unit)
         if sqnorms is not None:
             self.sqnorms = sqnorms
 
@@ -134,11 +128,12 @@ class Scaled(View):
         scale = self.row_scale
         if rows is not None and scale is not None:
             scale = to_host(self.ops.few_rows(scale, rows))
-        return Scaled(other, scale, self.columns, unit=self._own_unit)
+        return Scaled(other, scale, self.columns, unit=self._units * other.unit)
 
-    def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
-        about = self.about.of_taken_rows()
-        return partial(_on_scaled, work, self.columns, about), (self.row_scale,)
+    @property
+    def _change(self) -> Work:
+        columns, about = self.columns, self.about.of_taken_rows()
+        return lambda block, rows: block.multiplied(rows, columns, about)
 
     def __matmul__(self, W: Any) -> Tall:
         W = times_lines(self.matrix.cast(W), self.columns)
@@ -155,13 +150,6 @@ class Scaled(View):
         W = times_lines(self.matrix.cast(W), self.columns)
         return times_lines(self.matrix.gram_product(W, scale), self.columns)
 
-    def take(self, rows: Index) -> Matrix:
-        scale = self.row_scale
-        if scale is not None:
-            scale = self.ops.few_rows(scale, rows)
-        taken: Any = self.matrix.take(rows)
-        return taken.multiplied(scale, self.columns, self.about.of_taken_rows())
-
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         weights = self._column_squares
         if column_weights is not None:
@@ -172,17 +160,6 @@ class Scaled(View):
             return norms
         return self.ops.persist(norms * self.ops.widen(self.row_scale) ** 2)
 
-    def rescaled(self, factor: float) -> Scaled:
-        unit = None if self._own_unit is None else self._own_unit / factor
-        matrix = self.matrix.rescaled(factor)
-        return Scaled(matrix, self.row_scale, self.columns, unit=unit)
-
-
-def _on_scaled(
-    work: Work, columns: Any, about: About, block: Any, rows: Any, *tall: Any
-) -> Any:
-    return work(block.multiplied(rows, columns, about), *tall)
-
 
 class Stretched(View):
     """``X @ (I + B @ diag(factors - 1) @ B.T)``, never formed.
@@ -192,81 +169,64 @@ class Stretched(View):
     """
 
     def __init__(self, matrix: Matrix, B: np.ndarray, factors: np.ndarray) -> None:
-        self._basis, self._factors = B, factors
-        about = matrix.about
-        if about.gaps is not None:
-            gaps = replace(about.gaps, matrix=None).through(self.of)
-            about = replace(about, gaps=gaps)
-        super().__init__(matrix, about)
+        self._given = B, factors
+        gaps = matrix.gaps and replace(matrix.gaps, matrix=None)
+        super().__init__(matrix, gaps, matrix.unit)
         self.sparse, self.n_entries = False, matrix.shape[0] * matrix.shape[1]
         self._B, self._gains = matrix.cast(B), matrix.cast(factors - 1)
 
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
-        return Stretched(other, self._basis, self._factors)
+        return Stretched(other, *self._given)
 
-    def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
-        change = partial(_stretched, self._basis, self._factors)
-        return partial(_after, change, work), ()
+    @property
+    def _change(self) -> Work:
+        (B, factors), about = self._given, self.about.of_taken_rows()
+
+        def change(block: Matrix, _: None) -> Matrix:
+            rows = block.rows(slice(None)).T
+            return dense(Stretched(block, B, factors).stretch(rows).T, about)
+
+        return change
 
     def __matmul__(self, W: Any) -> Tall:
-        return self.matrix @ self._stretch(self.matrix.cast(W))
+        return self.matrix @ self.stretch(self.matrix.cast(W))
 
     def adjoint(self, V: Any) -> Tall:
-        return self._stretch(self.matrix.adjoint(V))
+        return self.stretch(self.matrix.adjoint(V))
 
     def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
-        W = self._stretch(self.matrix.cast(W))
-        return self._stretch(self.matrix.gram_product(W, row_scale))
+        W = self.stretch(self.matrix.cast(W))
+        return self.stretch(self.matrix.gram_product(W, row_scale))
 
-    def _stretch(self, W: Tall) -> Tall:
+    def stretch(self, W: Tall) -> Tall:
         """Return ``W + B @ diag(gains) @ B.T @ W``."""
         return W + self._B @ times_lines(self._B.T @ W, self._gains)
-
-    def rows(self, rows: Index) -> Tall:
-        return self._stretch(self.matrix.rows(rows).T).T
-
-    def take(self, rows: Index) -> Matrix:
-        return dense(self.rows(rows), self.about.of_taken_rows())
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         if column_weights is not None:
             return super().row_sqnorms(column_weights)
         along = self.ops.widen(self.matrix @ self._B)
-        more = (along**2) @ self.matrix.to_device(self._factors**2 - 1)
+        more = (along**2) @ self.matrix.to_device(self._given[1] ** 2 - 1)
         return self.ops.persist(self.ops.clip(self.matrix.sqnorms + more, 0.0, None))
 
-    def rescaled(self, factor: float) -> Stretched:
-        return Stretched(self.matrix.rescaled(factor), self._basis, self._factors)
 
+class Filled(View):
+    """Blocks of rows, each asked for itself "filled", "with_gaps" or "missing"."""
 
-def _stretched(B: np.ndarray, factors: np.ndarray, block: Matrix) -> Matrix:
-    return Stretched(block, B, factors).take(slice(0, block.shape[0]))
-
-
-class Filled(View, ByBlocks):
-    """Blocks of rows of a matrix, each turned into others when it is asked for.
-
-    ``question`` is what a block is asked for: "filled" or "with_gaps".
-    """
+    # What is filled in is in the unit of the data.
+    rescaled = Matrix.rescaled
 
     def __init__(self, matrix: Matrix, question: str, *given: Any) -> None:
         self._asked = question, *given
-        super().__init__(matrix)
+        super().__init__(matrix, matrix.gaps, matrix.unit)
 
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
         return Filled(other, *self._asked)
 
-    def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
-        return partial(_after, ask(*self._asked), work), ()
-
-    def take(self, rows: Index) -> Matrix:
-        answer: Matrix = ask(*self._asked)(self.matrix.take(rows))
-        return answer
-
-
-def _after(change: Work, work: Work, block: Matrix, *tall: Tall | None) -> Any:
-    """Do some work on a block of rows once it is changed."""
-    return work(change(block), *tall)
+    @property
+    def _change(self) -> Work:
+        question = ask(*self._asked)
+        return lambda block, _: question(block)
 
 
 def filled(
@@ -278,14 +238,6 @@ def filled(
 
     Data in memory become a copy. All else is filled anew whenever it is read. With
     ``draw``, which fills a matrix by what a seed draws, the result knows its gaps.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix, filled
-    >>> X = filled(as_matrix(np.array([[1.0, np.nan], [3.0, 4.0]])))
-    >>> X.sqnorms
-    array([ 1., 25.])
     """
     complete = Filled(X, "filled", fill) if X.streamed else X.filled(fill)
     if draw is None:
@@ -295,8 +247,5 @@ def filled(
 
 
 def with_gaps(X: Matrix, mark: Fill) -> Matrix:
-    """Return the matrix with NaN where a function of rows puts it; as a copy in memory.
-
-    Cells that sparse data do not store stay zero.
-    """
+    """Return the matrix with NaN where ``mark`` puts it among stored entries."""
     return Filled(X, "with_gaps", mark) if X.streamed else X.with_gaps(mark)

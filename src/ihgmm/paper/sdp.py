@@ -158,7 +158,7 @@ class SDPKMeans(DistanceClusterer):
             seed = int(generator(self.random_state).integers(2**31))
             kmeans = KMeans(k, n_init=10, random_state=seed)
             labels = kmeans.fit_predict(embedding).astype(np.intp)
-        labels = HOST.number_by_size(labels, k)
+        labels = np.argsort(HOST.order_by_size(labels, k))[labels]
         same = labels[:, None] == labels
         # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
         # one row between clusters of m rows changes it by 2 / sqrt(m + 1).

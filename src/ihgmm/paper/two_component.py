@@ -86,7 +86,8 @@ class TwoComponentLloyd(DistanceClusterer):
         signs, self.n_iter_ = _iterate(G, start, self.max_iter)
         live = X.sqnorms > 0
         self.labels_ = np.zeros(len(signs), dtype=np.intp)
-        self.labels_[live] = HOST.number_by_size((signs[live] < 0).astype(np.intp), 2)
+        sides = (signs[live] < 0).astype(np.intp)
+        self.labels_[live] = np.argsort(HOST.order_by_size(sides, 2))[sides]
         count = np.count_nonzero(live)
         if count > 1 and not self.labels_.any():
             warn(

@@ -16,7 +16,7 @@ from ihgmm._checks import (
     labelled_rows,
 )
 from ihgmm._parameters import check_count, check_number, usual_errors
-from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import Groups, row_lengths
 from ihgmm.numerics.roots import falling_root
 from ihgmm.numerics.spectral import Spectral
@@ -237,13 +237,7 @@ def _lengths_along_centers(X: Matrix, fit: Spectral, n_clusters: int) -> Tall:
     if fit.signs is not None:
         rows = rows * ops.cast_like(fit.signs, rows)[:, None]
     weights = ops.xp.ones_like(labels) if X.weights is None else X.weights
-
-    def weighted_sums(ops: Ops, rows: Tall, labels: Tall, weights: Tall) -> Any:
-        members = ops.one_hot(labels, n_clusters, rows)
-        members = members * ops.cast_like(weights, rows)[:, None]
-        return (ops.tall_dot(members, rows),)
-
-    (sums,) = ops.row_sums(weighted_sums, rows, labels, weights, width=n_clusters)
+    sums = ops.sums_of_rows(labels, n_clusters, rows, weights)
     centers = HOST.unit_rows(sums).astype(ops.host_dtype(rows))
     along = ops.widen(ops.row_dots(rows, ops.take_lines(centers, labels)))
     lengths = ops.clip(along, 0.0, None)

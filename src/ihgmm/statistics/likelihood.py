@@ -212,8 +212,11 @@ def _sums(
     """Return the sums of rows, of squared weights, of memberships, of live ones."""
     ops = block.ops
     live = members * ops.widen(sqnorms > 0)[:, None]
-    totals = map(ops.column_totals, (weights * weights, memberships, live))
-    return (ops.widen(block.adjoint(weights)), *totals)
+    totals = (weights * weights, memberships, live)
+    return (
+        ops.widen(block.adjoint(weights)),
+        *(ops.xp.sum(values, axis=0) for values in totals),
+    )
 
 
 def _weighted(values: Tall, counts: Tall | None) -> Tall:

@@ -22,15 +22,14 @@ def usual_errors() -> Iterator[None]:
 
 
 @contextmanager
-def making_array(name: str) -> Iterator[None]:
-    """Say which argument it is that NumPy can make no array of."""
+def making_array(
+    name: str, wanted: str = "a list or an array, with lines of one length"
+) -> Iterator[None]:
+    """Say which argument it is that NumPy or scikit-learn can make no array of."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"{name} is no array ({error}); give a list or an array, with lines of one "
-            "length."
-        ) from None
+        raise type(error)(f"{name} is no array ({error}); give {wanted}.") from None
 
 
 Words = Sequence[str | None]  # that may stand in the place of a number

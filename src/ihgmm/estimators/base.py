@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy, deepcopy
-from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import Any, ClassVar, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import (
@@ -23,7 +22,7 @@ from ihgmm._checks import (
     check_matrix,
     check_row_count,
     check_weights,
-    count_live_rows,
+    count_rows,
     counted_rows,
     open_matrix,
     warn_few_weighty_rows,
@@ -41,10 +40,10 @@ from ihgmm._parameters import (
 )
 from ihgmm._progress import Steps, showing_passes
 from ihgmm._warnings import PreparationWarning, warn
-from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, as_matrix, ops_of, to_host
+from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.cells import CellFiller, learn_cell_filler
-from ihgmm.numerics.missing import MISSING_WAYS, Filler, Missing, learn_filler
+from ihgmm.numerics.missing import MISSING_WAYS, Filler, learn_filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
@@ -94,8 +93,7 @@ def atomic(fit: F) -> F:
     return cast(F, fit_copy)
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(NamedTuple):
     """The rows of a fit: all of them, and those that it learns from."""
 
     everything: Matrix
@@ -124,10 +122,10 @@ class Clusterer(ClusterMixin, BaseEstimator):
     # What placing a row needs of the fit, which may go to other processes.
     _placing: ClassVar[Any] = ("cluster_centers_", "n_features_in_", "preparation_")
     _nearest: Callable[[Any], Tall]  # returns the label of each row
-    # Of estimators that have no such parameters.
     n_clusters: Any
-    missing: Missing | None = None
-    outliers: float | Literal["auto", "cells"] | None = None
+    # Of estimators that have no such parameters.
+    missing: Any = None
+    outliers: Any = None
     signed: bool = False
     labels_: np.ndarray
     scales_: np.ndarray
@@ -163,21 +161,16 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     @usual_errors()
     def report(self, X: Any, path: Any = None, **options: Any) -> Any:
-        """Write the clustering as one page of HTML that opens in any browser.
+        """Write the clustering of X, the data of the fit, as one page of HTML.
 
-        X are the data of the fit. The ``path`` to write ends in .html; without one the
-        page is returned, and a notebook shows it. Options are ``ids``, ``title`` and
-        others that :func:`ihgmm.report.write_report` takes. Returns the path or page.
+        The ``path`` ends in .html; without one the page is returned, which a notebook
+        shows. Options are those of :func:`ihgmm.report.write_report`, such as ``ids``.
         """
         return write_page(X, self, path, **options)
 
     @usual_errors()
     def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster of each row, new or old, by the rule of the class's notes.
-
-        Rows are given, and labels returned, as in :meth:`fit`; the labels of dask
-        arrays are computed when they are asked for.
-        """
+        """Return the cluster of each row, new or old; of dask arrays when asked for."""
         check_is_fitted(self)
         rows = open_matrix(X, self, reset=False)
         return rows.map_rows(self._light()._nearest, np.intp)
@@ -209,8 +202,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """Check the data, find the rows that count, and fill in missing cells."""
         everything = check_matrix(X, self, missing=self.missing)
         counted, counts = counted_rows(everything, sample_weight)
-        names = getattr(self, "feature_names_in_", None)
-        rows = Rows(everything, counted, counts, warn_missing(counted, names))
+        unobserved = warn_missing(counted, everything.names)
+        rows = Rows(everything, counted, counts, unobserved)
         if self.outliers == "cells":
             given = rows.everything if self.missing == "fit" else None
             rows = self._prepare(rows, learn_cell_filler(counted))
@@ -224,21 +217,20 @@ class Clusterer(ClusterMixin, BaseEstimator):
         self.preparation_ = (*self.preparation_, change)
         counted = change(rows.counted)
         everything = counted if rows.counts is None else change(rows.everything)
-        return replace(rows, everything=everything, counted=counted)
+        return rows._replace(everything=everything, counted=counted)
 
     def _warn_of_units(self, data: Matrix) -> None:
         """Warn of a column that would decide clusters alone, if data are at hand."""
         ruling = ruling_column(data) if data.on_host else None
-        if ruling is None:
-            return
-        column, share = ruling
-        name = repr(data.names[column]) if data.names else str(column)
-        warn(
-            f"Column {name} holds {share:.0%} of the variance of X, and clusters "
-            "follow it. If columns are in different units, "
-            f"{option('ColumnScaler')} makes them comparable.",
-            PreparationWarning,
-        )
+        if ruling is not None:
+            column, share = ruling
+            name = repr(data.names[column]) if data.names else str(column)
+            warn(
+                f"Column {name} holds {share:.0%} of the variance of X, and clusters "
+                "follow it. If columns are in different units, "
+                f"{option('ColumnScaler')} makes them comparable.",
+                PreparationWarning,
+            )
 
     def _choose(
         self, rows: Rows, live: int, rng: np.random.Generator, steps: Steps
@@ -255,7 +247,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             self.outlier_rule_, self.outlier_threshold_ = rule, rule.threshold
             self.outlier_scores_ = rows.everything.cast(scores)
             outliers, counts = scores > rule.threshold, rows.counts
-            rows = replace(rows, outliers=outliers)
+            rows = rows._replace(outliers=outliers)
             inside = ~to_host(outliers)
             inside = inside if counts is None else inside[to_host(counts)]
             say(f"{np.count_nonzero(~inside):,} rows")
@@ -263,8 +255,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
             return rows, k
         counts = ~outliers if counts is None else counts & ~outliers
         data = rows.counted.keep_rows(np.flatnonzero(inside))
-        k = self._count_clusters(data, count_live_rows(data), rng, steps)
-        return replace(rows, counted=data, counts=counts), k
+        k = self._count_clusters(data, count_rows(data, data.sqnorms), rng, steps)
+        return rows._replace(counted=data, counts=counts), k
 
     def _count_clusters(
         self, data: Matrix, live: int, rng: np.random.Generator, steps: Steps
@@ -297,10 +289,7 @@ class DistanceClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     @usual_errors()
     def transform(self, X: Any) -> np.ndarray:
-        """Return the distance of each row, new or old, to each cluster centre.
-
-        The result, of (n_samples, n_clusters), is of X's library and on its device.
-        """
+        """Return the distance of each row, new or old, to each cluster centre."""
         return self._distances(self._check_new(X))
 
     def _nearest(self, X: Any) -> Tall:
@@ -329,28 +318,12 @@ class DistanceClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if size / X.unit > np.sqrt(float(np.finfo(X.dtype).max)) / 1e6:
             # Beside centres so large, in the unit of the rows squares would overflow.
             X = X.rescaled(max(X.unit / size, 1e-300))
-        centers = (centers / X.unit).astype(X.dtype)
-        light, there = self._light(), to_host(self._project(as_matrix(centers)))
-
-        def work(block: Matrix) -> tuple[tuple[Tall], tuple[()]]:
-            parts = (light._project(block.take(at)) for at in block.dense_ranges())
-            ops = block.ops
-            return (ops.stack([distances(there, ops, part) for part in parts]),), ()
-
-        return X.sweep(work)[0][0] * float(X.unit)
-
-    def _project(self, rows: Matrix) -> Tall:
-        """Return rows in the space in which distances are taken."""
-        return rows.rows(slice(None))
-
-
-def distances(centers: np.ndarray, ops: Ops, rows: Tall) -> Tall:
-    """Return the Euclidean distance of each row to each of some centres."""
-    wide = ops.widen(rows)
-    there = ops.to_device(centers.astype(np.float64), wide)
-    squares = ops.row_dots(wide, wide)[:, None] + ops.row_dots(there, there)
-    squares = squares - 2 * wide @ there.T
-    return ops.cast_like(ops.xp.sqrt(ops.clip(squares, 0.0, None)), rows)
+        ops, centers = X.ops, centers / X.unit
+        products = X @ centers.T
+        lengths = ops.to_device((centers.astype(np.float64) ** 2).sum(axis=1), products)
+        squares = X.sqnorms[:, None] + lengths - 2 * ops.widen(products)
+        distances = ops.xp.sqrt(ops.clip(squares, 0.0, None)) * float(X.unit)
+        return ops.cast_like(distances, products)
 
 
 def cosines(centers: np.ndarray, X: Matrix) -> Tall:

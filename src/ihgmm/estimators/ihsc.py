@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from copy import deepcopy
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -23,14 +23,12 @@ from ihgmm._checks import (
 from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored, warn
+from ihgmm.estimators import given
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, cosines, mark
-from ihgmm.estimators.batches import check_batch_fit, fit_batches, take_out
-from ihgmm.estimators.growing import check_can_grow, grown_before, warn_of_drift
-from ihgmm.estimators.known import check_known, class_names, old_labels
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.batches import Batches, without
 from ihgmm.numerics.embedding import Space
-from ihgmm.numerics.growing import Growth, grow
+from ihgmm.numerics.growing import Growth, grow, growth_of_fit
 from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
@@ -79,15 +77,12 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters. "auto" counts them, and warns if the confidence is low:
-        see :func:`~ihgmm.select_n_clusters`.
+        Number of clusters; "auto" counts them, see :func:`~ihgmm.select_n_clusters`.
     recipe : {"default", "paper", "psc"} or Recipe, default="default"
-        The settings of the spectral method, by name or as a :class:`~ihgmm.Recipe`:
-        whether rows have unit length, how many directions, how labels are assigned, ...
+        The settings of the spectral method, by name or as a :class:`~ihgmm.Recipe`.
     signed : bool, default=False
-        Whether scales have both signs, so that opposite rows are of one cluster. It
-        goes with recipes of ``labels="tied"`` and ``unit_norm``, without ``refine``.
-        See :doc:`/signs`.
+        Whether scales have both signs, so that opposite rows are of one cluster; only
+        with ``labels="tied"`` and ``unit_norm``, without ``refine``. See :doc:`/signs`.
     whiten : {"auto", "counts", "learned"} or None, default=None
         Whether rows and columns are multiplied first so that noise is alike in all of
         them. ``"counts"``: the variance of an entry grows with its mean, as that of
@@ -104,18 +99,17 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         at most 0.5. With "cells" no row is left out: single cells that neither their
         row nor their column explains count as missing. See :doc:`/outliers`.
     missing : {"error", "fit"}, default="error"
-        What to do with missing cells, NaN: refuse them, or fill them in by a low-rank
-        model of the data, in ``predict``, too. Centres, scales and noise levels come
-        from the observed cells. See :doc:`/missing`.
+        Whether missing cells, NaN, are refused or filled in by a low-rank model of the
+        data, in ``predict``, too. Centres, scales and noise levels come from the
+        observed cells. See :doc:`/missing`.
     init : fitted estimator or None, default=None
         An older model of such rows, whose clusters keep their numbers where they are
         still there. Others take the numbers that are left.
     verbose : bool or int, default=False
-        Whether to write a line for each step of the fit, with its time (1 or True), or
-        also for each round within a step (2).
+        Whether to write a line for each step of the fit (1) and each round in it (2).
     random_state : int, RandomState, Generator or None, default=None
-        Seed of what is drawn: starts of k-means, and rows in counts of clusters. The
-        default draws nothing once the number of clusters is given.
+        Seed of starts of k-means, and of rows in counts of clusters. The default draws
+        nothing once the number of clusters is given.
 
     Attributes
     ----------
@@ -123,8 +117,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         The cluster of each row, numbered by decreasing size, or as in ``init`` and
         ``classes_``; -1 for outliers.
     classes_ : ndarray of shape (n_clusters,)
-        The class that each cluster stands for, which ``predict`` returns; only with
-        ``known_labels``.
+        The class of each cluster, which ``predict`` returns, with ``known_labels``.
     embedding_ : ndarray of shape (n_samples, n_components)
         What was clustered: weighted coordinates of each row in the eigenvectors, or in
         the projected data, scaled to unit norm.
@@ -135,14 +128,12 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     placement_ : callable
         How rows get their labels: their embedding, and the rule.
     preparation_ : tuple of callables
-        What is done to rows first: with ``missing="fit"`` or ``outliers="cells"`` a map
-        that fills them in, with ``whiten`` one that makes their noise alike.
+        What is done to rows first: cells filled in, noise made alike.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
         The scale of each row. The mean in each cluster is 1, with ``signed`` that of
-        absolute values. Outliers have NaN here, in ``sizes_`` and in
-        ``noise_levels_``.
+        absolute values. Outliers have NaN here, in ``sizes_`` and ``noise_levels_``.
     sizes_ : ndarray of shape (n_samples,)
         Scale times the Euclidean length of the cluster's centre, in the units of the
         data. Scales compare rows of one cluster only; sizes compare all rows.
@@ -200,7 +191,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """
 
     _checks: ClassVar = MAY_COUNT
-    missing: Missing
+    _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
     embedding_: np.ndarray
     eigenvalues_: np.ndarray
     space_: Space
@@ -209,7 +200,6 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     classes_: np.ndarray
     growth_: Growth
     batches_: Batches
-    _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(
         self,
@@ -349,7 +339,8 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
         self.n_clusters_ = k
         self.labels_ = ops.persist(mark(ops, labels, rows.outliers, -1))
-        self.embedding_ = embedded
+        in_units = recipe.unit_norm or spectral.space == "eigenvectors"
+        self.embedding_ = embedded if in_units else embedded * float(data.unit)
         self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
         self.space_ = spectral.space
         self.cluster_centers_ = fitted.centers
@@ -387,28 +378,32 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         400
         """
         self._check_parameters()
-        check_can_grow(self)
+        given.check_can_grow(self)
         first = not hasattr(self, "placement_")
         data = check_matrix(X, self, reset=first)
         weights = check_weights(sample_weight, data.shape[0])
-        live = warn_zero_rows(data)
+        live, old, start = warn_zero_rows(data), None, None
         if first:
             rng, steps = generator(self.random_state), Steps(self.verbose)
             self.n_clusters_ = self._count_clusters(data, live, rng, steps)
-        k, start = self.n_clusters_, None
-        if first and self.init is not None:
-            start, _ = old_labels(self.init, X)
-        grown = grow(data, k, weights, None if first else grown_before(self), start)
-        warn_of_drift(grown, k)
-        centers = grown.growth.centers
-        given = data, grown.labels, centers / data.unit
-        self.scales_, levels = fit_to_centers(*given)
+            if self.init is not None:
+                start, _ = given.old_labels(self.init, X)
+        else:
+            old = getattr(self, "growth_", None), self.placement_, self.space_
+            if old[0] is None:
+                growth = growth_of_fit(self.placement_, self, self.n_clusters_)
+                old = growth, *old[1:]
+        k = self.n_clusters_
+        grown = grow(data, k, weights, old, start)
+        given.warn_of_drift(grown, k)
+        centers, placement = grown.growth.centers, grown.placement
+        self.scales_, levels = fit_to_centers(data, grown.labels, centers / data.unit)
         self.noise_levels_ = levels * data.dtype.type(data.unit)
         self.labels_ = grown.labels
-        self.embedding_ = grown.placement.embedding(data)
-        self.eigenvalues_ = data.to_device(grown.placement.embedding.eigenvalues)
+        self.embedding_ = placement.embedding(data)
+        self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
         self.cluster_centers_ = data.cast(centers)
-        self.placement_, self.space_ = grown.placement, grown.space
+        self.placement_, self.space_ = placement, grown.space
         self.growth_, self.n_iter_ = grown.growth, grown.n_iter
         return self
 
@@ -426,7 +421,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         rng: np.random.Generator,
     ) -> Rows:
         """Learn the factors of batches, and return rows without them."""
-        names = check_batch_fit(self, rows.everything, batch)
+        names = given.check_batch_fit(self, rows.everything, batch)
         counts = slice(None) if rows.counts is None else to_host(rows.counts)
 
         def label(data: Matrix) -> tuple[Tall, int]:
@@ -441,12 +436,12 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
         if self.n_clusters != "auto":
             check_row_count(rows.counted.shape[0], self.n_clusters)
-        self.batches_, counted = fit_batches(rows.counted, names[counts], label)
+        self.batches_, counted = given.fit_batches(rows.counted, names[counts], label)
         everything = counted
         if rows.counts is not None:
             codes = self.batches_.codes(names)
             everything = without(rows.everything, self.batches_.factors, codes)
-        return replace(rows, everything=everything, counted=counted)
+        return rows._replace(everything=everything, counted=counted)
 
     def _check_new(self, X: Any, batch: Any = None) -> Matrix:
         if not hasattr(self, "batches_"):
@@ -470,7 +465,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         def label(part: Matrix) -> Tall:
             return self.placement_(self._prepared(part))
 
-        return take_out(self.batches_, data, batch, label)
+        return given.take_out(self.batches_, data, batch, label)
 
     def _teach(
         self, X: Any, n: int, k: int, labels: Any, batch: Any
@@ -484,34 +479,27 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                     "cannot be combined with signed, refine, or a recipe of other "
                     "labels than 'tied'; leave one of them out."
                 )
-            classes, known = check_known(labels, n)
+            classes, known = given.check_known(labels, n)
             k = max(k, len(classes)) if self.n_clusters == "auto" else k
-            self.classes_, taught = class_names(classes, k), Taught(known)
+            self.classes_, taught = given.class_names(classes, k), Taught(known)
         if self.init is not None:
-            start, nearness = old_labels(self.init, X, batch)
+            start, nearness = given.old_labels(self.init, X, batch)
             taught = taught._replace(start=start, nearness=nearness)
         return k, taught
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not self.signed:
-            return
-        if self.refine:
-            raise ValueError(
-                f"{option('refine', True)} expects positive scales and cannot be "
-                f"combined with {option('signed', True)}; leave one of them out."
-            )
         recipe = Recipe.of(self.recipe)
-        if recipe.labels != "tied":
+        one_way = {
+            option("refine", True): self.refine,
+            f"labels={recipe.labels!r}": recipe.labels != "tied",
+            "unit_norm=False": not recipe.unit_norm,
+        }
+        if self.signed and any(one_way.values()):
             raise ValueError(
-                f"labels={recipe.labels!r} puts rows together that are near each "
-                "other, never opposite ones, and cannot be combined with signed=True; "
-                "use 'tied'."
-            )
-        if not recipe.unit_norm:
-            raise ValueError(
-                "signed=True compares directions of rows, and unit_norm=False keeps "
-                "their lengths; leave one of them out."
+                f"{max(one_way, key=one_way.__getitem__)} expects positive scales and "
+                f"cannot be combined with {option('signed', True)}; leave one of them "
+                "out."
             )
 
     def _warn_of_doubt(
@@ -543,11 +531,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def predict(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the cluster of each row, new or old; its class, if some were known.
 
-        Rows are given, and labels returned, as in :meth:`fit`; the labels of
-        dask arrays are computed when they are asked for, classes at once. The notes of
-        the class say by which rule. A model that was fitted with batches takes that of
-        each row, or one for all; rows of a new batch, ten at least, get its factors
-        from themselves.
+        Labels of dask arrays are computed when they are asked for, classes at once. A
+        model that was fitted with batches takes the batch of each row, or one for all;
+        rows of a new batch, ten at least, get its factors from themselves.
         """
         if batch is None and not hasattr(self, "batches_"):
             return self._named(super().predict(X))

@@ -8,41 +8,19 @@ from functools import partial, wraps
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn import base as sklearn
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._checks import (
-    check_matrix,
-    check_row_count,
-    check_weights,
-    count_rows,
-    counted_rows,
-    open_matrix,
-    warn_few_weighty_rows,
-    warn_missing,
-)
+from ihgmm import _checks as checks
+from ihgmm import _parameters as parameters
 from ihgmm._display import write_page
-from ihgmm._parameters import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_number,
-    check_verbose,
-    option,
-    usual_errors,
-)
+from ihgmm._parameters import usual_errors
 from ihgmm._progress import Steps, showing_passes
 from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
-from ihgmm.numerics.cells import CellFiller, learn_cell_filler
+from ihgmm.numerics.cells import learn_cell_filler
 from ihgmm.numerics.missing import MISSING_WAYS, Filler, learn_filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
@@ -55,23 +33,25 @@ from ihgmm.statistics.selection import ClusterCount, resolve
 F = TypeVar("F", bound=Callable[..., Any])
 # How each parameter is checked, whichever estimators have it.
 CHECKS: dict[str, Any] = {
-    "n_clusters": check_count,
-    "noise": partial(check_choice, choices=("auto", *STRUCTURES)),
+    "n_clusters": parameters.check_count,
+    "noise": partial(parameters.check_choice, choices=("auto", *STRUCTURES)),
     "recipe": lambda _, value: Recipe.of(value),
-    "refine": check_flag,
-    "whiten": partial(check_choice, choices=("auto", *NOISE_KINDS, None)),
-    "signed": check_flag,
-    "missing": partial(check_choice, choices=MISSING_WAYS),
-    "max_samples": check_count,
-    "n_init": partial(check_count, words=("auto",)),
-    "max_iter": check_count,
-    "tol": partial(check_number, above=0),
-    "outliers": partial(check_number, above=0, most=0.5, words=("auto", "cells", None)),
-    "verbose": check_verbose,
+    "refine": parameters.check_flag,
+    "whiten": partial(parameters.check_choice, choices=("auto", *NOISE_KINDS, None)),
+    "signed": parameters.check_flag,
+    "missing": partial(parameters.check_choice, choices=MISSING_WAYS),
+    "max_samples": parameters.check_count,
+    "n_init": partial(parameters.check_count, words=("auto",)),
+    "max_iter": parameters.check_count,
+    "tol": partial(parameters.check_number, above=0),
+    "outliers": partial(
+        parameters.check_number, above=0, most=0.5, words=("auto", "cells", None)
+    ),
+    "verbose": parameters.check_verbose,
 }
 
 # Of estimators that can count the clusters themselves.
-MAY_COUNT = {**CHECKS, "n_clusters": partial(check_count, words=("auto",))}
+MAY_COUNT = {**CHECKS, "n_clusters": partial(parameters.check_count, words=("auto",))}
 
 
 def atomic(fit: F) -> F:
@@ -112,7 +92,7 @@ def mark(ops: Ops, values: Tall, outliers: Tall | None, value: float) -> Tall:
     return ops.xp.where(outliers, ops.xp.full_like(values, value), values)
 
 
-class Clusterer(ClusterMixin, BaseEstimator):
+class Clusterer(sklearn.ClusterMixin, sklearn.BaseEstimator):
     """A clusterer that fills in cells, counts clusters, and sets rows aside.
 
     It does each only if it has a parameter for it.
@@ -132,7 +112,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     cluster_centers_: np.ndarray
     n_iter_: int
     selection_: ClusterCount
-    preparation_: tuple[CellFiller | Filler | Whitener, ...] = ()
+    preparation_: tuple[Filler | Whitener, ...] = ()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -144,10 +124,6 @@ class Clusterer(ClusterMixin, BaseEstimator):
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.cluster_centers_.shape[0])
 
     @property
     def sizes_(self) -> np.ndarray:
@@ -172,12 +148,12 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster of each row, new or old; of dask arrays when asked for."""
         check_is_fitted(self)
-        rows = open_matrix(X, self, reset=False)
+        rows = checks.open_matrix(X, self, reset=False)
         return rows.map_rows(self._light()._nearest, np.intp)
 
     def _light(self) -> Self:
         """Return the estimator without what the fit knows of its own rows."""
-        light = clone(self)
+        light = sklearn.clone(self)
         vars(light).update({k: v for k, v in vars(self).items() if k in self._placing})
         return light
 
@@ -189,7 +165,9 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def _check_new(self, X: Any) -> Matrix:
         """Return rows, new or old, prepared as those of the fit were."""
         check_is_fitted(self)
-        return self._prepared(check_matrix(X, self, reset=False, missing=self.missing))
+        return self._prepared(
+            checks.check_matrix(X, self, reset=False, missing=self.missing)
+        )
 
     def _prepared(self, data: Matrix) -> Matrix:
         for change in self.preparation_:
@@ -200,9 +178,9 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def _read(self, X: Any, sample_weight: Any) -> Rows:
         """Check the data, find the rows that count, and fill in missing cells."""
-        everything = check_matrix(X, self, missing=self.missing)
-        counted, counts = counted_rows(everything, sample_weight)
-        unobserved = warn_missing(counted, everything.names)
+        everything = checks.check_matrix(X, self, missing=self.missing)
+        counted, counts = checks.counted_rows(everything, sample_weight)
+        unobserved = checks.warn_missing(counted, everything.names)
         rows = Rows(everything, counted, counts, unobserved)
         if self.outliers == "cells":
             given = rows.everything if self.missing == "fit" else None
@@ -228,7 +206,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             warn(
                 f"Column {name} holds {share:.0%} of the variance of X, and clusters "
                 "follow it. If columns are in different units, "
-                f"{option('ColumnScaler')} makes them comparable.",
+                f"{parameters.option('ColumnScaler')} makes them comparable.",
                 PreparationWarning,
             )
 
@@ -237,7 +215,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     ) -> tuple[Rows, int]:
         """Count the clusters, and leave out rows that fit none, if asked to."""
         k = self._count_clusters(rows.counted, live, rng, steps)
-        warn_few_weighty_rows(rows.counted, k)
+        checks.warn_few_weighty_rows(rows.counted, k)
         if self.outliers is None or self.outliers == "cells":
             return rows, k
         with steps.step("outliers") as say:
@@ -255,7 +233,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
             return rows, k
         counts = ~outliers if counts is None else counts & ~outliers
         data = rows.counted.keep_rows(np.flatnonzero(inside))
-        k = self._count_clusters(data, count_rows(data, data.sqnorms), rng, steps)
+        live = checks.count_rows(data, data.sqnorms)
+        k = self._count_clusters(data, live, rng, steps)
         return rows._replace(counted=data, counts=counts), k
 
     def _count_clusters(
@@ -269,7 +248,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
                 self.selection_ = resolve(data, deepcopy(rng), signed=self.signed)
                 k = max(self.selection_.n_clusters, 1)
                 say(f"{k} cluster{'s' * (k != 1)}")
-        check_row_count(data.shape[0], k, live)
+        checks.check_row_count(data.shape[0], k, live)
         return int(k)
 
     def _is_outlier(self, X: Matrix) -> Tall | None:
@@ -284,7 +263,17 @@ class Clusterer(ClusterMixin, BaseEstimator):
         return prepared
 
 
-class DistanceClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+class Transformer(
+    sklearn.ClassNamePrefixFeaturesOutMixin, sklearn.TransformerMixin, Clusterer
+):
+    """A clusterer with a column for each cluster in what ``transform`` returns."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.cluster_centers_.shape[0])
+
+
+class DistanceClusterer(Transformer):
     """A clusterer that places new rows by their distance to ``cluster_centers_``."""
 
     @usual_errors()
@@ -307,7 +296,8 @@ class DistanceClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         data = self._check_new(X)
         ops = data.ops
         nearest = ops.widen(ops.xp.min(self._distances(data), axis=1))
-        weights = ops.to_device(check_weights(sample_weight, data.shape[0]), nearest)
+        weights = checks.check_weights(sample_weight, data.shape[0])
+        weights = ops.to_device(weights, nearest)
         with np.errstate(over="ignore"):
             return -ops.number(ops.xp.sum(weights * nearest * nearest))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +14,6 @@ from ihgmm.estimators.base import atomic
 from ihgmm.numerics.whitening import (
     NOISE_KINDS,
     NoiseKind,
-    Whitener,
     learn_whitener,
     suited_noise,
 )
@@ -39,8 +37,7 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ``"auto"``: the first where data look like counts, whole numbers many of which
         are 0; the second elsewhere.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the rows that are drawn to learn from data of more than a million
-        entries.
+        Seed of the rows to learn from where data have more than a million entries.
 
     Attributes
     ----------
@@ -58,9 +55,8 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     The factor of a row depends on that row and ``column_factors_`` alone, so that new
-    rows are treated as those of the fit. Counts are read twice to learn, beside a
-    sample of their rows, and once to transform. Sparse data stay sparse, those of a
-    device stay there, a dask array stays lazy; rows on disk come back in memory.
+    rows are treated as those of the fit. Sparse data stay sparse, those of a device
+    stay there, a dask array stays lazy; rows on disk come back in memory.
 
     References
     ----------
@@ -78,11 +74,6 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> [round(float(A.std(axis=0).std()), 1) for A in (X, white)]
     [2.4, 0.1]
     """
-
-    noise_: str
-    column_factors_: np.ndarray
-    dispersion_: float
-    whitener_: Whitener
 
     def __init__(
         self, noise: NoiseKind | Literal["auto"] = "auto", *, random_state: Any = None

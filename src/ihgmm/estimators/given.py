@@ -10,7 +10,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import check_labels, label_array
 from ihgmm._parameters import option
@@ -150,11 +150,7 @@ def old_labels(model: Any, X: Any, batch: Any = None) -> tuple[np.ndarray, Any]:
             f"init={model!r} is no model of this package; give a fitted one, whose "
             "clusters should keep their numbers, or None."
         )
-    if not hasattr(model, "cluster_centers_"):
-        raise NotFittedError(
-            f"init is a {type(model).__name__} that is not fitted; give a fitted model "
-            "whose clusters should keep their numbers, or None."
-        )
+    check_is_fitted(model)
     options = {"batch": batch} if hasattr(model, "batches_") else {}
     labels = to_host(model._nearest(X, **options)).astype(np.int64)
     if not hasattr(model, "placement_"):
@@ -187,21 +183,20 @@ def check_can_grow(model: Any) -> None:
 
 def warn_of_drift(grown: Grown, n_clusters: int) -> None:
     """Say that clusters have emptied or appeared; a model says each once."""
-    again = "IhSC({k}, init=model).fit(X)"
+    again = "clusters that are still there keep their numbers."
     if grown.emptied:
-        names = ", ".join(map(str, grown.emptied))
-        many = len(grown.emptied) > 1
+        fewer = max(n_clusters - len(grown.emptied), 1)
         warn(
-            f"Hardly any new row comes to cluster{'s' * many} {names}. The model stays "
-            "that of all rows seen. To forget old ones, fit to recent rows, "
-            f"{again.format(k=max(n_clusters - len(grown.emptied), 1))}: clusters that "
-            "are still there keep their numbers.",
+            "Hardly any new row comes to clusters "
+            f"{', '.join(map(str, grown.emptied))}. The model stays that of all rows "
+            "seen. To forget old ones, fit to recent rows, "
+            f"IhSC({fewer}, init=model).fit(X): {again}",
             DriftWarning,
         )
     if grown.novel:
         warn(
             f"{grown.novel:.0%} of the new rows are far from all clusters: one may "
-            "have appeared. To give it a number, fit with one more cluster, "
-            f"{again.format(k=n_clusters + 1)}: the others keep theirs.",
+            "have appeared. To give it a number, fit with one more, "
+            f"IhSC({n_clusters + 1}, init=model).fit(X): {again}",
             DriftWarning,
         )

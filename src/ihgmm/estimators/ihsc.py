@@ -8,24 +8,18 @@ from dataclasses import fields
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._checks import (
-    check_matrix,
-    check_row_count,
-    check_weights,
-    warn_empty_clusters,
-    warn_zero_rows,
-)
+from ihgmm import _checks as checks
 from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored, warn
 from ihgmm.estimators import given
-from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, cosines, mark
+from ihgmm.estimators.base import MAY_COUNT, Rows, Transformer, atomic, cosines, mark
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
+from ihgmm.numerics import whitening
 from ihgmm.numerics.batches import Batches, without
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.growing import Growth, grow, growth_of_fit
@@ -40,27 +34,14 @@ from ihgmm.numerics.spectral import (
     spectral_clustering,
 )
 from ihgmm.numerics.teaching import Taught
-from ihgmm.numerics.whitening import (
-    NoiseKind,
-    Whitener,
-    learn_whitener,
-    noise_to_whiten,
-)
 from ihgmm.policy import Doubt
-from ihgmm.statistics.estimation import (
-    Parameters,
-    estimates_of_fit,
-    estimates_of_labels,
-    fit_to_centers,
-    for_all_rows,
-    in_data_units,
-)
+from ihgmm.statistics import estimation
 from ihgmm.statistics.likelihood import refine_labels
 from ihgmm.statistics.refits import label_doubt
 from ihgmm.statistics.selection import resolve
 
 
-class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+class IhSC(Transformer):
     """Cluster rows that share a pattern but differ in scale.
 
     K-means and Gaussian mixtures split such rows by size, because rows of one pattern
@@ -160,21 +141,12 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
 
-    See Also
-    --------
-    SphericalKMeans : k-means by cosine, on the rows themselves.
-    PSC : the spectral method for rows of equal scale.
-
     Notes
     -----
     ``predict`` embeds rows by the equation that the eigenvectors solve, and labels them
     by the rule that the fit learnt, or with ``refine`` by their cosines with the
     centres of the last round: for the rows of the fit that gives ``labels_``. Zero rows
     get label 0, the largest cluster, and outliers -1, if the fit looked for them.
-
-    Where X is on a device, only numbers for each cluster or column come to the host.
-    Labels are learnt from at most 16,384 rows of the embedding (or 64 for each
-    cluster); with dask, these rows come to the client.
 
     References
     ----------
@@ -191,7 +163,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """
 
     _checks: ClassVar = MAY_COUNT
-    _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
+    _placing: ClassVar = (*Transformer._placing, "placement_", "outlier_rule_")
     embedding_: np.ndarray
     eigenvalues_: np.ndarray
     space_: Space
@@ -207,7 +179,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         *,
         recipe: Recipe | str = "default",
         signed: bool = False,
-        whiten: NoiseKind | Literal["auto"] | None = None,
+        whiten: whitening.NoiseKind | Literal["auto"] | None = None,
         refine: bool = False,
         outliers: float | Literal["auto", "cells"] | None = None,
         missing: Missing = "error",
@@ -261,25 +233,14 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     ) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
-        An array of torch, CuPy or any library of the array API standard stays on its
-        device, and results are of the same kind. Zero rows get the label of the largest
-        cluster, with a warning.
-
-        ``sample_weight``, of shape (n_samples,), says how much each row counts, in
-        eigenvectors, clusters, centres and numbers of clusters; only ratios matter.
-        Rows of weight 0 get labels and have no part in the fit. A row counted twice
-        differs from a row given twice: :doc:`/weights` says how.
-
-        ``known_labels``, of shape (n_samples,), are classes of some rows, numbers or
-        texts, with -1, None or NaN for all others. They teach the clusters, and the
-        rows keep them. With more clusters than classes, others may appear: see
-        :doc:`/known-labels`.
-
-        ``batch``, of shape (n_samples,), names the lab, kit or country of each row. A
-        batch multiplies each column of its rows by a factor, which is learnt from
-        clusters that are in several batches, and taken out: see :doc:`/batches`. Rows
-        then come to the memory of the host, and have no entry below 0. ``y`` is
-        ignored. Returns the fitted estimator itself.
+        Arrays of torch, CuPy and other libraries stay on their device, and results are
+        of the same kind. ``sample_weight`` says how much each row counts; only ratios
+        matter, and rows of weight 0 only get labels (:doc:`/weights`). ``known_labels``
+        are classes, -1, None or NaN where they are not known: they teach the clusters,
+        and rows keep them (:doc:`/known-labels`). ``batch`` names the lab, kit or
+        country of each row, which multiplies each column by a factor. It is learnt and
+        taken out, in the memory of the host, from data without entries below 0
+        (:doc:`/batches`). ``y`` is ignored. Returns the fitted estimator itself.
         """
         recipe, rng = Recipe.of(self.recipe), generator(self.random_state)
         steps = Steps(self.verbose)
@@ -288,15 +249,15 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             rows = self._read(X, sample_weight)
             n, p = rows.everything.shape
             say(f"{n:,} rows, {p:,} features")
-            noise = noise_to_whiten(rows.counted, self.whiten)
+            noise = whitening.noise_to_whiten(rows.counted, self.whiten)
             if batch is not None:
                 rows = self._take_batches_out(rows, batch, recipe, noise, rng)
             if noise is not None:
                 # Without the factors of batches, counts are no whole numbers.
                 with nullcontext() if batch is None else ignored(PreparationWarning):
-                    whitener = learn_whitener(rows.counted, noise, rng)
+                    whitener = whitening.learn_whitener(rows.counted, noise, rng)
                 rows = self._prepare(rows, whitener)
-            live = warn_zero_rows(rows.counted, rows.unobserved)
+            live = checks.warn_zero_rows(rows.counted, rows.unobserved)
             if noise is None:
                 self._warn_of_units(rows.counted)
 
@@ -315,27 +276,29 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if self.refine:
             with steps.step("refine"):
                 labels, placement = _refined(data, labels, k)
-        empty = warn_empty_clusters(data, labels, k)
+        empty = checks.warn_empty_clusters(data, labels, k)
         if not empty and taught.known is None:  # known labels hold clusters in place
             with steps.step("doubt"):
                 self._warn_of_doubt(data, spectral, recipe, k)
 
         # Estimate centres, scales and noise levels; place the rows left out.
-        fitted: Parameters
+        fitted: estimation.Parameters
         with steps.step("centers"):
             if self.refine:
-                fitted = estimates_of_labels(data, labels, np.arange(k))
+                fitted = estimation.estimates_of_labels(data, labels, np.arange(k))
             else:
-                fitted = estimates_of_fit(data, spectral, labels, k)
+                fitted = estimation.estimates_of_fit(data, spectral, labels, k)
         embedding, embedded = spectral.placement.embedding, spectral.rows
         weights, ops, counts = data.weights, data.ops, rows.counts
         data = rows.everything
         if counts is not None:
             labels, embedded = of_all.keep(data, placement(data)), embedding(data)
-            fitted = for_all_rows(fitted, data, labels, counts, signed=self.signed)
+            rest = data, labels, counts
+            fitted = estimation.for_all_rows(fitted, *rest, signed=self.signed)
             weights = counts if weights is None else ops.place(weights, counts)
         if noise is not None:
-            fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
+            white = cast(Scaled, data)
+            fitted = estimation.in_data_units(fitted, white, labels, weights)
 
         self.n_clusters_ = k
         self.labels_ = ops.persist(mark(ops, labels, rows.outliers, -1))
@@ -357,14 +320,13 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on with more rows; clusters keep their numbers.
 
-        The first call fits the model, unless :meth:`fit` or a file has. Rows may come
-        as any kind of array, weighted or not. The model remembers directions, sums for
-        each cluster, and a sample of at most 16,384 rows (or 64 for each cluster), so
-        that its size does not grow, and the time of a call depends on its rows alone.
-        It takes recipes with unit rows and ``labels="tied"``, and none of the options
-        ``signed``, ``whiten``, ``refine``, ``outliers`` and ``missing``. A warning says
-        once if a cluster gets no more rows, or if another one seems to appear: see
-        :doc:`/new-rows`. ``y`` is ignored. Returns the estimator itself.
+        The first call fits the model, unless :meth:`fit` or a file has. The model
+        remembers directions, sums for each cluster, and a sample of rows: its size does
+        not grow, and the time of a call depends on its rows alone. Recipes need unit
+        rows and ``labels="tied"``, and there is none of ``signed``, ``whiten``,
+        ``refine``, ``outliers`` and ``missing``. A warning says once if a cluster gets
+        no more rows, or if another one seems to appear: see :doc:`/new-rows`. ``y`` is
+        ignored. Returns the estimator itself.
 
         Examples
         --------
@@ -380,9 +342,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self._check_parameters()
         given.check_can_grow(self)
         first = not hasattr(self, "placement_")
-        data = check_matrix(X, self, reset=first)
-        weights = check_weights(sample_weight, data.shape[0])
-        live, old, start = warn_zero_rows(data), None, None
+        data = checks.check_matrix(X, self, reset=first)
+        weights = checks.check_weights(sample_weight, data.shape[0])
+        live, old, start = checks.warn_zero_rows(data), None, None
         if first:
             rng, steps = generator(self.random_state), Steps(self.verbose)
             self.n_clusters_ = self._count_clusters(data, live, rng, steps)
@@ -397,9 +359,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         grown = grow(data, k, weights, old, start)
         given.warn_of_drift(grown, k)
         centers, placement = grown.growth.centers, grown.placement
-        self.scales_, levels = fit_to_centers(data, grown.labels, centers / data.unit)
+        self.labels_, in_unit = grown.labels, centers / data.unit
+        self.scales_, levels = estimation.fit_to_centers(data, self.labels_, in_unit)
         self.noise_levels_ = levels * data.dtype.type(data.unit)
-        self.labels_ = grown.labels
         self.embedding_ = placement.embedding(data)
         self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
         self.cluster_centers_ = data.cast(centers)
@@ -417,7 +379,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         rows: Rows,
         batch: Any,
         recipe: Recipe,
-        noise: NoiseKind | None,
+        noise: whitening.NoiseKind | None,
         rng: np.random.Generator,
     ) -> Rows:
         """Learn the factors of batches, and return rows without them."""
@@ -428,14 +390,14 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             k = self.n_clusters
             if noise is not None:
                 with ignored(PreparationWarning):
-                    data = learn_whitener(data, noise, deepcopy(rng))(data)
+                    data = whitening.learn_whitener(data, noise, deepcopy(rng))(data)
             if k == "auto":
                 k = max(resolve(data, deepcopy(rng), signed=self.signed).n_clusters, 1)
             fit = spectral_clustering(data, int(k), recipe, signed=self.signed)
             return fit.labels, int(k)
 
         if self.n_clusters != "auto":
-            check_row_count(rows.counted.shape[0], self.n_clusters)
+            checks.check_row_count(rows.counted.shape[0], self.n_clusters)
         self.batches_, counted = given.fit_batches(rows.counted, names[counts], label)
         everything = counted
         if rows.counts is not None:
@@ -460,7 +422,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         ``numpy.asarray`` makes an array of the result.
         """
         check_is_fitted(self, "batches_")
-        data = check_matrix(X, self, reset=False)
+        data = checks.check_matrix(X, self, reset=False)
 
         def label(part: Matrix) -> Tall:
             return self.placement_(self._prepared(part))
@@ -490,16 +452,13 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         recipe = Recipe.of(self.recipe)
-        one_way = {
-            option("refine", True): self.refine,
-            f"labels={recipe.labels!r}": recipe.labels != "tied",
-            "unit_norm=False": not recipe.unit_norm,
-        }
+        one_way = {option("refine", True): self.refine}
+        one_way[f"labels={recipe.labels!r}"] = recipe.labels != "tied"
+        one_way["unit_norm=False"] = not recipe.unit_norm
         if self.signed and any(one_way.values()):
             raise ValueError(
                 f"{max(one_way, key=one_way.__getitem__)} expects positive scales and "
-                f"cannot be combined with {option('signed', True)}; leave one of them "
-                "out."
+                f"cannot be combined with {option('signed', True)}; leave one out."
             )
 
     def _warn_of_doubt(
@@ -559,18 +518,17 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def _has_memberships(self) -> bool:
         recipe = Recipe.of(self.recipe)
-        tied = recipe.labels == "tied" and recipe.placement == "embedding"
-        return tied and not self.refine
+        is_tied = (recipe.labels, recipe.placement) == ("tied", "embedding")
+        return is_tied and not self.refine
 
     @available_if(_has_memberships)  # type: ignore[untyped-decorator]
     @usual_errors()
     def predict_proba(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the membership of each row, new or old, in each cluster.
 
-        They are those of the Gaussian clusters that gave the labels, of shape
-        (n_samples, n_clusters), and add up to 1 in each row. Fits of recipes with
-        ``labels="tied"`` and ``placement="embedding"``, without ``refine``, have them.
-        ``batch`` is as in :meth:`predict`.
+        They are those of the Gaussian clusters that gave the labels, and add up to 1 in
+        each row. Fits with ``labels="tied"`` and ``placement="embedding"``, without
+        ``refine``, have them. ``batch`` is as in :meth:`predict`.
         """
         data = self._check_new(X, batch)
         ops, placement = data.ops, cast(Placement, self.placement_)
@@ -582,9 +540,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def transform(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the cosine of each row, new or old, with each cluster centre.
 
-        The result, of shape (n_samples, n_clusters), is between -1 and 1, of X's
-        library and on its device; zero for zero rows and for empty clusters. ``batch``
-        is as in :meth:`predict`.
+        It is zero for zero rows and empty clusters. ``batch`` is as in :meth:`predict`.
         """
         return cosines(self._compared_centers(), self._check_new(X, batch))
 
@@ -592,8 +548,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         """Return centres on the host, whitened as rows are."""
         centers = to_host(self.cluster_centers_)
         for change in self.preparation_:
-            if isinstance(change, Whitener):  # no cell of a centre is missing or wild
-                centers = change(check_matrix(centers)).toarray()
+            # No cell of a centre is missing or wild.
+            if isinstance(change, whitening.Whitener):
+                centers = change(checks.check_matrix(centers)).toarray()
         return centers
 
     def _nearest(self, X: Any, batch: Any = None) -> Any:
@@ -608,17 +565,17 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
         Each row, new or old, is fitted by the best non-negative multiple of the centre
         nearest in angle, and counts by its weight; outliers do not count. With
-        ``whiten`` it is a share of whitened rows, which compares with no other setting.
-        More centres explain more: to compare numbers of clusters, take
-        :func:`ihgmm.metrics.stability_score` instead. ``batch`` is as in
-        :meth:`predict`; ``y`` is ignored.
+        ``whiten`` rows are whitened ones. More centres explain more: to compare numbers
+        of clusters, take :func:`ihgmm.metrics.stability_score` instead. ``batch`` is as
+        in :meth:`predict`; ``y`` is ignored.
         """
         data = self._check_new(X, batch)
         ops, sqnorms = data.ops, data.sqnorms
         near = ops.widen(cosines(self._compared_centers(), data))
         near = ops.xp.abs(near) if self.signed else near
         best = ops.clip(ops.xp.max(near, axis=1), 0.0, None)
-        sqnorms = sqnorms * data.to_device(check_weights(sample_weight, data.shape[0]))
+        weights = checks.check_weights(sample_weight, data.shape[0])
+        sqnorms = sqnorms * data.to_device(weights)
         sqnorms = mark(ops, sqnorms, self._is_outlier(data), 0.0)
         known = ops.number(ops.xp.sum(sqnorms * best**2))
         total = ops.number(ops.xp.sum(sqnorms))

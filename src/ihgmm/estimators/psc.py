@@ -6,7 +6,6 @@ from typing import Any
 
 from ihgmm.estimators.ihsc import IhSC
 from ihgmm.numerics.missing import Missing
-from ihgmm.numerics.recipe import RECIPES, Recipe
 
 
 class PSC(IhSC):
@@ -16,14 +15,12 @@ class PSC(IhSC):
     singular vectors of X, without centring. It is made for classical mixtures, in which
     rows of one cluster have one scale, and is the paper's main competitor. It is
     :class:`~ihgmm.IhSC` with ``recipe="psc"``, and has its attributes and methods.
+    ``IhSC(recipe=Recipe.of("psc", tol=1e-6))`` changes a setting.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=8
         Number of clusters and of directions.
-    recipe : "psc" or Recipe, default="psc"
-        The settings, see :class:`~ihgmm.Recipe`: ``Recipe.of("psc", tol=1e-6)`` changes
-        some. ``rows``, ``diagonal``, ``space`` and ``unit_norm`` make it PSC, and stay.
     missing, random_state
         As for :class:`~ihgmm.IhSC`.
 
@@ -48,25 +45,14 @@ class PSC(IhSC):
         self,
         n_clusters: Any = 8,
         *,
-        recipe: Recipe | str = "psc",
         missing: Missing = "error",
         random_state: Any = None,
     ) -> None:
         super().__init__(
-            n_clusters, recipe=recipe, missing=missing, random_state=random_state
+            n_clusters, recipe="psc", missing=missing, random_state=random_state
         )
 
     @property
     def partial_fit(self) -> Any:  # type: ignore[override]
         """Not to be had: a model of this recipe does not grow."""
         raise AttributeError("PSC cannot go on with more rows; fit it to all rows.")
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        recipe = Recipe.of(self.recipe)
-        kept = ("rows", "diagonal", "space", "unit_norm")
-        if any(getattr(recipe, name) != getattr(RECIPES["psc"], name) for name in kept):
-            raise ValueError(
-                f"recipe={self.recipe!r} belongs to another method than PSC; give "
-                "'psc' or Recipe.of('psc', ...), or take IhSC."
-            )

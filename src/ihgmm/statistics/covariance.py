@@ -44,14 +44,8 @@ class Covariance:
 
     def whiten_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return a few rows on the host as :meth:`whiten` would."""
-        return self._stretched(rows, 1 / self.deviations)
-
-    def color(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows of white noise with this covariance."""
-        return self._stretched(rows, self.deviations)
-
-    def _stretched(self, rows: np.ndarray, factors: np.ndarray) -> np.ndarray:
-        return rows + ((rows @ self.directions) * (factors - 1)) @ self.directions.T
+        factors = 1 / self.deviations - 1
+        return rows + ((rows @ self.directions) * factors) @ self.directions.T
 
     @property
     def mean_variance(self) -> float:

@@ -334,15 +334,13 @@ def _check_fitted(scalers: list[Any], model: Any) -> None:
     labels, centers = model.labels_, model.cluster_centers_
     k, p = centers.shape
     inside = labels.dtype.kind == "i" and ((labels >= -1) & (labels < k)).all()
-    fits = {"n_features_in_": p == model.n_features_in_, "labels_": bool(inside)}
-    fits["n_clusters_"] = getattr(model, "n_clusters_", k) == k
+    fits = {"labels_": inside, "n_clusters_": getattr(model, "n_clusters_", k) == k}
     fits |= {name: len(getattr(model, name, labels)) == len(labels) for name in LINES}
     if getattr(model, "noise_", "individual") != "individual":  # else they have no say
         errors = model.center_errors_
         fits["center_errors_"] = errors.shape == (k, p) and np.isfinite(errors).all()
-    wrong = [name for name in fits if not fits[name]]
-    text = f"its {', '.join(wrong)} do not fit together with its {k} centres."
-    _require(not wrong, text)
+    wrong = ", ".join(name for name in fits if not fits[name])
+    _require(not wrong, f"{wrong} and its {k} centres do not fit together.")
     rows = np.maximum(centers, 0) / 2  # one for each cluster, no count below 0
     methods = ("predict", "transform", "predict_proba", "score_samples")
     given: Any = [""]

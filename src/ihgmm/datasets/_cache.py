@@ -100,8 +100,8 @@ def fetch(
             reason = f"the server sent nothing for {timeout:g} seconds"
         raise DatasetError(
             f"The {entry.title} data are not in {path.parent} and cannot be downloaded "
-            f"from {entry.url} ({reason}); nothing was kept. Try again, or get the file "
-            f"by other means and save it as {path}; data_home or the environment "
+            f"from {entry.url} ({reason}); nothing was kept. Try again, or get the "
+            f"file by other means and save it as {path}; data_home or the environment "
             "variable IHGMM_DATA name another folder."
         ) from error
     return content

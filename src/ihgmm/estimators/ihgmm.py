@@ -119,7 +119,6 @@ class IhGMM(DensityMixin, Clusterer):
     noise_components_: np.ndarray
     component_levels_: np.ndarray
     noise_: noises.Structure
-    noise_evidence_: dict[noises.Structure, float]
 
     def __init__(
         self,
@@ -322,9 +321,8 @@ class IhGMM(DensityMixin, Clusterer):
         """Return the log-likelihood of each row, 0 for zero rows.
 
         The length of the row's signal is integrated out, and with individual noise the
-        noise level is fitted to the row. Values compare models on the same rows; they
-        are not densities, and rows of different size are not comparable. Outliers are
-        judged as if they belonged to a cluster.
+        noise level is fitted to the row. Values compare models on the same rows; rows
+        of different size are not comparable. Outliers are judged as if in a cluster.
         """
         return self._log_likelihoods(self._check_new(X))
 
@@ -347,19 +345,18 @@ class IhGMM(DensityMixin, Clusterer):
         return ops.number(ops.xp.sum(values * weights)) / total
 
     def _log_likelihoods(self, data: Matrix) -> Tall:
-        ops, volume = data.ops, self._covariance().log_volume
-        values = ops.logsumexp(self._joint(data)) - _log_unit(data)
-        return values - volume * ops.widen(data.sqnorms > 0)
+        values = data.ops.logsumexp(self._joint(data)) - _log_unit(data)
+        live = data.ops.widen(data.sqnorms > 0)
+        return values - self._covariance().log_volume * live
 
     @usual_errors()
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; smaller is better.
 
-        It is ``-2 L`` plus a penalty, L being the log-likelihood of the rows, each
-        given centres of the other rows of X, which therefore need no penalty. Outliers
-        do not count. It tells which structure the noise has. To choose the number of
-        clusters take :meth:`icl`: this one takes too many where clusters overlap,
-        features are few, or noise is not as the model says.
+        It is ``-2 L`` plus a penalty, L being the log-likelihood of the rows that are
+        no outliers, each given centres of the others, which therefore need no penalty.
+        It tells which structure the noise has; to choose the number of clusters, take
+        :meth:`icl`.
         """
         return self._criteria(X)[0]
 
@@ -367,9 +364,9 @@ class IhGMM(DensityMixin, Clusterer):
     def icl(self, X: Any) -> float:
         """Return the integrated completed likelihood criterion; smaller is better.
 
-        It is :meth:`bic` plus twice the entropy of the memberships: the one to choose
-        the number of clusters by. With correlated or unequal columns it counts too
-        many as well, unless ``noise="tied"``. :doc:`/inference` has the shares.
+        It is :meth:`bic` plus twice the entropy of the memberships. With correlated or
+        unequal columns it counts too many clusters, unless ``noise="tied"``:
+        :doc:`/inference` has the shares.
         """
         bic, memberships = self._criteria(X)
         ops = ops_of(memberships)

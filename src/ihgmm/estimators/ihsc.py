@@ -66,10 +66,9 @@ class IhSC(Transformer):
         with ``labels="tied"`` and ``unit_norm``, without ``refine``. See :doc:`/signs`.
     whiten : {"auto", "counts", "learned"} or None, default=None
         Whether rows and columns are multiplied first so that noise is alike in all of
-        them. ``"counts"``: the variance of an entry grows with its mean, as that of
-        counts does. ``"learned"``: it is learnt from what a low-rank fit leaves.
-        ``"auto"``: the first for counts, the second for other data above 0 with many
-        zeros and a long tail, none elsewhere. Results come back in the units of the
+        them: noise that grows with the mean, as that of counts does; or what a low-rank
+        fit leaves. ``"auto"``: the first for counts, the second for other data above 0
+        with many zeros and a long tail, none elsewhere. Results are in the units of the
         data. See :class:`~ihgmm.Biwhitener` and :doc:`/counts`.
     refine : bool, default=False
         Whether to compare each row once more with the centres of the other rows. It
@@ -101,38 +100,28 @@ class IhSC(Transformer):
         The class of each cluster, which ``predict`` returns, with ``known_labels``.
     embedding_ : ndarray of shape (n_samples, n_components)
         What was clustered: weighted coordinates of each row in the eigenvectors, or in
-        the projected data, scaled to unit norm.
+        the projected data, scaled to unit norm; ``space_`` says which.
     eigenvalues_ : ndarray of shape (n_components,)
         Leading eigenvalues of the Gram matrix.
-    space_ : str
-        Where rows were compared: "eigenvectors" or "projected".
-    placement_ : callable
-        How rows get their labels: their embedding, and the rule.
-    preparation_ : tuple of callables
-        What is done to rows first: cells filled in, noise made alike.
+    preparation_, placement_ : tuple of callables, callable
+        What is done to rows first, if anything, and how they get their labels.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
-    scales_ : ndarray of shape (n_samples,)
-        The scale of each row. The mean in each cluster is 1, with ``signed`` that of
-        absolute values. Outliers have NaN here, in ``sizes_`` and ``noise_levels_``.
+    scales_, noise_levels_ : ndarray of shape (n_samples,)
+        The scale of each row, 1 on average in each cluster, with ``signed`` that of
+        absolute values; and the standard deviation of its noise. NaN for outliers.
     sizes_ : ndarray of shape (n_samples,)
         Scale times the Euclidean length of the cluster's centre, in the units of the
         data. Scales compare rows of one cluster only; sizes compare all rows.
-    noise_levels_ : ndarray of shape (n_samples,)
-        Standard deviation of the noise in each row: what its centre does not explain.
-    n_clusters_ : int
-        Number of clusters, given or found.
+    n_clusters_, n_iter_ : int
+        Number of clusters, given or found, and iterations that the labels took.
     selection_ : ClusterCount
         How the number of clusters was chosen; only with ``n_clusters="auto"``.
-    outlier_scores_ : ndarray of shape (n_samples,)
+    outlier_scores_, outlier_threshold_ : ndarray of shape (n_samples,), float
         How strange each row is, if ``outliers`` looks for rows: a score of 3 says that
-        one in a thousand rows of the clusters is as strange.
-    outlier_threshold_ : float
-        Rows with larger scores are outliers.
+        one in a thousand rows of the clusters is as strange. Outliers are above.
     outlier_cells_ : ndarray of shape (n_cells, 2)
         Row and column of each wild cell, in order; only with ``outliers="cells"``.
-    n_iter_ : int
-        Iterations that the labels took.
     batches_ : Batches
         Factors of the columns in each batch; only with ``batch``.
     n_samples_seen_ : int
@@ -146,7 +135,7 @@ class IhSC(Transformer):
     ``predict`` embeds rows by the equation that the eigenvectors solve, and labels them
     by the rule that the fit learnt, or with ``refine`` by their cosines with the
     centres of the last round: for the rows of the fit that gives ``labels_``. Zero rows
-    get label 0, the largest cluster, and outliers -1, if the fit looked for them.
+    get label 0, the largest cluster.
 
     References
     ----------
@@ -468,16 +457,15 @@ class IhSC(Transformer):
         # A device would wait half a fit for the host: there it is left to a diagnosis.
         if k < 2 or data.ops.few_ops is not HOST or not recipe.unit_norm:
             return
-        if recipe.labels == "tied":
-            rule = cast(LinearRule, spectral.placement.rule)
-            doubt = label_doubt(spectral.known, rule, k)
-            if doubt > Doubt.LEAST:
-                warn(
-                    "Labels may be unstable: many of them may change with other rows. "
-                    "Look at diagnose(X, model), or ask for fewer clusters: "
-                    "cluster_tree(X) shows how many are stable.",
-                    UnstableLabelsWarning,
-                )
+        rule: Any = spectral.placement.rule
+        is_tied = recipe.labels == "tied"
+        if is_tied and label_doubt(spectral.known, rule, k) > Doubt.LEAST:
+            warn(
+                "Labels may be unstable: many of them may change with other rows. "
+                "Look at diagnose(X, model), or ask for fewer clusters: "
+                "cluster_tree(X) shows how many are stable.",
+                UnstableLabelsWarning,
+            )
         if not self.signed and looks_signed(data, spectral, k):
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
@@ -530,11 +518,9 @@ class IhSC(Transformer):
         each row. Fits with ``labels="tied"`` and ``placement="embedding"``, without
         ``refine``, have them. ``batch`` is as in :meth:`predict`.
         """
-        data = self._check_new(X, batch)
-        ops, placement = data.ops, cast(Placement, self.placement_)
-        rule = cast(LinearRule, placement.rule)
-        rows = placement.embedding(data)
-        return ops.row_map(rule.memberships, rows, width=len(rule.intercepts))
+        data, placement = self._check_new(X, batch), cast(Placement, self.placement_)
+        rule, rows = cast(LinearRule, placement.rule), placement.embedding(data)
+        return data.ops.row_map(rule.memberships, rows, width=len(rule.intercepts))
 
     @usual_errors()
     def transform(self, X: Any, batch: Any = None) -> np.ndarray:

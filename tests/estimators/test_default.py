@@ -295,16 +295,6 @@ def test_a_recipe_given_by_name_is_the_recipe_itself():
         (IhSC(3, recipe="papr"), ValueError, "recipe='papr' .*'default', 'paper', 'p"),
         (IhSC(3, recipe={"labels": "tied"}), TypeError, "is a dict; give a Recipe or"),
         (IhGMM(3, recipe=None), TypeError, "recipe=None is a NoneType; give a Recipe"),
-        (
-            PSC(3, recipe="paper"),
-            ValueError,
-            "belongs to another method than PSC; give 'psc'",
-        ),
-        (
-            PSC(3, recipe=Recipe.of("psc", diagonal="zero")),
-            ValueError,
-            "another method than PSC",
-        ),
     ],
 )
 def test_what_is_no_recipe_is_refused_by_fit(model, error, message):

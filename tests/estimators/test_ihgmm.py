@@ -122,25 +122,6 @@ def test_bic_finds_the_number_of_clusters():
         assert np.argmin(values) + 2 == 4
 
 
-@pytest.mark.parametrize("noise", STRUCTURES)
-def test_sample(noise):
-    s = make_ihgmm(
-        400, 60, 3, noise_structure=noise, balance=0.5, random_state=0,
-        return_params=True,
-    )  # fmt: skip
-    model = IhGMM(3, noise=noise, random_state=0).fit(s.X)
-    X, labels = model.sample(2000)
-    assert X.shape == (2000, 60)
-    assert_allclose(np.bincount(labels) / 2000, model.weights_, atol=0.05)
-    assert misclassification_rate(labels, model.predict(X)) < 0.01
-    for k in range(3):
-        old = np.linalg.norm(s.X[model.labels_ == k], axis=1)
-        new = np.linalg.norm(X[labels == k], axis=1)
-        assert np.median(new) == pytest.approx(np.median(old), rel=0.15)
-    with pytest.raises(ValueError, match="n_samples=0 is too small"):
-        model.sample(0)
-
-
 @pytest.mark.parametrize(
     ("unit", "noise"), zip([1e-160, 1e-30, 1e160], STRUCTURES, strict=True)
 )

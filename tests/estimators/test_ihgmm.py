@@ -193,15 +193,6 @@ def test_identical_rows_stay_together(noise):
     assert_array_equal(np.bincount(labels), [20, 20])
 
 
-def test_clusters_without_rows_are_said():
-    X, _ = make_ihgmm(200, 60, 3, separation_constant=0.6, random_state=0)
-    with pytest.warns(
-        ClusterCountWarning, match="of n_clusters=200 clusters; the others are empty"
-    ):
-        model = IhGMM(200, random_state=0).fit(X)
-    assert len(np.unique(model.labels_)) < 200
-
-
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
 def test_how_clusters_were_counted_is_kept_until_the_next_fit(Estimator):
     X, _ = make_ihgmm(200, 60, 3, random_state=0)

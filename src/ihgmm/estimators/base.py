@@ -92,13 +92,43 @@ def mark(ops: Ops, values: Tall, outliers: Tall | None, value: float) -> Tall:
     return ops.xp.where(outliers, ops.xp.full_like(values, value), values)
 
 
-class Clusterer(sklearn.ClusterMixin, sklearn.BaseEstimator):
+class Checked(sklearn.BaseEstimator):
+    """An estimator whose ``fit`` checks its parameters first, see :func:`atomic`."""
+
+    _checks: ClassVar[dict[str, Any]] = CHECKS
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _check_parameters(self) -> None:
+        for name, value in self.get_params(deep=False).items():
+            if name in self._checks:
+                self._checks[name](name, value)
+
+
+class Scaler(sklearn.OneToOneFeatureMixin, sklearn.TransformerMixin, Checked):
+    """A transformer that changes the cells of rows, in the place where they are."""
+
+    _changed: Callable[[Any], Any]  # returns rows in memory or on a device
+
+    @usual_errors()
+    def transform(self, X: Any) -> Any:
+        """Return rows, new or old, as the fit has learnt to change them."""
+        check_is_fitted(self)
+        data = checks.open_matrix(X, self, reset=False)
+        return data.map_rows(self._changed, data.dtype, whole=True)
+
+
+class Clusterer(sklearn.ClusterMixin, Checked):
     """A clusterer that fills in cells, counts clusters, and sets rows aside.
 
     It does each only if it has a parameter for it.
     """
 
-    _checks: ClassVar[dict[str, Any]] = CHECKS
     # What placing a row needs of the fit, which may go to other processes.
     _placing: ClassVar[Any] = ("cluster_centers_", "n_features_in_", "preparation_")
     _nearest: Callable[[Any], Tall]  # returns the label of each row
@@ -116,13 +146,10 @@ class Clusterer(sklearn.ClusterMixin, sklearn.BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "fit"
         if hasattr(self, "predict_proba"):
             # scikit-learn's checks read off this how many columns it has.
             tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
-        if tags.transformer_tags is not None:
-            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     @property
@@ -156,11 +183,6 @@ class Clusterer(sklearn.ClusterMixin, sklearn.BaseEstimator):
         light = sklearn.clone(self)
         vars(light).update({k: v for k, v in vars(self).items() if k in self._placing})
         return light
-
-    def _check_parameters(self) -> None:
-        for name, value in self.get_params(deep=False).items():
-            if name in self._checks:
-                self._checks[name](name, value)
 
     def _check_new(self, X: Any) -> Matrix:
         """Return rows, new or old, prepared as those of the fit were."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import open_matrix
 from ihgmm._parameters import check_choice
-from ihgmm.estimators.base import atomic
+from ihgmm.estimators.base import Scaler, atomic
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import suited_noise
 from ihgmm.policy import Columns
@@ -22,7 +21,7 @@ from ihgmm.statistics.diagnosis import decides_alone, lower_median
 METHODS = ("auto", "none", "scale", "standardize")
 
 
-class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class ColumnScaler(Scaler):
     """Make columns in different units comparable, each in the way that suits it.
 
     Use it for tables with columns such as age, income and temperature, in which the
@@ -79,12 +78,7 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     {'alcohol': 'centred and divided', 'malic_acid': 'divided'}
     """
 
-    center_: np.ndarray
-    scale_: np.ndarray
-    decisions_: tuple[str, ...]
-    reason_: str
-    data_min_: np.ndarray
-    data_max_: np.ndarray
+    _checks: ClassVar = {"method": partial(check_choice, choices=METHODS)}
 
     def __init__(
         self, method: Literal["auto", "none", "scale", "standardize"] = "auto"
@@ -95,11 +89,7 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.method != "standardize"
         tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _check_parameters(self) -> None:
-        check_choice("method", self.method, METHODS)
 
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -196,12 +186,6 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if len(means) >= Columns.WIDE and is_centred.mean() < Columns.FEW_OFFSETS:
                 is_centred[:] = False
         return is_centred
-
-    def transform(self, X: Any) -> Any:
-        """Return rows, new or old, with their columns centred and divided."""
-        check_is_fitted(self)
-        data = open_matrix(X, self, reset=False)
-        return data.map_rows(self._changed, data.dtype, whole=True)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return rows in the units of the data again."""

@@ -33,11 +33,10 @@ def check_matrix(
 ) -> Matrix:
     """Return data of any kind as a matrix that is safe to compute with.
 
-    It is finite, float32 or float64, and its squares neither overflow nor vanish: data
-    of extreme size is divided by a power of two, its ``unit``, and rows whose squares
-    vanish beside those of the longest row are zero. With an estimator, feature names
-    and counts are recorded (``reset``) or compared. With ``missing="fit"``, NaN may be
-    among the entries.
+    Squares of its entries neither overflow nor vanish: data of extreme size is divided
+    by a power of two, its ``unit``, and rows whose squares vanish beside those of the
+    longest row are zero. With an estimator, feature names and counts are recorded
+    (``reset``) or compared. With ``missing="fit"``, NaN may be among the entries.
     """
     matrix = open_matrix(X, estimator, reset=reset)
     if in_memory and not matrix.on_host:
@@ -246,13 +245,13 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
 
 def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) -> None:
     """Raise when there are fewer rows, or fewer that are not zero, than clusters."""
-    most, what = n_samples, option("n_samples", n_samples)
-    if live is not None and live < n_clusters <= n_samples:
-        most, what = live, f"the {live} rows of X that are not zero"
-    if n_clusters > most:
+    what = option("n_samples", n_samples)
+    if live is not None and n_clusters <= n_samples:
+        n_samples, what = live, f"the {live} rows of X that are not zero"
+    if n_clusters > n_samples:
         raise ValueError(
             f"{option('n_clusters', n_clusters)} is more than {what}; give at most "
-            f"{most} clusters, or more rows."
+            f"{n_samples} clusters, or more rows."
         )
 
 
@@ -273,7 +272,7 @@ def label_array(name: str, labels: Any, n_samples: int | None = None) -> np.ndar
             f"{name} {f'has shape {array.shape}' if array.ndim else kind}; give one "
             "label for each row, such as the labels_ of a fitted model."
         )
-    if n_samples is not None and len(array) != n_samples:
+    if n_samples not in (None, len(array)):
         raise ValueError(
             f"{name} has {len(array)} entries and X has {n_samples} rows; give one "
             "label for each row of X."

@@ -67,24 +67,17 @@ def ihsc(
     Returns
     -------
     AnnData or None
-        None, or the copy if ``copy=True``. Fields, with ``key`` for ``key_added``:
-
-        ``obs[key]`` : categorical
-            The cluster, as a string; ``"0"`` is the largest.
-        ``obs[f"{key}_scale"]``, ``obs[f"{key}_size"]`` : float
-            The scale, in each cluster 1 on average; and the scale times the length of
-            the cluster's pattern, which compares cells of different clusters.
-        ``obs[f"{key}_confidence"]`` : float
-            Probability of the label, the ``certainty`` of :func:`~ihgmm.diagnose`.
-        ``obsm[f"X_{key}"]`` : array of shape (n_obs, n_clusters)
-            The embedding that was clustered.
-        ``varm[f"{key}_centers"]`` : array of shape (n_vars, n_clusters)
-            The pattern of each cluster; of a representation in ``obsm`` it is in
-            ``uns[key]["centers"]`` instead, clusters by columns.
-        ``uns[key]`` : dict
-            ``method``, ``version``, ``params``, ``n_clusters``, ``eigenvalues``, what
-            :func:`~ihgmm.diagnose` says, and where they apply ``selection``, how
-            clusters were counted, and ``outlier_cells``, their rows and columns.
+        None, or the copy if ``copy=True``. With ``key`` for ``key_added``, ``obs[key]``
+        is the cluster, as a string, ``"0"`` the largest; ``obs[f"{key}_scale"]`` the
+        scale, in each cluster 1 on average, and ``obs[f"{key}_size"]`` that times the
+        length of the cluster's pattern, which compares cells of different clusters;
+        ``obs[f"{key}_confidence"]`` the ``certainty`` of :func:`~ihgmm.diagnose`.
+        ``obsm[f"X_{key}"]`` is the embedding that was clustered, and
+        ``varm[f"{key}_centers"]`` the pattern of each cluster; of a representation in
+        ``obsm`` it is in ``uns[key]["centers"]``, clusters by columns. ``uns[key]`` has
+        ``method``, ``version``, ``params``, ``n_clusters``, ``eigenvalues``, what
+        :func:`~ihgmm.diagnose` says, and where they apply ``selection``, how clusters
+        were counted, and ``outlier_cells``, their rows and columns.
 
     Notes
     -----
@@ -291,8 +284,7 @@ def _check_object(adata: Any, copy: bool) -> None:
     if adata.isbacked and (copy or adata.is_view):
         raise ValueError(
             f"adata is on disk, and {'copy=True' if copy else 'a view'} cannot hold "
-            "the results of a file; give adata.to_memory(), or the whole file without "
-            "copy."
+            "the results of a file; give adata.to_memory(), or the file without copy."
         )
 
 

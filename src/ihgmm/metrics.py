@@ -83,10 +83,9 @@ def match_labels(old: Any, new: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples,)
-        ``new`` in the names of ``old``. Labels that find no partner get numbers of
-        their own, above those of ``old``, or beside texts the names "unmatched 1",
-        "unmatched 2", and so on. Outliers, -1 beside clusters numbered from 0, stay -1,
-        or get the name "outlier".
+        ``new`` in the names of ``old``. Labels without a partner get numbers above
+        those of ``old``, or beside texts the names "unmatched 1", "unmatched 2", ...
+        Outliers, -1 beside clusters numbered from 0, stay -1, or are "outlier".
 
     Examples
     --------

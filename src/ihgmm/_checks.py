@@ -270,7 +270,8 @@ def label_array(name: str, labels: Any, n_samples: int | None = None) -> np.ndar
         kind = f"is of type {type(labels).__name__}"
         raise ValueError(
             f"{name} {f'has shape {array.shape}' if array.ndim else kind}; give one "
-            "label for each row, such as the labels_ of a fitted model."
+            "label for each row, in a sequence that is not empty, such as the labels_ "
+            "of a fitted model."
         )
     if n_samples not in (None, len(array)):
         raise ValueError(

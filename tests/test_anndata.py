@@ -355,8 +355,8 @@ def as_scanpy_leaves_it(X, kind):
 
 
 PREPARED = {
-    "logarithms": "adata.X holds logarithms, as sc.pp.log1p takes them",
-    "z-scores": "The columns of adata.X were centred, as sc.pp.scale does",
+    "logarithms": "adata.X holds logarithms, as of sc.pp.log1p",
+    "z-scores": "adata.X was centred, as by sc.pp.scale",
 }
 
 
@@ -402,7 +402,7 @@ def test_batches_of_obs_are_taken_out():
     ihsc(adata, 3, batch_key="kit", whiten="counts")
     assert misclassification_rate(adata.obs["kind"], adata.obs["ihsc"]) < 0.02
     assert adata.uns["ihsc"]["params"]["batch_key"] == "kit"
-    with pytest.raises(ValueError, match="batch_key='lab' is no column of obs"):
+    with pytest.raises(ValueError, match="batch_key='lab' is not in"):
         ihsc(adata, 3, batch_key="lab")
 
 

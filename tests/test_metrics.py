@@ -90,7 +90,7 @@ def test_unequal_numbers_of_clusters():
         ([0, 1], [0, 1, 1], "labels_true has 2 entries and labels_pred has 3"),
         ([], [], "labels_true has shape"),
         ([[0, 1]], [0, 1], "labels_true has shape"),
-        ([0.0, np.nan], [0, 1], "labels_true contains NaN"),
+        ([0.0, np.nan], [0, 1], "labels_true contains nan"),
     ],
 )
 def test_bad_labels(true, pred, message):

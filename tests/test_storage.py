@@ -100,8 +100,6 @@ def test_round_trip(path, name, dtype):
             assert_same(getattr(two, key), value)
     if hasattr(one, "scales_"):
         np.testing.assert_array_equal(two.sizes_, one.sizes_)
-    if hasattr(one, "sample"):
-        np.testing.assert_array_equal(two.sample(9)[0], one.sample(9)[0])
     before, after = one.get_params(), two.get_params()
     for key in set(before) - {"random_state", "init"}:
         assert after[key] == before[key]
@@ -213,7 +211,7 @@ def test_pipelines_of_texts(path, steps):
 
 def test_steps_that_no_file_can_hold(path):
     scaled = make_pipeline(StandardScaler(), IhSC(3)).fit(X)
-    with pytest.raises(StorageError, match=r"ColumnScaler\('standardize'\) does what"):
+    with pytest.raises(StorageError, match="ColumnScaler, which can do what"):
         save_model(scaled, path)
     words = make_pipeline(TfidfVectorizer(tokenizer=str.split), IhSC(2))
     with pytest.warns(UserWarning, match="token_pattern"):
@@ -223,7 +221,7 @@ def test_steps_that_no_file_can_hold(path):
     words = make_pipeline(TfidfVectorizer(), IhSC(2)).fit(TEXTS)
     with pytest.raises(StorageError, match="feature_names is given, and the model"):
         save_model(words, path, feature_names=["a", "b"])
-    with pytest.raises(StorageError, match="A model of passthrough and IhSC cannot be"):
+    with pytest.raises(StorageError, match="A model of str and IhSC cannot be"):
         save_model(make_pipeline("passthrough", IhSC(3)).fit(X), path)
     assert not path.exists()
 
@@ -295,15 +293,15 @@ CODE = b"__import__('os').mkdir('executed')+1}"
 MODEL = "model/0/IhSC/"
 PLACE = MODEL + "placement_/Placement/embedding/Embedding/"
 WRONG = {
-    "newer": (put("version", 6), "format 6, written by ihgmm '0.*Use the version"),
+    "newer": (put("version", 7), "format 7, written by ihgmm '0.*Use the version"),
     "other": (put("format", "x"), "is no model of ihgmm"),
     "class": (put("model", [{"os.system": {}}]), "holds a 'os.system', which no model"),
     "steps": (put("model", [{"Recipe": {}}]), "Recipe.*which make no model"),
     "parameter": (put(MODEL + "shell", 1), "unexpected keyword argument 'shell'"),
     "value": (put(MODEL + "n_clusters", -3), "n_clusters=-3 is too small"),
-    "count": (put(MODEL + "n_clusters_", 4), "n_clusters_=4 and there are 3 centres"),
-    "names": (put(MODEL + "feature_names_in_", ["a"]), "has 1 different names"),
-    "features": (put(MODEL + "n_features_in_", 10**12), "centres have 15 features"),
+    "count": (put(MODEL + "n_clusters_", 4), "n_clusters_ and its 3 centres do not"),
+    "names": (put(MODEL + "feature_names_in_", {"O": ["a"]}), "has 1 different names"),
+    "features": (put(MODEL + "n_features_in_", 10**12), "do not fit together"),
     "placement": (put(MODEL + "placement_", {"array": "scales_"}), "do not fit togeth"),
     "no array": (put(PLACE + "directions", {"array": "x"}), "KeyError: 'x'"),
     "gone": (lambda header, _: header["model"][0]["IhSC"].pop("labels_"), "'labels_'"),
@@ -316,9 +314,9 @@ WRONG = {
         "is no model, or only a part of one",
     ),
     "text": (put_array("labels_", npy(np.array(["a"] * 90))), "it holds <U1"),
-    "lines": (put_array("scales_", npy(np.ones(3))), "scales_ has 3 lines, and labels"),
+    "lines": (put_array("scales_", npy(np.ones(3))), "scales_ and its 3 centres"),
     "huge": (put_array("scales_", lie((2**62,))), "or only a part of one"),
-    "labels": (put_array("labels_", npy(np.full(90, 7))), "no numbers of 3 clusters"),
+    "labels": (put_array("labels_", npy(np.full(90, 7))), "labels_ and its 3 centres"),
     "nan": (
         put_array("cluster_centers_", npy(np.full((3, 15), np.nan))),
         "cluster_centers_ is not finite",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Sequence, Sized
 from contextlib import suppress
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -34,11 +33,10 @@ def check_matrix(
 ) -> Matrix:
     """Return data of any kind as a matrix that is safe to compute with.
 
-    It is finite, float32 or float64, and its squares neither overflow nor vanish: data
-    of extreme size is divided by a power of two, its ``unit``, and rows whose squares
-    vanish beside those of the longest row are zero. With an estimator, feature names
-    and counts are recorded (``reset``) or compared. With ``missing="fit"``, NaN may be
-    among the entries; None says that the caller knows no such choice.
+    Squares of its entries neither overflow nor vanish: data of extreme size is divided
+    by a power of two, its ``unit``, and rows whose squares vanish beside those of the
+    longest row are zero. With an estimator, feature names and counts are recorded
+    (``reset``) or compared. With ``missing="fit"``, NaN may be among the entries.
     """
     matrix = open_matrix(X, estimator, reset=reset)
     if in_memory and not matrix.on_host:
@@ -53,7 +51,7 @@ def check_matrix(
         total = _total(known, least)
     if np.sqrt(tiny) < total < np.sqrt(largest) * 1e12:
         return matrix
-    _check_finite(known, estimator, matrix.names, can_fill=missing is not None)
+    _check_finite(known, estimator, matrix.names)
     peak = known.max_abs()
     if peak == 0:
         return matrix
@@ -75,7 +73,7 @@ def check_matrix(
     scaled = matrix.rescaled(2.0 ** -float(np.clip(np.floor(np.log2(peak)), -1e3, 1e3)))
     known = scaled if known is matrix else Filled(scaled, "filled")
     faint = (known.sqnorms > 0) & (known.sqnorms < least)
-    count = _count(known, faint)
+    count = count_rows(known, faint)
     if count == 0:
         return scaled
     warn(
@@ -94,7 +92,7 @@ def _total(X: Matrix, least: float) -> float:
     return X.ops.number(xp.sum(xp.where(faint, xp.full_like(sqnorms, np.inf), sqnorms)))
 
 
-def _count(X: Matrix, mask: Tall) -> int:
+def count_rows(X: Matrix, mask: Tall) -> int:
     """Return how many rows of a matrix a mask marks."""
     return int(X.ops.number(X.ops.xp.count_nonzero(mask)))
 
@@ -131,8 +129,15 @@ def open_matrix(
     if matrix is not None:
         _check_features(matrix, estimator, reset)
         return matrix
-    if _is_frame(X):  # scikit-learn would take times for numbers
-        _check_text(X)
+    names = list(X.columns) if hasattr(X, "columns") and hasattr(X, "dtypes") else None
+    if names is not None:
+        if not names or len(set(names)) < len(names):
+            raise ValueError(
+                f"X is a data frame of columns {names!r:.80}; give each column a name "
+                "of its own, or an array: X.to_numpy()."
+            )
+        # scikit-learn would take times for numbers.
+        _check_text({repr(name): X[name] for name in names})
     options: dict[str, Any] = {
         "accept_sparse": ("csr", "csc"),
         "dtype": (np.float64, np.float32),
@@ -144,88 +149,54 @@ def open_matrix(
         else:
             matrix = as_matrix(validate_data(estimator, X, reset=reset, **options))
     except (TypeError, ValueError) as error:
-        _check_text(X, error)
         rows = X if isinstance(X, Sequence) else ()
-        lengths = [len(row) if isinstance(row, Sized) else 0 for row in rows]
-        row = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
-        if row is not None:
+        lengths = {len(row) if isinstance(row, Sized) else 0 for row in rows}
+        if len(lengths) > 1:
             raise ValueError(
-                f"Rows of X differ in length: row 0 has {lengths[0]} cells, and row "
-                f"{row} has {lengths[row]}. Give each row as many cells, NaN where one "
-                "is missing."
+                f"Rows of X have from {min(lengths)} to {max(lengths)} cells; give "
+                "each row as many, NaN where one is missing."
             ) from None
+        if getattr(getattr(X, "dtype", None), "kind", "O") in "OUS":
+            cells = np.asarray(X, dtype=object)
+            columns = enumerate(cells.T) if cells.ndim == 2 else ()
+            _check_text({f"{j}": column for j, column in columns}, error)
         raise
-    names = list(getattr(X, "columns", ()))
     is_named = names and all(isinstance(name, str) for name in names)
     return matrix.named(names) if is_named else matrix
 
 
-def _check_finite(
-    matrix: Matrix, estimator: Any, names: list[str] | None, *, can_fill: bool
-) -> None:
+def _check_finite(matrix: Matrix, estimator: Any, names: list[str] | None) -> None:
     count, row, column, value = matrix.not_finite()
-    if not count:
-        return
-    remedy = f"for NaN, {option('missing', 'fit')} does"
-    if not can_fill:
-        remedy = (
-            f"for NaN, IhSC and IhGMM do with {option('missing', 'fit')}, and IhGMM "
-            "has the errors of scales then, scale_errors_"
+    if count:
+        raise ValueError(
+            f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row "
+            f"{row}, column {column if names is None else repr(names[column])} "
+            f"(NaN, masked or infinite entries in all: {count}). "
+            f"{'ihgmm' if estimator is None else type(estimator).__name__} does not "
+            "accept them: drop those rows, or fill them in (for NaN, IhSC and IhGMM do "
+            f"with {option('missing', 'fit')})."
         )
-    raise ValueError(
-        f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row {row}, "
-        f"column {column if names is None else repr(names[column])} "
-        f"(NaN, masked or infinite entries in all: {count}). "
-        f"{'ihgmm' if estimator is None else type(estimator).__name__} does not accept "
-        f"them: drop those rows, or fill them in ({remedy})."
-    )
 
 
-def _check_text(X: Any, error: Exception | None = None) -> None:
+def _check_text(columns: dict[str, Any], error: Exception | None = None) -> None:
     """Raise if columns do not hold numbers; scikit-learn may have raised an error."""
-    is_frame = _is_frame(X)
-    columns: Iterable[tuple[Any, Any]] = ()
-    if is_frame:
-        if len(X.columns) == 0:
-            raise ValueError("X is a data frame without columns; give some of numbers.")
-        (name, times), *_ = Counter(X.columns).most_common(1)
-        if times > 1:
-            raise ValueError(
-                f"X has {times} columns with the name {name!r}; give each column a "
-                "name of its own, or an array: X.to_numpy()."
-            )
-        columns = ((repr(name), X[name]) for name in X.columns)
-    elif getattr(getattr(X, "dtype", None), "kind", "O") in "OUS":
-        cells = np.asarray(X, dtype=object)
-        columns = enumerate(cells.T) if cells.ndim == 2 else ()
     text = []
-    for name, column in columns:
+    for name, column in columns.items():
         kind = str(column.dtype).lower()
-        if kind.startswith(("date", "time", "duration", "period")):
-            text.append(f"{name} (of {column.dtype})")
-        elif not re.match(r"u?int\d|float|double|half|bool|decimal|sparse", kind):
+        if not re.match(r"u?int\d|float|double|half|bool|decimal|sparse", kind):
             values = np.asarray(column, dtype=object)
             row = _first_that_is_no_number(values)
             if row is not None:
                 text.append(f"{name} ({values[row]!r:.40} in row {row})")
-    if not text:
-        return
-    remedy = (
-        ". Leave them out, X.drop(columns=[...]), or turn them into numbers first, NaN "
-        "where a cell is missing."
-        if is_frame
-        else ", counted from 0. Leave them out, or turn them into numbers, before X "
-        "becomes one matrix; in R, as.matrix(X[sapply(X, is.numeric)])."
-    )
-    is_type = isinstance(error, TypeError)
-    raise (TypeError if is_type else ValueError)(
-        f"X has columns that do not hold numbers: {', '.join(text[:5])}"
-        f"{' and more' * (len(text) > 5)}{remedy}{f' ({error})' * is_type}"
-    ) from None
-
-
-def _is_frame(X: Any) -> bool:
-    return hasattr(X, "columns") and hasattr(X, "dtypes")
+    if text:
+        # Of a mixture of texts and numbers scikit-learn says what is no number.
+        why = f" ({error})" if isinstance(error, TypeError) else ""
+        raise (TypeError if why else ValueError)(
+            f"X has columns that do not hold numbers: {', '.join(text[:5])}"
+            f"{' and more' * (len(text) > 5)}; the first is 0. Leave them out, or turn "
+            "them into numbers, NaN where a cell is missing; in R, "
+            f"as.matrix(X[sapply(X, is.numeric)]).{why}"
+        ) from None
 
 
 def _first_that_is_no_number(values: np.ndarray) -> int | None:
@@ -274,23 +245,18 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
 
 def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) -> None:
     """Raise when there are fewer rows, or fewer that are not zero, than clusters."""
-    most, what = n_samples, option("n_samples", n_samples)
-    if live is not None and live < n_clusters <= n_samples:
-        most, what = live, f"the {live} rows of X that are not zero"
-    if n_clusters > most:
+    what = option("n_samples", n_samples)
+    if live is not None and n_clusters <= n_samples:
+        n_samples, what = live, f"the {live} rows of X that are not zero"
+    if n_clusters > n_samples:
         raise ValueError(
             f"{option('n_clusters', n_clusters)} is more than {what}; give at most "
-            f"{most} clusters, or more rows."
+            f"{n_samples} clusters, or more rows."
         )
 
 
-def count_live_rows(X: Matrix) -> int:
-    """Return how many rows are not zero."""
-    return _count(X, X.sqnorms)
-
-
-def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
-    """Return a one-dimensional, non-empty array of labels of any kind."""
+def label_array(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
+    """Return a one-dimensional, non-empty array of labels, whatever they are."""
     if hasattr(labels, "obs"):  # of which NumPy would make no array
         raise TypeError(
             f"{name} is of type {type(labels).__name__}, which is no sequence of "
@@ -302,30 +268,12 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
         array = array[:, 0]
     if array.ndim != 1 or array.size == 0:
         kind = f"is of type {type(labels).__name__}"
-        what = f"has shape {array.shape}" if array.ndim else kind
         raise ValueError(
-            f"{name} {what}; give one label for each row, as a one-dimensional "
-            "sequence that is not empty, such as the labels_ of a fitted model."
+            f"{name} {f'has shape {array.shape}' if array.ndim else kind}; give one "
+            "label for each row, in a sequence that is not empty, such as the labels_ "
+            "of a fitted model."
         )
-    missing, kind = "", array.dtype.kind
-    if kind == "O":
-        missing = _check_objects(name, array)
-    elif kind in "fM" and np.isnan(array).any():
-        missing = "NaN" if kind == "f" else "NaT"
-    elif kind == "i" and array.min() == NA_OF_R:
-        missing = f"{NA_OF_R}, the NA of R"
-    if missing:
-        raise ValueError(
-            f"{name} contains {missing}; give every row a label, or leave rows out."
-        )
-    if kind in "OU" and (absent := int(np.sum(array == "NA"))):
-        warn(
-            f"{name} is the text 'NA' in {absent} of {len(array)} rows, which make up "
-            "a cluster of this name. R passes NA in text or in a factor this way: if "
-            "it stands for no label, leave these rows out, keep <- !is.na(labels).",
-            UserWarning,
-        )
-    if n_samples is not None and len(array) != n_samples:
+    if n_samples not in (None, len(array)):
         raise ValueError(
             f"{name} has {len(array)} entries and X has {n_samples} rows; give one "
             "label for each row of X."
@@ -333,25 +281,34 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
     return array
 
 
-def _check_objects(name: str, labels: np.ndarray) -> str:
-    """Raise unless labels are of one kind that has an order; return what is missing."""
-    kinds = sorted({type(label).__name__ for label in labels})
-    if len(kinds) > 1:
-        raise TypeError(
-            f"{name} mixes {', '.join(kinds)}; give every row a label of one kind."
+def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
+    """Return labels of one kind that has an order, none of them missing."""
+    array = label_array(name, labels, n_samples)
+    if array.dtype.kind == "O":
+        kinds = sorted({type(label).__name__ for label in array})
+        try:
+            has_order = len(kinds) == 1 and not array[0] < array[0]
+        except (TypeError, ValueError):  # as of None and of NA
+            has_order = False
+        if not has_order:
+            raise TypeError(
+                f"{name} has labels of type {', '.join(kinds)}; give every row a label "
+                "of one kind, numbers or texts."
+            )
+    unknown = array == NA_OF_R if array.dtype.kind == "i" else array != array
+    if unknown.any():
+        raise ValueError(
+            f"{name} contains {array[unknown][0]}, which stands for no label; give "
+            "every row a label, or leave rows out."
         )
-    if kinds[0] in ("NoneType", "NAType", "NaTType"):  # missing, here and in pandas
-        return f"nothing but {labels[0]}"
-    if kinds[0] == "float" and any(np.isnan(label) for label in labels):
-        return "NaN"
-    try:
-        bool(labels[0] < labels[0])
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name} are {kinds[0]} objects, which have no order; give numbers or "
-            "strings."
-        ) from None
-    return ""
+    if array.dtype.kind in "OU" and (absent := int(np.sum(array == "NA"))):
+        warn(
+            f"{name} is the text 'NA' in {absent} of {len(array)} rows, which make up "
+            "a cluster of this name. R passes NA in text or in a factor this way: if "
+            "it stands for no label, leave these rows out, keep <- !is.na(labels).",
+            UserWarning,
+        )
+    return array
 
 
 def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any, Any]:
@@ -363,10 +320,8 @@ def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any
     if not is_model(labels):
         return X, labels
     if not hasattr(labels, "labels_"):
-        raise ValueError(
-            f"This {type(labels).__name__} has no labels_; fit it first, model.fit(X), "
-            "or give labels."
-        )
+        name = type(labels).__name__
+        raise ValueError(f"This {name} has no labels_; fit it first, or give labels.")
     if hasattr(labels, "preparation_"):
         X = complete_matrix(X, labels, whitened=whitened)
     return X, labels.labels_
@@ -387,25 +342,20 @@ def is_model(value: Any) -> bool:
     return known and not hasattr(value, "shape")
 
 
-class LabelledRows(NamedTuple):
-    """Labels of rows as codes, which are where the data are."""
+def labelled_rows(labels: Any, X: Matrix) -> tuple[np.ndarray, Tall, Tall | None]:
+    """Return the labels of clusters, sorted, and the number of each row's among them.
 
-    classes: np.ndarray  # the labels of clusters, sorted
-    codes: Tall  # the number of each row's cluster among them; 0 for outliers
-    outliers: Tall | None  # which rows are in no cluster; None where all are in one
-
-
-def labelled_rows(labels: Any, X: Matrix) -> LabelledRows:
-    """Sort the labels of the rows of X, one for each; -1 may stand for outliers."""
+    Also which rows are outliers, whose number is 0; None where all are in clusters.
+    """
     labels = check_labels("labels", labels, X.shape[0])
     classes, codes = np.unique(labels, return_inverse=True)
     codes = X.to_device(codes)
     outliers = is_outlier(classes)
     if not outliers.any():
-        return LabelledRows(classes, codes, None)
+        return classes, codes, None
     at = int(np.flatnonzero(outliers)[0])
     above = X.ops.xp.astype(codes > at, codes.dtype)
-    return LabelledRows(classes[~outliers], codes - above, codes == at)
+    return classes[~outliers], codes - above, codes == at
 
 
 def is_outlier(labels: np.ndarray) -> np.ndarray:
@@ -465,35 +415,29 @@ def text_of(name: Any) -> str:
 
 def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Return one non-negative weight for each row, as float64."""
-    if sample_weight is None:
-        return np.ones(n_samples)
-    if isinstance(sample_weight, Real):
-        sample_weight = np.full(n_samples, float(sample_weight))
-    is_masked = np.ma.isMaskedArray(sample_weight)
-    with making_array("sample_weight"):
-        given = sample_weight if is_masked else to_host(sample_weight)
-    if given.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight has shape {given.shape}; give {n_samples} numbers, one for "
-            "each row of X."
+    if sample_weight is None or isinstance(sample_weight, Real):
+        each = 1.0 if sample_weight is None else float(sample_weight)
+        sample_weight = np.full(n_samples, each)
+    if np.ma.isMaskedArray(sample_weight):  # NumPy would forget what is masked
+        sample_weight = sample_weight.astype(np.float64).filled(np.nan)
+    with making_array("sample_weight", "one number for each row, 0 to leave it out"):
+        weights: np.ndarray = check_array(
+            to_host(sample_weight),
+            ensure_2d=False,
+            dtype=np.float64,
+            input_name="sample_weight",
         )
-    row = 0 if given.dtype.kind in "cmM" else _first_that_is_no_number(given)
-    if row is None:
-        weights = given.astype(np.float64)
-        known = np.ma.filled(np.isfinite(weights) & (weights != NA_OF_R), False)
-        row = None if known.all() else int(known.argmin())
-    if row is not None:
-        value = str(given[row]).replace(str(NA_OF_R), "NA").replace("--", "masked")
+    if weights.shape != (n_samples,):
         raise ValueError(
-            f"sample_weight is {value} in row {row}; give a number for each row, "
-            "0 to leave one out."
+            f"sample_weight has shape {weights.shape}; give {n_samples} numbers, one "
+            "for each row of X."
         )
     if (weights < 0).any() or not weights.any():
         raise ValueError(
             f"sample_weight has smallest value {weights.min():g} and largest "
             f"{weights.max():g}; give weights that are not negative, not all zero."
         )
-    return np.asarray(weights)
+    return weights
 
 
 def counted_rows(X: Matrix, sample_weight: Any) -> tuple[Matrix, Tall | None]:
@@ -514,13 +458,9 @@ def counted_rows(X: Matrix, sample_weight: Any) -> tuple[Matrix, Tall | None]:
 
 
 def warn_missing(X: Matrix, names: Any = None) -> int:
-    """Name columns without an observed cell; return how many rows have none.
-
-    Data whose norms are finite lack nothing.
-    """
+    """Name columns without an observed cell; return how many rows have none."""
     if not np.isnan(X.ops.number(X.ops.xp.sum(X.sqnorms))):
         return 0
-    n, p = X.shape
 
     def missing_cells(block: Matrix) -> tuple[np.ndarray, int]:
         missing = block.missing()
@@ -528,12 +468,12 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
         return missing.column_sqnorms(), int(np.count_nonzero(whole_rows))
 
     counts = [*X.map(missing_cells)]
-    columns = np.flatnonzero(sum(cells for cells, _ in counts) == n)
+    columns = np.flatnonzero(sum(cells for cells, _ in counts) == X.shape[0])
     if len(columns):
         shown = [str(j) if names is None else repr(names[j]) for j in columns[:5]]
         more = f" and {len(columns) - 5} more" * (len(columns) > 5)
         warn(
-            f"{len(columns)} of {p} columns of X have no observed cell: "
+            f"{len(columns)} of {X.shape[1]} columns of X have no observed cell: "
             f"{', '.join(shown)}{more}. They are filled with zeros; leave them out.",
             DataConversionWarning,
         )
@@ -545,21 +485,19 @@ def warn_zero_rows(X: Matrix, unobserved: int = 0) -> int:
 
     ``unobserved`` of these have no observed cell.
     """
-    live = count_live_rows(X)
+    live = count_rows(X, X.sqnorms)
     zero = X.shape[0] - live
     if not live:
         raise ValueError(
             f"All {zero} rows of X are zero: they show no pattern to cluster by. Check "
             "how X was read or preprocessed."
         )
-    what = f"are zero, {unobserved} of them without an observed cell"
-    if unobserved in (0, zero):
-        what = "have no observed cell" if unobserved else "are zero"
     if zero:
+        what = f", {unobserved} of them without an observed cell" if unobserved else ""
         warn(
-            f"{zero} of {X.shape[0]} rows {what}. They show no pattern; "
-            "they get a zero embedding and the label of the largest cluster, 0. Drop "
-            "them beforehand if they should not be labelled.",
+            f"{zero} of {X.shape[0]} rows are zero{what}. They show no pattern, and "
+            "their label, mostly 0, says nothing. Drop them beforehand if they should "
+            "not be labelled.",
             DataConversionWarning,
         )
     return live
@@ -569,9 +507,8 @@ def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
     """Warn when weights leave hardly any rows to learn the clusters from."""
     if X.weights is None:
         return
-    n, xp = X.shape[0], X.ops.xp
     # Rows of equal weight that would know sums as well; the mean weight is 1.
-    rows = n / X.ops.number(xp.mean(X.weights**2))
+    n, rows = X.shape[0], X.shape[0] / X.ops.number(X.ops.xp.mean(X.weights**2))
     if rows < min(Weighting.ROWS_A_CLUSTER * n_clusters, n / 2):
         warn(
             f"A few rows carry nearly all of sample_weight: {n:,} rows count like "

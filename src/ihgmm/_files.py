@@ -19,11 +19,8 @@ def atomic_write(
 
     No reader ever sees a part of it, and where the body or the disk fails, what was
     there before stays. Links are followed. An existing file keeps its mode and, where
-    the system allows it, its owner; a new one gets the mode of the user's umask. Text
-    is UTF-8, and line ends are written as given.
-
-    The body should write to nothing else: an OSError of the body is taken for a failure
-    to write this file, and is raised again with its name.
+    the system allows it, its owner. Text is UTF-8, and line ends are written as given.
+    An OSError of the body is taken for a failure to write this file.
     """
     target = regular_target(path)
     # In the same folder, because a file can only be renamed within one file system; 32

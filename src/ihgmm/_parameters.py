@@ -22,15 +22,14 @@ def usual_errors() -> Iterator[None]:
 
 
 @contextmanager
-def making_array(name: str) -> Iterator[None]:
-    """Say which argument it is that NumPy can make no array of."""
+def making_array(
+    name: str, wanted: str = "a list or an array, with lines of one length"
+) -> Iterator[None]:
+    """Say which argument it is that NumPy or scikit-learn can make no array of."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"{name} is no array ({error}); give a list or an array, with lines of one "
-            "length."
-        ) from None
+        raise type(error)(f"{name} is no array ({error}); give {wanted}.") from None
 
 
 Words = Sequence[str | None]  # that may stand in the place of a number
@@ -77,11 +76,8 @@ def call(name: str, **options: Any) -> str:
 def check_count(name: str, value: Any, *, least: int = 1, words: Words = ()) -> Any:
     """Return ``value`` as an int, or one of some words, or say what it should be."""
     wanted = f"{_listed(words)}a whole number, {least} or more"
-    if _is_word(name, value, words, wanted):
+    if _is_word(name, value, words, Integral, wanted):
         return value
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
-        kind = type(value).__name__
-        raise TypeError(f"{option(name, value)} is a {kind}; give {wanted}.")
     if value < least:
         raise ValueError(f"{option(name, value)} is too small; give {least} or more.")
     return int(value)
@@ -99,25 +95,25 @@ def check_number(
     """Return ``value`` as a float in a range, or one of some words, or say what."""
     wanted = f"above {above:g}" if above > -np.inf else f"at least {least:g}"
     wanted += f" and at most {most:g}" if most < np.inf else ""
-    wanted = f"{_listed(words)}{'a number ' if words else ''}{wanted}"
-    if _is_word(name, value, words, wanted):
+    wanted = f"{_listed(words)}a number {wanted}"
+    if _is_word(name, value, words, Real, wanted):
         return value
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        kind = type(value).__name__
-        raise TypeError(
-            f"{option(name, value)} is a {kind}; give {_listed(words)}a number."
-        )
     number = float(value)
     if not (least <= number <= most and number > above and np.isfinite(number)):
         raise ValueError(f"{option(name, value)} is out of range; give {wanted}.")
     return number
 
 
-def _is_word(name: str, value: Any, words: Words, wanted: str) -> bool:
-    """Return whether a value is one of some words; raise if it is another one."""
-    if words and isinstance(value, str) and value not in words:
+def _is_word(name: str, value: Any, words: Words, kind: type, wanted: str) -> bool:
+    """Return whether a value is one of some words; raise if it is no number either."""
+    if isinstance(value, str | None) and value in words:
+        return True
+    if words and isinstance(value, str):
         raise ValueError(f"{option(name, value)} is not known; give {wanted}.")
-    return isinstance(value, str | None) and value in words
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
+        own = type(value).__name__
+        raise TypeError(f"{option(name, value)} is a {own}; give {wanted}.")
+    return False
 
 
 def _listed(words: Words) -> str:

@@ -11,7 +11,7 @@ from scipy.stats import false_discovery_control
 from ihgmm import IhSC, __version__, top_features
 from ihgmm._parameters import check_count
 from ihgmm._warnings import PreparationWarning, warn
-from ihgmm.estimators.batches import as_without_batches
+from ihgmm.estimators.given import as_without_batches
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.numerics.whitening import preparation_of_counts
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
@@ -54,8 +54,7 @@ def ihsc(
         Cluster by this key of ``obsm``; ``"X"``, as the default, is ``X`` itself.
         Prefer that: after PCA, rows are no longer multiples of a pattern.
     batch_key : str, optional
-        Column of ``obs`` with the batch of each observation, whose factors are taken
-        out: see :doc:`/batches`.
+        Column of ``obs`` with batches, whose factors are taken out: :doc:`/batches`.
     key_added : str, default="ihsc"
         Name of the results, which replace only those of an earlier run of that name.
     random_state : int, RandomState, Generator or None, default=0
@@ -68,33 +67,24 @@ def ihsc(
     Returns
     -------
     AnnData or None
-        None, or the copy if ``copy=True``. Fields, with ``key`` for ``key_added``:
-
-        ``obs[key]`` : categorical
-            The cluster, as a string; ``"0"`` is the largest.
-        ``obs[f"{key}_scale"]``, ``obs[f"{key}_size"]`` : float
-            The scale, in each cluster 1 on average; and the scale times the length of
-            the cluster's pattern, which compares cells of different clusters.
-        ``obs[f"{key}_confidence"]`` : float
-            Probability of the label, given all other rows and their labels; see
-            ``certainty`` of :func:`~ihgmm.diagnose`.
-        ``obsm[f"X_{key}"]`` : array of shape (n_obs, n_clusters)
-            The embedding that was clustered.
-        ``varm[f"{key}_centers"]`` : array of shape (n_vars, n_clusters)
-            The pattern of each cluster; of a representation in ``obsm`` it is in
-            ``uns[key]["centers"]`` instead, clusters by columns.
-        ``uns[key]`` : dict
-            ``method``, ``version``, ``params``, ``n_clusters``, ``eigenvalues``, what
-            :func:`~ihgmm.diagnose` says, and where they apply ``selection``, how
-            clusters were counted, and ``outlier_cells``, their rows and columns.
+        None, or the copy if ``copy=True``. With ``key`` for ``key_added``, ``obs[key]``
+        is the cluster, as a string, ``"0"`` the largest; ``obs[f"{key}_scale"]`` the
+        scale, in each cluster 1 on average, and ``obs[f"{key}_size"]`` that times the
+        length of the cluster's pattern, which compares cells of different clusters;
+        ``obs[f"{key}_confidence"]`` the ``certainty`` of :func:`~ihgmm.diagnose`.
+        ``obsm[f"X_{key}"]`` is the embedding that was clustered, and
+        ``varm[f"{key}_centers"]`` the pattern of each cluster; of a representation in
+        ``obsm`` it is in ``uns[key]["centers"]``, clusters by columns. ``uns[key]`` has
+        ``method``, ``version``, ``params``, ``n_clusters``, ``eigenvalues``, what
+        :func:`~ihgmm.diagnose` says, and where they apply ``selection``, how clusters
+        were counted, and ``outlier_cells``, their rows and columns.
 
     Notes
     -----
-    The method takes noise to be about as large in all variables. In counts it grows
-    with the mean: a few genes that are everywhere drown all others. Give
-    ``whiten="counts"`` (docs/tutorial-single-cell.md): cells of a type still are
-    multiples of one pattern then. They are not after ``sc.pp.log1p`` or
-    ``sc.pp.scale``, of which ``ihsc`` warns: give the layer that keeps the counts.
+    In counts, noise grows with the mean, and a few genes that are everywhere drown all
+    others: give ``whiten="counts"`` (docs/tutorial-single-cell.md). After
+    ``sc.pp.log1p`` or ``sc.pp.scale``, of which ``ihsc`` warns, cells of a type are no
+    multiples of one pattern: give the layer that keeps the counts.
 
     Examples
     --------
@@ -117,15 +107,18 @@ def ihsc(
     X = _matrix(adata, layer, use_rep)
     if use_rep in (None, "X"):
         _warn_of_preparation(adata, X, layer, "ihsc", options.get("whiten"))
-    endings = ["_scale", "_size", "_confidence"]
-    if options.get("outliers") not in (None, "cells"):
-        endings.append("_outlier_score")
-    obs = [f"{key_added}{ending}" for ending in endings]
-    embedding_key, centers_key = f"X_{key_added}", f"{key_added}_centers"
-    places = [("obs", name) for name in (key_added, *obs)]
-    places += [("obsm", embedding_key), ("varm", centers_key), ("uns", key_added)]
-    _check_key(adata, key_added, use_rep, places)
-    batch = None if batch_key is None else _batches(adata, batch_key)
+    key, embedding_key, centers_key = (
+        key_added,
+        f"X_{key_added}",
+        f"{key_added}_centers",
+    )
+    figures = ["_scale", "_size", "_confidence", "_outlier_score"]
+    places = [("obs", f"{key}{figure}") for figure in ("", *figures)]
+    places += [("obsm", embedding_key), ("varm", centers_key), ("uns", key)]
+    _check_key(adata, key, use_rep, places)
+    batch = batch_key
+    if batch_key is not None:
+        batch = np.asarray(_part(adata, "obs", "batch_key", batch_key).astype(object))
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X, batch=batch)
     model, X = as_without_batches(model, X, batch)
     labels, centers = to_host(model.labels_), to_host(model.cluster_centers_)
@@ -135,30 +128,20 @@ def ihsc(
     if copy:
         adata = adata.copy()
     used, codes = np.unique(labels, return_inverse=True)
-    adata.obs[key_added] = pd.Categorical.from_codes(codes, used.astype(str))
+    adata.obs[key] = pd.Categorical.from_codes(codes, used.astype(str))
     columns = [model.scales_, model.sizes_, diagnosis.certainty]
-    if hasattr(model, "outlier_scores_"):
-        columns.append(model.outlier_scores_)
-    for name, column in zip(obs, columns, strict=True):
-        adata.obs[name] = to_host(column)
+    columns += [model.outlier_scores_] if hasattr(model, "outlier_scores_") else []
+    for figure, column in zip(figures, columns, strict=False):
+        adata.obs[f"{key}{figure}"] = to_host(column)
     adata.obsm[embedding_key] = to_host(model.embedding_)
+    # What an earlier run left would pass for centres of this one.
+    adata.varm.pop(centers_key, None)
     if use_rep in (None, "X"):
         adata.varm[centers_key] = centers.T
     else:
         summary["centers"] = centers
-        # What an earlier run left would pass for centres of this one.
-        adata.varm.pop(centers_key, None)
-    adata.uns[key_added] = summary
+    adata.uns[key] = summary
     return adata if copy else None
-
-
-def _batches(adata: AnnData, key: str) -> np.ndarray:
-    """Return the batch of each observation."""
-    if key not in adata.obs:
-        raise ValueError(
-            f"batch_key={key!r} is no column of obs; it has {', '.join(adata.obs)}."
-        )
-    return np.asarray(adata.obs[key].astype(object))
 
 
 def rank_genes_groups(
@@ -195,19 +178,12 @@ def rank_genes_groups(
     -------
     AnnData or None
         None, or the copy if ``copy=True``. ``uns[key_added]`` has, by cluster, genes in
-        the order of their contrast, what the cluster has most of first:
-
-        ``names``, ``scores`` : structured arrays
-            The genes, and the least of their contrasts: less two errors.
-        ``logfoldchanges`` : structured array
-            Logarithm, to base 2, of the mean over that of all other cells, if these
-            were as deep.
-        ``pvals``, ``pvals_adj`` : structured arrays
-            Two-sided p-values of the contrasts, and those after Benjamini and Hochberg.
-            They take the clusters as given. For clusters found in the same cells they
-            are too small; use them to rank.
-        ``params`` : dict
-            What was asked for.
+        the order of their contrast, what the cluster has most of first: ``names``;
+        ``scores``, the contrasts less two errors; ``logfoldchanges``, to base 2, of the
+        mean over that of all other cells, if these were as deep; ``pvals`` and, after
+        Benjamini and Hochberg, ``pvals_adj``; and ``params``. The p-values take the
+        clusters as given. For clusters found in the same cells they are too small; use
+        them to rank.
 
     See Also
     --------
@@ -226,24 +202,18 @@ def rank_genes_groups(
     ('0', '1', '2', '3')
     """
     _check_object(adata, copy)
-    if groupby not in adata.obs:
-        raise ValueError(
-            f"groupby={groupby!r} is not in adata.obs, which has "
-            f"{', '.join(map(repr, adata.obs)) or 'nothing'}."
-        )
+    column = _part(adata, "obs", "groupby", groupby).astype("category")
     X, p = _matrix(adata, layer, None), adata.n_vars
     _warn_of_preparation(adata, X, layer, "rank_genes_groups")
     kept = p if n_genes is None else min(check_count("n_genes", n_genes), p)
-    column = adata.obs[groupby].astype("category").cat.remove_unused_categories()
-    clusters = [name for name in column.cat.categories if str(name) != "-1"]
+    used = column.cat.remove_unused_categories().cat.categories
+    clusters = [name for name in used if str(name) != "-1"]
     codes = column.cat.set_categories(clusters).cat.codes  # -1 for outliers and NaN
     top = top_features(X, codes.to_numpy(), names=adata.var_names)
     scores = top.contrasts - 2 * top.errors  # as top_features ranks what is more
     order = np.argsort(-scores, axis=1, kind="stable")[:, :kept]
     # A small number in both, as scanpy has it, so that no gene is without a figure.
-    means, others = (
-        np.maximum(values, 0.0) + 1e-9 for values in (top.means, top.others)
-    )
+    means, others = (np.maximum(part, 0.0) + 1e-9 for part in (top.means, top.others))
     genes = np.broadcast_to(adata.var_names.to_numpy(dtype=object), scores.shape)
     figures = {
         "names": (genes, "O"),
@@ -252,14 +222,9 @@ def rank_genes_groups(
         "pvals": (top.p_values, "f8"),
         "pvals_adj": (false_discovery_control(top.p_values, axis=1), "f8"),
     }
-    params = {
-        "groupby": groupby,
-        "reference": "rest",
-        "method": "ihgmm.top_features",
-        "use_raw": False,
-        "layer": layer,
-        "corr_method": "benjamini-hochberg",
-    }
+    params = {"groupby": groupby, "layer": layer, "method": "ihgmm.top_features"}
+    params |= {"reference": "rest", "use_raw": False}  # what scanpy looks for
+    params["corr_method"] = "benjamini-hochberg"
     results: dict[str, Any] = {"params": params}
     for name, (values, kind) in figures.items():
         lines = np.take_along_axis(values, order, axis=1)
@@ -319,8 +284,7 @@ def _check_object(adata: Any, copy: bool) -> None:
     if adata.isbacked and (copy or adata.is_view):
         raise ValueError(
             f"adata is on disk, and {'copy=True' if copy else 'a view'} cannot hold "
-            "the results of a file; give adata.to_memory(), or the whole file without "
-            "copy."
+            "the results of a file; give adata.to_memory(), or the file without copy."
         )
 
 
@@ -330,21 +294,19 @@ def _warn_of_preparation(
     """Warn of a matrix in which cells of a type are no multiples of one pattern."""
     is_logged = layer is None and "log1p" in adata.uns
     prepared = preparation_of_counts(as_matrix(X), is_logged)
-    name = "adata.X" if layer is None else f"adata.layers[{layer!r}]"
-    if prepared == "centred":
-        what = f"The columns of {name} were centred, as sc.pp.scale does"
-    elif prepared == "logged" and whiten != "counts":  # of which the whitening warns
-        what = f"{name} holds logarithms, as sc.pp.log1p takes them"
-    else:
-        return
-    has_counts = layer != "counts" and "counts" in adata.layers
-    layer = "counts" if has_counts else "..."
-    more = ", whiten='counts'" if caller == "ihsc" else ""
-    warn(
-        f"{what}: cells of a type are then no multiples of one pattern, which {caller} "
-        f"looks for. Give the counts: {caller}(adata, ..., layer={layer!r}{more}).",
-        PreparationWarning,
-    )
+    words = {"centred": "was centred, as by sc.pp.scale"}
+    if whiten != "counts":  # else the whitening warns
+        words["logged"] = "holds logarithms, as of sc.pp.log1p"
+    if prepared in words:
+        name = "adata.X" if layer is None else f"adata.layers[{layer!r}]"
+        has_counts = layer != "counts" and "counts" in adata.layers
+        more = ", whiten='counts'" if caller == "ihsc" else ""
+        warn(
+            f"{name} {words[prepared]}: cells of a type are then no multiples of one "
+            f"pattern, which {caller} looks for. Give the counts: {caller}(adata, ..., "
+            f"layer={'counts' if has_counts else '...'!r}{more}).",
+            PreparationWarning,
+        )
 
 
 def _check_key(
@@ -373,15 +335,18 @@ def _matrix(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:
             f"layer={layer!r} and use_rep={use_rep!r} name two matrices; give one."
         )
     if layer is not None:
-        option, home, key = "layer", "layers", layer
-    elif use_rep not in (None, "X"):
-        option, home, key = "use_rep", "obsm", use_rep
-    elif adata.X is None:
+        return _part(adata, "layers", "layer", layer)
+    if use_rep not in (None, "X"):
+        return _part(adata, "obsm", "use_rep", use_rep)
+    if adata.X is None:
         raise ValueError("adata.X is None; give a layer, or a key of obsm as use_rep.")
-    else:
-        return adata.X
-    fields = getattr(adata, home)
-    if key not in fields:
-        known = ", ".join(repr(name) for name in fields) or "nothing"
+    return adata.X
+
+
+def _part(adata: AnnData, home: str, option: str, key: str | None) -> Any:
+    """Return what an AnnData object has under a key that was given."""
+    parts = getattr(adata, home)
+    if key not in parts:
+        known = ", ".join(map(repr, parts)) or "nothing"
         raise ValueError(f"{option}={key!r} is not in adata.{home}, which has {known}.")
-    return fields[key]
+    return parts[key]

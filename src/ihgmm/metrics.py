@@ -83,10 +83,9 @@ def match_labels(old: Any, new: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples,)
-        ``new`` in the names of ``old``. Labels that find no partner get numbers of
-        their own, above those of ``old``, or beside texts the names "unmatched 1",
-        "unmatched 2", and so on. Outliers, -1 beside clusters numbered from 0, stay -1,
-        or get the name "outlier".
+        ``new`` in the names of ``old``. Labels without a partner get numbers above
+        those of ``old``, or beside texts the names "unmatched 1", "unmatched 2", ...
+        Outliers, -1 beside clusters numbered from 0, stay -1, or are "outlier".
 
     Examples
     --------
@@ -99,16 +98,14 @@ def match_labels(old: Any, new: Any) -> np.ndarray:
     alone = np.flatnonzero(m.partners < 0)
     places = m.partners.copy()
     places[alone] = len(m.names) + np.arange(len(alone))
-    names: list[Any] = [m.names]
     numbers = m.names.dtype.kind in "biuf"
-    if len(alone) and numbers:
-        names.append(int(np.floor(m.names[-1])) + 1 + np.arange(len(alone)))
-    elif len(alone):
-        names.append([f"unmatched {i}" for i in range(1, len(alone) + 1)])
-    if (m.pred < 0).any():
-        names.append([-1 if numbers else "outlier"])
-    known = np.concatenate(names)
-    # The code of outliers, -1, takes the last place.
+    if numbers:
+        others: Any = int(np.floor(m.names[-1])) + 1 + np.arange(len(alone))
+    else:
+        others = [f"unmatched {i}" for i in range(1, len(alone) + 1)]
+    known = np.concatenate([m.names, others]) if len(alone) else m.names
+    if (m.pred < 0).any():  # their code, -1, takes the last place
+        known = np.append(known, -1 if numbers else "outlier")
     return known[np.append(places, len(known) - 1)[m.pred]]
 
 
@@ -150,7 +147,8 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
 
     It is a scorer for ``GridSearchCV`` over the number of clusters, high only where
     rows that had no part in the fit show the same clusters. A model's own ``score``
-    prefers too many: more centres explain more.
+    prefers too many: more centres explain more. Few and large folds serve it best, such
+    as ``cv=3``. :func:`~ihgmm.select_n_clusters` counts clusters in one call.
 
     Parameters
     ----------
@@ -165,12 +163,6 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     float
         The adjusted Rand index of ``model.predict(X)`` and the labels of the new fit:
         1 for the same clusters, about 0 by chance, and 0 for one cluster.
-
-    Notes
-    -----
-    Few and large folds serve it best, such as ``cv=3``: each must show all clusters.
-    Where clusters are made of clusters, it may find the coarse ones.
-    :func:`~ihgmm.select_n_clusters` counts clusters by several criteria, in one call.
 
     Examples
     --------
@@ -218,7 +210,6 @@ class _Matching(NamedTuple):
     pred: np.ndarray
     counts: np.ndarray  # of rows by true and predicted cluster
     partners: np.ndarray  # the true cluster of each predicted one, -1 for none
-
     n_outliers: int  # rows that both take for outliers, which match each other alone
 
     @property

@@ -1,9 +1,7 @@
 """Thresholds that were chosen, and what they decide: one table for all layers.
 
-A class is a group of thresholds that one command chose or can check: its docstring says
-which. "By eye" means that a round number was taken after a look at the designs of
-``benchmarks/designs.py``, and that no other was compared. How much answers change with
-half or twice of a threshold, ``python benchmarks/policy.py`` shows.
+A docstring names the command that checks a group. "By eye": a round number, taken after
+a look at ``benchmarks/designs.py``; ``python benchmarks/policy.py`` halves and doubles.
 """
 
 
@@ -21,10 +19,7 @@ class Small:
 
 
 class Solving:
-    """How directions are found: the same ones, at less cost. By eye.
-
-    ``python benchmarks/run.py`` shows what they cost.
-    """
+    """How directions are found, at what cost (benchmarks/run.py). By eye."""
 
     LAPACK = 15.0  # operations of a full solution, times n**3: it is far slower
     PRODUCTS = 3  # products with a block that a solution without the matrix takes
@@ -51,10 +46,9 @@ class Solving:
 
 
 class Leading:
-    """Which directions count in an embedding.
+    """Which directions count in an embedding; docs/default.md has the reasons.
 
-    ``python benchmarks/designs.py`` and ``python benchmarks/real.py`` show what they do
-    to labels; docs/default.md has the reasons. Under the model shares beyond the
+    ``python benchmarks/designs.py`` shows errors. Under the model shares beyond the
     clusters are a hundredth or less; where clusters have a shape, a half is common.
     """
 
@@ -72,8 +66,7 @@ class Leading:
 class Labelling:
     """Rows to labels: samples of rows, starts, and the shared covariance.
 
-    Round numbers. ``python benchmarks/real.py`` has errors, ``python
-    benchmarks/clusters.py`` errors and times by the number of clusters.
+    Round numbers. ``python benchmarks/clusters.py`` has errors and times.
     """
 
     ROWS = 2**14  # to learn labels from, at most
@@ -103,9 +96,7 @@ class Labelling:
     LINE_ROWS = 2**9  # that are asked whether they are lines
     LINE_ROWS_A_CLUSTER = 16  # of these, at least: fewer often look like lines
     LINE_ANCHORS = 16  # rows a cluster that the others are compared with
-    # On the digits of scikit-learn every second start of spherical k-means ends above
-    # the best inertia, by up to 7%, and the best of ten never by 0.1%.
-    STARTS = 10  # of spherical k-means
+    STARTS = 10  # of spherical k-means: one alone is up to 7% above the best inertia
     SEED_ROWS = 2**13  # among which these are looked for, at most
     SAME_END = 1.00001  # ratio of inertias that differ by rounding
     MANY_STARTS = 4_000_000  # entries up to which so many starts take seconds
@@ -119,10 +110,7 @@ class Teaching:
 
 
 class Growing:
-    """Models that grow with new rows. ``python benchmarks/updates.py`` shows them.
-
-    Round numbers.
-    """
+    """Models that grow (``python benchmarks/updates.py``). Round numbers."""
 
     DIRECTIONS = 64  # that are remembered, at least, or all features
     TOLERANCE = 0.1  # angle of the directions of some new rows
@@ -138,10 +126,7 @@ class Growing:
 
 
 class Batching:
-    """Factors of batches. ``python benchmarks/batches.py`` has errors.
-
-    By eye, on the five sets of that file and on designs.
-    """
+    """Factors of batches (``python benchmarks/batches.py``). By eye."""
 
     ROUNDS = 5  # of labels and factors, and of factors and centres, at most
     SETTLED = 0.002  # share of labels that still change
@@ -154,8 +139,7 @@ class Filling:
     """Missing cells. ``python benchmarks/missing.py`` shows what they do.
 
     Scales that may be equal, and noise that is more even, brought errors of cells from
-    1.6 to 0.7 of those of column means, over 16 designs and real sets.
-    The others were taken by eye.
+    1.6 to 0.7 of those of column means, over 16 designs and real sets. By eye, else.
     """
 
     RANKS = (1, 2, 3, 5, 8, 12, 20, 30)  # that are tried
@@ -181,10 +165,7 @@ class Filling:
 
 
 class WildCells:
-    """Cells that fit no row. ``python benchmarks/outliers.py`` shows what they do.
-
-    Round numbers.
-    """
+    """Cells that fit no row (``python benchmarks/outliers.py``). Round numbers."""
 
     ROWS = 1_000  # to learn from, at most
     CLIP = 2.5  # usual distances from which a cell counts less
@@ -204,10 +185,9 @@ class WildCells:
 class Whitening:
     """Noise made alike. ``python benchmarks/counts.py`` shows what it does.
 
-    Words of text gave a dispersion of 3 to 8, and labels by such ones were worse.
-    Tails were of 9 and more where zeros hid cells of skewed patterns (of uniform ones
-    5 to 6), and of 7 and less in shades, tf-idf, cut-off Gaussian noise and logarithms
-    but for one set (13). By eye, else.
+    Words of text gave a dispersion of 3 to 8, and labels by such ones were worse. Tails
+    were of 9 and more where zeros hid cells of skewed patterns, and of 7 and less in
+    shades, tf-idf, cut-off Gaussian noise and logarithms but for one. By eye, else.
     """
 
     DISPERSION = 0.3  # of counts, to start from: it tames columns that would rule
@@ -235,11 +215,10 @@ class Whitening:
 
 
 class Doubt:
-    """When a fit warns of its own labels.
+    """When a fit warns of its own labels (``python benchmarks/trust.py``).
 
     On 119 preparations of real sets 59 fits were above; 49 of these had more than a
-    quarter of their labels wrong, and 2 fewer than a tenth. At 0.13 they are 80, 62 and
-    5, at 0.25 50, 43 and 1. ``python benchmarks/trust.py`` has a table.
+    quarter of their labels wrong, and 2 fewer than a tenth. At 0.13 they are 80, 62, 5.
     """
 
     ROWS = 1_000  # to halve, at most
@@ -248,10 +227,7 @@ class Doubt:
 
 
 class Weighting:
-    """How rows count in the centre of their cluster. By eye.
-
-    ``python benchmarks/accuracy.py scales`` checks errors of scales and centres.
-    """
+    """How rows count in a centre (``python benchmarks/accuracy.py``). By eye."""
 
     LEAST_ROWS = 10  # rows from which a cluster weights them by scale and noise
     ROWS_A_CLUSTER = 3  # of equal weight; a scale takes a centre of two others or more
@@ -259,10 +235,7 @@ class Weighting:
 
 
 class Rounds:
-    """Rounds that compare rows with the centres of the others. By eye.
-
-    ``python benchmarks/accuracy.py labels memberships`` checks labels and memberships.
-    """
+    """Rounds of rows and centres (``python benchmarks/accuracy.py``). By eye."""
 
     SOFT = 30  # rounds of refinement in which rows count in several centres, at most
     MOVE = 1e-2  # change of a membership that counts as a move
@@ -274,10 +247,7 @@ class Rounds:
 
 
 class TiedNoise:
-    """One covariance of the noise for all clusters. By eye, but for the margin.
-
-    ``python benchmarks/inference.py memberships criteria`` checks it.
-    """
+    """One covariance of noise (``python benchmarks/inference.py``). By eye."""
 
     ROWS_A_DIRECTION = 10  # rows for each direction in which noise has its own level
     DIRECTIONS = 50  # such directions, at most
@@ -294,10 +264,9 @@ class TiedNoise:
 
 
 class Scales:
-    """Errors of scales and centres, and the test for individual scales.
+    """Errors of scales and centres, and the test for individual scales. By eye.
 
-    ``python benchmarks/inference.py intervals test`` checks coverage and size. The
-    level is the usual one, the others were taken by eye.
+    ``python benchmarks/inference.py`` checks coverage and size.
     """
 
     LEVEL = 0.05  # p-values below it mean that scales differ
@@ -311,11 +280,7 @@ class Scales:
 
 
 class Outliers:
-    """Which rows fit no cluster. Round numbers.
-
-    ``python benchmarks/outliers.py`` shows what they do with planted outliers, with
-    noise of many kinds and on real sets.
-    """
+    """Rows that fit no cluster (``python benchmarks/outliers.py``). Round numbers."""
 
     ROUNDS = 6  # of fits without the outliers of the last one, at most
     ALONE = 0.02  # rows of clusters as strange, expected in all: less is an outlier
@@ -335,10 +300,9 @@ class Outliers:
 
 
 class Refitting:
-    """Fits to halves of the rows, which judge labels.
+    """Fits to halves of the rows, which judge labels (``python benchmarks/trust.py``).
 
-    ``python benchmarks/trust.py`` shows what they are worth. By eye, but for the
-    belief in scores: with 1 and 1/4 expected errors rank real sets no better.
+    By eye, but for the belief: with 1 and 1/4 expected errors rank sets no better.
     """
 
     ROWS = 2_000  # to draw, at most
@@ -351,9 +315,8 @@ class Refitting:
 class Counting:
     """How many clusters. Chosen to one digit on labelled sets and on designs.
 
-    ``python benchmarks/count.py`` checks it, on other sets as well. Log-odds of numbers
-    that were fitted to 37 sets (with four as the usual number) were better on these,
-    and worse on those kept aside: the class number was listed in .42, not in .62.
+    ``python benchmarks/count.py`` checks it. Log-odds of numbers that were fitted to 37
+    sets were better on these, and worse on those kept aside (.42 listed, not .62).
     """
 
     ROWS = 2_000  # to draw, at most
@@ -396,11 +359,9 @@ class Counting:
 class Trust:
     """What to think of labels: verdicts, and the calibration of expected errors.
 
-    ``python benchmarks/trust.py`` checks them. They were fitted to 62 preparations of
-    37 real sets and to two draws of designs, which weigh a third as much. The sets
-    kept aside showed that a first lower end of the range was too high. The curve has
-    the smallest absolute errors. Rows, instability or agreement beside the doubt make
-    it no better.
+    Fitted to 62 preparations of 37 real sets and, at a third of the weight, to designs;
+    ``python benchmarks/trust.py`` checks them on sets kept aside. Rows, instability or
+    agreement beside the doubt make the curve no better.
     """
 
     CERTAIN = 0.9  # probability from which a label counts as certain
@@ -418,11 +379,9 @@ class Trust:
 
 
 class Cautions:
-    """When a diagnosis says more than a verdict.
+    """When a diagnosis says more than a verdict (``python benchmarks/trust.py``).
 
-    Each remedy helped more often than it hurt: ``python benchmarks/trust.py`` has the
-    table, and ``python benchmarks/tables.py`` that of RULING. Of shares from .5 to .95,
-    .8 lowered the mean error most on the tables of development.
+    Of shares in one column from .5 to .95, .8 lowered the mean error most.
     """
 
     AGREE = 0.9  # share of rows on which halves agree that show clear clusters
@@ -433,10 +392,9 @@ class Cautions:
 
 
 class Columns:
-    """How columns in different units are made comparable.
+    """Columns in different units (``python benchmarks/tables.py``).
 
-    ``python benchmarks/tables.py`` has the table. OFFSET was chosen on 77 labelled
-    tables of R's collections, and was the best of ten rules on 96 others.
+    OFFSET was chosen on 77 labelled tables, and was the best of ten rules on 96 others.
     """
 
     DECIDES_ALONE = 3.0  # times the lower median deviation: a column decides alone

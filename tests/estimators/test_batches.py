@@ -99,7 +99,7 @@ def test_new_rows_of_old_and_new_batches(tmp_path):
         model.predict(X[:3], batch=["Rome"] * 3)
     with pytest.raises(ValueError, match="give the batch of each row"):
         model.predict(X)
-    with pytest.raises(ValueError, match="fitted with batches"):
+    with pytest.raises(ValueError, match="cannot go on with batch"):
         model.partial_fit(X)
     newer = IhSC(4, init=model).fit(X, batch=batch)
     assert np.mean(newer.labels_ == labels) > 0.95

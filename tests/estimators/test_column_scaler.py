@@ -10,10 +10,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ihgmm import ColumnScaler, IhGMM, IhSC, PreparationWarning, make_ihgmm
+from ihgmm import ColumnScaler, IhGMM, IhSC, PreparationWarning
 from ihgmm.cli.tables.preparation import PREPARATIONS
 from ihgmm.estimators.column_scaler import METHODS
-from ihgmm.metrics import misclassification_rate
 
 NAMES = ["age", "income", "temperature", "member"]
 
@@ -184,14 +183,6 @@ def test_bad_calls():
             call(people()[:, :3])
 
 
-def test_a_pipeline_on_a_table():
-    X, kinds = load_wine(return_X_y=True)
-    model = make_pipeline(ColumnScaler(), IhSC(3)).fit(X)
-    assert misclassification_rate(kinds, model[-1].labels_) < 0.06
-    assert_array_equal(model.predict(X), model[-1].labels_)
-    assert repr(ColumnScaler("scale")) == "ColumnScaler(method='scale')"
-
-
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
 @pytest.mark.filterwarnings("ignore:Labels may be unstable", "ignore:Memberships still")
 def test_a_fit_to_columns_in_different_units_warns_and_names_the_remedy(Estimator):
@@ -202,12 +193,6 @@ def test_a_fit_to_columns_in_different_units_warns_and_names_the_remedy(Estimato
     assert message.startswith("Column 'proline' holds 100% of the variance of X")
     assert "ColumnScaler makes them comparable" in message
     make_pipeline(ColumnScaler(), Estimator(3)).fit(X)  # would be an error here
-
-
-def test_data_in_one_unit_do_not_warn():
-    for seed in range(5):
-        X, _ = make_ihgmm(200, 20, 3, scale_ratio=20.0, random_state=seed)
-        IhSC(3).fit(X)
 
 
 def test_one_measurement_beside_true_and_false():

@@ -34,8 +34,6 @@ def test_estimators_do_as_usual_where_the_user_wants_errors(model, rows, tmp_pat
             fitted = model.fit(rows)
             asked = [name for name in METHODS if hasattr(fitted, name)]
             answers.append([getattr(fitted, name)(rows) for name in asked])
-            if hasattr(fitted, "sample"):
-                fitted.sample(5)
             if hasattr(fitted, "labels_"):
                 save_model(fitted, tmp_path / "model.npz")
                 load_model(tmp_path / "model.npz").predict(rows)

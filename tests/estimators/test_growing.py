@@ -137,7 +137,7 @@ def test_drift_is_said_once():
         warnings.simplefilter("error")
         model = grown(X[~last][:1500], [500] * 3)
     rest, labels = X[1500:], kinds[1500:]
-    with pytest.warns(DriftWarning, match=r"cluster \d\. .*IhSC\(3, init=model\)"):
+    with pytest.warns(DriftWarning, match=r"clusters \d\. .*IhSC\(3, init=model\)"):
         model.partial_fit(rest[labels < 3][:500])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

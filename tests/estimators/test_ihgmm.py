@@ -122,25 +122,6 @@ def test_bic_finds_the_number_of_clusters():
         assert np.argmin(values) + 2 == 4
 
 
-@pytest.mark.parametrize("noise", STRUCTURES)
-def test_sample(noise):
-    s = make_ihgmm(
-        400, 60, 3, noise_structure=noise, balance=0.5, random_state=0,
-        return_params=True,
-    )  # fmt: skip
-    model = IhGMM(3, noise=noise, random_state=0).fit(s.X)
-    X, labels = model.sample(2000)
-    assert X.shape == (2000, 60)
-    assert_allclose(np.bincount(labels) / 2000, model.weights_, atol=0.05)
-    assert misclassification_rate(labels, model.predict(X)) < 0.01
-    for k in range(3):
-        old = np.linalg.norm(s.X[model.labels_ == k], axis=1)
-        new = np.linalg.norm(X[labels == k], axis=1)
-        assert np.median(new) == pytest.approx(np.median(old), rel=0.15)
-    with pytest.raises(ValueError, match="n_samples=0 is too small"):
-        model.sample(0)
-
-
 @pytest.mark.parametrize(
     ("unit", "noise"), zip([1e-160, 1e-30, 1e160], STRUCTURES, strict=True)
 )
@@ -210,15 +191,6 @@ def test_identical_rows_stay_together(noise):
     with pytest.warns(ClusterCountWarning, match="Rows are in 2 of"):
         labels = model.fit(np.repeat(X, 20, axis=0)).labels_
     assert_array_equal(np.bincount(labels), [20, 20])
-
-
-def test_clusters_without_rows_are_said():
-    X, _ = make_ihgmm(200, 60, 3, separation_constant=0.6, random_state=0)
-    with pytest.warns(
-        ClusterCountWarning, match="of n_clusters=200 clusters; the others are empty"
-    ):
-        model = IhGMM(200, random_state=0).fit(X)
-    assert len(np.unique(model.labels_)) < 200
 
 
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM])

@@ -98,12 +98,6 @@ def test_the_cosine_rule_is_an_option():
     assert (model.predict(X) != model.labels_).any()
 
 
-@pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
-def test_zero_rows_go_to_the_largest_cluster(build):
-    model = build(4, random_state=0).fit(overlapping())
-    assert_array_equal(model.predict(np.zeros((2, 30))), 0)
-
-
 SEPARATED = covering(
     {
         "base": ["default", "paper"],

@@ -62,15 +62,6 @@ def test_classical_methods_are_not_exact(setting):
     assert np.mean(kmeans) > 0.05
 
 
-@both
-@pytest.mark.parametrize("balance", [0.3, 0.6, 1.0])
-def test_exact_from_a_balance_of_a_fifth_on(balance, build):
-    for seed in range(4):
-        options = {"balance": balance, "noise": NOISES[seed % 2], "random_state": seed}
-        X, labels = make_ihgmm(200, 1000, 3, **options)
-        assert exact_recovery(labels, build(3, random_state=0).fit_predict(X))
-
-
 def test_extreme_imbalance():
     # Six rows in the smallest cluster: the order of eigenvalues matters.
     exact = {"algebraic": 0, "magnitude": 0}
@@ -120,12 +111,6 @@ def test_spherical_kmeans_recovers_the_papers_balanced_setting():
         X, labels = make_ihgmm(500, 200, 4, random_state=seed)
         found = SphericalKMeans(4, n_init=5, random_state=seed).fit_predict(X)
         assert exact_recovery(labels, found)
-
-
-def test_psc_recovers_the_classical_mixture():
-    for seed in range(3):
-        X, labels = make_ihgmm(300, 200, 4, scale_ratio=1.0, random_state=seed)
-        assert exact_recovery(labels, PSC(4, random_state=seed).fit_predict(X))
 
 
 def test_fewer_features_than_clusters():

@@ -93,20 +93,6 @@ def test_memberships_with_correlated_noise():
     assert right[sure > 0.99].mean() > 0.985
 
 
-def test_sample(model):
-    X, labels = model.sample(3000)
-    centers = model.cluster_centers_
-    for k in range(3):
-        # Off the centre, noise is all there is.
-        unit = centers[k] / np.linalg.norm(centers[k])
-        v = model.noise_components_[0] - (model.noise_components_[0] @ unit) * unit
-        rows = X[labels == k]
-        level = model.noise_levels_[0] ** 2
-        gains = model.component_levels_**2 - level
-        wanted = level * (v @ v) + gains @ (model.noise_components_ @ v) ** 2
-        assert np.var(rows @ v) == pytest.approx(wanted, rel=0.15)
-
-
 def test_rows_that_count_more_or_less(drawn):
     X, labels, *_ = drawn
     counts = np.where(np.arange(300) % 5, 1.0, 0.0)

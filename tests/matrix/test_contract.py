@@ -234,7 +234,7 @@ CENTERS = ("labels_", "cluster_centers_")
 TALL = ("scales_", "sizes_", "noise_levels_", "embedding_")
 METHODS = ("predict", "transform", "predict_proba", "score_samples", "score", "bic")
 # How many times the tolerance of an entry.
-FACTORS = {"eigenvalues_": 1e2, "cluster_centers_": 1e2, "components_": 1e2}
+FACTORS = {"eigenvalues_": 1e2, "cluster_centers_": 1e2}
 FACTORS |= {"inertia_": 1e2, "scales_": 1e3, "sizes_": 1e3, "transform": 1e3}
 
 
@@ -273,7 +273,7 @@ def odd_rows():
 
 SPECTRAL = (IhSC, *CENTERS, *TALL, "eigenvalues_")
 SPHERICAL = (SphericalKMeans, *CENTERS, "inertia_")
-PROJECTED = (PSC, *CENTERS, "embedding_", "components_", "eigenvalues_")
+PROJECTED = (PSC, *CENTERS, "embedding_", "eigenvalues_")
 MIXTURE = (IhGMM, *CENTERS, *TALL[:3], "memberships_", "weights_", "n_iter_")
 ESTIMATES = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
 WORK = {

@@ -254,12 +254,12 @@ def test_recommendation(p_value, spread, most, recommendation):
         ([0, 1, 0], "labels has 3 entries and X has 20 rows; give one label"),
         (np.zeros((20, 2)), r"labels has shape \(20, 2\); give one label"),
         ([], r"labels has shape \(0,\)"),
-        ([np.nan] * 20, "labels contains NaN; give every row a label"),
-        (np.array([np.nan] * 20, dtype=object), "labels contains NaN; give every row"),
-        (np.array(["NaT"] * 20, dtype="M8[D]"), "labels contains NaT; give every row"),
-        ([None] * 20, "labels contains nothing but None; give every row a label"),
-        ([{}] * 20, "labels are dict objects, which have no order"),
-        ([0] * 19 + [None], "labels mixes NoneType, int"),
+        ([np.nan] * 20, "labels contains nan, which stands for no label"),
+        (np.array([np.nan] * 20, dtype=object), "labels contains nan, which"),
+        (np.array(["NaT"] * 20, dtype="M8[D]"), "labels contains NaT, which"),
+        ([None] * 20, "type NoneType; give every row a label"),
+        ([{}] * 20, "labels has labels of type dict; give"),
+        ([0] * 19 + [None], "labels of type NoneType, int"),
     ],
 )
 def test_bad_labels(labels, message):

@@ -11,7 +11,7 @@ import numpy as np
 from ihgmm._checks import complete_matrix
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Note, Table
-from ihgmm.estimators.batches import as_without_batches
+from ihgmm.estimators.given import as_without_batches
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement

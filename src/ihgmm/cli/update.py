@@ -42,7 +42,7 @@ def update(
     """
     files.check_output(save, "--save", sources=[data])
     saved, estimator, table, X = read_for_model(model, data, reading, screen)
-    if not isinstance(estimator, IhSC):
+    if type(estimator) is not IhSC:
         kind = type(estimator).__name__
         raise ValueError(f"{model} is a model of {kind}; only one of IhSC can go on.")
     # Columns were matched by name when they were read.

@@ -59,13 +59,8 @@ def load_dataset(
         With ``data``, the values as upstream has them, without incomplete rows (8 of
         Dermatology); ``X``, the same after the paper's ``preprocessing``, "none" or
         "zscore"; ``target``, the class of each row, from 0; ``target_names`` and
-        ``feature_names``; ``name``, ``DESCR`` and ``citation``.
-
-    Raises
-    ------
-    DatasetError
-        If the file is not there and cannot be downloaded, or is not what it should
-        be. It is an OSError; its message says which file to put where.
+        ``feature_names``; ``name``, ``DESCR`` and ``citation``. A file that cannot be
+        had raises a :class:`DatasetError`, which says what to put where.
 
     Examples
     --------

@@ -4,47 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy, deepcopy
-from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import Any, ClassVar, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn import base as sklearn
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._checks import (
-    check_matrix,
-    check_row_count,
-    check_weights,
-    count_live_rows,
-    counted_rows,
-    open_matrix,
-    warn_few_weighty_rows,
-    warn_missing,
-)
+from ihgmm import _checks as checks
+from ihgmm import _parameters as parameters
 from ihgmm._display import write_page
-from ihgmm._parameters import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_number,
-    check_verbose,
-    option,
-    usual_errors,
-)
+from ihgmm._parameters import usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, warn
-from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, as_matrix, ops_of, to_host
+from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
-from ihgmm.numerics.cells import CellFiller, learn_cell_filler
-from ihgmm.numerics.missing import MISSING_WAYS, Filler, Missing, learn_filler
+from ihgmm.numerics.cells import learn_cell_filler
+from ihgmm.numerics.missing import MISSING_WAYS, Filler, learn_filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
@@ -56,23 +33,25 @@ from ihgmm.statistics.selection import ClusterCount, resolve
 F = TypeVar("F", bound=Callable[..., Any])
 # How each parameter is checked, whichever estimators have it.
 CHECKS: dict[str, Any] = {
-    "n_clusters": check_count,
-    "noise": partial(check_choice, choices=("auto", *STRUCTURES)),
+    "n_clusters": parameters.check_count,
+    "noise": partial(parameters.check_choice, choices=("auto", *STRUCTURES)),
     "recipe": lambda _, value: Recipe.of(value),
-    "refine": check_flag,
-    "whiten": partial(check_choice, choices=("auto", *NOISE_KINDS, None)),
-    "signed": check_flag,
-    "missing": partial(check_choice, choices=MISSING_WAYS),
-    "max_samples": check_count,
-    "n_init": partial(check_count, words=("auto",)),
-    "max_iter": check_count,
-    "tol": partial(check_number, above=0),
-    "outliers": partial(check_number, above=0, most=0.5, words=("auto", "cells", None)),
-    "verbose": check_verbose,
+    "refine": parameters.check_flag,
+    "whiten": partial(parameters.check_choice, choices=("auto", *NOISE_KINDS, None)),
+    "signed": parameters.check_flag,
+    "missing": partial(parameters.check_choice, choices=MISSING_WAYS),
+    "max_samples": parameters.check_count,
+    "n_init": partial(parameters.check_count, words=("auto",)),
+    "max_iter": parameters.check_count,
+    "tol": partial(parameters.check_number, above=0),
+    "outliers": partial(
+        parameters.check_number, above=0, most=0.5, words=("auto", "cells", None)
+    ),
+    "verbose": parameters.check_verbose,
 }
 
 # Of estimators that can count the clusters themselves.
-MAY_COUNT = {**CHECKS, "n_clusters": partial(check_count, words=("auto",))}
+MAY_COUNT = {**CHECKS, "n_clusters": partial(parameters.check_count, words=("auto",))}
 
 
 def atomic(fit: F) -> F:
@@ -94,8 +73,7 @@ def atomic(fit: F) -> F:
     return cast(F, fit_copy)
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(NamedTuple):
     """The rows of a fit: all of them, and those that it learns from."""
 
     everything: Matrix
@@ -114,42 +92,65 @@ def mark(ops: Ops, values: Tall, outliers: Tall | None, value: float) -> Tall:
     return ops.xp.where(outliers, ops.xp.full_like(values, value), values)
 
 
-class Clusterer(ClusterMixin, BaseEstimator):
+class Checked(sklearn.BaseEstimator):
+    """An estimator whose ``fit`` checks its parameters first, see :func:`atomic`."""
+
+    _checks: ClassVar[dict[str, Any]] = CHECKS
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _check_parameters(self) -> None:
+        for name, value in self.get_params(deep=False).items():
+            if name in self._checks:
+                self._checks[name](name, value)
+
+
+class Scaler(sklearn.OneToOneFeatureMixin, sklearn.TransformerMixin, Checked):
+    """A transformer that changes the cells of rows, in the place where they are."""
+
+    _changed: Callable[[Any], Any]  # returns rows in memory or on a device
+
+    @usual_errors()
+    def transform(self, X: Any) -> Any:
+        """Return rows, new or old, as the fit has learnt to change them."""
+        check_is_fitted(self)
+        data = checks.open_matrix(X, self, reset=False)
+        return data.map_rows(self._changed, data.dtype, whole=True)
+
+
+class Clusterer(sklearn.ClusterMixin, Checked):
     """A clusterer that fills in cells, counts clusters, and sets rows aside.
 
     It does each only if it has a parameter for it.
     """
 
-    _checks: ClassVar[dict[str, Any]] = CHECKS
     # What placing a row needs of the fit, which may go to other processes.
     _placing: ClassVar[Any] = ("cluster_centers_", "n_features_in_", "preparation_")
     _nearest: Callable[[Any], Tall]  # returns the label of each row
-    # Of estimators that have no such parameters.
     n_clusters: Any
-    missing: Missing | None = None
-    outliers: float | Literal["auto", "cells"] | None = None
+    # Of estimators that have no such parameters.
+    missing: Any = None
+    outliers: Any = None
     signed: bool = False
     labels_: np.ndarray
     scales_: np.ndarray
     cluster_centers_: np.ndarray
     n_iter_: int
     selection_: ClusterCount
-    preparation_: tuple[CellFiller | Filler | Whitener, ...] = ()
+    preparation_: tuple[Filler | Whitener, ...] = ()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "fit"
         if hasattr(self, "predict_proba"):
             # scikit-learn's checks read off this how many columns it has.
             tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
-        if tags.transformer_tags is not None:
-            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.cluster_centers_.shape[0])
 
     @property
     def sizes_(self) -> np.ndarray:
@@ -163,40 +164,32 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     @usual_errors()
     def report(self, X: Any, path: Any = None, **options: Any) -> Any:
-        """Write the clustering as one page of HTML that opens in any browser.
+        """Write the clustering of X, the data of the fit, as one page of HTML.
 
-        X are the data of the fit. The ``path`` to write ends in .html; without one the
-        page is returned, and a notebook shows it. Options are ``ids``, ``title`` and
-        others that :func:`ihgmm.report.write_report` takes. Returns the path or page.
+        The ``path`` ends in .html; without one the page is returned, which a notebook
+        shows. Options are those of :func:`ihgmm.report.write_report`, such as ``ids``.
         """
         return write_page(X, self, path, **options)
 
     @usual_errors()
     def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster of each row, new or old, by the rule of the class's notes.
-
-        Rows are given, and labels returned, as in :meth:`fit`; the labels of dask
-        arrays are computed when they are asked for.
-        """
+        """Return the cluster of each row, new or old; of dask arrays when asked for."""
         check_is_fitted(self)
-        rows = open_matrix(X, self, reset=False)
+        rows = checks.open_matrix(X, self, reset=False)
         return rows.map_rows(self._light()._nearest, np.intp)
 
     def _light(self) -> Self:
         """Return the estimator without what the fit knows of its own rows."""
-        light = clone(self)
+        light = sklearn.clone(self)
         vars(light).update({k: v for k, v in vars(self).items() if k in self._placing})
         return light
-
-    def _check_parameters(self) -> None:
-        for name, value in self.get_params(deep=False).items():
-            if name in self._checks:
-                self._checks[name](name, value)
 
     def _check_new(self, X: Any) -> Matrix:
         """Return rows, new or old, prepared as those of the fit were."""
         check_is_fitted(self)
-        return self._prepared(check_matrix(X, self, reset=False, missing=self.missing))
+        return self._prepared(
+            checks.check_matrix(X, self, reset=False, missing=self.missing)
+        )
 
     def _prepared(self, data: Matrix) -> Matrix:
         for change in self.preparation_:
@@ -207,10 +200,10 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def _read(self, X: Any, sample_weight: Any) -> Rows:
         """Check the data, find the rows that count, and fill in missing cells."""
-        everything = check_matrix(X, self, missing=self.missing)
-        counted, counts = counted_rows(everything, sample_weight)
-        names = getattr(self, "feature_names_in_", None)
-        rows = Rows(everything, counted, counts, warn_missing(counted, names))
+        everything = checks.check_matrix(X, self, missing=self.missing)
+        counted, counts = checks.counted_rows(everything, sample_weight)
+        unobserved = checks.warn_missing(counted, everything.names)
+        rows = Rows(everything, counted, counts, unobserved)
         if self.outliers == "cells":
             given = rows.everything if self.missing == "fit" else None
             rows = self._prepare(rows, learn_cell_filler(counted))
@@ -224,28 +217,27 @@ class Clusterer(ClusterMixin, BaseEstimator):
         self.preparation_ = (*self.preparation_, change)
         counted = change(rows.counted)
         everything = counted if rows.counts is None else change(rows.everything)
-        return replace(rows, everything=everything, counted=counted)
+        return rows._replace(everything=everything, counted=counted)
 
     def _warn_of_units(self, data: Matrix) -> None:
         """Warn of a column that would decide clusters alone, if data are at hand."""
         ruling = ruling_column(data) if data.on_host else None
-        if ruling is None:
-            return
-        column, share = ruling
-        name = repr(data.names[column]) if data.names else str(column)
-        warn(
-            f"Column {name} holds {share:.0%} of the variance of X, and clusters "
-            "follow it. If columns are in different units, "
-            f"{option('ColumnScaler')} makes them comparable.",
-            PreparationWarning,
-        )
+        if ruling is not None:
+            column, share = ruling
+            name = repr(data.names[column]) if data.names else str(column)
+            warn(
+                f"Column {name} holds {share:.0%} of the variance of X, and clusters "
+                "follow it. If columns are in different units, "
+                f"{parameters.option('ColumnScaler')} makes them comparable.",
+                PreparationWarning,
+            )
 
     def _choose(
         self, rows: Rows, live: int, rng: np.random.Generator, steps: Steps
     ) -> tuple[Rows, int]:
         """Count the clusters, and leave out rows that fit none, if asked to."""
         k = self._count_clusters(rows.counted, live, rng, steps)
-        warn_few_weighty_rows(rows.counted, k)
+        checks.warn_few_weighty_rows(rows.counted, k)
         if self.outliers is None or self.outliers == "cells":
             return rows, k
         with steps.step("outliers") as say:
@@ -255,7 +247,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             self.outlier_rule_, self.outlier_threshold_ = rule, rule.threshold
             self.outlier_scores_ = rows.everything.cast(scores)
             outliers, counts = scores > rule.threshold, rows.counts
-            rows = replace(rows, outliers=outliers)
+            rows = rows._replace(outliers=outliers)
             inside = ~to_host(outliers)
             inside = inside if counts is None else inside[to_host(counts)]
             say(f"{np.count_nonzero(~inside):,} rows")
@@ -263,8 +255,9 @@ class Clusterer(ClusterMixin, BaseEstimator):
             return rows, k
         counts = ~outliers if counts is None else counts & ~outliers
         data = rows.counted.keep_rows(np.flatnonzero(inside))
-        k = self._count_clusters(data, count_live_rows(data), rng, steps)
-        return replace(rows, counted=data, counts=counts), k
+        live = checks.count_rows(data, data.sqnorms)
+        k = self._count_clusters(data, live, rng, steps)
+        return rows._replace(counted=data, counts=counts), k
 
     def _count_clusters(
         self, data: Matrix, live: int, rng: np.random.Generator, steps: Steps
@@ -277,7 +270,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
                 self.selection_ = resolve(data, deepcopy(rng), signed=self.signed)
                 k = max(self.selection_.n_clusters, 1)
                 say(f"{k} cluster{'s' * (k != 1)}")
-        check_row_count(data.shape[0], k, live)
+        checks.check_row_count(data.shape[0], k, live)
         return int(k)
 
     def _is_outlier(self, X: Matrix) -> Tall | None:
@@ -292,15 +285,22 @@ class Clusterer(ClusterMixin, BaseEstimator):
         return prepared
 
 
-class DistanceClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+class Transformer(
+    sklearn.ClassNamePrefixFeaturesOutMixin, sklearn.TransformerMixin, Clusterer
+):
+    """A clusterer with a column for each cluster in what ``transform`` returns."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.cluster_centers_.shape[0])
+
+
+class DistanceClusterer(Transformer):
     """A clusterer that places new rows by their distance to ``cluster_centers_``."""
 
     @usual_errors()
     def transform(self, X: Any) -> np.ndarray:
-        """Return the distance of each row, new or old, to each cluster centre.
-
-        The result, of (n_samples, n_clusters), is of X's library and on its device.
-        """
+        """Return the distance of each row, new or old, to each cluster centre."""
         return self._distances(self._check_new(X))
 
     def _nearest(self, X: Any) -> Tall:
@@ -318,7 +318,8 @@ class DistanceClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         data = self._check_new(X)
         ops = data.ops
         nearest = ops.widen(ops.xp.min(self._distances(data), axis=1))
-        weights = ops.to_device(check_weights(sample_weight, data.shape[0]), nearest)
+        weights = checks.check_weights(sample_weight, data.shape[0])
+        weights = ops.to_device(weights, nearest)
         with np.errstate(over="ignore"):
             return -ops.number(ops.xp.sum(weights * nearest * nearest))
 
@@ -329,28 +330,12 @@ class DistanceClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if size / X.unit > np.sqrt(float(np.finfo(X.dtype).max)) / 1e6:
             # Beside centres so large, in the unit of the rows squares would overflow.
             X = X.rescaled(max(X.unit / size, 1e-300))
-        centers = (centers / X.unit).astype(X.dtype)
-        light, there = self._light(), to_host(self._project(as_matrix(centers)))
-
-        def work(block: Matrix) -> tuple[tuple[Tall], tuple[()]]:
-            parts = (light._project(block.take(at)) for at in block.dense_ranges())
-            ops = block.ops
-            return (ops.stack([distances(there, ops, part) for part in parts]),), ()
-
-        return X.sweep(work)[0][0] * float(X.unit)
-
-    def _project(self, rows: Matrix) -> Tall:
-        """Return rows in the space in which distances are taken."""
-        return rows.rows(slice(None))
-
-
-def distances(centers: np.ndarray, ops: Ops, rows: Tall) -> Tall:
-    """Return the Euclidean distance of each row to each of some centres."""
-    wide = ops.widen(rows)
-    there = ops.to_device(centers.astype(np.float64), wide)
-    squares = ops.row_dots(wide, wide)[:, None] + ops.row_dots(there, there)
-    squares = squares - 2 * wide @ there.T
-    return ops.cast_like(ops.xp.sqrt(ops.clip(squares, 0.0, None)), rows)
+        ops, centers = X.ops, centers / X.unit
+        products = X @ centers.T
+        lengths = ops.to_device((centers.astype(np.float64) ** 2).sum(axis=1), products)
+        squares = X.sqnorms[:, None] + lengths - 2 * ops.widen(products)
+        distances = ops.xp.sqrt(ops.clip(squares, 0.0, None)) * float(X.unit)
+        return ops.cast_like(distances, products)
 
 
 def cosines(centers: np.ndarray, X: Matrix) -> Tall:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
-
-from ihgmm._checks import check_matrix, open_matrix
-from ihgmm._parameters import check_choice, generator, usual_errors
-from ihgmm.estimators.base import atomic
+from ihgmm._checks import check_matrix
+from ihgmm._parameters import check_choice, generator
+from ihgmm.estimators.base import Scaler, atomic
 from ihgmm.numerics.whitening import (
     NOISE_KINDS,
     NoiseKind,
-    Whitener,
     learn_whitener,
     suited_noise,
 )
 
 
-class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class Biwhitener(Scaler):
     """Multiply rows and columns so that noise has variance one in each, on average.
 
     Noise that is louder in some columns or rows, as in counts, draws eigenvectors to
@@ -39,8 +34,7 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ``"auto"``: the first where data look like counts, whole numbers many of which
         are 0; the second elsewhere.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the rows that are drawn to learn from data of more than a million
-        entries.
+        Seed of the rows to learn from where data have more than a million entries.
 
     Attributes
     ----------
@@ -58,9 +52,8 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     The factor of a row depends on that row and ``column_factors_`` alone, so that new
-    rows are treated as those of the fit. Counts are read twice to learn, beside a
-    sample of their rows, and once to transform. Sparse data stay sparse, those of a
-    device stay there, a dask array stays lazy; rows on disk come back in memory.
+    rows are treated as those of the fit. Sparse data stay sparse, those of a device
+    stay there, a dask array stays lazy; rows on disk come back in memory.
 
     References
     ----------
@@ -79,25 +72,13 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [2.4, 0.1]
     """
 
-    noise_: str
-    column_factors_: np.ndarray
-    dispersion_: float
-    whitener_: Whitener
+    _checks: ClassVar = {"noise": partial(check_choice, choices=("auto", *NOISE_KINDS))}
 
     def __init__(
         self, noise: NoiseKind | Literal["auto"] = "auto", *, random_state: Any = None
     ) -> None:
         self.noise = noise
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    def _check_parameters(self) -> None:
-        check_choice("noise", self.noise, ("auto", *NOISE_KINDS))
 
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -114,13 +95,6 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.dispersion_ = whitener.dispersion
         return self
 
-    @usual_errors()
-    def transform(self, X: Any) -> Any:
-        """Return rows, new or old, with their rows and columns multiplied."""
-        check_is_fitted(self)
-        data = open_matrix(X, self, reset=False)
-        return data.map_rows(self._whiten, data.dtype, whole=True)
-
-    def _whiten(self, X: Any) -> Any:
+    def _changed(self, X: Any) -> Any:
         white = self.whitener_(check_matrix(X, self, reset=False))
         return white.take(slice(0, white.shape[0])).array  # type: ignore[attr-defined]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import open_matrix
 from ihgmm._parameters import check_choice
-from ihgmm.estimators.base import atomic
+from ihgmm.estimators.base import Scaler, atomic
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import suited_noise
 from ihgmm.policy import Columns
@@ -21,7 +21,7 @@ from ihgmm.statistics.diagnosis import decides_alone, lower_median
 METHODS = ("auto", "none", "scale", "standardize")
 
 
-class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class ColumnScaler(Scaler):
     """Make columns in different units comparable, each in the way that suits it.
 
     Use it for tables with columns such as age, income and temperature, in which the
@@ -47,18 +47,14 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         What is subtracted from each column, 0 for nothing, and what it is divided by
         then, 1 for nothing.
     decisions_ : tuple of str
-        What is done to each column, in words: "left alone", "divided", or "centred and
-        divided". Columns that are constant are left alone.
+        What is done to each column, in words: "left alone", as constant ones are,
+        "divided", or "centred and divided".
     reason_ : str
         Why, in a sentence.
     data_min_, data_max_ : ndarray of shape (n_features,)
         Smallest and largest number of each column of the fit; NaN if it has none.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
-
-    See Also
-    --------
-    Biwhitener : makes noise alike in rows and columns, for data in one unit.
 
     Notes
     -----
@@ -82,12 +78,7 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     {'alcohol': 'centred and divided', 'malic_acid': 'divided'}
     """
 
-    center_: np.ndarray
-    scale_: np.ndarray
-    decisions_: tuple[str, ...]
-    reason_: str
-    data_min_: np.ndarray
-    data_max_: np.ndarray
+    _checks: ClassVar = {"method": partial(check_choice, choices=METHODS)}
 
     def __init__(
         self, method: Literal["auto", "none", "scale", "standardize"] = "auto"
@@ -98,11 +89,7 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.method != "standardize"
         tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _check_parameters(self) -> None:
-        check_choice("method", self.method, METHODS)
 
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -120,16 +107,14 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         means, deviations = self._read(data)
         # Nothing can be divided by a number whose inverse is beyond all numbers.
         deviations = np.where(deviations < np.finfo(data.dtype).tiny, 0.0, deviations)
-        self.center_ = np.zeros(len(means))
-        self.scale_ = np.ones(len(means))
         is_centred = self._choose(data, means, deviations)
-        if is_centred is not None:
-            varies = deviations > 0
-            self.scale_[varies] = deviations[varies]
-            self.center_[is_centred & varies] = means[is_centred & varies]
+        is_divided = deviations > 0
+        if is_centred is None:
+            is_divided = is_centred = np.zeros(len(means), dtype=bool)
+        self.scale_ = np.where(is_divided, deviations, 1.0)
+        self.center_ = np.where(is_divided & is_centred, means, 0.0)
         words = np.where(self.center_ != 0, "centred and divided", "divided")
-        is_left = (deviations == 0) | (is_centred is None)
-        self.decisions_ = tuple(np.where(is_left, "left alone", words).tolist())
+        self.decisions_ = tuple(np.where(is_divided, words, "left alone").tolist())
         return self
 
     def _read(self, data: Matrix) -> tuple[np.ndarray, np.ndarray]:
@@ -139,11 +124,16 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         moments = StandardScaler(with_mean=not data.sparse)
         is_whole = not (data.streamed or data.distributed)
-        blocks = [_entries(data)] if is_whole else data.map(_entries)
         ends = []
-        for block in blocks:
-            ends.append(column_ranges(block))
-            _refuse_infinity(data, *ends[-1])
+        for block in [_entries(data)] if is_whole else data.map(_entries):
+            low, high = column_ranges(block)
+            bad = (np.isinf(low) | np.isinf(high)) & (low <= high)  # else it is empty
+            if bad.any():
+                raise ValueError(
+                    f"Input X contains infinity in column {_name(data, bad.argmax())}; "
+                    "give numbers, and NaN for those that are not known."
+                )
+            ends.append((low, high))
             with np.errstate(over="ignore", invalid="ignore"):
                 moments.partial_fit(block)
         low, high = np.min(ends, axis=0)[0], np.max(ends, axis=0)[1]
@@ -151,11 +141,11 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.data_min_ = np.where(is_empty, np.nan, low)
         self.data_max_ = np.where(is_empty, np.nan, high)
         deviations = np.where(is_empty, 0.0, np.sqrt(moments.var_))
-        if not np.isfinite(deviations).all():
-            column = _name(data, int(np.isfinite(deviations).argmin()))
+        finite = np.isfinite(deviations)
+        if not finite.all():
             raise ValueError(
-                f"The squares of column {column} of X overflow; divide it by a large "
-                "number."
+                f"The squares of column {_name(data, finite.argmin())} of X overflow; "
+                "divide it by a large number."
             )
         # scikit-learn gives 1 where rounding is all that varies.
         deviations[moments.scale_ != deviations] = 0
@@ -165,14 +155,10 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self, data: Matrix, means: np.ndarray, deviations: np.ndarray
     ) -> np.ndarray | None:
         """Say why, and return which columns are centred; None if all are left alone."""
+        is_centred = np.full(len(means), self.method == "standardize")
         if self.method != "auto":
-            verb = {"none": "leaves", "scale": "divides", "standardize": "standardises"}
-            alone = " alone" * (self.method == "none")
-            self.reason_ = f"{self.method!r} {verb[self.method]} all columns{alone}."
-            if self.method == "none":
-                return None
-            return np.full(len(means), self.method == "standardize")
-        is_centred = np.zeros(len(means), bool)
+            self.reason_ = f"The method is {self.method!r}, for all columns."
+            return None if self.method == "none" else is_centred
         if suited_noise(data, surely=True) == "counts":
             self.reason_ = (
                 "The columns look like counts, whose noise grows with the mean."
@@ -182,29 +168,24 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         is_flag = (self.data_min_ == 0) & (self.data_max_ == 1)
         measured = np.flatnonzero(~is_flag & (deviations > 0))
         if not (len(measured) and decides_alone(deviations[measured]).any()):
-            times = f"{Columns.DECIDES_ALONE:g} times"
             aside = ", true and false aside" * bool(is_flag.any())
             self.reason_ = (
-                f"No column varies {times} as much as the median column{aside}."
+                f"No column varies {Columns.DECIDES_ALONE:g} times as much as the "
+                f"median column{aside}."
             )
             return None
         widest = measured[deviations[measured].argmax()]
         ratio = deviations[widest] / lower_median(deviations[measured])
-        times = f"{ratio:,.0f} times"
-        name = _name(data, int(widest))
-        self.reason_ = f"Column {name} varies {times} as much as the median column."
+        self.reason_ = (
+            f"Column {_name(data, widest)} varies {ratio:,.0f} times as much as the "
+            "median column."
+        )
         if not (data.sparse or data.streamed or data.distributed):
             is_centred = (np.abs(means) > Columns.OFFSET * deviations) & ~is_flag
             # Many columns are mostly of one kind, such as genes: a few stay as others.
             if len(means) >= Columns.WIDE and is_centred.mean() < Columns.FEW_OFFSETS:
                 is_centred[:] = False
         return is_centred
-
-    def transform(self, X: Any) -> Any:
-        """Return rows, new or old, with their columns centred and divided."""
-        check_is_fitted(self)
-        data = open_matrix(X, self, reset=False)
-        return data.map_rows(self._forward, data.dtype, whole=True)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return rows in the units of the data again."""
@@ -215,36 +196,26 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"X has {data.shape[1]} features, but ColumnScaler is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        return data.map_rows(self._backward, data.dtype, whole=True)
+        change = partial(self._changed, back=True)
+        return data.map_rows(change, data.dtype, whole=True)
 
-    def _forward(self, X: Any) -> Any:
-        rows = self._rows(X)
-        if self.center_.any():
-            return (rows.array - rows.cast(self.center_)) / rows.cast(self.scale_)
-        return rows.multiplied(None, rows.cast(1 / self.scale_), rows.about).array
-
-    def _backward(self, X: Any) -> Any:
-        rows = self._rows(X)
-        if self.center_.any():
-            return rows.array * rows.cast(self.scale_) + rows.cast(self.center_)
-        return rows.multiplied(None, rows.cast(self.scale_), rows.about).array
-
-    def _rows(self, X: Any) -> Any:
-        """Return rows in memory or on their device, of a kind that can be changed."""
+    def _changed(self, X: Any, back: bool = False) -> Any:
+        """Return rows in memory or on their device, scaled or as they were before."""
         data = open_matrix(X)
-        if data.sparse and self.center_.any():
+        rows: Any = data.take(slice(0, data.shape[0]))
+        isinf, any_of = rows.ops.xp.isinf, rows.ops.xp.any
+        if not data.sparse and rows.ops.number(any_of(isinf(rows.array))):
+            raise ValueError("X has infinite cells; replace them by numbers, or NaN.")
+        if not self.center_.any():
+            factors = rows.cast(self.scale_ if back else 1 / self.scale_)
+            return rows.multiplied(None, factors, rows.about).array
+        if data.sparse:
             raise ValueError(
                 "X is sparse, and columns are centred, which fills sparse data up; fit "
                 "with method='scale', or give a dense array."
             )
-        rows: Any = data.take(slice(0, data.shape[0]))
-        if not rows.sparse and rows.ops.number(
-            rows.ops.xp.any(rows.ops.xp.isinf(rows.array))
-        ):
-            raise ValueError(
-                "X has infinite cells; replace them by numbers, or by NaN."
-            )
-        return rows
+        center, scale = rows.cast(self.center_), rows.cast(self.scale_)
+        return rows.array * scale + center if back else (rows.array - center) / scale
 
 
 def column_ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -266,14 +237,5 @@ def _entries(block: Matrix) -> Any:
     return array if block.on_host else to_host(array)
 
 
-def _refuse_infinity(data: Matrix, low: np.ndarray, high: np.ndarray) -> None:
-    bad = (np.isinf(low) | np.isinf(high)) & (low <= high)  # else it has no number
-    if bad.any():
-        raise ValueError(
-            f"Input X contains infinity in column {_name(data, int(bad.argmax()))}; "
-            "give numbers, and NaN for those that are not known."
-        )
-
-
-def _name(data: Matrix, column: int) -> str:
+def _name(data: Matrix, column: Any) -> str:
     return str(column) if data.names is None else repr(data.names[column])

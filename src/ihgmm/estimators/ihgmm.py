@@ -7,10 +7,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._checks import check_weights, warn_empty_clusters, warn_zero_rows
-from ihgmm._parameters import check_count, generator, usual_errors
+from ihgmm import _checks as checks
+from ihgmm._parameters import generator, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, mark
@@ -20,21 +19,9 @@ from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.policy import Rounds, Small
-from ihgmm.statistics.covariance import (
-    Covariance,
-    Structure,
-    compare_noises,
-    fit_noise,
-    information,
-)
+from ihgmm.statistics import covariance as noises
+from ihgmm.statistics import likelihood
 from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
-from ihgmm.statistics.likelihood import (
-    Directions,
-    MixtureFit,
-    fit_mixture,
-    joint_log_likelihood,
-    look,
-)
 from ihgmm.statistics.model import NoiseStructure
 
 
@@ -48,22 +35,20 @@ class IhGMM(DensityMixin, Clusterer):
 
     Parameters
     ----------
-    n_clusters, missing, outliers, verbose
+    n_clusters, missing, outliers, verbose, random_state
         As for :class:`~ihgmm.IhSC`.
     noise : {"individual", "class", "common", "tied", "auto"}, default="individual"
         Whether every row, every cluster or the whole sample has its own noise level.
-        ``"individual"`` is the full model. ``"tied"`` is for noise that features share:
-        one covariance for all rows, full in the span of the centres and in directions
-        where noise stands out, with one level in all others. ``"auto"`` tries all four
-        and takes the one of least :meth:`bic`. See :doc:`/noise`.
+        ``"tied"`` is for noise that features share: one covariance for all rows, full
+        in the span of the centres and in directions where noise stands out, with one
+        level in all others. ``"auto"`` takes the one of least :meth:`bic`. See
+        :doc:`/noise`.
     recipe : {"default", "paper", "psc"} or Recipe, default="default"
         The settings of the spectral start, see :class:`~ihgmm.Recipe`.
     max_iter : int, default=200
         Cap on the rounds.
     tol : float, default=1e-3
         Memberships that move less than this, on average over rows, have converged.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of what is drawn.
 
     Attributes
     ----------
@@ -79,8 +64,7 @@ class IhGMM(DensityMixin, Clusterer):
         Centres, and the standard errors of their entries. The scales of a cluster have
         mean 1.
     scales_, scale_errors_ : ndarray of shape (n_samples,)
-        Scale of each row in its cluster, and its standard error; NaN for outliers, as
-        in ``sizes_`` and, where each row has its own, in ``noise_levels_``.
+        Scale of each row in its cluster, and its standard error; NaN for outliers.
     noise_ : str
         The kind of noise, given or found.
     noise_evidence_ : dict
@@ -92,8 +76,7 @@ class IhGMM(DensityMixin, Clusterer):
         Orthonormal directions in which noise has a level of its own, sorted by it; only
         with ``noise="tied"``.
     component_levels_ : ndarray of shape (n_components,)
-        Standard deviations of the noise along them. In all other directions it is
-        ``noise_levels_``.
+        Standard deviations of the noise along them; elsewhere it is ``noise_levels_``.
     log_likelihood_ : float
         Log-likelihood of the rows of the fit, each given the others.
     converged_ : bool
@@ -104,24 +87,19 @@ class IhGMM(DensityMixin, Clusterer):
     outlier_cells_, n_features_in_, feature_names_in_
         As of :class:`~ihgmm.IhSC`.
 
-    See Also
-    --------
-    IhSC : Clusters without probabilities, several times faster.
-
     Notes
     -----
     A round sums rows, weighted by scale over noise variance, to centres, and compares
     each row with the centres *without that row*, since a row fits best a centre that
     contains its own noise. Memberships are calibrated under the model if scales differ
-    widely, and cautious if they are nearly equal. They are too sure if the noise is not
-    the same in all directions, as in most real data, unless ``noise="tied"`` finds
-    these directions: :doc:`/inference` has the figures.
+    widely, and too sure if the noise is not the same in all directions, unless
+    ``noise="tied"`` finds these: :doc:`/inference` has the figures.
 
-    :meth:`predict` and the methods beside it judge rows, new or old, by
-    ``cluster_centers_``, ``center_errors_``, ``weights_`` and ``noise_levels_`` alone.
-    A row of the fit that they place elsewhere than the rounds did, one or two in a
-    hundred of real data, gets that label, so that ``predict(X)`` equals ``labels_``.
-    Probabilities of the rows of the fit are better in ``memberships_``.
+    :meth:`predict` and the methods beside it judge rows, new or old, by centres, their
+    errors, ``weights_`` and ``noise_levels_`` alone. A row of the fit that they place
+    elsewhere than the rounds did, one or two in a hundred of real data, gets that
+    label, so that ``predict(X)`` equals ``labels_``. Probabilities of the rows of the
+    fit are better in ``memberships_``.
 
     Examples
     --------
@@ -140,14 +118,13 @@ class IhGMM(DensityMixin, Clusterer):
     center_errors_: np.ndarray
     noise_components_: np.ndarray
     component_levels_: np.ndarray
-    noise_: Structure
-    noise_evidence_: dict[Structure, float]
+    noise_: noises.Structure
 
     def __init__(
         self,
         n_clusters: int | Literal["auto"] = 8,
         *,
-        noise: Structure | Literal["auto"] = "individual",
+        noise: noises.Structure | Literal["auto"] = "individual",
         recipe: Recipe | str = "default",
         missing: Missing = "error",
         max_iter: int = 200,
@@ -168,11 +145,9 @@ class IhGMM(DensityMixin, Clusterer):
 
     @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model to data, array-like or sparse of (n_samples, n_features).
+        """Fit the model to data and weights as :meth:`IhSC.fit <ihgmm.IhSC.fit>` does.
 
-        Data and ``sample_weight`` are given as for the ``fit`` of
-        :class:`~ihgmm.IhSC`, and results are arrays of the same kind. ``y`` is ignored.
-        Returns the fitted estimator itself.
+        ``y`` is ignored. Returns the fitted estimator itself.
         """
         rng, steps = generator(self.random_state), Steps(self.verbose)
         # Check the data, and fill in what is missing.
@@ -180,7 +155,7 @@ class IhGMM(DensityMixin, Clusterer):
             rows = self._read(X, sample_weight)
             n, p = rows.everything.shape
             say(f"{n:,} rows, {p:,} features")
-            live = warn_zero_rows(rows.counted, rows.unobserved)
+            live = checks.warn_zero_rows(rows.counted, rows.unobserved)
             self._warn_of_units(rows.counted)
 
         # Count the clusters, and leave out rows that fit none.
@@ -193,13 +168,13 @@ class IhGMM(DensityMixin, Clusterer):
         self.noise_ = "individual" if self.noise == "auto" else self.noise
         if self.noise == "auto":
             with steps.step("noise") as say:
-                evidence = compare_noises(data, start.labels, k, rng)
+                evidence = noises.compare_noises(data, start.labels, k, rng)
                 self.noise_evidence_ = evidence
                 self.noise_ = min(evidence, key=evidence.__getitem__)
                 say(self.noise_)
         with steps.step("rounds") as say:
             limits: Any = {"max_iter": self.max_iter, "tol": self.tol}
-            mixture, covariance = fit_noise(
+            mixture, covariance = noises.fit_noise(
                 data, start.labels, k, self.noise_, rng, say=say, **limits
             )
         if mixture.change > self.tol:
@@ -218,7 +193,7 @@ class IhGMM(DensityMixin, Clusterer):
             labels = self.labels_
             if rows.counts is not None:
                 labels = data.ops.rows_where(labels, rows.counts)
-            warn_empty_clusters(data, labels, k)
+            checks.warn_empty_clusters(data, labels, k)
         return self
 
     @property
@@ -226,17 +201,20 @@ class IhGMM(DensityMixin, Clusterer):
         """The noise of rows that are whitened if need be."""
         return "common" if self.noise_ == "tied" else self.noise_
 
-    def _covariance(self) -> Covariance:
+    def _covariance(self) -> noises.Covariance:
         """Return the covariance of the noise, up to its level, as it was fitted."""
         if self.noise_ != "tied":
-            return Covariance.none(self.n_features_in_)
+            return noises.Covariance.none(self.n_features_in_)
         level = float(to_host(self.noise_levels_)[0])
         deviations = to_host(self.component_levels_).astype(np.float64) / level
         B = to_host(self.noise_components_).astype(np.float64).T
-        return Covariance(B, deviations)
+        return noises.Covariance(B, deviations)
 
     def _store_mixture(
-        self, mixture: MixtureFit, covariance: Covariance, data: Matrix
+        self,
+        mixture: likelihood.MixtureFit,
+        covariance: noises.Covariance,
+        data: Matrix,
     ) -> None:
         """Set the attributes that the rows of the fit give."""
         k, ops, live = self.n_clusters_, data.ops, data.sqnorms > 0
@@ -343,9 +321,8 @@ class IhGMM(DensityMixin, Clusterer):
         """Return the log-likelihood of each row, 0 for zero rows.
 
         The length of the row's signal is integrated out, and with individual noise the
-        noise level is fitted to the row. Values compare models on the same rows; they
-        are not densities, and rows of different size are not comparable. Outliers are
-        judged as if they belonged to a cluster.
+        noise level is fitted to the row. Values compare models on the same rows; rows
+        of different size are not comparable. Outliers are judged as if in a cluster.
         """
         return self._log_likelihoods(self._check_new(X))
 
@@ -357,7 +334,7 @@ class IhGMM(DensityMixin, Clusterer):
         """
         data = self._check_new(X)
         ops, values = data.ops, self._log_likelihoods(data)
-        weights = data.to_device(check_weights(sample_weight, values.shape[0]))
+        weights = data.to_device(checks.check_weights(sample_weight, values.shape[0]))
         weights = mark(ops, weights, self._is_outlier(data), 0.0)
         total = ops.number(ops.xp.sum(weights))
         if not total:
@@ -368,19 +345,18 @@ class IhGMM(DensityMixin, Clusterer):
         return ops.number(ops.xp.sum(values * weights)) / total
 
     def _log_likelihoods(self, data: Matrix) -> Tall:
-        ops, volume = data.ops, self._covariance().log_volume
-        values = ops.logsumexp(self._joint(data)) - _log_unit(data)
-        return values - volume * ops.widen(data.sqnorms > 0)
+        values = data.ops.logsumexp(self._joint(data)) - _log_unit(data)
+        live = data.ops.widen(data.sqnorms > 0)
+        return values - self._covariance().log_volume * live
 
     @usual_errors()
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; smaller is better.
 
-        It is ``-2 L`` plus a penalty, L being the log-likelihood of the rows, each
-        given centres of the other rows of X, which therefore need no penalty. Outliers
-        do not count. It tells which structure the noise has. To choose the number of
-        clusters take :meth:`icl`: this one takes too many where clusters overlap,
-        features are few, or noise is not as the model says.
+        It is ``-2 L`` plus a penalty, L being the log-likelihood of the rows that are
+        no outliers, each given centres of the others, which therefore need no penalty.
+        It tells which structure the noise has; to choose the number of clusters, take
+        :meth:`icl`.
         """
         return self._criteria(X)[0]
 
@@ -388,42 +364,14 @@ class IhGMM(DensityMixin, Clusterer):
     def icl(self, X: Any) -> float:
         """Return the integrated completed likelihood criterion; smaller is better.
 
-        It is :meth:`bic` plus twice the entropy of the memberships: the one to choose
-        the number of clusters by. With correlated or unequal columns it counts too
-        many as well, unless ``noise="tied"``. :doc:`/inference` has the shares.
+        It is :meth:`bic` plus twice the entropy of the memberships. With correlated or
+        unequal columns it counts too many clusters, unless ``noise="tied"``:
+        :doc:`/inference` has the shares.
         """
         bic, memberships = self._criteria(X)
         ops = ops_of(memberships)
         logs = ops.xp.log(ops.clip(memberships, Small.TINY, None))
         return bic - 2 * ops.number(ops.xp.sum(memberships * logs))
-
-    @usual_errors()
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Draw new rows from the fitted mixture.
-
-        Scales, and noise levels where every row has its own, are those of rows of the
-        fit drawn at random from the cluster. Returns the rows, of shape
-        (n_samples, n_features), and their clusters, of shape (n_samples,).
-        """
-        check_is_fitted(self)
-        n = check_count("n_samples", n_samples)
-        rng = generator(self.random_state)
-        own = to_host(self.labels_)
-        used = np.bincount(own[own >= 0], minlength=self.n_clusters_) > 0
-        shares = np.where(used, to_host(self.weights_), 0.0)
-        labels = rng.choice(self.n_clusters_, size=n, p=shares / shares.sum())
-        donors = np.empty(n, dtype=np.intp)
-        for k in np.unique(labels):
-            rows = labels == k
-            donors[rows] = rng.choice(np.flatnonzero(own == k), size=int(rows.sum()))
-        levels = to_host(self.noise_levels_)
-        at = {"individual": donors, "class": labels, "common": np.zeros(n, np.intp)}
-        X = self._covariance().color(rng.standard_normal((n, self.n_features_in_)))
-        X *= levels[at[self._rounds], None]
-        like, scales = self.cluster_centers_, to_host(self.scales_)
-        X += scales[donors, None] * to_host(like)[labels]
-        ops = ops_of(like)
-        return ops.cast_like(X, like), ops.to_device(labels, like)
 
     def _criteria(self, X: Any) -> tuple[float, Tall]:
         """Return the Bayesian criterion of rows, and their memberships."""
@@ -436,9 +384,9 @@ class IhGMM(DensityMixin, Clusterer):
         covariance = self._covariance()
         white = covariance.whiten(data)
         settle: Any = {"settling": Rounds.SETTLING, "max_iter": 1}
-        mixture = fit_mixture(white, memberships, noise=self._rounds, **settle)
+        mixture = likelihood.fit_mixture(white, memberships, noise=self._rounds, **settle)
         live = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms)))
-        value = information(data, mixture, covariance, self.noise_)
+        value = noises.information(data, mixture, covariance, self.noise_)
         return value + 2 * _log_unit(data, live), mixture.memberships
 
     def _joint(self, data: Matrix) -> Tall:
@@ -460,12 +408,12 @@ class IhGMM(DensityMixin, Clusterer):
             loads = squares.mean(axis=1) / covariance.mean_variance
             most = np.minimum(levels**2, 1e150) * 1e150
             loads = HOST.ratio(np.minimum(loads, most), levels**2 + 0 * loads)
-        directions = Directions(units.T, loads)
+        directions = likelihood.Directions(units.T, loads)
         shares = to_host(self.weights_)
 
         def work(block: Matrix) -> tuple[tuple[Tall], tuple[()]]:
-            seen = look(block, block.sqnorms, directions)
-            return (joint_log_likelihood(seen, shares, variances),), ()
+            seen = likelihood.look(block, block.sqnorms, directions)
+            return (likelihood.joint_log_likelihood(seen, shares, variances),), ()
 
         return covariance.whiten(data).sweep(work)[0][0]
 

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from copy import deepcopy
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._checks import (
-    check_matrix,
-    check_row_count,
-    check_weights,
-    warn_empty_clusters,
-    warn_zero_rows,
-)
+from ihgmm import _checks as checks
 from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored, warn
-from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, cosines, mark
-from ihgmm.estimators.batches import check_batch_fit, fit_batches, take_out
-from ihgmm.estimators.growing import check_can_grow, grown_before, warn_of_drift
-from ihgmm.estimators.known import check_known, class_names, old_labels
+from ihgmm.estimators import given
+from ihgmm.estimators.base import MAY_COUNT, Rows, Transformer, atomic, cosines, mark
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
+from ihgmm.numerics import whitening
 from ihgmm.numerics.batches import Batches, without
 from ihgmm.numerics.embedding import Space
-from ihgmm.numerics.growing import Growth, grow
+from ihgmm.numerics.growing import Growth, grow, growth_of_fit
 from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
@@ -42,27 +34,14 @@ from ihgmm.numerics.spectral import (
     spectral_clustering,
 )
 from ihgmm.numerics.teaching import Taught
-from ihgmm.numerics.whitening import (
-    NoiseKind,
-    Whitener,
-    learn_whitener,
-    noise_to_whiten,
-)
 from ihgmm.policy import Doubt
-from ihgmm.statistics.estimation import (
-    Parameters,
-    estimates_of_fit,
-    estimates_of_labels,
-    fit_to_centers,
-    for_all_rows,
-    in_data_units,
-)
+from ihgmm.statistics import estimation
 from ihgmm.statistics.likelihood import refine_labels
 from ihgmm.statistics.refits import label_doubt
 from ihgmm.statistics.selection import resolve
 
 
-class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+class IhSC(Transformer):
     """Cluster rows that share a pattern but differ in scale.
 
     K-means and Gaussian mixtures split such rows by size, because rows of one pattern
@@ -79,21 +58,17 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters. "auto" counts them, and warns if the confidence is low:
-        see :func:`~ihgmm.select_n_clusters`.
+        Number of clusters; "auto" counts them, see :func:`~ihgmm.select_n_clusters`.
     recipe : {"default", "paper", "psc"} or Recipe, default="default"
-        The settings of the spectral method, by name or as a :class:`~ihgmm.Recipe`:
-        whether rows have unit length, how many directions, how labels are assigned, ...
+        The settings of the spectral method, by name or as a :class:`~ihgmm.Recipe`.
     signed : bool, default=False
-        Whether scales have both signs, so that opposite rows are of one cluster. It
-        goes with recipes of ``labels="tied"`` and ``unit_norm``, without ``refine``.
-        See :doc:`/signs`.
+        Whether scales have both signs, so that opposite rows are of one cluster; only
+        with ``labels="tied"`` and ``unit_norm``, without ``refine``. See :doc:`/signs`.
     whiten : {"auto", "counts", "learned"} or None, default=None
         Whether rows and columns are multiplied first so that noise is alike in all of
-        them. ``"counts"``: the variance of an entry grows with its mean, as that of
-        counts does. ``"learned"``: it is learnt from what a low-rank fit leaves.
-        ``"auto"``: the first for counts, the second for other data above 0 with many
-        zeros and a long tail, none elsewhere. Results come back in the units of the
+        them: noise that grows with the mean, as that of counts does; or what a low-rank
+        fit leaves. ``"auto"``: the first for counts, the second for other data above 0
+        with many zeros and a long tail, none elsewhere. Results are in the units of the
         data. See :class:`~ihgmm.Biwhitener` and :doc:`/counts`.
     refine : bool, default=False
         Whether to compare each row once more with the centres of the other rows. It
@@ -104,18 +79,17 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         at most 0.5. With "cells" no row is left out: single cells that neither their
         row nor their column explains count as missing. See :doc:`/outliers`.
     missing : {"error", "fit"}, default="error"
-        What to do with missing cells, NaN: refuse them, or fill them in by a low-rank
-        model of the data, in ``predict``, too. Centres, scales and noise levels come
-        from the observed cells. See :doc:`/missing`.
+        Whether missing cells, NaN, are refused or filled in by a low-rank model of the
+        data, in ``predict``, too. Centres, scales and noise levels come from the
+        observed cells. See :doc:`/missing`.
     init : fitted estimator or None, default=None
         An older model of such rows, whose clusters keep their numbers where they are
         still there. Others take the numbers that are left.
     verbose : bool or int, default=False
-        Whether to write a line for each step of the fit, with its time (1 or True), or
-        also for each round within a step (2).
+        Whether to write a line for each step of the fit (1) and each round in it (2).
     random_state : int, RandomState, Generator or None, default=None
-        Seed of what is drawn: starts of k-means, and rows in counts of clusters. The
-        default draws nothing once the number of clusters is given.
+        Seed of starts of k-means, and of rows in counts of clusters. The default draws
+        nothing once the number of clusters is given.
 
     Attributes
     ----------
@@ -123,44 +97,31 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         The cluster of each row, numbered by decreasing size, or as in ``init`` and
         ``classes_``; -1 for outliers.
     classes_ : ndarray of shape (n_clusters,)
-        The class that each cluster stands for, which ``predict`` returns; only with
-        ``known_labels``.
+        The class of each cluster, which ``predict`` returns, with ``known_labels``.
     embedding_ : ndarray of shape (n_samples, n_components)
         What was clustered: weighted coordinates of each row in the eigenvectors, or in
-        the projected data, scaled to unit norm.
+        the projected data, scaled to unit norm; ``space_`` says which.
     eigenvalues_ : ndarray of shape (n_components,)
         Leading eigenvalues of the Gram matrix.
-    space_ : str
-        Where rows were compared: "eigenvectors" or "projected".
-    placement_ : callable
-        How rows get their labels: their embedding, and the rule.
-    preparation_ : tuple of callables
-        What is done to rows first: with ``missing="fit"`` or ``outliers="cells"`` a map
-        that fills them in, with ``whiten`` one that makes their noise alike.
+    preparation_, placement_ : tuple of callables, callable
+        What is done to rows first, if anything, and how they get their labels.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
-    scales_ : ndarray of shape (n_samples,)
-        The scale of each row. The mean in each cluster is 1, with ``signed`` that of
-        absolute values. Outliers have NaN here, in ``sizes_`` and in
-        ``noise_levels_``.
+    scales_, noise_levels_ : ndarray of shape (n_samples,)
+        The scale of each row, 1 on average in each cluster, with ``signed`` that of
+        absolute values; and the standard deviation of its noise. NaN for outliers.
     sizes_ : ndarray of shape (n_samples,)
         Scale times the Euclidean length of the cluster's centre, in the units of the
         data. Scales compare rows of one cluster only; sizes compare all rows.
-    noise_levels_ : ndarray of shape (n_samples,)
-        Standard deviation of the noise in each row: what its centre does not explain.
-    n_clusters_ : int
-        Number of clusters, given or found.
+    n_clusters_, n_iter_ : int
+        Number of clusters, given or found, and iterations that the labels took.
     selection_ : ClusterCount
         How the number of clusters was chosen; only with ``n_clusters="auto"``.
-    outlier_scores_ : ndarray of shape (n_samples,)
+    outlier_scores_, outlier_threshold_ : ndarray of shape (n_samples,), float
         How strange each row is, if ``outliers`` looks for rows: a score of 3 says that
-        one in a thousand rows of the clusters is as strange.
-    outlier_threshold_ : float
-        Rows with larger scores are outliers.
+        one in a thousand rows of the clusters is as strange. Outliers are above.
     outlier_cells_ : ndarray of shape (n_cells, 2)
         Row and column of each wild cell, in order; only with ``outliers="cells"``.
-    n_iter_ : int
-        Iterations that the labels took.
     batches_ : Batches
         Factors of the columns in each batch; only with ``batch``.
     n_samples_seen_ : int
@@ -169,21 +130,12 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
 
-    See Also
-    --------
-    SphericalKMeans : k-means by cosine, on the rows themselves.
-    PSC : the spectral method for rows of equal scale.
-
     Notes
     -----
     ``predict`` embeds rows by the equation that the eigenvectors solve, and labels them
     by the rule that the fit learnt, or with ``refine`` by their cosines with the
     centres of the last round: for the rows of the fit that gives ``labels_``. Zero rows
-    get label 0, the largest cluster, and outliers -1, if the fit looked for them.
-
-    Where X is on a device, only numbers for each cluster or column come to the host.
-    Labels are learnt from at most 16,384 rows of the embedding (or 64 for each
-    cluster); with dask, these rows come to the client.
+    get label 0, the largest cluster.
 
     References
     ----------
@@ -200,7 +152,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """
 
     _checks: ClassVar = MAY_COUNT
-    missing: Missing
+    _placing: ClassVar = (*Transformer._placing, "placement_", "outlier_rule_")
     embedding_: np.ndarray
     eigenvalues_: np.ndarray
     space_: Space
@@ -209,7 +161,6 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     classes_: np.ndarray
     growth_: Growth
     batches_: Batches
-    _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(
         self,
@@ -217,7 +168,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         *,
         recipe: Recipe | str = "default",
         signed: bool = False,
-        whiten: NoiseKind | Literal["auto"] | None = None,
+        whiten: whitening.NoiseKind | Literal["auto"] | None = None,
         refine: bool = False,
         outliers: float | Literal["auto", "cells"] | None = None,
         missing: Missing = "error",
@@ -271,25 +222,14 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     ) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
-        An array of torch, CuPy or any library of the array API standard stays on its
-        device, and results are of the same kind. Zero rows get the label of the largest
-        cluster, with a warning.
-
-        ``sample_weight``, of shape (n_samples,), says how much each row counts, in
-        eigenvectors, clusters, centres and numbers of clusters; only ratios matter.
-        Rows of weight 0 get labels and have no part in the fit. A row counted twice
-        differs from a row given twice: :doc:`/weights` says how.
-
-        ``known_labels``, of shape (n_samples,), are classes of some rows, numbers or
-        texts, with -1, None or NaN for all others. They teach the clusters, and the
-        rows keep them. With more clusters than classes, others may appear: see
-        :doc:`/known-labels`.
-
-        ``batch``, of shape (n_samples,), names the lab, kit or country of each row. A
-        batch multiplies each column of its rows by a factor, which is learnt from
-        clusters that are in several batches, and taken out: see :doc:`/batches`. Rows
-        then come to the memory of the host, and have no entry below 0. ``y`` is
-        ignored. Returns the fitted estimator itself.
+        Arrays of torch, CuPy and other libraries stay on their device, and results are
+        of the same kind. ``sample_weight`` says how much each row counts; only ratios
+        matter, and rows of weight 0 only get labels (:doc:`/weights`). ``known_labels``
+        are classes, -1, None or NaN where they are not known: they teach the clusters,
+        and rows keep them (:doc:`/known-labels`). ``batch`` names the lab, kit or
+        country of each row, which multiplies each column by a factor. It is learnt and
+        taken out, in the memory of the host, from data without entries below 0
+        (:doc:`/batches`). ``y`` is ignored. Returns the fitted estimator itself.
         """
         recipe, rng = Recipe.of(self.recipe), generator(self.random_state)
         steps = Steps(self.verbose)
@@ -298,15 +238,15 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             rows = self._read(X, sample_weight)
             n, p = rows.everything.shape
             say(f"{n:,} rows, {p:,} features")
-            noise = noise_to_whiten(rows.counted, self.whiten)
+            noise = whitening.noise_to_whiten(rows.counted, self.whiten)
             if batch is not None:
                 rows = self._take_batches_out(rows, batch, recipe, noise, rng)
             if noise is not None:
                 # Without the factors of batches, counts are no whole numbers.
                 with nullcontext() if batch is None else ignored(PreparationWarning):
-                    whitener = learn_whitener(rows.counted, noise, rng)
+                    whitener = whitening.learn_whitener(rows.counted, noise, rng)
                 rows = self._prepare(rows, whitener)
-            live = warn_zero_rows(rows.counted, rows.unobserved)
+            live = checks.warn_zero_rows(rows.counted, rows.unobserved)
             if noise is None:
                 self._warn_of_units(rows.counted)
 
@@ -325,31 +265,34 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if self.refine:
             with steps.step("refine"):
                 labels, placement = _refined(data, labels, k)
-        empty = warn_empty_clusters(data, labels, k)
+        empty = checks.warn_empty_clusters(data, labels, k)
         if not empty and taught.known is None:  # known labels hold clusters in place
             with steps.step("doubt"):
                 self._warn_of_doubt(data, spectral, recipe, k)
 
         # Estimate centres, scales and noise levels; place the rows left out.
-        fitted: Parameters
+        fitted: estimation.Parameters
         with steps.step("centers"):
             if self.refine:
-                fitted = estimates_of_labels(data, labels, np.arange(k))
+                fitted = estimation.estimates_of_labels(data, labels, np.arange(k))
             else:
-                fitted = estimates_of_fit(data, spectral, labels, k)
+                fitted = estimation.estimates_of_fit(data, spectral, labels, k)
         embedding, embedded = spectral.placement.embedding, spectral.rows
         weights, ops, counts = data.weights, data.ops, rows.counts
         data = rows.everything
         if counts is not None:
             labels, embedded = of_all.keep(data, placement(data)), embedding(data)
-            fitted = for_all_rows(fitted, data, labels, counts, signed=self.signed)
+            rest = data, labels, counts
+            fitted = estimation.for_all_rows(fitted, *rest, signed=self.signed)
             weights = counts if weights is None else ops.place(weights, counts)
         if noise is not None:
-            fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
+            white = cast(Scaled, data)
+            fitted = estimation.in_data_units(fitted, white, labels, weights)
 
         self.n_clusters_ = k
         self.labels_ = ops.persist(mark(ops, labels, rows.outliers, -1))
-        self.embedding_ = embedded
+        in_units = recipe.unit_norm or spectral.space == "eigenvectors"
+        self.embedding_ = embedded if in_units else embedded * float(data.unit)
         self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
         self.space_ = spectral.space
         self.cluster_centers_ = fitted.centers
@@ -366,14 +309,13 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on with more rows; clusters keep their numbers.
 
-        The first call fits the model, unless :meth:`fit` or a file has. Rows may come
-        as any kind of array, weighted or not. The model remembers directions, sums for
-        each cluster, and a sample of at most 16,384 rows (or 64 for each cluster), so
-        that its size does not grow, and the time of a call depends on its rows alone.
-        It takes recipes with unit rows and ``labels="tied"``, and none of the options
-        ``signed``, ``whiten``, ``refine``, ``outliers`` and ``missing``. A warning says
-        once if a cluster gets no more rows, or if another one seems to appear: see
-        :doc:`/new-rows`. ``y`` is ignored. Returns the estimator itself.
+        The first call fits the model, unless :meth:`fit` or a file has. The model
+        remembers directions, sums for each cluster, and a sample of rows: its size does
+        not grow, and the time of a call depends on its rows alone. Recipes need unit
+        rows and ``labels="tied"``, and there is none of ``signed``, ``whiten``,
+        ``refine``, ``outliers`` and ``missing``. A warning says once if a cluster gets
+        no more rows, or if another one seems to appear: see :doc:`/new-rows`. ``y`` is
+        ignored. Returns the estimator itself.
 
         Examples
         --------
@@ -387,28 +329,32 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         400
         """
         self._check_parameters()
-        check_can_grow(self)
+        given.check_can_grow(self)
         first = not hasattr(self, "placement_")
-        data = check_matrix(X, self, reset=first)
-        weights = check_weights(sample_weight, data.shape[0])
-        live = warn_zero_rows(data)
+        data = checks.check_matrix(X, self, reset=first)
+        weights = checks.check_weights(sample_weight, data.shape[0])
+        live, old, start = checks.warn_zero_rows(data), None, None
         if first:
             rng, steps = generator(self.random_state), Steps(self.verbose)
             self.n_clusters_ = self._count_clusters(data, live, rng, steps)
-        k, start = self.n_clusters_, None
-        if first and self.init is not None:
-            start, _ = old_labels(self.init, X)
-        grown = grow(data, k, weights, None if first else grown_before(self), start)
-        warn_of_drift(grown, k)
-        centers = grown.growth.centers
-        given = data, grown.labels, centers / data.unit
-        self.scales_, levels = fit_to_centers(*given)
+            if self.init is not None:
+                start, _ = given.old_labels(self.init, X)
+        else:
+            old = getattr(self, "growth_", None), self.placement_, self.space_
+            if old[0] is None:
+                growth = growth_of_fit(self.placement_, self, self.n_clusters_)
+                old = growth, *old[1:]
+        k = self.n_clusters_
+        grown = grow(data, k, weights, old, start)
+        given.warn_of_drift(grown, k)
+        centers, placement = grown.growth.centers, grown.placement
+        self.labels_, in_unit = grown.labels, centers / data.unit
+        self.scales_, levels = estimation.fit_to_centers(data, self.labels_, in_unit)
         self.noise_levels_ = levels * data.dtype.type(data.unit)
-        self.labels_ = grown.labels
-        self.embedding_ = grown.placement.embedding(data)
-        self.eigenvalues_ = data.to_device(grown.placement.embedding.eigenvalues)
+        self.embedding_ = placement.embedding(data)
+        self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
         self.cluster_centers_ = data.cast(centers)
-        self.placement_, self.space_ = grown.placement, grown.space
+        self.placement_, self.space_ = placement, grown.space
         self.growth_, self.n_iter_ = grown.growth, grown.n_iter
         return self
 
@@ -422,31 +368,31 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         rows: Rows,
         batch: Any,
         recipe: Recipe,
-        noise: NoiseKind | None,
+        noise: whitening.NoiseKind | None,
         rng: np.random.Generator,
     ) -> Rows:
         """Learn the factors of batches, and return rows without them."""
-        names = check_batch_fit(self, rows.everything, batch)
+        names = given.check_batch_fit(self, rows.everything, batch)
         counts = slice(None) if rows.counts is None else to_host(rows.counts)
 
         def label(data: Matrix) -> tuple[Tall, int]:
             k = self.n_clusters
             if noise is not None:
                 with ignored(PreparationWarning):
-                    data = learn_whitener(data, noise, deepcopy(rng))(data)
+                    data = whitening.learn_whitener(data, noise, deepcopy(rng))(data)
             if k == "auto":
                 k = max(resolve(data, deepcopy(rng), signed=self.signed).n_clusters, 1)
             fit = spectral_clustering(data, int(k), recipe, signed=self.signed)
             return fit.labels, int(k)
 
         if self.n_clusters != "auto":
-            check_row_count(rows.counted.shape[0], self.n_clusters)
-        self.batches_, counted = fit_batches(rows.counted, names[counts], label)
+            checks.check_row_count(rows.counted.shape[0], self.n_clusters)
+        self.batches_, counted = given.fit_batches(rows.counted, names[counts], label)
         everything = counted
         if rows.counts is not None:
             codes = self.batches_.codes(names)
             everything = without(rows.everything, self.batches_.factors, codes)
-        return replace(rows, everything=everything, counted=counted)
+        return rows._replace(everything=everything, counted=counted)
 
     def _check_new(self, X: Any, batch: Any = None) -> Matrix:
         if not hasattr(self, "batches_"):
@@ -465,12 +411,12 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         ``numpy.asarray`` makes an array of the result.
         """
         check_is_fitted(self, "batches_")
-        data = check_matrix(X, self, reset=False)
+        data = checks.check_matrix(X, self, reset=False)
 
         def label(part: Matrix) -> Tall:
             return self.placement_(self._prepared(part))
 
-        return take_out(self.batches_, data, batch, label)
+        return given.take_out(self.batches_, data, batch, label)
 
     def _teach(
         self, X: Any, n: int, k: int, labels: Any, batch: Any
@@ -484,34 +430,24 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                     "cannot be combined with signed, refine, or a recipe of other "
                     "labels than 'tied'; leave one of them out."
                 )
-            classes, known = check_known(labels, n)
+            classes, known = given.check_known(labels, n)
             k = max(k, len(classes)) if self.n_clusters == "auto" else k
-            self.classes_, taught = class_names(classes, k), Taught(known)
+            self.classes_, taught = given.class_names(classes, k), Taught(known)
         if self.init is not None:
-            start, nearness = old_labels(self.init, X, batch)
+            start, nearness = given.old_labels(self.init, X, batch)
             taught = taught._replace(start=start, nearness=nearness)
         return k, taught
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not self.signed:
-            return
-        if self.refine:
-            raise ValueError(
-                f"{option('refine', True)} expects positive scales and cannot be "
-                f"combined with {option('signed', True)}; leave one of them out."
-            )
         recipe = Recipe.of(self.recipe)
-        if recipe.labels != "tied":
+        one_way = {option("refine", True): self.refine}
+        one_way[f"labels={recipe.labels!r}"] = recipe.labels != "tied"
+        one_way["unit_norm=False"] = not recipe.unit_norm
+        if self.signed and any(one_way.values()):
             raise ValueError(
-                f"labels={recipe.labels!r} puts rows together that are near each "
-                "other, never opposite ones, and cannot be combined with signed=True; "
-                "use 'tied'."
-            )
-        if not recipe.unit_norm:
-            raise ValueError(
-                "signed=True compares directions of rows, and unit_norm=False keeps "
-                "their lengths; leave one of them out."
+                f"{max(one_way, key=one_way.__getitem__)} expects positive scales and "
+                f"cannot be combined with {option('signed', True)}; leave one out."
             )
 
     def _warn_of_doubt(
@@ -521,16 +457,15 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         # A device would wait half a fit for the host: there it is left to a diagnosis.
         if k < 2 or data.ops.few_ops is not HOST or not recipe.unit_norm:
             return
-        if recipe.labels == "tied":
-            rule = cast(LinearRule, spectral.placement.rule)
-            doubt = label_doubt(spectral.known, rule, k)
-            if doubt > Doubt.LEAST:
-                warn(
-                    "Labels may be unstable: many of them may change with other rows. "
-                    "Look at diagnose(X, model), or ask for fewer clusters: "
-                    "cluster_tree(X) shows how many are stable.",
-                    UnstableLabelsWarning,
-                )
+        rule: Any = spectral.placement.rule
+        is_tied = recipe.labels == "tied"
+        if is_tied and label_doubt(spectral.known, rule, k) > Doubt.LEAST:
+            warn(
+                "Labels may be unstable: many of them may change with other rows. "
+                "Look at diagnose(X, model), or ask for fewer clusters: "
+                "cluster_tree(X) shows how many are stable.",
+                UnstableLabelsWarning,
+            )
         if not self.signed and looks_signed(data, spectral, k):
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
@@ -543,11 +478,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def predict(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the cluster of each row, new or old; its class, if some were known.
 
-        Rows are given, and labels returned, as in :meth:`fit`; the labels of
-        dask arrays are computed when they are asked for, classes at once. The notes of
-        the class say by which rule. A model that was fitted with batches takes that of
-        each row, or one for all; rows of a new batch, ten at least, get its factors
-        from themselves.
+        Labels of dask arrays are computed when they are asked for, classes at once. A
+        model that was fitted with batches takes the batch of each row, or one for all;
+        rows of a new batch, ten at least, get its factors from themselves.
         """
         if batch is None and not hasattr(self, "batches_"):
             return self._named(super().predict(X))
@@ -573,32 +506,27 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def _has_memberships(self) -> bool:
         recipe = Recipe.of(self.recipe)
-        tied = recipe.labels == "tied" and recipe.placement == "embedding"
-        return tied and not self.refine
+        is_tied = (recipe.labels, recipe.placement) == ("tied", "embedding")
+        return is_tied and not self.refine
 
     @available_if(_has_memberships)  # type: ignore[untyped-decorator]
     @usual_errors()
     def predict_proba(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the membership of each row, new or old, in each cluster.
 
-        They are those of the Gaussian clusters that gave the labels, of shape
-        (n_samples, n_clusters), and add up to 1 in each row. Fits of recipes with
-        ``labels="tied"`` and ``placement="embedding"``, without ``refine``, have them.
-        ``batch`` is as in :meth:`predict`.
+        They are those of the Gaussian clusters that gave the labels, and add up to 1 in
+        each row. Fits with ``labels="tied"`` and ``placement="embedding"``, without
+        ``refine``, have them. ``batch`` is as in :meth:`predict`.
         """
-        data = self._check_new(X, batch)
-        ops, placement = data.ops, cast(Placement, self.placement_)
-        rule = cast(LinearRule, placement.rule)
-        rows = placement.embedding(data)
-        return ops.row_map(rule.memberships, rows, width=len(rule.intercepts))
+        data, placement = self._check_new(X, batch), cast(Placement, self.placement_)
+        rule, rows = cast(LinearRule, placement.rule), placement.embedding(data)
+        return data.ops.row_map(rule.memberships, rows, width=len(rule.intercepts))
 
     @usual_errors()
     def transform(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the cosine of each row, new or old, with each cluster centre.
 
-        The result, of shape (n_samples, n_clusters), is between -1 and 1, of X's
-        library and on its device; zero for zero rows and for empty clusters. ``batch``
-        is as in :meth:`predict`.
+        It is zero for zero rows and empty clusters. ``batch`` is as in :meth:`predict`.
         """
         return cosines(self._compared_centers(), self._check_new(X, batch))
 
@@ -606,8 +534,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         """Return centres on the host, whitened as rows are."""
         centers = to_host(self.cluster_centers_)
         for change in self.preparation_:
-            if isinstance(change, Whitener):  # no cell of a centre is missing or wild
-                centers = change(check_matrix(centers)).toarray()
+            # No cell of a centre is missing or wild.
+            if isinstance(change, whitening.Whitener):
+                centers = change(checks.check_matrix(centers)).toarray()
         return centers
 
     def _nearest(self, X: Any, batch: Any = None) -> Any:
@@ -622,17 +551,17 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
         Each row, new or old, is fitted by the best non-negative multiple of the centre
         nearest in angle, and counts by its weight; outliers do not count. With
-        ``whiten`` it is a share of whitened rows, which compares with no other setting.
-        More centres explain more: to compare numbers of clusters, take
-        :func:`ihgmm.metrics.stability_score` instead. ``batch`` is as in
-        :meth:`predict`; ``y`` is ignored.
+        ``whiten`` rows are whitened ones. More centres explain more: to compare numbers
+        of clusters, take :func:`ihgmm.metrics.stability_score` instead. ``batch`` is as
+        in :meth:`predict`; ``y`` is ignored.
         """
         data = self._check_new(X, batch)
         ops, sqnorms = data.ops, data.sqnorms
         near = ops.widen(cosines(self._compared_centers(), data))
         near = ops.xp.abs(near) if self.signed else near
         best = ops.clip(ops.xp.max(near, axis=1), 0.0, None)
-        sqnorms = sqnorms * data.to_device(check_weights(sample_weight, data.shape[0]))
+        weights = checks.check_weights(sample_weight, data.shape[0])
+        sqnorms = sqnorms * data.to_device(weights)
         sqnorms = mark(ops, sqnorms, self._is_outlier(data), 0.0)
         known = ops.number(ops.xp.sum(sqnorms * best**2))
         total = ops.number(ops.xp.sum(sqnorms))

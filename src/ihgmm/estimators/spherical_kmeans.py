@@ -6,23 +6,17 @@ from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from ihgmm._checks import (
-    check_row_count,
-    check_weights,
-    warn_empty_clusters,
-    warn_zero_rows,
-)
-from ihgmm._parameters import check_number, generator, usual_errors
-from ihgmm.estimators.base import Clusterer, atomic, cosines
+from ihgmm import _checks as checks
+from ihgmm._parameters import check_number, generator, making_array, usual_errors
+from ihgmm.estimators.base import Transformer, atomic, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.spectral import CosinePlacement
 from ihgmm.numerics.spherical import spherical_kmeans
 from ihgmm.policy import Labelling
 
 
-class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+class SphericalKMeans(Transformer):
     """K-means by cosine, the simple rival of :class:`~ihgmm.IhSC`.
 
     Rows and centres count by their direction only. With balanced clusters and many more
@@ -36,9 +30,8 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         Where to start: greedy k-means++ by cosine, on at most a few thousand rows, or
         given centres.
     n_init : int or "auto", default="auto"
-        Number of k-means++ starts, of which the one of smallest ``inertia_`` is kept.
-        "auto" is 10 where X holds at most 4,000,000 numbers (rows times features, of a
-        sparse matrix the entries that are stored) and 1 beyond.
+        Number of k-means++ starts, of which the one of smallest ``inertia_`` is kept;
+        "auto" is 10 where X holds at most 4,000,000 numbers and 1 beyond.
     max_iter : int, default=300
         Cap on the iterations of one run.
     tol : float, default=1e-4
@@ -59,17 +52,10 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     n_features_in_, feature_names_in_
         As of :class:`~ihgmm.IhSC`.
 
-    See Also
-    --------
-    IhSC : labels from eigenvectors, better with many features, unequal clusters or
-        noise that differs between rows; it also estimates scales.
-
     Notes
     -----
     X may be sparse, a tensor or array on a GPU, on disk or in dask; an iteration goes
-    through it once, for several starts together. Zero rows have no direction; they get
-    label 0, with a warning. ``predict`` takes the centre of the largest cosine. Under
-    noise that is the same in all directions that is the most likely cluster.
+    through it once, for several starts together. Zero rows get label 0, with a warning.
 
     Examples
     --------
@@ -80,7 +66,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     array([0, 0, 0, 1, 1])
     """
 
-    _checks: ClassVar = {**Clusterer._checks, "tol": partial(check_number, least=0)}
+    _checks: ClassVar = {**Transformer._checks, "tol": partial(check_number, least=0)}
 
     _centers_are_directions = True  # with which rows of any size are compared
     inertia_: float
@@ -104,27 +90,22 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 
     @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model to data, array-like or sparse of (n_samples, n_features).
+        """Fit the model to data and weights as :meth:`IhSC.fit <ihgmm.IhSC.fit>` does.
 
-        Data and ``sample_weight`` are given as for the ``fit`` of
-        :class:`~ihgmm.IhSC`. ``y`` is ignored. Returns the fitted estimator itself.
+        ``y`` is ignored. Returns the fitted estimator itself.
         """
         k = self.n_clusters
         rows = self._read(X, sample_weight)
         data, everything, ops = rows.counted, rows.everything, rows.counted.ops
-        check_row_count(data.shape[0], k)
-        warn_zero_rows(data)
-        few = data.n_entries <= Labelling.MANY_STARTS
-        starts = Labelling.STARTS if few else 1
-        best = spherical_kmeans(
-            data,
-            k,
-            init=self._initial_centers(data),
-            n_init=starts if self.n_init == "auto" else self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=generator(self.random_state),
-        )
+        checks.check_row_count(data.shape[0], k)
+        checks.warn_zero_rows(data)
+        starts = self.n_init
+        if starts == "auto":
+            few = data.n_entries <= Labelling.MANY_STARTS
+            starts = Labelling.STARTS if few else 1
+        init, rng = self._initial_centers(data), generator(self.random_state)
+        limits: Any = {"max_iter": self.max_iter, "tol": self.tol}
+        best = spherical_kmeans(data, k, init=init, n_init=starts, rng=rng, **limits)
         # Zero rows have no direction: they do not count in sizes. Clusters of one
         # size stay as they were drawn, which does not depend on the order of the
         # rows; rounding must not choose.
@@ -143,10 +124,10 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         self.labels_ = ops.persist(labels * some)
         self.cluster_centers_ = data.cast(centers)
         # In the fit, weights are 1 on average.
-        given = check_weights(sample_weight, everything.shape[0])
+        given = checks.check_weights(sample_weight, everything.shape[0])
         self.inertia_ = best.inertia * float(given.sum()) / data.shape[0]
         self.n_iter_ = best.n_iter
-        warn_empty_clusters(everything, self.labels_, k)
+        checks.warn_empty_clusters(everything, self.labels_, k)
         return self
 
     @usual_errors()
@@ -169,24 +150,21 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         ops = data.ops
         near = cosines(to_host(self.cluster_centers_), data)
         best = ops.widen(ops.xp.max(near, axis=1))
-        weights = ops.to_device(check_weights(sample_weight, data.shape[0]), best)
+        weights = ops.to_device(
+            checks.check_weights(sample_weight, data.shape[0]), best
+        )
         return -ops.number(ops.xp.sum(weights * (1.0 - best)))
 
     def _initial_centers(self, X: Matrix) -> np.ndarray | None:
-        if isinstance(self.init, str):
-            if self.init != "k-means++":
-                raise ValueError(
-                    f"init={self.init!r} is not known; give 'k-means++' or an array of "
-                    f"{self.n_clusters} centres."
-                )
-            return None
-        centers = np.array(to_host(self.init), dtype=X.dtype)
         wanted = (self.n_clusters, X.shape[1])
-        if centers.shape != wanted or not np.isfinite(centers).all():
+        if isinstance(self.init, str) and self.init == "k-means++":
+            return None
+        with making_array("init", f"'k-means++' or {wanted[0]} centres"):
+            centers = np.array(to_host(self.init), dtype=X.dtype)
+        finite = centers.shape == wanted and np.isfinite(centers).all()
+        if not finite or not centers.any(axis=1).all():
             raise ValueError(
                 f"init has shape {centers.shape}; give {wanted[0]} finite centres of "
-                f"{wanted[1]} features."
+                f"{wanted[1]} features, none of them zero."
             )
-        if not centers.any(axis=1).all():
-            raise ValueError("init has a zero row; a centre needs a direction.")
         return centers

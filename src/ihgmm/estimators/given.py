@@ -1,0 +1,202 @@
+"""What users give beside rows: batches, classes, an older model, and rows that follow.
+
+Here it is checked, and what is to be said of it is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ihgmm._checks import check_labels, label_array
+from ihgmm._parameters import option
+from ihgmm._warnings import DriftWarning, PreparationWarning, warn
+from ihgmm.matrix import Matrix, Tall, to_host
+from ihgmm.numerics.batches import Batches, learn_batches, without
+from ihgmm.numerics.growing import Grown
+from ihgmm.numerics.recipe import Recipe
+from ihgmm.policy import Batching
+
+# Batches
+
+
+def check_batch_fit(model: Any, X: Matrix, batch: Any) -> np.ndarray:
+    """Return the name of each row's batch; raise if X cannot have factors."""
+    if model.missing != "error" or model.outliers == "cells":
+        raise ValueError(
+            "batch cannot be combined with missing cells: leave out "
+            f"{option('missing', 'fit')} and {option('outliers', 'cells')}, or fill in "
+            "cells first."
+        )
+    least = X.most_negative() * X.unit
+    if least < 0:
+        raise ValueError(
+            f"The smallest entry of X is {least:.3g}, and a batch multiplies values of "
+            "0 or more. Give data before they are centred."
+        )
+    return check_labels("batch", batch, X.shape[0]).astype(str)
+
+
+def fit_batches(
+    X: Matrix, names: np.ndarray, label: Callable[[Matrix], tuple[Tall, int]]
+) -> tuple[Batches, Matrix]:
+    """Learn factors of batches; return them, and rows without these."""
+    known, codes = np.unique(names, return_inverse=True)
+    batches, homes = learn_batches(X, codes, tuple(map(str, known)), label)
+    alone = [f"{k} (batch {known[home]})" for k, home in enumerate(homes) if home >= 0]
+    if alone and len(known) > 1:
+        warn(
+            f"Some clusters are in one batch alone: {', '.join(alone)}. Nothing tells "
+            "what is theirs and what is the batch's, so that they gave no factors. "
+            "Look at their rows, or ask for fewer clusters.",
+            PreparationWarning,
+        )
+    return batches, without(X, batches.factors, codes)
+
+
+def as_without_batches(model: Any, X: Any, batch: Any) -> tuple[Any, Any]:
+    """Return a model and its data as if there were no batches, to describe clusters."""
+    if not hasattr(model, "batches_"):
+        return model, X
+    X = model.without_batches(X, batch)
+    model = copy(model)
+    del model.batches_
+    return model, X
+
+
+def take_out(
+    batches: Batches, X: Matrix, batch: Any, label: Callable[[Matrix], Tall]
+) -> Matrix:
+    """Return rows without the factors of their batches; new ones get theirs first."""
+    if batch is None:
+        raise ValueError(
+            "The model was fitted with batches; give the batch of each row, batch=..., "
+            f"one of {', '.join(batches.names)} or a new one."
+        )
+    batch = [batch] * X.shape[0] if isinstance(batch, str) else batch
+    names = check_labels("batch", batch, X.shape[0]).astype(str)
+    codes, factors = batches.codes(names), batches.factors
+    for name in np.unique(names[codes < 0]):
+        own = np.flatnonzero(names == name)
+        if len(own) < Batching.NEW_ROWS:
+            raise ValueError(
+                f"Batch {str(name)!r} was not in the fit and has {len(own)} rows here, "
+                "which are too few to learn its factors from; give "
+                f"{Batching.NEW_ROWS} at least, or one of the batches "
+                f"{', '.join(batches.names)}."
+            )
+        codes[own] = len(factors)
+        factors = np.vstack([factors, batches.factors_of_new(X.take(own), label)])
+    return without(X, factors, codes)
+
+
+# Classes that are known of some rows, and an older model
+
+
+def check_known(known_labels: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return classes, sorted, and the number of each row's class; -1 for unknown."""
+    given = label_array("known_labels", known_labels, n_samples)
+    unknown = np.array([_is_unknown(label) for label in given.astype(object)])
+    if unknown.all():
+        raise ValueError(
+            "known_labels has no known label: all are -1, None or NaN. Give one at "
+            "least, or leave known_labels out."
+        )
+    labels = check_labels("known_labels", given[~unknown])
+    if labels.dtype.kind == "O":
+        labels = np.array(labels.tolist())
+    if labels.dtype.kind == "f" and (labels == np.round(labels)).all():
+        labels = labels.astype(np.int64)  # NaN for unknown has made them floats
+    numbers = np.full(n_samples, -1)
+    classes, numbers[~unknown] = np.unique(labels, return_inverse=True)
+    return classes, numbers
+
+
+def _is_unknown(label: Any) -> bool:
+    """Tell None, NaN, the missing values of pandas, and -1 from labels."""
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(label, int | float | np.number) and (
+        label == -1 or bool(np.isnan(label))
+    )
+
+
+def class_names(classes: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return a name for each cluster: classes first, then new ones."""
+    new = n_clusters - len(classes)
+    if new < 0:
+        raise ValueError(
+            f"known_labels has {len(classes)} classes and n_clusters={n_clusters}; ask "
+            f"for {len(classes)} clusters at least."
+        )
+    if not new:
+        return classes
+    if classes.dtype.kind in "iuf":
+        return np.append(classes, int(np.floor(classes[-1])) + 1 + np.arange(new))
+    return np.append(classes, [f"new {i}" for i in range(1, new + 1)])
+
+
+def old_labels(model: Any, X: Any, batch: Any = None) -> tuple[np.ndarray, Any]:
+    """Return the clusters in which an older model puts rows, and how near rows are.
+
+    Near is what their centre explains over what it leaves, if the model tells.
+    """
+    if not hasattr(model, "_nearest"):
+        raise TypeError(
+            f"init={model!r} is no model of this package; give a fitted one, whose "
+            "clusters should keep their numbers, or None."
+        )
+    check_is_fitted(model)
+    options = {"batch": batch} if hasattr(model, "batches_") else {}
+    labels = to_host(model._nearest(X, **options)).astype(np.int64)
+    if not hasattr(model, "placement_"):
+        return labels, None
+    cosines = to_host(model.transform(X, **options)).astype(np.float64)
+    share = np.clip(cosines[np.arange(len(labels)), labels], 0.0, 0.995) ** 2
+    return labels, share / (1 - share)
+
+
+# Rows that follow
+
+
+def check_can_grow(model: Any) -> None:
+    """Raise unless a model has options with which it can grow."""
+    usual = {"signed": False, "whiten": None, "refine": False, "outliers": None}
+    unusual = ["batch"] if hasattr(model, "batches_") else []
+    for name, value in {**usual, "missing": "error"}.items():
+        if getattr(model, name) != value:
+            unusual.append(option(name, getattr(model, name)))
+    recipe = Recipe.of(model.recipe)
+    grows = recipe.rows == "unit" and recipe.labels == "tied" and recipe.unit_norm
+    if not grows or recipe.placement != "embedding":
+        unusual.append(f"{recipe!r}, in the place of the default")
+    if unusual:
+        raise ValueError(
+            f"partial_fit cannot go on with {unusual[0]}; leave that out, or fit to "
+            "all rows at once."
+        )
+
+
+def warn_of_drift(grown: Grown, n_clusters: int) -> None:
+    """Say that clusters have emptied or appeared; a model says each once."""
+    again = "clusters that are still there keep their numbers."
+    if grown.emptied:
+        fewer = max(n_clusters - len(grown.emptied), 1)
+        warn(
+            "Hardly any new row comes to clusters "
+            f"{', '.join(map(str, grown.emptied))}. The model stays that of all rows "
+            "seen. To forget old ones, fit to recent rows, "
+            f"IhSC({fewer}, init=model).fit(X): {again}",
+            DriftWarning,
+        )
+    if grown.novel:
+        warn(
+            f"{grown.novel:.0%} of the new rows are far from all clusters: one may "
+            "have appeared. To give it a number, fit with one more, "
+            f"IhSC({n_clusters + 1}, init=model).fit(X): {again}",
+            DriftWarning,
+        )

@@ -60,8 +60,8 @@ class Embedding:
             )
         work = partial(self._coordinates, 1.0 if self.unit_rows else factor)
         products = X @ self.directions
-        width = products.shape[1]
-        return X.ops.persist(X.ops.row_map(work, products, X.sqnorms, width=width))
+        tall = products, X.sqnorms
+        return X.ops.persist(X.ops.row_map(work, *tall, width=products.shape[1]))
 
     def _coordinates(
         self, factor: float, ops: Ops, products: Tall, sqnorms: Tall

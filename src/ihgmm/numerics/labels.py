@@ -1,13 +1,10 @@
-"""From an embedding to labels.
-
-What is learnt from rows is a rule that takes any rows: the labels of a fit are what its
-rule says of the rows of the fit.
-"""
+"""From an embedding to labels: a rule is learnt from some rows and takes any rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -29,9 +26,8 @@ ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans", "neighbors")
 class LinearRule:
     """Labels by the largest of linear scores: ``rows @ coefficients + intercepts``.
 
-    The nearest of centres is such a rule. So is the most likely cluster where clusters
-    are Gaussian with one covariance; its scores are log-likelihoods up to a term that
-    is the same for all clusters.
+    The nearest of centres is such a rule. So is the most likely of Gaussian clusters of
+    one covariance: scores are log-likelihoods, up to a term that all clusters share.
 
     Examples
     --------
@@ -82,16 +78,13 @@ class LinearRule:
 
     def in_order(self, order: np.ndarray) -> LinearRule:
         """Return the rule with its clusters in another order."""
-        fit = self.coefficients[:, order], self.intercepts[order]
-        return LinearRule(*fit, self.signed)
+        coefficients, intercepts = self.coefficients[:, order], self.intercepts[order]
+        return LinearRule(coefficients, intercepts, self.signed)
 
 
 @dataclass(frozen=True, eq=False)
 class NeighborRule:
-    """Labels by the vote of the nearest among rows with known labels.
-
-    The nearer count more, or the numbers of clusters would decide where votes are even.
-    """
+    """Labels by the vote of the nearest among rows with known labels."""
 
     rows: np.ndarray  # (s, m): rows that are known
     labels: np.ndarray  # (s,)
@@ -104,6 +97,7 @@ class NeighborRule:
     def _vote(self, ops: Ops, rows: Tall) -> Tall:
         from sklearn.neighbors import KNeighborsClassifier  # few fits need it
 
+        # The nearer count more, or numbers of clusters would decide even votes.
         vote = KNeighborsClassifier(self.n_neighbors, weights="distance")
         labels = vote.fit(self.rows, self.labels).predict(ops.to_host(rows))
         return ops.to_device(labels.astype(np.intp), rows)
@@ -145,10 +139,9 @@ def learn_rule(
 
     ``spaces`` are embeddings of the same rows: tied clusters say in which of them they
     show best, unless clusters are ``crowded``, more than directions: then the last.
-    Weights say how much rows count; graphs take rows as they are. ``by_angle`` says
-    that rows are units. Only k-means takes ``n_init`` and the seed. Tied clusters are
-    learnt where rows are, all else on the host. They alone are ``taught`` by
-    labels.
+    Graphs take no weights. ``by_angle`` says that rows are units. Only k-means takes
+    ``n_init`` and the seed. Tied clusters are learnt where rows are, all else on the
+    host; they alone are ``taught`` by labels.
 
     Examples
     --------
@@ -156,15 +149,13 @@ def learn_rule(
     >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.labels import learn_rule
     >>> rows = np.array([[0.0], [0.2], [0.1], [9.0], [9.1]])
-    >>> rule = learn_rule([rows], 2, "kmeans").rule
-    >>> labels = rule(HOST, np.array([[0.3], [8.0]]))
+    >>> labels = learn_rule([rows], 2, "kmeans").rule(HOST, np.array([[0.3], [8.0]]))
     >>> int(labels[0] != labels[1])
     1
     """
-    k, space = n_clusters, 0
+    k, tied = n_clusters, None
     weights = np.ones(spaces[0].shape[0]) if weights is None else weights
-    # One thread: the order of sums, and so the labels, never depend on how many there
-    # are.
+    # One thread: sums, and so labels, never depend on how many there are.
     with one_thread():
         if len(spaces) > 1 or method == "tied":
             tied = _tied(
@@ -172,7 +163,7 @@ def learn_rule(
             )
             if method == "tied" and tied is not None:
                 return tied
-            space = 0 if tied is None else tied.space
+        space = 0 if tied is None else tied.space
         rows = ops.to_host(spaces[space]).astype(np.float64, copy=False)
         if method == "neighbors":
             return Learnt(_cut_graph(rows, k), space)
@@ -183,9 +174,9 @@ def _kmeans(
     rows: np.ndarray,
     k: int,
     weights: np.ndarray,
-    n_init: int | Literal["auto"],
-    max_iter: int,
-    seed: int,
+    n_init: int | Literal["auto"] = "auto",
+    max_iter: int = Labelling.STEPS,
+    seed: int = 0,
 ) -> Learnt:
     """Run scikit-learn's k-means; of most small data the seed then does not matter."""
     from sklearn.cluster import KMeans  # few fits need it, and it takes long
@@ -204,11 +195,7 @@ def _kmeans(
 
 
 def _cut_graph(rows: np.ndarray, k: int) -> NeighborRule:
-    """Learn clusters of any shape: those of a graph of nearest neighbours.
-
-    The graph of a sample of the rows is cut by its leading eigenvectors; all rows then
-    follow their neighbours.
-    """
+    """Cut a graph of nearest neighbours by its leading eigenvectors."""
     from sklearn.neighbors import kneighbors_graph  # few fits need it
 
     rows = rows[: Labelling.GRAPH_ROWS]
@@ -221,7 +208,7 @@ def _cut_graph(rows: np.ndarray, k: int) -> NeighborRule:
     # The matrix is solved: pieces of a graph share an eigenvalue, and iterations would
     # miss some of them.
     vectors = HOST.unit_rows(leading_pairs(joined / (roots * roots.T), k)[1])
-    cut = _kmeans(vectors, k, np.ones(len(rows)), "auto", Labelling.STEPS, 0).rule
+    cut = _kmeans(vectors, k, np.ones(len(rows))).rule
     return NeighborRule(rows, np.asarray(cut(HOST, vectors)), n_neighbors)
 
 
@@ -238,12 +225,10 @@ def _tied(
 ) -> Learnt | None:
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
 
-    All starts are tried in all spaces, or in the last if ``crowded``, with a
-    covariance of any shape and with a sphere, on the first rows; the best goes
-    on with all rows, unless it has seen them and ended. Best is what clusters add to
-    the likelihood of a single Gaussian, which a linear map of a space changes only by
-    the pull of the covariance, less the price that BIC puts on a shape. None where
-    clusters vanish in every run.
+    All starts are tried in the spaces, with a covariance of any shape and with a
+    sphere, on the first rows; the best goes on with all rows, unless it has seen them
+    and ended. Best is what clusters add to the likelihood of a single Gaussian, which
+    linear maps hardly change, less BIC's price of a shape. None where clusters vanish.
     """
     n = len(weights)
     few = min(n, max(Labelling.TRIAL_ROWS, Labelling.ROWS_A_CLUSTER * k))
@@ -251,44 +236,28 @@ def _tied(
     if heavy or few < n:  # of many rows, single precision is enough
         spaces = [ops.xp.astype(rows, ops.xp.float32) for rows in spaces]
     near = ops if heavy else HOST  # a device would only wait for so little
-    trials = [space[:few, ...] for space in spaces]
-    if not heavy:
-        trials = [ops.to_host(rows) for rows in trials]
-    counts = weights[:few]
-    starts = starting_members(near, trials, k, counts, by_angle, signed)
+    trials = [
+        rows[:few, ...] if heavy else ops.to_host(rows[:few, ...]) for rows in spaces
+    ]
+    starts = starting_members(near, trials, k, weights[:few], by_angle, signed)
     seen = taught.at(slice(few))
-    starts = seen.begin(near, trials, starts, k)
-    prior, counts = seen.prior(near, trials[0], k), seen.weigh(counts)
-    best, chosen = None, 0
+    starts, counts = seen.begin(near, trials, starts, k), seen.weigh(weights[:few])
+    prior, best, worth, chosen = seen.prior(near, trials[0], k), None, -np.inf, 0
+    fit = partial(tied_clusters, signed=signed)
     for i in range(len(trials) - 1 if crowded else 0, len(trials)):
-        better = tied_clusters(
-            trials[i],
-            starts,
-            counts,
-            pulls=(Labelling.PULL, 1.0),
-            bar=-np.inf if best is None else best.worth,
-            signed=signed,
-            prior=prior,
-            max_iter=Labelling.ROUGH,
-            ops=near,
-        )
+        options: Any = {"bar": worth, "prior": prior, "max_iter": Labelling.ROUGH}
+        pulls = Labelling.PULL, 1.0
+        better = fit(trials[i], starts, counts, pulls=pulls, ops=near, **options)
         if better is not None:
-            best, chosen = better, i
+            best, worth, chosen = better, better.worth, i
     if best is None:
         return None
-    worth, rows = best.worth, spaces[chosen]
     if best.n_iter >= Labelling.ROUGH or few < n:
+        rows, counts = spaces[chosen], taught.weigh(weights)
         prior = taught.prior(ops, rows, k)
         start = [best.members(rows, signed, ops, prior)]
-        options: Any = {
-            "signed": signed,
-            "prior": prior,
-            "max_iter": max_iter,
-            "ops": ops,
-        }
-        counts = taught.weigh(weights)
-        full = tied_clusters(rows, start, counts, pulls=(best.pull,), **options)
-        best = best if full is None else full
+        options = {"prior": prior, "max_iter": max_iter}
+        best = fit(rows, start, counts, pulls=[best.pull], ops=ops, **options) or best
     rule = LinearRule(best.coefficients, best.intercepts, signed)
     return Learnt(rule, chosen, best.n_iter, worth, best.pull)
 
@@ -305,9 +274,15 @@ def starting_members(
     """Return different starts of tied clusters: memberships of rows, (k, n).
 
     In each space pivots and, unless starts are to be ``few``, merged rows give centres,
-    which k-means by cosines improves. Rows that are no units get those of k-means.
+    which k-means by cosines improves. For rows that are no units, k-means gives all.
     """
     starts: list[Tall] = []
+    on_host = [ops.to_host(rows) for rows in spaces]
+    if not by_angle:
+        for rows, seen in zip(spaces, on_host, strict=True):
+            labels = _kmeans(seen, k, weights).rule(ops, rows)
+            starts.append(ops.one_hot(labels, k, rows).T)
+        return starts
 
     def add(rows: Tall, centers: np.ndarray) -> None:
         """Add memberships, unless a start is the same under other names."""
@@ -319,12 +294,6 @@ def starting_members(
                 return
         starts.append(members.T)
 
-    on_host = [ops.to_host(rows) for rows in spaces]
-    if not by_angle:
-        for rows, seen in zip(spaces, on_host, strict=True):
-            rule = _kmeans(seen, k, weights, "auto", Labelling.STEPS, 0).rule
-            starts.append(ops.one_hot(rule(ops, rows), k, rows).T)
-        return starts
     for rows, seen in zip(spaces, on_host, strict=True):
         add(rows, seen[pivots(seen, k)])
     # Clusters are clear where both spaces agree, unless there are too few pivots, or
@@ -340,11 +309,10 @@ def starting_members(
 
 
 def gain_of_lines(rows: np.ndarray, n_clusters: int) -> float:
-    """Return how much better clusters of lines fit than clusters of directions.
+    """Return how much better lines fit than directions: log-likelihood a unit row.
 
-    That is a difference of log-likelihoods a row, of models that have as many
-    parameters; minus infinity unless most rows, which are units, have another as near
-    to their opposite as one is to them.
+    Minus infinity unless most rows have another as near to their opposite as one is to
+    them.
     """
     rows, k = rows[: Labelling.LINE_ROWS], n_clusters
     # In fewer directions than clusters many rows are opposite, whatever they are.
@@ -352,8 +320,7 @@ def gain_of_lines(rows: np.ndarray, n_clusters: int) -> float:
         return -np.inf
     half = len(rows) // 2
     cosines = rows[:half] @ rows[half : half + Labelling.LINE_ANCHORS * k].T
-    ends = [-cosines.min(axis=1), cosines.max(axis=1)]
-    opposite, near = np.median(ends, axis=1)
+    opposite, near = np.median([-cosines.min(axis=1), cosines.max(axis=1)], axis=1)
     if opposite < Labelling.OPPOSITE * near:
         return -np.inf
     lines, directions = (

@@ -92,7 +92,6 @@ def test_clusters_are_counted_by_their_directions():
     ("options", "message"),
     [
         ({"refine": True}, "refine=True .* cannot be combined with signed=True"),
-        ({"recipe": Recipe(labels="neighbors")}, "use 'tied'"),
         ({"recipe": "paper"}, "labels='kmeans' .* never opposite ones.*; use 'tied'"),
         ({"recipe": Recipe(unit_norm=False)}, "unit_norm=False keeps their lengths"),
         ({"signed": "yes"}, "signed='yes'"),

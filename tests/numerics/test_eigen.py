@@ -113,10 +113,9 @@ def rows_of(route):
 
 
 def directions(A, route, **options):
-    """Return directions; how they were found shows in the words on products."""
-    words = []
-    pairs = leading_directions(A, 3, tol=1e-11, say=words.append, **options)
-    assert bool(words) == (route in ITERATED)
+    """Return directions; how they were found shows in the number of products."""
+    pairs = leading_directions(A, 3, tol=1e-11, **options)
+    assert bool(pairs.n_iter) == (route in ITERATED)
     assert pairs.vectors.dtype == pairs.values.dtype == np.float64
     return pairs
 
@@ -160,12 +159,13 @@ def test_directions_beyond_are_as_accurate_as_their_weight():
 def test_a_start_nearby_saves_products(route):
     X = rows_of(route)
     A, known = as_matrix(X), oracle(X.T @ X, 8)[1]
-    words = {True: [], False: []}
-    for near in words:
-        start = known + 1e-6 if near else None
-        pairs = leading_directions(A, 3, tol=1e-6, start=start, say=words[near].append)
+    near, far = (
+        leading_directions(A, 3, tol=1e-6, start=start)
+        for start in (known + 1e-6, None)
+    )
+    for pairs in (near, far):
         assert_pairs(pairs, X.T @ X, 3, tol=1e-6)
-    assert len(words[True]) < len(words[False])
+    assert near.n_iter < far.n_iter
 
 
 @pytest.mark.parametrize("route", SHAPES)

@@ -31,7 +31,6 @@ from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.batches import Batches, without
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.growing import Growth, grow
-from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import (
@@ -522,8 +521,7 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if k < 2 or data.ops.few_ops is not HOST or not recipe.unit_norm:
             return
         if recipe.labels == "tied":
-            rule = cast(LinearRule, spectral.placement.rule)
-            doubt = label_doubt(spectral.known, rule, k)
+            doubt = label_doubt(spectral.known, spectral.placement.rule, k)
             if doubt > Doubt.LEAST:
                 warn(
                     "Labels may be unstable: many of them may change with other rows. "
@@ -587,10 +585,9 @@ class IhSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         ``batch`` is as in :meth:`predict`.
         """
         data = self._check_new(X, batch)
-        ops, placement = data.ops, cast(Placement, self.placement_)
-        rule = cast(LinearRule, placement.rule)
-        rows = placement.embedding(data)
-        return ops.row_map(rule.memberships, rows, width=len(rule.intercepts))
+        placement = cast(Placement, self.placement_)
+        rule, rows = placement.rule, placement.embedding(data)
+        return data.ops.row_map(rule.memberships, rows, width=len(rule.intercepts))
 
     @usual_errors()
     def transform(self, X: Any, batch: Any = None) -> np.ndarray:

@@ -66,8 +66,7 @@ def learn_batches(
     """Learn factors by turns with labels, and tell which clusters share batches.
 
     ``label`` clusters a matrix and returns labels and how many clusters there are. The
-    first labels are those of rows that were divided by the means of their batch, which
-    takes some of the classes out where batches differ in these, and only there.
+    first labels are those of rows that were divided by the means of their batch.
     """
     n_batches = len(names)
     sizes = np.bincount(codes, minlength=n_batches)
@@ -126,9 +125,8 @@ def _factors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return factors of batches, and centres of clusters, from sums of unit rows.
 
-    A column of a batch has its sum over the sum that its clusters would have without a
-    factor. Logarithms of factors are shrunk towards 0 as their noise is large beside
-    what they spread by: without batch effects they are 0.
+    A column of a batch has its sum over what its clusters would have without a factor.
+    Logarithms are shrunk by their noise: without batch effects they are 0.
     """
     means = sums * HOST.ratio(1.0, counts)[:, :, None]
     is_known, logs = centers is not None, np.zeros((len(sums), sums.shape[2]))

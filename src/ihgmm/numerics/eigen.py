@@ -5,8 +5,8 @@ Random starts are the same in every fit: the answer is a function of the data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +32,6 @@ def leading_eigenpairs(
     tol: float = 1e-6,
     dense: bool | None = None,
     quiet: bool = False,
-    say: Callable[[str], None] | None = None,
 ) -> EigenPairs:
     """Return the k leading eigenpairs of a Gram operator, also where its rank is less.
 
@@ -40,8 +39,7 @@ def leading_eigenpairs(
     absolute value. ``tol`` is the largest angle between the computed and the true
     leading subspace, as bounded by residual over gap; gaps under 1% of the k-th
     eigenvalue count as 1%. The matrix is formed if it is to be ``dense``, by default
-    where that is cheaper. Pairs that do not converge give a warning unless ``quiet``;
-    ``say`` takes a few words on the progress, after each product.
+    where that is cheaper. Pairs that do not converge give a warning unless ``quiet``.
 
     Examples
     --------
@@ -75,7 +73,6 @@ def leading_eigenpairs(
                 tol=tol,
                 dtype=G.A.dtype,
                 quiet=quiet,
-                say=say,
                 ops=ops,
             )
             pairs = replace(pairs, values=pairs.values * size)
@@ -90,15 +87,13 @@ def leading_directions(
     start: np.ndarray | None = None,
     tol: float = 1e-6,
     quiet: bool = False,
-    say: Callable[[str], None] | None = None,
 ) -> EigenPairs:
     """Return the right singular vectors of A, and the squares of singular values.
 
     They are eigenpairs of ``A.T @ A``: k leading ones and, as far as they matter,
     ``extra`` beyond. On small data these are exact. Elsewhere they are accurate to an
-    angle of ``tol``, from ``start`` if directions nearby are known; a product with A
-    and its transpose reads the data once. How they are found depends on the shape of A
-    alone, so that every kind of array gives the same.
+    angle of ``tol``, from ``start`` if directions nearby are known. How they are found
+    depends on the shape of A alone, so that every kind of array gives the same.
 
     Examples
     --------
@@ -110,7 +105,7 @@ def leading_directions(
     (array([9., 4.]), array([1., 0., 0.]))
     """
     n, p = A.shape
-    width, count = block_width(k), min(k + extra, n, p)
+    width, count, n_iter = block_width(k), min(k + extra, n, p), 0
     with A.threads():
         if n < p and n * p <= Solving.READ_WHOLE and _is_cheaper(n, p, n, width):
             values, vectors = _by_rows(A, count)
@@ -120,41 +115,35 @@ def leading_directions(
         else:
             size = _magnitude(A)
             block = _start_block(A, k, size) if start is None else start[:, :width]
-            pairs = block_krylov(
-                lambda W: _there_and_back(A, W / size),
-                np.linalg.qr(block)[0],
-                k,
-                extra=count - k,
-                tol=tol,
-                dtype=A.dtype,
-                quiet=quiet,
-                say=say,
-            )
-            values, vectors = pairs.values * size, pairs.vectors
-    return EigenPairs(np.maximum(values, 0.0), HOST.fix_signs(np.array(vectors)))
+            pairs = _from_block(A, size, block, k, count - k, tol=tol, quiet=quiet)
+            values, vectors, n_iter = pairs.values * size, pairs.vectors, pairs.n_iter
+    vectors = HOST.fix_signs(np.array(vectors))
+    return EigenPairs(np.maximum(values, 0.0), vectors, n_iter)
 
 
 def _magnitude(A: Matrix) -> float:
-    """Return a power of two near the sum of squares, which bounds eigenvalues.
-
-    With eigenvalues of order one, products of blocks neither over- nor underflow.
-    """
+    """Return a power of two near the sum of squares: eigenvalues over it are small."""
     total = A.ops.number(A.ops.xp.sum(A.sqnorms))
     return float(2.0 ** np.round(np.log2(total))) if total > 0 else 1.0
 
 
 def _is_cheaper(n: int, p: int, side: int, width: int) -> bool:
-    """Tell whether to form a Gram matrix, of rows or features, and solve that.
-
-    Operations are counted; LAPACK's reduction runs far below the speed of products.
-    """
+    """Tell by operations whether to form a Gram matrix and solve that."""
     exact = 2.0 * n * p * side + Solving.LAPACK * side**3
     return exact < Solving.PRODUCTS * 4.0 * n * p * width + Solving.OVERHEAD
 
 
-def _there_and_back(A: Matrix, W: np.ndarray) -> np.ndarray:
-    """Return ``A.T @ (A @ W)`` on the host, from one reading of the data."""
-    return to_host(A.gram_product(W.astype(A.dtype))).astype(np.float64)
+def _from_block(
+    A: Matrix, size: float, block: np.ndarray, k: int, extra: int, **options: Any
+) -> EigenPairs:
+    """Find directions from others, and eigenvalues over a size."""
+
+    def there_and_back(W: np.ndarray) -> np.ndarray:
+        product = A.gram_product((W / size).astype(A.dtype))
+        return to_host(product).astype(np.float64)
+
+    block, options["dtype"] = np.linalg.qr(block)[0], A.dtype
+    return block_krylov(there_and_back, block, k, extra=extra, **options)
 
 
 def _by_rows(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -176,12 +165,10 @@ def _gram_of_features(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
 def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
     """Return random directions or, of large data, those in which some rows lie.
 
-    Features get their random numbers by the order of their sizes: in which order they
-    come in the data changes nothing. The order of rows may only where data are large
-    and a sample of them pays; many clusters, with fewer rows each, need a larger one.
+    Features get their random numbers by the order of their sizes: their order in the
+    data changes nothing. Many clusters, with fewer rows each, need a larger sample.
     """
-    (n, p), width = A.shape, block_width(k)
-    part = A
+    (n, p), width, part = A.shape, block_width(k), A
     if n * p >= Solving.LARGE:
         most = max(Solving.ROWS_A_FEATURE, width**2 // 8) * max(p, width)
         part = A.drawn(sampled(n, min(n // Solving.ONE_ROW_IN, most)))
@@ -190,14 +177,5 @@ def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
     block[order] = np.random.default_rng(0).standard_normal((p, width))
     if part is A or n < 2 * max(p, width):
         return block
-    pairs = block_krylov(
-        lambda W: _there_and_back(part, W / magnitude),
-        np.linalg.qr(block)[0],
-        k,
-        extra=width - k,
-        tol=Solving.DIGIT,
-        max_products=Solving.PRODUCTS,
-        dtype=A.dtype,
-        quiet=True,
-    )
-    return pairs.vectors
+    few: Any = {"tol": Solving.DIGIT, "max_products": Solving.PRODUCTS, "quiet": True}
+    return _from_block(part, magnitude, block, k, width - k, **few).vectors

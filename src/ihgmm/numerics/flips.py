@@ -19,24 +19,12 @@ from ihgmm.numerics.krylov import EigenPairs
 from ihgmm.policy import Counting
 
 
-def flip_effort(X: Matrix, rough: bool) -> tuple[int, int]:
-    """Return how many flips to make, and steps to search each: less of large data.
-
-    Flips of these vary little. A first, ``rough`` look is at one.
-    """
-    small, large, first_look = Counting.FLIP_STEPS
-    sizes = (Counting.SMALL_ENTRIES, Counting.MIDDLE_ENTRIES)
-    size = int(np.searchsorted(sizes, X.n_entries))
-    steps = small if size == 0 else first_look if rough else large
-    return 1 if rough else Counting.FLIPS[size], steps
-
-
 def residual(A: Matrix, vectors: np.ndarray, *, most: float = 3.0) -> Any:
     """Return the rows of a matrix less their part along ``A.T @ vectors``.
 
-    What is left of the noise in a feature is too little by the feature's share in these
-    directions; a gain gives it back. Sparse rows keep their stored entries only, and
-    features get up to ``most`` times their energy for the others, which are fitted too.
+    A gain gives back what these directions took of the noise in a feature. Sparse rows
+    keep their stored entries only, and features get up to ``most`` times their energy
+    for the others, which are fitted too.
     """
     block: Any = A.take(slice(0, A.shape[0]))
     if vectors.shape[1] == 0:
@@ -58,11 +46,10 @@ def residual(A: Matrix, vectors: np.ndarray, *, most: float = 3.0) -> Any:
 def flip_signs(A: Any, rng: np.random.Generator) -> Any:
     """Return a copy of a matrix in memory whose entries have random signs.
 
-    A row of a dense matrix takes a window, at a random place, of one long vector of
-    signs: these are as good as independent, and much cheaper.
+    A dense row takes a window, at a random place, of one long vector of signs: these
+    are as good as independent, and much cheaper.
     """
-    n, p = A.shape
-    seed = int(rng.integers(2**62))
+    (n, p), seed = A.shape, int(rng.integers(2**62))
     if A.sparse:
         return A.with_signs(None, None, (seed, 0))
     length = max(2**14, 4 * n)
@@ -77,10 +64,7 @@ def null_eigenvalues(
     steps: int,
     accuracy: float = Counting.FLIP_ACCURACY,
 ) -> np.ndarray:
-    """Return the top eigenvalues of the hollow Gram matrices of flipped copies.
-
-    A search ends after so many steps, or once the eigenvalue is accurate.
-    """
+    """Return the top eigenvalues of the hollow Gram matrices of flipped copies."""
     values = np.zeros(n_flips)
     # Products with single vectors are too short for threads.
     with one_thread():
@@ -96,8 +80,8 @@ def _top_eigenvalue(
 ) -> float:
     """Return the largest eigenvalue by Lanczos, or where its coefficients point to.
 
-    Deep in the bulk of noise the coefficients settle at a and b, and the bulk ends at
-    a + 2 b: that counts where the eigenvalue is not accurate after so many steps.
+    Deep in the bulk of noise they settle at a and b, and the bulk ends at a + 2 b: that
+    counts where the eigenvalue is not accurate after so many steps.
     """
     basis = np.empty((steps, len(start)), dtype=start.dtype)
     diagonal, beside = np.zeros(steps), np.zeros(steps)
@@ -121,7 +105,7 @@ def _top_eigenvalue(
 
 
 class Spectrum(NamedTuple):
-    """Eigenpairs, how many are above the edge, the null eigenvalues and the edge."""
+    """Eigenpairs, and how many are above the edge that null eigenvalues have."""
 
     pairs: EigenPairs
     rank: int
@@ -137,6 +121,10 @@ def count_above_noise(
     ``least`` eigenpairs are returned, if there are.
     """
     rounding = Counting.ROUNDING * float(np.finfo(G.A.dtype).eps)
+    # Less effort for large data, whose flips vary little.
+    sizes = Counting.SMALL_ENTRIES, Counting.MIDDLE_ENTRIES
+    size = int(np.searchsorted(sizes, G.A.n_entries))
+    small, large, first_look = Counting.FLIP_STEPS
 
     # Noise has no gap to resolve, and a percent of its eigenvalues is enough. Residuals
     # of several gaps would end the search while eigenvalues at the edge are too small.
@@ -146,9 +134,10 @@ def count_above_noise(
     pairs, rank = lead(min(least, most + 1, G.shape[0])), 0
     while True:
         left = residual(G.A, pairs.vectors[:, :rank])
-        # A first rough look is enough when components stand out clearly.
+        # A first rough look, at one flip, is enough if components stand out clearly.
         for rough in (True, False) if rank == 0 else (False,):
-            flips, steps = flip_effort(G.A, rough)
+            steps = small if size == 0 else first_look if rough else large
+            flips = 1 if rough else Counting.FLIPS[size]
             null = null_eigenvalues(left, flips, rng, steps)
             edge = _edge(G, null, Counting.MARGIN * (Counting.ROUGH if rough else 1))
             edge = max(edge, rounding * pairs.values[0])
@@ -167,8 +156,8 @@ def count_above_noise(
 def _edge(G: GramOperator, null: np.ndarray, margin: float) -> float:
     """Put the edge some standard deviations above the mean of the null eigenvalues.
 
-    Few flips say little about the deviation; what the Tracy-Widom law says of the top
-    eigenvalue of white noise counts for a few. Rows of unequal norm count for fewer.
+    Few flips say little about the deviation: what the Tracy-Widom law says of white
+    noise counts for a few. Rows of unequal norm count for fewer.
     """
     prior, tracy_widom_deviation = Counting.PRIOR_FLIPS, 1.268
     p, sqnorms = G.A.shape[1], G.A.sqnorms

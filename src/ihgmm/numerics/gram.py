@@ -1,8 +1,4 @@
-"""The Gram matrix of the paper, as an operator that is never formed.
-
-It is applied to a block of vectors by two products with the data, at a cost linear in
-their size.
-"""
+"""The Gram matrix of the paper, as an operator that is never formed."""
 
 from __future__ import annotations
 
@@ -18,8 +14,8 @@ from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix
 class GramOperator:
     """The matrix G of the paper's Algorithm 1: ``A @ A.T`` with a zero diagonal.
 
-    Build one with :meth:`of`. It holds a reference to the data, never a copy. What it
-    holds for each row is where the data are.
+    Build one with :meth:`of`. It holds no copy of the data; two products with these
+    apply it.
 
     Examples
     --------

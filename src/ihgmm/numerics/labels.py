@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -13,13 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.numerics.mixture import merged, pivots, spherical_lloyd, tied_clusters
 from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.policy import Labelling
 
-Assignment = Literal["tied", "kmeans", "neighbors"]
-ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans", "neighbors")
+Assignment = Literal["tied", "kmeans"]
+ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,38 +81,10 @@ class LinearRule:
         return LinearRule(coefficients, intercepts, self.signed)
 
 
-@dataclass(frozen=True, eq=False)
-class NeighborRule:
-    """Labels by the vote of the nearest among rows with known labels."""
-
-    rows: np.ndarray  # (s, m): rows that are known
-    labels: np.ndarray  # (s,)
-    n_neighbors: int
-
-    def __call__(self, ops: Ops, rows: Tall) -> Tall:
-        """Return the label of each row."""
-        return ops.row_map(self._vote, rows, width=self.n_neighbors)
-
-    def _vote(self, ops: Ops, rows: Tall) -> Tall:
-        from sklearn.neighbors import KNeighborsClassifier  # few fits need it
-
-        # The nearer count more, or numbers of clusters would decide even votes.
-        vote = KNeighborsClassifier(self.n_neighbors, weights="distance")
-        labels = vote.fit(self.rows, self.labels).predict(ops.to_host(rows))
-        return ops.to_device(labels.astype(np.intp), rows)
-
-    def in_order(self, order: np.ndarray) -> NeighborRule:
-        """Return the rule with its clusters in another order."""
-        return replace(self, labels=np.argsort(order)[self.labels])
-
-
-Rule = LinearRule | NeighborRule
-
-
 class Learnt(NamedTuple):
     """A rule that was learnt, and where."""
 
-    rule: Rule
+    rule: LinearRule
     space: int = 0  # the position of the space that was chosen
     n_iter: int = 0
     worth: float = -np.inf  # of tied clusters: log-likelihood a row over one Gaussian
@@ -139,9 +110,8 @@ def learn_rule(
 
     ``spaces`` are embeddings of the same rows: tied clusters say in which of them they
     show best, unless clusters are ``crowded``, more than directions: then the last.
-    Graphs take no weights. ``by_angle`` says that rows are units. Only k-means takes
-    ``n_init`` and the seed. Tied clusters are learnt where rows are, all else on the
-    host; they alone are ``taught`` by labels.
+    ``by_angle`` says that rows are units. Only k-means takes ``n_init`` and the seed.
+    Tied clusters are learnt where rows are; they alone are ``taught`` by labels.
 
     Examples
     --------
@@ -165,8 +135,6 @@ def learn_rule(
                 return tied
         space = 0 if tied is None else tied.space
         rows = ops.to_host(spaces[space]).astype(np.float64, copy=False)
-        if method == "neighbors":
-            return Learnt(_cut_graph(rows, k), space)
         return _kmeans(rows, k, weights, n_init, max_iter, seed)._replace(space=space)
 
 
@@ -192,24 +160,6 @@ def _kmeans(
     used = run.cluster_centers_[np.unique(run.labels_)]
     centers = used[np.arange(k) % len(used)]
     return Learnt(LinearRule.nearest(centers), n_iter=int(run.n_iter_))
-
-
-def _cut_graph(rows: np.ndarray, k: int) -> NeighborRule:
-    """Cut a graph of nearest neighbours by its leading eigenvectors."""
-    from sklearn.neighbors import kneighbors_graph  # few fits need it
-
-    rows = rows[: Labelling.GRAPH_ROWS]
-    n_neighbors = min(Labelling.NEIGHBORS, len(rows) - 1)
-    if len(rows) <= k or n_neighbors < 1:  # too few for a graph to be cut
-        return NeighborRule(rows, np.arange(len(rows)) % k, 1)
-    joined = kneighbors_graph(rows, n_neighbors).toarray()
-    joined += joined.T
-    roots = np.sqrt(joined.sum(axis=1))[:, None]
-    # The matrix is solved: pieces of a graph share an eigenvalue, and iterations would
-    # miss some of them.
-    vectors = HOST.unit_rows(leading_pairs(joined / (roots * roots.T), k)[1])
-    cut = _kmeans(vectors, k, np.ones(len(rows))).rule
-    return NeighborRule(rows, np.asarray(cut(HOST, vectors)), n_neighbors)
 
 
 def _tied(

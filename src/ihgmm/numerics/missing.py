@@ -1,12 +1,10 @@
 """Missing cells, filled in by a low-rank model of the data.
 
 Row x is taken for ``scale * (loadings @ a + noise)``: a position ``a`` of few numbers,
-Gaussian around a mean that is learnt and with covariance one, noise whose level each
-column has for itself, and a scale whose logarithm is Gaussian. Where scales hardly
-differ, a row with few cells is drawn to the mean of all rows, and else to their mean
-pattern at its own scale. Nothing is centred: rows of one pattern lie on a ray through
-the origin. A missing cell gets its mean given the observed cells of its row, a function
-of that row alone: new rows are filled as those of the fit were.
+Gaussian around a mean that is learnt and with covariance one, noise of a level for each
+column, and a scale whose logarithm is Gaussian. Nothing is centred: rows of one pattern
+lie on a ray through the origin. A missing cell gets its mean given the observed cells
+of its row alone: new rows are filled as those of the fit were.
 """
 
 from __future__ import annotations
@@ -34,16 +32,6 @@ class Filler:
     """Fills the missing cells of rows from their observed ones, in units of the data.
 
     Columns without any observed cell have zero loadings, and are filled by zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.missing import Filler
-    >>> pattern, noise = np.array([1.0, 2.0]), np.array([0.1, 0.1])
-    >>> fill = Filler(pattern[:, None], noise, mean=np.ones(1), sizes=pattern)
-    >>> (fill(as_matrix(np.array([[3.0, np.nan]]))) @ np.eye(2)).round(1)
-    array([[3., 6.]])
     """
 
     loadings: np.ndarray  # (n_features, rank), of a row of scale 1; so is the noise
@@ -60,10 +48,7 @@ class Filler:
         return filled(X, self._fill(X, None), self.draw)
 
     def draw(self, X: Matrix, seed: int) -> Matrix:
-        """Return data with missing cells drawn given the others.
-
-        The same block of rows always gets the same cells.
-        """
+        """Return data with missing cells drawn, in a block of rows always the same."""
         return filled(X, self._fill(X, seed))
 
     def _fill(self, X: Matrix, seed: int | None) -> Callable[[Tall], Tall]:
@@ -79,10 +64,7 @@ class Filler:
 def _fill_rows(
     model: Model, columns: np.ndarray, nonnegative: bool, seed: int | None, rows: Tall
 ) -> Tall:
-    """Return rows with NaN replaced by draws, or without a seed by means.
-
-    Those without an observed cell become zero.
-    """
+    """Return rows with NaN replaced by draws, or without a seed by means, else 0."""
     ops = ops_of(rows)  # rows come without their matrix
     xp, missing = ops.xp, ops.xp.isnan(rows)
     if not xp.any(missing):
@@ -147,10 +129,7 @@ class Model:
 
 
 class _Seen(NamedTuple):
-    """What observed cells say of rows: scales, and positions given the scale.
-
-    A position is ``own / multiple + drawn``, with these ``covariances``.
-    """
+    """What observed cells say of rows: positions are ``own / multiple + drawn``."""
 
     model: Model
     ops: Ops
@@ -195,8 +174,7 @@ def learn_filler(
 
     The model is fitted by expectation and maximisation. The rank, and whether scales
     differ, are those that predict a tenth of the observed cells best which the fit did
-    not see; rows larger than 1.5 medians count there as if they had that size, so that
-    a few do not rule. The same data are always filled in the same way.
+    not see. The same data are always filled in the same way.
 
     Examples
     --------
@@ -212,7 +190,6 @@ def learn_filler(
     cells, rng = sampled_cells(X, max_rows)
     p, observed = X.shape[1], ~np.isnan(cells)
     cells[~observed] = 0.0
-    nonnegative = bool((cells >= 0).all())
     lengths = np.sqrt(_column_means(cells.T**2, observed.T))
     kept = lengths > 0
     if not kept.any():
@@ -229,21 +206,16 @@ def learn_filler(
     with sized_threads(cells.size):
         model = _best_model(sample, ranks, rng)
     columns *= np.exp(model.log_scale) * X.unit
-    return Filler(
-        loadings=model.loadings * columns[:, None],
-        noise_levels=np.sqrt(model.variances) * columns,
-        mean=model.mean,
-        sizes=columns,
-        spread=model.spread,
-        nonnegative=nonnegative,
-    )
+    loadings, levels = model.loadings * columns[:, None], np.sqrt(model.variances)
+    fit = loadings, levels * columns, model.mean, columns, model.spread
+    return Filler(*fit, nonnegative=bool((cells >= 0).all()))
 
 
 def sampled_cells(X: Matrix, max_rows: int) -> tuple[np.ndarray, np.random.Generator]:
     """Return the cells of some rows to learn from, and the generator that drew them."""
     n, p = X.shape
-    # A seed that nobody else takes: had the missing cells been drawn by the same
-    # numbers, for a test, none of those drawn here would be an observed one.
+    # A seed that nobody else takes: had a test drawn its missing cells by the same
+    # numbers, no cell drawn here would be an observed one.
     rng = np.random.default_rng([0x6D697373696E67, n, p])
     size = min(n, max_rows, max(Filling.LEAST_ROWS, Filling.ENTRIES // p))
     rows = np.sort(rng.choice(n, size, replace=False)) if size < n else np.arange(n)
@@ -268,9 +240,8 @@ def _best_model(
 ) -> Model:
     """Return the model of the rank and the scales that predict held-out cells best.
 
-    Some rows choose. Scales are as good as equal, or differ. Zeros say that a scale is
-    small, and one cell of a column that is nearly always zero that it is large: where
-    data are like that, differing scales predict worse than none.
+    Some rows choose. Scales differ, or are as good as equal: where zeros are many they
+    would say that a scale is small, and one cell of a rare column that it is large.
     """
     n, p = sample.cells.shape
     size = max(Filling.LEAST_ROWS, Filling.CHOOSING // p)
@@ -299,13 +270,12 @@ def _best_guess(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a guess of all cells, of the rank that is best where asked, and loadings.
 
-    Rows have the scale of their observed cells here, and what was guessed counts as if
-    it had been observed: systems of rows cost much.
+    What was guessed counts as if it had been observed: systems of rows cost much.
     """
     (cells, known, log_sizes), p = sample, sample.cells.shape[1]
     guess = np.where(known, cells, _column_means(cells, known))
     sizes = np.exp(log_sizes - np.median(log_sizes))
-    count = np.minimum(sizes, Filling.CLIP)[:, None]
+    count = np.minimum(sizes, Filling.CLIP)[:, None]  # a few large rows do not rule
     loadings, least, worse = np.empty((p, 0)), np.inf, 0
     for rank in ranks:
         # A round solves a system of this rank for each column.
@@ -316,16 +286,13 @@ def _best_guess(
         loadings = np.hstack([new, loadings])
         for _ in range(Filling.GUESSES):
             model = _start(guess, known, loadings)
-            loadings = model.loadings
-            system = model.weighted.T @ loadings + np.eye(rank)
-            own = np.linalg.solve(system, (guess @ model.weighted).T).T
-            fit = own @ loadings.T
+            loadings, weighted = model.loadings, model.weighted
+            system = weighted.T @ loadings + np.eye(rank)
+            fit = np.linalg.solve(system, (guess @ weighted).T).T @ loadings.T
             guess = np.where(known, cells, fit)
-        error = float(np.sum(((fit - cells) * count)[asked] ** 2))
+        error, worse = float(np.sum(((fit - cells) * count)[asked] ** 2)), worse + 1
         if error < least:
             best, least, worse = (guess, loadings), error, 0
-        else:
-            worse += 1
     return best
 
 
@@ -367,15 +334,13 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     crossed, count = seen.values.T @ turned, known.sum(axis=0)
     squares = np.square(seen.values).T @ twice[:, 0]
     typical = np.maximum(squares / np.maximum(count, 1), Small.EXACT)
-    # A loading is expected to be as large as its column; where few cells tell about
-    # it, this pulls it to zero.
+    # Loadings of which few cells tell are pulled to zero.
     pulled = systems + (model.variances / typical)[:, None, None] * np.eye(rank)
     loadings = np.linalg.solve(pulled, crossed[:, :, None])[:, :, 0]
     fitted = ((systems @ loadings[:, :, None])[:, :, 0] * loadings).sum(axis=1)
     left = np.maximum(squares - 2 * (loadings * crossed).sum(axis=1) + fitted, 0.0)
     noise = left.sum() / max(count.sum(), 1)
-    # So few cells that say the usual share of a column is noise keep a column from
-    # being taken for free of it.
+    # A few cells of the usual share of noise keep columns from seeming free of it.
     prior, share = Filling.PRIOR_CELLS, (left / typical).sum() / max(count.sum(), 1)
     variances = (left + prior * share * typical) / (count + prior)
     variances = np.maximum(variances, Filling.LEAST_NOISE * typical)
@@ -389,8 +354,9 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     logs = sample.log_sizes[:, None] + np.log(MULTIPLES)
     log_scale, square = ((seen.chances * logs**i).sum() / n for i in (1, 2))
     deviation = np.sqrt(max(square - log_scale**2, Filling.LEAST_SPREAD**2))
-    equal = model.spread <= Filling.LEAST_SPREAD  # equal scales stay so
-    scales = float(log_scale), model.spread if equal else float(deviation)
+    if model.spread <= Filling.LEAST_SPREAD:  # equal scales stay so
+        deviation = model.spread
+    scales = float(log_scale), float(deviation)
     loadings, mean = loadings @ root, np.linalg.solve(root, mean)
     return Model(loadings, variances, mean, *scales), noise
 

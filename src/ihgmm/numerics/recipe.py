@@ -44,11 +44,9 @@ class Recipe:
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true leading subspace.
         Noise in the data turns that subspace by more.
-    labels : {"tied", "kmeans", "neighbors"}, default="tied"
-        How embedded rows become labels. ``"tied"``: by Gaussian clusters that share one
-        covariance, so that clusters may be longer in some directions. ``"kmeans"``: as
-        in the paper. ``"neighbors"``: by a graph of nearest neighbours, for clusters of
-        any shape.
+    labels : {"tied", "kmeans"}, default="tied"
+        How embedded rows become labels: by Gaussian clusters that share one covariance,
+        so that clusters may be longer in some directions, or as in the paper.
     n_init : int or "auto", default="auto"
         Starts of k-means, where ``labels="kmeans"``. "auto" are as many as are cheap,
         from 10 to 50.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ihgmm.numerics.eigen import leading_directions, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import signal_weights
-from ihgmm.numerics.labels import LinearRule, Rule, gain_of_lines, learn_rule
+from ihgmm.numerics.labels import LinearRule, gain_of_lines, learn_rule
 from ihgmm.numerics.recipe import DEFAULT, Recipe
 from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.policy import Labelling, Leading
@@ -26,7 +26,7 @@ class Placement:
     """How rows, those of the fit or new ones, get their labels."""
 
     embedding: Embedding
-    rule: Rule
+    rule: LinearRule
 
     def __call__(self, X: Matrix) -> Tall:
         """Return labels; zero rows are in the largest cluster, 0, if rows are units."""
@@ -150,10 +150,9 @@ def spectral_clustering(
         labels, signs = ops.persist(ops.take_lines(np.argsort(order), labels)), None
         if signed:
             # Most rows of a cluster point ahead.
-            line = cast(LinearRule, rule)
-            signs, groups = line.signs(ops, some, labels), ops.groups(labels, k)
+            signs, groups = rule.signs(ops, some, labels), ops.groups(labels, k)
             ahead = np.where(groups.sums(signs) < 0, -1.0, 1.0)
-            rule = replace(line, coefficients=line.coefficients * ahead)
+            rule = replace(rule, coefficients=rule.coefficients * ahead)
             signs = signs * ops.cast_like(groups.spread(ahead), signs)
         if zeros:
             # A zero row goes where a row most likely belongs: to the largest cluster.

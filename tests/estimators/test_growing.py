@@ -207,7 +207,7 @@ def test_directions_of_all_features_add_up_exactly():
 
     def directions(rows):
         values, vectors = np.linalg.eigh(rows.T @ rows)
-        return Directions.of(vectors[:, ::-1], values[::-1], values.sum())
+        return Directions(vectors[:, ::-1], values[::-1], values.sum())
 
     both = directions(A).merged(directions(B), 6)
     expected = directions(np.vstack([A, B]))

@@ -40,15 +40,6 @@ def leading_eigenpairs(
     leading subspace, as bounded by residual over gap; gaps under 1% of the k-th
     eigenvalue count as 1%. The matrix is formed if it is to be ``dense``, by default
     where that is cheaper. Pairs that do not converge give a warning unless ``quiet``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.numerics.eigen import leading_eigenpairs
-    >>> from ihgmm.numerics.gram import GramOperator
-    >>> X = np.array([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    >>> leading_eigenpairs(GramOperator.of(X), 2).values
-    array([2., 1.])
     """
     (n, p), ops = G.A.shape, G.A.ops
     width = block_width(k)
@@ -94,15 +85,6 @@ def leading_directions(
     ``extra`` beyond. On small data these are exact. Elsewhere they are accurate to an
     angle of ``tol``, from ``start`` if directions nearby are known. How they are found
     depends on the shape of A alone, so that every kind of array gives the same.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.eigen import leading_directions
-    >>> pairs = leading_directions(as_matrix(np.diag([3.0, 2.0, 1.0])), 2)
-    >>> pairs.values, pairs.vectors[:, 0]
-    (array([9., 4.]), array([1., 0., 0.]))
     """
     n, p = A.shape
     width, count, n_iter = block_width(k), min(k + extra, n, p), 0

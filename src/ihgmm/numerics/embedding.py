@@ -33,16 +33,6 @@ class Embedding:
     unit_norm: bool = True  # whether the coordinates of a row are brought to unit norm
     unit: float = 1.0  # of the data, as a matrix has it
 
-    def weighted(self, weights: np.ndarray) -> Embedding:
-        """Return the map with other weights, without directions that have none."""
-        keep = weights > 0
-        return replace(
-            self,
-            directions=self.directions[:, keep],
-            eigenvalues=self.eigenvalues[keep],
-            weights=weights[keep],
-        )
-
     def in_space(self, space: Space) -> Embedding:
         """Return the map whose columns are eigenvectors, or the projected rows."""
         if space == "eigenvectors":

@@ -28,15 +28,14 @@ class Directions:
 
     vectors: np.ndarray  # (p, m), orthonormal
     values: np.ndarray  # (m,), leading first
-    rest: float  # the eigenvalue of every other direction
     total: float  # the trace, which is the weight of all rows
 
-    @classmethod
-    def of(cls, vectors: np.ndarray, values: np.ndarray, total: float) -> Directions:
-        """Return directions; what values leave of the trace is spread evenly."""
-        p, m = vectors.shape
-        rest = max(total - float(values.sum()), 0.0) / (p - m) if p > m else 0.0
-        return cls(vectors, values, rest, total)
+    @property
+    def rest(self) -> float:
+        """The eigenvalue of every other direction: an even share of the trace."""
+        p, m = self.vectors.shape
+        left = max(self.total - float(self.values.sum()), 0.0)
+        return left / (p - m) if p > m else 0.0
 
     def merged(self, other: Directions, most: int) -> Directions:
         """Return the directions of the rows of both, so many at most."""
@@ -47,7 +46,7 @@ class Directions:
         vectors, roots, _ = np.linalg.svd(np.hstack(parts), full_matrices=False)
         values = roots[:most] ** 2 + self.rest + other.rest
         vectors = HOST.fix_signs(vectors[:, :most].copy())
-        return Directions.of(vectors, values, self.total + other.total)
+        return Directions(vectors, values, self.total + other.total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +142,7 @@ def grow(
     head = min(lead, n)
     pairs = leading_directions(A, head, width - head, tol=Growing.TOLERANCE, quiet=True)
     total = ops.number(ops.xp.sum(counts))
-    directions = Directions.of(pairs.vectors, pairs.values, total)
+    directions = Directions(pairs.vectors, pairs.values, total)
     if known:
         directions = known.directions.merged(directions, width)
     novel, first = 0.0, np.full(n, -1) if start is None else start
@@ -229,8 +228,8 @@ def _embedding(directions: Directions, k: int, n: int) -> Embedding:
     values = values[:count]
     weights = signal_weights(values, lead, 0.0 if count == p else None)
     weights = np.where(values >= 1e-10 * values[0], weights, 0.0)
-    along = directions.vectors[:, :count] * np.sqrt(values)
-    return Embedding(along, values, weights, unit_rows=True).weighted(weights)
+    keep, along = weights > 0, directions.vectors[:, :count] * np.sqrt(values)
+    return Embedding(along[:, keep], values[keep], weights[keep], unit_rows=True)
 
 
 def _coordinates(embedding: Embedding, rows: np.ndarray) -> np.ndarray:
@@ -347,7 +346,7 @@ def growth_of_fit(placement: Placement, model: Any, n_clusters: int) -> Growth:
     embedding, k = placement.embedding, n_clusters
     n = len(model.labels_)
     values = embedding.eigenvalues
-    directions = Directions.of(embedding.directions / np.sqrt(values), values, float(n))
+    directions = Directions(embedding.directions / np.sqrt(values), values, float(n))
     priorities = 1 / (1 - np.random.default_rng(n).random(n))
     most = max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)
     chosen, cut = _highest(priorities, most)

@@ -77,15 +77,6 @@ def block_krylov(
     is at most ``tol``, as bounded by residual over gap. Of ``extra`` pairs beyond the k
     those without weight are not waited for. After ``max_products`` products, of
     ``dtype``, it gives up, with a warning unless ``quiet``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.numerics.krylov import block_krylov
-    >>> matrix = np.diag(np.arange(100.0))
-    >>> start = np.linalg.qr(np.random.default_rng(0).standard_normal((100, 8)))[0]
-    >>> block_krylov(lambda V: matrix @ V, start, 2).values.round(6)
-    array([99., 98.])
     """
     n, width = block.shape
     # Too few blocks, and restarts undo what they bring; too many, and small problems

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,15 +26,6 @@ class LinearRule:
 
     The nearest of centres is such a rule. So is the most likely of Gaussian clusters of
     one covariance: scores are log-likelihoods, up to a term that all clusters share.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import HOST
-    >>> from ihgmm.numerics.labels import LinearRule
-    >>> rule = LinearRule(np.eye(2), np.zeros(2))
-    >>> rule(HOST, np.array([[2.0, 1.0], [0.0, 3.0]]))
-    array([0, 1])
     """
 
     coefficients: np.ndarray  # (m, k): m components, k clusters
@@ -108,34 +98,50 @@ def learn_rule(
 ) -> Learnt:
     """Learn from rows of an embedding how to label.
 
-    ``spaces`` are embeddings of the same rows: tied clusters say in which of them they
-    show best, unless clusters are ``crowded``, more than directions: then the last.
-    ``by_angle`` says that rows are units. Only k-means takes ``n_init`` and the seed.
-    Tied clusters are learnt where rows are; they alone are ``taught`` by labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import HOST
-    >>> from ihgmm.numerics.labels import learn_rule
-    >>> rows = np.array([[0.0], [0.2], [0.1], [9.0], [9.1]])
-    >>> labels = learn_rule([rows], 2, "kmeans").rule(HOST, np.array([[0.3], [8.0]]))
-    >>> int(labels[0] != labels[1])
-    1
+    ``spaces`` are embeddings of the same rows. All starts of tied clusters are tried in
+    each (in the last if clusters are ``crowded``, more than directions), with a
+    covariance of any shape and with a sphere, on the first rows; the best goes on with
+    all. Best is what clusters add to the likelihood of a single Gaussian, less BIC's
+    price of a shape. ``by_angle`` says that rows are units. Only k-means, which also
+    serves where clusters vanish, takes ``n_init`` and the seed; only tied clusters are
+    learnt where rows are, and ``taught`` by labels.
     """
-    k, tied = n_clusters, None
-    weights = np.ones(spaces[0].shape[0]) if weights is None else weights
+    k, n = n_clusters, spaces[0].shape[0]
+    weights = np.ones(n) if weights is None else weights
+    best, worth, chosen = None, -np.inf, 0
     # One thread: sums, and so labels, never depend on how many there are.
     with one_thread():
         if len(spaces) > 1 or method == "tied":
-            tied = _tied(
-                ops, spaces, k, weights, by_angle, signed, max_iter, crowded, taught
-            )
-            if method == "tied" and tied is not None:
-                return tied
-        space = 0 if tied is None else tied.space
-        rows = ops.to_host(spaces[space]).astype(np.float64, copy=False)
-        return _kmeans(rows, k, weights, n_init, max_iter, seed)._replace(space=space)
+            few = min(n, max(Labelling.TRIAL_ROWS, Labelling.ROWS_A_CLUSTER * k))
+            heavy = few * k * spaces[-1].shape[1] > Labelling.WORK
+            if heavy or few < n:  # of many rows, single precision is enough
+                spaces = [ops.xp.astype(rows, ops.xp.float32) for rows in spaces]
+            near = ops if heavy else HOST  # a device would only wait for so little
+            trials = [rows[:few, ...] for rows in spaces]
+            trials = trials if heavy else [ops.to_host(rows) for rows in trials]
+            starts = starting_members(near, trials, k, weights[:few], by_angle, signed)
+            seen = taught.at(slice(few))
+            starts = seen.begin(near, trials, starts, k)
+            prior, counts = seen.prior(near, trials[0], k), seen.weigh(weights[:few])
+            options: Any = {"signed": signed, "prior": prior, "ops": near}
+            options |= {"pulls": (Labelling.PULL, 1.0), "max_iter": Labelling.ROUGH}
+            for i in range(len(trials) - 1 if crowded else 0, len(trials)):
+                better = tied_clusters(trials[i], starts, counts, bar=worth, **options)
+                if better is not None:
+                    best, worth, chosen = better, better.worth, i
+        rows = spaces[chosen]
+        if method == "kmeans" or best is None:
+            rows = ops.to_host(rows).astype(np.float64, copy=False)
+            learnt = _kmeans(rows, k, weights, n_init, max_iter, seed)
+            return learnt._replace(space=chosen)
+        if best.n_iter >= Labelling.ROUGH or few < n:
+            prior, counts = taught.prior(ops, rows, k), taught.weigh(weights)
+            start = [best.members(rows, signed, ops, prior)]
+            options = {"signed": signed, "prior": prior, "ops": ops}
+            options |= {"pulls": [best.pull], "max_iter": max_iter}
+            best = tied_clusters(rows, start, counts, **options) or best
+    rule = LinearRule(best.coefficients, best.intercepts, signed)
+    return Learnt(rule, chosen, best.n_iter, worth, best.pull)
 
 
 def _kmeans(
@@ -160,56 +166,6 @@ def _kmeans(
     used = run.cluster_centers_[np.unique(run.labels_)]
     centers = used[np.arange(k) % len(used)]
     return Learnt(LinearRule.nearest(centers), n_iter=int(run.n_iter_))
-
-
-def _tied(
-    ops: Ops,
-    spaces: Sequence[Tall],
-    k: int,
-    weights: np.ndarray,
-    by_angle: bool,
-    signed: bool,
-    max_iter: int,
-    crowded: bool,
-    taught: Taught,
-) -> Learnt | None:
-    """Fit Gaussian clusters that share a covariance, in the space that shows them best.
-
-    All starts are tried in the spaces, with a covariance of any shape and with a
-    sphere, on the first rows; the best goes on with all rows, unless it has seen them
-    and ended. Best is what clusters add to the likelihood of a single Gaussian, which
-    linear maps hardly change, less BIC's price of a shape. None where clusters vanish.
-    """
-    n = len(weights)
-    few = min(n, max(Labelling.TRIAL_ROWS, Labelling.ROWS_A_CLUSTER * k))
-    heavy = few * k * spaces[-1].shape[1] > Labelling.WORK
-    if heavy or few < n:  # of many rows, single precision is enough
-        spaces = [ops.xp.astype(rows, ops.xp.float32) for rows in spaces]
-    near = ops if heavy else HOST  # a device would only wait for so little
-    trials = [
-        rows[:few, ...] if heavy else ops.to_host(rows[:few, ...]) for rows in spaces
-    ]
-    starts = starting_members(near, trials, k, weights[:few], by_angle, signed)
-    seen = taught.at(slice(few))
-    starts, counts = seen.begin(near, trials, starts, k), seen.weigh(weights[:few])
-    prior, best, worth, chosen = seen.prior(near, trials[0], k), None, -np.inf, 0
-    fit = partial(tied_clusters, signed=signed)
-    for i in range(len(trials) - 1 if crowded else 0, len(trials)):
-        options: Any = {"bar": worth, "prior": prior, "max_iter": Labelling.ROUGH}
-        pulls = Labelling.PULL, 1.0
-        better = fit(trials[i], starts, counts, pulls=pulls, ops=near, **options)
-        if better is not None:
-            best, worth, chosen = better, better.worth, i
-    if best is None:
-        return None
-    if best.n_iter >= Labelling.ROUGH or few < n:
-        rows, counts = spaces[chosen], taught.weigh(weights)
-        prior = taught.prior(ops, rows, k)
-        start = [best.members(rows, signed, ops, prior)]
-        options = {"prior": prior, "max_iter": max_iter}
-        best = fit(rows, start, counts, pulls=[best.pull], ops=ops, **options) or best
-    rule = LinearRule(best.coefficients, best.intercepts, signed)
-    return Learnt(rule, chosen, best.n_iter, worth, best.pull)
 
 
 def starting_members(

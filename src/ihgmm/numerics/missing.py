@@ -175,17 +175,6 @@ def learn_filler(
     The model is fitted by expectation and maximisation. The rank, and whether scales
     differ, are those that predict a tenth of the observed cells best which the fit did
     not see. The same data are always filled in the same way.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.missing import learn_filler
-    >>> X = np.outer(np.arange(1.0, 41.0), [1.0, 2.0, 3.0])
-    >>> X[1, 2] = np.nan
-    >>> fill = learn_filler(as_matrix(X))
-    >>> (fill(as_matrix(X)) @ np.eye(3))[1].round(1)
-    array([2., 4., 6.])
     """
     cells, rng = sampled_cells(X, max_rows)
     p, observed = X.shape[1], ~np.isnan(cells)
@@ -255,14 +244,17 @@ def _best_model(
     for spread in (Filling.LEAST_SPREAD, Filling.FIRST_SPREAD):
         model = _start(guess, some.known, start[:, -Filling.SCALE_RANK :])
         model = replace(model, log_scale=middle, spread=spread)
-        model = _fit_model(some, model, Filling.ROUNDS)
+        for _ in range(Filling.ROUNDS):
+            model = _improved(some, model)
         errors = (some.look(model).means() - cells)[asked]
         tried[float(np.sum(errors**2))] = model
     model = tried[min(tried)]
     if start.shape[1] > Filling.SCALE_RANK:
         more = _start(guess, some.known, start)
         model = replace(more, log_scale=model.log_scale, spread=model.spread)
-    return _fit_model(sample, model, Filling.LAST_ROUNDS)
+    for _ in range(Filling.LAST_ROUNDS):
+        model = _improved(sample, model)
+    return model
 
 
 def _best_guess(
@@ -309,19 +301,8 @@ def _start(guess: np.ndarray, known: np.ndarray, start: np.ndarray) -> Model:
     return Model(loadings, variances, np.zeros(V.shape[1]), 0.0, Filling.LEAST_SPREAD)
 
 
-def _fit_model(sample: _Sample, model: Model, n_iter: int) -> Model:
-    """Improve a model until its noise changes by less than a thousandth."""
-    before = np.inf
-    for _ in range(n_iter):
-        model, noise = _improved(sample, model)
-        if abs(before - noise) <= 1e-3 * noise:
-            break
-        before = noise
-    return model
-
-
-def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
-    """Return the model after one round of expectation and maximisation, and noise."""
+def _improved(sample: _Sample, model: Model) -> Model:
+    """Return the model after one round of expectation and maximisation."""
     (n, p), rank, seen = sample.cells.shape, len(model.mean), sample.look(model)
     known = sample.known.astype(np.float64)
     # Moments of rows divided by their scale.
@@ -339,7 +320,6 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     loadings = np.linalg.solve(pulled, crossed[:, :, None])[:, :, 0]
     fitted = ((systems @ loadings[:, :, None])[:, :, 0] * loadings).sum(axis=1)
     left = np.maximum(squares - 2 * (loadings * crossed).sum(axis=1) + fitted, 0.0)
-    noise = left.sum() / max(count.sum(), 1)
     # A few cells of the usual share of noise keep columns from seeming free of it.
     prior, share = Filling.PRIOR_CELLS, (left / typical).sum() / max(count.sum(), 1)
     variances = (left + prior * share * typical) / (count + prior)
@@ -358,7 +338,7 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
         deviation = model.spread
     scales = float(log_scale), float(deviation)
     loadings, mean = loadings @ root, np.linalg.solve(root, mean)
-    return Model(loadings, variances, mean, *scales), noise
+    return Model(loadings, variances, mean, *scales)
 
 
 def _column_means(values: np.ndarray, known: np.ndarray) -> np.ndarray:

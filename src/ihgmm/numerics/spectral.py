@@ -221,9 +221,9 @@ def _embed(X: Matrix, k: int, recipe: Recipe) -> tuple[Embedding, Tall]:
     weights = signal_weights(values, lead, 0.0 if len(values) == p else None)
     # A direction without any data in it is rounding.
     weights = np.where(lengths >= Leading.LEAST_LENGTH * lengths.max(), weights, 0.0)
-    directions = along, values, weights
+    keep = weights > 0
+    directions = along[:, keep], values[keep], weights[keep]
     embedding = Embedding(*directions, unit, hollow, recipe.unit_norm, X.unit)
-    embedding = embedding.weighted(weights)
     return embedding, embedding.coordinates(X)
 
 

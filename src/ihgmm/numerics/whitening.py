@@ -176,16 +176,14 @@ def _column_sums(
 ) -> tuple[tuple[()], tuple[Tall, Tall]]:
     """Return sums of variances, over the mean of the row, and of entries of columns."""
     _refuse_negative(block)
-    ops = block.ops
-    # Sums of these are exact in any type of float, unlike those of variances.
-    squared = block.entrywise(lambda x: x * x) if dispersion else None
+    ops, entries = block.ops, [block]
+    if dispersion:  # sums of squares are exact in any type of float, unlike variances
+        entries.append(block.entrywise(lambda x: x * x))
 
     def variances(sums: Callable[[Any], Tall]) -> Tall:
-        first = ops.widen(sums(block))
-        if squared is None:
-            return first
-        squares = ops.widen(sums(squared))
-        return _count_variances(first / block.unit, squares, dispersion)
+        first, *second = [ops.widen(sums(X)) for X in entries]
+        first = first / block.unit
+        return _count_variances(first, *second, dispersion) if second else first
 
     weights = ops.ratio(float(block.shape[1]), variances(lambda X: X @ squares))
     ones = ops.xp.ones_like(weights) if counts is None else ops.widen(counts)
@@ -325,10 +323,8 @@ def _first_rows(X: Matrix, n_entries: int) -> Any:
     return np.ma.fix_invalid(rows, fill_value=0.0) * X.unit
 
 
-def preparation_of_counts(
-    X: Matrix, logged: bool
-) -> Literal["logged", "centred"] | None:
-    """Return what was done to single cells so that types are no patterns any more.
+def preparation_of_counts(X: Matrix, logged: bool) -> str | None:
+    """Return if cells were "logged" or "centred", so that types are no patterns now.
 
     ``logged`` is whether a file says so; cells may show it too. In designs 0.3% of
     labels were wrong from whitened counts, 14% from logarithms, 12% from z-scores.

@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import make_ihgmm
 from ihgmm.matrix import Scaled, as_matrix
-from ihgmm.numerics.eigen import leading_directions, leading_eigenpairs
-from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.eigen import GramOperator, leading_directions, leading_eigenpairs
 from ihgmm.numerics.krylov import ORDERS
 
 

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 
 from ihgmm import make_ihgmm
 from ihgmm.matrix import as_matrix
+from ihgmm.numerics.eigen import GramOperator
 from ihgmm.numerics.flips import flip_signs, null_eigenvalues, residual
-from ihgmm.numerics.gram import GramOperator
 
 
 def some_vectors(n, count=3):

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm.matrix import as_matrix
-from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.eigen import GramOperator
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Batches: rows of one lab, kit or country, whose columns carry factors of their own.
 
-Rows of batch b are a scale times ``center * factors[b]``. Factors are learnt from rows
-of one cluster in several batches, by turns with the labels.
+Factors are learnt from rows of one cluster in several batches, by turns with labels.
 """
 
 from __future__ import annotations

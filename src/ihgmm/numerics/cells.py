@@ -1,8 +1,7 @@
 """Wild cells, which neither their row nor their column explains, taken for missing.
 
-A cell is judged by how far it is from what the others of its row say, in units of what
-is usual in row and column, by the model that fills missing cells. That is learnt
-without the cells that a first, rough look finds wild.
+A cell is judged by how far it is from what the others of its row say, by the model that
+fills missing cells, learnt without the cells that a first, rough look finds wild.
 """
 
 from __future__ import annotations

@@ -5,14 +5,13 @@ Random starts are the same in every fit: the answer is a function of the data.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix import HOST, Matrix, Tall, to_host
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
 from ihgmm.matrix.ops import sampled
-from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
     EigenPairs,
     Order,
@@ -22,6 +21,47 @@ from ihgmm.numerics.krylov import (
     orthonormal,
 )
 from ihgmm.policy import Solving
+
+
+@dataclass(frozen=True, eq=False)
+class GramOperator:
+    """The matrix G of the paper's Algorithm 1: ``A @ A.T`` with a zero diagonal.
+
+    Build one with :meth:`of`. It holds no copy of the data; two products with these
+    apply it.
+    """
+
+    A: Matrix  # the rows whose inner products are taken
+    diagonal: Tall  # of ``A @ A.T``, which is taken off
+
+    @classmethod
+    def of(cls, X: Any) -> GramOperator:
+        """Build the operator; rows count as rows times the root of their weight."""
+        A = as_matrix(X)
+        if A.weights is not None:
+            A = Scaled(A, rows=A.ops.xp.sqrt(A.weights))
+        return cls(A, A.ops.persist(A.cast(A.sqnorms)))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_samples)."""
+        return (self.A.shape[0], self.A.shape[0])
+
+    def __matmul__(self, V: Tall) -> Tall:
+        """Return ``G @ V`` for a vector or a block of vectors."""
+        if V.ndim == 1:
+            return (self @ V[:, None])[:, 0]
+        V = self.A.cast(V)
+        product = self.A @ self.A.adjoint(V)
+        product -= self.diagonal[:, None] * V
+        return product
+
+    def toarray(self) -> np.ndarray:
+        """Return the n by n matrix itself, in float64; for small n only."""
+        A = self.A.toarray().astype(np.float64, copy=False)
+        G = A @ A.T
+        np.fill_diagonal(G, 0.0)
+        return np.asarray(G)
 
 
 def leading_eigenpairs(

@@ -1,9 +1,7 @@
 """From rows of data to coordinates: a map that takes any row, new or old.
 
-An eigenvector of the Gram matrix solves an equation, one line of which belongs to each
-row. The line gives the row's coordinate from the row itself. With the direction
-``v = A.T @ u`` it reads ``a @ v = eigenvalue * coordinate`` or, with a zero diagonal,
-``a @ v - (a @ a) * coordinate = eigenvalue * coordinate``.
+A row solves its own line of the eigenvectors' equation: with ``v = A.T @ u`` that is
+``a @ v = (eigenvalue + diagonal) * coordinate``, the diagonal being ``a @ a`` or none.
 """
 
 from __future__ import annotations

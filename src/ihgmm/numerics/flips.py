@@ -13,8 +13,7 @@ from scipy.linalg import eigh_tridiagonal
 from ihgmm.matrix import HOST, Matrix
 from ihgmm.matrix.memory import random_signs
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.eigen import leading_eigenpairs
-from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.eigen import GramOperator, leading_eigenpairs
 from ihgmm.numerics.krylov import EigenPairs
 from ihgmm.policy import Counting
 

@@ -14,10 +14,15 @@ import numpy as np
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
 from ihgmm.numerics.eigen import leading_directions
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
-from ihgmm.numerics.krylov import signal_weights
 from ihgmm.numerics.labels import LinearRule, learn_rule
 from ihgmm.numerics.mixture import tied_clusters
-from ihgmm.numerics.spectral import Placement, clear_rows, direction_counts, stands_on
+from ihgmm.numerics.spectral import (
+    Placement,
+    clear_rows,
+    direction_counts,
+    stands_on,
+    with_weights,
+)
 from ihgmm.numerics.teaching import Taught
 from ihgmm.policy import Growing, Labelling, Leading, Small
 
@@ -224,12 +229,9 @@ def _embedding(directions: Directions, k: int, n: int) -> Embedding:
     values, total = directions.values, directions.total
     while extra < most and stands_on(n, p, total, values[: lead + extra], lead):
         extra = min(2 * extra, most)
-    count = min(lead + extra, width)
-    values = values[:count]
-    weights = signal_weights(values, lead, 0.0 if count == p else None)
-    weights = np.where(values >= 1e-10 * values[0], weights, 0.0)
-    keep, along = weights > 0, directions.vectors[:, :count] * np.sqrt(values)
-    return Embedding(along[:, keep], values[keep], weights[keep], unit_rows=True)
+    values = values[: lead + extra]
+    along = directions.vectors[:, : lead + extra] * np.sqrt(values)
+    return Embedding(*with_weights(along, values, lead), unit_rows=True)
 
 
 def _coordinates(embedding: Embedding, rows: np.ndarray) -> np.ndarray:

@@ -1,8 +1,6 @@
 """One engine for eigenpairs: a symmetric operator in a subspace that grows by blocks.
 
-The operator is a function of a block of vectors. The eigenvectors of the paper's Gram
-matrix have an entry for each row and are where the data are; directions of the features
-are small, and on the host.
+Vectors with an entry for each row are where the data are, directions on the host.
 """
 
 from __future__ import annotations

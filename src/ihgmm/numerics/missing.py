@@ -1,10 +1,8 @@
 """Missing cells, filled in by a low-rank model of the data.
 
-Row x is taken for ``scale * (loadings @ a + noise)``: a position ``a`` of few numbers,
-Gaussian around a mean that is learnt and with covariance one, noise of a level for each
-column, and a scale whose logarithm is Gaussian. Nothing is centred: rows of one pattern
-lie on a ray through the origin. A missing cell gets its mean given the observed cells
-of its row alone: new rows are filled as those of the fit were.
+A row is taken for ``scale * (loadings @ a + noise)``: positions ``a`` are Gaussian with
+covariance one, so are logarithms of scales, and each column has its level of noise. A
+missing cell gets its mean given the observed cells of its row: new rows as old ones.
 """
 
 from __future__ import annotations

@@ -11,9 +11,8 @@ import numpy as np
 from ihgmm._progress import Steps
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, to_host
 from ihgmm.matrix.ops import sampled
-from ihgmm.numerics.eigen import leading_directions, leading_eigenpairs
+from ihgmm.numerics.eigen import GramOperator, leading_directions, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
-from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import signal_weights
 from ihgmm.numerics.labels import LinearRule, gain_of_lines, learn_rule
 from ihgmm.numerics.recipe import DEFAULT, Recipe
@@ -216,15 +215,22 @@ def _embed(X: Matrix, k: int, recipe: Recipe) -> tuple[Embedding, Tall]:
                 break
             extra, start = min(2 * extra, most), pairs.vectors
         along = pairs.vectors * np.sqrt(values)
-    lengths = np.linalg.norm(along, axis=0)
-    # With as many directions as features, none of them is there to show noise.
-    weights = signal_weights(values, lead, 0.0 if len(values) == p else None)
-    # A direction without any data in it is rounding.
-    weights = np.where(lengths >= Leading.LEAST_LENGTH * lengths.max(), weights, 0.0)
-    keep = weights > 0
-    directions = along[:, keep], values[keep], weights[keep]
+    directions = with_weights(along, values, lead)
     embedding = Embedding(*directions, unit, hollow, recipe.unit_norm, X.unit)
     return embedding, embedding.coordinates(X)
+
+
+def with_weights(
+    along: np.ndarray, values: np.ndarray, lead: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return directions that have a weight, their eigenvalues and weights."""
+    lengths = np.linalg.norm(along, axis=0)
+    # With as many directions as features, none of them is there to show noise.
+    noise = 0.0 if len(values) == len(along) else None
+    weights = signal_weights(values, lead, noise)
+    # A direction without any data in it is rounding.
+    keep = (weights > 0) & (lengths >= Leading.LEAST_LENGTH * lengths.max())
+    return along[:, keep], values[keep], weights[keep]
 
 
 def _counted_rows(X: Matrix, unit: bool) -> Matrix:

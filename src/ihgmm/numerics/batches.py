@@ -118,11 +118,7 @@ def _factors(
     noise: np.ndarray,
     centers: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return factors of batches, and centres of clusters, from sums of unit rows.
-
-    A column of a batch has its sum over what its clusters would have without a factor.
-    Logarithms are shrunk by their noise: without batch effects they are 0.
-    """
+    """Return factors of batches, shrunk by their noise, and centres of clusters."""
     means = sums * HOST.ratio(1.0, counts)[:, :, None]
     is_known, logs = centers is not None, np.zeros((len(sums), sums.shape[2]))
     middle = np.zeros(sums.shape[1:]) if centers is None else centers

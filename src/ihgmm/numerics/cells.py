@@ -158,16 +158,12 @@ def _rough_look(cells: np.ndarray) -> _Look:
 
 
 def largest_usual(far: np.ndarray, n_rows: int) -> float:
-    """Return how far off the farthest usual cell of so many rows is, given some rows.
-
-    Distances follow a Weibull law from their median to where no wild cell is, and
-    nearly so beyond.
-    """
+    """Return how far off usual cells of so many rows are at most, by a Weibull law."""
     n_cells = np.count_nonzero(far) * n_rows / len(far)
     far = far[far > 0]
     if len(far) == 0:
         return np.inf
-    shares = np.array([0.5, WildCells.UPPER])
+    shares = np.array([0.5, WildCells.UPPER])  # between them no cell is wild
     middle, upper = np.maximum(np.quantile(far, shares), WildCells.LEAST_NOISE)
     logs = np.log(-np.log(1 - shares))
     steepness = (logs[1] - logs[0]) / max(np.log(upper / middle), WildCells.LEAST_NOISE)
@@ -196,11 +192,7 @@ def _medians(values: np.ndarray, axis: int, least: float) -> np.ndarray:
 
 
 def _expected(values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return what the other cells of its row say about each cell.
-
-    A column is regressed, robustly, on positions of rows in leading directions, made of
-    clipped cells without the column itself.
-    """
+    """Return what robust regressions on the other cells of its row say of each cell."""
     n, p = values.shape
     rank = max(1, min(WildCells.RANK, p // 2, n // 10))
     clipped = np.clip(values, -WildCells.CLIP, WildCells.CLIP)
@@ -208,6 +200,7 @@ def _expected(values: np.ndarray, known: np.ndarray) -> np.ndarray:
     together, expected = clipped @ V, np.empty_like(values)
     for part in row_ranges(p, WildCells.ENTRIES // (n * rank)):
         mine, seen = values.T[part, :, None], known.T[part, :, None]
+        # A column says nothing of itself.
         places = together - clipped.T[part, :, None] * V[part, None, :]
         edges, left = np.full((1, 1, 1), WildCells.ROUGH_CLIP), np.abs(mine)
         for _ in range(2 * WildCells.ROUNDS):

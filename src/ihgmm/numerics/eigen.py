@@ -185,16 +185,13 @@ def _gram_of_features(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
 
 
 def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
-    """Return random directions or, of large data, those in which some rows lie.
-
-    Features get their random numbers by the order of their sizes: their order in the
-    data changes nothing. Many clusters, with fewer rows each, need a larger sample.
-    """
+    """Return random directions or, of large data, those in which some rows lie."""
     (n, p), width, part = A.shape, block_width(k), A
     if n * p >= Solving.LARGE:
         most = max(Solving.ROWS_A_FEATURE, width**2 // 8) * max(p, width)
         part = A.drawn(sampled(n, min(n // Solving.ONE_ROW_IN, most)))
     block = np.empty((p, width))
+    # Numbers go by the sizes of features: their order in the data changes nothing.
     order = np.argsort(part.column_sqnorms(), kind="stable")
     block[order] = np.random.default_rng(0).standard_normal((p, width))
     if part is A or n < 2 * max(p, width):

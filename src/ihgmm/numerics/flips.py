@@ -43,14 +43,11 @@ def residual(A: Matrix, vectors: np.ndarray, *, most: float = 3.0) -> Any:
 
 
 def flip_signs(A: Any, rng: np.random.Generator) -> Any:
-    """Return a copy of a matrix in memory whose entries have random signs.
-
-    A dense row takes a window, at a random place, of one long vector of signs: these
-    are as good as independent, and much cheaper.
-    """
+    """Return a copy of a matrix in memory whose entries have random signs."""
     (n, p), seed = A.shape, int(rng.integers(2**62))
     if A.sparse:
         return A.with_signs(None, None, (seed, 0))
+    # Windows of one long vector are as good as independent, and much cheaper.
     length = max(2**14, 4 * n)
     signs = random_signs(rng, length + p, A.dtype)
     return A.with_signs(signs, rng.integers(length + 1, size=n), None)
@@ -77,11 +74,7 @@ def null_eigenvalues(
 def _top_eigenvalue(
     G: GramOperator, start: np.ndarray, steps: int, accuracy: float
 ) -> float:
-    """Return the largest eigenvalue by Lanczos, or where its coefficients point to.
-
-    Deep in the bulk of noise they settle at a and b, and the bulk ends at a + 2 b: that
-    counts where the eigenvalue is not accurate after so many steps.
-    """
+    """Return the largest eigenvalue by Lanczos, or where its coefficients point to."""
     basis = np.empty((steps, len(start)), dtype=start.dtype)
     diagonal, beside = np.zeros(steps), np.zeros(steps)
     u, length, value = start, float(np.linalg.norm(start)), 0.0
@@ -99,6 +92,7 @@ def _top_eigenvalue(
         value = float(values[-1])
         if length * abs(vectors[-1, -1]) <= accuracy * abs(value):
             return value
+    # Deep in noise coefficients settle at a and b, and the bulk ends at a + 2 b.
     late = slice(steps // 2, steps)
     return max(value, float(diagonal[late].mean() + 2 * beside[late].mean()))
 
@@ -153,11 +147,8 @@ def count_above_noise(
 
 
 def _edge(G: GramOperator, null: np.ndarray, margin: float) -> float:
-    """Put the edge some standard deviations above the mean of the null eigenvalues.
-
-    Few flips say little about the deviation: what the Tracy-Widom law says of white
-    noise counts for a few. Rows of unequal norm count for fewer.
-    """
+    """Put the edge some standard deviations above the mean of the null eigenvalues."""
+    # Few flips say little of the deviation: the law of white noise counts for some.
     prior, tracy_widom_deviation = Counting.PRIOR_FLIPS, 1.268
     p, sqnorms = G.A.shape[1], G.A.sqnorms
     n = sqnorms.sum() ** 2 / np.square(sqnorms).sum()

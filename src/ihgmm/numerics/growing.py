@@ -79,7 +79,8 @@ class Sample:
         pairs = list(zip(vars(self).values(), vars(other).values(), strict=True))
         parts = [np.concatenate(pair) for pair in pairs[:-1]]
         stay, cut = _highest(parts[3], most)
-        return Sample(*[part[stay] for part in parts], max(*pairs[-1], cut))
+        kept: list[Any] = [part[stay] for part in parts] + [max(*pairs[-1], cut)]
+        return Sample(*kept)
 
 
 def _highest(priorities: np.ndarray, most: int) -> tuple[np.ndarray, float]:
@@ -217,8 +218,8 @@ def _sample(
     few = X.take(chosen)
     rows = to_host(few @ directions.vectors).astype(np.float64)
     lengths = np.sqrt(to_host(few.sqnorms))
-    columns = [one[chosen] for one in (weights, priorities, labels)]
-    return Sample(rows / lengths[:, None], lengths * X.unit, *columns, cut)
+    drawn = weights[chosen], priorities[chosen], labels[chosen]
+    return Sample(rows / lengths[:, None], lengths * X.unit, *drawn, cut)
 
 
 def _embedding(directions: Directions, k: int, n: int) -> Embedding:
@@ -270,7 +271,6 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
         [one.rows(HOST, known[order]) for one in maps],
         k,
         weights=sample.weights[order],
-        crowded=k > embedding.directions.shape[1],
         taught=taught.at(order),
     )
     embedding = maps[learnt.space]
@@ -310,10 +310,7 @@ def _sums_of_sample(
 
 
 def _novel_share(X: Matrix, inverse: Tall, known: Growth, labels: Tall) -> float:
-    """Return the share of rows that are far from all clusters; 0 if it may be chance.
-
-    Far is a cosine with the own cluster that one in a hundred earlier rows falls below.
-    """
+    """Return the share of rows far from all clusters; 0 if that may be chance."""
     ops, n, k = X.ops, X.shape[0], len(known.sums)
     rows, own = known.sample.rows, known.sample.labels
     counted = rows * known.sample.weights[:, None]
@@ -361,5 +358,5 @@ def growth_of_fit(placement: Placement, model: Any, n_clusters: int) -> Growth:
     labels, ones = to_host(model.labels_)[chosen], np.ones(len(chosen))
     sample = Sample(rows, lengths, ones, priorities[chosen], labels, cut)
     sums = _sums_of_sample(directions, sample, _pointers(sample, k))
-    news = False, np.zeros(k), np.zeros(k + 1, bool)
-    return Growth(directions, sample, *sums, Labelling.PULL, n, n, n, *news)
+    memory = directions, sample, *sums, Labelling.PULL
+    return Growth(*memory, n, n, n, False, np.zeros(k), np.zeros(k + 1, bool))

@@ -191,11 +191,7 @@ def orthonormal(
     negligible: float = 0.0,
     gram: np.ndarray | None = None,
 ) -> Tall:
-    """Orthonormalise columns through their small Gram matrix, which may be known.
-
-    Columns that are negligible or depend on others are dropped or, given a generator,
-    replaced by random ones.
-    """
+    """Orthonormalise columns; drop dependent ones, or with a generator replace them."""
     tiny = Solving.DEPENDENT * float(np.finfo(ops.host_dtype(Y)).eps)
     n, width = Y.shape
     for _ in range(4):

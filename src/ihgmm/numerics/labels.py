@@ -92,19 +92,17 @@ def learn_rule(
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     seed: int = 0,
-    crowded: bool = False,
     taught: Taught = NOTHING_KNOWN,
     ops: Ops = HOST,
 ) -> Learnt:
     """Learn from rows of an embedding how to label.
 
     ``spaces`` are embeddings of the same rows. All starts of tied clusters are tried in
-    each (in the last if clusters are ``crowded``, more than directions), with a
-    covariance of any shape and with a sphere, on the first rows; the best goes on with
-    all. Best is what clusters add to the likelihood of a single Gaussian, less BIC's
-    price of a shape. ``by_angle`` says that rows are units. Only k-means, which also
-    serves where clusters vanish, takes ``n_init`` and the seed; only tied clusters are
-    learnt where rows are, and ``taught`` by labels.
+    each (in the last if there are more than directions), with a covariance of any shape
+    and with a sphere, on the first rows; the best goes on with all: what clusters add
+    to the likelihood of one Gaussian, less BIC's price of a shape. ``by_angle`` says
+    that rows are units. Only k-means, which also serves where clusters vanish, takes
+    ``n_init`` and the seed; only tied clusters are ``taught`` by labels.
     """
     k, n = n_clusters, spaces[0].shape[0]
     weights = np.ones(n) if weights is None else weights
@@ -125,6 +123,7 @@ def learn_rule(
             prior, counts = seen.prior(near, trials[0], k), seen.weigh(weights[:few])
             options: Any = {"signed": signed, "prior": prior, "ops": near}
             options |= {"pulls": (Labelling.PULL, 1.0), "max_iter": Labelling.ROUGH}
+            crowded = k > spaces[-1].shape[1]
             for i in range(len(trials) - 1 if crowded else 0, len(trials)):
                 better = tied_clusters(trials[i], starts, counts, bar=worth, **options)
                 if better is not None:
@@ -215,11 +214,7 @@ def starting_members(
 
 
 def gain_of_lines(rows: np.ndarray, n_clusters: int) -> float:
-    """Return how much better lines fit than directions: log-likelihood a unit row.
-
-    Minus infinity unless most rows have another as near to their opposite as one is to
-    them.
-    """
+    """Return how much better lines fit than directions: log-likelihood a unit row."""
     rows, k = rows[: Labelling.LINE_ROWS], n_clusters
     # In fewer directions than clusters many rows are opposite, whatever they are.
     if k < 2 or rows.shape[1] < k or len(rows) < Labelling.LINE_ROWS_A_CLUSTER * k:
@@ -227,7 +222,7 @@ def gain_of_lines(rows: np.ndarray, n_clusters: int) -> float:
     half = len(rows) // 2
     cosines = rows[:half] @ rows[half : half + Labelling.LINE_ANCHORS * k].T
     opposite, near = np.median([-cosines.min(axis=1), cosines.max(axis=1)], axis=1)
-    if opposite < Labelling.OPPOSITE * near:
+    if opposite < Labelling.OPPOSITE * near:  # for most rows, none is opposite
         return -np.inf
     lines, directions = (
         learn_rule([rows], k, signed=signed).worth for signed in (True, False)

@@ -27,10 +27,7 @@ MULTIPLES = np.geomspace(1 / Filling.LARGEST, Filling.LARGEST, Filling.STEPS)
 
 @dataclass(frozen=True, eq=False)
 class Filler:
-    """Fills the missing cells of rows from their observed ones, in units of the data.
-
-    Columns without any observed cell have zero loadings, and are filled by zero.
-    """
+    """Fills missing cells of rows from observed ones; those of empty columns by 0."""
 
     loadings: np.ndarray  # (n_features, rank), of a row of scale 1; so is the noise
     noise_levels: np.ndarray  # (n_features,)
@@ -225,11 +222,7 @@ class _Sample(NamedTuple):
 def _best_model(
     sample: _Sample, ranks: tuple[int, ...], rng: np.random.Generator
 ) -> Model:
-    """Return the model of the rank and the scales that predict held-out cells best.
-
-    Some rows choose. Scales differ, or are as good as equal: where zeros are many they
-    would say that a scale is small, and one cell of a rare column that it is large.
-    """
+    """Return the model of the rank and the scales that predict held-out cells best."""
     n, p = sample.cells.shape
     size = max(Filling.LEAST_ROWS, Filling.CHOOSING // p)
     rows = rng.choice(n, size, replace=False) if size < n else np.arange(n)
@@ -238,7 +231,8 @@ def _best_model(
     some = _Sample(cells, observed & ~asked, log_sizes)
     guess, start = _best_guess(some, asked, ranks, rng)
     tried, middle = {}, float(np.median(log_sizes))
-    # Small rows count as much as others in whether scales differ.
+    # Zeros may say that a scale is small: then equal ones predict better. Small rows
+    # count as much as others here.
     for spread in (Filling.LEAST_SPREAD, Filling.FIRST_SPREAD):
         model = _start(guess, some.known, start[:, -Filling.SCALE_RANK :])
         model = replace(model, log_scale=middle, spread=spread)
@@ -258,10 +252,7 @@ def _best_model(
 def _best_guess(
     sample: _Sample, asked: np.ndarray, ranks: tuple[int, ...], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a guess of all cells, of the rank that is best where asked, and loadings.
-
-    What was guessed counts as if it had been observed: systems of rows cost much.
-    """
+    """Return a guess of all cells, by the rank that is best where asked; loadings."""
     (cells, known, log_sizes), p = sample, sample.cells.shape[1]
     guess = np.where(known, cells, _column_means(cells, known))
     sizes = np.exp(log_sizes - np.median(log_sizes))
@@ -279,7 +270,7 @@ def _best_guess(
             loadings, weighted = model.loadings, model.weighted
             system = weighted.T @ loadings + np.eye(rank)
             fit = np.linalg.solve(system, (guess @ weighted).T).T @ loadings.T
-            guess = np.where(known, cells, fit)
+            guess = np.where(known, cells, fit)  # as if observed: rows would cost much
         error, worse = float(np.sum(((fit - cells) * count)[asked] ** 2)), worse + 1
         if error < least:
             best, least, worse = (guess, loadings), error, 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -179,7 +179,8 @@ def tied_clusters(
         terms = (inverse * moments).sum(axis=(1, 2)) + np.linalg.slogdet(covariance)[1]
         work = partial(expected_sums, coefficients, intercepts)
         if ops is HOST and coefficients.size * n >= Labelling.THREADS:
-            sizes, sums, logs = map(sum, zip(*in_parts(n, work), strict=True))
+            parts: Any = zip(*in_parts(n, work), strict=True)
+            sizes, sums, logs = (sum(part) for part in parts)
         else:
             sizes, sums, logs = work(slice(0, n))
         gains = logs - (terms + one) / 2

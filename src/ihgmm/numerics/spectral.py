@@ -133,7 +133,6 @@ def spectral_clustering(
             n_init=recipe.n_init,
             max_iter=recipe.max_iter,
             seed=seed,
-            crowded=k > embedding.directions.shape[1],
             taught=taught.at(at),
             ops=few_ops,
         )
@@ -173,11 +172,11 @@ def spectral_clustering(
 def looks_signed(X: Matrix, fit: Spectral, k: int) -> bool:
     """Tell whether opposite rows seem to be of one kind, by the gain of lines.
 
-    A gain of log 2 a row shows it in any case: so much lines lose where clusters lie on
-    one side. With one row in ten flipped they gain 0.5 to 1, in noise up to 0.4. Real
-    sets come up to 0.5, where clusters lie opposite each other: the mean is near 0.
+    With one row in ten flipped they gain 0.5 to 1, in noise up to 0.4. Real sets come
+    up to 0.5, where clusters lie opposite each other: the mean is near 0.
     """
     gain = gain_of_lines(fit.known, k)
+    # Clusters that lie on one side lose log 2: such a gain shows it in any case.
     if gain <= Labelling.LINE_GAIN or gain > np.log(2):
         return gain > np.log(2)
     total = to_host(X.adjoint(X.to_device(np.ones((X.shape[0], 1))))).astype(np.float64)
@@ -243,11 +242,10 @@ def _counted_rows(X: Matrix, unit: bool) -> Matrix:
 
 
 def stands_on(n: int, p: int, total: float, values: np.ndarray, lead: int) -> bool:
-    """Tell whether the last eigenvalue is high; ``total`` is the sum of squares.
+    """Tell whether the last eigenvalue is high, ``total`` being the sum of squares.
 
-    Under the model those beyond the clusters are at the edge of noise. If they are half
-    as high as those of the clusters and far above the edge, then noise has directions
-    of its own, or clusters are more: what tells them may lie further on.
+    Then noise has directions of its own, or clusters are more, and what tells them may
+    lie further on: under the model, it would be at the edge of noise.
     """
     variance = max(total - float(values.sum()), 0.0) / (n * p)
     edge = variance * (n + 2 * np.sqrt(n * p))
@@ -256,12 +254,9 @@ def stands_on(n: int, p: int, total: float, values: np.ndarray, lead: int) -> bo
 
 
 def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
-    """Return how many directions of n by p data lead for k clusters, and those beyond.
-
-    As many again and two more, but 22 at most: further ones hardly have weight.
-    """
+    """Return how many directions lead for k clusters, and how many beyond may count."""
     lead = min(k, n, p)
-    extra = min(k, Leading.MOST_EXTRA) + 2
+    extra = min(k, Leading.MOST_EXTRA) + 2  # further ones hardly have weight
     return lead, max(min(k + extra, n - 1, p) - lead, 0)
 
 
@@ -286,12 +281,10 @@ def clear_rows(ops: Ops, embedding: Embedding, coordinates: Tall) -> Tall | None
 def _known_rows(
     ops: Ops, embedding: Embedding, coordinates: Tall, k: int, taught: Taught
 ) -> np.ndarray:
-    """Return positions of rows to learn labels from.
+    """Return positions of rows to learn labels from, known ones first.
 
-    Of more than 16,384 rows, or 64 for each cluster if that is more, so many are
-    chosen. Which ones, and in which order, depends on the rows themselves, as if they
-    were shuffled: neither their order in the data nor a seed changes labels. Rows of
-    known labels come first, up to half of them.
+    They depend on the rows themselves, as if these were shuffled: neither their order
+    in the data nor a seed changes labels.
     """
     keys = ops.persist(ops.row_map(partial(_keys, embedding), coordinates))
     n = coordinates.shape[0]

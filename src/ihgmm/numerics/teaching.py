@@ -88,12 +88,10 @@ NOTHING_KNOWN = Taught()
 
 
 def taught_members(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return memberships, (k, n), of rows by the nearest mean of those with labels.
-
-    Clusters without such a row begin at those rows that are farthest from all means.
-    """
+    """Return memberships, (k, n), of rows by the nearest mean of those with labels."""
     members = (labels[:, None] == np.arange(k)).astype(rows.dtype)
     centers = HOST.unit_rows(members.T @ rows)
+    # Clusters without such a row begin at the one that is farthest from all means.
     for cluster in np.flatnonzero(~members.any(axis=0)):
         begun = centers[centers.any(axis=1)]
         nearest = (rows @ begun.T).max(axis=1, initial=-1.0)
@@ -104,11 +102,7 @@ def taught_members(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
 
 
 def matching(overlap: np.ndarray) -> np.ndarray:
-    """Return an order of new clusters in which as many rows as can be keep numbers.
-
-    ``overlap`` counts rows, (old, new). New clusters without an old one take the
-    numbers left, in their own order.
-    """
+    """Return the order in which most rows keep numbers, by counts of (old, new)."""
     k = overlap.shape[1]
     old, new = linear_sum_assignment(-overlap[:k])
     kept = overlap[old, new] > 0

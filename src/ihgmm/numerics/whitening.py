@@ -25,10 +25,7 @@ NOISE_KINDS: tuple[NoiseKind, ...] = ("counts", "learned")
 
 @dataclass(frozen=True, eq=False)
 class Whitener:
-    """A map to rows and columns of like noise. Build one with :func:`learn_whitener`.
-
-    The factor of a row, new or old, depends on it and on the columns' factors alone.
-    """
+    """A map to rows and columns of like noise; a row's factor depends on it alone."""
 
     noise: NoiseKind
     columns: np.ndarray  # factors of features; 0 where the fit had no entry
@@ -153,14 +150,10 @@ def _dispersion(X: Matrix, whitener: Whitener) -> float:
 
 
 def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
-    """Find factors of columns that, with those of rows, make mean variances one.
-
-    Rows and columns are divided in turn, as Sinkhorn's algorithm does. Ten rounds gave
-    the same errors as two in designs of 15 to 300 counts a row.
-    """
+    """Find factors of columns that, with those of rows, make mean variances one."""
     n, p = X.shape
     squares = np.ones(p)
-    for _ in range(2):
+    for _ in range(2):  # of Sinkhorn's algorithm: ten gave the same errors
         work = partial(_column_sums, squares, dispersion)
         variances, counts = X.sweep(work, X.weights)[1]
         squares = _over_squares(X, variances)
@@ -183,7 +176,7 @@ def _column_sums(
     def variances(sums: Callable[[Any], Tall]) -> Tall:
         first, *second = [ops.widen(sums(X)) for X in entries]
         first = first / block.unit
-        return _count_variances(first, *second, dispersion) if second else first
+        return _count_variances(first, second[0], dispersion) if second else first
 
     weights = ops.ratio(float(block.shape[1]), variances(lambda X: X @ squares))
     ones = ops.xp.ones_like(weights) if counts is None else ops.widen(counts)
@@ -224,10 +217,7 @@ def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
 
 
 def _learned_whitener(X: Matrix) -> Whitener:
-    """Learn factors of columns, and the directions of the pattern beside the noise.
-
-    Columns are divided by their length, then by what a fit of low rank leaves of them.
-    """
+    """Learn factors of columns, and the directions of the pattern beside the noise."""
     n, p = X.shape
     rank = min(n, p, Whitening.RANK) // 2
     whitener = Whitener("learned", np.ones(p), np.zeros((p, 0)), np.zeros(0))
@@ -300,12 +290,9 @@ def noise_to_whiten(
 
 
 def _are_rare_events(rows: Any) -> bool:
-    """Tell whether whole numbers look like counts of events, most of which are rare.
-
-    Most are 0, 1 is the most common of the others, some are above 1 (0 and 1 alone are
-    answers, not counts), in columns of unequal means.
-    """
+    """Tell whether whole numbers look like counts of events, most of which are rare."""
     values, times = np.unique(rows[rows > 0].compressed(), return_counts=True)
+    # 0 and 1 alone are answers, not counts.
     if 2 * times.sum() > rows.count() or values[times.argmax()] != 1 or len(times) == 1:
         return False
     means = rows.mean(axis=0)

@@ -37,6 +37,33 @@ def assert_pairs(pairs, matrix, k, order="algebraic", tol=1e-10):
 # The Gram matrix of the paper
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_operator_is_the_matrix(kind, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((25, 6)) * np.r_[np.ones(23), 60, 0][:, None]
+    data, wanted = as_matrix(kind(X)), X @ X.T
+    if weighted:  # a weight is a row times its root
+        weights = np.append(0.0, rng.gamma(2.0, size=24))
+        data = data.weighted(weights)
+        wanted *= np.sqrt(np.outer(weights, weights)) / weights.mean()
+    np.fill_diagonal(wanted, 0)
+    G = GramOperator.of(data)
+    assert_allclose(G @ np.eye(25), wanted, atol=1e-11)
+    assert_allclose(G @ np.ones(25), wanted.sum(axis=1), atol=1e-10)
+    assert_allclose(G.toarray(), wanted, atol=1e-11)
+    assert_array_equal(np.diag(G.toarray()), 0)  # exactly
+
+
+def test_operator_keeps_the_type_and_leaves_data_alone():
+    X = np.random.default_rng(0).standard_normal((25, 6)).astype(np.float32)
+    before, V = X.copy(), np.ones((25, 2))
+    G = GramOperator.of(X)
+    assert (G @ V).dtype == np.float32
+    assert_array_equal(X, before)
+    assert_array_equal(V, 1)
+    assert G.A.array is X
+
+
 @pytest.fixture(params=["plain", "one large row", "many large rows"])
 def X(request):
     X, _ = make_ihgmm(200, 60, 4, separation=4.0, scale_ratio=5, random_state=3)

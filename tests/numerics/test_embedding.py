@@ -70,13 +70,6 @@ def test_new_rows_solve_the_same_equation(X, setting):
     assert_array_equal(coordinates[3], 0)
 
 
-def test_unit_rows_do_not_depend_on_scales(X):
-    embedding, _, _ = embed(X, "unit")
-    scales = 10 ** np.random.default_rng(0).uniform(-6, 6, (70, 1))
-    one, two = (embedding.coordinates(as_matrix(Y)) for Y in (X, X * scales))
-    assert_allclose(one, two, atol=1e-14)
-
-
 @every
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_row_is_placed_by_itself(X, setting, dtype):
@@ -134,12 +127,6 @@ def test_rows_are_weighted_coordinates(X, space, unit_norm):
         wanted = wanted * np.sqrt(values)
     assert_allclose(rows, units(wanted) if unit_norm else wanted, atol=1e-10)
     assert_array_equal(rows[ZERO], 0)
-
-
-def test_projected_rows_are_products_with_singular_vectors(X):
-    embedding, _, _ = embed(X, "full", 25, unit_norm=False)
-    rows = embedding.in_space("projected")(as_matrix(X))
-    assert_allclose(rows @ rows.T, X @ X.T, atol=1e-9 * np.abs(X @ X.T).max())
 
 
 def test_directions_without_data_are_left_out():

@@ -65,13 +65,6 @@ def test_more_clusters_than_features_in_any_order_of_rows(method):
                 assert exact_recovery(z, rule(HOST, rows)), f"seed {seed}"
 
 
-@every
-def test_the_same_rows_give_the_same_labels(method):
-    rows, _ = noisy_simplex(600, 6, 0.4, 0)
-    one, two = (learn_rule([rows], 6, method).rule for _ in range(2))
-    assert_array_equal(one(HOST, rows), two(HOST, rows))
-
-
 # Rules
 
 

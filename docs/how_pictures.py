@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.metrics import match_labels, misclassification_rate
-from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.eigen import GramOperator
 from ihgmm.numerics.krylov import signal_weights
 
 COLORS = np.array(["#0072B2", "#E69F00", "#009E73"])

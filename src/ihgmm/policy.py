@@ -88,8 +88,6 @@ class Labelling:
     PULL = 0.2  # share by which the covariance is pulled towards a sphere
     GAIN = 1e-4  # of log-likelihood a row that ends the rounds
     FLATTEST = 1e-6  # variance of a direction over the mean: less is rounding
-    GRAPH_ROWS = 2_000  # in a graph of nearest neighbours, at most
-    NEIGHBORS = 10  # of each of them
     OPPOSITE = 0.9  # cosine of opposite rows over that of near ones, for lines
     LINE_GAIN = 0.4  # of lines over directions, a row, unless the mean is near 0
     NEAR_ZERO = 2.0  # standard errors

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ihgmm import DriftWarning, IhSC, Recipe, make_ihgmm
+from ihgmm import DriftWarning, IhSC, make_ihgmm
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.growing import Directions, Sample
 from ihgmm.storage import load_model, save_model
@@ -187,7 +187,6 @@ def test_bad_batches_are_refused_and_leave_the_model():
         {"outliers": "auto"},
         {"missing": "fit"},
         {"recipe": "paper"},
-        {"recipe": Recipe(labels="neighbors")},
     ],
 )
 def test_options_that_cannot_grow_say_so(options):
@@ -208,7 +207,7 @@ def test_directions_of_all_features_add_up_exactly():
 
     def directions(rows):
         values, vectors = np.linalg.eigh(rows.T @ rows)
-        return Directions.of(vectors[:, ::-1], values[::-1], values.sum())
+        return Directions(vectors[:, ::-1], values[::-1], values.sum())
 
     both = directions(A).merged(directions(B), 6)
     expected = directions(np.vstack([A, B]))

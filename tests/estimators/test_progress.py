@@ -54,14 +54,11 @@ def test_steps_that_are_left_out_are_not_shown(capsys):
     assert names == ["check", "eigenvectors", "labels", "doubt", "centers"]
 
 
-def test_products_are_told_one_by_one_on_a_terminal(monkeypatch):
+def test_rounds_are_told_one_by_one_on_a_terminal(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    X, _ = make_ihgmm(1500, 60, 3, random_state=0)
-    IhSC.paper(3, random_state=0, tol=1e-12, verbose=True).fit(X)
-    shown = re.findall(
-        r"eigenvectors .*? (\d+) products?, .*?([\r\n])", screen.getvalue()
-    )
+    IhGMM(3, tol=1e-9, random_state=0, verbose=True).fit(sample())
+    shown = re.findall(r"rounds .*? (\d+) rounds?, .*?([\r\n])", screen.getvalue())
     counts = [int(count) for count, _ in shown]
     # The last one is there twice: as it comes, and on the line that stays.
     assert counts == [*range(1, counts[-1] + 1), counts[-1]]

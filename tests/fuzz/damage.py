@@ -102,7 +102,6 @@ TABLES = {
 STREAMED = ("a.parquet", "a.npy", "a.h5ad", "sparse.h5ad")
 MODELS = {
     "IhSC": lambda: IhSC(3, random_state=0),
-    "neighbors": lambda: IhSC(3, recipe=Recipe(labels="neighbors"), random_state=0),
     "cosine": lambda: IhSC(3, recipe=Recipe(placement="cosine"), random_state=0),
     "outliers": lambda: IhSC(3, outliers="auto", random_state=0),
     "whitened": lambda: IhSC(3, whiten="learned", random_state=0),

@@ -160,4 +160,4 @@ def test_files(name):
 @pytest.mark.parametrize("value", [{}, [], None, "x", -1, float("nan")])
 def test_every_value_of_a_model_may_be_another(value):
     for which in range(0, 60, 3):
-        assert damage.run(model("neighbors", put(which, value))) is None
+        assert damage.run(model("cosine", put(which, value))) is None

@@ -402,7 +402,7 @@ def fit_with_gaps(dtype):
 PLACINGS = (
     {},
     {"recipe": "paper"},
-    {"recipe": Recipe(rows="given", labels="neighbors", space="eigenvectors")},
+    {"recipe": Recipe(rows="given", labels="kmeans", space="eigenvectors")},
     {"refine": True},
 )
 

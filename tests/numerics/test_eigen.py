@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import make_ihgmm
 from ihgmm.matrix import Scaled, as_matrix
-from ihgmm.numerics.eigen import leading_directions, leading_eigenpairs
-from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.eigen import GramOperator, leading_directions, leading_eigenpairs
 from ihgmm.numerics.krylov import ORDERS
 
 
@@ -36,6 +35,33 @@ def assert_pairs(pairs, matrix, k, order="algebraic", tol=1e-10):
 
 
 # The Gram matrix of the paper
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_operator_is_the_matrix(kind, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((25, 6)) * np.r_[np.ones(23), 60, 0][:, None]
+    data, wanted = as_matrix(kind(X)), X @ X.T
+    if weighted:  # a weight is a row times its root
+        weights = np.append(0.0, rng.gamma(2.0, size=24))
+        data = data.weighted(weights)
+        wanted *= np.sqrt(np.outer(weights, weights)) / weights.mean()
+    np.fill_diagonal(wanted, 0)
+    G = GramOperator.of(data)
+    assert_allclose(G @ np.eye(25), wanted, atol=1e-11)
+    assert_allclose(G @ np.ones(25), wanted.sum(axis=1), atol=1e-10)
+    assert_allclose(G.toarray(), wanted, atol=1e-11)
+    assert_array_equal(np.diag(G.toarray()), 0)  # exactly
+
+
+def test_operator_keeps_the_type_and_leaves_data_alone():
+    X = np.random.default_rng(0).standard_normal((25, 6)).astype(np.float32)
+    before, V = X.copy(), np.ones((25, 2))
+    G = GramOperator.of(X)
+    assert (G @ V).dtype == np.float32
+    assert_array_equal(X, before)
+    assert_array_equal(V, 1)
+    assert G.A.array is X
 
 
 @pytest.fixture(params=["plain", "one large row", "many large rows"])
@@ -113,10 +139,9 @@ def rows_of(route):
 
 
 def directions(A, route, **options):
-    """Return directions; how they were found shows in the words on products."""
-    words = []
-    pairs = leading_directions(A, 3, tol=1e-11, say=words.append, **options)
-    assert bool(words) == (route in ITERATED)
+    """Return directions; how they were found shows in the number of products."""
+    pairs = leading_directions(A, 3, tol=1e-11, **options)
+    assert bool(pairs.n_iter) == (route in ITERATED)
     assert pairs.vectors.dtype == pairs.values.dtype == np.float64
     return pairs
 
@@ -160,12 +185,13 @@ def test_directions_beyond_are_as_accurate_as_their_weight():
 def test_a_start_nearby_saves_products(route):
     X = rows_of(route)
     A, known = as_matrix(X), oracle(X.T @ X, 8)[1]
-    words = {True: [], False: []}
-    for near in words:
-        start = known + 1e-6 if near else None
-        pairs = leading_directions(A, 3, tol=1e-6, start=start, say=words[near].append)
+    near, far = (
+        leading_directions(A, 3, tol=1e-6, start=start)
+        for start in (known + 1e-6, None)
+    )
+    for pairs in (near, far):
         assert_pairs(pairs, X.T @ X, 3, tol=1e-6)
-    assert len(words[True]) < len(words[False])
+    assert near.n_iter < far.n_iter
 
 
 @pytest.mark.parametrize("route", SHAPES)

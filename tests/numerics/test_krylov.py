@@ -9,7 +9,6 @@ from ihgmm.matrix import HOST
 from ihgmm.numerics.krylov import (
     ORDERS,
     block_krylov,
-    block_width,
     leading_pairs,
     orthonormal,
     signal_weights,
@@ -110,10 +109,6 @@ def test_columns_that_depend_on_others_are_dropped_or_replaced(dtype):
         assert_allclose(Q @ (Q.T @ Y), Y, atol=1e-4)  # it spans what Y does
     few = orthonormal(HOST, Y[:, :3] * np.array([1, 1, 1e-9], dtype), negligible=1e-6)
     assert few.shape[1] == 2
-
-
-def test_blocks_are_multiples_of_eight_with_five_to_spare():
-    assert [block_width(count) for count in (1, 3, 4, 11, 12)] == [8, 8, 16, 16, 24]
 
 
 def test_weights_of_directions():

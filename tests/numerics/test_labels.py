@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ortho_group
-from sklearn.datasets import make_circles
 from sklearn.metrics import pairwise_distances_argmin
 
 from ihgmm.matrix import HOST, ops_of, to_host
@@ -10,7 +9,6 @@ from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.numerics.labels import (
     ASSIGNMENTS,
     LinearRule,
-    NeighborRule,
     gain_of_lines,
     learn_rule,
     starting_members,
@@ -67,13 +65,6 @@ def test_more_clusters_than_features_in_any_order_of_rows(method):
                 assert exact_recovery(z, rule(HOST, rows)), f"seed {seed}"
 
 
-@every
-def test_the_same_rows_give_the_same_labels(method):
-    rows, _ = noisy_simplex(600, 6, 0.4, 0)
-    one, two = (learn_rule([rows], 6, method).rule for _ in range(2))
-    assert_array_equal(one(HOST, rows), two(HOST, rows))
-
-
 # Rules
 
 
@@ -111,33 +102,6 @@ def test_clusters_in_another_order(method):
     order = np.array([2, 0, 3, 1])
     rank = np.argsort(order)
     assert_array_equal(rule.in_order(order)(HOST, rows), rank[rule(HOST, rows)])
-
-
-def test_the_nearest_decides_where_votes_are_equal():
-    known = np.array([[0.0], [1.0], [2.0], [3.0]])
-    for labels in ([0, 0, 1, 1], [1, 1, 0, 0]):
-        rule = NeighborRule(known, np.array(labels), 4)
-        assert_array_equal(rule(HOST, np.array([[0.9], [2.2]])), [labels[0], labels[3]])
-
-
-def test_neighbours_find_clusters_of_any_shape():
-    for seed in range(5):
-        rows, labels = make_circles(600, noise=0.04, factor=0.4, random_state=seed)
-        rule = learn_rule([rows], 2, "neighbors").rule
-        assert exact_recovery(labels, rule(HOST, rows))
-    # The graph is that of a sample.
-    rows, labels = make_circles(4_000, noise=0.04, factor=0.4, random_state=0)
-    rule = learn_rule([rows], 2, "neighbors").rule
-    assert len(rule.rows) == 2_000
-    assert exact_recovery(labels, rule(HOST, rows))
-
-
-@pytest.mark.parametrize("n", [2, 3, 8])
-def test_neighbours_among_few_rows(n):
-    rows = np.vstack([np.eye(2)[:1]] * (n - 1) + [np.eye(2)[1:]])
-    labels = learn_rule([rows], 2, "neighbors").rule(HOST, rows)
-    assert labels.shape == (n,)
-    assert set(labels) <= {0, 1}
 
 
 # Gaussian clusters of one covariance

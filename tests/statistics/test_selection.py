@@ -8,8 +8,8 @@ from sklearn.datasets import load_digits
 
 from ihgmm import ClusterCountWarning, IhSC, make_ihgmm, select_n_clusters
 from ihgmm.matrix import as_matrix
+from ihgmm.numerics.eigen import GramOperator
 from ihgmm.numerics.flips import count_above_noise
-from ihgmm.numerics.gram import GramOperator
 from ihgmm.statistics.selection import Confidence, count_clusters
 
 

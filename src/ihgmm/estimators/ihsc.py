@@ -22,8 +22,7 @@ from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics import whitening
 from ihgmm.numerics.batches import Batches, without
 from ihgmm.numerics.embedding import Space
-from ihgmm.numerics.growing import Growth, grow, growth_of_fit
-from ihgmm.numerics.labels import LinearRule
+from ihgmm.numerics.growing import Growth, grow
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import (
@@ -457,9 +456,8 @@ class IhSC(Transformer):
         # A device would wait half a fit for the host: there it is left to a diagnosis.
         if k < 2 or data.ops.few_ops is not HOST or not recipe.unit_norm:
             return
-        rule: Any = spectral.placement.rule
         is_tied = recipe.labels == "tied"
-        if is_tied and label_doubt(spectral.known, rule, k) > Doubt.LEAST:
+        if is_tied and label_doubt(spectral.known, spectral.placement.rule, k) > Doubt.LEAST:
             warn(
                 "Labels may be unstable: many of them may change with other rows. "
                 "Look at diagnose(X, model), or ask for fewer clusters: "
@@ -519,7 +517,7 @@ class IhSC(Transformer):
         ``refine``, have them. ``batch`` is as in :meth:`predict`.
         """
         data, placement = self._check_new(X, batch), cast(Placement, self.placement_)
-        rule, rows = cast(LinearRule, placement.rule), placement.embedding(data)
+        rule, rows = placement.rule, placement.embedding(data)
         return data.ops.row_map(rule.memberships, rows, width=len(rule.intercepts))
 
     @usual_errors()

@@ -1,14 +1,13 @@
 """Batches: rows of one lab, kit or country, whose columns carry factors of their own.
 
-Rows of batch b are a scale times ``center * factors[b]``. Factors are learnt from rows
-of one cluster in several batches, by turns with the labels.
+Factors are learnt from rows of one cluster in several batches, by turns with labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -45,8 +44,7 @@ class Batches:
 
 def without(X: Matrix, factors: np.ndarray, codes: np.ndarray) -> Matrix:
     """Return rows without the factors of their batch, in memory."""
-    memory: Any = X.to_memory()
-    array = memory.array
+    array = cast(Any, X.to_memory()).array
     inverse = (1 / factors).astype(X.dtype)
     if X.sparse:
         array = array.tocsr().copy()
@@ -66,10 +64,9 @@ def learn_batches(
     """Learn factors by turns with labels, and tell which clusters share batches.
 
     ``label`` clusters a matrix and returns labels and how many clusters there are. The
-    first labels are those of rows that were divided by the means of their batch, which
-    takes some of the classes out where batches differ in these, and only there.
+    first labels are those of rows that were divided by the means of their batch.
     """
-    n_batches = len(names)
+    n_batches, unit = len(names), Scaled(X, rows=_inverse_lengths(X))
     sizes = np.bincount(codes, minlength=n_batches)
     means = _sums(X, codes, n_batches) / sizes[:, None]
     factors = _ratio(means, sizes @ means / sizes.sum())
@@ -82,7 +79,10 @@ def learn_batches(
         groups = codes * k + labels
         counts = np.bincount(groups, minlength=n_batches * k).reshape(n_batches, k)
         sums = _sums(X, groups, n_batches * k).reshape(n_batches, k, -1)
-        noise = _noise(X, sums, counts)
+        # The variance of columns of unit rows inside of groups.
+        means = HOST.ratio(1.0, counts.astype(float))[:, :, None] * sums**2
+        left = np.maximum(unit.column_sqnorms() - means.sum(axis=(0, 1)), 0.0)
+        noise = left / max(counts.sum() - np.count_nonzero(counts), 1)
         shared = (counts >= Batching.ROWS).sum(axis=0) >= 2
         used = np.where(shared & (counts >= Batching.ROWS), counts, 0).astype(float)
         new, centers = _factors(sums, used, noise)
@@ -98,18 +98,12 @@ def learn_batches(
 
 def _sums(X: Matrix, groups: np.ndarray, n_groups: int) -> np.ndarray:
     """Return the sums of unit rows of each group, (n_groups, p)."""
-    unit = X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms))
     rows = X.ops.groups(X.to_device(groups), n_groups)
-    return rows.weighted_sums(X, unit).astype(np.float64)
+    return rows.weighted_sums(X, _inverse_lengths(X)).astype(np.float64)
 
 
-def _noise(X: Matrix, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the variance of columns of unit rows inside of groups."""
-    unit = Scaled(X, rows=X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)))
-    means = HOST.ratio(1.0, counts.astype(float))[:, :, None] * sums**2
-    left = unit.column_sqnorms() - means.sum(axis=(0, 1))
-    freedom = max(counts.sum() - np.count_nonzero(counts), 1)
-    return np.asarray(np.maximum(left, 0.0) / freedom)
+def _inverse_lengths(X: Matrix) -> Tall:
+    return X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms))
 
 
 def _ratio(means: np.ndarray, overall: np.ndarray) -> np.ndarray:
@@ -124,12 +118,7 @@ def _factors(
     noise: np.ndarray,
     centers: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return factors of batches, and centres of clusters, from sums of unit rows.
-
-    A column of a batch has its sum over the sum that its clusters would have without a
-    factor. Logarithms of factors are shrunk towards 0 as their noise is large beside
-    what they spread by: without batch effects they are 0.
-    """
+    """Return factors of batches, shrunk by their noise, and centres of clusters."""
     means = sums * HOST.ratio(1.0, counts)[:, :, None]
     is_known, logs = centers is not None, np.zeros((len(sums), sums.shape[2]))
     middle = np.zeros(sums.shape[1:]) if centers is None else centers
@@ -155,11 +144,7 @@ def _factors(
         variances = HOST.ratio(spread, total * found, np.inf) ** 2
         # Not shrunk yet, or centres would take over what factors lose.
         logs = np.log(found)
-    return np.exp(_shrunk(logs, variances)), middle
-
-
-def _shrunk(logs: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return logarithms about their mean in each batch, shrunk by their noise."""
+    # About their mean in each batch, shrunk by their noise.
     usual = np.median(variances, axis=1, keepdims=True)
     weights = 1 / (variances + np.where(np.isfinite(usual), usual, 1.0) + 1e-12) ** 2
     weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
@@ -167,4 +152,4 @@ def _shrunk(logs: np.ndarray, variances: np.ndarray) -> np.ndarray:
     finite = np.where(np.isfinite(variances), variances, 0.0)
     excess = (weights * (logs**2 - finite)).sum(axis=1, keepdims=True)
     excess = np.maximum(excess, 0.0)
-    return logs * HOST.ratio(excess, excess + variances)
+    return np.exp(logs * HOST.ratio(excess, excess + variances)), middle

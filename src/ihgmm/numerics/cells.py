@@ -1,8 +1,7 @@
 """Wild cells, which neither their row nor their column explains, taken for missing.
 
-A cell is judged by how far it is from what the other cells of its row say, in units of
-what is usual in its row and column, by the model that fills missing cells. That is
-learnt without the cells that a first, rough look finds wild.
+A cell is judged by how far it is from what the others of its row say, by the model that
+fills missing cells, learnt without the cells that a first, rough look finds wild.
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ from ihgmm.policy import Filling, WildCells
 
 @dataclass(frozen=True, eq=False)
 class CellFiller(Filler):
-    """Fills wild cells of rows as if they were missing, and those that are.
+    """Fills missing cells, and wild ones, which are never zeros, as if they were that.
 
-    A wild cell is farther from what its row says than ``limit`` usual distances. Zeros
-    are never wild. Build one with :func:`learn_cell_filler`.
+    A wild cell is farther from what its row says than ``limit`` usual distances.
     """
 
     limit: float = np.inf
@@ -64,10 +62,7 @@ def _mark_rows(look: Callable[[Tall], _Look], limit: float, rows: Tall) -> Tall:
 
 
 def _look_at(model: Model, columns: np.ndarray, growth: float, rows: Tall) -> _Look:
-    """Compare cells with what their row says.
-
-    Cells that are far off count less in what the row says, the more so the farther.
-    """
+    """Compare cells with what their row says; those far off count less in that."""
     ops = ops_of(rows)
     xp, missing = ops.xp, ops.xp.isnan(rows)
     values = xp.where(missing, xp.zeros_like(rows), rows)
@@ -105,21 +100,7 @@ def _row_medians(ops: Ops, values: Tall, judged: Tall) -> Tall:
 
 
 def learn_cell_filler(X: Matrix) -> CellFiller:
-    """Learn which cells are wild, and to fill these and missing ones, from some rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.cells import learn_cell_filler
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.outer(rng.uniform(1, 2, 50), np.arange(1.0, 9.0))
-    >>> X += 0.1 * rng.standard_normal(X.shape)
-    >>> X[3, 4] = 100.0
-    >>> fill = learn_cell_filler(as_matrix(X))
-    >>> np.argwhere((fill(as_matrix(X)) @ np.eye(8)) != X)
-    array([[3, 4]])
-    """
+    """Learn which cells are wild, and to fill these and missing ones."""
     cells, _ = sampled_cells(X, WildCells.ROWS)
     sizes = _medians(np.where(cells == 0, np.nan, np.abs(cells)), axis=0, least=0.0)
     if sizes.max() / sizes.min() > np.sqrt(float(np.finfo(X.dtype).max)) / 1e4:
@@ -177,16 +158,12 @@ def _rough_look(cells: np.ndarray) -> _Look:
 
 
 def largest_usual(far: np.ndarray, n_rows: int) -> float:
-    """Return how far off the farthest usual cell of so many rows is, given some rows.
-
-    Distances follow a Weibull law between their median and an upper quantile, where no
-    wild cell is, and nearly so beyond: both short and long tails show.
-    """
+    """Return how far off usual cells of so many rows are at most, by a Weibull law."""
     n_cells = np.count_nonzero(far) * n_rows / len(far)
     far = far[far > 0]
     if len(far) == 0:
         return np.inf
-    shares = np.array([0.5, WildCells.UPPER])
+    shares = np.array([0.5, WildCells.UPPER])  # between them no cell is wild
     middle, upper = np.maximum(np.quantile(far, shares), WildCells.LEAST_NOISE)
     logs = np.log(-np.log(1 - shares))
     steepness = (logs[1] - logs[0]) / max(np.log(upper / middle), WildCells.LEAST_NOISE)
@@ -215,11 +192,7 @@ def _medians(values: np.ndarray, axis: int, least: float) -> np.ndarray:
 
 
 def _expected(values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return what the other cells of its row say about each cell.
-
-    A column is regressed, robustly, on positions of rows in leading directions. These
-    are made of clipped cells and without the column itself: it says nothing of itself.
-    """
+    """Return what robust regressions on the other cells of its row say of each cell."""
     n, p = values.shape
     rank = max(1, min(WildCells.RANK, p // 2, n // 10))
     clipped = np.clip(values, -WildCells.CLIP, WildCells.CLIP)
@@ -227,6 +200,7 @@ def _expected(values: np.ndarray, known: np.ndarray) -> np.ndarray:
     together, expected = clipped @ V, np.empty_like(values)
     for part in row_ranges(p, WildCells.ENTRIES // (n * rank)):
         mine, seen = values.T[part, :, None], known.T[part, :, None]
+        # A column says nothing of itself.
         places = together - clipped.T[part, :, None] * V[part, None, :]
         edges, left = np.full((1, 1, 1), WildCells.ROUGH_CLIP), np.abs(mine)
         for _ in range(2 * WildCells.ROUNDS):

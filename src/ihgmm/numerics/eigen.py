@@ -5,14 +5,13 @@ Random starts are the same in every fit: the answer is a function of the data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix import HOST, Matrix, Tall, to_host
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
 from ihgmm.matrix.ops import sampled
-from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
     EigenPairs,
     Order,
@@ -24,6 +23,47 @@ from ihgmm.numerics.krylov import (
 from ihgmm.policy import Solving
 
 
+@dataclass(frozen=True, eq=False)
+class GramOperator:
+    """The matrix G of the paper's Algorithm 1: ``A @ A.T`` with a zero diagonal.
+
+    Build one with :meth:`of`. It holds no copy of the data; two products with these
+    apply it.
+    """
+
+    A: Matrix  # the rows whose inner products are taken
+    diagonal: Tall  # of ``A @ A.T``, which is taken off
+
+    @classmethod
+    def of(cls, X: Any) -> GramOperator:
+        """Build the operator; rows count as rows times the root of their weight."""
+        A = as_matrix(X)
+        if A.weights is not None:
+            A = Scaled(A, rows=A.ops.xp.sqrt(A.weights))
+        return cls(A, A.ops.persist(A.cast(A.sqnorms)))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_samples)."""
+        return (self.A.shape[0], self.A.shape[0])
+
+    def __matmul__(self, V: Tall) -> Tall:
+        """Return ``G @ V`` for a vector or a block of vectors."""
+        if V.ndim == 1:
+            return (self @ V[:, None])[:, 0]
+        V = self.A.cast(V)
+        product = self.A @ self.A.adjoint(V)
+        product -= self.diagonal[:, None] * V
+        return product
+
+    def toarray(self) -> np.ndarray:
+        """Return the n by n matrix itself, in float64; for small n only."""
+        A = self.A.toarray().astype(np.float64, copy=False)
+        G = A @ A.T
+        np.fill_diagonal(G, 0.0)
+        return np.asarray(G)
+
+
 def leading_eigenpairs(
     G: GramOperator,
     k: int,
@@ -32,7 +72,6 @@ def leading_eigenpairs(
     tol: float = 1e-6,
     dense: bool | None = None,
     quiet: bool = False,
-    say: Callable[[str], None] | None = None,
 ) -> EigenPairs:
     """Return the k leading eigenpairs of a Gram operator, also where its rank is less.
 
@@ -40,17 +79,7 @@ def leading_eigenpairs(
     absolute value. ``tol`` is the largest angle between the computed and the true
     leading subspace, as bounded by residual over gap; gaps under 1% of the k-th
     eigenvalue count as 1%. The matrix is formed if it is to be ``dense``, by default
-    where that is cheaper. Pairs that do not converge give a warning unless ``quiet``;
-    ``say`` takes a few words on the progress, after each product.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.numerics.eigen import leading_eigenpairs
-    >>> from ihgmm.numerics.gram import GramOperator
-    >>> X = np.array([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    >>> leading_eigenpairs(GramOperator.of(X), 2).values
-    array([2., 1.])
+    where that is cheaper. Pairs that do not converge give a warning unless ``quiet``.
     """
     (n, p), ops = G.A.shape, G.A.ops
     width = block_width(k)
@@ -75,7 +104,6 @@ def leading_eigenpairs(
                 tol=tol,
                 dtype=G.A.dtype,
                 quiet=quiet,
-                say=say,
                 ops=ops,
             )
             pairs = replace(pairs, values=pairs.values * size)
@@ -90,27 +118,16 @@ def leading_directions(
     start: np.ndarray | None = None,
     tol: float = 1e-6,
     quiet: bool = False,
-    say: Callable[[str], None] | None = None,
 ) -> EigenPairs:
     """Return the right singular vectors of A, and the squares of singular values.
 
     They are eigenpairs of ``A.T @ A``: k leading ones and, as far as they matter,
     ``extra`` beyond. On small data these are exact. Elsewhere they are accurate to an
-    angle of ``tol``, from ``start`` if directions nearby are known; a product with A
-    and its transpose reads the data once. How they are found depends on the shape of A
-    alone, so that every kind of array gives the same.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.eigen import leading_directions
-    >>> pairs = leading_directions(as_matrix(np.diag([3.0, 2.0, 1.0])), 2)
-    >>> pairs.values, pairs.vectors[:, 0]
-    (array([9., 4.]), array([1., 0., 0.]))
+    angle of ``tol``, from ``start`` if directions nearby are known. How they are found
+    depends on the shape of A alone, so that every kind of array gives the same.
     """
     n, p = A.shape
-    width, count = block_width(k), min(k + extra, n, p)
+    width, count, n_iter = block_width(k), min(k + extra, n, p), 0
     with A.threads():
         if n < p and n * p <= Solving.READ_WHOLE and _is_cheaper(n, p, n, width):
             values, vectors = _by_rows(A, count)
@@ -120,41 +137,35 @@ def leading_directions(
         else:
             size = _magnitude(A)
             block = _start_block(A, k, size) if start is None else start[:, :width]
-            pairs = block_krylov(
-                lambda W: _there_and_back(A, W / size),
-                np.linalg.qr(block)[0],
-                k,
-                extra=count - k,
-                tol=tol,
-                dtype=A.dtype,
-                quiet=quiet,
-                say=say,
-            )
-            values, vectors = pairs.values * size, pairs.vectors
-    return EigenPairs(np.maximum(values, 0.0), HOST.fix_signs(np.array(vectors)))
+            pairs = _from_block(A, size, block, k, count - k, tol=tol, quiet=quiet)
+            values, vectors, n_iter = pairs.values * size, pairs.vectors, pairs.n_iter
+    vectors = HOST.fix_signs(np.array(vectors))
+    return EigenPairs(np.maximum(values, 0.0), vectors, n_iter)
 
 
 def _magnitude(A: Matrix) -> float:
-    """Return a power of two near the sum of squares, which bounds eigenvalues.
-
-    With eigenvalues of order one, products of blocks neither over- nor underflow.
-    """
+    """Return a power of two near the sum of squares: eigenvalues over it are small."""
     total = A.ops.number(A.ops.xp.sum(A.sqnorms))
     return float(2.0 ** np.round(np.log2(total))) if total > 0 else 1.0
 
 
 def _is_cheaper(n: int, p: int, side: int, width: int) -> bool:
-    """Tell whether to form a Gram matrix, of rows or features, and solve that.
-
-    Operations are counted; LAPACK's reduction runs far below the speed of products.
-    """
+    """Tell by operations whether to form a Gram matrix and solve that."""
     exact = 2.0 * n * p * side + Solving.LAPACK * side**3
     return exact < Solving.PRODUCTS * 4.0 * n * p * width + Solving.OVERHEAD
 
 
-def _there_and_back(A: Matrix, W: np.ndarray) -> np.ndarray:
-    """Return ``A.T @ (A @ W)`` on the host, from one reading of the data."""
-    return to_host(A.gram_product(W.astype(A.dtype))).astype(np.float64)
+def _from_block(
+    A: Matrix, size: float, block: np.ndarray, k: int, extra: int, **options: Any
+) -> EigenPairs:
+    """Find directions from others, and eigenvalues over a size."""
+
+    def there_and_back(W: np.ndarray) -> np.ndarray:
+        product = A.gram_product((W / size).astype(A.dtype))
+        return to_host(product).astype(np.float64)
+
+    block, options["dtype"] = np.linalg.qr(block)[0], A.dtype
+    return block_krylov(there_and_back, block, k, extra=extra, **options)
 
 
 def _by_rows(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -174,30 +185,16 @@ def _gram_of_features(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
 
 
 def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
-    """Return random directions or, of large data, those in which some rows lie.
-
-    Features get their random numbers by the order of their sizes: in which order they
-    come in the data changes nothing. The order of rows may only where data are large
-    and a sample of them pays; many clusters, with fewer rows each, need a larger one.
-    """
-    (n, p), width = A.shape, block_width(k)
-    part = A
+    """Return random directions or, of large data, those in which some rows lie."""
+    (n, p), width, part = A.shape, block_width(k), A
     if n * p >= Solving.LARGE:
         most = max(Solving.ROWS_A_FEATURE, width**2 // 8) * max(p, width)
         part = A.drawn(sampled(n, min(n // Solving.ONE_ROW_IN, most)))
     block = np.empty((p, width))
+    # Numbers go by the sizes of features: their order in the data changes nothing.
     order = np.argsort(part.column_sqnorms(), kind="stable")
     block[order] = np.random.default_rng(0).standard_normal((p, width))
     if part is A or n < 2 * max(p, width):
         return block
-    pairs = block_krylov(
-        lambda W: _there_and_back(part, W / magnitude),
-        np.linalg.qr(block)[0],
-        k,
-        extra=width - k,
-        tol=Solving.DIGIT,
-        max_products=Solving.PRODUCTS,
-        dtype=A.dtype,
-        quiet=True,
-    )
-    return pairs.vectors
+    few: Any = {"tol": Solving.DIGIT, "max_products": Solving.PRODUCTS, "quiet": True}
+    return _from_block(part, magnitude, block, k, width - k, **few).vectors

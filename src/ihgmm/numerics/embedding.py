@@ -1,9 +1,7 @@
 """From rows of data to coordinates: a map that takes any row, new or old.
 
-An eigenvector of the Gram matrix solves an equation, one line of which belongs to each
-row. The line gives the row's coordinate from the row itself. With the direction
-``v = A.T @ u`` it reads ``a @ v = eigenvalue * coordinate`` or, with a zero diagonal,
-``a @ v - (a @ a) * coordinate = eigenvalue * coordinate``.
+A row solves its own line of the eigenvectors' equation: with ``v = A.T @ u`` that is
+``a @ v = (eigenvalue + diagonal) * coordinate``, the diagonal being ``a @ a`` or none.
 """
 
 from __future__ import annotations
@@ -33,16 +31,6 @@ class Embedding:
     unit_norm: bool = True  # whether the coordinates of a row are brought to unit norm
     unit: float = 1.0  # of the data, as a matrix has it
 
-    def weighted(self, weights: np.ndarray) -> Embedding:
-        """Return the map with other weights, without directions that have none."""
-        keep = weights > 0
-        return replace(
-            self,
-            directions=self.directions[:, keep],
-            eigenvalues=self.eigenvalues[keep],
-            weights=weights[keep],
-        )
-
     def in_space(self, space: Space) -> Embedding:
         """Return the map whose columns are eigenvectors, or the projected rows."""
         if space == "eigenvectors":
@@ -60,8 +48,8 @@ class Embedding:
             )
         work = partial(self._coordinates, 1.0 if self.unit_rows else factor)
         products = X @ self.directions
-        width = products.shape[1]
-        return X.ops.persist(X.ops.row_map(work, products, X.sqnorms, width=width))
+        tall = products, X.sqnorms
+        return X.ops.persist(X.ops.row_map(work, *tall, width=products.shape[1]))
 
     def _coordinates(
         self, factor: float, ops: Ops, products: Tall, sqnorms: Tall

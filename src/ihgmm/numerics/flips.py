@@ -13,30 +13,17 @@ from scipy.linalg import eigh_tridiagonal
 from ihgmm.matrix import HOST, Matrix
 from ihgmm.matrix.memory import random_signs
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.eigen import leading_eigenpairs
-from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.eigen import GramOperator, leading_eigenpairs
 from ihgmm.numerics.krylov import EigenPairs
 from ihgmm.policy import Counting
-
-
-def flip_effort(X: Matrix, rough: bool) -> tuple[int, int]:
-    """Return how many flips to make, and steps to search each: less of large data.
-
-    Flips of these vary little. A first, ``rough`` look is at one.
-    """
-    small, large, first_look = Counting.FLIP_STEPS
-    sizes = (Counting.SMALL_ENTRIES, Counting.MIDDLE_ENTRIES)
-    size = int(np.searchsorted(sizes, X.n_entries))
-    steps = small if size == 0 else first_look if rough else large
-    return 1 if rough else Counting.FLIPS[size], steps
 
 
 def residual(A: Matrix, vectors: np.ndarray, *, most: float = 3.0) -> Any:
     """Return the rows of a matrix less their part along ``A.T @ vectors``.
 
-    What is left of the noise in a feature is too little by the feature's share in these
-    directions; a gain gives it back. Sparse rows keep their stored entries only, and
-    features get up to ``most`` times their energy for the others, which are fitted too.
+    A gain gives back what these directions took of the noise in a feature. Sparse rows
+    keep their stored entries only, and features get up to ``most`` times their energy
+    for the others, which are fitted too.
     """
     block: Any = A.take(slice(0, A.shape[0]))
     if vectors.shape[1] == 0:
@@ -56,15 +43,11 @@ def residual(A: Matrix, vectors: np.ndarray, *, most: float = 3.0) -> Any:
 
 
 def flip_signs(A: Any, rng: np.random.Generator) -> Any:
-    """Return a copy of a matrix in memory whose entries have random signs.
-
-    A row of a dense matrix takes a window, at a random place, of one long vector of
-    signs: these are as good as independent, and much cheaper.
-    """
-    n, p = A.shape
-    seed = int(rng.integers(2**62))
+    """Return a copy of a matrix in memory whose entries have random signs."""
+    (n, p), seed = A.shape, int(rng.integers(2**62))
     if A.sparse:
         return A.with_signs(None, None, (seed, 0))
+    # Windows of one long vector are as good as independent, and much cheaper.
     length = max(2**14, 4 * n)
     signs = random_signs(rng, length + p, A.dtype)
     return A.with_signs(signs, rng.integers(length + 1, size=n), None)
@@ -77,10 +60,7 @@ def null_eigenvalues(
     steps: int,
     accuracy: float = Counting.FLIP_ACCURACY,
 ) -> np.ndarray:
-    """Return the top eigenvalues of the hollow Gram matrices of flipped copies.
-
-    A search ends after so many steps, or once the eigenvalue is accurate.
-    """
+    """Return the top eigenvalues of the hollow Gram matrices of flipped copies."""
     values = np.zeros(n_flips)
     # Products with single vectors are too short for threads.
     with one_thread():
@@ -94,11 +74,7 @@ def null_eigenvalues(
 def _top_eigenvalue(
     G: GramOperator, start: np.ndarray, steps: int, accuracy: float
 ) -> float:
-    """Return the largest eigenvalue by Lanczos, or where its coefficients point to.
-
-    Deep in the bulk of noise the coefficients settle at a and b, and the bulk ends at
-    a + 2 b: that counts where the eigenvalue is not accurate after so many steps.
-    """
+    """Return the largest eigenvalue by Lanczos, or where its coefficients point to."""
     basis = np.empty((steps, len(start)), dtype=start.dtype)
     diagonal, beside = np.zeros(steps), np.zeros(steps)
     u, length, value = start, float(np.linalg.norm(start)), 0.0
@@ -116,12 +92,13 @@ def _top_eigenvalue(
         value = float(values[-1])
         if length * abs(vectors[-1, -1]) <= accuracy * abs(value):
             return value
+    # Deep in noise coefficients settle at a and b, and the bulk ends at a + 2 b.
     late = slice(steps // 2, steps)
     return max(value, float(diagonal[late].mean() + 2 * beside[late].mean()))
 
 
 class Spectrum(NamedTuple):
-    """Eigenpairs, how many are above the edge, the null eigenvalues and the edge."""
+    """Eigenpairs, and how many are above the edge that null eigenvalues have."""
 
     pairs: EigenPairs
     rank: int
@@ -137,6 +114,10 @@ def count_above_noise(
     ``least`` eigenpairs are returned, if there are.
     """
     rounding = Counting.ROUNDING * float(np.finfo(G.A.dtype).eps)
+    # Less effort for large data, whose flips vary little.
+    sizes = Counting.SMALL_ENTRIES, Counting.MIDDLE_ENTRIES
+    size = int(np.searchsorted(sizes, G.A.n_entries))
+    small, large, first_look = Counting.FLIP_STEPS
 
     # Noise has no gap to resolve, and a percent of its eigenvalues is enough. Residuals
     # of several gaps would end the search while eigenvalues at the edge are too small.
@@ -146,9 +127,10 @@ def count_above_noise(
     pairs, rank = lead(min(least, most + 1, G.shape[0])), 0
     while True:
         left = residual(G.A, pairs.vectors[:, :rank])
-        # A first rough look is enough when components stand out clearly.
+        # A first rough look, at one flip, is enough if components stand out clearly.
         for rough in (True, False) if rank == 0 else (False,):
-            flips, steps = flip_effort(G.A, rough)
+            steps = small if size == 0 else first_look if rough else large
+            flips = 1 if rough else Counting.FLIPS[size]
             null = null_eigenvalues(left, flips, rng, steps)
             edge = _edge(G, null, Counting.MARGIN * (Counting.ROUGH if rough else 1))
             edge = max(edge, rounding * pairs.values[0])
@@ -165,11 +147,8 @@ def count_above_noise(
 
 
 def _edge(G: GramOperator, null: np.ndarray, margin: float) -> float:
-    """Put the edge some standard deviations above the mean of the null eigenvalues.
-
-    Few flips say little about the deviation; what the Tracy-Widom law says of the top
-    eigenvalue of white noise counts for a few. Rows of unequal norm count for fewer.
-    """
+    """Put the edge some standard deviations above the mean of the null eigenvalues."""
+    # Few flips say little of the deviation: the law of white noise counts for some.
     prior, tracy_widom_deviation = Counting.PRIOR_FLIPS, 1.268
     p, sqnorms = G.A.shape[1], G.A.sqnorms
     n = sqnorms.sum() ** 2 / np.square(sqnorms).sum()

@@ -7,19 +7,24 @@ up. Of the rows themselves a sample stays, as coordinates in these directions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
 from ihgmm.numerics.eigen import leading_directions
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
-from ihgmm.numerics.krylov import signal_weights
 from ihgmm.numerics.labels import LinearRule, learn_rule
 from ihgmm.numerics.mixture import tied_clusters
-from ihgmm.numerics.spectral import Placement, clear_rows, direction_counts, stands_on
+from ihgmm.numerics.spectral import (
+    Placement,
+    clear_rows,
+    direction_counts,
+    stands_on,
+    with_weights,
+)
 from ihgmm.numerics.teaching import Taught
-from ihgmm.policy import Growing, Labelling, Leading
+from ihgmm.policy import Growing, Labelling, Leading, Small
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,15 +33,14 @@ class Directions:
 
     vectors: np.ndarray  # (p, m), orthonormal
     values: np.ndarray  # (m,), leading first
-    rest: float  # the eigenvalue of every other direction
     total: float  # the trace, which is the weight of all rows
 
-    @classmethod
-    def of(cls, vectors: np.ndarray, values: np.ndarray, total: float) -> Directions:
-        """Return directions; what values leave of the trace is spread evenly."""
-        p, m = vectors.shape
-        rest = max(total - float(values.sum()), 0.0) / (p - m) if p > m else 0.0
-        return cls(vectors, values, rest, total)
+    @property
+    def rest(self) -> float:
+        """The eigenvalue of every other direction: an even share of the trace."""
+        p, m = self.vectors.shape
+        left = max(self.total - float(self.values.sum()), 0.0)
+        return left / (p - m) if p > m else 0.0
 
     def merged(self, other: Directions, most: int) -> Directions:
         """Return the directions of the rows of both, so many at most."""
@@ -47,7 +51,7 @@ class Directions:
         vectors, roots, _ = np.linalg.svd(np.hstack(parts), full_matrices=False)
         values = roots[:most] ** 2 + self.rest + other.rest
         vectors = HOST.fix_signs(vectors[:, :most].copy())
-        return Directions.of(vectors, values, self.total + other.total)
+        return Directions(vectors, values, self.total + other.total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +76,18 @@ class Sample:
 
     def joined(self, other: Sample, most: int) -> Sample:
         """Return a sample of the rows of both."""
-        names = ("rows", "lengths", "own_weights", "priorities", "labels")
-        parts: Any = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in names
-        }
-        cut = max(self.cut, other.cut)
-        priorities = parts["priorities"]
-        order = np.argsort(-priorities, kind="stable")
-        if len(order) > most:
-            cut = max(cut, float(priorities[order[most]]))
-        stay = np.sort(order[:most])
-        return Sample(cut=cut, **{name: part[stay] for name, part in parts.items()})
+        pairs = list(zip(vars(self).values(), vars(other).values(), strict=True))
+        parts = [np.concatenate(pair) for pair in pairs[:-1]]
+        stay, cut = _highest(parts[3], most)
+        kept: list[Any] = [part[stay] for part in parts] + [max(*pairs[-1], cut)]
+        return Sample(*kept)
+
+
+def _highest(priorities: np.ndarray, most: int) -> tuple[np.ndarray, float]:
+    """Return where the highest priorities above 0 are, and the highest left out."""
+    order = np.argsort(-priorities, kind="stable")
+    cut = float(priorities[order[most]]) if len(order) > most else 0.0
+    return np.sort(order[: min(most, np.count_nonzero(priorities))]), cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +99,13 @@ class Growth:
     sums: np.ndarray  # (k, p): of length along the centre times row, of each cluster
     lengths: np.ndarray  # (k, 3): weight, and sums of lengths and of their squares
     pull: float  # of the covariance of clusters towards a sphere
-    n_samples: int = 0
-    learnt: int = 0  # rows seen when clusters were last learnt
-    looked: int = 0  # rows seen when they were last looked for from scratch
+    n_samples: int
+    learnt: int  # rows seen when clusters were last learnt
+    looked: int  # rows seen when they were last looked for from scratch
     # Whether that found what was there before: then a new cluster changes no old one.
-    settled: bool = False
-    unseen: Any = 0.0  # (k,): rows of each cluster that were expected and did not come
-    said: Any = False  # (k + 1,): what was said: of emptied clusters, and of a new one
+    settled: bool
+    unseen: np.ndarray  # (k,): rows that were expected and did not come
+    said: np.ndarray  # (k + 1,): what was said: of emptied clusters, and of a new one
 
     @property
     def centers(self) -> np.ndarray:
@@ -110,8 +114,7 @@ class Growth:
         return self.sums * HOST.ratio(total, squares * weight)[:, None]
 
 
-@dataclass(frozen=True, eq=False)
-class Grown:
+class Grown(NamedTuple):
     """A model after some more rows."""
 
     growth: Growth
@@ -133,7 +136,6 @@ def grow(
     """Learn from more rows; ``start`` are labels for the first ones.
 
     ``old`` is what was known before: growth, placement and space.
-    Cost grows with the new rows, and memory does not grow.
     """
     ops, (n, p) = X.ops, X.shape
     known = old and old[0]
@@ -146,7 +148,7 @@ def grow(
     head = min(lead, n)
     pairs = leading_directions(A, head, width - head, tol=Growing.TOLERANCE, quiet=True)
     total = ops.number(ops.xp.sum(counts))
-    directions = Directions.of(pairs.vectors, pairs.values, total)
+    directions = Directions(pairs.vectors, pairs.values, total)
     if known:
         directions = known.directions.merged(directions, width)
     novel, first = 0.0, np.full(n, -1) if start is None else start
@@ -155,9 +157,8 @@ def grow(
         novel, first = _novel_share(X, inverse, known, labels), ops.to_host(labels)
 
     most = max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)
-    priorities = HOST.ratio(
-        ops.to_host(counts), 1 - np.random.default_rng(seen).random(n)
-    )
+    uniform = 1 - np.random.default_rng(seen).random(n)
+    priorities = ops.to_host(counts) / uniform
     sample = _sample(X, directions, weights, priorities, first, most)
     if known:
         turn = known.directions.vectors.T @ directions.vectors
@@ -186,16 +187,21 @@ def grow(
             settled = novel == 0 and moved < Growing.SETTLED
 
     # Running sums for centres; from the sample where clusters are others now.
-    all_labels = placement(X)
+    all_labels, pointers = placement(X), _pointers(sample, k)
     if known is None or moved > Growing.MOVED:
-        sums, figures = _sums_of_sample(directions, sample, k)
+        sums, figures = _sums_of_sample(directions, sample, pointers)
     else:
-        sums, figures = _sums_of_rows(X, all_labels, counts, directions, sample, k)
+        pointers = pointers @ directions.vectors.T
+        sums, figures = _sums(X, pointers, all_labels, counts)
         sums, figures = known.sums + sums, known.lengths + figures
-    growth = Growth(
-        directions, sample, sums, figures, pull, seen, learnt, looked, settled
-    )
-    growth, emptied, novel = _drift(growth, known, ops, all_labels, counts, novel)
+    unseen, said, emptied = np.zeros(k), np.zeros(k + 1, bool), []
+    if known:
+        came = ops.group_sums(all_labels, k, counts)
+        unseen, said = _drift(known, came, novel)
+        *gone, new = said & ~known.said
+        emptied, novel = [*map(int, np.flatnonzero(gone))], novel if new else 0.0
+    times = seen, learnt, looked, settled
+    growth = Growth(directions, sample, sums, figures, pull, *times, unseen, said)
     return Grown(growth, placement, space, all_labels, n_iter, emptied, novel)
 
 
@@ -208,20 +214,12 @@ def _sample(
     most: int,
 ) -> Sample:
     """Return the rows of the highest priorities, with labels from before this call."""
-    order = np.argsort(-priorities, kind="stable")
-    cut = float(priorities[order[most]]) if len(order) > most else 0.0
-    chosen = np.sort(order[: min(most, np.count_nonzero(priorities))])
+    chosen, cut = _highest(priorities, most)
     few = X.take(chosen)
     rows = to_host(few @ directions.vectors).astype(np.float64)
     lengths = np.sqrt(to_host(few.sqnorms))
-    return Sample(
-        rows / lengths[:, None],
-        lengths * X.unit,
-        weights[chosen],
-        priorities[chosen],
-        labels[chosen],
-        cut,
-    )
+    drawn = weights[chosen], priorities[chosen], labels[chosen]
+    return Sample(rows / lengths[:, None], lengths * X.unit, *drawn, cut)
 
 
 def _embedding(directions: Directions, k: int, n: int) -> Embedding:
@@ -232,12 +230,9 @@ def _embedding(directions: Directions, k: int, n: int) -> Embedding:
     values, total = directions.values, directions.total
     while extra < most and stands_on(n, p, total, values[: lead + extra], lead):
         extra = min(2 * extra, most)
-    count = min(lead + extra, width)
-    values = values[:count]
-    weights = signal_weights(values, lead, 0.0 if count == p else None)
-    weights = np.where(values >= 1e-10 * values[0], weights, 0.0)
-    along = directions.vectors[:, :count] * np.sqrt(values)
-    return Embedding(along, values, weights, unit_rows=True).weighted(weights)
+    values = values[: lead + extra]
+    along = directions.vectors[:, : lead + extra] * np.sqrt(values)
+    return Embedding(*with_weights(along, values, lead), unit_rows=True)
 
 
 def _coordinates(embedding: Embedding, rows: np.ndarray) -> np.ndarray:
@@ -246,7 +241,7 @@ def _coordinates(embedding: Embedding, rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows[:, : len(values)] / np.sqrt(values))
 
 
-Learnt = tuple[Placement, Space, float, int]
+Learnt = tuple[Placement, Space, float, int]  # the pull, and iterations
 
 
 def _move_on(embedding: Embedding, sample: Sample, old: Any, k: int) -> Learnt | None:
@@ -254,9 +249,9 @@ def _move_on(embedding: Embedding, sample: Sample, old: Any, k: int) -> Learnt |
     growth, _, space = old
     embedding = embedding.in_space(space)
     rows = embedding.rows(HOST, _coordinates(embedding, sample.rows))
-    start = [np.eye(k)[sample.labels].T]
-    weights, pulls = sample.weights, (growth.pull,)
-    fit = tied_clusters(rows, start, weights, pulls=pulls, max_iter=Growing.STEPS)
+    start, pulls = [np.eye(k)[sample.labels].T], [growth.pull]
+    weights, steps = sample.weights, Growing.STEPS
+    fit = tied_clusters(rows, start, weights, pulls=pulls, max_iter=steps)
     if fit is None:
         return None
     rule = LinearRule(fit.coefficients, fit.intercepts)
@@ -267,7 +262,7 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
     """Look for clusters from all starts; those of before are one of them."""
     known = _coordinates(embedding, sample.rows)
     maps = [embedding.in_space(space) for space in SPACES]
-    taught = Taught(start=sample.labels) if (sample.labels >= 0).any() else Taught()
+    taught = Taught(start=sample.labels if (sample.labels >= 0).any() else None)
     # In an order without sense, since starts are tried on the first rows.
     order = np.random.default_rng(0).permutation(len(known))
     clear = clear_rows(HOST, embedding, known)
@@ -276,14 +271,11 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
         [one.rows(HOST, known[order]) for one in maps],
         k,
         weights=sample.weights[order],
-        crowded=k > embedding.directions.shape[1],
         taught=taught.at(order),
     )
     embedding = maps[learnt.space]
     labels = np.asarray(learnt.rule(HOST, embedding.rows(HOST, known)))
-    numbers = HOST.order_by_size(labels, k, sample.weights)
-    if taught.start is not None:
-        numbers = taught.order(numbers, labels)
+    numbers = taught.order(HOST.order_by_size(labels, k, sample.weights), labels)
     placement = Placement(embedding, learnt.rule.in_order(numbers))
     return placement, SPACES[learnt.space], learnt.pull, learnt.n_iter
 
@@ -291,24 +283,17 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
 def _pointers(sample: Sample, k: int) -> np.ndarray:
     """Return the unit direction of each cluster, (k, m), in those of the sample."""
     weights = (sample.weights / sample.weights.max())[:, None]
-    members = np.eye(k)[np.maximum(sample.labels, 0)] * weights
-    return HOST.unit_rows(members.T @ sample.rows)
+    return HOST.unit_rows((np.eye(k)[sample.labels] * weights).T @ sample.rows)
 
 
-def _sums_of_rows(
-    X: Matrix,
-    labels: Tall,
-    counts: Tall,
-    directions: Directions,
-    sample: Sample,
-    k: int,
+def _sums(
+    X: Matrix, pointers: np.ndarray, labels: Tall, counts: Tall
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what rows add to the sums of their clusters."""
     ops = X.ops
-    pointers = _pointers(sample, k) @ directions.vectors.T
     along = ops.pick(ops.widen(X @ pointers.T), labels)
     along = ops.clip(along, 0.0, None) * counts
-    groups = ops.groups(labels, k)
+    groups = ops.groups(labels, len(pointers))
     figures = [counts, along, along * along * ops.ratio(1.0, counts)]
     factors = X.unit ** np.arange(3.0)
     sums = np.column_stack([groups.sums(one) for one in figures]) * factors
@@ -316,24 +301,16 @@ def _sums_of_rows(
 
 
 def _sums_of_sample(
-    directions: Directions, sample: Sample, k: int
+    directions: Directions, sample: Sample, pointers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return sums of clusters that stand for all rows seen."""
-    pointers = _pointers(sample, k)
-    along = np.einsum("ij,ij->i", sample.rows, pointers[sample.labels])
-    along = np.maximum(along, 0.0) * sample.lengths
-    members = np.eye(k)[sample.labels] * sample.weights[:, None]
-    sums = (members * (along * sample.lengths)[:, None]).T @ sample.rows
-    figures = members.T @ np.column_stack([np.ones_like(along), along, along**2])
+    rows = as_matrix(sample.rows * sample.lengths[:, None])
+    sums, figures = _sums(rows, pointers, sample.labels, sample.weights)
     return sums @ directions.vectors.T, figures
 
 
 def _novel_share(X: Matrix, inverse: Tall, known: Growth, labels: Tall) -> float:
-    """Return the share of rows that are far from all clusters; 0 if it may be chance.
-
-    Far is a cosine with the own cluster that one in a hundred earlier rows falls below,
-    each compared with the other rows of its cluster.
-    """
+    """Return the share of rows far from all clusters; 0 if that may be chance."""
     ops, n, k = X.ops, X.shape[0], len(known.sums)
     rows, own = known.sample.rows, known.sample.labels
     counted = rows * known.sample.weights[:, None]
@@ -353,28 +330,14 @@ def _novel_share(X: Matrix, inverse: Tall, known: Growth, labels: Tall) -> float
 
 
 def _drift(
-    growth: Growth,
-    known: Growth | None,
-    ops: Any,
-    labels: Tall,
-    counts: Tall,
-    novel: float,
-) -> tuple[Growth, list[int], float]:
-    """Return what is to be said of clusters that emptied or appeared, each once."""
-    k = len(growth.sums)
-    if known is None:
-        said = np.zeros(k + 1, dtype=bool)
-        return replace(growth, unseen=np.zeros(k), said=said), [], 0.0
-    came = ops.group_sums(labels, k, counts)
-    shares = known.lengths[:, 0] / max(known.lengths[:, 0].sum(), 1e-300)
+    known: Growth, came: np.ndarray, novel: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many rows of clusters did not come, and what is said by now."""
+    shares = known.lengths[:, 0] / max(known.lengths[:, 0].sum(), Small.TINY)
     expected = shares * came.sum()
     thin = came < Growing.EMPTIED * expected
     unseen = np.where(thin, known.unseen + expected, 0.0)
-    gone = (unseen >= Growing.EXPECTED) & ~known.said[:k]
-    new = novel > 0 and not known.said[k]
-    said = known.said | np.append(gone, new)
-    growth = replace(growth, unseen=unseen, said=said)
-    return growth, [*map(int, np.flatnonzero(gone))], novel if new else 0.0
+    return unseen, known.said | np.append(unseen >= Growing.EXPECTED, novel > 0)
 
 
 def growth_of_fit(placement: Placement, model: Any, n_clusters: int) -> Growth:
@@ -382,22 +345,18 @@ def growth_of_fit(placement: Placement, model: Any, n_clusters: int) -> Growth:
     embedding, k = placement.embedding, n_clusters
     n = len(model.labels_)
     values = embedding.eigenvalues
-    directions = Directions.of(embedding.directions / np.sqrt(values), values, float(n))
-    priorities = HOST.ratio(np.ones(n), 1 - np.random.default_rng(n).random(n))
+    directions = Directions(embedding.directions / np.sqrt(values), values, float(n))
+    priorities = 1 / (1 - np.random.default_rng(n).random(n))
     most = max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)
-    order = np.argsort(-priorities, kind="stable")
-    chosen = np.sort(order[:most])
+    chosen, cut = _highest(priorities, most)
     rows = to_host(model.embedding_)[chosen] / embedding.weights * np.sqrt(values)
     sizes, p = to_host(model.sizes_)[chosen], embedding.directions.shape[0]
     noise = to_host(model.noise_levels_)[chosen]
     lengths = np.hypot(sizes, np.sqrt(max(p - 1, 1)) * noise)
     # What a row has outside of its centre lies inside of the directions in part only.
     rows = HOST.unit_rows(rows) * HOST.ratio(sizes, lengths)[:, None]
-    cut = float(priorities[order[most]]) if n > most else 0.0
-    labels = to_host(model.labels_)[chosen]
-    sample = Sample(
-        rows, lengths, np.ones(len(chosen)), priorities[chosen], labels, cut
-    )
-    sums, figures = _sums_of_sample(directions, sample, k)
-    growth = Growth(directions, sample, sums, figures, Labelling.PULL, n, n, n)
-    return _drift(growth, None, HOST, None, None, 0.0)[0]
+    labels, ones = to_host(model.labels_)[chosen], np.ones(len(chosen))
+    sample = Sample(rows, lengths, ones, priorities[chosen], labels, cut)
+    sums = _sums_of_sample(directions, sample, _pointers(sample, k))
+    memory = directions, sample, *sums, Labelling.PULL
+    return Growth(*memory, n, n, n, False, np.zeros(k), np.zeros(k + 1, bool))

@@ -1,8 +1,6 @@
 """One engine for eigenpairs: a symmetric operator in a subspace that grows by blocks.
 
-The operator is a function of a block of vectors. The eigenvectors of the paper's Gram
-matrix have an entry for each row and are where the data are; directions of the features
-are small, and on the host.
+Vectors with an entry for each row are where the data are, directions on the host.
 """
 
 from __future__ import annotations
@@ -69,28 +67,20 @@ def block_krylov(
     max_products: int = Solving.MOST_PRODUCTS,
     dtype: Any = np.float64,
     quiet: bool = False,
-    say: Callable[[str], None] | None = None,
     ops: Ops = HOST,
 ) -> EigenPairs:
     """Run a restarted block Krylov method from a block of orthonormal columns.
 
     Pairs are accepted when the angle between the computed and the true leading subspace
     is at most ``tol``, as bounded by residual over gap. Of ``extra`` pairs beyond the k
-    those that have no weight are not waited for. The method gives up after
-    ``max_products`` products, with a warning unless ``quiet``. ``dtype`` is that of the
-    products.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.numerics.krylov import block_krylov
-    >>> matrix = np.diag(np.arange(100.0))
-    >>> start = np.linalg.qr(np.random.default_rng(0).standard_normal((100, 8)))[0]
-    >>> block_krylov(lambda V: matrix @ V, start, 2).values.round(6)
-    array([99., 98.])
+    those without weight are not waited for. After ``max_products`` products, of
+    ``dtype``, it gives up, with a warning unless ``quiet``.
     """
     n, width = block.shape
-    most = _most_blocks(n, width)
+    # Too few blocks, and restarts undo what they bring; too many, and small problems
+    # cost more than the products. Wide blocks are two, or to solve them would.
+    most = int(np.clip(Solving.BASIS_ENTRIES // (n * width), *Solving.BLOCKS))
+    most = max(2, min(most, Solving.BASIS // width))
     blocks, rayleigh = [block], np.zeros((0, 0))
     for n_iter in range(1, max_products + 1):
         rest, column = _project_out(ops, blocks, apply(blocks[-1]))
@@ -106,14 +96,13 @@ def block_krylov(
         residual, goal = _progress(values, np.sqrt(np.maximum(squares, 0)), k, tol)
         noise = Solving.ROUNDING * float(np.finfo(dtype).eps * np.abs(values).max())
         goal = max(goal, noise)
-        if say is not None:
-            products = f"{n_iter} product{'s' * (n_iter != 1)}"
-            say(f"{products}, residual {residual / (goal or 1):.2g} of the goal")
         # One step of subspace iteration, which needs no product any more, shrinks what
         # is wrong by the ratio of eigenvalues.
         largest = max(abs(values[k - 1]), Small.TINY)
         ratio = abs(values[min(count, len(values) - 1)]) / largest
-        there = _all_there(values, k, extra)
+        # Where those that are known have no weight, those that follow have none.
+        there = count >= min(k + 1, k + extra)
+        there &= count == k + extra or not signal_weights(values[:count], k)[k:].any()
         near = goal < residual <= Solving.NEAR * largest
         step = there and near and Solving.STEP * ratio * residual <= goal
         if step or (there and residual <= goal) or n_iter == max_products:
@@ -136,25 +125,14 @@ def block_krylov(
         turn = np.linalg.inv(factor).T
         return EigenPairs(values[:count], vectors @ ops.cast_like(turn, rest), n_iter)
     if residual > goal and not quiet:
-        largest = abs(values[0])
+        shares = f"{residual / abs(values[0]):.1e}", f"{goal / abs(values[0]):.1e}"
         warn(
             f"The {k} leading eigenpairs did not converge in {n_iter} products: "
-            f"residual {residual / largest:.1e} of the largest eigenvalue, "
-            f"{goal / largest:.1e} was asked for. The data may hold fewer than "
-            f"{k} clusters; otherwise raise tol.",
+            f"residual {shares[0]} of the largest eigenvalue, {shares[1]} was asked "
+            f"for. The data may hold fewer than {k} clusters; otherwise raise tol.",
             ConvergenceWarning,
         )
     return EigenPairs(values[:count], vectors, n_iter)
-
-
-def _most_blocks(n: int, width: int) -> int:
-    """Return how many blocks a basis may hold before it is condensed.
-
-    Too few, and restarts undo what blocks bring; too many, and small problems cost more
-    than the products. Wide blocks are two, or to solve the basis would cost more.
-    """
-    most = int(np.clip(Solving.BASIS_ENTRIES // (n * width), *Solving.BLOCKS))
-    return max(2, min(most, Solving.BASIS // width))
 
 
 def _progress(
@@ -162,10 +140,9 @@ def _progress(
 ) -> tuple[float, float]:
     """Return the largest residual that matters and the one to reach.
 
-    Across a gap, a residual turns eigenvectors by its share of the gap. With more than
-    k, a turn between two of them matters as much as their weights differ, which fall
-    from the k-th eigenvalue to the last: that is the gap. Residuals of those beyond are
-    weighted as these are, and need one digit.
+    A residual turns eigenvectors by its share of the gap. With more than k, a turn
+    between two of them matters as much as their weights differ, which fall from the
+    k-th eigenvalue to the last. Residuals of those beyond are weighted, to one digit.
     """
     count, k = len(residuals), min(k, len(residuals))
     weights = signal_weights(values[:count], k)[k:]
@@ -184,11 +161,10 @@ def signal_weights(
 ) -> np.ndarray:
     """Return weights of directions: 1 for the k leading ones, less for those beyond.
 
-    What counts is how far an eigenvalue stands above that of ``noise``, which is the
-    last if none is given, as a share of how far the k-th does. Where the data follow
-    the model, those beyond are noise, with shares of a hundredth or less: a small share
-    has no weight. Where clusters have a shape, shares of a half and more are common,
-    and these directions count.
+    What counts is how far an eigenvalue stands above that of ``noise``, by default the
+    last, as a share of how far the k-th does. Under the model those beyond are noise,
+    with shares of a hundredth or less: a small share has no weight. Where clusters have
+    a shape, shares of a half and more are common.
 
     Examples
     --------
@@ -208,15 +184,6 @@ def signal_weights(
     return weights
 
 
-def _all_there(values: np.ndarray, k: int, extra: int) -> bool:
-    """Tell whether so many eigenvalues beyond k are known as matter."""
-    known = values[: k + extra]
-    if len(known) < min(k + 1, k + extra):
-        return False
-    # Where those that are known have no weight, those that follow have none.
-    return len(known) == k + extra or not signal_weights(known, k)[k:].any()
-
-
 def orthonormal(
     ops: Ops,
     Y: Tall,
@@ -224,11 +191,7 @@ def orthonormal(
     negligible: float = 0.0,
     gram: np.ndarray | None = None,
 ) -> Tall:
-    """Orthonormalise columns through their small Gram matrix, which may be known.
-
-    Columns that are negligible or depend on others are dropped or, given a generator,
-    replaced by random ones so that the width is kept.
-    """
+    """Orthonormalise columns; drop dependent ones, or with a generator replace them."""
     tiny = Solving.DEPENDENT * float(np.finfo(ops.host_dtype(Y)).eps)
     n, width = Y.shape
     for _ in range(4):
@@ -255,10 +218,7 @@ def orthonormal(
 
 
 def _project_out(ops: Ops, basis: list[Tall], Y: Tall) -> tuple[Tall, np.ndarray]:
-    """Return Y, overwritten, less its part in the basis, and the coefficients of that.
-
-    Arrays of some libraries cannot be overwritten: go on with what is returned.
-    """
+    """Return Y, overwritten if it can be, less its part in the basis; coefficients."""
     coefficients = ops.basis_dot(Y, *basis)
     at = 0
     for q in basis:
@@ -269,8 +229,7 @@ def _project_out(ops: Ops, basis: list[Tall], Y: Tall) -> tuple[Tall, np.ndarray
 
 def _combine(ops: Ops, basis: list[Tall], coefficients: np.ndarray) -> Tall:
     """Return ``hstack(basis) @ coefficients`` without stacking."""
-    coefficients = ops.cast_like(coefficients, basis[0])
-    at = basis[0].shape[1]
+    coefficients, at = ops.cast_like(coefficients, basis[0]), basis[0].shape[1]
     out = basis[0] @ coefficients[:at, :]
     for q in basis[1:]:
         out += q @ coefficients[at : at + q.shape[1], :]

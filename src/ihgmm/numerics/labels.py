@@ -1,13 +1,9 @@
-"""From an embedding to labels.
-
-What is learnt from rows is a rule that takes any rows: the labels of a fit are what its
-rule says of the rows of the fit.
-"""
+"""From an embedding to labels: a rule is learnt from some rows and takes any rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,31 +12,20 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.numerics.mixture import merged, pivots, spherical_lloyd, tied_clusters
 from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.policy import Labelling
 
-Assignment = Literal["tied", "kmeans", "neighbors"]
-ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans", "neighbors")
+Assignment = Literal["tied", "kmeans"]
+ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans")
 
 
 @dataclass(frozen=True, eq=False)
 class LinearRule:
     """Labels by the largest of linear scores: ``rows @ coefficients + intercepts``.
 
-    The nearest of centres is such a rule. So is the most likely cluster where clusters
-    are Gaussian with one covariance; its scores are log-likelihoods up to a term that
-    is the same for all clusters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import HOST
-    >>> from ihgmm.numerics.labels import LinearRule
-    >>> rule = LinearRule(np.eye(2), np.zeros(2))
-    >>> rule(HOST, np.array([[2.0, 1.0], [0.0, 3.0]]))
-    array([0, 1])
+    The nearest of centres is such a rule. So is the most likely of Gaussian clusters of
+    one covariance: scores are log-likelihoods, up to a term that all clusters share.
     """
 
     coefficients: np.ndarray  # (m, k): m components, k clusters
@@ -82,44 +67,14 @@ class LinearRule:
 
     def in_order(self, order: np.ndarray) -> LinearRule:
         """Return the rule with its clusters in another order."""
-        fit = self.coefficients[:, order], self.intercepts[order]
-        return LinearRule(*fit, self.signed)
-
-
-@dataclass(frozen=True, eq=False)
-class NeighborRule:
-    """Labels by the vote of the nearest among rows with known labels.
-
-    The nearer count more, or the numbers of clusters would decide where votes are even.
-    """
-
-    rows: np.ndarray  # (s, m): rows that are known
-    labels: np.ndarray  # (s,)
-    n_neighbors: int
-
-    def __call__(self, ops: Ops, rows: Tall) -> Tall:
-        """Return the label of each row."""
-        return ops.row_map(self._vote, rows, width=self.n_neighbors)
-
-    def _vote(self, ops: Ops, rows: Tall) -> Tall:
-        from sklearn.neighbors import KNeighborsClassifier  # few fits need it
-
-        vote = KNeighborsClassifier(self.n_neighbors, weights="distance")
-        labels = vote.fit(self.rows, self.labels).predict(ops.to_host(rows))
-        return ops.to_device(labels.astype(np.intp), rows)
-
-    def in_order(self, order: np.ndarray) -> NeighborRule:
-        """Return the rule with its clusters in another order."""
-        return replace(self, labels=np.argsort(order)[self.labels])
-
-
-Rule = LinearRule | NeighborRule
+        coefficients, intercepts = self.coefficients[:, order], self.intercepts[order]
+        return LinearRule(coefficients, intercepts, self.signed)
 
 
 class Learnt(NamedTuple):
     """A rule that was learnt, and where."""
 
-    rule: Rule
+    rule: LinearRule
     space: int = 0  # the position of the space that was chosen
     n_iter: int = 0
     worth: float = -np.inf  # of tied clusters: log-likelihood a row over one Gaussian
@@ -137,55 +92,64 @@ def learn_rule(
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     seed: int = 0,
-    crowded: bool = False,
     taught: Taught = NOTHING_KNOWN,
     ops: Ops = HOST,
 ) -> Learnt:
     """Learn from rows of an embedding how to label.
 
-    ``spaces`` are embeddings of the same rows: tied clusters say in which of them they
-    show best, unless clusters are ``crowded``, more than directions: then the last.
-    Weights say how much rows count; graphs take rows as they are. ``by_angle`` says
-    that rows are units. Only k-means takes ``n_init`` and the seed. Tied clusters are
-    learnt where rows are, all else on the host. They alone are ``taught`` by
-    labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import HOST
-    >>> from ihgmm.numerics.labels import learn_rule
-    >>> rows = np.array([[0.0], [0.2], [0.1], [9.0], [9.1]])
-    >>> rule = learn_rule([rows], 2, "kmeans").rule
-    >>> labels = rule(HOST, np.array([[0.3], [8.0]]))
-    >>> int(labels[0] != labels[1])
-    1
+    ``spaces`` are embeddings of the same rows. All starts of tied clusters are tried in
+    each (in the last if there are more than directions), with a covariance of any shape
+    and with a sphere, on the first rows; the best goes on with all: what clusters add
+    to the likelihood of one Gaussian, less BIC's price of a shape. ``by_angle`` says
+    that rows are units. Only k-means, which also serves where clusters vanish, takes
+    ``n_init`` and the seed; only tied clusters are ``taught`` by labels.
     """
-    k, space = n_clusters, 0
-    weights = np.ones(spaces[0].shape[0]) if weights is None else weights
-    # One thread: the order of sums, and so the labels, never depend on how many there
-    # are.
+    k, n = n_clusters, spaces[0].shape[0]
+    weights = np.ones(n) if weights is None else weights
+    best, worth, chosen = None, -np.inf, 0
+    # One thread: sums, and so labels, never depend on how many there are.
     with one_thread():
         if len(spaces) > 1 or method == "tied":
-            tied = _tied(
-                ops, spaces, k, weights, by_angle, signed, max_iter, crowded, taught
-            )
-            if method == "tied" and tied is not None:
-                return tied
-            space = 0 if tied is None else tied.space
-        rows = ops.to_host(spaces[space]).astype(np.float64, copy=False)
-        if method == "neighbors":
-            return Learnt(_cut_graph(rows, k), space)
-        return _kmeans(rows, k, weights, n_init, max_iter, seed)._replace(space=space)
+            few = min(n, max(Labelling.TRIAL_ROWS, Labelling.ROWS_A_CLUSTER * k))
+            heavy = few * k * spaces[-1].shape[1] > Labelling.WORK
+            if heavy or few < n:  # of many rows, single precision is enough
+                spaces = [ops.xp.astype(rows, ops.xp.float32) for rows in spaces]
+            near = ops if heavy else HOST  # a device would only wait for so little
+            trials = [rows[:few, ...] for rows in spaces]
+            trials = trials if heavy else [ops.to_host(rows) for rows in trials]
+            starts = starting_members(near, trials, k, weights[:few], by_angle, signed)
+            seen = taught.at(slice(few))
+            starts = seen.begin(near, trials, starts, k)
+            prior, counts = seen.prior(near, trials[0], k), seen.weigh(weights[:few])
+            options: Any = {"signed": signed, "prior": prior, "ops": near}
+            options |= {"pulls": (Labelling.PULL, 1.0), "max_iter": Labelling.ROUGH}
+            crowded = k > spaces[-1].shape[1]
+            for i in range(len(trials) - 1 if crowded else 0, len(trials)):
+                better = tied_clusters(trials[i], starts, counts, bar=worth, **options)
+                if better is not None:
+                    best, worth, chosen = better, better.worth, i
+        rows = spaces[chosen]
+        if method == "kmeans" or best is None:
+            rows = ops.to_host(rows).astype(np.float64, copy=False)
+            learnt = _kmeans(rows, k, weights, n_init, max_iter, seed)
+            return learnt._replace(space=chosen)
+        if best.n_iter >= Labelling.ROUGH or few < n:
+            prior, counts = taught.prior(ops, rows, k), taught.weigh(weights)
+            start = [best.members(rows, signed, ops, prior)]
+            options = {"signed": signed, "prior": prior, "ops": ops}
+            options |= {"pulls": [best.pull], "max_iter": max_iter}
+            best = tied_clusters(rows, start, counts, **options) or best
+    rule = LinearRule(best.coefficients, best.intercepts, signed)
+    return Learnt(rule, chosen, best.n_iter, worth, best.pull)
 
 
 def _kmeans(
     rows: np.ndarray,
     k: int,
     weights: np.ndarray,
-    n_init: int | Literal["auto"],
-    max_iter: int,
-    seed: int,
+    n_init: int | Literal["auto"] = "auto",
+    max_iter: int = Labelling.STEPS,
+    seed: int = 0,
 ) -> Learnt:
     """Run scikit-learn's k-means; of most small data the seed then does not matter."""
     from sklearn.cluster import KMeans  # few fits need it, and it takes long
@@ -203,96 +167,6 @@ def _kmeans(
     return Learnt(LinearRule.nearest(centers), n_iter=int(run.n_iter_))
 
 
-def _cut_graph(rows: np.ndarray, k: int) -> NeighborRule:
-    """Learn clusters of any shape: those of a graph of nearest neighbours.
-
-    The graph of a sample of the rows is cut by its leading eigenvectors; all rows then
-    follow their neighbours.
-    """
-    from sklearn.neighbors import kneighbors_graph  # few fits need it
-
-    rows = rows[: Labelling.GRAPH_ROWS]
-    n_neighbors = min(Labelling.NEIGHBORS, len(rows) - 1)
-    if len(rows) <= k or n_neighbors < 1:  # too few for a graph to be cut
-        return NeighborRule(rows, np.arange(len(rows)) % k, 1)
-    joined = kneighbors_graph(rows, n_neighbors).toarray()
-    joined += joined.T
-    roots = np.sqrt(joined.sum(axis=1))[:, None]
-    # The matrix is solved: pieces of a graph share an eigenvalue, and iterations would
-    # miss some of them.
-    vectors = HOST.unit_rows(leading_pairs(joined / (roots * roots.T), k)[1])
-    cut = _kmeans(vectors, k, np.ones(len(rows)), "auto", Labelling.STEPS, 0).rule
-    return NeighborRule(rows, np.asarray(cut(HOST, vectors)), n_neighbors)
-
-
-def _tied(
-    ops: Ops,
-    spaces: Sequence[Tall],
-    k: int,
-    weights: np.ndarray,
-    by_angle: bool,
-    signed: bool,
-    max_iter: int,
-    crowded: bool,
-    taught: Taught,
-) -> Learnt | None:
-    """Fit Gaussian clusters that share a covariance, in the space that shows them best.
-
-    All starts are tried in all spaces, or in the last if ``crowded``, with a
-    covariance of any shape and with a sphere, on the first rows; the best goes
-    on with all rows, unless it has seen them and ended. Best is what clusters add to
-    the likelihood of a single Gaussian, which a linear map of a space changes only by
-    the pull of the covariance, less the price that BIC puts on a shape. None where
-    clusters vanish in every run.
-    """
-    n = len(weights)
-    few = min(n, max(Labelling.TRIAL_ROWS, Labelling.ROWS_A_CLUSTER * k))
-    heavy = few * k * spaces[-1].shape[1] > Labelling.WORK
-    if heavy or few < n:  # of many rows, single precision is enough
-        spaces = [ops.xp.astype(rows, ops.xp.float32) for rows in spaces]
-    near = ops if heavy else HOST  # a device would only wait for so little
-    trials = [space[:few, ...] for space in spaces]
-    if not heavy:
-        trials = [ops.to_host(rows) for rows in trials]
-    counts = weights[:few]
-    starts = starting_members(near, trials, k, counts, by_angle, signed)
-    seen = taught.at(slice(few))
-    starts = seen.begin(near, trials, starts, k)
-    prior, counts = seen.prior(near, trials[0], k), seen.weigh(counts)
-    best, chosen = None, 0
-    for i in range(len(trials) - 1 if crowded else 0, len(trials)):
-        better = tied_clusters(
-            trials[i],
-            starts,
-            counts,
-            pulls=(Labelling.PULL, 1.0),
-            bar=-np.inf if best is None else best.worth,
-            signed=signed,
-            prior=prior,
-            max_iter=Labelling.ROUGH,
-            ops=near,
-        )
-        if better is not None:
-            best, chosen = better, i
-    if best is None:
-        return None
-    worth, rows = best.worth, spaces[chosen]
-    if best.n_iter >= Labelling.ROUGH or few < n:
-        prior = taught.prior(ops, rows, k)
-        start = [best.members(rows, signed, ops, prior)]
-        options: Any = {
-            "signed": signed,
-            "prior": prior,
-            "max_iter": max_iter,
-            "ops": ops,
-        }
-        counts = taught.weigh(weights)
-        full = tied_clusters(rows, start, counts, pulls=(best.pull,), **options)
-        best = best if full is None else full
-    rule = LinearRule(best.coefficients, best.intercepts, signed)
-    return Learnt(rule, chosen, best.n_iter, worth, best.pull)
-
-
 def starting_members(
     ops: Ops,
     spaces: Sequence[Tall],
@@ -305,9 +179,15 @@ def starting_members(
     """Return different starts of tied clusters: memberships of rows, (k, n).
 
     In each space pivots and, unless starts are to be ``few``, merged rows give centres,
-    which k-means by cosines improves. Rows that are no units get those of k-means.
+    which k-means by cosines improves. For rows that are no units, k-means gives all.
     """
     starts: list[Tall] = []
+    on_host = [ops.to_host(rows) for rows in spaces]
+    if not by_angle:
+        for rows, seen in zip(spaces, on_host, strict=True):
+            labels = _kmeans(seen, k, weights).rule(ops, rows)
+            starts.append(ops.one_hot(labels, k, rows).T)
+        return starts
 
     def add(rows: Tall, centers: np.ndarray) -> None:
         """Add memberships, unless a start is the same under other names."""
@@ -319,12 +199,6 @@ def starting_members(
                 return
         starts.append(members.T)
 
-    on_host = [ops.to_host(rows) for rows in spaces]
-    if not by_angle:
-        for rows, seen in zip(spaces, on_host, strict=True):
-            rule = _kmeans(seen, k, weights, "auto", Labelling.STEPS, 0).rule
-            starts.append(ops.one_hot(rule(ops, rows), k, rows).T)
-        return starts
     for rows, seen in zip(spaces, on_host, strict=True):
         add(rows, seen[pivots(seen, k)])
     # Clusters are clear where both spaces agree, unless there are too few pivots, or
@@ -340,21 +214,15 @@ def starting_members(
 
 
 def gain_of_lines(rows: np.ndarray, n_clusters: int) -> float:
-    """Return how much better clusters of lines fit than clusters of directions.
-
-    That is a difference of log-likelihoods a row, of models that have as many
-    parameters; minus infinity unless most rows, which are units, have another as near
-    to their opposite as one is to them.
-    """
+    """Return how much better lines fit than directions: log-likelihood a unit row."""
     rows, k = rows[: Labelling.LINE_ROWS], n_clusters
     # In fewer directions than clusters many rows are opposite, whatever they are.
     if k < 2 or rows.shape[1] < k or len(rows) < Labelling.LINE_ROWS_A_CLUSTER * k:
         return -np.inf
     half = len(rows) // 2
     cosines = rows[:half] @ rows[half : half + Labelling.LINE_ANCHORS * k].T
-    ends = [-cosines.min(axis=1), cosines.max(axis=1)]
-    opposite, near = np.median(ends, axis=1)
-    if opposite < Labelling.OPPOSITE * near:
+    opposite, near = np.median([-cosines.min(axis=1), cosines.max(axis=1)], axis=1)
+    if opposite < Labelling.OPPOSITE * near:  # for most rows, none is opposite
         return -np.inf
     lines, directions = (
         learn_rule([rows], k, signed=signed).worth for signed in (True, False)

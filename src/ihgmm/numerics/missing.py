@@ -1,12 +1,8 @@
 """Missing cells, filled in by a low-rank model of the data.
 
-Row x is taken for ``scale * (loadings @ a + noise)``: a position ``a`` of few numbers,
-Gaussian around a mean that is learnt and with covariance one, noise whose level each
-column has for itself, and a scale whose logarithm is Gaussian. Where scales hardly
-differ, a row with few cells is drawn to the mean of all rows, and else to their mean
-pattern at its own scale. Nothing is centred: rows of one pattern lie on a ray through
-the origin. A missing cell gets its mean given the observed cells of its row, a function
-of that row alone: new rows are filled as those of the fit were.
+A row is taken for ``scale * (loadings @ a + noise)``: positions ``a`` are Gaussian with
+covariance one, so are logarithms of scales, and each column has its level of noise. A
+missing cell gets its mean given the observed cells of its row: new rows as old ones.
 """
 
 from __future__ import annotations
@@ -31,20 +27,7 @@ MULTIPLES = np.geomspace(1 / Filling.LARGEST, Filling.LARGEST, Filling.STEPS)
 
 @dataclass(frozen=True, eq=False)
 class Filler:
-    """Fills the missing cells of rows from their observed ones, in units of the data.
-
-    Columns without any observed cell have zero loadings, and are filled by zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.missing import Filler
-    >>> pattern, noise = np.array([1.0, 2.0]), np.array([0.1, 0.1])
-    >>> fill = Filler(pattern[:, None], noise, mean=np.ones(1), sizes=pattern)
-    >>> (fill(as_matrix(np.array([[3.0, np.nan]]))) @ np.eye(2)).round(1)
-    array([[3., 6.]])
-    """
+    """Fills missing cells of rows from observed ones; those of empty columns by 0."""
 
     loadings: np.ndarray  # (n_features, rank), of a row of scale 1; so is the noise
     noise_levels: np.ndarray  # (n_features,)
@@ -60,10 +43,7 @@ class Filler:
         return filled(X, self._fill(X, None), self.draw)
 
     def draw(self, X: Matrix, seed: int) -> Matrix:
-        """Return data with missing cells drawn given the others.
-
-        The same block of rows always gets the same cells.
-        """
+        """Return data with missing cells drawn, in a block of rows always the same."""
         return filled(X, self._fill(X, seed))
 
     def _fill(self, X: Matrix, seed: int | None) -> Callable[[Tall], Tall]:
@@ -79,10 +59,7 @@ class Filler:
 def _fill_rows(
     model: Model, columns: np.ndarray, nonnegative: bool, seed: int | None, rows: Tall
 ) -> Tall:
-    """Return rows with NaN replaced by draws, or without a seed by means.
-
-    Those without an observed cell become zero.
-    """
+    """Return rows with NaN replaced by draws, or without a seed by means, else 0."""
     ops = ops_of(rows)  # rows come without their matrix
     xp, missing = ops.xp, ops.xp.isnan(rows)
     if not xp.any(missing):
@@ -147,10 +124,7 @@ class Model:
 
 
 class _Seen(NamedTuple):
-    """What observed cells say of rows: scales, and positions given the scale.
-
-    A position is ``own / multiple + drawn``, with these ``covariances``.
-    """
+    """What observed cells say of rows: positions are ``own / multiple + drawn``."""
 
     model: Model
     ops: Ops
@@ -195,24 +169,11 @@ def learn_filler(
 
     The model is fitted by expectation and maximisation. The rank, and whether scales
     differ, are those that predict a tenth of the observed cells best which the fit did
-    not see; rows larger than 1.5 medians count there as if they had that size, so that
-    a few do not rule. The same data are always filled in the same way.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.numerics.missing import learn_filler
-    >>> X = np.outer(np.arange(1.0, 41.0), [1.0, 2.0, 3.0])
-    >>> X[1, 2] = np.nan
-    >>> fill = learn_filler(as_matrix(X))
-    >>> (fill(as_matrix(X)) @ np.eye(3))[1].round(1)
-    array([2., 4., 6.])
+    not see. The same data are always filled in the same way.
     """
     cells, rng = sampled_cells(X, max_rows)
     p, observed = X.shape[1], ~np.isnan(cells)
     cells[~observed] = 0.0
-    nonnegative = bool((cells >= 0).all())
     lengths = np.sqrt(_column_means(cells.T**2, observed.T))
     kept = lengths > 0
     if not kept.any():
@@ -229,21 +190,16 @@ def learn_filler(
     with sized_threads(cells.size):
         model = _best_model(sample, ranks, rng)
     columns *= np.exp(model.log_scale) * X.unit
-    return Filler(
-        loadings=model.loadings * columns[:, None],
-        noise_levels=np.sqrt(model.variances) * columns,
-        mean=model.mean,
-        sizes=columns,
-        spread=model.spread,
-        nonnegative=nonnegative,
-    )
+    loadings, levels = model.loadings * columns[:, None], np.sqrt(model.variances)
+    fit = loadings, levels * columns, model.mean, columns, model.spread
+    return Filler(*fit, nonnegative=bool((cells >= 0).all()))
 
 
 def sampled_cells(X: Matrix, max_rows: int) -> tuple[np.ndarray, np.random.Generator]:
     """Return the cells of some rows to learn from, and the generator that drew them."""
     n, p = X.shape
-    # A seed that nobody else takes: had the missing cells been drawn by the same
-    # numbers, for a test, none of those drawn here would be an observed one.
+    # A seed that nobody else takes: had a test drawn its missing cells by the same
+    # numbers, no cell drawn here would be an observed one.
     rng = np.random.default_rng([0x6D697373696E67, n, p])
     size = min(n, max_rows, max(Filling.LEAST_ROWS, Filling.ENTRIES // p))
     rows = np.sort(rng.choice(n, size, replace=False)) if size < n else np.arange(n)
@@ -266,12 +222,7 @@ class _Sample(NamedTuple):
 def _best_model(
     sample: _Sample, ranks: tuple[int, ...], rng: np.random.Generator
 ) -> Model:
-    """Return the model of the rank and the scales that predict held-out cells best.
-
-    Some rows choose. Scales are as good as equal, or differ. Zeros say that a scale is
-    small, and one cell of a column that is nearly always zero that it is large: where
-    data are like that, differing scales predict worse than none.
-    """
+    """Return the model of the rank and the scales that predict held-out cells best."""
     n, p = sample.cells.shape
     size = max(Filling.LEAST_ROWS, Filling.CHOOSING // p)
     rows = rng.choice(n, size, replace=False) if size < n else np.arange(n)
@@ -280,32 +231,32 @@ def _best_model(
     some = _Sample(cells, observed & ~asked, log_sizes)
     guess, start = _best_guess(some, asked, ranks, rng)
     tried, middle = {}, float(np.median(log_sizes))
-    # Small rows count as much as others in whether scales differ.
+    # Zeros may say that a scale is small: then equal ones predict better. Small rows
+    # count as much as others here.
     for spread in (Filling.LEAST_SPREAD, Filling.FIRST_SPREAD):
         model = _start(guess, some.known, start[:, -Filling.SCALE_RANK :])
         model = replace(model, log_scale=middle, spread=spread)
-        model = _fit_model(some, model, Filling.ROUNDS)
+        for _ in range(Filling.ROUNDS):
+            model = _improved(some, model)
         errors = (some.look(model).means() - cells)[asked]
         tried[float(np.sum(errors**2))] = model
     model = tried[min(tried)]
     if start.shape[1] > Filling.SCALE_RANK:
         more = _start(guess, some.known, start)
         model = replace(more, log_scale=model.log_scale, spread=model.spread)
-    return _fit_model(sample, model, Filling.LAST_ROUNDS)
+    for _ in range(Filling.LAST_ROUNDS):
+        model = _improved(sample, model)
+    return model
 
 
 def _best_guess(
     sample: _Sample, asked: np.ndarray, ranks: tuple[int, ...], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a guess of all cells, of the rank that is best where asked, and loadings.
-
-    Rows have the scale of their observed cells here, and what was guessed counts as if
-    it had been observed: systems of rows cost much.
-    """
+    """Return a guess of all cells, by the rank that is best where asked; loadings."""
     (cells, known, log_sizes), p = sample, sample.cells.shape[1]
     guess = np.where(known, cells, _column_means(cells, known))
     sizes = np.exp(log_sizes - np.median(log_sizes))
-    count = np.minimum(sizes, Filling.CLIP)[:, None]
+    count = np.minimum(sizes, Filling.CLIP)[:, None]  # a few large rows do not rule
     loadings, least, worse = np.empty((p, 0)), np.inf, 0
     for rank in ranks:
         # A round solves a system of this rank for each column.
@@ -316,16 +267,13 @@ def _best_guess(
         loadings = np.hstack([new, loadings])
         for _ in range(Filling.GUESSES):
             model = _start(guess, known, loadings)
-            loadings = model.loadings
-            system = model.weighted.T @ loadings + np.eye(rank)
-            own = np.linalg.solve(system, (guess @ model.weighted).T).T
-            fit = own @ loadings.T
-            guess = np.where(known, cells, fit)
-        error = float(np.sum(((fit - cells) * count)[asked] ** 2))
+            loadings, weighted = model.loadings, model.weighted
+            system = weighted.T @ loadings + np.eye(rank)
+            fit = np.linalg.solve(system, (guess @ weighted).T).T @ loadings.T
+            guess = np.where(known, cells, fit)  # as if observed: rows would cost much
+        error, worse = float(np.sum(((fit - cells) * count)[asked] ** 2)), worse + 1
         if error < least:
             best, least, worse = (guess, loadings), error, 0
-        else:
-            worse += 1
     return best
 
 
@@ -342,19 +290,8 @@ def _start(guess: np.ndarray, known: np.ndarray, start: np.ndarray) -> Model:
     return Model(loadings, variances, np.zeros(V.shape[1]), 0.0, Filling.LEAST_SPREAD)
 
 
-def _fit_model(sample: _Sample, model: Model, n_iter: int) -> Model:
-    """Improve a model until its noise changes by less than a thousandth."""
-    before = np.inf
-    for _ in range(n_iter):
-        model, noise = _improved(sample, model)
-        if abs(before - noise) <= 1e-3 * noise:
-            break
-        before = noise
-    return model
-
-
-def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
-    """Return the model after one round of expectation and maximisation, and noise."""
+def _improved(sample: _Sample, model: Model) -> Model:
+    """Return the model after one round of expectation and maximisation."""
     (n, p), rank, seen = sample.cells.shape, len(model.mean), sample.look(model)
     known = sample.known.astype(np.float64)
     # Moments of rows divided by their scale.
@@ -367,15 +304,12 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     crossed, count = seen.values.T @ turned, known.sum(axis=0)
     squares = np.square(seen.values).T @ twice[:, 0]
     typical = np.maximum(squares / np.maximum(count, 1), Small.EXACT)
-    # A loading is expected to be as large as its column; where few cells tell about
-    # it, this pulls it to zero.
+    # Loadings of which few cells tell are pulled to zero.
     pulled = systems + (model.variances / typical)[:, None, None] * np.eye(rank)
     loadings = np.linalg.solve(pulled, crossed[:, :, None])[:, :, 0]
     fitted = ((systems @ loadings[:, :, None])[:, :, 0] * loadings).sum(axis=1)
     left = np.maximum(squares - 2 * (loadings * crossed).sum(axis=1) + fitted, 0.0)
-    noise = left.sum() / max(count.sum(), 1)
-    # So few cells that say the usual share of a column is noise keep a column from
-    # being taken for free of it.
+    # A few cells of the usual share of noise keep columns from seeming free of it.
     prior, share = Filling.PRIOR_CELLS, (left / typical).sum() / max(count.sum(), 1)
     variances = (left + prior * share * typical) / (count + prior)
     variances = np.maximum(variances, Filling.LEAST_NOISE * typical)
@@ -389,10 +323,11 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     logs = sample.log_sizes[:, None] + np.log(MULTIPLES)
     log_scale, square = ((seen.chances * logs**i).sum() / n for i in (1, 2))
     deviation = np.sqrt(max(square - log_scale**2, Filling.LEAST_SPREAD**2))
-    equal = model.spread <= Filling.LEAST_SPREAD  # equal scales stay so
-    scales = float(log_scale), model.spread if equal else float(deviation)
+    if model.spread <= Filling.LEAST_SPREAD:  # equal scales stay so
+        deviation = model.spread
+    scales = float(log_scale), float(deviation)
     loadings, mean = loadings @ root, np.linalg.solve(root, mean)
-    return Model(loadings, variances, mean, *scales), noise
+    return Model(loadings, variances, mean, *scales)
 
 
 def _column_means(values: np.ndarray, known: np.ndarray) -> np.ndarray:

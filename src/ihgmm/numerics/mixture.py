@@ -1,15 +1,14 @@
 """Gaussian clusters of one covariance, and where to start them from.
 
-Rows are as many as it takes to learn clusters from. Starts that are made one row at a
-time are on the host, work on all rows is done where they are. Nothing is random: the
-same rows give the same clusters.
+Starts that are made one row at a time are on the host, work on all rows is done where
+they are. Nothing is random: the same rows give the same clusters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -21,15 +20,11 @@ from ihgmm.policy import Labelling, Small
 
 
 def pivots(rows: np.ndarray, k: int) -> np.ndarray:
-    """Return the positions of k rows that are as different as can be.
-
-    They are the first pivots of a QR decomposition of the transposed rows: each is the
-    row with the largest part that those before it do not span.
-    """
+    """Return the positions of k rows, each the one that those before span the least."""
     left = np.einsum("ij,ij->i", rows, rows)
     most = max(left.max(), Small.TINY)
-    # A Cholesky decomposition of the rows' products, of which a column is made at a
-    # time: what it leaves on the diagonal is what the pivots do not span.
+    # A pivoted Cholesky decomposition of the rows' products, a column at a time: what
+    # it leaves on the diagonal is what the pivots do not span.
     factor = np.zeros((k, len(rows)), dtype=rows.dtype)
     chosen = np.zeros(k, dtype=np.intp)
     for i in range(k):
@@ -67,9 +62,8 @@ def spherical_lloyd(
 ) -> Tall:
     """Return memberships, (n, k), that k-means by cosines comes to from some centres.
 
-    They are 1 in a row's cluster; with ``signed`` a centre and its opposite are one,
-    and they are -1 where a row points away. A centre that has lost all its rows goes to
-    the row that fits its own worst.
+    With ``signed`` they are -1 where a row points away from its centre. A centre that
+    has lost all its rows goes to the row that fits its own worst.
     """
     k, counts = len(centers), ops.to_device(weights, rows)
     least, score = Labelling.STEP * float(weights.sum()), -np.inf
@@ -100,11 +94,7 @@ def spherical_lloyd(
 
 
 class TiedClusters(NamedTuple):
-    """Gaussian clusters of one covariance: scores are ``rows @ coefficients`` and more.
-
-    With ``signed``, a cluster is as likely to be at its centre as at the opposite, and
-    the sizes of products count.
-    """
+    """Gaussian clusters of one covariance: ``rows @ coefficients + intercepts``."""
 
     coefficients: np.ndarray  # (m, k)
     intercepts: np.ndarray
@@ -115,7 +105,7 @@ class TiedClusters(NamedTuple):
     def members(
         self, rows: Tall, signed: bool, ops: Ops = HOST, prior: Tall | None = None
     ) -> Tall:
-        """Return memberships of rows, (k, n), to start from."""
+        """Return memberships of rows, (k, n), with signs."""
         fit = self.coefficients.T[None], self.intercepts[None]
         return _expected(ops, rows, *fit, signed, prior)[1][0, ...]
 
@@ -135,13 +125,11 @@ def tied_clusters(
     """Fit Gaussian clusters that share one covariance by expectation and maximisation.
 
     Starts are memberships, (k, n); with ``signed`` these are negative where a row is at
-    the opposite of a centre. The covariance is pulled towards a sphere by a share: with
-    1 it is one. Between .1 and .4 that hardly matters; without, few rows in many
-    directions give a covariance that fits their noise. From each start a run goes on
-    with each of the pulls, all at once, and the one of most worth is returned, the
-    first of equals; None where clusters vanish, or where no run passes the ``bar``.
-    What is known of rows beforehand is a ``prior``, (k, n): logarithms that are added
-    to their scores.
+    the opposite of a centre. The covariance is pulled towards a sphere by a share, or
+    few rows in many directions would give one that fits their noise. All starts run
+    with all pulls, at once; the run of most worth is returned, the first of equals, or
+    None where clusters vanish or no run passes the ``bar``. What is known of rows
+    beforehand is a ``prior``, (k, n): logarithms that are added to their scores.
     """
     n, m = rows.shape
     share = ops.cast_like(weights / weights.sum(), rows)
@@ -162,8 +150,20 @@ def tied_clusters(
     sizes = np.repeat(ops.to_host(ops.xp.abs(members) @ share), len(pulls), axis=0)
     sums = np.repeat(ops.to_host(members @ counted), len(pulls), axis=0)
     k, run, gains = sizes.shape[1], np.arange(len(sums)), np.full(len(sums), -np.inf)
-    ends: dict[int, TiedClusters] = {}
+    ends: list[tuple[int, int, TiedClusters]] = []
     ahead, n_iter = bar, 0
+
+    def expected_sums(
+        coefficients: np.ndarray, intercepts: np.ndarray, part: slice
+    ) -> list[np.ndarray]:
+        """Return sizes of clusters, sums of rows, and log-likelihoods, of each run."""
+        known = None if prior is None else prior[:, part]
+        fit = coefficients, intercepts, signed, known
+        members, signs, logs = _expected(ops, rows[part, ...], *fit)
+        flat = ops.xp.reshape(signs, (-1, signs.shape[2]))
+        sums = ops.xp.reshape(flat @ counted[part, ...], coefficients.shape)
+        return [*map(ops.to_host, (members @ share[part], sums, logs @ share[part]))]
+
     while len(run):
         before, n_iter = gains, n_iter + 1
         sizes = sizes + Small.ROUNDING / n
@@ -177,10 +177,9 @@ def tied_clusters(
         intercepts = np.log(sizes) - (centers * coefficients).sum(axis=2) / 2
         # The terms of rows alone add up to a trace.
         terms = (inverse * moments).sum(axis=(1, 2)) + np.linalg.slogdet(covariance)[1]
-        fit = coefficients, intercepts, signed, prior
-        work = partial(_expected_sums, ops, rows, counted, share, *fit)
+        work = partial(expected_sums, coefficients, intercepts)
         if ops is HOST and coefficients.size * n >= Labelling.THREADS:
-            parts = zip(*in_parts(n, work), strict=True)
+            parts: Any = zip(*in_parts(n, work), strict=True)
             sizes, sums, logs = (sum(part) for part in parts)
         else:
             sizes, sums, logs = work(slice(0, n))
@@ -188,48 +187,22 @@ def tied_clusters(
         worth = gains - price[run]
         ended = (gains - before < Labelling.GAIN) | (n_iter >= max_iter)
         for i in np.flatnonzero(ended):
-            ends[int(run[i])] = TiedClusters(
-                coefficients[i].T,
-                intercepts[i],
-                float(worth[i]),
-                float(pull[run[i]]),
-                n_iter,
-            )
+            fit = coefficients[i].T, intercepts[i], float(worth[i]), float(pull[run[i]])
+            # Ends that are one but for rounding come in the order of their starts.
+            place = -round(worth[i] / Labelling.SAME_WORTH), int(run[i])
+            ends.append((*place, TiedClusters(*fit, n_iter)))
         # Runs far behind are given up; one that loses a cluster has not won.
         whole = sizes.min(axis=1) * n >= 1
         ahead = max(ahead, worth[whole].max(initial=-np.inf))
         going = ~ended & (worth + Labelling.AHEAD * (gains - before) >= ahead)
         run, sizes, sums, gains = run[going], sizes[going], sums[going], gains[going]
-    # The best first; ends that are one but for rounding, in the order of their starts.
-    worths = {i: -round(end.worth / Labelling.SAME_WORTH) for i, end in ends.items()}
-    for end in map(ends.__getitem__, sorted(sorted(ends), key=worths.__getitem__)):
+    for *_, end in sorted(ends):
         if end.worth <= bar + Labelling.SAME_WORTH:
             break
         members = end.members(rows, signed, ops, prior)
         if ops.group_sums(ops.xp.argmax(ops.xp.abs(members), axis=0), k).all():
             return end
     return None
-
-
-def _expected_sums(
-    ops: Ops,
-    rows: Tall,
-    counted: Tall,
-    share: Tall,
-    coefficients: np.ndarray,
-    intercepts: np.ndarray,
-    signed: bool,
-    prior: Tall | None,
-    part: slice,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return sizes of clusters, sums of rows, and log-likelihoods, of each run."""
-    known = None if prior is None else prior[:, part]
-    fit = coefficients, intercepts, signed, known
-    members, signs, logs = _expected(ops, rows[part, ...], *fit)
-    flat = ops.xp.reshape(signs, (-1, signs.shape[2]))
-    sums = ops.xp.reshape(flat @ counted[part, ...], coefficients.shape)
-    to_host = ops.to_host
-    return to_host(members @ share[part]), to_host(sums), to_host(logs @ share[part])
 
 
 def _expected(
@@ -240,11 +213,7 @@ def _expected(
     signed: bool,
     prior: Tall | None,
 ) -> tuple[Tall, Tall, Tall]:
-    """Return memberships, without signs and with them, and logs of likelihoods.
-
-    With a sign, a membership is that at one end of a signed cluster less that at the
-    other.
-    """
+    """Return memberships, the same at one end of a cluster less the other, and logs."""
     xp, (s, k, m) = ops.xp, coefficients.shape
     fit = ops.cast_like(np.dstack([coefficients, intercepts]), rows)
     products = xp.reshape(fit[:, :, :m], (s * k, m)) @ rows.T

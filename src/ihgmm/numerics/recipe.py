@@ -15,48 +15,41 @@ from ihgmm.numerics.labels import ASSIGNMENTS, Assignment
 class Recipe:
     """The settings of a spectral method: from inner products of rows to labels.
 
-    Estimators take a recipe by its name, ``IhSC(4, recipe="paper")``, or one that you
-    make. ``"default"`` has the defaults below; ``"paper"`` is Algorithm 1 of the paper;
-    ``"psc"`` is projected spectral clustering, for rows of equal scale.
+    Estimators take a recipe, or its name: ``"default"`` has the defaults below,
+    ``"paper"`` is Algorithm 1 of the paper, ``"psc"`` is projected spectral clustering,
+    for rows of equal scale.
 
     Parameters
     ----------
     rows : {"unit", "given"}, default="unit"
         Whether rows are brought to unit length first, or taken as they are.
     diagonal : {"full", "zero"}, default="full"
-        Whether the Gram matrix has inner products of rows with themselves on its
-        diagonal, or zeros, as in the paper, since noise adds up there. On unit rows
-        these are all 1, and zeros would not change the eigenvectors.
+        Whether the diagonal of the Gram matrix stays, or is zero as in the paper, since
+        noise adds up there. On unit rows it makes no difference.
     order : {"algebraic", "magnitude"}, default="algebraic"
-        Which eigenvalues lead where the diagonal is zero: the largest, or those of
-        largest absolute value. The signal has positive ones.
+        Which eigenvalues lead where the diagonal is zero: the largest, as those of the
+        signal, or those of largest absolute value.
     n_components : int, "auto" or None, default="auto"
         How many eigenvectors are used to compare rows. None: as many as clusters, as in
-        the paper. "auto": up to K + min(K, 20) + 2, since real data also vary inside,
-        and more where eigenvalues stay high. Those beyond K count by how far their
-        eigenvalues are above the last; under the model that is next to nothing.
+        the paper. "auto": up to K + min(K, 20) + 2, and more where eigenvalues stay
+        high. Those beyond K count by how far their eigenvalues are above the last.
     space : {"auto", "eigenvectors", "projected"}, default="auto"
-        Whether rows are compared in the eigenvectors, as in the paper, or in these
-        times the root of their eigenvalue: the rows projected on leading directions.
-        "auto" takes the space in which clusters add more to the likelihood.
+        Whether rows are compared in the eigenvectors, as in the paper, or projected on
+        leading directions. "auto" takes what shows clusters better.
     unit_norm : bool, default=True
         Whether embedded rows are scaled to unit norm, which removes their scale.
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true leading subspace.
-        Noise in the data turns that subspace by more.
-    labels : {"tied", "kmeans", "neighbors"}, default="tied"
-        How embedded rows become labels. ``"tied"``: by Gaussian clusters that share one
-        covariance, so that clusters may be longer in some directions. ``"kmeans"``: as
-        in the paper. ``"neighbors"``: by a graph of nearest neighbours, for clusters of
-        any shape.
+    labels : {"tied", "kmeans"}, default="tied"
+        How embedded rows become labels: by Gaussian clusters that share one covariance,
+        so that clusters may be longer in some directions, or as in the paper.
     n_init : int or "auto", default="auto"
-        Starts of k-means, where ``labels="kmeans"``. "auto" are as many as are cheap,
-        from 10 to 50.
+        Starts of k-means. "auto" are as many as are cheap, from 10 to 50.
     max_iter : int, default=300
         Cap on the iterations of one run of k-means or of a mixture.
     placement : {"embedding", "cosine"}, default="embedding"
-        How ``predict`` labels rows: as the fit labelled its own, so that
-        ``predict(X) == labels_``; or by the largest cosine with ``cluster_centers_``.
+        How ``predict`` labels rows: as the fit labelled its own, or by the largest
+        cosine with ``cluster_centers_``.
 
     Examples
     --------

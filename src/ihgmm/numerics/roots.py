@@ -10,11 +10,10 @@ import numpy as np
 def falling_root(
     function: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """Return where each of some functions falls to zero, at or between two ends.
+    """Return where functions fall to zero between two ends; positive ones, the upper.
 
-    A secant meets the root in a few steps; where it would move one end only, the value
-    at the other counts half (the Illinois rule). Where a function is positive at both
-    ends the upper one is returned.
+    Secants meet the root in a few steps; where one would move one end only, the value
+    at the other counts half (the Illinois rule).
     """
     above, below = function(low), function(high)
     side, middle = np.zeros(len(high)), high

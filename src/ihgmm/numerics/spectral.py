@@ -11,11 +11,10 @@ import numpy as np
 from ihgmm._progress import Steps
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, to_host
 from ihgmm.matrix.ops import sampled
-from ihgmm.numerics.eigen import leading_directions, leading_eigenpairs
+from ihgmm.numerics.eigen import GramOperator, leading_directions, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
-from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import signal_weights
-from ihgmm.numerics.labels import Rule, gain_of_lines, learn_rule
+from ihgmm.numerics.labels import LinearRule, gain_of_lines, learn_rule
 from ihgmm.numerics.recipe import DEFAULT, Recipe
 from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.policy import Labelling, Leading
@@ -26,7 +25,7 @@ class Placement:
     """How rows, those of the fit or new ones, get their labels."""
 
     embedding: Embedding
-    rule: Rule
+    rule: LinearRule
 
     def __call__(self, X: Matrix) -> Tall:
         """Return labels; zero rows are in the largest cluster, 0, if rows are units."""
@@ -84,9 +83,8 @@ def spectral_clustering(
     """Cluster the rows of ``X`` by the leading eigenvectors of their Gram matrix.
 
     X is finite and not all zero; its rows may have weights. With ``signed``, opposite
-    rows are of one cluster. Only recipes of k-means use the seed. Clusters have the
-    numbers that rows are ``taught`` by, where they are. ``steps`` shows two steps,
-    "eigenvectors" and "labels".
+    rows are of one cluster. Only k-means uses the seed. Clusters have the numbers that
+    rows are ``taught`` by, where they are.
 
     Examples
     --------
@@ -102,50 +100,63 @@ def spectral_clustering(
     >>> bool((fit.placement(as_matrix(X)) == fit.labels).all())
     True
     """
-    steps, ops, k = Steps() if steps is None else steps, X.ops, n_clusters
-    with steps.step("eigenvectors") as say, X.threads():
-        embedding, coordinates = _embed(X, k, recipe, say)
+    steps, ops, k = steps or Steps(), X.ops, n_clusters
+    few_ops, weights = ops.few_ops, X.weights
+    with steps.step("eigenvectors"), X.threads():
+        embedding, coordinates = _embed(X, k, recipe)
     spaces: list[Space] = list(SPACES if recipe.space == "auto" else (recipe.space,))
-    projected = embedding.in_space("projected")
+    maps = [embedding.in_space(space) for space in spaces]
     with steps.step("labels") as say:
         # Zero rows show no pattern, unless the origin is a point like others.
-        live = X.sqnorms > 0
-        if not recipe.unit_norm or ops.number(ops.xp.all(live)):
-            live = None
-        if live is not None:
-            taught = taught.at(ops.to_host(live))
-        known, weights, at = _known_rows(
-            ops, projected, coordinates, X.weights, live, k, taught
-        )
-        everyone, clear = known, clear_rows(ops.few_ops, embedding, known)
+        some, live = coordinates, X.sqnorms > 0
+        zeros = recipe.unit_norm and not ops.number(ops.xp.all(live))
+        if zeros:
+            some, taught = ops.rows_where(some, live), taught.at(ops.to_host(live))
+            weights = None if weights is None else ops.rows_where(weights, live)
+        at = _known_rows(ops, embedding.in_space("projected"), some, k, taught)
+        known = few_ops.widen(ops.few_rows(some, at))
+        everyone = rows = [one.rows(few_ops, known) for one in maps]
+        clear = clear_rows(few_ops, embedding, known)
         if clear is not None:
-            known = ops.few_ops.rows_where(known, clear)
-            clear = ops.few_ops.to_host(clear)
-            at, weights = at[clear], weights if weights is None else weights[clear]
-        maps = [embedding.in_space(space) for space in spaces]
-        rows = [one.rows(ops.few_ops, known) for one in maps]
+            rows = [few_ops.rows_where(one, clear) for one in everyone]
+            at = at[few_ops.to_host(clear)]
+        counts = None
+        if weights is not None:
+            counts = few_ops.to_host(ops.few_rows(weights, at))
         learnt = learn_rule(
             rows,
             k,
             recipe.labels,
-            weights=weights,
+            weights=counts,
             by_angle=recipe.unit_norm,
             signed=signed,
             n_init=recipe.n_init,
             max_iter=recipe.max_iter,
             seed=seed,
-            crowded=k > embedding.directions.shape[1],
             taught=taught.at(at),
-            ops=ops.few_ops,
+            ops=few_ops,
         )
         say(f"{recipe.labels}, {learnt.n_iter} iterations")
         if learnt.worth == -np.inf and taught.known is not None:
             taught = Taught(start=taught.known)  # these had no say yet
         embedding = maps[learnt.space]
         embedded = ops.persist(embedding.rows(ops, coordinates))
-        rule, labels, signs = _label_all(
-            ops, learnt.rule, embedded, live, k, X.weights, signed, taught
-        )
+        some = ops.rows_where(embedded, live) if zeros else embedded
+        labels = ops.persist(learnt.rule(ops, some))
+        order = taught.order(ops.order_by_size(labels, k, weights), labels)
+        rule = learnt.rule.in_order(order)
+        labels, signs = ops.persist(ops.take_lines(np.argsort(order), labels)), None
+        if signed:
+            # Most rows of a cluster point ahead.
+            signs, groups = rule.signs(ops, some, labels), ops.groups(labels, k)
+            ahead = np.where(groups.sums(signs) < 0, -1.0, 1.0)
+            rule = replace(rule, coefficients=rule.coefficients * ahead)
+            signs = signs * ops.cast_like(groups.spread(ahead), signs)
+        if zeros:
+            # A zero row goes where a row most likely belongs: to the largest cluster.
+            labels = ops.persist(ops.place(labels, live))
+            if signed:
+                signs = ops.place(signs, live, ops.xp.ones_like(embedded[:, 0]))
     return Spectral(
         labels=labels,
         rows=embedded,
@@ -154,19 +165,18 @@ def spectral_clustering(
         space=spaces[learnt.space],
         n_iter=learnt.n_iter,
         signs=signs,
-        known=ops.few_ops.to_host(embedding.rows(ops.few_ops, everyone)),
+        known=few_ops.to_host(everyone[learnt.space]),
     )
 
 
 def looks_signed(X: Matrix, fit: Spectral, k: int) -> bool:
     """Tell whether opposite rows seem to be of one kind, by the gain of lines.
 
-    A gain of log 2 a row shows it in any case: so much lines lose where clusters lie on
-    one side. With one row in ten flipped they gain 0.5 to 1, in noise up to 0.4. Real
-    sets come up to 0.5, where the mean is near 0: clusters then lie opposite each
-    other.
+    With one row in ten flipped they gain 0.5 to 1, in noise up to 0.4. Real sets come
+    up to 0.5, where clusters lie opposite each other: the mean is near 0.
     """
     gain = gain_of_lines(fit.known, k)
+    # Clusters that lie on one side lose log 2: such a gain shows it in any case.
     if gain <= Labelling.LINE_GAIN or gain > np.log(2):
         return gain > np.log(2)
     total = to_host(X.adjoint(X.to_device(np.ones((X.shape[0], 1))))).astype(np.float64)
@@ -174,10 +184,9 @@ def looks_signed(X: Matrix, fit: Spectral, k: int) -> bool:
     return bool(np.sum(total**2) > Labelling.NEAR_ZERO**2 * squares)
 
 
-def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall]:
+def _embed(X: Matrix, k: int, recipe: Recipe) -> tuple[Embedding, Tall]:
     """Return the map to coordinates, and the coordinates of rows."""
-    n, p = X.shape
-    m = recipe.n_components
+    (n, p), m = X.shape, recipe.n_components
     if m == "auto":
         lead, extra = direction_counts(k, n, p)
     else:
@@ -191,52 +200,52 @@ def _embed(X: Matrix, k: int, recipe: Recipe, say: Any) -> tuple[Embedding, Tall
     hollow = recipe.diagonal == "zero" and not unit
     if hollow:
         G = GramOperator.of(X)
-        pairs = leading_eigenpairs(
-            G, lead + extra, order=recipe.order, tol=recipe.tol, say=say
-        )
+        options: Any = {"order": recipe.order, "tol": recipe.tol}
+        pairs = leading_eigenpairs(G, lead + extra, **options)
         values, along = pairs.values, to_host(G.A.adjoint(pairs.vectors))
     else:
         A, start = _counted_rows(X, unit), None
         total = A.ops.number(A.ops.xp.sum(A.sqnorms))
         most = min(p - 1, n // Leading.ROWS_A_DIRECTION) - lead
         while True:
-            pairs = leading_directions(
-                A, lead, extra, start=start, tol=recipe.tol, say=say
-            )
+            pairs = leading_directions(A, lead, extra, start=start, tol=recipe.tol)
             values = pairs.values
             if m != "auto" or extra >= most or not stands_on(n, p, total, values, lead):
                 break
             extra, start = min(2 * extra, most), pairs.vectors
         along = pairs.vectors * np.sqrt(values)
+    directions = with_weights(along, values, lead)
+    embedding = Embedding(*directions, unit, hollow, recipe.unit_norm, X.unit)
+    return embedding, embedding.coordinates(X)
+
+
+def with_weights(
+    along: np.ndarray, values: np.ndarray, lead: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return directions that have a weight, their eigenvalues and weights."""
     lengths = np.linalg.norm(along, axis=0)
     # With as many directions as features, none of them is there to show noise.
-    weights = signal_weights(values, lead, 0.0 if len(values) == p else None)
+    noise = 0.0 if len(values) == len(along) else None
+    weights = signal_weights(values, lead, noise)
     # A direction without any data in it is rounding.
-    weights = np.where(lengths >= Leading.LEAST_LENGTH * lengths.max(), weights, 0.0)
-    directions = along, values, weights
-    embedding = Embedding(*directions, unit, hollow, recipe.unit_norm, X.unit)
-    embedding = embedding.weighted(weights)
-    return embedding, embedding.coordinates(X)
+    keep = (weights > 0) & (lengths >= Leading.LEAST_LENGTH * lengths.max())
+    return along[:, keep], values[keep], weights[keep]
 
 
 def _counted_rows(X: Matrix, unit: bool) -> Matrix:
     """Return rows as they count in directions: at unit length, by their weights."""
-    ops, factors = X.ops, None
-    if unit:
-        factors = ops.ratio(1.0, ops.xp.sqrt(X.sqnorms))
+    factors = X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)) if unit else None
     if X.weights is not None:
-        roots = ops.xp.sqrt(X.weights)
+        roots = X.ops.xp.sqrt(X.weights)
         factors = roots if factors is None else factors * roots
     return X if factors is None else Scaled(X, rows=factors)
 
 
 def stands_on(n: int, p: int, total: float, values: np.ndarray, lead: int) -> bool:
-    """Tell whether the last eigenvalue is high where noise alike would have none.
+    """Tell whether the last eigenvalue is high, ``total`` being the sum of squares.
 
-    Under the model those beyond the clusters are at the edge of noise. If as many again
-    are half as high as those of the clusters and far above the edge, then noise has
-    directions of its own, or clusters are more: what tells them may lie further on.
-    ``total`` is the sum of squares of n rows.
+    Then noise has directions of its own, or clusters are more, and what tells them may
+    lie further on: under the model, it would be at the edge of noise.
     """
     variance = max(total - float(values.sum()), 0.0) / (n * p)
     edge = variance * (n + 2 * np.sqrt(n * p))
@@ -245,22 +254,17 @@ def stands_on(n: int, p: int, total: float, values: np.ndarray, lead: int) -> bo
 
 
 def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
-    """Return how many directions of n by p data lead for k clusters, and those beyond.
-
-    As many again and two more, but 22 at most: what lies beyond has no weight under
-    the model, and beyond that hardly any in the data we know.
-    """
+    """Return how many directions lead for k clusters, and how many beyond may count."""
     lead = min(k, n, p)
-    extra = min(k, Leading.MOST_EXTRA) + 2
+    extra = min(k, Leading.MOST_EXTRA) + 2  # further ones hardly have weight
     return lead, max(min(k + extra, n - 1, p) - lead, 0)
 
 
 def clear_rows(ops: Ops, embedding: Embedding, coordinates: Tall) -> Tall | None:
     """Return which rows to learn from, where many of them drown in noise.
 
-    What the directions leave of a unit row shows its noise, which adds to each
-    coordinate, over the singular value. Rows that are mostly that have no pattern to
-    teach: a cluster of many of them would fit better than one of few others.
+    What the directions leave of a unit row shows its noise, which adds to coordinates.
+    Rows that are mostly noise have no pattern to teach, and would make a cluster.
     """
     p, m = embedding.directions.shape
     if p <= m or not embedding.unit_rows:
@@ -275,24 +279,13 @@ def clear_rows(ops: Ops, embedding: Embedding, coordinates: Tall) -> Tall | None
 
 
 def _known_rows(
-    ops: Ops,
-    embedding: Embedding,
-    coordinates: Tall,
-    weights: Tall | None,
-    live: Tall | None,
-    k: int,
-    taught: Taught,
-) -> tuple[Tall, np.ndarray | None, np.ndarray]:
-    """Return coordinates to learn labels from, in float64, weights of rows, and places.
+    ops: Ops, embedding: Embedding, coordinates: Tall, k: int, taught: Taught
+) -> np.ndarray:
+    """Return positions of rows to learn labels from, known ones first.
 
-    Of more than 16,384 rows, or 64 for each cluster if that is more, so many are
-    chosen. What is chosen, and in which order, depends on the rows themselves, as if
-    they were shuffled: neither their order in the data nor a seed changes labels. Rows
-    of known labels come first, up to half of them.
+    They depend on the rows themselves, as if these were shuffled: neither their order
+    in the data nor a seed changes labels.
     """
-    if live is not None:
-        coordinates = ops.rows_where(coordinates, live)
-        weights = None if weights is None else ops.rows_where(weights, live)
     keys = ops.persist(ops.row_map(partial(_keys, embedding), coordinates))
     n = coordinates.shape[0]
     size = min(n, max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k))
@@ -301,62 +294,16 @@ def _known_rows(
     if len(rows) < size:
         rows = np.arange(n)
     own = ops.few_ops.to_host(ops.few_rows(keys, rows))
-    order = np.argsort(own, kind="stable")[:size]
-    rows = rows[order]
+    rows = rows[np.argsort(own, kind="stable")[:size]]
     if taught.known is not None:
         lessons = np.flatnonzero(taught.known >= 0)
-        if len(lessons) > size // 2:
-            lessons = lessons[sampled(len(lessons), size // 2)]
+        lessons = lessons[sampled(len(lessons), size // 2)]
         rows = np.append(lessons, rows[~np.isin(rows, lessons)])[:size]
-    known = ops.few_ops.widen(ops.few_rows(coordinates, rows))
-    if weights is None:
-        return known, None, rows
-    return known, ops.few_ops.to_host(ops.few_rows(weights, rows)), rows
+    return rows
 
 
 def _keys(embedding: Embedding, ops: Ops, coordinates: Tall) -> Tall:
     """Return a number between 0 and 1 for each row that looks random, by the row."""
-    rows = ops.xp.abs(
-        ops.unit_rows(coordinates * ops.cast_like(embedding.weights, coordinates))
-    )
+    rows = coordinates * ops.cast_like(embedding.weights, coordinates)
     factors = 100 * np.random.default_rng(0).random(rows.shape[1])
-    return (rows @ ops.cast_like(factors, rows)) % 1
-
-
-def _label_all(
-    ops: Ops,
-    rule: Any,
-    rows: Tall,
-    live: Tall | None,
-    n_clusters: int,
-    weights: Tall | None,
-    signed: bool,
-    taught: Taught,
-) -> tuple[Rule, Tall, Tall | None]:
-    """Label all rows; return signs where they matter.
-
-    Clusters are numbered as they are taught, else by decreasing size.
-    """
-    ones = ops.xp.ones_like(rows[:, 0]) if signed else None
-    if live is not None:
-        rows = ops.rows_where(rows, live)
-        weights = None if weights is None else ops.rows_where(weights, live)
-    labels = ops.persist(rule(ops, rows))
-    order = ops.order_by_size(labels, n_clusters, weights)
-    if taught.known is not None or taught.start is not None:
-        order = taught.order(order, ops.to_host(labels))
-    rule, labels = rule.in_order(order), ops.take_lines(np.argsort(order), labels)
-    labels = ops.persist(labels)
-    signs = None
-    if signed:
-        # Most rows of a cluster point ahead.
-        signs = rule.signs(ops, rows, labels)
-        groups = ops.groups(labels, n_clusters)
-        ahead = np.where(groups.sums(signs) < 0, -1.0, 1.0)
-        rule = replace(rule, coefficients=rule.coefficients * ahead)
-        signs = signs * ops.cast_like(groups.spread(ahead), signs)
-    if live is not None:
-        # A zero row goes where a row most likely belongs: to the largest cluster.
-        labels = ops.persist(ops.place(labels, live))
-        signs = None if signs is None else ops.place(signs, live, ones)
-    return rule, labels, signs
+    return (ops.xp.abs(ops.unit_rows(rows)) @ ops.cast_like(factors, rows)) % 1

@@ -34,24 +34,10 @@ def spherical_kmeans(
     tol: float = 1e-4,
     rng: np.random.Generator,
 ) -> Spherical:
-    """Cluster the directions of rows; X is never copied to be normalised.
+    """Cluster the directions of rows, which may have weights; X is never copied.
 
     The best of ``n_init`` k-means++ starts by cosine is kept, unless there are centres
-    to start from. A run ends when no centre turns by more than ``tol`` radians. Rows
-    may have weights.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.matrix import as_matrix
-    >>> from ihgmm.metrics import misclassification_rate
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> from ihgmm.numerics.spherical import spherical_kmeans
-    >>> rng = np.random.default_rng(0)
-    >>> best = spherical_kmeans(as_matrix(X), 3, n_init=5, rng=rng)
-    >>> misclassification_rate(kinds, best.labels)
-    0.0
+    to start from. A run ends when no centre turns by more than ``tol`` radians.
     """
     # Side by side, as long as neither products nor centres take more memory than X.
     step = max(1, X.n_entries // (max(X.shape) * n_clusters))
@@ -91,10 +77,7 @@ def _lloyd(
 def _step(
     centers: np.ndarray, block: Matrix, sqnorms: Tall, weights: Tall | None
 ) -> tuple[tuple[Tall, Tall], tuple[Tall, Tall]]:
-    """Return labels of rows and how badly they fit; sums of clusters, and inertias.
-
-    Each has a column for each run, or for each cluster of a run. Sums are of unit rows.
-    """
+    """Return labels and misfits of rows; sums of unit rows, and inertias, of runs."""
     ops, xp, (n_runs, k, p) = block.ops, block.ops.xp, centers.shape
     lines, shape = block.shape[0] * n_runs, (block.shape[0], n_runs)
     products = xp.reshape(block @ centers.reshape(-1, p).T, (lines, k))
@@ -111,10 +94,7 @@ def _step(
 
 
 def _worst_rows(X: Matrix, gaps: Tall, before: np.ndarray) -> np.ndarray:
-    """Return new centres for empty clusters: the unit rows that fit worst.
-
-    Where every row sits on a centre they are those of before.
-    """
+    """Return centres for empty clusters: the unit rows that fit worst, if any do."""
     ops = X.ops
     gaps = gaps * ops.xp.astype(X.sqnorms > 0, gaps.dtype)
     far = np.sort(ops.largest(gaps, len(before)))
@@ -130,10 +110,9 @@ def _plus_plus(
 ) -> Iterator[np.ndarray]:
     """Yield starting centres of so many runs at a time, by greedy k-means++.
 
-    Each centre is that of a few candidates, drawn by ``1 - cosine`` to the centres
-    before, which leaves the smallest sum of these. Rows are drawn along a random
-    direction, so that neither the order of the rows nor writing a row twice instead of
-    giving it weight two changes the choice.
+    Each centre is that of a few candidates, drawn by ``1 - cosine`` to those before,
+    which leaves the smallest sum of these. Rows are drawn along a random direction:
+    neither their order nor a row written twice instead of counted twice changes it.
     """
     most = max(Labelling.SEED_ROWS, Labelling.ROWS_A_CLUSTER * k)
     direction = rng.standard_normal((X.shape[1], 1))

@@ -1,17 +1,17 @@
 """What is known of clusters before they are learnt: labels of some rows, or old ones.
 
-Labels are NumPy arrays of numbers of clusters, -1 for rows of which nothing is known.
+Labels are numbers of clusters, -1 for rows of which nothing is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ihgmm.matrix import HOST, Matrix, Ops, Tall
+from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
 from ihgmm.policy import Small, Teaching
 
 
@@ -25,29 +25,25 @@ class Taught(NamedTuple):
 
     def at(self, rows: np.ndarray | slice) -> Taught:
         """Return the labels of some rows."""
+        if self.known is None and self.start is None:
+            return self
         return Taught(*(one if one is None else one[rows] for one in self))
 
     def prior(self, ops: Ops, rows: Tall, k: int) -> Tall | None:
-        """Return what known labels add to the score of clusters and rows, (k, n).
-
-        A label may be wrong: other clusters are much less likely, and not impossible.
-        """
+        """Return what labels, which may be wrong, add to scores of clusters, (k, n)."""
         if self.known is None:
             return None
         other = (self.known != np.arange(k)[:, None]) & (self.known >= 0)
         return ops.cast_like(np.where(other, -Teaching.TRUST, 0.0), rows)
 
     def weigh(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights with which known rows count more than others.
-
-        The few among many would hardly be heard; the more they are, the surer they are.
-        """
+        """Return weights with which known rows, else hardly heard, count more."""
         if self.known is None or self.known.max() < 0:
             return weights
         lessons = self.known >= 0
         a_class = lessons.sum() / len(np.unique(self.known[lessons]))
         others = weights[~lessons].sum() / max(weights[lessons].sum(), Small.TINY)
-        factor = max(others * a_class / Teaching.HALF, 1.0)
+        factor = max(others * a_class / Teaching.HALF, 1.0)  # many are surer than few
         return np.where(lessons, factor, 1.0) * weights
 
     def keep(self, X: Matrix, labels: Tall) -> Tall:
@@ -57,18 +53,16 @@ class Taught(NamedTuple):
         known = X.ops.cast_like(X.to_device(self.known), labels)
         return X.ops.persist(X.ops.xp.where(known >= 0, known, labels))
 
-    def order(self, by_size: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return clusters in the order of their numbers, those without one by size.
-
-        ``labels`` are those of all rows, as the clusters were learnt.
-        """
+    def order(self, by_size: np.ndarray, labels: Tall) -> np.ndarray:
+        """Return clusters in the order of their numbers, those without one by size."""
         k = len(by_size)
         if self.known is not None:
             classes = int(self.known.max()) + 1
             return np.append(np.arange(classes), by_size[by_size >= classes])
-        start = cast(np.ndarray, self.start)
-        overlap = overlap_of(start, labels, k, self.nearness)[:, by_size]
-        return by_size[matching(overlap)]
+        if self.start is None:
+            return by_size
+        overlap = overlap_of(self.start, to_host(labels), k, self.nearness)
+        return by_size[matching(overlap[:, by_size])]
 
     def begin(
         self, ops: Ops, spaces: Sequence[Tall], starts: list[Tall], k: int
@@ -77,10 +71,9 @@ class Taught(NamedTuple):
         if self.known is not None:
             # The same clusters, in an order that agrees with known labels.
             lessons = self.known[:, None] == np.arange(k)
-            overlaps = [(np.abs(ops.to_host(start)) @ lessons).T for start in starts]
             starts = [
-                ops.few_rows(start, matching(overlap))
-                for start, overlap in zip(starts, overlaps, strict=True)
+                ops.few_rows(start, matching((np.abs(ops.to_host(start)) @ lessons).T))
+                for start in starts
             ]
         for labels in (self.known, self.start):
             if labels is not None:
@@ -95,12 +88,10 @@ NOTHING_KNOWN = Taught()
 
 
 def taught_members(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return memberships, (k, n), of rows by the nearest mean of those with labels.
-
-    Clusters without such a row begin at those rows that are farthest from all means.
-    """
+    """Return memberships, (k, n), of rows by the nearest mean of those with labels."""
     members = (labels[:, None] == np.arange(k)).astype(rows.dtype)
     centers = HOST.unit_rows(members.T @ rows)
+    # Clusters without such a row begin at the one that is farthest from all means.
     for cluster in np.flatnonzero(~members.any(axis=0)):
         begun = centers[centers.any(axis=1)]
         nearest = (rows @ begun.T).max(axis=1, initial=-1.0)
@@ -111,11 +102,7 @@ def taught_members(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
 
 
 def matching(overlap: np.ndarray) -> np.ndarray:
-    """Return an order of new clusters in which as many rows as can be keep numbers.
-
-    ``overlap`` has the number of rows of each old and new cluster, (old, new). New
-    clusters without an old one take the numbers left, in their own order.
-    """
+    """Return the order in which most rows keep numbers, by counts of (old, new)."""
     k = overlap.shape[1]
     old, new = linear_sum_assignment(-overlap[:k])
     kept = overlap[old, new] > 0

@@ -1,7 +1,7 @@
 """Rows and columns are multiplied so that noise has variance one in each, on average.
 
-Counts have the variance of their mean, so that columns of common words and long rows
-are louder than others. Eigenvectors of a Gram matrix follow what is loud.
+Counts have the variance of their mean: common columns and long rows are loud, and
+eigenvectors follow what is loud.
 """
 
 from __future__ import annotations
@@ -25,10 +25,7 @@ NOISE_KINDS: tuple[NoiseKind, ...] = ("counts", "learned")
 
 @dataclass(frozen=True, eq=False)
 class Whitener:
-    """A map to rows and columns of like noise. Build one with :func:`learn_whitener`.
-
-    The factor of a row, new or old, depends on it and on the columns' factors alone.
-    """
+    """A map to rows and columns of like noise; a row's factor depends on it alone."""
 
     noise: NoiseKind
     columns: np.ndarray  # factors of features; 0 where the fit had no entry
@@ -81,7 +78,17 @@ def learn_whitener(X: Matrix, noise: NoiseKind, rng: np.random.Generator) -> Whi
             f"The entries of X are {X.unit:.0e} or less: they are no counts. "
             f"{option('whiten', 'learned')} takes numbers of any size."
         )
-    _warn_of_fractions(X)
+    rows = _first_rows(X, Whitening.LOOK).data
+    strange = rows[(rows > 0) & (rows != np.round(rows))]
+    # Estimated counts, mostly whole numbers, are counts.
+    if 2 * strange.size > np.count_nonzero(rows):
+        warn(
+            f"X has the entry {strange[0]:.6g}, and 'counts' expects whole numbers, "
+            "whose noise grows with their mean. Logarithms, shares and tf-idf have "
+            "other noise: give the counts themselves (of an AnnData object a layer), "
+            "or do not whiten X.",
+            PreparationWarning,
+        )
     few = _few_rows(X, Whitening.COUNTS, rng)
     dispersion = Whitening.DISPERSION
     for _ in range(2):
@@ -109,19 +116,17 @@ def _refuse_negative(X: Matrix) -> None:
 
 
 def _count_variances(sums: Tall, squares: Tall, dispersion: float) -> Tall:
-    """Return variances of counts from sums of counts and of their squares.
-
-    A count of mean m and variance ``m + c * m**2`` has the mean square ``m + (1 + c) *
-    m**2``, so that ``(x + c * x**2) / (1 + c)`` has the variance as its mean.
-    """
+    """Return variances of counts from sums of counts and of their squares."""
+    # A count of mean m and variance ``m + c * m**2`` has the mean square ``m + (1 + c)
+    # * m**2``, so that ``(x + c * x**2) / (1 + c)`` has the variance as its mean.
     return (sums + dispersion * squares) / (1 + dispersion)
 
 
 def _dispersion(X: Matrix, whitener: Whitener) -> float:
     """Return c for which counts have the variance ``mean + c * mean**2``.
 
-    What a fit of low rank leaves of columns, whose rows have factors f, is regressed on
-    sums of ``f**2 * x`` and of ``f**2 * (x**2 - x)``, of mean ``(1 + c) * mean**2``.
+    What a fit leaves of columns, whose rows have factors f, is regressed on sums of
+    ``f**2 * x`` and of ``f**2 * (x**2 - x)``, of mean ``(1 + c) * mean**2``.
     """
     white = whitener(X)
     squares, fit = _low_rank(white, min(*white.shape, Whitening.COUNT_RANK) // 4)
@@ -144,34 +149,11 @@ def _dispersion(X: Matrix, whitener: Whitener) -> float:
     return share / (1 - share)
 
 
-def _warn_of_fractions(X: Matrix) -> None:
-    """Warn of data that are to be whitened as counts and are none.
-
-    In designs of single cells 0.3% of labels were wrong from counts, 1.6% from counts
-    scaled to 10,000 a cell. Estimated counts, mostly whole numbers, are counts.
-    """
-    rows = _first_rows(X, Whitening.LOOK).data
-    strange = rows[(rows > 0) & (rows != np.round(rows))]
-    if 2 * strange.size > np.count_nonzero(rows):
-        warn(
-            f"X has the entry {strange[0]:.6g}, and 'counts' expects whole numbers, "
-            "whose noise grows with their mean. Logarithms, shares and tf-idf have "
-            "other noise: give the counts themselves (of an AnnData object a layer), "
-            "or do not whiten X.",
-            PreparationWarning,
-        )
-
-
 def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
-    """Find factors of columns that, with those of rows, make mean variances one.
-
-    Rows and columns are divided in turn, as Sinkhorn's algorithm does. From rows of
-    equal totals, ten rounds gave the same errors as two in designs of 15 to 300 counts
-    a row.
-    """
+    """Find factors of columns that, with those of rows, make mean variances one."""
     n, p = X.shape
     squares = np.ones(p)
-    for _ in range(2):
+    for _ in range(2):  # of Sinkhorn's algorithm: ten gave the same errors
         work = partial(_column_sums, squares, dispersion)
         variances, counts = X.sweep(work, X.weights)[1]
         squares = _over_squares(X, variances)
@@ -187,16 +169,14 @@ def _column_sums(
 ) -> tuple[tuple[()], tuple[Tall, Tall]]:
     """Return sums of variances, over the mean of the row, and of entries of columns."""
     _refuse_negative(block)
-    ops = block.ops
-    # Sums of these are exact in any type of float, unlike those of variances.
-    squared = block.entrywise(lambda x: x * x) if dispersion else None
+    ops, entries = block.ops, [block]
+    if dispersion:  # sums of squares are exact in any type of float, unlike variances
+        entries.append(block.entrywise(lambda x: x * x))
 
     def variances(sums: Callable[[Any], Tall]) -> Tall:
-        first = ops.widen(sums(block))
-        if squared is None:
-            return first
-        squares = ops.widen(sums(squared))
-        return _count_variances(first / block.unit, squares, dispersion)
+        first, *second = [ops.widen(sums(X)) for X in entries]
+        first = first / block.unit
+        return _count_variances(first, second[0], dispersion) if second else first
 
     weights = ops.ratio(float(block.shape[1]), variances(lambda X: X @ squares))
     ones = ops.xp.ones_like(weights) if counts is None else ops.widen(counts)
@@ -205,10 +185,7 @@ def _column_sums(
 
 
 def _over_squares(X: Matrix, squares: np.ndarray) -> np.ndarray:
-    """Return n over squares of columns, 0 for those that are nothing beside others.
-
-    The factor of such a column is no number once it is squared or meets others.
-    """
+    """Return n over squares of columns, 0 for those that are nothing beside others."""
     least = squares.max(initial=0.0) * float(np.finfo(X.dtype).tiny) ** (2 / 3)
     return HOST.ratio(float(X.shape[0]), np.where(squares > least, squares, 0.0))
 
@@ -226,9 +203,9 @@ def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
     """Return what a fit leaves of the squared norms of columns, each by the others.
 
     A direction that one column makes alone takes all of its noise: the column would
-    pass for quiet, get a larger factor, and rule the direction the more. So the fit of
-    a column counts by what directions have without it: by ``S' / (S' + e)`` with ``S' =
-    S - f @ f.T``, f being the column along them and e the mean noise of a direction.
+    pass for quiet, and rule the direction the more. So the fit of a column counts by
+    what directions have without it: by ``S' / (S' + e)`` with ``S' = S - f @ f.T``, f
+    being the column along them and e the mean noise of a direction.
     """
     p, m = fit.shape
     squares = np.square(fit)
@@ -240,11 +217,7 @@ def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
 
 
 def _learned_whitener(X: Matrix) -> Whitener:
-    """Learn factors of columns, and the directions of the pattern beside the noise.
-
-    Columns are divided by their length, then by what a fit of low rank leaves of them.
-    A rank too large takes an even share of the noise, and one too small leaves pattern.
-    """
+    """Learn factors of columns, and the directions of the pattern beside the noise."""
     n, p = X.shape
     rank = min(n, p, Whitening.RANK) // 2
     whitener = Whitener("learned", np.ones(p), np.zeros((p, 0)), np.zeros(0))
@@ -269,9 +242,8 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> NoiseKind | None:
 
     Data none of which are negative and many 0 have noise that grows with the mean if
     they look like counts of rare events, or have a long tail. Shades of a picture have
-    zeros too, but large ones are common; tf-idf is nearly all zeros, and its columns
-    are weighted already. Whole numbers with a long tail often lose nothing without
-    whitening: with ``surely`` they need none. The first rows are looked at.
+    zeros, but no long tail; tf-idf is nearly all zeros, and weighted already. Whole
+    numbers with a long tail often lose nothing: with ``surely`` they need no whitening.
     """
     for size in (Whitening.GLANCE, Whitening.LOOK):
         rows = _first_rows(X, size)
@@ -318,12 +290,9 @@ def noise_to_whiten(
 
 
 def _are_rare_events(rows: Any) -> bool:
-    """Tell whether whole numbers look like counts of events, most of which are rare.
-
-    They do if most of them are 0, some above 1 and 1 the most common of those above 0,
-    in columns of unequal means. 0 and 1 alone are answers, not counts.
-    """
+    """Tell whether whole numbers look like counts of events, most of which are rare."""
     values, times = np.unique(rows[rows > 0].compressed(), return_counts=True)
+    # 0 and 1 alone are answers, not counts.
     if 2 * times.sum() > rows.count() or values[times.argmax()] != 1 or len(times) == 1:
         return False
     means = rows.mean(axis=0)
@@ -333,10 +302,7 @@ def _are_rare_events(rows: Any) -> bool:
 
 
 def _first_rows(X: Matrix, n_entries: int) -> Any:
-    """Return rows of about so many entries as they were given, missing cells masked.
-
-    These are 0 below their mask.
-    """
+    """Return rows of about so many entries as given, missing cells masked, 0 below."""
     n, p = X.shape
     seen = X if X.incomplete is None else X.incomplete
     rows = to_host(seen.rows(slice(0, min(n, max(n_entries // max(p, 1), 10)))))
@@ -344,14 +310,11 @@ def _first_rows(X: Matrix, n_entries: int) -> Any:
     return np.ma.fix_invalid(rows, fill_value=0.0) * X.unit
 
 
-def preparation_of_counts(
-    X: Matrix, logged: bool
-) -> Literal["logged", "centred"] | None:
-    """Return what was done to single cells so that types are no patterns any more.
+def preparation_of_counts(X: Matrix, logged: bool) -> str | None:
+    """Return if cells were "logged" or "centred", so that types are no patterns now.
 
-    ``logged`` is whether a file says so; cells may show it too. In twenty draws of five
-    designs 0.3% of labels were wrong from whitened counts, 14% from logarithms of cells
-    scaled to 10,000 counts, 12% from z-scores of these.
+    ``logged`` is whether a file says so; cells may show it too. In designs 0.3% of
+    labels were wrong from whitened counts, 14% from logarithms, 12% from z-scores.
     """
     few = _first_rows(X, Whitening.LOOK).data
     if (few >= 0).all():
@@ -371,8 +334,7 @@ def _are_logarithms(rows: np.ndarray) -> bool:
     """Tell whether most rows, none negative, are log(1 + x) of counts times a factor.
 
     Then ``exp - 1`` gives multiples of the smallest number of the row, and rows are no
-    such multiples themselves, as shares of a total are. All rows of blood cells (counts
-    scaled by four ways) are known by it, and at most one in fifty of eleven other sets.
+    such multiples themselves, as shares of a total are.
     """
 
     def are_multiples(values: np.ndarray) -> bool:

@@ -11,8 +11,7 @@ from ihgmm._checks import check_matrix, warn_zero_rows
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.estimators.base import DistanceClusterer, atomic
 from ihgmm.matrix import HOST, Tall, ops_of, to_host
-from ihgmm.numerics.eigen import leading_eigenpairs
-from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.eigen import GramOperator, leading_eigenpairs
 
 
 class TwoComponentLloyd(DistanceClusterer):

@@ -111,7 +111,6 @@ class _Judge:
         seen = np.setdiff1d(np.arange(part.shape[0]), unseen)
         fit = spectral_clustering(part.take(seen), k)
         embedding, rule = fit.placement.embedding, fit.placement.rule
-        assert isinstance(rule, LinearRule)  # of the default recipe
         names = _names(to_host(fit.labels), codes[seen], k)
         # Rows of the fit are longer than others in the directions of noise.
         others = part.take(np.sort(unseen)) if len(unseen) else part

@@ -22,8 +22,8 @@ from ihgmm._parameters import (
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.matrix import Matrix, Scaled, to_host
 from ihgmm.matrix.threads import sized_threads
+from ihgmm.numerics.eigen import GramOperator
 from ihgmm.numerics.flips import count_above_noise
-from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.numerics.spectral import Placement
 from ihgmm.numerics.whitening import (

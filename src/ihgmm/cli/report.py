@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from ihgmm.cli.files import check_output, real_file
-from ihgmm.cli.fit import fit_table, table_without_batches
+from ihgmm.cli.fit import fit_table
 from ihgmm.cli.options import DATA, Fitting, Reading, output_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.table import Note
@@ -37,12 +37,14 @@ def report(
       ihgmm report cells.csv -k 8 --id-column barcode -o report.html
       ihgmm report wine -k 3 --prepare standardize --title "Wines" -o wine.html
     """
-    from ihgmm.report import write_report  # the help does without what it loads
+    # The help does without what these load.
+    from ihgmm.cli.clusters import without_batches
+    from ihgmm.report import write_report
 
     check_output(output, "-o", (".html", ".htm"), [data], streams=True)
     screen.leave_room_for(output)
     model, table = fit_table(data, fitting, reading, screen)
-    model, table = table_without_batches(model, table)
+    model, table = without_batches(model, table)
     if table.labels is not None and any(label is None for label in table.labels):
         text = "The page does without known labels: some rows have none."
         table = table.noting(Note(text, loud=True), labels=None)

@@ -64,11 +64,18 @@ class Screen:
                 "--json and -o - both write to standard output; give -o a file name."
             )
 
+    @property
+    def out(self) -> Console:
+        """Where people read; a file or a pipe has no width to keep to."""
+        out = Console(stderr=self.to_stderr, highlight=False, quiet=self.silent)
+        if not out.is_terminal:
+            out.width = 500
+        return out
+
     def say(self, text: str, style: str = "") -> None:
         """Print a sentence."""
-        if not self.silent:
-            out = Console(stderr=self.to_stderr, highlight=False)
-            out.print(Text(clean(text), style=style), soft_wrap=not out.is_terminal)
+        out = self.out
+        out.print(Text(clean(text), style=style), soft_wrap=not out.is_terminal)
 
     def explain(self, lines: Iterable[str]) -> None:
         """Print what words mean, a line each, if people want to know."""
@@ -80,8 +87,6 @@ class Screen:
         for note in notes:
             if note.loud:
                 print_message("warning", note)
-            elif note.in_quiet and self.quiet and not self.as_json:
-                print_message("note", note)
             else:
                 self.say(str(note), "yellow")
 
@@ -91,18 +96,13 @@ class Screen:
         ``columns`` has the format of the numbers below each heading. Text is printed
         as it is, and a number that is not known (None, NaN) as a dash.
         """
-        if self.silent:
-            return
         grid = Grid(box=None, pad_edge=False, header_style="bold")
         for name in columns:
             justify: Any = "right" if grid.columns else "left"
             grid.add_column(name, justify=justify, no_wrap=True)
         for row in rows:
             grid.add_row(*map(_cell, row, columns.values()))
-        out = Console(stderr=self.to_stderr, highlight=False)
-        if not out.is_terminal:  # a file or a pipe has no width to keep to
-            out.width = 500
-        out.print(grid)
+        self.out.print(grid)
 
     def document(self, command: str, facts: Mapping[str, Any], **more: Any) -> None:
         """Print the one JSON document of the command, if it is asked for."""
@@ -113,20 +113,10 @@ class Screen:
             typer.echo(json.dumps(content, indent=1))
 
     @contextmanager
-    def working(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
+    def working(self, what: str) -> Iterator[Callable[[int, int], None]]:
         """Show that work goes on; yields what to call with (done, total)."""
-        err = Console(stderr=True)
-        if self.quiet or not err.is_terminal:
-            yield lambda done, total: None
-            return
-        from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
-
-        columns = Progress.get_default_columns()[:-1]  # the time left is not known
-        columns = (SpinnerColumn(), *columns, TimeElapsedColumn())
-        options: Any = {"redirect_stdout": False, "redirect_stderr": False}
-        with Progress(*columns, console=err, transient=True, **options) as shown:
-            task = shown.add_task(clean(what), total=None)
-            yield lambda done, total: shown.update(task, completed=done, total=total)
+        with Console(stderr=True, quiet=self.quiet).status(Text(clean(what))) as shown:
+            yield lambda done, total: shown.update(Text(f"{what}: {done} of {total}"))
 
 
 @dataclass

@@ -40,15 +40,15 @@ def update(
 
       ihgmm update model.npz tuesday.csv --save model.npz
     """
-    files.check_output(save, "--save", sources=[data])
-    saved, estimator, table, X = read_for_model(model, data, reading, screen)
+    files.check_output(save, "--save", others=[data])
+    saved, estimator, table = read_for_model(model, data, reading, screen)
     if not isinstance(estimator, IhSC):
         kind = type(estimator).__name__
         raise ValueError(f"{model} is a model of {kind}; only one of IhSC can go on.")
     # Columns were matched by name when they were read.
     names = ignored(UserWarning, "X does not have valid feature names")
     with screen.working("updating"), names:
-        estimator.partial_fit(X)
+        estimator.partial_fit(table.X)
     about = {one.name: getattr(saved, one.name) for one in fields(saved)[1:]}
     save_model(saved.model, save, **about)
     k, seen = len(estimator.cluster_centers_), estimator.n_samples_seen_

@@ -24,9 +24,9 @@ def run(*arguments):
     return done.stdout, done.stderr
 
 
-def read(path, delimiter=","):
+def read(path):
     with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.reader(file, delimiter=delimiter))
+        return list(csv.reader(file, delimiter="\t" if path.endswith("tsv") else ","))
 
 
 def table(name="customer", ids=None):
@@ -59,7 +59,7 @@ def test_formulas_get_an_apostrophe_unless_cells_are_raw():
     out, err = run(*command, "--json")
     assert json.loads(out)["notes"][-1] == note
     assert err == ""
-    assert [row[0] for row in read("labels.tsv", "\t")] == ["customer", *safe]
+    assert [row[0] for row in read("labels.tsv")] == ["customer", *safe]
     assert run(*command, "--quiet") == ("", f"note: {note}\n")
     assert run(*command[:-2])[1] == ""  # no file, no note
     assert run(*command[:-1], "labels.csv", "--raw-cells", "-q") == ("", "")

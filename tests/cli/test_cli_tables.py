@@ -35,9 +35,12 @@ def refusal(path, missing="error", **asked):
 FORMATS = ["a.csv", "a.csv.gz", "a.tsv", "a.parquet", "a.npy", "dense.npz"]
 
 
-@pytest.mark.parametrize("name", [*FORMATS, "sparse.npz"])
+@pytest.mark.parametrize("name", [*FORMATS, "sparse.npz", "no-names.txt"])
 def test_every_format_is_read(sample, name):
-    write(name, *sample)
+    if name == "no-names.txt":
+        np.savetxt(name, sample[0], delimiter=",", fmt="%.17g")
+    else:
+        write(name, *sample)
     table, _ = load(name)
     assert table.is_sparse == (name == "sparse.npz")
     X = table.X.toarray() if table.is_sparse else table.X
@@ -45,25 +48,25 @@ def test_every_format_is_read(sample, name):
     assert table.ids.tolist() == [*range(1, 121)]
 
 
-HOSTILE = [
-    '<script>alert(1)</script>"',
-    "a,b;c\td",
-    "two\nlines\r\n",
-    "👩‍🔬 émile",
-    "שלום עולם",
-    "\u202egnp.exe\u2066",
-    "\x1b[31mred\x1b]0;title\x07",
-    "[bold]markup[/] {braces} %s",
-    "=1+1",
-    " 007 ",
-    "NA",
-    "",
-    "x" * 10_000,
-]
+HOSTILE = (
+    *(
+        '<script>alert(1)</script>"',
+        "a,b;c\td",
+        "two\nlines\r\n",
+        "👩‍🔬 émile",
+        "שלום עולם",
+    ),
+    *(
+        "\u202egnp.exe\u2066",
+        "\x1b[31mred\x1b]0;title\x07",
+        "[bold]markup[/] {braces} %s",
+    ),
+    *("=1+1", " 007 ", "NA", ""),
+)
 
 
 def test_names_cannot_steer_the_terminal(sample):
-    names = [f"{name}{i}" for i, name in enumerate(HOSTILE[:12])]
+    names = [f"{name}{i}" for i, name in enumerate(HOSTILE)]
     table = pd.DataFrame(sample[0], columns=names)
     table["\x1b[2J" + "y" * 10_000] = "\x1b[2Jtext\u202e"
     table["kind"] = np.resize(["\x1b[2J\u202eA", "B\nC", "z" * 10_000], 120)
@@ -149,11 +152,6 @@ def test_files_of_old_spreadsheets(sample):
         assert table.ids[3] == "José 3"
 
 
-def test_file_without_header(sample):
-    np.savetxt("plain.csv", sample[0], delimiter=",", fmt="%.17g")
-    np.testing.assert_array_equal(load("plain.csv")[0].X, sample[0])
-
-
 def test_scaled_columns_keep_the_patterns():
     # Customers of very different sizes, columns in very different units.
     rng = np.random.default_rng(0)
@@ -214,14 +212,8 @@ def test_missing_cells_are_told_where_they_are(sample):
 
 def test_numbers_as_people_write_them(sample):
     table = named(sample[0])
-    texts = [
-        "1,{:03d}.50",
-        "1.{:03d},50",
-        "1 {:03d}",
-        "2'{:03d}.5",
-        "$ 3,{:03d}",
-        "7,{}%",
-    ]
+    texts = ["1,{:03d}.50", "1.{:03d},50", "1 {:03d}", "2'{:03d}.5", "$ 3,{:03d}"]
+    texts.append("7,{}%")
     whole = [*range(119), 118]  # no two alike would be row numbers
     for i, text in enumerate(texts):
         table[f"t{i}"] = [text.format(j) for j in whole]
@@ -233,11 +225,8 @@ def test_numbers_as_people_write_them(sample):
     numbers = np.array(whole, float)
     decimals = [float(f"7.{j}") for j in whole]
     assert found.left_out == {"names": "text such as 'c0,000'"}
-    np.testing.assert_array_equal(values["t0"], 1000.5 + numbers)
-    np.testing.assert_array_equal(values["t1"], 1000.5 + numbers)
-    np.testing.assert_array_equal(values["t2"], 1000 + numbers)
-    np.testing.assert_array_equal(values["t3"], 2000.5 + numbers)
-    np.testing.assert_array_equal(values["t4"], 3000 + numbers)
+    for i, start in enumerate((1000.5, 1000.5, 1000, 2000.5, 3000)):
+        np.testing.assert_array_equal(values[f"t{i}"], start + numbers)
     np.testing.assert_array_equal(values["t5"], decimals)
     assert list(values["few"]) == [7.0] * 90 + [1234.0] * 30
     said = " ".join(map(str, found.notes))
@@ -335,13 +324,6 @@ def test_bad_arrays(array, message):
     assert message in fail("fit", "a.npy", "-k", 2)
 
 
-def test_places_beyond_a_sparse_matrix_are_refused(sample):
-    beyond = sp.csr_matrix(sample[0])
-    beyond.indices[5] = 1_000_000_000
-    sp.save_npz("beyond.npz", beyond)
-    assert "beyond.npz cannot be read as npz" in refusal("beyond.npz")
-
-
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.npy", "dense.npz"])
 def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
     def broken(*_, **__):
@@ -356,14 +338,15 @@ def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
         assert "cannot be read" not in done.stderr
 
 
-def test_an_archive_of_something_else_is_refused(sample):
+def test_archives_of_something_else_pickles_and_wrong_places_are_refused(sample):
+    np.save("a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
+    assert "cannot be read as npy" in refusal("a.npy")
+    beyond = sp.csr_matrix(sample[0])
+    beyond.indices[5] = 1_000_000_000
+    sp.save_npz("beyond.npz", beyond)
+    assert "beyond.npz cannot be read as npz" in refusal("beyond.npz")
     np.savez("a.npz", a=sample[0], b=sample[1])
     assert "as npz: of its arrays, 'a', 'b', none is X" in refusal("a.npz")
     with zipfile.ZipFile("b.npz", "w") as archive:
         archive.writestr("X.npy", b"text")
     assert "b.npz has shape ()" in refusal("b.npz")
-
-
-def test_pickles_are_never_loaded():
-    np.save("a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
-    assert "cannot be read as npy" in fail("fit", "a.npy", "-k", 2)

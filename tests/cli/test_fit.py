@@ -57,12 +57,9 @@ def test_certainty_is_that_of_the_diagnosis(sample):
     again = [float(row["certainty"]) for row in read("again.csv")]
     np.testing.assert_allclose(again, written, rtol=1e-4)
     np.save("few.npy", X[:4])
-    told = good("predict", "m.npz", "few.npy", "-o", "few.csv")
+    good("predict", "m.npz", "few.npy", "-o", "few.csv")
     assert {row["certainty"] for row in read("few.csv")} == {""}
     assert {row["typical"] for row in read("few.csv")} == {""}
-    assert "Certainty is not known" in told
-    assert "3 clusters need 30 rows, but the file has 4" in told
-    assert "Certainty is not known" not in good("predict", "m.npz", "a.csv")
 
 
 @pytest.mark.parametrize(

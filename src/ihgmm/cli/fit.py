@@ -85,9 +85,11 @@ def fit(
         wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
     method, count = type(model).__name__, getattr(model, "selection_", None)
     judged = ("stability", "doubt", "expected_error", "error_range")
-    screen.document(
+    screen.begin(
         "fit",
-        table.facts,
+        table,
+        f"{table.heading}, {counted(k, 'cluster')} ({method})",
+        [*cautions, *remarks],
         method=method,
         n_clusters=k,
         count=None if count is None else str(count),
@@ -97,12 +99,9 @@ def fit(
         eigenvalues=getattr(model, "eigenvalues_", None),
         outlier_cells=wild,
         known_labels=known_labels,
-        notes=[*table.notes, *cautions, *remarks],
         labels_file=output,
         model_file=save,
     )
-    screen.say(f"{table.heading}, {counted(k, 'cluster')} ({method})", "bold")
-    screen.notes(table.notes)
     if count and count.is_doubtful:
         screen.say("To see the evidence for each number: ihgmm choose-k")
     elif count and count.n_clusters > 1:

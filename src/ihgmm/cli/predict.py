@@ -71,25 +71,21 @@ def predict(
         text += "nothing but zeros, or nothing, in the columns of the model: their "
         text += "label is 0, that of the largest cluster, and means nothing."
         table = table.noting(Note(text, loud=True))
-    if np.isnan(figures["certainty"]).all():
-        text = "Certainty is not known: it is judged by other rows of the same file, "
-        text += f"and {counted(k, 'cluster')} need {10 * k:,} rows, but the file has "
-        text += f"{n:,}. Put new rows in one file with those of the fit."
-        table = table.noting(Note(text))
     remarks = files.write_labels(output, table, labels, figures, raw_cells, estimator)
     known_labels, comparison = cl.compare_labels(table, labels)
     clusters = cl.cluster_lines(labels, k, figures, table.ids)
     kind = type(estimator).__name__
-    screen.document(
+    screen.begin(
         "predict",
-        {"model": model, "class": kind, **table.facts},
+        table,
+        f"{data}: {counted(n, 'row')} labelled by {model} ({kind})",
+        remarks,
+        model=model,
+        method=kind,
         clusters=clusters,
         known_labels=known_labels,
-        notes=[*table.notes, *remarks],
         labels_file=output,
     )
-    screen.say(f"{data}: {counted(n, 'row')} labelled by {model} ({kind})", "bold")
-    screen.notes(table.notes)
     cl.print_clusters(screen, clusters)
     cl.print_labels(screen, comparison, output, remarks)
 

@@ -11,6 +11,7 @@ from ihgmm.cli.fit import fit_table
 from ihgmm.cli.options import DATA, Fitting, Reading, output_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.table import Note
+from ihgmm.words.phrases import counted
 
 
 def report(
@@ -64,6 +65,6 @@ def report(
             command=ctx.find_root().obj,
         )
     k = len(model.cluster_centers_)
-    screen.document("report", table.facts, n_clusters=k, report_file=output)
-    screen.notes(table.notes)
+    facts = {"n_clusters": k, "report_file": output}
+    screen.begin("report", table, f"{table.heading}, {counted(k, 'cluster')}", **facts)
     screen.say(f"report written to {output}; open it in a browser")

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
-from enum import Enum
 from typing import Any
 
 import typer
@@ -15,7 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from ihgmm.cli.options import output_option
-from ihgmm.cli.tables.table import Note
+from ihgmm.cli.tables.table import Note, Table
 from ihgmm.words.phrases import figure, shorten
 
 
@@ -104,10 +103,19 @@ class Screen:
             grid.add_row(*map(_cell, row, columns.values()))
         self.out.print(grid)
 
-    def document(self, command: str, facts: Mapping[str, Any], **more: Any) -> None:
+    def begin(
+        self, command: str, table: Table, heading: str, notes: Any = (), **facts: Any
+    ) -> None:
+        """Print the document of a command, or a heading and notes on the data."""
+        all_notes = [*table.notes, *notes]
+        self.document(command, **table.facts, **facts, notes=all_notes)
+        self.say(heading, "bold")
+        self.notes(table.notes)
+
+    def document(self, command: str, **facts: Any) -> None:
         """Print the one JSON document of the command, if it is asked for."""
         if self.as_json:
-            text = json.dumps({"command": command, **facts, **more}, default=_for_json)
+            text = json.dumps({"command": command, **facts}, default=_for_json)
             # JSON has no word for NaN and infinity.
             content = json.loads(text, parse_constant=lambda name: None)
             typer.echo(json.dumps(content, indent=1))
@@ -140,6 +148,7 @@ def _for_json(value: Any) -> Any:
     """Return what JSON can hold in the place of a result, an array or a path."""
     if is_dataclass(value) and not isinstance(value, Note):
         return asdict(value)  # type: ignore[arg-type]
-    if hasattr(value, "tolist"):  # arrays, and numbers of NumPy
+    # Arrays and numbers of NumPy, kinds of verdicts, and what has a name.
+    if hasattr(value, "tolist"):
         return value.tolist()
-    return str(value.value if isinstance(value, Enum) else value)
+    return str(getattr(value, "value", value))

@@ -58,17 +58,10 @@ def update(
         {"cluster": i, "new_rows": int(sizes[i]), "share_of_all": float(shares[i])}
         for i in range(k)
     ]
-    screen.document(
-        "update",
-        {"model": model, **table.facts},
-        n_samples_seen=seen,
-        clusters=lines,
-        notes=table.notes,
-        model_file=save,
-    )
     rows = counted(table.X.shape[0], "row")
-    screen.say(f"{model} has learnt from {rows} of {data}, and {seen:,} in all", "bold")
-    screen.notes(table.notes)
+    heading = f"{model} has learnt from {rows} of {data}, and {seen:,} in all"
+    facts = {"model": model, "n_samples_seen": seen, "clusters": lines}
+    screen.begin("update", table, heading, **facts, model_file=save)
     for line in lines:
         screen.say(
             f"cluster {line['cluster']}: {line['new_rows']:,} new rows, "

@@ -106,8 +106,7 @@ class Table:
     def facts(self) -> dict[str, Any]:
         """What JSON documents say about the data."""
         n, p = self.X.shape
-        sizes = {"n_samples": n, "n_features": p}
-        return {"data": self.source, **sizes, "notes": self.notes}
+        return {"data": self.source, "n_samples": n, "n_features": p}
 
     @property
     def heading(self) -> str:
@@ -128,11 +127,8 @@ class Table:
     def keep_rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
         X = self.X.keep_rows(rows) if self.on_disk else self.X[rows]
-        names = ("ids", "places", "labels", "known", "batch")
-        beside = {name: getattr(self, name) for name in names}
-        kept = {
-            name: cells[rows] for name, cells in beside.items() if cells is not None
-        }
+        beside = {name: getattr(self, name) for name in (*BESIDE, "places")}
+        kept = {name: c if c is None else c[rows] for name, c in beside.items()}
         return replace(self, X=X, **kept)
 
     def keep_columns(self, places: Sequence[int] | np.ndarray) -> Table:

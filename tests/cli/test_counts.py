@@ -9,9 +9,8 @@ from command_line import fail, good
 
 
 @pytest.fixture
-def cells(monkeypatch, tmp_path):
+def cells():
     """Counts of 300 cells of three types; the first genes are abundant in all."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     share = np.r_[rng.uniform(8, 20, 6), rng.lognormal(0, 0.5, 114)]
     patterns = np.tile(share, (3, 1))
@@ -61,8 +60,7 @@ def test_columns_that_no_whitening_suits_are_prepared():
     assert "Left the columns" not in text
 
 
-def test_few_large_means_among_many_columns_are_not_subtracted(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_few_large_means_among_many_columns_are_not_subtracted():
     X = np.random.default_rng(0).lognormal(0, 1, (60, 120))
     X[:, :5] = 50 + X[:, :5]
     X[:, 1::7] *= 100
@@ -72,11 +70,10 @@ def test_few_large_means_among_many_columns_are_not_subtracted(tmp_path, monkeyp
     assert "gave 5 columns mean 0" in good("fit", "a.csv", "-k", 2, *few)
 
 
-def test_files_of_anndata_before_tables_were_groups_are_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_files_of_anndata_before_tables_were_groups_are_refused():
     with h5py.File("old.h5ad", "w") as file:
         file["X"] = np.ones((3, 2))
         file["obs"] = np.zeros(3, dtype=[("index", "S4"), ("kind", "i4")])
     message = fail("fit", "old.h5ad", "-k", 2)
-    assert "old.h5ad is of anndata before 0.7" in message
+    assert "or is of anndata before 0.7" in message
     assert "write_h5ad" in message

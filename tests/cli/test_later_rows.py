@@ -11,8 +11,7 @@ KINDS = np.array(["dairy", "meat", "fish"])
 
 
 @pytest.fixture(autouse=True)
-def customers(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def customers(folder):
     table = shop(240)
     table["kind"] = np.where(np.arange(240) % 12 < 3, KINDS[np.arange(240) % 3], "")
     table["shop"] = np.where(np.arange(240) // 3 % 2, "east", "west")

@@ -31,18 +31,15 @@ def test_ids_of_several_lines_stay_in_their_cell(end):
     assert pd.read_csv("out.csv")["id"].tolist() == [name]
 
 
-@pytest.mark.parametrize("begin", ["[", '{"a":'])
-def test_json_that_is_nested_deeply(begin):
-    end = {"[": "]", '{"a":': "1}"}[begin]
-    text = begin * 3000 + end + end[-1] * 2999
-    Path("a.jsonl").write_text('{"a": 1}\n{"a": ' + text + "}\n")
+@pytest.mark.parametrize(
+    "record",
+    ["3", '{"a":' + "[" * 3000 + "]" * 3000 + "}", '{"a":' * 3000 + "1" + "}" * 3000],
+)
+def test_json_that_is_nested_deeply_or_no_record(record):
+    Path("a.jsonl").write_text(f'{{"a": 1}}\n{record}\n')
     message = fail("fit", "a.jsonl", "-k", 2)
-    assert "a.jsonl cannot be read as jsonl: line 2: maximum recursion" in message
-
-
-def test_a_line_of_json_that_is_no_record():
-    Path("a.jsonl").write_text('{"a": 1}\n3\n')
-    assert "cannot be read as jsonl: line 2: " in fail("fit", "a.jsonl", "-k", 2)
+    assert "a.jsonl cannot be read as jsonl: line 2: " in message
+    assert len(record) == 1 or "maximum recursion" in message
 
 
 def test_the_search_for_a_table_among_sheets_has_an_end():
@@ -52,7 +49,9 @@ def test_the_search_for_a_table_among_sheets_has_an_end():
         for _ in range(30):
             sheet.append([None] * 16_383 + ["x"])
     book.save("a.xlsx")
-    assert "Name the sheet that has it: --sheet NAME." in fail("fit", "a.xlsx", "-k", 2)
+    message = fail("fit", "a.xlsx", "-k", 2)
+    assert "no columns of numbers" in message
+    assert "--sheet takes another: 's1'" in message
 
 
 def claims(name, shape):
@@ -110,23 +109,16 @@ def test_a_sparse_matrix_of_rows_that_are_not_there():
     assert "a.npz is too large for 1 GB of memory" in message
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.npy", "a.parquet", "a.h5ad"])
-def test_a_fifo_is_not_waited_for(name):
-    os.mkfifo(name)
+@pytest.mark.parametrize("name", ["a.csv", "a.npy", "a.parquet", "a.h5ad", "/dev/zero"])
+def test_a_fifo_is_not_waited_for_and_a_device_not_read(name):
+    if name[0] == "a":
+        os.mkfifo(name)
     assert "is a device, a FIFO or a socket" in fail("fit", name, "-k", 2)
     if name != "a.csv":
         with pytest.raises(ValueError, match="is a device, a FIFO or a socket"):
             ihgmm.open_data(name)
     with pytest.raises(ValueError, match="is no file"):
         load_model(name)
-
-
-def test_a_device_is_not_read():
-    assert "is a device, a FIFO or a socket" in fail("fit", "/dev/zero", "-k", 2)
-    with pytest.raises(ValueError, match="is a device, a FIFO or a socket"):
-        ihgmm.open_data("/dev/zero")
-    with pytest.raises(ValueError, match="is no file"):
-        load_model("/dev/zero")
 
 
 @pytest.mark.parametrize("cell", ["--32.3", "+-1", "-$-5", "\u0663\u0664"])
@@ -139,13 +131,6 @@ def test_a_cell_that_is_nearly_a_number_is_named_with_its_place(cell):
     assert f"the first is '{cell}' in line 6: taken as missing" in " ".join(
         done.stderr.split()
     )
-
-
-def test_a_fit_is_what_the_command_does(sample):
-    # typer before 0.16 took the command for the version, with a newer click.
-    named(sample[0]).to_csv("a.csv", index=False)
-    assert "3 clusters" in good("fit", "a.csv", "-k", 3)
-    assert "--n-clusters" in good("fit", "--help")
 
 
 @pytest.mark.parametrize("path", [None, 5, 2.5, ["a"], {}])
@@ -165,25 +150,15 @@ def test_an_archive_with_the_name_of_an_array(sample):
     good("fit", "a.npy", "-k", 3, "-q")
 
 
-def run(*arguments, **options):
-    command = [sys.executable, "-m", "ihgmm", *map(str, arguments)]
-    environment = os.environ | options.pop("env", {})
-    return subprocess.run(command, capture_output=True, env=environment, **options)
-
-
-def test_standard_input_that_is_an_archive(sample):
+def test_standard_input_that_is_an_archive_or_closed(sample):
     np.savez("a.npz", X=sample[0])
-    done = run("fit", "-", "-k", 3, input=Path("a.npz").read_bytes())
-    assert done.returncode == 2
-    assert b"Standard input holds no text; pipe CSV" in done.stderr
-
-
-def test_standard_input_that_is_closed():
-    command = [sys.executable, "-m", "ihgmm", "fit", "-", "-k", "3"]
-    shell = f"{shlex.join(command)} <&-"
-    done = subprocess.run(shell, shell=True, capture_output=True)
-    assert done.returncode == 2
-    assert done.stderr.startswith(b"error: Standard input is empty; pipe a table")
+    command = shlex.join([sys.executable, "-m", "ihgmm", "fit", "-", "-k", "3"])
+    for source in ("< a.npz", "<&-"):
+        done = subprocess.run(f"{command} {source}", shell=True, capture_output=True)
+        assert done.returncode == 2
+        assert done.stderr.startswith(
+            b"error: Standard input is empty, or holds no text"
+        )
 
 
 def test_bad_bytes_are_told_with_the_name_of_their_file():
@@ -194,7 +169,8 @@ def test_bad_bytes_are_told_with_the_name_of_their_file():
 def test_python_without_docstrings_and_an_encoding_that_lacks_letters(sample):
     table = named(sample[0]).rename(columns={"f0": "\u65e5\u672c", "f1": "\u20ac"})
     table.to_csv("a.csv", index=False)
-    environment = {"PYTHONOPTIMIZE": "2", "PYTHONIOENCODING": "ascii"}
-    done = run("fit", "a.csv", "-k", 3, env=environment)
+    environment = os.environ | {"PYTHONOPTIMIZE": "2", "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "ihgmm", "fit", "a.csv", "-k", "3"]
+    done = subprocess.run(command, capture_output=True, env=environment)
     assert (done.returncode, done.stderr) == (0, b"")
     assert rb"\u65e5\u672c" in done.stdout

@@ -124,7 +124,10 @@ def test_notes_and_a_pivot_come_first():
         shop().to_excel(book, sheet_name="2023", index=False)
         shop(60).to_excel(book, sheet_name="2024", index=False)
     found = document(*FIT, "a.xlsx")
-    assert "Read sheet '2023' (not 'Notes', 'Pivot', '2024')." in found["notes"]
+    assert (
+        "Read sheet '2023' (--sheet takes another: 'Notes', 'Pivot', '2024')."
+        in found["notes"]
+    )
     assert found["n_samples"] == 90
     found = document(*FIT, "a.xlsx", "--sheet", "2024", "--save", "m.npz")
     assert found["n_samples"] == 60
@@ -134,5 +137,5 @@ def test_notes_and_a_pivot_come_first():
         *FIT, "a.xlsx", "--sheet", "2O24"
     )
     message = fail(*FIT, "a.xlsx", "--sheet", "Notes")
-    assert "add --sheet: 'Pivot', '2023', '2024'." in message
+    assert "(--sheet takes another: 'Pivot', '2023', '2024')." in message
     assert "iris has no sheets" in fail(*FIT, "iris", "--sheet", "a")

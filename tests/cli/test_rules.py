@@ -19,7 +19,7 @@ from ihgmm.cli.tables.columns import no_measurement
         ("Day", [*range(1, 32), 4], "days of the month"),
         ("day", [0, 3, 9, 9], ""),  # of an experiment
         ("billingDays", [10, 31, 31], ""),
-        ("#", [3, 7, 12, 15], "looks like ids: whole numbers, no two alike"),
+        ("#", [3, 7, 12, 15], "looks like ids; --id-column takes them"),
         ("#", [3, 7, 7, 15], "codes, as its name says"),
         ("dept", [4, 4, 11], "codes, as its name says"),
         ("schoolid", [20, 20, 31], "codes, as its name says"),
@@ -90,7 +90,7 @@ def test_rows_without_a_known_label_are_no_class():
 def test_a_first_column_is_called_by_its_name():
     frame = named(make_ihgmm(30, 4, 2, random_state=0)[0])
     names = [f"row {i}" for i in range(30)]
-    for name, said in (("rownames", "'rownames'"), ("", "which has no name")):
+    for name, said in (("rownames", "'rownames'"), ("", "'Unnamed: 0'")):
         frame.set_axis(names).to_csv("a.csv", index_label=name)
         notes = map(str, table_of("a.csv").notes)
         assert f"Took ids from the first column, {said}." in notes

@@ -168,14 +168,14 @@ def test_logarithms_in_a_file_of_cells_are_named():
         table = table_of(path, **asked, missing="error")
         return " ".join(map(str, table.notes))
 
-    assert "X of a.h5ad holds logarithms" in notes("a.h5ad")
+    assert "X of a.h5ad is logged" in notes("a.h5ad")
     assert "take them: --layer counts." in notes("a.h5ad")
     assert "--layer LAYER" in notes("b.h5ad")
-    assert "were centred" in notes("c.h5ad")
-    assert "logarithms" not in notes("a.h5ad", layer="counts")
+    assert "X of c.h5ad is centred" in notes("c.h5ad")
+    assert "logged" not in notes("a.h5ad", layer="counts")
     cells = anndata.read_h5ad("b.h5ad")
     cells.uns.clear()  # cells show it too
     cells.layers["logs"] = cells.X
     cells.write_h5ad("d.h5ad")
-    assert "X of d.h5ad holds logarithms" in notes("d.h5ad")
-    assert "logs of d.h5ad holds logarithms" in notes("d.h5ad", layer="logs")
+    assert "X of d.h5ad is logged" in notes("d.h5ad")
+    assert "logs of d.h5ad is logged" in notes("d.h5ad", layer="logs")

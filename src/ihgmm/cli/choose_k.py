@@ -60,9 +60,8 @@ def choose_k(
     names = "n_clusters levels plausible confidence rank eigenvalues edge"
     facts = {name: getattr(count, name) for name in names.split()}
     facts |= {"splits": tree.splits if tree else (), "summary": summary}
-    screen.document("choose-k", table.facts, **facts, plot_file=plot)
-    screen.say(f"{table.heading}: {headline}", "bold")
-    screen.notes(table.notes)
+    heading = f"{table.heading}: {headline}"
+    screen.begin("choose-k", table, heading, **facts, plot_file=plot)
     screen.say(summary)
     if tree is not None and tree.splits:
         branches = words.tree_lines(tree, count.n_clusters)

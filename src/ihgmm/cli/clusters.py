@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ihgmm._checks import complete_matrix
+from ihgmm._warnings import ignored
 from ihgmm.cli.screen import Screen, print_message
-from ihgmm.cli.tables.table import Note, Table
+from ihgmm.cli.tables.table import Table
 from ihgmm.estimators.given import as_without_batches
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
 from ihgmm.report.facts import k_means_labels
 from ihgmm.statistics.contrasts import described_fit, nearest_rows, rank_features
-from ihgmm.statistics.diagnosis import CautionKind, Diagnosis, diagnose_fit
+from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
 from ihgmm.statistics.observed import filled_cells
-from ihgmm.words.diagnoses import (
-    CLUSTER_WORDS,
-    caution_text,
-    class_words,
-    feature_words,
-    wild_cells_note,
-)
+from ihgmm.words.diagnoses import CLUSTER_WORDS, class_words, feature_words
 from ihgmm.words.phrases import counted
 
 Lines = list[dict[str, Any]]  # one for each cluster
@@ -45,16 +40,14 @@ def figures_of(
     few rows to ask. ``data`` has its missing cells filled in, and ``filled`` says how
     many a row had. There are no outlier scores if nobody looked for outliers.
     """
-    lengths = np.minimum(row_lengths(centers), np.finfo(float).max)
-    sizes = scales * lengths[labels]
-    certainty = np.full(len(labels), np.nan)
-    if diagnosis is not None:
-        certainty = to_host(diagnosis.certainty).astype(float)
-    figures = {"scale": scales, "size": sizes, "certainty": certainty}
-    # 1 for the most typical row of a cluster, 2 and 3
-    figures["typical"] = np.full(len(labels), np.nan)
+    unknown = np.full(len(labels), np.nan)
+    sizes = scales * np.minimum(row_lengths(centers), np.finfo(float).max)[labels]
+    certainty = unknown if diagnosis is None else to_host(diagnosis.certainty)
+    typical = unknown.copy()  # 1 for the most typical row of a cluster, 2 and 3
     for rows in nearest_rows(data, labels, centers, sizes):
-        figures["typical"][rows] = np.arange(1, len(rows) + 1)
+        typical[rows] = np.arange(1, len(rows) + 1)
+    figures = {"scale": scales, "size": sizes, "certainty": certainty.astype(float)}
+    figures["typical"] = typical
     if outlier_scores is not None:
         figures["outlier_score"] = to_host(outlier_scores).astype(float)
     return figures | {"filled": filled_cells(data)}
@@ -69,26 +62,24 @@ def cluster_lines(
     """
     lines = []
     for number in [*range(k), *[-1] * int((labels < 0).any())]:
-        mine = labels == number
-        count = int(mine.sum())
+        rows = np.flatnonzero(labels == number)
         scales, sizes, certainty = (
-            figures[name][mine] if count else np.array([np.nan])
+            figures[name][rows] if len(rows) else np.array([np.nan])
             for name in ("scale", "size", "certainty")
         )
         low, high = np.quantile(scales, [0.05, 0.95])
-        ranked = np.flatnonzero(mine & (figures["typical"] >= 1))
-        ranked = ranked[np.argsort(figures["typical"][ranked])]
+        typical = figures["typical"][rows]
         line = {
             "cluster": number,
-            "rows": count,
-            "share": count / len(labels),
+            "rows": len(rows),
+            "share": len(rows) / len(labels),
             "size_median": np.median(sizes),
             "scale_median": np.median(scales),
             "scale_5%": low,
             "scale_95%": high,
             # The one label that there is cannot be wrong, which says nothing.
             "certainty": certainty.mean() if k > 1 else np.nan,
-            "typical": [ids[row] for row in ranked],
+            "typical": [ids[rows[i]] for i in np.argsort(typical) if typical[i] >= 1],
         }
         lines.append(line)
     return lines
@@ -125,39 +116,20 @@ def describe_fit(
     return figures, lines, diagnosis, apart.same_size
 
 
-def without_batches(model: Any, X: Any, table: Table) -> tuple[Any, Any]:
-    """Return a model and data as if there were no batches, to describe clusters."""
+def without_batches(model: Any, table: Table) -> tuple[Any, Table]:
+    """Return a model and its table as if there were no batches, to describe them."""
     if not hasattr(model, "batches_"):
-        return model, X
+        return model, table
     if table.batch is None:
         raise ValueError(
             "The model was fitted with batches; name the column that holds those of "
             "these rows, --batch-column. The fit had "
             f"{', '.join(model.batches_.names)}."
         )
-    model, data = as_without_batches(model, X, table.batch)
-    return model, data.array
-
-
-def cautions_of(diagnosis: Diagnosis, table: Table) -> list[str]:
-    """Return the cautions of a diagnosis, with the option that helps."""
-    prepared, cautions = table.scaler is not None, []
-    for caution in diagnosis.cautions:
-        text = caution_text(caution, table.column_names, prepared=prepared)
-        if caution.kind is CautionKind.RULING_COLUMN and prepared:
-            text += " Add --drop-columns."
-        cautions.append(text)
-    return cautions
-
-
-def wild_cells_of(model: Any, table: Table) -> tuple[Any, list[Note]]:
-    """Return id and column of each cell that fits no row, None if nobody looked."""
-    wild = getattr(model, "outlier_cells_", None)
-    if wild is None:
-        return None, []
-    cells = [[table.ids[i], table.column_names[j]] for i, j in wild]
-    note = Note(wild_cells_note(len(cells), table.X.shape))
-    return cells, [note] if cells else []
+    # Columns were matched by name when they were read.
+    with ignored(UserWarning, "X does not have valid feature names"):
+        model, data = as_without_batches(model, table.X, table.batch)
+    return model, replace(table, X=data.array, batch=None)
 
 
 def compare_labels(
@@ -177,18 +149,17 @@ def compare_labels(
     agreement, classes = class_agreement(known, own), len(set(known))
     others, rival = None, None
     if model is not None:
-        data, k = complete_matrix(table.X, model), len(model.cluster_centers_)
-        others = k_means_labels(data, k)
+        others = k_means_labels(
+            complete_matrix(table.X, model), len(model.cluster_centers_)
+        )
     if others is not None:
         rival = class_agreement(known, others[rows])
     unknown = f"; {counted(len(labels) - n, 'row')} without one" * (n < len(labels))
     text = f"against the known labels ({classes} class{'es' * (classes != 1)}{unknown})"
-    text += f": {class_words(agreement, n, rival)}"
-    beside = {
-        f"k_means_{name}": getattr(rival, name, None)
-        for name in ("misplaced", "adjusted_rand_index")
-    }
-    return {**asdict(agreement), "classes": classes, "rows": n, **beside}, text
+    figures = {**asdict(agreement), "classes": classes, "rows": n}
+    for name in ("misplaced", "adjusted_rand_index"):
+        figures[f"k_means_{name}"] = getattr(rival, name, None)
+    return figures, f"{text}: {class_words(agreement, n, rival)}"
 
 
 def print_clusters(screen: Screen, clusters: Lines) -> None:
@@ -214,25 +185,24 @@ def print_features(
     """
     shown = max(2, min(5, 30 // len(clusters), n_features // 2))
     described = [line for line in clusters if line["features"]]
-    rows = [
-        (str(line["cluster"]) if i == 0 else "", *[*feature.values()][:4])
-        for line in described[:12]
-        for i, feature in enumerate(_clearest(line["features"], shown))
-    ]
+    rows = []
+    for line in described[:12]:
+        features = line["features"]
+        by_clarity = sorted(
+            features, key=lambda one: 2 * one["error"] - abs(one["contrast"])
+        )
+        called = str(line["cluster"])
+        for feature in [one for one in features if one in by_clarity[:shown]]:
+            rows.append((called, *[*feature.values()][:4]))
+            called = ""
     if rows:
         others = "others, same size" if same_size else "others"
         formats = {"cluster": "", "set apart by": "", "mean": ".4g", others: ".4g"}
         screen.table(formats | {"contrast": "+.1f"}, rows)
         screen.explain(feature_words(same_size))
-        if len(described) > 12:
-            text = "Features are shown of the 12 largest clusters; --json has all."
-            screen.say(text, "dim")
-
-
-def _clearest(features: Lines, count: int) -> Lines:
-    """Return so many features, in their order."""
-    kept = sorted(features, key=lambda one: 2 * one["error"] - abs(one["contrast"]))
-    return [one for one in features if one in kept[:count]]
+    if len(described) > 12:
+        text = "Features are shown of the 12 largest clusters; --json has all."
+        screen.say(text, "dim")
 
 
 def print_labels(

@@ -1,6 +1,8 @@
 """All commands, and how a function becomes one.
 
-A command ends with one line and an exit code where something is wrong.
+They go one way: ``options`` read and prepare a table, a model is fitted or loaded,
+``clusters`` describes its rows, ``files`` writes, and ``screen`` tells. Where something
+is wrong, a command ends with one line and an exit code.
 """
 
 from __future__ import annotations
@@ -44,20 +46,9 @@ SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in NAMED_ALIKE.split
 }
 
 
-class _PlainFlags:
-    """Help in which an option that takes no value shows no type."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, the one for help too."""
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for param in params:
-            if getattr(param, "is_flag", False):
-                param.metavar = ""
-        return params
-
-
-class Command(_PlainFlags, TyperCommand):
-    """A command."""
+# By a ValueError the package says what is wrong with parameters and data. What is not
+# here, such as a TypeError, is a defect: its traceback is wanted.
+FAILURES = (ValueError, MemoryError, ArithmeticError, ImportError, OSError)
 
 
 class LateCommand(TyperCommand):
@@ -71,7 +62,7 @@ class LateCommand(TyperCommand):
         return command.make_context(info_name, args, parent=parent, **extra)
 
 
-class Commands(_PlainFlags, TyperGroup):
+class Commands(TyperGroup):
     """All commands: errors and warnings are told in one line each."""
 
     def __init__(self, **options: Any) -> None:
@@ -106,19 +97,14 @@ class Commands(_PlainFlags, TyperGroup):
                 raise typer.Exit(130) from None
             except BrokenPipeError:
                 raise  # the reader has gone: nobody to tell
-            except (MemoryError, ArithmeticError, ImportError, OSError) as error:
+            except FAILURES as error:
                 cause = "not enough memory: " * isinstance(error, MemoryError)
                 remedy = ""
                 if isinstance(error, ModuleNotFoundError):
                     package = (error.name or "").partition(".")[0]
                     remedy = f"; install it: pip install {package}"
                 print_message("error", f"{cause}{error}{remedy}", "red")
-                raise typer.Exit(1) from None
-            except ValueError as error:
-                # The package says so what is wrong with parameters and data. Anything
-                # else, such as a TypeError, is a defect: its traceback is wanted.
-                print_message("error", error, "red")
-                raise typer.Exit(2) from None
+                raise typer.Exit(2 if isinstance(error, ValueError) else 1) from None
 
 
 app = typer.Typer(
@@ -139,14 +125,13 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-# Eager, so that the version needs nothing but typer.
-VERSION = typer.Option(
-    False, "--version", callback=_show_version, is_eager=True, help="Show the version."
-)
+VERSION: Any = {"help": "Show the version.", "metavar": "", "callback": _show_version}
 
 
 @app.callback()
-def _root(version: bool = VERSION) -> None:
+def _root(  # eager, so that the version needs nothing but typer
+    version: bool = typer.Option(False, "--version", is_eager=True, **VERSION),
+) -> None:
     pass
 
 
@@ -158,7 +143,7 @@ def load_command(name: str) -> Any:
     # Lines of a paragraph are joined, but not examples: they break on the screen.
     text = re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(described))
     alone = typer.Typer(add_completion=False)
-    add = alone.command(name, cls=Command, help=text, no_args_is_help=True)
+    add = alone.command(name, help=text, no_args_is_help=True)
     add(_spell_out(function))
     return typer.main.get_command(alone)
 
@@ -169,21 +154,21 @@ def _spell_out(command: Callable[..., None]) -> Callable[..., None]:
     A group is a dataclass whose defaults are options. A command that has a parameter of
     that class gets it made of the options that were given.
     """
-    groups: dict[str, Any] = {}
+    parameters = inspect.signature(command, eval_str=True).parameters
+    groups: dict[str, dict[str, inspect.Parameter]] = {}
     options: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        group: Any = parameter.annotation
-        if is_dataclass(group):
-            groups[parameter.name] = group
-            fields = inspect.signature(groups[parameter.name], eval_str=True).parameters
+    for name, parameter in parameters.items():
+        if is_dataclass(parameter.annotation):
+            fields = inspect.signature(parameter.annotation, eval_str=True).parameters
+            groups[name] = dict(fields)
             options += [field.replace(kind=parameter.kind) for field in fields.values()]
         else:
             options.append(parameter)
 
     def run(**values: Any) -> None:
-        for name, group in groups.items():
-            fields = inspect.signature(group).parameters
-            values[name] = group(**{field: values.pop(field) for field in fields})
+        for name, fields in groups.items():
+            given = {field: values.pop(field) for field in fields}
+            values[name] = parameters[name].annotation(**given)
         command(**values)
 
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]

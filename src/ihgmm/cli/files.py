@@ -24,15 +24,15 @@ def check_output(
     path: Path | None,
     option: str,
     suffixes: Collection[str] = (),
-    sources: Iterable[str | Path] = (),
+    others: Iterable[str | Path] = (),
     *,
     streams: bool = False,
 ) -> None:
     """Refuse an output that could not be written, before any work is done.
 
     Its name may end in one of the suffixes, or in anything if there are none; the
-    sources are files that are read and must not be written over. What ``streams`` may
-    go to standard output, which is called ``-``.
+    others are files that must not be written over. What ``streams`` may go to standard
+    output, which is called ``-``.
     """
     if path is None or (streams and str(path) == "-"):
         return
@@ -47,11 +47,11 @@ def check_output(
         regular_target(path, suffixes)
     except ValueError as error:
         raise ValueError(f"{option} {error}") from None
-    for source in map(Path, sources):
-        if path.exists() and source.exists() and path.samefile(source):
-            raise ValueError(
-                f"{option} {path} is also an input file; give another name."
-            )
+    if path.resolve() in [Path(other).resolve() for other in others]:
+        raise ValueError(
+            f"{option} {path} is also an input file, or another output; give another "
+            "name."
+        )
 
 
 @contextmanager
@@ -83,11 +83,9 @@ def write_labels(
     labels: np.ndarray,
     figures: dict[str, np.ndarray],
     raw_cells: bool,
-    classes: np.ndarray | None = None,
+    model: Any,
 ) -> list[str]:
-    """Write cluster and figures of each row; return remarks on the file.
-
-    With ``classes``, one for each cluster, they have a column too.
+    """Write cluster, class and figures of each row; return remarks on the file.
 
     Cells of what is not known stay empty. Text that a spreadsheet could run gets an
     apostrophe in front, unless cells are ``raw``.
@@ -95,26 +93,23 @@ def write_labels(
     if path is None:
         return []
     columns: dict[str, list[Any]] = {"cluster": labels.tolist()}
-    if classes is not None:
-        names = [*map(str, classes), "outlier"]  # -1 takes the last
+    if hasattr(model, "classes_"):  # which known labels have taught
+        names = [*map(str, model.classes_), "outlier"]  # -1 takes the last
         columns["class"] = [names[label] for label in labels]
     for name, values in figures.items():
         columns[name] = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
     is_taken = table.id_name in columns  # a name stands for one column only
-    heading = f"id_{table.id_name}" if is_taken else table.id_name
-    ids = [heading, *table.ids.tolist()]
+    ids = [f"id_{table.id_name}" if is_taken else table.id_name, *table.ids.tolist()]
     risky = [] if raw_cells else [cell for cell in ids if _guarded(cell) is not cell]
     if risky:
         ids = list(map(_guarded, ids))
-    figures_of_rows = [tuple(columns), *zip(*columns.values(), strict=True)]
-    rows = zip(ids, figures_of_rows, strict=True)
-    write_csv(path, [(name, *cells) for name, cells in rows])
+    lines = [tuple(columns), *zip(*columns.values(), strict=True)]
+    write_csv(path, [(name, *line) for name, line in zip(ids, lines, strict=True)])
     if not risky:
         return []
-    begin, them = ("begins", "it") if len(risky) == 1 else ("begin", "them")
     return [
-        f"{counted(len(risky), 'cell')} of {path} {begin} like a formula, the first is "
-        f"{quote(risky[0])}: with an apostrophe in front no spreadsheet runs {them}. "
+        f"{counted(len(risky), 'cell')} of {path} begin like a formula, the first is "
+        f"{quote(risky[0])}: with an apostrophe in front no spreadsheet runs it. "
         "--raw-cells writes cells as they are."
     ]
 

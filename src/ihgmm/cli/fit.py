@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,33 +46,50 @@ def fit(
       ihgmm fit demo -k auto --refine --json
     """
     # The help does without what these load.
+    from sklearn.pipeline import make_pipeline
+
     from ihgmm.cli import clusters as cl
-    from ihgmm.statistics.diagnosis import Verdict
-    from ihgmm.words.diagnoses import trust_sentence
+    from ihgmm.statistics.diagnosis import CautionKind, Verdict
+    from ihgmm.storage import save_model
+    from ihgmm.words.diagnoses import caution_text, trust_sentence, wild_cells_note
 
     files.check_output(output, "-o", DELIMITERS, [data], streams=True)
-    files.check_output(save, "--save", sources=[data])
-    if output is not None and save is not None and output.resolve() == save.resolve():
-        raise ValueError(f"-o and --save both name {save}; give two files.")
+    files.check_output(save, "--save", others=[data, output or data])
     screen.leave_room_for(output)
     model, table = fit_table(data, fitting, reading, screen)
     if save is not None:
-        save_table_model(model, table, reading, save)
-    model, table = table_without_batches(model, table)
+        beside = ("id_column", "label_column", "batch_column", "text_column", "layer")
+        save_model(
+            make_pipeline(table.scaler, model) if table.scaler else model,
+            save,
+            feature_names=table.names,
+            **{name: getattr(reading, name) for name in beside},
+            empty_is_zero=reading.missing == "zero",
+        )
+    model, table = cl.without_batches(model, table)
     labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
     with screen.working("describing"):
         figures, clusters, diagnosis, same_size = cl.describe_fit(model, table, labels)
-    classes = getattr(model, "classes_", None)
-    remarks = files.write_labels(output, table, labels, figures, raw_cells, classes)
+    remarks = files.write_labels(output, table, labels, figures, raw_cells, model)
     known_labels, comparison = cl.compare_labels(table, labels, model)
-    cautions = cl.cautions_of(diagnosis, table)
-    wild, wild_notes = cl.wild_cells_of(model, table)
-    notes, method = [*table.notes, *wild_notes], type(model).__name__
-    count = getattr(model, "selection_", None)
+    cautions = []
+    for caution in diagnosis.cautions:
+        prepared, names = table.scaler is not None, table.column_names
+        helps = prepared and caution.kind is CautionKind.RULING_COLUMN
+        text = caution_text(caution, names, prepared=prepared)
+        cautions.append(text + " Add --drop-columns." * helps)
+    wild = getattr(model, "outlier_cells_", None)
+    if wild is not None and len(wild):
+        table = table.noting(Note(wild_cells_note(len(wild), table.X.shape)))
+    if wild is not None:
+        wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
+    method, count = type(model).__name__, getattr(model, "selection_", None)
     judged = ("stability", "doubt", "expected_error", "error_range")
-    screen.document(
+    screen.begin(
         "fit",
-        table.facts,
+        table,
+        f"{table.heading}, {counted(k, 'cluster')} ({method})",
+        [*cautions, *remarks],
         method=method,
         n_clusters=k,
         count=None if count is None else str(count),
@@ -83,12 +99,9 @@ def fit(
         eigenvalues=getattr(model, "eigenvalues_", None),
         outlier_cells=wild,
         known_labels=known_labels,
-        notes=[*notes, *cautions, *remarks],
         labels_file=output,
         model_file=save,
     )
-    screen.say(f"{table.heading}, {counted(k, 'cluster')} ({method})", "bold")
-    screen.notes(notes)
     if count and count.is_doubtful:
         screen.say("To see the evidence for each number: ihgmm choose-k")
     elif count and count.n_clusters > 1:
@@ -140,29 +153,3 @@ def fit_table(
         names = ", ".join(f"{i} {quote(name)}" for i, name in enumerate(model.classes_))
         table = table.noting(Note(f"Clusters stand for classes: {names}."))
     return model, table
-
-
-def table_without_batches(model: Any, table: Table) -> tuple[Any, Table]:
-    """Return a model and its table as if there were no batches, to describe them."""
-    from ihgmm.cli.clusters import without_batches  # not for the help
-
-    model, X = without_batches(model, table.named_data, table)
-    return model, table if table.batch is None else replace(table, X=X, batch=None)
-
-
-def save_table_model(
-    model: Any, table: Table, reading: opt.RowReading, path: Path
-) -> None:
-    """Write the model, with what prepared its columns and where they came from."""
-    from sklearn.pipeline import make_pipeline
-
-    from ihgmm.storage import save_model
-
-    beside = ("id_column", "label_column", "batch_column", "text_column", "layer")
-    save_model(
-        make_pipeline(table.scaler, model) if table.scaler else model,
-        path,
-        feature_names=table.names,
-        **{name: getattr(reading, name) for name in beside},
-        empty_is_zero=reading.missing == "zero",
-    )

@@ -13,7 +13,6 @@ import typer
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
 from ihgmm.cli.tables.table import Table
 from ihgmm.datasets import list_datasets
-from ihgmm.words.phrases import listed
 
 if TYPE_CHECKING:
     from ihgmm.cli.screen import Screen
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
 def option(text: str, default: Any = None, names: str = "", **more: Any) -> Any:
     """Return an option: its help, its default (... if it has none), "-o --output"."""
+    if default is False:  # a flag: it takes no value, whose type would be shown
+        more["metavar"] = ""
     return typer.Option(default, *names.split(), help=text, **more)
 
 
@@ -189,47 +190,45 @@ class Fitting:
         """
         from ihgmm import estimators  # not for the help
 
-        asked = self.n_clusters
-        if asked is None:
-            raise ValueError(
-                "Give the number of clusters, such as -k 5, or -k auto to let the data "
-                "decide."
-            )
         name = {known.lower(): known for known in METHODS}.get(self.method.lower())
         if name is None:
             raise ValueError(
                 f"--method {self.method}: give one of {', '.join(METHODS)}."
             )
-        if self.paper and name != "IhSC":
-            raise ValueError(f"--paper: these are settings of IhSC, not of {name}.")
-        try:
-            k: Any = "auto" if asked.lower() == "auto" else int(asked)
-        except ValueError:
-            raise ValueError(f"-k {asked}: give a whole number, or auto.") from None
+        k, outliers = _number(self.n_clusters), _number(self.outliers)
+        if not (k == "auto" or isinstance(k, int)):
+            asked = "" if k is None else f"-k {k}: "
+            raise ValueError(
+                f"{asked}Give the number of clusters, such as -k 5, or -k auto to let "
+                "the data decide."
+            )
         if k == "auto" and name not in ("IhSC", "IhGMM"):
             raise ValueError(
                 f"-k auto: {name} does not count clusters; ihgmm choose-k does. Give "
                 "the number."
             )
-        outliers: Any = self.outliers
-        with suppress(ValueError):  # other words are the model's to refuse
-            outliers = outliers and float(outliers)
-        options = {
+        given = {
             "refine": self.refine,
             "whiten": self.whiten,
             "signed": self.signed,
             "outliers": outliers,
             "missing": missing if missing == "fit" else None,
+            "recipe": "paper" if self.paper else None,
         }
-        given = {key: v for key, v in options.items() if not (v is None or v is False)}
-        for key in given:
-            able = [m for m in METHODS if key in getattr(estimators, m)().get_params()]
-            if name not in able:
-                raise ValueError(
-                    f"--{key}: {name} has no such option, {listed(able, 'and')} "
-                    f"{'has' if len(able) == 1 else 'have'}. Use another --method, or "
-                    "leave the option out."
-                )
-        if self.paper:
-            given["recipe"] = "paper"
-        return getattr(estimators, name)(k, random_state=self.random_state, **given)
+        given = {key: v for key, v in given.items() if not (v is None or v is False)}
+        kind = getattr(estimators, name)
+        able = {*kind().get_params()} - ({"recipe"} if name != "IhSC" else set())
+        for key in given.keys() - able:
+            raise ValueError(
+                f"--{'paper' if key == 'recipe' else key}: {name} has no such option; "
+                "use another --method, or leave it out."
+            )
+        return kind(k, random_state=self.random_state, **given)
+
+
+def _number(word: str | None) -> Any:
+    """Return the number that a word is, or the word."""
+    for kind in (int, float):
+        with suppress(ValueError, TypeError):
+            return kind(word)  # type: ignore[arg-type]
+    return word

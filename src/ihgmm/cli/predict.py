@@ -23,7 +23,7 @@ from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.storage import SavedModel, load_saved
-from ihgmm.words.phrases import counted, sentence
+from ihgmm.words.phrases import counted
 
 
 def predict(
@@ -56,47 +56,44 @@ def predict(
     """
     files.check_output(output, "-o", DELIMITERS, [data, model], streams=True)
     screen.leave_room_for(output)
-    _, estimator, table, X = read_for_model(model, data, reading, screen)
+    _, estimator, table = read_for_model(model, data, reading, screen)
+    estimator, table = cl.without_batches(estimator, table)
     # Columns were matched by name when they were read.
     with ignored(UserWarning, "X does not have valid feature names"):
-        estimator, X = cl.without_batches(estimator, X, table)
         # Numbers of clusters, where predict has names of classes.
-        number = getattr(estimator, "_nearest", estimator.predict)
-        labels = to_host(number(X))
+        labels = to_host(getattr(estimator, "_nearest", estimator.predict)(table.X))
     n, k = len(labels), len(estimator.cluster_centers_)
-    complete = complete_matrix(X, estimator, of_fit=False)
-    figures = _figures(estimator, X, complete, labels)
-    table = table.noting(*_zero_rows(table, complete, figures["filled"]))
-    if np.isnan(figures["certainty"]).all():
-        unknown = Note(
-            "Certainty is not known: it is judged by other rows of the same file, and "
-            f"{counted(k, 'cluster')} need {10 * k:,} rows, but the file has {n:,}. "
-            "Put new rows in one file with those of the fit."
-        )
-        table = table.noting(unknown)
-    classes = getattr(estimator, "classes_", None)
-    remarks = files.write_labels(output, table, labels, figures, raw_cells, classes)
+    complete = complete_matrix(table.X, estimator, of_fit=False)
+    figures = _figures(estimator, table.X, complete, labels)
+    zero = np.flatnonzero(to_host(complete.sqnorms) == 0)
+    for first in zero[:1]:
+        text = f"{len(zero):,} of {n:,} rows, the first is {table.place(first)}, have "
+        text += "nothing but zeros, or nothing, in the columns of the model: their "
+        text += "label is 0, that of the largest cluster, and means nothing."
+        table = table.noting(Note(text, loud=True))
+    remarks = files.write_labels(output, table, labels, figures, raw_cells, estimator)
     known_labels, comparison = cl.compare_labels(table, labels)
     clusters = cl.cluster_lines(labels, k, figures, table.ids)
     kind = type(estimator).__name__
-    screen.document(
+    screen.begin(
         "predict",
-        {"model": model, "class": kind, **table.facts},
+        table,
+        f"{data}: {counted(n, 'row')} labelled by {model} ({kind})",
+        remarks,
+        model=model,
+        method=kind,
         clusters=clusters,
         known_labels=known_labels,
-        notes=[*table.notes, *remarks],
         labels_file=output,
     )
-    screen.say(f"{data}: {counted(n, 'row')} labelled by {model} ({kind})", "bold")
-    screen.notes(table.notes)
     cl.print_clusters(screen, clusters)
     cl.print_labels(screen, comparison, output, remarks)
 
 
 def read_for_model(
     model: Path, data: str, reading: opt.RowReading, screen: ExplainingScreen
-) -> tuple[SavedModel, Any, Table, Any]:
-    """Return a saved model, its estimator, the data, and X as it is prepared."""
+) -> tuple[SavedModel, Any, Table]:
+    """Return a saved model, its estimator, and the data as it takes them."""
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
     saved = load_saved(model)
@@ -107,58 +104,30 @@ def read_for_model(
             f"{model} takes texts, not a table; use it from Python: "
             f"ihgmm.storage.load_model({str(model)!r}).predict(texts)."
         )
-    table = reading.load(data, screen, **_as_in_fit(reading, saved, estimator, model))
+    missing, fills = reading.missing, estimator.missing == "fit"
+    text_column = reading.text_column or saved.text_column
+    for option, is_wrong in (
+        ("--missing fit", missing == "fit" and not fills),
+        ("--text-column", text_column is not None and saved.text_column is None),
+    ):
+        if is_wrong:
+            raise ValueError(
+                f"{option}: {model} was fitted without it; leave the option out, or "
+                "fit a model with it."
+            )
+    if missing == "auto":  # rows are not left out unless it is asked for
+        missing = "fit" if fills else "zero" if saved.empty_is_zero else "error"
+    as_fit = {"missing": missing, "fills": fills, "text_column": text_column}
+    table = reading.load(data, screen, **as_fit, prepare="none", fit=saved)
     p, fitted_p = table.X.shape[1], saved.model.n_features_in_
     if p != fitted_p:
         raise ValueError(
             f"{data} has {p} columns of numbers and {model} was fitted on {fitted_p}. "
             "Give a file with those columns alone."
         )
-    X = table.X
     for scaler in scalers:
-        X = prepared_columns(replace(table, X=X), scaler)
-    return saved, estimator, table, X
-
-
-def _as_in_fit(
-    reading: opt.RowReading, saved: SavedModel, estimator: Any, path: Path
-) -> dict[str, Any]:
-    """Return how to read data as those of the fit: columns, texts, missing cells."""
-    missing, fills = reading.missing, estimator.missing == "fit"
-    if missing == "fit" and not fills:
-        raise ValueError(
-            f"--missing fit: {path} was fitted without it and cannot fill cells in; "
-            "fit it with --missing fit, or give --missing zero if an empty cell means "
-            "none, or --missing drop to leave those rows out."
-        )
-    if missing == "auto":  # rows are not left out unless it is asked for
-        missing = "fit" if fills else "zero" if saved.empty_is_zero else "error"
-    if reading.text_column is not None and saved.text_column is None:
-        raise ValueError(
-            f"--text-column {reading.text_column}: {path} was fitted on numbers, not "
-            "on texts; leave the option out."
-        )
-    text_column = reading.text_column or saved.text_column
-    options = {"missing": missing, "fills": fills, "text_column": text_column}
-    return options | {"prepare": "none", "fit": saved}
-
-
-def _zero_rows(table: Table, data: Matrix, filled: np.ndarray) -> list[Note]:
-    """Return a note on rows that show no pattern, if there are any."""
-    zero = np.flatnonzero(to_host(data.sqnorms) == 0)
-    if len(zero) == 0:
-        return []
-    first = table.place(zero[0])
-    what = f"{len(zero):,} of {data.shape[0]:,} rows, the first is {first}, are"
-    if len(zero) == 1:
-        what = f"{sentence(first)} is"
-    lack = "zero in all columns of the model. Zeros show no pattern"
-    if table.counts_words:
-        lack = "without a word of the model"
-    elif (filled[zero] == data.shape[1]).all():
-        lack = "without an observed cell in the columns of the model"
-    label = "the label is 0, that of the largest cluster, and means nothing."
-    return [Note(f"{what} {lack}: {label}", loud=True)]
+        table = replace(table, X=prepared_columns(table, scaler))
+    return saved, estimator, table
 
 
 def _figures(

@@ -7,10 +7,11 @@ from pathlib import Path
 import typer
 
 from ihgmm.cli.files import check_output, real_file
-from ihgmm.cli.fit import fit_table, table_without_batches
+from ihgmm.cli.fit import fit_table
 from ihgmm.cli.options import DATA, Fitting, Reading, output_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.table import Note
+from ihgmm.words.phrases import counted
 
 
 def report(
@@ -37,12 +38,14 @@ def report(
       ihgmm report cells.csv -k 8 --id-column barcode -o report.html
       ihgmm report wine -k 3 --prepare standardize --title "Wines" -o wine.html
     """
-    from ihgmm.report import write_report  # the help does without what it loads
+    # The help does without what these load.
+    from ihgmm.cli.clusters import without_batches
+    from ihgmm.report import write_report
 
     check_output(output, "-o", (".html", ".htm"), [data], streams=True)
     screen.leave_room_for(output)
     model, table = fit_table(data, fitting, reading, screen)
-    model, table = table_without_batches(model, table)
+    model, table = without_batches(model, table)
     if table.labels is not None and any(label is None for label in table.labels):
         text = "The page does without known labels: some rows have none."
         table = table.noting(Note(text, loud=True), labels=None)
@@ -62,6 +65,6 @@ def report(
             command=ctx.find_root().obj,
         )
     k = len(model.cluster_centers_)
-    screen.document("report", table.facts, n_clusters=k, report_file=output)
-    screen.notes(table.notes)
+    facts = {"n_clusters": k, "report_file": output}
+    screen.begin("report", table, f"{table.heading}, {counted(k, 'cluster')}", **facts)
     screen.say(f"report written to {output}; open it in a browser")

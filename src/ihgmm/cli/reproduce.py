@@ -100,7 +100,7 @@ def reproduce(
             f"what is finished is kept in {output}. Run the same command again to "
             "continue."
         ) from None
-    screen.document("reproduce", {"folder": output, "studies": done})
+    screen.document("reproduce", folder=output, studies=done)
 
 
 def _tell_simulation(

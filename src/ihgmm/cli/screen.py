@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
-from enum import Enum
 from typing import Any
 
 import typer
@@ -15,7 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from ihgmm.cli.options import output_option
-from ihgmm.cli.tables.table import Note
+from ihgmm.cli.tables.table import Note, Table
 from ihgmm.words.phrases import figure, shorten
 
 
@@ -64,11 +63,18 @@ class Screen:
                 "--json and -o - both write to standard output; give -o a file name."
             )
 
+    @property
+    def out(self) -> Console:
+        """Where people read; a file or a pipe has no width to keep to."""
+        out = Console(stderr=self.to_stderr, highlight=False, quiet=self.silent)
+        if not out.is_terminal:
+            out.width = 500
+        return out
+
     def say(self, text: str, style: str = "") -> None:
         """Print a sentence."""
-        if not self.silent:
-            out = Console(stderr=self.to_stderr, highlight=False)
-            out.print(Text(clean(text), style=style), soft_wrap=not out.is_terminal)
+        out = self.out
+        out.print(Text(clean(text), style=style), soft_wrap=not out.is_terminal)
 
     def explain(self, lines: Iterable[str]) -> None:
         """Print what words mean, a line each, if people want to know."""
@@ -80,8 +86,6 @@ class Screen:
         for note in notes:
             if note.loud:
                 print_message("warning", note)
-            elif note.in_quiet and self.quiet and not self.as_json:
-                print_message("note", note)
             else:
                 self.say(str(note), "yellow")
 
@@ -91,42 +95,36 @@ class Screen:
         ``columns`` has the format of the numbers below each heading. Text is printed
         as it is, and a number that is not known (None, NaN) as a dash.
         """
-        if self.silent:
-            return
         grid = Grid(box=None, pad_edge=False, header_style="bold")
         for name in columns:
             justify: Any = "right" if grid.columns else "left"
             grid.add_column(name, justify=justify, no_wrap=True)
         for row in rows:
             grid.add_row(*map(_cell, row, columns.values()))
-        out = Console(stderr=self.to_stderr, highlight=False)
-        if not out.is_terminal:  # a file or a pipe has no width to keep to
-            out.width = 500
-        out.print(grid)
+        self.out.print(grid)
 
-    def document(self, command: str, facts: Mapping[str, Any], **more: Any) -> None:
+    def begin(
+        self, command: str, table: Table, heading: str, notes: Any = (), **facts: Any
+    ) -> None:
+        """Print the document of a command, or a heading and notes on the data."""
+        all_notes = [*table.notes, *notes]
+        self.document(command, **table.facts, **facts, notes=all_notes)
+        self.say(heading, "bold")
+        self.notes(table.notes)
+
+    def document(self, command: str, **facts: Any) -> None:
         """Print the one JSON document of the command, if it is asked for."""
         if self.as_json:
-            text = json.dumps({"command": command, **facts, **more}, default=_for_json)
+            text = json.dumps({"command": command, **facts}, default=_for_json)
             # JSON has no word for NaN and infinity.
             content = json.loads(text, parse_constant=lambda name: None)
             typer.echo(json.dumps(content, indent=1))
 
     @contextmanager
-    def working(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
+    def working(self, what: str) -> Iterator[Callable[[int, int], None]]:
         """Show that work goes on; yields what to call with (done, total)."""
-        err = Console(stderr=True)
-        if self.quiet or not err.is_terminal:
-            yield lambda done, total: None
-            return
-        from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
-
-        columns = Progress.get_default_columns()[:-1]  # the time left is not known
-        columns = (SpinnerColumn(), *columns, TimeElapsedColumn())
-        options: Any = {"redirect_stdout": False, "redirect_stderr": False}
-        with Progress(*columns, console=err, transient=True, **options) as shown:
-            task = shown.add_task(clean(what), total=None)
-            yield lambda done, total: shown.update(task, completed=done, total=total)
+        with Console(stderr=True, quiet=self.quiet).status(Text(clean(what))) as shown:
+            yield lambda done, total: shown.update(Text(f"{what}: {done} of {total}"))
 
 
 @dataclass
@@ -150,6 +148,7 @@ def _for_json(value: Any) -> Any:
     """Return what JSON can hold in the place of a result, an array or a path."""
     if is_dataclass(value) and not isinstance(value, Note):
         return asdict(value)  # type: ignore[arg-type]
-    if hasattr(value, "tolist"):  # arrays, and numbers of NumPy
+    # Arrays and numbers of NumPy, kinds of verdicts, and what has a name.
+    if hasattr(value, "tolist"):
         return value.tolist()
-    return str(value.value if isinstance(value, Enum) else value)
+    return str(getattr(value, "value", value))

@@ -40,15 +40,15 @@ def update(
 
       ihgmm update model.npz tuesday.csv --save model.npz
     """
-    files.check_output(save, "--save", sources=[data])
-    saved, estimator, table, X = read_for_model(model, data, reading, screen)
+    files.check_output(save, "--save", others=[data])
+    saved, estimator, table = read_for_model(model, data, reading, screen)
     if type(estimator) is not IhSC:
         kind = type(estimator).__name__
         raise ValueError(f"{model} is a model of {kind}; only one of IhSC can go on.")
     # Columns were matched by name when they were read.
     names = ignored(UserWarning, "X does not have valid feature names")
     with screen.working("updating"), names:
-        estimator.partial_fit(X)
+        estimator.partial_fit(table.X)
     about = {one.name: getattr(saved, one.name) for one in fields(saved)[1:]}
     save_model(saved.model, save, **about)
     k, seen = len(estimator.cluster_centers_), estimator.n_samples_seen_
@@ -58,17 +58,10 @@ def update(
         {"cluster": i, "new_rows": int(sizes[i]), "share_of_all": float(shares[i])}
         for i in range(k)
     ]
-    screen.document(
-        "update",
-        {"model": model, **table.facts},
-        n_samples_seen=seen,
-        clusters=lines,
-        notes=table.notes,
-        model_file=save,
-    )
     rows = counted(table.X.shape[0], "row")
-    screen.say(f"{model} has learnt from {rows} of {data}, and {seen:,} in all", "bold")
-    screen.notes(table.notes)
+    heading = f"{model} has learnt from {rows} of {data}, and {seen:,} in all"
+    facts = {"model": model, "n_samples_seen": seen, "clusters": lines}
+    screen.begin("update", table, heading, **facts, model_file=save)
     for line in lines:
         screen.say(
             f"cluster {line['cluster']}: {line['new_rows']:,} new rows, "

@@ -384,7 +384,9 @@ class IhGMM(DensityMixin, Clusterer):
         covariance = self._covariance()
         white = covariance.whiten(data)
         settle: Any = {"settling": Rounds.SETTLING, "max_iter": 1}
-        mixture = likelihood.fit_mixture(white, memberships, noise=self._rounds, **settle)
+        mixture = likelihood.fit_mixture(
+            white, memberships, noise=self._rounds, **settle
+        )
         live = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms)))
         value = noises.information(data, mixture, covariance, self.noise_)
         return value + 2 * _log_unit(data, live), mixture.memberships

@@ -22,7 +22,7 @@ from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics import whitening
 from ihgmm.numerics.batches import Batches, without
 from ihgmm.numerics.embedding import Space
-from ihgmm.numerics.growing import Growth, grow
+from ihgmm.numerics.growing import Growth, grow, growth_of_fit
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import (
@@ -457,7 +457,10 @@ class IhSC(Transformer):
         if k < 2 or data.ops.few_ops is not HOST or not recipe.unit_norm:
             return
         is_tied = recipe.labels == "tied"
-        if is_tied and label_doubt(spectral.known, spectral.placement.rule, k) > Doubt.LEAST:
+        if (
+            is_tied
+            and label_doubt(spectral.known, spectral.placement.rule, k) > Doubt.LEAST
+        ):
             warn(
                 "Labels may be unstable: many of them may change with other rows. "
                 "Look at diagnose(X, model), or ask for fewer clusters: "

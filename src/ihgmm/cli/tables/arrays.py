@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.cli.tables.columns import labels_beside
-from ihgmm.cli.tables.loading import check_size, explain_damage
+from ihgmm.cli.tables.columns import beside_rows
+from ihgmm.cli.tables.loading import check_size, damaged, explain_damage
 from ihgmm.cli.tables.table import (
     BESIDE,
     Note,
@@ -37,7 +38,8 @@ def read_array(path: Path, request: Request) -> Table:
 
     A single array stays on disk if there is no room for it.
     """
-    names, is_sparse = [], False
+    names: list[str] = []
+    is_sparse = False
     with explain_damage(path), path.open("rb") as file:
         is_archive = file.read(2) == b"PK"
         file.seek(0)
@@ -47,37 +49,48 @@ def read_array(path: Path, request: Request) -> Table:
         if is_archive:
             with X as archive:
                 names = archive.files
-                name = "X" if "X" in names else names[0] if len(names) == 1 else None
-                is_sparse = name is None and "format" in names
-                # A member that is no array comes as bytes.
-                X = None if name is None else np.asarray(archive[name])
+                is_sparse = "format" in names and "X" not in names
+                if not (is_sparse or "X" in names or len(names) == 1):
+                    raise ValueError(f"of its arrays, {quote_all(names)}, none is X")
+                if not is_sparse:  # a member that is no array comes as bytes
+                    X = np.asarray(archive["X" if "X" in names else names[0]])
         if is_sparse:
             X = sp.load_npz(path)
             if hasattr(X, "check_format"):
                 X.check_format(full_check=True)  # places beyond X crash later
-    source = request.source
-    if X is None:
-        raise ValueError(
-            f"{source} holds several arrays ({quote_all(names)}); name the data X, or "
-            "save it alone."
-        )
     if is_sparse:
         check_size(path, request, 8 * sum(X.shape))  # also of rows without entries
         X = sp.csr_array(X)
-    if X.ndim != 2:
-        raise ValueError(f"{source} has shape {X.shape}; give rows by columns.")
-    if 0 in X.shape:
-        raise ValueError(f"{source} has shape {X.shape}: there is nothing to cluster.")
-    if X.dtype.kind not in "fiub":
-        raise ValueError(f"{source} holds {X.dtype} entries; give real numbers.")
+    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{path} has shape {X.shape} and {X.dtype} entries; give real numbers, "
+            "rows by columns."
+        )
     may_stay = not (names or request.transpose) and X.flags.c_contiguous
     if may_stay and X.nbytes > request.memory:
-        return request.numbered(as_matrix(X), [BY_BLOCKS])
+        return array_table(request, as_matrix(X), notes=[BY_BLOCKS])
     if request.transpose:
         X = sp.csr_array(X.T) if is_sparse else X.T
     kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
     X = X.astype(kind) if is_sparse else np.array(X, kind)
-    return request.numbered(X, is_sparse=is_sparse)
+    return array_table(request, X, is_sparse=is_sparse)
+
+
+def array_table(
+    request: Request, X: Any, obs: Any = None, notes: Sequence[Note] = (), **more: Any
+) -> Table:
+    """Return a table of an array; a frame ``obs`` may tell about its rows."""
+    columns, source = [] if obs is None else list(obs.columns), request.source
+    request, told = request.resolve(columns)
+    where = f"beside its features, {source}" if obs is None else f"obs of {source}"
+    request.check(columns, where, *BESIDE.values())
+    places = ids = np.arange(1, X.shape[0] + 1)
+    id_name = "row"
+    if obs is not None:
+        ids, id_name = np.array(obs.index, object), obs.index.name or "obs_name"
+    about = beside_rows(obs, request, ids, id_name) | more
+    notes = [*notes, *told]
+    return request.select(Table(source, X, **about, places=places, notes=notes))
 
 
 def read_h5ad(path: Path, request: Request) -> Table:
@@ -95,12 +108,11 @@ def read_h5ad(path: Path, request: Request) -> Table:
         layers |= {name: f"layers/{name}" for name in file.get("layers", ())}
         layers = {name: place for name, place in layers.items() if place in file}
     if foreign or is_old:
-        why = "is of anndata before 0.7, whose tables are not read. Write it again"
-        if foreign:
-            why = f"takes {foreign[0]!r} from other files, and could name any of yours."
-            why += " If you trust it, write it again with its data"
-        cure = "anndata.read_h5ad(FILE).write_h5ad(NEW_FILE)"
-        raise ValueError(f"{path} {why}: {cure}.")
+        raise ValueError(
+            f"{path} takes parts from other files, and could name any of yours, or is "
+            "of anndata before 0.7. If you trust it, write it again with its data: "
+            "anndata.read_h5ad(FILE).write_h5ad(NEW_FILE)."
+        )
     of_fit = getattr(request.fit, "layer", None)
     layer = request.layer or of_fit or "X"
     if layer not in layers:
@@ -113,49 +125,35 @@ def read_h5ad(path: Path, request: Request) -> Table:
         obs: Any = read_elem(file["obs"]) if "obs" in file else None
         var: Any = read_elem(file[place]) if place in file else None
         X = as_matrix(_by_rows(file[layers[layer]], request.memory))
-    n, p = X.shape
-    for kind, frame, size in (("obs", obs, n), ("var", var, p)):
+    for frame, size in ((obs, X.shape[0]), (var, X.shape[1])):
         if frame is not None and len(frame) != size:
-            raise ValueError(
-                f"{path} holds {n} rows by {p} columns, and {kind} has {len(frame)}; "
-                "write it again."
+            raise damaged(
+                path, f"{len(frame):,} names are for {size:,} rows or columns"
             )
-    beside: dict[str, Any] = {"ids": np.arange(1, n + 1)}
-    columns = [] if obs is None else list(obs.columns)
-    request, notes = request.resolve(columns)
-    request.check(columns, f"obs of {path}", *BESIDE)
-    if obs is not None:
-        name = request.id_column
-        beside["id_name"] = name or obs.index.name or "obs_name"
-        beside["ids"] = np.array(obs.index if name is None else obs[name], object)
-        beside |= labels_beside(obs, request)
+    notes = []
     if request.layer is None and of_fit is not None:
         notes.append(Note(f"Took layer {quote(layer)}, as the fit did."))
     # Cells of a type are multiples of one pattern in counts, and in nothing else.
-    is_logged = "uns/log1p" in file and layer == "X"
-    what = {
-        "logged": f"{layer} of {path} holds logarithms",
-        "centred": f"In {layer} of {path}, columns were centred",
-    }.get(preparation_of_counts(X, is_logged) or "")
-    if what is not None and request.features is None:  # which are those of a model
+    kind = preparation_of_counts(X, "uns/log1p" in file and layer == "X")
+    if kind is not None and request.features is None:  # which are those of a model
         others = [name for name in ("counts", "raw") if name in layers.keys() - {layer}]
-        text = f"{what}: cells of a type are then no multiples of one pattern."
+        text = f"{layer} of {path} is {kind}: cells of a type are then no multiples"
         cure = f"If there are counts, take them: --layer {[*others, 'LAYER'][0]}."
-        notes.append(Note(text, cure, loud=True))
+        notes.append(Note(f"{text} of one pattern.", cure, loud=True))
     # Beside each entry of a sparse matrix stands its place.
     stays = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1) > request.memory
     if stays:
         notes.insert(0, BY_BLOCKS)
-    names = [] if var is None else list(map(str, var.index))
+    names = None if var is None else list(map(str, var.index))
     asked = {*request.columns, *request.drop_columns, *(request.features or ())}
     # Ids that are asked for, or that a model knows, stay.
     if names and names[0][:3] == "ENS" and not asked.intersection(names):
         for column in [name for name in SYMBOLS if name in var][:1]:
             names = unique_names(list(map(str, var[column])))
             notes.append(Note(f"Took names of genes from {quote(column)} of var."))
-    beside |= {"names": names or None, "notes": notes, "is_sparse": X.sparse}
     data: Any = X if stays else X.to_memory().array  # type: ignore[attr-defined]
-    return request.select(Table(request.source, data, **beside))
+    is_sparse = X.sparse
+    return array_table(request, data, obs, notes, names=names, is_sparse=is_sparse)
 
 
 def _by_rows(stored: Any, memory: float) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from ihgmm.cli.tables.table import (
     Note,
     Request,
     Table,
+    as_option,
     place_names,
     quote,
     quote_all,
@@ -23,7 +24,7 @@ from ihgmm.cli.tables.table import (
 )
 from ihgmm.words.phrases import counted
 
-LONG_TEXT = 8  # words from which a cell is no name
+LONG_TEXT = 8  # words of a text that is read, and no name
 LEAST_TEXTS = 2  # that have a word; in one alone, it says nothing about others
 # What a first column is called that has no name of its own.
 NO_NAMES = ("Unnamed: 0", "row.names", "rownames")
@@ -40,80 +41,62 @@ class _Column:
     point: str | None = None  # the decimal point of numbers as people write them
     is_text: bool = False  # whether most cells hold something else than a number
     reason: str = ""  # why it is not used; "" if it is
-    may_be_ids: bool = False
+    categories: Sequence[str] = ()  # the few values of text
     warning: Note | None = None
 
 
 def choose_columns(raw: RawTable, request: Request) -> Table:
     """Make a table of the columns that hold numbers, with what came beside them."""
     names, source = list(raw.frame.columns), request.source
-    is_empty = raw.frame.apply(_is_blank).all(axis=1).to_numpy()
+    is_empty = raw.frame.isna().all(axis=1).to_numpy()
     rows = np.flatnonzero(~is_empty)
     if len(rows) == 0:
         raise ValueError(f"{source} has a header but no rows.")
     raw = replace(raw, frame=raw.frame.iloc[rows])
     request, notes = find_ids(raw, request)
     if len(rows) < len(is_empty):
-        count = counted(int(is_empty.sum()), "empty row")
-        notes.append(Note(f"Left out {count}."))
+        notes.append(Note(f"Left out {counted(int(is_empty.sum()), 'empty row')}."))
     request.check(names, source)
+    about = beside_rows(raw.frame, request, rows + 1)
+    about |= {"places": raw.frame.index.to_numpy(), "place_words": raw.place_words}
     if request.text_column is not None:
-        return _words(raw, request, rows, notes)
+        return _words(raw, request, notes, about)
     raw = _with_flags(raw, request.features or ())
     request.check_features(list(raw.frame.columns))
     asked = list(request.features or request.columns)
-    beside = {name for _, name in request.named(*BESIDE, "drop_columns")}
-    tried = asked or [name for name in names if name not in beside]
+    others = {name for _, name in request.named(*BESIDE.values(), "drop_columns")}
+    tried = [name for name in asked or names if name not in others]
     columns = {name: _judge(name, raw, bool(asked)) for name in tried}
-    categories, notes_on_text = _categories(columns), []
+    flags: list[str] = []
     if request.use_categories:
-        raw, used = _with_flags(raw, categories), set(categories.values())
-        columns = {name: c for name, c in columns.items() if name not in used}
-        columns |= {flag: _judge(flag, raw, True) for flag in categories}
-        count = counted(len(used), "column")
-        notes_on_text = [Note(f"Took {count} of text as categories.")] * bool(used)
-    elif categories:
-        which = quote_all(list(dict.fromkeys(categories.values())))
-        cure = f"To use text with few values ({which}), add --use-categories."
-        notes_on_text = [Note("", cure)]
-        categories = {}
+        texts = {name: c.categories for name, c in columns.items() if c.categories}
+        flags = [f"{name}={value}" for name in texts for value in texts[name]]
+        raw = _with_flags(raw, flags)
+        columns = {name: c for name, c in columns.items() if name not in texts}
+        columns |= {flag: _judge(flag, raw, True) for flag in flags}
     numbers = {name: column for name, column in columns.items() if not column.reason}
     left_out = {name: c.reason for name, c in columns.items() if c.reason}
-    hints = [*([] if asked else _hints(raw, request, columns)), *notes_on_text]
+    told = _reading_notes(raw, numbers)
     for name in left_out if asked else ():
         raise ValueError(
-            f"{source}: column {quote(name)} cannot be used: {left_out[name]}. "
-            f"{' '.join(map(str, hints))}".rstrip()
+            f"{source}: column {quote(name)} cannot be used: {left_out[name]}."
         )
     if not numbers:
         raise ValueError(
             f"{source} has no columns of numbers to cluster by; it has "
-            f"{quote_all(names)}. {left_out_note(left_out)} "
-            f"{' '.join(map(str, [*hints, raw.remedy]))}".rstrip()
+            f"{quote_all(names)}. {left_out_note(left_out)} {' '.join(map(str, told))}"
         )
-    X = np.column_stack([column.values for column in numbers.values()])
     warnings = [column.warning for column in columns.values() if column.warning]
     return Table(
         source,
-        X,
-        **beside_rows(raw, request, rows),
+        np.column_stack([column.values for column in numbers.values()]),
+        **about,
         names=list(numbers),
-        notes=[*_reading_notes(raw, numbers), *notes, *hints, *warnings],
+        notes=[*told, *notes, *warnings],
         is_mixed=True,
         left_out=left_out,
-        flags=list(categories),
+        flags=flags,
     )
-
-
-def _categories(columns: dict[str, _Column]) -> dict[str, str]:
-    """Return flags such as ``region=north``, and the text with few values of each."""
-    flags: dict[str, str] = {}
-    for name, column in columns.items():
-        known = column.texts.dropna() if column.is_text else []
-        values = sorted(set(known))
-        if 1 < len(values) <= min(MOST_VALUES, len(known) // 5):
-            flags |= {f"{name}={value}": name for value in values}
-    return flags
 
 
 def _with_flags(raw: RawTable, flags: Iterable[str]) -> RawTable:
@@ -124,13 +107,6 @@ def _with_flags(raw: RawTable, flags: Iterable[str]) -> RawTable:
             says = as_texts(frame[name]) == flag.removeprefix(f"{name}=")
             made[flag] = says.fillna(False).astype(bool)
     return replace(raw, frame=frame.assign(**made)) if made else raw
-
-
-def _is_blank(column: Any) -> Any:
-    if column.dtype.kind != "O":
-        return column.isna()
-    blank = [isinstance(cell, str) and not cell for cell in column]
-    return column.isna() | np.array(blank, bool)  # a cell may be a list
 
 
 def transposed(raw: RawTable) -> RawTable:
@@ -164,52 +140,44 @@ def find_ids(raw: RawTable, request: Request) -> tuple[Request, list[Note]]:
     if request.id_column is not None or first in asked:
         return request, notes
     if not request.transpose:  # a first column of text without a name may have ids
-        column = _judge(first, raw, False) if first in NO_NAMES else None
-        if column is None or not (column.may_be_ids and column.is_text):
+        column = _judge(first, raw, False)
+        is_told_apart = column.is_text and column.texts.is_unique
+        if first not in NO_NAMES or not is_told_apart:
             return request, notes
-        which = "which has no name" if first == NO_NAMES[0] else quote(first)
-        notes.append(Note(f"Took ids from the first column, {which}."))
+        notes.append(Note(f"Took ids from the first column, {quote(first)}."))
     return replace(request, id_column=first), notes
 
 
-def known_labels(column: Any) -> np.ndarray:
-    """Return labels, None where a cell of a pandas column says that there is none."""
-    cells = column.astype(object)
-    unknown = cells.isna() | cells.map(str).str.strip().isin(NOT_KNOWN)
-    return np.asarray(cells.where(~unknown, None))
+def beside_rows(
+    frame: Any, request: Request, ids: np.ndarray, id_name: str = "row"
+) -> dict[str, Any]:
+    """Return what a table has beside its matrix: ids, labels, classes and batches.
 
-
-def labels_beside(frame: Any, request: Request) -> dict[str, np.ndarray | None]:
-    """Return labels, known classes and batches, where columns of these are named."""
-    columns = (request.label_column, request.known_column, request.batch_column)
-    cells = [None if name is None else known_labels(frame[name]) for name in columns]
-    return dict(zip(("labels", "known", "batch"), cells, strict=True))
-
-
-def beside_rows(raw: RawTable, request: Request, rows: np.ndarray) -> dict[str, Any]:
-    """Return what a table has beside its matrix: ids, labels and places of rows."""
-    for option, name in request.named(*BESIDE):
-        if any(map(_is_nested, raw.frame[name])):
+    Ids are those given unless a column holds them. A cell is None if it says that
+    nothing is known.
+    """
+    about: dict[str, Any] = {"ids": ids, "id_name": id_name}
+    for field, option in BESIDE.items():
+        name = getattr(request, option)
+        if name is None:
+            continue
+        cells = frame[name].astype(object)
+        if any(map(_is_nested, cells)):
             raise ValueError(
-                f"{option} {quote(name)}: that column of {request.source} holds lists; "
-                "give one of text or numbers."
+                f"{as_option(option)} {quote(name)}: that column of {request.source} "
+                "holds lists; give one of text or numbers."
             )
-    ids = rows + 1
-    if request.id_column is not None:
-        cells = raw.frame[request.id_column].astype(object)
-        ids = cells.where(cells.notna(), None).to_numpy()
-    has_name = request.id_column not in (None, *NO_NAMES)
-    return {
-        "ids": ids,
-        "id_name": request.id_column if has_name else "row",
-        **labels_beside(raw.frame, request),
-        "places": raw.frame.index.to_numpy(),
-        "place_words": raw.place_words,
-    }
+        unknown = cells.isna()
+        if field != "ids":  # a row may be called NA
+            unknown |= cells.map(str).str.strip().isin(NOT_KNOWN)
+        about[field] = cells.where(~unknown, None).to_numpy()
+        if field == "ids" and name not in NO_NAMES:
+            about["id_name"] = name
+    return about
 
 
 def _words(
-    raw: RawTable, request: Request, rows: np.ndarray, notes: list[Note]
+    raw: RawTable, request: Request, notes: list[Note], about: dict[str, Any]
 ) -> Table:
     """Make a table of the words of a column of texts; other columns have no part."""
     import scipy.sparse as sp
@@ -232,22 +200,17 @@ def _words(
             "or longer ones."
         ) from None
     names = counter.get_feature_names_out().tolist()
-    notes = [*_reading_notes(raw, {}), *notes]
-    if words is None:
-        own = {name, *(other for _, other in request.named(*BESIDE))}
-        others = [other for other in raw.frame.columns if other not in own]
-        text = f"Used {counted(len(names), 'word')} of column {quote(name)}: those in "
-        notes.insert(0, Note(f"{text}{LEAST_TEXTS} texts or more."))
-        left_out = left_out_note(dict.fromkeys(others, "beside the texts"))
-        notes += [Note(left_out)] * bool(others)
-    beside = beside_rows(raw, request, rows) | {"names": names, "notes": notes}
-    return Table(request.source, X, **beside, is_sparse=True, counts_words=True)
+    own = {name, *(other for _, other in request.named(*BESIDE.values()))}
+    others = [other for other in raw.frame.columns if other not in own]
+    about |= {"names": names, "notes": [*_reading_notes(raw, {}), *notes]}
+    about |= {"left_out": dict.fromkeys(others, "beside the texts")}
+    return Table(request.source, X, **about, is_sparse=True, counts_words=True)
 
 
 def choice_notes(table: Table, most: int) -> list[str]:
     """Say which columns are used and which are not; at most so many are named."""
-    names = table.column_names
-    used = f"Used {counted(len(names), 'column')}: {quote_all(names, most)}."
+    names, thing = table.column_names, "word" if table.counts_words else "column"
+    used = f"Used {counted(len(names), thing)}: {quote_all(names, most)}."
     return [used, *filter(None, [left_out_note(table.left_out, most)])]
 
 
@@ -256,10 +219,7 @@ def left_out_note(left_out: dict[str, str], most: int = 8) -> str:
     names_of: dict[str, list[str]] = {}
     for name, reason in left_out.items():
         names_of.setdefault(reason, []).append(name)
-    shown = [
-        f"{quote_all(names, most // 2)} ({reason})"
-        for reason, names in names_of.items()
-    ]
+    shown = [f"{quote_all(names_of[why], most // 2)} ({why})" for why in names_of]
     more = ", and others" * (len(shown) > most)
     count = counted(len(left_out), "column")
     return f"Left out {count}: {', '.join(shown[:most])}{more}." if left_out else ""
@@ -291,9 +251,7 @@ def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
     known = judged.values[~np.isnan(judged.values)]
     # Among many columns a name is a word or a gene, and says nothing of this kind.
     reason = no_measurement("" if raw.frame.shape[1] > WIDE else name, known)
-    may_name = bool(reason) and _are_whole(known)
-    differ = may_name and len(np.unique(known)) == len(column) > 1
-    return replace(judged, reason=reason, may_be_ids=differ)
+    return replace(judged, reason=reason)
 
 
 def _is_nested(cell: Any) -> bool:
@@ -322,9 +280,7 @@ def no_measurement(name: str, values: np.ndarray) -> str:
 
     Such are places on a map, row numbers and ranks, days of the month, years, ids and
     codes. All but the first are whole numbers. ``name`` is "" where names say nothing.
-    Names were chosen on one half of 1,542 tables of R packages. In the other half they
-    left out 114 columns that an older list had used; by name and range, four of these
-    measure something. That half then changed two names, so it judges the list no more.
+    docs/tables.md tells on which tables names were chosen.
     """
     different = np.unique(values)
     low, high, count = different[0], different[-1], len(different)
@@ -337,7 +293,7 @@ def no_measurement(name: str, values: np.ndarray) -> str:
         return ""
     is_code, each_once = re.fullmatch(_CODED, name), count == len(values)
     if each_once and (is_code or re.fullmatch(_NUMBERED, name)):
-        return "looks like ids: whole numbers, no two alike"
+        return "looks like ids; --id-column takes them"
     # Few measurements may be in a row, such as heights from 58 to 72 inches.
     in_a_row = each_once and high - low == count - 1
     if in_a_row and count >= (10 if low in (0, 1) else 100):
@@ -367,10 +323,14 @@ def _judge_text(name: str, column: _Column, raw: RawTable) -> _Column:
         return column
     cell = quote(column.texts.iloc[bad[0]])
     if 2 * len(bad) > len(known):
-        differ = known.nunique() == len(column.texts) > 1
-        is_ids = differ and len(known.iloc[0].split()) < LONG_TEXT
-        reason = f"text such as {cell}"
-        return replace(column, is_text=True, reason=reason, may_be_ids=is_ids)
+        values, reason = sorted(set(known)), f"text such as {cell}"
+        if not 1 < len(values) <= min(MOST_VALUES, len(known) // 5):
+            values = []
+        if values:
+            reason += "; --use-categories takes it"
+        elif known.head(200).str.split().map(len).median() >= LONG_TEXT:
+            reason += f"; --text-column {quote(name)} takes its words"
+        return replace(column, is_text=True, reason=reason, categories=values)
     count = f"{len(bad):,} of {len(known):,} cells"
     first = f"not numbers, the first is {cell} in {raw.place(bad[0])}"
     # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
@@ -394,26 +354,3 @@ def _reading_notes(raw: RawTable, columns: dict[str, _Column]) -> list[Note]:
         which = quote_all(special)
         phrases.append(f"numbers as people write them in {which} ({example})")
     return [Note(f"Read {', '.join(phrases)}.")] if phrases else []
-
-
-def _hints(raw: RawTable, request: Request, columns: dict[str, _Column]) -> list[Note]:
-    """Return options for columns named as labels or ids are, and for texts."""
-    hints = []
-    labels = r"(?i)(.*[ _.\-])?(label|class|cluster|type|target)s?$"
-    ids = [quote(name) for name, column in columns.items() if column.may_be_ids]
-    if ids and request.id_column is None:
-        cure = f"If column {ids[0]} names the rows, add --id-column {ids[0]}."
-        hints.append(Note("", cure))
-    for name, column in columns.items():
-        called, n_words = quote(name), 0
-        if column.is_text:
-            n_words = column.texts.dropna().head(200).str.split().map(len).median()
-        if n_words >= LONG_TEXT:
-            text = f"Column {called} holds texts of some {n_words:.0f} words."
-            cure = f"To cluster by their words, add --text-column {called}."
-            hints.append(Note(text, cure))
-        is_used = not column.reason and _are_whole(column.values)
-        if is_used and re.match(labels, name):
-            cure = f"If it holds known labels, add --label-column {called}."
-            hints.append(Note(f"Column {called} is used as a feature.", cure))
-    return hints

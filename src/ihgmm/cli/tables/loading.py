@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm.cli.tables.numbers import MISSING, decimal_point
-from ihgmm.cli.tables.table import BESIDE, Request, place_names, quote_all, unique_names
+from ihgmm.cli.tables.table import BESIDE, Request, place_names, unique_names
 
 # What stands between cells, by the suffix of a file.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -29,11 +29,10 @@ class RawTable:
 
     # Of pandas; no two columns have one name, and the index says where rows are.
     frame: Any
-    phrases: Sequence[str] = ()  # such as "as UTF-16", to be told
+    phrases: Sequence[str] = ()  # such as "names of columns from line 3", to be told
     point: str = "."  # of decimals
     is_typed: bool = False  # text is text, even if it looks like numbers
     place_words: str = "row {}"
-    remedy: str = ""  # what to type where nothing here can be used
 
     def place(self, row: int) -> str:
         """Return where people find a row."""
@@ -69,25 +68,14 @@ def suffix_of(path: Path) -> str:
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
-def with_names(raw: RawTable, header: Sequence[str]) -> RawTable:
-    """Return a table whose columns have these names, but each another one."""
-    names = unique_names(header)
-    new = [n for n, old in zip(names, header, strict=True) if n != old and old]
-    raw.frame.columns = names
-    said = f"columns that have the name of another one as {quote_all(new)}"
-    return replace(raw, phrases=[*raw.phrases, *[said] * bool(new)])
-
-
 def load_text(path: Path, request: Request) -> RawTable:
     """Read a CSV or TSV file in UTF-8, UTF-16, or as old spreadsheets encode it."""
     import pandas as pd
 
-    phrases, encoding = [], "utf-8-sig"
-    content = _read_bytes(path, request)
+    phrases, content = [], _read_bytes(path, request)
+    is_wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+    encoding = "utf-16" if is_wide else "utf-8-sig"
     with explain_damage(path):
-        if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            encoding = "utf-16"
-            phrases.append("as UTF-16")
         try:
             content.decode(encoding)
         except UnicodeDecodeError:
@@ -96,21 +84,20 @@ def load_text(path: Path, request: Request) -> RawTable:
         start = content[: 2**20].decode(encoding, errors="ignore")
         delimiter, place, header = find_header(start, suffix_of(path))
         has_names = not all(map(_is_number, header))
-        numbers = range(len(header))
-        told, _ = request.resolve(header)
-        asked = {name for _, name in told.named(*BESIDE)}
-        beside = [j for j in numbers if header[j] in asked]
+        asked = {name for _, name in request.resolve(header)[0].named(*BESIDE.values())}
+        beside = [j for j, name in enumerate(header) if name in asked]
         frame = pd.read_csv(
             io.BytesIO(content),
             sep=r"\s+" if delimiter == " " else delimiter,
             encoding=encoding,
             header=None,
-            names=list(numbers),
+            names=range(len(header)),
             index_col=False,
             skiprows=place + has_names,
             skip_blank_lines=False,
-            dtype=dict.fromkeys(beside, str),  # ids and labels as they are written
-            na_values={j: MISSING for j in numbers if j not in beside},
+            # Ids and labels stay as they are written.
+            dtype=dict.fromkeys(beside, str),
+            na_values={j: "" if j in beside else MISSING for j in range(len(header))},
             keep_default_na=False,
             float_precision="round_trip",
             low_memory=False,
@@ -127,8 +114,8 @@ def load_text(path: Path, request: Request) -> RawTable:
     if len(frame) != content.rstrip(b"\r\n\0").count(b"\n") + 2 - first:
         first, words = 1, "row {}"
     frame.index = np.arange(first, first + len(frame))
-    raw = RawTable(frame, phrases, point, place_words=words)
-    return with_names(raw, header if has_names else place_names(len(header)))
+    names = unique_names(header) if has_names else place_names(len(header))
+    return RawTable(frame.set_axis(names, axis=1), phrases, point, place_words=words)
 
 
 def _read_bytes(path: Path, request: Request) -> bytes:
@@ -163,18 +150,16 @@ def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
     lines = start.splitlines(keepends=True)
     marks = list(dict.fromkeys((DELIMITERS.get(suffix, ","), ";", "\t")))
     first = next((line for line in lines if line.strip()), "")
-    tables = []
-    for mark in marks:
+    found = []
+    for mark in (*marks, " "):
         rows = _first_rows(lines, mark)
         place = n_title_rows(rows)
-        widths = [len(row) for row in rows[place:] if row][:2]
-        if len(widths) == 2 and 1 < widths[0] in (widths[1], widths[1] - 1):
-            tables.append((place, -widths[0], mark))
-    place, _, mark = min(tables, default=(0, 0, max(marks, key=first.count)))
-    if not tables:  # spaces may stand in names and texts: they have to fit many rows
-        words = [len(row) for row in _first_rows(lines, " ") if row]
-        if len(set(words[1:])) == 1 and 1 < words[0] in (words[1], words[1] - 1):
-            mark = " "
+        widths = [len(row) for row in rows[place:] if row]
+        is_table = len(widths) > 1 and 1 < widths[0] in (widths[1], widths[1] - 1)
+        # Spaces may stand in titles, names and texts: they have to fit many rows.
+        if is_table and (mark != " " or (place == 0 and len(set(widths[1:])) == 1)):
+            found.append((mark == " ", place, -widths[0], mark))
+    _, place, _, mark = min(found, default=(0, 0, 0, max(marks, key=first.count)))
     rows = _first_rows(lines, mark)
     place = next((i for i, row in enumerate(rows) if i >= place and row), 0)
     header, *below = [row for row in rows[place:] if row] or [[""]]
@@ -221,7 +206,8 @@ def from_arrow(arrow: Any) -> RawTable:
     """Return a table of pyarrow, whose text is text; two columns may have one name."""
     frame = arrow.to_pandas(ignore_metadata=True, integer_object_nulls=True)
     frame.index += 1
-    return with_names(RawTable(frame, is_typed=True), arrow.column_names)
+    frame.columns = unique_names(arrow.column_names)
+    return RawTable(frame, is_typed=True)
 
 
 def load_json_lines(path: Path, request: Request) -> RawTable:
@@ -235,4 +221,5 @@ def load_json_lines(path: Path, request: Request) -> RawTable:
             records.append(dict(json.loads(line)))
     frame = pd.DataFrame.from_records(records)
     frame.index += 1
-    return with_names(RawTable(frame), list(map(str, frame.columns)))
+    frame.columns = unique_names(list(map(str, frame.columns)))
+    return RawTable(frame)

@@ -1,4 +1,4 @@
-"""Columns in different units: made comparable in the way that suits each kind."""
+"""Tables made ready for a model: missing cells, constants, columns in other units."""
 
 from __future__ import annotations
 
@@ -9,11 +9,135 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm._warnings import ignored
-from ihgmm.cli.tables.table import Note, Table, quote
+from ihgmm.cli.tables.columns import left_out_note
+from ihgmm.cli.tables.table import Note, Request, Table, quote
 from ihgmm.matrix import Scaled, as_matrix
-from ihgmm.words.phrases import counted, figure, sentence
+from ihgmm.words.phrases import counted, figure, listed, percent, sentence
 
+HANDLING = ("auto", "fit", "zero", "drop", "error")
+MANY = 0.2  # the share of cells or rows from which results may not represent the data
 PREPARATIONS = ("auto", "none", "scale", "standardize")
+
+
+def complete_table(table: Table, request: Request, handling: str, fills: bool) -> Table:
+    """Return a table without columns that say nothing, and with missing cells handled.
+
+    ``handling`` is one of :data:`HANDLING`. Messages advise to have cells filled in if
+    the method ``fills`` them.
+    """
+    if handling == "auto":
+        handling = "fit" if fills else "drop"
+    if table.counts_words and not request.features:
+        table = _with_words(table, handling)
+    cells, is_array = table.cells, not (table.on_disk or table.is_sparse)
+    bad = np.flatnonzero((cells.high == np.inf) | (cells.low == -np.inf))
+    for j in bad[:1] if is_array else ():  # else the estimator says so
+        raise ValueError(
+            f"{table.source} holds infinity in "
+            f"{table.place(int(np.isinf(table.X[:, j]).argmax()))}, column "
+            f"{quote(table.column_names[j])}; write a number, or nothing."
+        )
+    if handling == "zero" and cells.incomplete.any():
+        if table.on_disk:
+            raise ValueError(
+                f"{table.source}: --missing zero takes a table that is in memory; "
+                "raise --memory, or write the zeros to the file."
+            )
+        as_fit = ", as the fit did" * getattr(request.fit, "empty_is_zero", False)
+        note = f"Read {counted(int(cells.gaps.sum()), 'missing cell')} as 0{as_fit}."
+        table = table.noting(Note(note), X=np.nan_to_num(table.X, nan=0.0))
+    chosen = _telling_columns(table, request)
+    complete = _handle_missing(chosen, request, handling, fills)
+    # Of fewer rows, other columns may say the same.
+    return complete if complete.X is chosen.X else _telling_columns(complete, request)
+
+
+def _with_words(table: Table, handling: str) -> Table:
+    """Leave out texts that are empty, or have no word of another, or refuse them."""
+    counts = np.diff(table.X.indptr)
+    bare = np.flatnonzero(counts == 0)
+    if len(bare) == 0:
+        return table
+    what = f"{counted(len(bare), 'text')} without a word that another has"
+    what += f", the first is in {table.place(bare[0])}"
+    if handling == "error":
+        raise ValueError(
+            f"{table.source} has {what}. Add --missing drop to leave them out."
+        )
+    note = Note(f"Left out {what}.", loud=True)
+    return table.keep_rows(np.flatnonzero(counts)).noting(note)
+
+
+def _handle_missing(
+    table: Table, request: Request, handling: str, fills: bool
+) -> Table:
+    """Refuse missing cells, fill them in, or leave out the rows that have them."""
+    rows, gaps = table.cells.incomplete, table.cells.gaps
+    n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
+    if count == 0:
+        return table
+    worst = [j for j in np.argsort(-gaps, kind="stable")[:3] if gaps[j]]
+    shown = [f"{quote(table.column_names[j])} ({gaps[j]:,})" for j in worst]
+    more = " and others" * bool(gaps[worst].sum() < n_gaps)
+    where = f"in column{'s' * (len(worst) > 1)} {', '.join(shown)}{more}"
+    if handling == "fit":
+        share = n_gaps / (n * len(gaps))
+        text = f"Filled in {counted(n_gaps, 'missing cell')} ({percent(share)}), "
+        remedy = "If an empty cell means none, add --missing zero."
+        note = Note(f"{text}{where}.", remedy, loud=share > MANY)
+        return table.noting(note, has_missing=True)
+    cures = ["--missing fit to have them filled in"] * fills
+    cures.append("--missing zero if an empty cell means none")
+    cures += ["--missing drop to leave those rows out"] * (handling == "error")
+    if request.features is None:  # a model has its columns
+        cures.append("--drop-columns to leave out such columns")
+    remedy = f"add {listed(cures, 'or')}."
+    if handling == "error" or count == n:
+        raise ValueError(
+            f"{table.source}: {count:,} of {n:,} rows have missing cells, {where}; the "
+            f"first is in {table.place(int(rows.argmax()))}. {sentence(remedy)}"
+        )
+    text = f"Left out {count:,} of {n:,} rows, with missing cells {where}."
+    note = Note(text, f"To keep more, {remedy}" * (count > MANY * n), loud=True)
+    return table.keep_rows(np.flatnonzero(~rows)).noting(note)
+
+
+def _telling_columns(table: Table, request: Request) -> Table:
+    """Leave out columns that say nothing, and refuse data in which nothing is left.
+
+    A constant adds the same direction to every row, and drowns what rows differ in. Of
+    a column that is more than half empty, most would be made up. It stays if it is
+    asked for, or if most columns are like this, as in a table of ratings.
+    """
+    n, names, cells = table.X.shape[0], table.column_names, table.cells
+    # Columns of a model stay as they are, and one row says nothing about them.
+    if request.features is not None or n < 2:
+        return table
+    same = cells.low >= cells.high  # a column without a number counts as such
+    if table.is_sparse:
+        same &= cells.low != 0  # what is not stored does no harm
+    thin = 2 * cells.gaps > n
+    if request.columns or 2 * (thin & ~same).sum() > (~same).sum():
+        thin = np.zeros_like(same)
+    left_out = dict(table.left_out)
+    for j in np.flatnonzero(same | thin):
+        reason = f"{percent(cells.gaps[j] / n)} of it empty"
+        if same[j]:
+            low = cells.low[j]
+            reason = "empty" if np.isinf(low) else f"constant: {low:.6g}"
+        left_out[names[j]] = reason
+    kept = np.flatnonzero(~(same | thin))
+    if len(kept) < 2 <= len(same) or len(same) == 1:
+        left = f"only column {quote(names[kept[0]])}" if len(kept) else "no column"
+        raise ValueError(
+            f"{table.source}: {left} is left to cluster by. Rows are told apart by "
+            "their pattern over several columns; with one, they are all multiples of "
+            "each other. Give data with at least two columns of numbers, or name such "
+            f"columns with --columns. {left_out_note(left_out)}".rstrip()
+        )
+    if len(kept) == len(same):
+        return table
+    return replace(table.keep_columns(kept), left_out=left_out)
 
 
 def prepare_columns(

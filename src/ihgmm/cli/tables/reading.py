@@ -15,10 +15,14 @@ import numpy as np
 from ihgmm._files import regular_target
 from ihgmm._parameters import check_choice
 from ihgmm.cli.tables import columns, loading, sheets
-from ihgmm.cli.tables.arrays import free_memory, read_array, read_h5ad
+from ihgmm.cli.tables.arrays import array_table, free_memory, read_array, read_h5ad
 from ihgmm.cli.tables.loading import suffix_of
-from ihgmm.cli.tables.missing import HANDLING, complete_table
-from ihgmm.cli.tables.preparation import PREPARATIONS, prepare_columns
+from ihgmm.cli.tables.preparation import (
+    HANDLING,
+    PREPARATIONS,
+    complete_table,
+    prepare_columns,
+)
 from ihgmm.cli.tables.table import BESIDE, Note, Request, Table, as_option, quote
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.matrix import as_matrix
@@ -35,6 +39,14 @@ READERS: dict[str, Callable[[Path, Request], Table]] = {
     ".h5ad": read_h5ad,
     ".npy": read_array,
     ".npz": read_array,
+}
+# What options ask for, and the formats that have it.
+HAVE: dict[str, tuple[str, Any]] = {
+    "layer": ("layers", [".h5ad"]),
+    "sheet": ("sheets", sheets.SUFFIXES),
+    "text_column": ("columns of text", LOADERS),
+    "use_categories": ("columns of text", LOADERS),
+    "transpose": ("features in its rows", [*LOADERS, ".npy", ".npz"]),
 }
 
 
@@ -64,11 +76,9 @@ def read_table(
     request, path = Request(source, memory=int(limit), **asked), Path(source)
     if source == "-":
         table = _read_standard_input(request)
-    elif path.exists():
-        table = _read(path, request)
     else:
-        table = _built_in(request)
-    has_choice = table.is_mixed and source not in BUILT_IN
+        table = _read(path, request) if path.exists() else _built_in(request)
+    has_choice = source not in BUILT_IN and (table.is_mixed or table.counts_words)
     table = complete_table(table, request, missing, fills)
     if has_choice or table.left_out:
         short, full = columns.choice_notes(table, 8), columns.choice_notes(table, 500)
@@ -81,12 +91,10 @@ def _read_standard_input(request: Request) -> Table:
     """Read what is piped in: text, which may be compressed, or JSON lines."""
     content = sys.stdin.buffer.read(request.memory + 1) if sys.stdin else b""
     loading.check_size(Path("Standard input"), request, len(content))
-    if not content:
-        raise ValueError("Standard input is empty; pipe a table into the command.")
-    if content.startswith((b"PK", b"\x93NUMPY", b"PAR1", b"\x89HDF")):
+    if not content or content.startswith((b"PK", b"\x93NUMPY", b"PAR1", b"\x89HDF")):
         raise ValueError(
-            "Standard input holds no text; pipe CSV, TSV or JSON lines into the "
-            "command, and give a file of another kind by its name."
+            "Standard input is empty, or holds no text; pipe CSV, TSV or JSON lines "
+            "into the command, and give a file of another kind by its name."
         )
     is_zipped, is_json = content[:2] == b"\x1f\x8b", content[:1] == b"{"
     suffix = ".csv.gz" if is_zipped else ".jsonl" if is_json else ".csv"
@@ -104,7 +112,10 @@ def _read(path: Path, request: Request) -> Table:
     """Read a file into memory, or leave it on disk where it may and has to."""
     suffix, known = suffix_of(path), [*LOADERS, *READERS]
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; give one file.{_folder_words(path)}")
+        raise ValueError(
+            f"{path} is a folder; give one file. In Python, fit ihgmm.open_data of a "
+            f"folder of Parquet files, or zarr.open({str(path)!r}, mode='r') of zarr."
+        )
     regular_target(path)
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
@@ -114,7 +125,11 @@ def _read(path: Path, request: Request) -> Table:
             f"{', '.join(known)}."
         )
     _check_asked(request, suffix)
-    loading.check_size(path, request, _n_bytes(path, suffix))
+    n_bytes = 0 if suffix in (".parquet", *READERS) else path.stat().st_size
+    if zipfile.is_zipfile(path):  # workbooks, and several arrays
+        with loading.explain_damage(path), zipfile.ZipFile(path) as archive:
+            n_bytes = sum(member.file_size for member in archive.infolist())
+    loading.check_size(path, request, n_bytes)
     if suffix in READERS:
         return READERS[suffix](path, request)
     if suffix == ".parquet" and not (request.text_column or request.transpose):
@@ -127,33 +142,9 @@ def _read(path: Path, request: Request) -> Table:
     return columns.choose_columns(raw, request)
 
 
-def _folder_words(path: Path) -> str:
-    """Return how Python reads a folder of zarr or of Parquet files."""
-    if any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
-        return f" It holds zarr: in Python, fit zarr.open({str(path)!r}, mode='r')."
-    if any(path.glob("*.parquet")):
-        ways = f"ihgmm.open_data or dask.dataframe.read_parquet of {str(path)!r}"
-        return f" It holds Parquet files: in Python, fit {ways}."
-    return ""
-
-
-def _n_bytes(path: Path, suffix: str) -> int:
-    """Return how many bytes a file makes, as far as it tells; 0 if it may stay."""
-    if zipfile.is_zipfile(path):  # workbooks, and several arrays
-        with loading.explain_damage(path), zipfile.ZipFile(path) as archive:
-            return sum(member.file_size for member in archive.infolist())
-    return 0 if suffix in (".parquet", *READERS) else path.stat().st_size
-
-
 def _check_asked(request: Request, suffix: str) -> None:
     """Raise if something is asked for that files of a kind do not have."""
-    for name, kinds, things in (
-        ("layer", [".h5ad"], "layers"),
-        ("sheet", sheets.SUFFIXES, "sheets"),
-        ("text_column", LOADERS, "columns of text"),
-        ("use_categories", LOADERS, "columns of text"),
-        ("transpose", [*LOADERS, ".npy", ".npz"], "features in its rows"),
-    ):
+    for name, (things, kinds) in HAVE.items():
         if getattr(request, name) and suffix not in kinds:
             raise ValueError(
                 f"{as_option(name)}: {request.source} has no {things}; leave the "
@@ -183,24 +174,23 @@ def _by_blocks(path: Path, request: Request) -> Table | None:
             return None
         batch = next(stored.iter_batches(2**13))
         head = loading.from_arrow(pa.Table.from_batches([batch]))
-    if len(set(names)) < len(names):
-        reason = "two columns have one name; write it again with others"
-        raise loading.damaged(path, reason)
     table = columns.choose_columns(head, request)
-    if not set(table.column_names) <= set(names):
+    if len(set(names)) < len(names) or not set(table.column_names) <= set(names):
         raise ValueError(
-            f"{path}: categories are used of a table in memory alone; raise --memory."
+            f"{path}: categories, and two columns of one name, are read of a table in "
+            "memory alone; raise --memory."
         )
     request, _ = columns.find_ids(head, request)
-    named = [name for _, name in request.named(*BESIDE)]
-    others = loading.from_arrow(parquet.read_table(path, columns=named))
+    named = [name for _, name in request.named(*BESIDE.values())]
+    others = loading.from_arrow(parquet.read_table(path, columns=named)).frame
     rows = dataset.dataset(path, format="parquet")
     chosen = pa.schema([rows.schema.field(name) for name in table.column_names])
-    X = as_matrix(rows.replace_schema(chosen))
     text = "The data are read block by block; columns were chosen by the first "
     notes = [Note(f"{text}{len(head.frame):,} rows."), *table.notes]
-    beside = columns.beside_rows(others, request, np.arange(X.shape[0]))
-    return replace(table, X=X, notes=notes, **beside)
+    places = np.arange(1, about.num_rows + 1)
+    beside = columns.beside_rows(others, request, places)
+    X = as_matrix(rows.replace_schema(chosen))
+    return replace(table, X=X, notes=notes, **beside, places=places)
 
 
 def _built_in(request: Request) -> Table:
@@ -217,10 +207,11 @@ def _built_in(request: Request) -> Table:
         from ihgmm.statistics.model import make_ihgmm
 
         X, labels = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)
-        return request.numbered(X, labels=labels)
+        return array_table(request, X, labels=labels)
     load = getattr(datasets, f"load_{name}", None)
     bunch = load_dataset(name) if load is None else load()
-    return request.numbered(
+    return array_table(
+        request,
         np.asarray(bunch.data, dtype=np.float64),
         labels=np.asarray(bunch.target_names)[bunch.target],
         names=[str(feature) for feature in bunch.feature_names],

@@ -9,20 +9,11 @@ import zipfile
 from pathlib import Path
 from typing import IO, Any
 
-from ihgmm.cli.tables.loading import (
-    RawTable,
-    damaged,
-    explain_damage,
-    n_title_rows,
-    with_names,
-)
-from ihgmm.cli.tables.table import Request, near, quote, quote_all
+from ihgmm.cli.tables.loading import RawTable, damaged, explain_damage, n_title_rows
+from ihgmm.cli.tables.table import Request, near, quote, quote_all, unique_names
 
 SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-# Of a whole workbook. They take some 2 GB of memory.
-MOST_CELLS = 20_000_000
-MOST_SHEETS = 1000
-MOST_SEARCHED = 2_000_000  # cells of sheets that have no table; they take seconds
+MOST_CELLS = 20_000_000  # of a workbook: they take 2 GB of memory, and 20 seconds
 # The place of a cell that holds something; others have a colour, or a border.
 _FILLED = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\br=["']([A-Z]+)(\d+)["'][^>]*(?<!/)>""")
 
@@ -45,45 +36,29 @@ def load_sheet(path: Path, request: Request) -> RawTable:
             f"--sheet {quote(wanted)}: {path} has no such sheet"
             f"{near(wanted, titles)}; it has {quote_all(titles)}."
         )
-    if len(titles) > MOST_SHEETS:
-        raise _too_large(path, f"has {len(titles):,} sheets", f"{MOST_SHEETS:,}")
-    chosen: tuple[str, int, list[list[Any]]] | None = None
-    most, n_searched = -1, 0
-    for title in titles if wanted is None else [wanted]:
+    title, begin, rows, most = "", 0, [], -1
+    for name in titles if wanted is None else [wanted]:
         with explain_damage(path), warnings.catch_warnings(action="ignore"):
-            cells = book.get_sheet_by_name(title).to_python(skip_empty_area=False)
-        rows = [list(map(_cell, row)) for row in cells]
-        filled = (i for i, row in enumerate(rows) if set(row) != {None})
-        begin = n_title_rows(rows) or next(filled, 0)
-        if len(rows) < begin + 2:
-            continue
-        numbers = ([type(cell) in (int, float) for cell in row] for row in rows)
+            cells = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+        found = [list(map(_cell, row)) for row in cells]
+        filled = (i for i, row in enumerate(found) if set(row) != {None})
+        place = n_title_rows(found) or next(filled, 0)
+        numbers = ([type(cell) in (int, float) for cell in row] for row in found)
         n_usable = sum(sum(row) > 1 for row in numbers)
-        if n_usable > most:
-            chosen, most = (title, begin, rows), n_usable
-        n_searched += len(rows) * len(rows[0])
-        if n_searched > MOST_SEARCHED and wanted is None:
-            if most > 0:
-                break
-            raise ValueError(
-                f"{path}: no table was found up to sheet {quote(title)}, among "
-                f"{n_searched:,} cells. Name the sheet that has it: --sheet NAME."
-            )
-    if chosen is None:
-        which = "no sheet has" if wanted is None else f"sheet {quote(wanted)} has not"
-        raise damaged(path, f"{which} a row of names and rows below it")
-    title, begin, rows = chosen
-    phrases, remedy = [], ""
+        if n_usable > most and len(found) > place + 1:
+            title, begin, rows, most = name, place, found, n_usable
+    if not rows:
+        raise damaged(path, "it has no row of names with rows below it")
+    phrases = []
     if len(titles) > 1:
         others = quote_all([other for other in titles if other != title])
-        phrases.append(f"sheet {quote(title)} (not {others})")
-        remedy = f"This is sheet {quote(title)}; for another, add --sheet: {others}."
+        phrases.append(f"sheet {quote(title)} (--sheet takes another: {others})")
     if begin > 0:
         phrases.append(f"names of columns from row {begin + 1}")
     frame = pd.DataFrame(rows[begin + 1 :], dtype=object)
     frame.index += begin + 2
-    raw = RawTable(frame, phrases, place_words="row {} of the sheet", remedy=remedy)
-    return with_names(raw, ["" if name is None else str(name) for name in rows[begin]])
+    frame.columns = unique_names(["" if c is None else str(c) for c in rows[begin]])
+    return RawTable(frame, phrases, place_words="row {} of the sheet")
 
 
 def _cell(value: Any) -> Any:
@@ -108,27 +83,23 @@ def _refuse_large(path: Path) -> None:
                 with archive.open(name) as stream:
                     n_cells += _n_cells(stream)
     if n_cells > MOST_CELLS:
-        what = f"reaches over {n_cells:,} cells, up to the last ones that are filled"
-        raise _too_large(path, what, f"{MOST_CELLS:,}")
-
-
-def _too_large(path: Path, what: str, most: str) -> ValueError:
-    return ValueError(
-        f"{path} is too large: it {what}, and at most {most} are read. Clear what "
-        "stands far from the table, or save the sheet as CSV."
-    )
+        raise ValueError(
+            f"{path} is too large: it reaches over {n_cells:,} cells, up to the last "
+            f"ones that are filled, and at most {MOST_CELLS:,} are read. Clear what "
+            "stands far from the table, or save the sheet as CSV."
+        )
 
 
 def _n_cells(stream: IO[bytes]) -> int:
     """Return how many cells a sheet has up to its last row and column with a value."""
-    widest, height, block = b"", 0, b""
+    width, height, block = 0, 0, b""
     while more := stream.read(2**24):
         block = block[block.rfind(b"<") :] + more
-        letters, rows = zip(*_FILLED.findall(block) or [(b"", b"0")], strict=True)
-        # Blanks come before letters.
-        widest = max(widest, *(word.rjust(9) for word in set(letters)))
-        height = max(height, *map(int, set(rows)))
-    width = 0
-    for letter in widest.strip():
-        width = 26 * width + letter - ord("A") + 1
+        places = _FILLED.findall(block)
+        for letters in {letters for letters, _ in places}:
+            number = 0
+            for letter in letters:
+                number = 26 * number + letter - ord("A") + 1
+            width = max(width, number)
+        height = max([height, *map(int, {row for _, row in places})])
     return height * width

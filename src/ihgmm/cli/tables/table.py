@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,11 +27,19 @@ class Note:
     text: str
     remedy: str = ""  # with options, which are of no use on pages read elsewhere
     loud: bool = False  # whether it is a warning
-    in_quiet: bool = False  # whether --quiet does not hide it: it changes what is used
     in_full: str = ""  # the text for pages, which have room for all names
 
     def __str__(self) -> str:
         return f"{self.text} {self.remedy}".strip()
+
+
+class Cells(NamedTuple):
+    """Gaps and ranges of a table."""
+
+    incomplete: np.ndarray  # which rows lack cells
+    gaps: np.ndarray  # how many cells each column lacks
+    low: np.ndarray  # the smallest number of each column, infinite if there is none
+    high: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -50,8 +59,7 @@ class Table:
     has_missing: bool = False  # cells are NaN, for the model to fill in
     is_mixed: bool = False  # columns may be in different units, as in a spreadsheet
     counts_words: bool = False  # columns are words, and cells how often texts have them
-    # Where people find each row in the file, by its number if None, and in what words.
-    places: np.ndarray | None = None
+    places: Sequence[int] | np.ndarray = ()  # of rows in the file, counted from 1
     place_words: str = "row {}"
     left_out: dict[str, str] = field(default_factory=dict)  # columns, and why
     flags: Sequence[str] = ()  # columns that say whether a text has one of few values
@@ -73,6 +81,22 @@ class Table:
         """X with the names of its columns, so that messages of a fit use them."""
         return as_matrix(self.X).named(self.column_names)
 
+    @cached_property
+    def cells(self) -> Cells:
+        """The gaps and ranges of columns, in one pass if they are on disk."""
+        from ihgmm.estimators.column_scaler import column_ranges
+
+        blocks = self.X.map(lambda block: block.array) if self.on_disk else [self.X]
+        parts = []
+        for X in blocks:
+            # The estimator names the place of a NaN among sparse entries.
+            gaps = np.zeros((1, X.shape[1]), bool) if self.is_sparse else np.isnan(X)
+            rows = np.broadcast_to(gaps.any(axis=1), X.shape[0])
+            parts.append((rows, gaps.sum(axis=0), *column_ranges(X)))
+        rows, gaps, low, high = zip(*parts, strict=True)
+        ends = np.min(low, axis=0), np.max(high, axis=0)
+        return Cells(np.concatenate(rows), np.sum(gaps, axis=0), *ends)
+
     @property
     def quiet(self) -> AbstractContextManager[None]:
         """Where nobody is told to prepare columns that are prepared already."""
@@ -82,8 +106,7 @@ class Table:
     def facts(self) -> dict[str, Any]:
         """What JSON documents say about the data."""
         n, p = self.X.shape
-        sizes = {"n_samples": n, "n_features": p}
-        return {"data": self.source, **sizes, "notes": self.notes}
+        return {"data": self.source, "n_samples": n, "n_features": p}
 
     @property
     def heading(self) -> str:
@@ -97,21 +120,16 @@ class Table:
 
     def place(self, row: int) -> str:
         """Return where people find a row: by its id, or its place in the file."""
-        has_ids = self.ids.dtype.kind != "i"  # they were given
-        if has_ids and (self.places is None or self.ids[row] not in (None, "")):
+        if self.ids.dtype.kind == "O" and self.ids[row] is not None:
             return f"{self.id_name} {quote(self.ids[row])}"
-        numbers = self.ids if self.places is None else self.places
-        return self.place_words.format(numbers[row])
+        return self.place_words.format(self.places[row])
 
     def keep_rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
         X = self.X.keep_rows(rows) if self.on_disk else self.X[rows]
-        beside = {
-            name: getattr(self, name)[rows]
-            for name in ("labels", "known", "batch", "places")
-            if getattr(self, name) is not None
-        }
-        return replace(self, X=X, ids=self.ids[rows], **beside)
+        beside = {name: getattr(self, name) for name in (*BESIDE, "places")}
+        kept = {name: c if c is None else c[rows] for name, c in beside.items()}
+        return replace(self, X=X, **kept)
 
     def keep_columns(self, places: Sequence[int] | np.ndarray) -> Table:
         """Return some columns; where they had no names, they have them now."""
@@ -120,7 +138,13 @@ class Table:
         return replace(self, X=X, names=[names[place] for place in places])
 
 
-BESIDE = ("label_column", "id_column", "known_column", "batch_column")
+# What a table has beside its matrix, and the option that names its column.
+BESIDE = {
+    "labels": "label_column",
+    "ids": "id_column",
+    "known": "known_column",
+    "batch": "batch_column",
+}
 
 
 @dataclass(frozen=True)
@@ -153,19 +177,28 @@ class Request:
     def named(self, *options: str) -> list[tuple[str, str]]:
         """Return the columns that options name, each after its option."""
         pairs = []
-        for option in options or (*BESIDE, "text_column", "columns", "drop_columns"):
+        for option in options or (
+            *BESIDE.values(),
+            "text_column",
+            "columns",
+            "drop_columns",
+        ):
             value = getattr(self, option)
             values = [value] if isinstance(value, str) else value or ()
             pairs += [(as_option(option), name) for name in values]
         return pairs
 
+    @property
+    def used(self) -> Sequence[str]:
+        """The columns to cluster by that are named: they hold no ids and no labels."""
+        return [self.text_column] if self.text_column else self.features or self.columns
+
     def resolve(self, names: Sequence[str]) -> tuple[Request, list[Note]]:
         """Return the request for data with these columns, and notes of it.
 
-        It names the columns of labels and ids of the fit that are there, if others are
-        not asked for and they are no features.
+        It names the columns of labels, ids and batches that the fit had.
         """
-        there, changes, notes = set(names) - set(self._taken[0]), {}, []
+        there, changes, notes = set(names) - set(self.used), {}, []
         told = {"label_column": "known labels", "id_column": "ids"}
         for option, what in {**told, "batch_column": "batches"}.items():
             name = getattr(self.fit, option, None)
@@ -180,31 +213,18 @@ class Request:
                 notes.append(Note(f"{lost} ids; rows go by their number."))
         return replace(self, **changes), notes
 
-    @property
-    def _taken(self) -> tuple[Sequence[str], str]:
-        """The columns that can be neither labels nor ids, and why."""
-        if self.text_column is not None:
-            return [self.text_column], "holds the texts"
-        if self.features is not None:
-            return self.features, "is one that the model was fitted on"
-        return self.columns, "is in --columns"
-
     def check(self, names: Sequence[str], where: str, *options: str) -> None:
-        """Raise if an option names no column of these, or one that it must not name.
-
-        They are the columns of ``where``.
-        """
-        there, (used, why) = set(names), self._taken
+        """Raise if an option names no column of ``where``, or one to cluster by."""
         for option, name in self.named(*options):
-            if name not in there:
+            if name not in names:
                 raise ValueError(
                     f"{option} {quote(name)}: {where} has no such column"
                     f"{near(name, names)}; it has {quote_all(names) or 'none'}."
                 )
-            if name in used and option in map(as_option, BESIDE):
+            if name in self.used and option in map(as_option, BESIDE.values()):
                 raise ValueError(
-                    f"{option} {quote(name)}: that column {why}; name another, or "
-                    "leave the option out."
+                    f"{option} {quote(name)}: that column is clustered by; name "
+                    "another, or leave the option out."
                 )
 
     def check_features(self, names: Sequence[str]) -> None:
@@ -219,17 +239,9 @@ class Request:
                 f"{near(missing[0], others)}. It has {quote_all(names)}."
             )
 
-    def numbered(self, X: Any, notes: Sequence[Note] = (), **beside: Any) -> Table:
-        """Return a table whose rows go by their number: there is no column of ids."""
-        self.check((), f"beside its features, {self.source}", *BESIDE)
-        numbers, notes = np.arange(1, X.shape[0] + 1), [*notes, *self.resolve(())[1]]
-        return self.select(Table(self.source, X, numbers, notes=notes, **beside))
-
     def select(self, table: Table) -> Table:
         """Return the columns that are asked for, or those of the model in its order."""
         features, names = self.features, table.column_names
-        if features is None and not (self.columns or self.drop_columns):
-            return table
         if features is None:
             self.check(names, self.source, "columns", "drop_columns")
             chosen = self.columns or names
@@ -240,6 +252,8 @@ class Request:
         else:
             self.check_features(names)
             chosen = features
+        if chosen == names:
+            return table
         places = {name: place for place, name in enumerate(names)}
         return table.keep_columns([places[name] for name in chosen])
 
@@ -277,17 +291,16 @@ def place_names(n_columns: int) -> list[str]:
 def unique_names(names: Sequence[str]) -> list[str]:
     """Return names of which no two are alike: the second ``a`` is called ``a.1``.
 
-    A first column without a name is called ``Unnamed: 0``. It is what pandas does. A
+    One that is empty becomes ``Unnamed: 0``, by its place. It is what pandas does. A
     name of the file is never given to another column.
     """
     names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]
-    taken, counts, unique = set(names), dict.fromkeys(names, 0), []
+    taken, counts = set(names), dict.fromkeys(names, 0)
+    unique: dict[str, None] = {}
     for name in names:
         new = name
-        while counts[name] > 0 and new in taken:
-            new = f"{name}.{counts[name]}"
+        while new in unique or (new != name and new in taken):
             counts[name] += 1
-        counts[name] += new == name
-        taken.add(new)
-        unique.append(new)
-    return unique
+            new = f"{name}.{counts[name]}"
+        unique[new] = None
+    return list(unique)

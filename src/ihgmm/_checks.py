@@ -494,11 +494,12 @@ def warn_zero_rows(X: Matrix, unobserved: int = 0) -> int:
             "how X was read or preprocessed."
         )
     if zero:
-        what = f", {unobserved} of them without an observed cell" if unobserved else ""
+        what = f"are zero, {unobserved} of them without an observed cell"
+        if unobserved in (0, zero):
+            what = "have no observed cell" if unobserved else "are zero"
         warn(
-            f"{zero} of {X.shape[0]} rows are zero{what}. They show no pattern, and "
-            "their label, mostly 0, says nothing. Drop them beforehand if they should "
-            "not be labelled.",
+            f"{zero} of {X.shape[0]} rows {what}. They show no pattern, and their "
+            "labels mean nothing. Drop them beforehand if they should not be labelled.",
             DataConversionWarning,
         )
     return live

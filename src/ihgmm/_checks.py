@@ -161,8 +161,9 @@ def open_matrix(
             columns = enumerate(cells.T) if cells.ndim == 2 else ()
             _check_text({f"{j}": column for j, column in columns}, error)
         raise
-    is_named = names and all(isinstance(name, str) for name in names)
-    return matrix.named(names) if is_named else matrix
+    if names is None or not all(isinstance(name, str) for name in names):
+        return matrix
+    return matrix.named(names)
 
 
 def _check_finite(matrix: Matrix, estimator: Any, names: list[str] | None) -> None:
@@ -419,7 +420,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
         each = 1.0 if sample_weight is None else float(sample_weight)
         sample_weight = np.full(n_samples, each)
     if np.ma.isMaskedArray(sample_weight):  # NumPy would forget what is masked
-        sample_weight = sample_weight.astype(np.float64).filled(np.nan)
+        sample_weight = np.ma.filled(sample_weight.astype(np.float64), np.nan)
     with making_array("sample_weight", "one number for each row, 0 to leave it out"):
         weights: np.ndarray = check_array(
             to_host(sample_weight),
@@ -493,11 +494,12 @@ def warn_zero_rows(X: Matrix, unobserved: int = 0) -> int:
             "how X was read or preprocessed."
         )
     if zero:
-        what = f", {unobserved} of them without an observed cell" if unobserved else ""
+        what = f"are zero, {unobserved} of them without an observed cell"
+        if unobserved in (0, zero):
+            what = "have no observed cell" if unobserved else "are zero"
         warn(
-            f"{zero} of {X.shape[0]} rows are zero{what}. They show no pattern, and "
-            "their label, mostly 0, says nothing. Drop them beforehand if they should "
-            "not be labelled.",
+            f"{zero} of {X.shape[0]} rows {what}. They show no pattern, and their "
+            "labels mean nothing. Drop them beforehand if they should not be labelled.",
             DataConversionWarning,
         )
     return live

@@ -116,7 +116,7 @@ def ihsc(
     places = [("obs", f"{key}{figure}") for figure in ("", *figures)]
     places += [("obsm", embedding_key), ("varm", centers_key), ("uns", key)]
     _check_key(adata, key, use_rep, places)
-    batch = batch_key
+    batch: Any = None
     if batch_key is not None:
         batch = np.asarray(_part(adata, "obs", "batch_key", batch_key).astype(object))
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X, batch=batch)
@@ -222,7 +222,11 @@ def rank_genes_groups(
         "pvals": (top.p_values, "f8"),
         "pvals_adj": (false_discovery_control(top.p_values, axis=1), "f8"),
     }
-    params = {"groupby": groupby, "layer": layer, "method": "ihgmm.top_features"}
+    params: dict[str, Any] = {
+        "groupby": groupby,
+        "layer": layer,
+        "method": "ihgmm.top_features",
+    }
     params |= {"reference": "rest", "use_raw": False}  # what scanpy looks for
     params["corr_method"] = "benjamini-hochberg"
     results: dict[str, Any] = {"params": params}

@@ -61,8 +61,8 @@ CLASSES = {kind.__name__: kind for kind in STEPS + VALUES}
 # Arrays with a line for each row of the fit, and all those that may not be finite:
 # outliers have NaN, and errors of a single row, or squares of huge ones, are infinite.
 LINES = ("embedding_", "memberships_", "scales_", "scale_errors_", "outlier_scores_")
-UNBOUNDED = ("data_min_", "data_max_", "noise_levels_", "center_errors_", *LINES[2:])
-UNBOUNDED += ("eigenvalues_",)
+UNBOUNDED = ["data_min_", "data_max_", "noise_levels_", "center_errors_", *LINES[2:]]
+UNBOUNDED += ["eigenvalues_"]
 HEADER, FORMAT = "header.json", "ihgmm-model"
 FORMAT_VERSION = 6  # another one where other versions of ihgmm could not read it
 

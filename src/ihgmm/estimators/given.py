@@ -150,7 +150,8 @@ def old_labels(model: Any, X: Any, batch: Any = None) -> tuple[np.ndarray, Any]:
             f"init={model!r} is no model of this package; give a fitted one, whose "
             "clusters should keep their numbers, or None."
         )
-    check_is_fitted(model)
+    text = "init is a %(name)s that is not fitted; give a fitted model, or None."
+    check_is_fitted(model, msg=text)
     options = {"batch": batch} if hasattr(model, "batches_") else {}
     labels = to_host(model._nearest(X, **options)).astype(np.int64)
     if not hasattr(model, "placement_"):

@@ -339,10 +339,10 @@ class IhSC(Transformer):
             if self.init is not None:
                 start, _ = given.old_labels(self.init, X)
         else:
-            old = getattr(self, "growth_", None), self.placement_, self.space_
-            if old[0] is None:
-                growth = growth_of_fit(self.placement_, self, self.n_clusters_)
-                old = growth, *old[1:]
+            growth, at = getattr(self, "growth_", None), self.placement_
+            if growth is None:
+                growth = growth_of_fit(cast(Placement, at), self, self.n_clusters_)
+            old = growth, at, self.space_
         k = self.n_clusters_
         grown = grow(data, k, weights, old, start)
         given.warn_of_drift(grown, k)

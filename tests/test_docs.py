@@ -40,7 +40,11 @@ READERS = ("customers.csv", "new.csv")
 CELLS = ("cells.h5ad", "new.h5ad")
 """Files that pages take the reader to have."""
 
-WITHOUT_PROMPT = {"tutorial-single-cell.md": "needs scanpy, see below"}
+WITHOUT_PROMPT = {
+    "tutorial-single-cell.md": "needs scanpy, see below",
+    "embeddings.md": "needs wordllama, see test_bertopic.py",
+    "bertopic.md": "needs BERTopic, see test_bertopic.py",
+}
 
 
 def blocks(page, *languages):

@@ -274,7 +274,7 @@ def _command(path, *options):
 
 def foreign(message):
     """Return whether a message speaks of numerics instead of the file."""
-    words = ("broadcast", "LAPACK", "ARPACK", "NaNs", "operands", "attribute")
+    words = ("broadcast", "LAPACK", "ARPACK", "NaNs", "operands", "has no attribute")
     return any(word in message for word in words)
 
 

@@ -149,9 +149,8 @@ def compare_labels(
     agreement, classes = class_agreement(known, own), len(set(known))
     others, rival = None, None
     if model is not None:
-        others = k_means_labels(
-            complete_matrix(table.X, model), len(model.cluster_centers_)
-        )
+        k = len(model.cluster_centers_)
+        others = k_means_labels(complete_matrix(table.X, model), k)
     if others is not None:
         rival = class_agreement(known, others[rows])
     unknown = f"; {counted(len(labels) - n, 'row')} without one" * (n < len(labels))
@@ -187,13 +186,10 @@ def print_features(
     described = [line for line in clusters if line["features"]]
     rows = []
     for line in described[:12]:
-        features = line["features"]
-        by_clarity = sorted(
-            features, key=lambda one: 2 * one["error"] - abs(one["contrast"])
-        )
-        called = str(line["cluster"])
-        for feature in [one for one in features if one in by_clarity[:shown]]:
-            rows.append((called, *[*feature.values()][:4]))
+        features, called = line["features"], str(line["cluster"])
+        doubts = [2 * one["error"] - abs(one["contrast"]) for one in features]
+        for i in sorted(np.argsort(doubts, kind="stable")[:shown]):
+            rows.append((called, *[*features[i].values()][:4]))
             called = ""
     if rows:
         others = "others, same size" if same_size else "others"

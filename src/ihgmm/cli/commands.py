@@ -12,7 +12,6 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable
-from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Any
 
@@ -158,7 +157,7 @@ def _spell_out(command: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, dict[str, inspect.Parameter]] = {}
     options: list[inspect.Parameter] = []
     for name, parameter in parameters.items():
-        if is_dataclass(parameter.annotation):
+        if hasattr(parameter.annotation, "__dataclass_fields__"):
             fields = inspect.signature(parameter.annotation, eval_str=True).parameters
             groups[name] = dict(fields)
             options += [field.replace(kind=parameter.kind) for field in fields.values()]

@@ -90,9 +90,9 @@ class Table:
         parts = []
         for X in blocks:
             # The estimator names the place of a NaN among sparse entries.
-            gaps = np.zeros((1, X.shape[1]), bool) if self.is_sparse else np.isnan(X)
-            rows = np.broadcast_to(gaps.any(axis=1), X.shape[0])
-            parts.append((rows, gaps.sum(axis=0), *column_ranges(X)))
+            empty = np.zeros((1, X.shape[1]), bool) if self.is_sparse else np.isnan(X)
+            incomplete = np.broadcast_to(empty.any(axis=1), X.shape[0])
+            parts.append((incomplete, empty.sum(axis=0), *column_ranges(X)))
         rows, gaps, low, high = zip(*parts, strict=True)
         ends = np.min(low, axis=0), np.max(high, axis=0)
         return Cells(np.concatenate(rows), np.sum(gaps, axis=0), *ends)
@@ -128,7 +128,9 @@ class Table:
         """Return some rows."""
         X = self.X.keep_rows(rows) if self.on_disk else self.X[rows]
         beside = {name: getattr(self, name) for name in (*BESIDE, "places")}
-        kept = {name: c if c is None else c[rows] for name, c in beside.items()}
+        kept: dict[str, Any] = {
+            name: cells[rows] for name, cells in beside.items() if cells is not None
+        }
         return replace(self, X=X, **kept)
 
     def keep_columns(self, places: Sequence[int] | np.ndarray) -> Table:
@@ -139,12 +141,9 @@ class Table:
 
 
 # What a table has beside its matrix, and the option that names its column.
-BESIDE = {
-    "labels": "label_column",
-    "ids": "id_column",
-    "known": "known_column",
-    "batch": "batch_column",
-}
+BESIDE = {"labels": "label_column", "ids": "id_column"}
+BESIDE |= {"known": "known_column", "batch": "batch_column"}
+NAMING = (*BESIDE.values(), "text_column", "columns", "drop_columns")
 
 
 @dataclass(frozen=True)
@@ -177,12 +176,7 @@ class Request:
     def named(self, *options: str) -> list[tuple[str, str]]:
         """Return the columns that options name, each after its option."""
         pairs = []
-        for option in options or (
-            *BESIDE.values(),
-            "text_column",
-            "columns",
-            "drop_columns",
-        ):
+        for option in options or NAMING:
             value = getattr(self, option)
             values = [value] if isinstance(value, str) else value or ()
             pairs += [(as_option(option), name) for name in values]

@@ -225,7 +225,7 @@ class Doubt:
 
 
 class Weighting:
-    """How rows count in a centre (``python benchmarks/accuracy.py``). By eye."""
+    """How rows count in a centre (``python benchmarks/inference.py``). By eye."""
 
     LEAST_ROWS = 10  # rows from which a cluster weights them by scale and noise
     ROWS_A_CLUSTER = 3  # of equal weight; a scale takes a centre of two others or more
@@ -233,7 +233,7 @@ class Weighting:
 
 
 class Rounds:
-    """Rounds of rows and centres (``python benchmarks/accuracy.py``). By eye."""
+    """Rounds of rows and centres (``python benchmarks/inference.py``). By eye."""
 
     SOFT = 30  # rounds of refinement in which rows count in several centres, at most
     MOVE = 1e-2  # change of a membership that counts as a move
@@ -345,10 +345,10 @@ class Counting:
     AGREEMENT_WORTH = 0.35  # support that agreement is worth there
     AT_RANK = 0.35  # support of as many clusters as directions stand out: the model's
     AT_RANK_DROP = 0.1  # of these
-    # One cluster is the answer below the first of these, and plausible below the second
-    ONE_AGREEMENT = (0.2, 0.5)  # of halves on any number
-    ONE_GAP = (0.25, 1.0)  # in few features or along one direction, standard errors
+    # There may be one cluster alone below these
+    GAP = 1.0  # in few features or along one direction, standard errors
     AGREEMENT_OF_ONE = 0.8  # on the best number, where noise turns one direction
+    LEAST_AGREEMENT = 0.2  # on any number, below which there surely is one
     HIGH = 1.6  # support of a number to rely on
     LOW = 0.9  # support below which a number was wrong in four of five sets
     PLAUSIBLE = 5  # numbers to name, if it is not high

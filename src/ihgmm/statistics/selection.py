@@ -312,21 +312,20 @@ def _answer(
     levels = [n for n in tree.levels if n <= max_clusters]
     ranked = dict.fromkeys([best.n_clusters, *levels, *numbers])
     shown = [n for n in ranked if n <= max_clusters][: Counting.PLAUSIBLE]
-    others = shown[: Counting.PLAUSIBLE - 1]  # beside one cluster
     agreement = max(split.agreement for split in tree.splits)
     alone = rank <= 1 and not few_features
-    one, perhaps = (agreement < least for least in Counting.ONE_AGREEMENT)
+    if alone and agreement < Counting.LEAST_AGREEMENT:
+        return none, (), (none,), Confidence.HIGH
+    perhaps_one = agreement < Counting.AGREEMENT
     if few_features or alone or (best.n_clusters == 2 and best.gap != 0):
         # Halves may cut one cloud alike, but not along gaps. Noise of one main
         # direction has rows on both of its sides, and turns rows alike.
-        one, perhaps = (best.gap < least for least in Counting.ONE_GAP)
         least = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
-        one |= best.agreement < least or (alone and best.support < Counting.LOW)
-    if one:
-        if alone and agreement < Counting.ONE_AGREEMENT[0]:
-            return none, (), (none,), Confidence.HIGH
-        return none, (), (none, *others), Confidence.LOW
-    if perhaps:
+        perhaps_one = best.gap < Counting.GAP or best.agreement < least
+        perhaps_one |= alone and best.support < Counting.LOW
+    if perhaps_one:
+        # In real data with classes it looks the same, so that a number is guessed.
+        others = shown[: Counting.PLAUSIBLE - 1]
         return best.n_clusters, (), (*others, none), Confidence.LOW
     confidence = Confidence.MIDDLE
     if best.support >= Counting.HIGH:

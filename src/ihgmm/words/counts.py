@@ -85,7 +85,7 @@ def split_words(tree: ClusterTree) -> list[str]:
     """Return what the columns of the evidence mean, a line each."""
     gap = [
         "gap: how far rows stay away from the cuts between clusters, in standard",
-        f"    errors; below {Counting.ONE_GAP[0]:g} they are one cloud: one cluster",
+        f"    errors; below {Counting.GAP:g} they may be one cloud: one cluster",
     ]
     return [
         "contrast: how much more the next merger would cost than the last one, as a",

@@ -36,7 +36,7 @@ from ihgmm.numerics.teaching import Taught
 from ihgmm.policy import Doubt
 from ihgmm.statistics import estimation
 from ihgmm.statistics.likelihood import refine_labels
-from ihgmm.statistics.refits import label_doubt
+from ihgmm.statistics.refits import calmer_noise, label_doubt
 from ihgmm.statistics.selection import resolve
 
 
@@ -456,15 +456,26 @@ class IhSC(Transformer):
         # A device would wait half a fit for the host: there it is left to a diagnosis.
         if k < 2 or data.ops.few_ops is not HOST or not recipe.unit_norm:
             return
-        is_tied = recipe.labels == "tied"
-        if (
-            is_tied
-            and label_doubt(spectral.known, spectral.placement.rule, k) > Doubt.LEAST
-        ):
+        doubt = 0.0
+        if recipe.labels == "tied":
+            doubt = label_doubt(spectral.known, spectral.placement.rule, k)
+        if doubt > Doubt.LEAST:
+            kind = None
+            if self.whiten is None and data.gaps is None:
+                known = {"signed": self.signed}
+                kind = calmer_noise(data, spectral.placement, k, doubt, **known)
+            remedy = (
+                "Look at diagnose(X, model), or ask for fewer clusters: "
+                "cluster_tree(X) shows how many are stable."
+            )
+            if kind is not None:
+                remedy = (
+                    "Noise differs between columns: with "
+                    f"{option('whiten', kind)}, they would change far less."
+                )
             warn(
                 "Labels may be unstable: many of them may change with other rows. "
-                "Look at diagnose(X, model), or ask for fewer clusters: "
-                "cluster_tree(X) shows how many are stable.",
+                + remedy,
                 UnstableLabelsWarning,
             )
         if not self.signed and looks_signed(data, spectral, k):

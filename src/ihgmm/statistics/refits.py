@@ -16,7 +16,8 @@ from ihgmm.metrics import best_matching, confusion
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import LinearRule, starting_members
 from ihgmm.numerics.mixture import tied_clusters
-from ihgmm.numerics.spectral import spectral_clustering
+from ihgmm.numerics.spectral import Placement, spectral_clustering
+from ihgmm.numerics.whitening import NoiseKind, learn_whitener, suited_noise
 from ihgmm.policy import Doubt, Refitting, Small
 
 
@@ -179,6 +180,36 @@ def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> float:
             if np.sqrt(doubt) < Doubt.LEAST * (1 - 1 / k):
                 break  # whatever the other half says, no warning comes of it
     return float(np.sqrt(doubt) / (1 - 1 / k))
+
+
+def calmer_noise(
+    X: Matrix, placement: Placement, k: int, doubt: float, *, signed: bool
+) -> NoiseKind | None:
+    """Return the whitening that takes half of the doubt or more away, if one does.
+
+    It is tried on some rows: that of counts, or of columns that differ in noise. Zeros
+    of pictures and words mislead the latter, so that it is for data without many.
+    """
+    most = max(Doubt.ENTRIES // max(X.shape[1], 1), Doubt.LEAST_ROWS)
+    rng = np.random.default_rng(0)
+    rows = X.ops.draw_rows(X.sqnorms > 0, min(Doubt.ROWS, most), rng)
+    few = X.take(rows).weighted(None)
+    kind = suited_noise(few)
+    if kind is None:
+        units = HOST.unit_rows(few.toarray())
+        labels = to_host(placement(few))
+        members = np.eye(k)[labels]
+        means = members.T @ units / np.maximum(members.sum(axis=0), 1)[:, None]
+        variances = np.square(units - means[labels]).mean(axis=0)
+        low, high = np.quantile(variances[variances > 0], (0.1, 0.9))
+        if np.mean(units == 0) > Doubt.ZEROS or high <= Doubt.UNEQUAL * low:
+            return None
+        kind = "learned"
+    with ignored(UserWarning):
+        white = learn_whitener(few, kind, rng)(few)
+        fit = spectral_clustering(white, k, signed=signed)
+    calmer = label_doubt(fit.known, fit.placement.rule, k)
+    return kind if calmer < Doubt.CALMER * doubt else None
 
 
 def label_lead(ops: Ops, log_odds: Tall) -> Tall:

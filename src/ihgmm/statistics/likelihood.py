@@ -54,12 +54,47 @@ def refine_labels(
     earlier: list[Tall] = []
     repeated = False
     while n_iter < max_iter and not repeated:
-        rounds, n_iter = rounds.next(_to_nearest).with_last_rows(rounds), n_iter + 1
+        before = rounds
+        rounds, n_iter = before.next(_to_nearest), n_iter + 1
+        if not rounds.sizes.all():
+            rounds = before.next(_stay, _refilled(before, rounds, labels))
         # Circles are short, if there are any.
         earlier = [labels, *earlier[: Rounds.CIRCLE - 1]]
         labels = ops.xp.argmax(rounds.memberships, axis=1)
         repeated = any(not ops.number(ops.xp.any(labels != old)) for old in earlier)
     return Refinement(labels, rounds.seen_from.sums.T, n_iter, repeated)
+
+
+def _refilled(before: _Rounds, after: _Rounds, labels: Tall) -> Tall:
+    """Return memberships in which clusters keep the row that loses least by staying."""
+    ops, memberships, sizes = before.X.ops, after.memberships, after.sizes.copy()
+    xp, now = ops.xp, ops.xp.argmax(memberships, axis=1)
+
+    def losses(_: Matrix, seen: Projections, labels: Tall) -> Any:
+        """Return how much better the best centre is than that of the label."""
+        ops, cosines = seen.ops, seen.cosines
+        return (ops.row_max(cosines) - ops.pick(cosines, labels),), ()
+
+    (lost,), _ = before.sweep(losses, labels)
+    for k in np.flatnonzero(sizes == 0).tolist():
+        own = labels == k
+        if not ops.number(xp.any(own)):
+            continue
+        own_loss = xp.where(own, lost, xp.full_like(lost, np.inf))
+        row = int(ops.number(xp.argmin(own_loss)))
+        other = int(ops.number(now[row]))
+        if sizes[other] > 1:
+            sizes[other] -= 1
+            memberships = _moved(ops, memberships, row, k)
+    return memberships
+
+
+def _moved(ops: Ops, memberships: Tall, row: int, cluster: int) -> Tall:
+    """Return memberships with one row wholly in a cluster."""
+    n, k = memberships.shape
+    at = ops.to_device(np.arange(n) == row, memberships)[:, None]
+    alone = ops.cast_like(np.eye(k)[[cluster]], memberships)
+    return ops.xp.where(at, alone, memberships)
 
 
 @dataclass(frozen=True)
@@ -115,11 +150,15 @@ def fit_mixture(
         before, n_iter = rounds, n_iter + 1
         # Only half the way after a while, lest memberships swing for ever.
         step = 0.5 if n_iter > Rounds.FULL_STEPS else 1.0
-        moved = before.next(partial(_move, shares, step))
-        total, log_likelihood = moved.figures
-        rounds = moved.with_last_rows(before)
-        if rounds is not moved:
-            total = xp.sum(xp.abs(rounds.memberships - before.memberships))
+        rounds = before.next(partial(_move, shares, step))
+        total, log_likelihood = rounds.figures
+        if rounds.sizes.min() < 0.5:  # the last row of a vanishing cluster stays
+            memberships = rounds.memberships
+            for k in np.flatnonzero(rounds.sizes < 0.5).tolist():
+                row = int(ops.number(xp.argmax(before.memberships[:, k])))
+                memberships = _moved(ops, memberships, row, k)
+            rounds = before.next(_stay, memberships)
+            total = xp.sum(xp.abs(memberships - before.memberships))
         change = ops.number(total) / (2 * X.shape[0])
         if say is not None:
             say(f"round {n_iter}, memberships moved by {change:.2g}")
@@ -192,18 +231,6 @@ class _Rounds(NamedTuple):
         state = moved, weights, Directions(*sums[:2]), sums[2], sums[3]
         seen_from = self.directions, variances, tuple(sums[4:])
         return _Rounds(self.X, noise, level, *state, *seen_from)
-
-    def with_last_rows(self, before: _Rounds) -> _Rounds:
-        """Return the round, or one in which clusters that vanish keep a row."""
-        ops, memberships = self.X.ops, self.memberships
-        n, k = memberships.shape
-        for j in np.flatnonzero(self.sizes < 0.5).tolist():
-            row = int(ops.number(ops.xp.argmax(before.memberships[:, j])))
-            at = ops.to_device(np.arange(n) == row, memberships)[:, None]
-            alone = ops.cast_like(np.eye(k)[[j]], memberships)
-            memberships = ops.xp.where(at, alone, memberships)
-        vanish = memberships is not self.memberships
-        return before.next(_stay, memberships) if vanish else self
 
 
 def _sums(

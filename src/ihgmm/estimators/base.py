@@ -25,6 +25,7 @@ from ihgmm.numerics.missing import MISSING_WAYS, Filler, learn_filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
+from ihgmm.statistics.contrasts import typical_rows
 from ihgmm.statistics.diagnosis import ruling_column
 from ihgmm.statistics.observed import missing_cells
 from ihgmm.statistics.outliers import find_outliers
@@ -163,6 +164,15 @@ class Clusterer(sklearn.ClusterMixin, Checked):
             return ops.cast_like(ops.widen(scales) * lengths, scales)
 
     @usual_errors()
+    @usual_errors()
+    def typical_rows(self, X: Any, n_rows: int = 3) -> list[np.ndarray]:
+        """Return rows of X, the data of the fit, that show what each cluster is like.
+
+        As :func:`ihgmm.typical_rows`, which takes labels of other methods too.
+        """
+        check_is_fitted(self)
+        return typical_rows(X, self, n_rows=n_rows)
+
     def report(self, X: Any, path: Any = None, **options: Any) -> Any:
         """Write the clustering of X, the data of the fit, as one page of HTML.
 

@@ -9,23 +9,25 @@ from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm import _checks as checks
-from ihgmm._parameters import generator, usual_errors
+from ihgmm._parameters import check_count, generator, option, usual_errors
 from ihgmm._progress import Steps
-from ihgmm._warnings import warn
-from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, mark
+from ihgmm._warnings import UnstableLabelsWarning, warn
+from ihgmm.estimators.base import MAY_COUNT, Rows, Transformer, atomic, cosines, mark
 from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
+from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.spectral import spectral_clustering
-from ihgmm.policy import Rounds, Small
+from ihgmm.numerics.spectral import Spectral, spectral_clustering
+from ihgmm.policy import Doubt, Rounds, Small
 from ihgmm.statistics import covariance as noises
 from ihgmm.statistics import likelihood
 from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
 from ihgmm.statistics.model import NoiseStructure
+from ihgmm.statistics.refits import label_doubt
 
 
-class IhGMM(DensityMixin, Clusterer):
+class IhGMM(DensityMixin, Transformer):
     """Mixture of patterns at individual scales, fitted by likelihood.
 
     IhGMM stands beside :class:`~ihgmm.IhSC` as ``GaussianMixture`` beside ``KMeans``:
@@ -193,8 +195,24 @@ class IhGMM(DensityMixin, Clusterer):
             labels = self.labels_
             if rows.counts is not None:
                 labels = data.ops.rows_where(labels, rows.counts)
-            checks.warn_empty_clusters(data, labels, k)
+            empty = checks.warn_empty_clusters(data, labels, k)
+            if not empty and recipe.labels == "tied":
+                self._warn_of_moves(start, labels, k)
         return self
+
+    def _warn_of_moves(self, start: Spectral, labels: Tall, k: int) -> None:
+        """Warn if the likelihood has spoilt spectral clusters that were stable."""
+        moved = misclassification_rate(to_host(start.labels), to_host(labels))
+        if moved <= Doubt.MOVED:
+            return
+        if label_doubt(start.known, start.placement.rule, k) > Doubt.CALM:
+            return
+        warn(
+            f"The likelihood moved {moved:.0%} of the rows away from spectral clusters "
+            f"that were stable. Noise may not be as {option('noise', self.noise_)} "
+            "says; compare the labels of IhSC, which are often better then.",
+            UnstableLabelsWarning,
+        )
 
     @property
     def _rounds(self) -> NoiseStructure:
@@ -317,6 +335,11 @@ class IhGMM(DensityMixin, Clusterer):
         return mark(data.ops, memberships, self._is_outlier(data), 0.0)
 
     @usual_errors()
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the cosine of each row with each centre, as :meth:`IhSC.transform`."""
+        return cosines(to_host(self.cluster_centers_), self._check_new(X))
+
+    @usual_errors()
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-likelihood of each row, 0 for zero rows.
 
@@ -361,6 +384,14 @@ class IhGMM(DensityMixin, Clusterer):
         return self._criteria(X)[0]
 
     @usual_errors()
+    def aic(self, X: Any) -> float:
+        """Return Akaike's information criterion, as :meth:`bic`; smaller is better.
+
+        Its penalty is lighter, so that it takes even more clusters.
+        """
+        return self._criteria(X, akaike=True)[0]
+
+    @usual_errors()
     def icl(self, X: Any) -> float:
         """Return the integrated completed likelihood criterion; smaller is better.
 
@@ -373,8 +404,36 @@ class IhGMM(DensityMixin, Clusterer):
         logs = ops.xp.log(ops.clip(memberships, Small.TINY, None))
         return bic - 2 * ops.number(ops.xp.sum(memberships * logs))
 
-    def _criteria(self, X: Any) -> tuple[float, Tall]:
-        """Return the Bayesian criterion of rows, and their memberships."""
+    @usual_errors()
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Draw new rows from the fitted mixture.
+
+        Scales, and noise levels where every row has its own, are those of rows of the
+        fit drawn at random from the cluster. Returns the rows, of shape
+        (n_samples, n_features), and their clusters, of shape (n_samples,).
+        """
+        check_is_fitted(self)
+        n = check_count("n_samples", n_samples)
+        rng = generator(self.random_state)
+        own = to_host(self.labels_)
+        used = np.bincount(own[own >= 0], minlength=self.n_clusters_) > 0
+        shares = np.where(used, to_host(self.weights_), 0.0)
+        labels = rng.choice(self.n_clusters_, size=n, p=shares / shares.sum())
+        donors = np.empty(n, dtype=np.intp)
+        for k in np.unique(labels):
+            rows = labels == k
+            donors[rows] = rng.choice(np.flatnonzero(own == k), size=int(rows.sum()))
+        levels = to_host(self.noise_levels_)
+        at = {"individual": donors, "class": labels, "common": np.zeros(n, np.intp)}
+        X = self._covariance().color(rng.standard_normal((n, self.n_features_in_)))
+        X *= levels[at[self._rounds], None]
+        like, scales = self.cluster_centers_, to_host(self.scales_)
+        X += scales[donors, None] * to_host(like)[labels]
+        ops = ops_of(like)
+        return ops.cast_like(X, like), ops.to_device(labels, like)
+
+    def _criteria(self, X: Any, akaike: bool = False) -> tuple[float, Tall]:
+        """Return a criterion of rows, and their memberships."""
         data = self._check_new(X)
         ops, outliers = data.ops, self._is_outlier(data)
         memberships = ops.softmax(self._joint(data))
@@ -388,7 +447,8 @@ class IhGMM(DensityMixin, Clusterer):
             white, memberships, noise=self._rounds, **settle
         )
         live = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms)))
-        value = noises.information(data, mixture, covariance, self.noise_)
+        given = data, mixture, covariance, self.noise_
+        value = noises.information(*given, akaike=akaike)
         return value + 2 * _log_unit(data, live), mixture.memberships
 
     def _joint(self, data: Matrix) -> Tall:

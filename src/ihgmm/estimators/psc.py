@@ -21,7 +21,7 @@ class PSC(IhSC):
     ----------
     n_clusters : int or "auto", default=8
         Number of clusters and of directions.
-    missing, random_state
+    missing, verbose, random_state
         As for :class:`~ihgmm.IhSC`.
 
     References
@@ -46,11 +46,11 @@ class PSC(IhSC):
         n_clusters: Any = 8,
         *,
         missing: Missing = "error",
+        verbose: bool | int = False,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            n_clusters, recipe="psc", missing=missing, random_state=random_state
-        )
+        given: Any = {"verbose": verbose, "random_state": random_state}
+        super().__init__(n_clusters, recipe="psc", missing=missing, **given)
 
     @property
     def partial_fit(self) -> Any:

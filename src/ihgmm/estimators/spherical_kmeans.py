@@ -9,6 +9,7 @@ import numpy as np
 
 from ihgmm import _checks as checks
 from ihgmm._parameters import check_number, generator, making_array, usual_errors
+from ihgmm._progress import Steps
 from ihgmm.estimators.base import Transformer, atomic, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.spectral import CosinePlacement
@@ -36,6 +37,8 @@ class SphericalKMeans(Transformer):
         Cap on the iterations of one run.
     tol : float, default=1e-4
         Stop when no centre turns by more than this angle, in radians.
+    verbose : bool or int, default=False
+        Whether to show each step with its time on standard error.
     random_state : int, RandomState, Generator or None, default=None
         Seed; the same seed gives the same labels.
 
@@ -79,6 +82,7 @@ class SphericalKMeans(Transformer):
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
+        verbose: bool | int = False,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -86,6 +90,7 @@ class SphericalKMeans(Transformer):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
         self.random_state = random_state
 
     @atomic
@@ -94,8 +99,9 @@ class SphericalKMeans(Transformer):
 
         ``y`` is ignored. Returns the fitted estimator itself.
         """
-        k = self.n_clusters
-        rows = self._read(X, sample_weight)
+        k, steps = self.n_clusters, Steps(self.verbose)
+        with steps.step("check"):
+            rows = self._read(X, sample_weight)
         data, everything, ops = rows.counted, rows.everything, rows.counted.ops
         checks.check_row_count(data.shape[0], k)
         checks.warn_zero_rows(data)
@@ -105,7 +111,10 @@ class SphericalKMeans(Transformer):
             starts = Labelling.STARTS if few else 1
         init, rng = self._initial_centers(data), generator(self.random_state)
         limits: Any = {"max_iter": self.max_iter, "tol": self.tol}
-        best = spherical_kmeans(data, k, init=init, n_init=starts, rng=rng, **limits)
+        with steps.step("k-means") as say:
+            limits |= {"init": init, "n_init": starts, "rng": rng}
+            best = spherical_kmeans(data, k, **limits)
+            say(f"{best.n_iter} iterations")
         # Zero rows have no direction: they do not count in sizes. Clusters of one
         # size stay as they were drawn, which does not depend on the order of the
         # rows; rounding must not choose.

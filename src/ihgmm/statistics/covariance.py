@@ -117,17 +117,26 @@ def compare_noises(
 
 
 def information(
-    X: Matrix, mixture: MixtureFit, covariance: Covariance, noise: Structure
+    X: Matrix,
+    mixture: MixtureFit,
+    covariance: Covariance,
+    noise: Structure,
+    *,
+    akaike: bool = False,
 ) -> float:
-    """Return the Bayesian information criterion of a mixture, in the unit of X."""
-    # Rows are judged by centres that the other rows give, which need no penalty.
+    """Return the information criterion of a mixture, Bayes's or Akaike's, in X's unit.
+
+    Rows are judged by centres that the other rows give, which need no penalty.
+    """
     live = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms)))
     n, p, k = max(live, 1), X.shape[1], len(mixture.mixing_weights)
-    penalty = (k - 1 + covariance.n_parameters) * np.log(n)
-    if noise == "individual":
-        penalty += live * np.log(p)
-    else:
-        penalty += (k if noise == "class" else 1) * np.log(n * p)
+    levels, cells = {"individual": (live, p), "class": (k, n * p)}.get(
+        noise, (1, n * p)
+    )
+    others = k - 1 + covariance.n_parameters
+    penalty = 2 * (others + levels)
+    if not akaike:
+        penalty = others * np.log(n) + levels * np.log(cells)
     value = mixture.log_likelihood - live * covariance.log_volume
     return float(penalty - 2 * value)
 

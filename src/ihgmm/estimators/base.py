@@ -24,8 +24,8 @@ from ihgmm.numerics.cells import learn_cell_filler
 from ihgmm.numerics.missing import MISSING_WAYS, Filler, learn_filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
-from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.contrasts import typical_rows
+from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.diagnosis import ruling_column
 from ihgmm.statistics.observed import missing_cells
 from ihgmm.statistics.outliers import find_outliers

@@ -58,7 +58,7 @@ def test_rounds_are_told_one_by_one_on_a_terminal(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
     IhGMM(3, tol=1e-9, random_state=0, verbose=True).fit(sample())
-    shown = re.findall(r"rounds .*? (\d+) rounds?, .*?([\r\n])", screen.getvalue())
+    shown = re.findall(r"rounds .*? round (\d+).*?([\r\n])", screen.getvalue())
     counts = [int(count) for count, _ in shown]
     # The last one is there twice: as it comes, and on the line that stays.
     assert counts == [*range(1, counts[-1] + 1), counts[-1]]

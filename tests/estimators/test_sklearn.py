@@ -37,7 +37,7 @@ def repeated_rows_differ(estimator):
     scikit-learn expects its own KMeans to fail here too. docs/weights.md says what
     holds, and test_weights.py shows it.
     """
-    if not isinstance(estimator, IhSC | IhGMM | PSC):
+    if not isinstance(estimator, IhGMM | PSC):
         return {}
     return {
         f"check_sample_weight_equivalence_on_{kind}_data": "rows are not repeated"

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ihgmm import IhSC, make_ihgmm, select_n_clusters
+from ihgmm import IhSC, UnstableLabelsWarning, make_ihgmm, select_n_clusters
 from ihgmm.metrics import misclassification_rate
 from ihgmm.report.facts import Facts
 from ihgmm.storage import load_model, save_model
 
-NOTHING = dict.fromkeys(("ids", "id_name", "features", "known", "names", "original"))
+NOTHING = dict.fromkeys(("ids", "features", "known", "original"))
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -161,3 +161,53 @@ def test_rows_over_hundreds_of_decades():
     with pytest.warns(UserWarning, match="of its largest entry|rows are zero"):
         model = IhSC(3, whiten="learned", random_state=0).fit(X)
     assert np.isfinite(model.scales_).all()
+
+
+def unequal(seed, grows):
+    """Noise that grows with the mean in positive data, or 30 loud columns of 200."""
+    rng, n, p, k = np.random.default_rng(seed), 300, 200, 4
+    kinds, scales = np.arange(n) % k, rng.lognormal(0, 0.5, (n, 1))
+    if grows:
+        centers = np.exp(2 * rng.standard_normal(p)) * rng.uniform(1, 1.5, (k, p))
+        return scales * centers[kinds] * rng.gamma(4, 1 / 4, (n, p)), kinds
+    centers = 7 * np.linalg.qr(rng.standard_normal((p, k)))[0].T
+    levels = np.where(rng.permutation(p) < 30, 6.0, 1.0)
+    return scales * centers[kinds] + levels * rng.standard_normal((n, p)), kinds
+
+
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_an_unstable_fit_names_the_whitening_that_helps(seed, grows):
+    X, kinds = unequal(seed, grows)
+    with pytest.warns(UnstableLabelsWarning, match="whiten='learned'"):
+        plain = IhSC(4).fit_predict(X)
+    white = IhSC(4, whiten="learned").fit_predict(X)
+    assert misclassification_rate(kinds, white) < 0.1
+    assert misclassification_rate(kinds, plain) > 0.4
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clusters_that_overlap_are_not_told_to_whiten(seed):
+    X = np.random.default_rng(seed).standard_normal((300, 50)) + 1.0
+    with pytest.warns(UnstableLabelsWarning, match="ask for fewer clusters"):
+        IhSC(4).fit(X)
+
+
+def test_the_hint_at_counts_is_right_more_often_than_wrong():
+    better = worse = 0
+    for seed in range(3):
+        for size in (20, 40, 80):
+            rng, k = np.random.default_rng([seed, size]), 3 + seed
+            profiles = rng.gamma(0.5, size=200) + rng.gamma(0.5, size=(k, 200))
+            profiles *= size / profiles.sum(axis=1, keepdims=True)
+            kinds, depths = np.arange(200) % k, rng.lognormal(-0.25, 0.7, (200, 1))
+            X = rng.poisson(depths * profiles[kinds])
+            X, kinds = X[X.any(axis=1)], kinds[X.any(axis=1)]
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")  # of noise that is too large, too
+                labels = [IhSC(k, whiten=w).fit_predict(X) for w in (None, "counts")]
+            assert any("looks like counts" in str(one.message) for one in caught)
+            plain, white = (misclassification_rate(kinds, found) for found in labels)
+            better += white < plain
+            worse += white > plain
+    assert better > 2 * worse

@@ -204,7 +204,7 @@ class IhGMM(DensityMixin, Transformer):
     def _warn_of_moves(self, start: Spectral, labels: Tall, k: int) -> None:
         """Warn if the likelihood has spoilt spectral clusters that were stable."""
         moved = misclassification_rate(to_host(start.labels), to_host(labels))
-        if moved <= Doubt.MOVED:
+        if moved <= Doubt.MOVED or len(start.known) < Doubt.ROWS_A_CLUSTER * k:
             return
         if label_doubt(start.known, start.placement.rule, k) > Doubt.CALM:
             return

@@ -354,10 +354,11 @@ class Counting:
     AGREEMENT_WORTH = 0.35  # support that agreement is worth there
     AT_RANK = 0.35  # support of as many clusters as directions stand out: the model's
     AT_RANK_DROP = 0.1  # of these
-    # There may be one cluster alone below these
+    # One cluster is plausible below this
     GAP = 1.0  # in few features or along one direction, standard errors
-    AGREEMENT_OF_ONE = 0.8  # on the best number, where noise turns one direction
-    LEAST_AGREEMENT = 0.2  # on any number, below which there surely is one
+    # Where one direction alone stands out, one cluster is the answer below these
+    LEAST_GAP, AGREEMENT_OF_ONE = 0.25, 0.8  # of the best number
+    LEAST_AGREEMENT = 0.2  # on any number; then it is sure
     HIGH = 1.6  # support of a number to rely on
     LOW = 0.9  # support below which a number was wrong in four of five sets
     PLAUSIBLE = 5  # numbers to name, if it is not high

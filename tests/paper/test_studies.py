@@ -71,7 +71,7 @@ def test_correlated_centres(cosine):
     distances = np.linalg.norm(differences, axis=2)[others]
     assert_allclose(distances, default_separation(40, 30, 5, 0.7))
     assert_array_equal(correlated_sample(40, 30, 5, **options)[0], sample.X)
-    with pytest.raises(ValueError, match=r"give at least 0 and at most 0\.99"):
+    with pytest.raises(ValueError, match=r"at least 0 and at most 0\.99"):
         correlated_sample(40, 30, 3, cosine=cosine + 1, separation_constant=1.0)
 
 

@@ -199,7 +199,7 @@ def test_few_features(p, k):
 
 
 @pytest.mark.parametrize("p", [2, 3, 4, 8])
-def test_one_cloud_in_few_features_is_one_cluster(p):
+def test_one_cloud_in_few_features_may_be_one_cluster(p):
     rng = np.random.default_rng(p)
     noise = rng.standard_normal((400, p))
     correlated = noise + 3 * rng.standard_normal((400, 1))  # opposite rows, no gap
@@ -207,8 +207,8 @@ def test_one_cloud_in_few_features_is_one_cluster(p):
     one = rng.lognormal(0, 0.4, (400, 1)) * 4 * np.ones(p) + noise
     clouds = (noise, correlated, cloud, one)
     counts = [select_n_clusters(X, random_state=0) for X in clouds]
-    whole = [count for count in counts if count.n_clusters == 1]
-    assert len(whole) >= 3  # about one in ten is cut
+    whole = [count for count in counts if count.may_be_one]
+    assert len(whole) >= 3  # about one in twenty is cut
     assert all(count.levels == () and count.is_doubtful for count in whole)
     opposite = np.repeat([[4.0], [-4.0]], 200, axis=0) * np.ones(p) + noise
     assert select_n_clusters(opposite, random_state=0).n_clusters == 2
@@ -229,10 +229,10 @@ def test_correlated_noise_has_directions_and_no_clusters():
         E = ihgmm_rows(np.zeros((1, 50)), 0, n=200, correlation=correlation)
         count = select_n_clusters(E, random_state=0)
         assert count.rank > 5
-        assert (count.n_clusters, count.levels) == (1, ())
+        assert count.levels == ()
         assert count.is_doubtful
-        assert count.plausible[0] == 1
-        assert "Noise that features share looks like this" in str(count)
+        assert count.may_be_one
+        assert "noise that features share looks like this" in str(count)
 
 
 @pytest.mark.filterwarnings("ignore:X looks like counts")
@@ -258,12 +258,13 @@ def test_clusters_are_counted_in_correlated_noise():
         assert count.n_clusters == 4
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_one_cluster_is_never_silent():
     X, _ = make_ihgmm(90, 30, 1, random_state=0)
     with pytest.warns(ClusterCountWarning, match="All rows are put in one cluster"):
         assert IhSC("auto", random_state=0).fit(X).n_clusters_ == 1
     E = ihgmm_rows(np.zeros((1, 50)), 0, n=200, correlation=0.8)
-    with pytest.warns(ClusterCountWarning, match="Probably.*put in one cluster"):
+    with pytest.warns(ClusterCountWarning, match="There may be no clusters at all"):
         IhSC("auto", random_state=0).fit(E)
 
 

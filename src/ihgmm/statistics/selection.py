@@ -313,19 +313,19 @@ def _answer(
     ranked = dict.fromkeys([best.n_clusters, *levels, *numbers])
     shown = [n for n in ranked if n <= max_clusters][: Counting.PLAUSIBLE]
     agreement = max(split.agreement for split in tree.splits)
+    others = shown[: Counting.PLAUSIBLE - 1]  # beside one cluster
     alone = rank <= 1 and not few_features
     if alone and agreement < Counting.LEAST_AGREEMENT:
         return none, (), (none,), Confidence.HIGH
+    # Noise of one main direction has rows on both of its sides, and turns rows alike.
+    clear = best.agreement >= Counting.AGREEMENT_OF_ONE and best.support >= Counting.LOW
+    if alone and not (clear and best.gap >= Counting.LEAST_GAP):
+        return none, (), (none, *others), Confidence.LOW
     perhaps_one = agreement < Counting.AGREEMENT
     if few_features or alone or (best.n_clusters == 2 and best.gap != 0):
-        # Halves may cut one cloud alike, but not along gaps. Noise of one main
-        # direction has rows on both of its sides, and turns rows alike.
-        least = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
-        perhaps_one = best.gap < Counting.GAP or best.agreement < least
-        perhaps_one |= alone and best.support < Counting.LOW
-    if perhaps_one:
-        # In real data with classes it looks the same, so that a number is guessed.
-        others = shown[: Counting.PLAUSIBLE - 1]
+        # Halves may cut one cloud alike, but not along gaps.
+        perhaps_one = best.gap < Counting.GAP or best.agreement < Counting.AGREEMENT
+    if perhaps_one:  # so do many real data with classes, so that a number is guessed
         return best.n_clusters, (), (*others, none), Confidence.LOW
     confidence = Confidence.MIDDLE
     if best.support >= Counting.HIGH:

@@ -190,7 +190,10 @@ def _clusters(count: ClusterCount) -> str:
     if others:
         text += f" Also plausible: {_either(others)}."
     if count.may_be_one:
-        text += " There may be no clusters at all: halves of the rows agree on little."
+        text += (
+            " There may be no clusters at all: noise that features share looks like "
+            "this, and so do clusters that overlap."
+        )
     if count.rank:
         return f"{text} {sentence(start)}."
     why = f", as happens with {counted(count.n_features, 'feature')}"

@@ -53,7 +53,7 @@ for number in range(2):
 
 @pytest.mark.skipif(not hasattr(os, "setuid") or os.getuid() != 0, reason="not root")
 def test_a_folder_where_a_user_may_not_write_is_named(tmp_path):
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
         folder.chmod(0o755)
     given = [sys.executable, "-c", AS_A_USER, tmp_path / "model.npz"]
     done = subprocess.run(given, capture_output=True, text=True, timeout=120)

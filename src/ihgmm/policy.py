@@ -224,13 +224,15 @@ class Doubt:
     LEAST = 0.2  # probability of other labels, over that of a guess
     # A mixture that moved rows away from stable spectral clusters: of 108 real sets and
     # 65 designs 5 were such, and errors rose on all.
-    MOVED, CALM = 0.2, 0.1  # share of rows, and doubt of the clusters at the start
+    MOVED = 0.2  # share of rows
+    CALM = 0.1  # doubt of the clusters at the start
     # Whitening is advised where it takes doubt away. On 119 preparations it did so on
     # 4, and errors fell on all (``python benchmarks/counts.py`` has the designs).
     CALMER = 0.5  # of the doubt that it leaves, at most
     UNEQUAL = 5.0  # variances of columns within clusters, nine tenths over a tenth
     ZEROS = 0.1  # share of entries; with more, it spoilt pictures
-    ENTRIES, LEAST_ROWS = 2**22, 100  # of the rows that are tried
+    ENTRIES = 2**22  # of the rows that are tried
+    LEAST_ROWS = 100  # that are tried
 
 
 class Weighting:
@@ -357,7 +359,8 @@ class Counting:
     # One cluster is plausible below this
     GAP = 1.0  # in few features or along one direction, standard errors
     # Where one direction alone stands out, one cluster is the answer below these
-    LEAST_GAP, AGREEMENT_OF_ONE = 0.25, 0.8  # of the best number
+    LEAST_GAP = 0.25  # of the best number
+    AGREEMENT_OF_ONE = 0.8  # on the best number
     LEAST_AGREEMENT = 0.2  # on any number; then it is sure
     HIGH = 1.6  # support of a number to rely on
     LOW = 0.9  # support below which a number was wrong in four of five sets

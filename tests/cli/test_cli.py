@@ -115,7 +115,7 @@ def test_output_is_whole_or_not_at_all(folder, sample):
             "-k auto: PSC does not count clusters; ihgmm choose-k does",
         ),
         (["fit", "iris", "-k", 3, "--whiten", "soap"], "--whiten soap is not known"),
-        (["fit", "iris", "-k", 3, "--signed", "--refine"], "leave one of them out"),
+        (["fit", "iris", "-k", 3, "--signed", "--refine"], "leave one out"),
         (["choose-k", "iris", "--whiten", "soap"], "--whiten soap is not known"),
         (["fit", "iris", "-k", 3, "--prepare", "log"], "--prepare log is not known"),
         (["fit", "iris", "-k", 3, "--id-column", "x"], "features, iris has no such"),

@@ -248,14 +248,18 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
     """Return the rows of a CSR matrix in a group of three arrays."""
     kind, parts = str(group.attrs.get("encoding-type", "")), sorted(group.keys())
     shape = group.attrs.get("shape")
+    if "csc" in kind:
+        raise ValueError(
+            f"The matrix {group.name} is stored by columns (CSC), so that no row can "
+            "be read alone. Write it again by rows (CSR): adata.X = adata.X.tocsr(), "
+            "then adata.write_h5ad(path)."
+        )
     is_csr = "csr" in kind and set(CSR) <= set(parts)
     if not is_csr or shape is None or len(shape) != 2:
         raise ValueError(
             f"X is a group of kind {kind!r} with {parts[:5]} whose attribute 'shape' "
             f"is {shape}; give a data set, or a CSR matrix as AnnData stores it: data, "
-            "indices, indptr, and group.attrs['shape'] = (n, p). Of one by columns "
-            "(CSC) no row can be read alone: adata.X = adata.X.tocsr(), then "
-            "adata.write_h5ad(path)."
+            "indices, indptr, and group.attrs['shape'] = (n, p)."
         )
     n, p = map(int, shape)
     data, indices, indptr = arrays = [group[name] for name in CSR]

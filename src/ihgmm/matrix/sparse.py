@@ -302,8 +302,8 @@ def _csr(indptr: Any, indices: Any, values: Any, n_columns: int) -> Any:
 
 def open_sparse(given: Any) -> SparseDevice | None:
     """Return a sparse matrix of torch or CuPy as a matrix, and None for all else."""
-    X = given
-    if compat.is_torch_array(X) and str(X.layout) != "torch.strided":
+    X, is_tensor = given, compat.is_torch_array(given)
+    if is_tensor and str(X.layout) != "torch.strided":
         is_sparse = str(X.layout).startswith("torch.sparse_")
         if not is_sparse or (X.ndim == 2 and X.sparse_dim() != 2):
             raise TypeError(

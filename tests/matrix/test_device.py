@@ -211,6 +211,22 @@ def moved_to_host(monkeypatch, work, A):
     return seen
 
 
+@pytest.mark.parametrize("options", [{}, {"whiten": "learned"}, {"outliers": "auto"}])
+def test_dask_of_blocks_on_a_device(options):
+    da, there = pytest.importorskip("dask.array"), pytest.importorskip("cupy")
+    X, _ = make_ihgmm(400, 30, 3, random_state=0)
+    blocks = da.from_array(there.asarray(X), chunks=(100, 30), asarray=False)
+    model, host = (IhSC(3, **options).fit(data) for data in (blocks, X))
+    assert isinstance(model.labels_.compute(), there.ndarray)
+    assert_array_equal(to_host(model.labels_), host.labels_)
+    assert_array_equal(to_host(model.predict(blocks)), host.labels_)
+    assert diagnose(blocks, model).expected_error == pytest.approx(
+        diagnose(X, host).expected_error, abs=1e-3
+    )
+    tied = IhGMM(3, noise="tied", random_state=0)
+    assert_array_equal(to_host(tied.fit(blocks).labels_), tied.fit(X).labels_)
+
+
 def test_other_libraries_are_loaded_for_their_arrays_only():
     code = """
 import sys

@@ -103,7 +103,7 @@ class Array(Held):
         array = self.array
         if rows is not None:
             array = array * rows[:, None]
-        array = array if columns is None else array * columns
+        array = array if columns is None else array * self.cast(columns)
         return type(self)(array, about)
 
     def missing(self) -> Self:

@@ -129,7 +129,7 @@ class Ops:
 
     def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
         """Return values for all rows: these where a mask is true, else others or 0."""
-        xp = self.xp
+        xp, values = self.xp, self.to_device(values, where)
         if values.shape[0] == 0:  # a line to take, which is nowhere
             shape = (1, *values.shape[1:])
             values = xp.zeros(shape, dtype=values.dtype, device=compat.device(values))

@@ -206,7 +206,7 @@ class Stretched(View):
         if column_weights is not None:
             return super().row_sqnorms(column_weights)
         along = self.ops.widen(self.matrix @ self._B)
-        more = (along**2) @ self.matrix.to_device(self._given[1] ** 2 - 1)
+        more = (along**2) @ self.ops.cast_like(self._given[1] ** 2 - 1, along)
         return self.ops.persist(self.ops.clip(self.matrix.sqnorms + more, 0.0, None))
 
 

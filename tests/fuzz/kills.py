@@ -1,8 +1,8 @@
 """Commands that are killed: python tests/fuzz/kills.py [COUNT]
 
-A fit that writes a model and labels, a report, and a reproduction are killed COUNT
-times each (50), at any moment or when files appear or go. Nothing may be half written
-afterwards, and the next run ends well and removes what was left. Commands run in forks
+A fit that writes a model and labels, an update of a model, a report, and a reproduction
+are killed COUNT times each (50), at any moment or when files appear or go. Nothing may
+be half written afterwards, and the next run ends well and removes what was left. Commands run in forks
 of this process, which saves their imports.
 """
 
@@ -99,12 +99,15 @@ def kill(count, draw, name):
         rows = "\n".join(",".join(f"{cell:.4f}" for cell in row) for row in X)
         data.write_text(f"{names}\n{rows}\n")
         model, labels = folder / "model.npz", folder / "labels.csv"
+        old = Path(place, "old.npz")
         extent = ("--repeats", 1, "--jobs", 1, "--only", "exp4/beta/0.1/gaussian")
         command = {
             "fit": ("fit", data, "-k", 3, "--save", model, "-o", labels),
+            "update": ("update", old, data, "--save", model),
             "report": ("report", data, "-k", 3, "-o", folder / "page.html"),
             "reproduce": ("reproduce", "exp4", *extent, "-o", folder),
         }[name]
+        finish("fit", data, "-k", 3, "--save", old)
         begun = time.monotonic()
         finish(*command)
         takes = time.monotonic() - begun
@@ -137,7 +140,7 @@ def main():
         app(["report", "iris", "-k", "3", "-o", f"{folder}/x.html"])  # loads it all
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         app(["reproduce", "--help"])
-    for name in ("fit", "report", "reproduce"):
+    for name in ("fit", "update", "report", "reproduce"):
         begun = time.monotonic()
         killed = kill(count, random.Random(0), name)
         print(f"{name}: {killed} killed, {time.monotonic() - begun:.0f} s", flush=True)

@@ -2,8 +2,8 @@
 
 A fit that writes a model and labels, an update of a model, a report, and a reproduction
 are killed COUNT times each (50), at any moment or when files appear or go. Nothing may
-be half written afterwards, and the next run ends well and removes what was left. Commands run in forks
-of this process, which saves their imports.
+be half written afterwards, and the next run ends well and removes what was left.
+Commands run in forks of this process, which saves their imports.
 """
 
 import contextlib

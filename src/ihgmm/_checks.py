@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Sized
 from contextlib import suppress
 from numbers import Real
 from typing import Any
@@ -11,7 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    column_or_1d,
+    validate_data,
+)
 
 from ihgmm._parameters import call, making_array, option
 from ihgmm._warnings import ClusterCountWarning, UnstableLabelsWarning, warn
@@ -31,12 +35,10 @@ def check_matrix(
     in_memory: bool = False,
     missing: str | None = None,
 ) -> Matrix:
-    """Return data of any kind as a matrix that is safe to compute with.
+    """Return data of any kind as a matrix whose squares neither overflow nor vanish.
 
-    Squares of its entries neither overflow nor vanish: data of extreme size is divided
-    by a power of two, its ``unit``, and rows whose squares vanish beside those of the
-    longest row are zero. With an estimator, feature names and counts are recorded
-    (``reset``) or compared. With ``missing="fit"``, NaN may be among the entries.
+    Data of extreme size are divided by a power of two, their ``unit``, and rows that
+    vanish beside the longest are zero. ``missing="fit"`` allows NaN.
     """
     matrix = open_matrix(X, estimator, reset=reset)
     if in_memory and not matrix.on_host:
@@ -100,11 +102,9 @@ def count_rows(X: Matrix, mask: Tall) -> int:
 def complete_matrix(
     X: Any, model: Any, *, of_fit: bool = True, whitened: bool = False
 ) -> Matrix:
-    """Return data in their own units, missing cells filled as a fitted model does.
+    """Return data as a fitted model fills, turns and, if asked to, whitens them.
 
-    Rows of the fit that point away from their centre are turned round. With
-    ``whitened``, rows and columns are weighed as the model does: labels are judged by
-    what they were made from.
+    Labels are judged by what they were made from; all else is in the user's units.
     """
     data = check_matrix(X, missing=getattr(model, "missing", None))
     for change in getattr(model, "preparation_", ()):
@@ -137,7 +137,7 @@ def open_matrix(
                 "of its own, or an array: X.to_numpy()."
             )
         # scikit-learn would take times for numbers.
-        _check_text({repr(name): X[name] for name in names})
+        _check_numbers({repr(name): X[name] for name in names})
     options: dict[str, Any] = {
         "accept_sparse": ("csr", "csc"),
         "dtype": (np.float64, np.float32),
@@ -149,17 +149,14 @@ def open_matrix(
         else:
             matrix = as_matrix(validate_data(estimator, X, reset=reset, **options))
     except (TypeError, ValueError) as error:
-        rows = X if isinstance(X, Sequence) else ()
-        lengths = {len(row) if isinstance(row, Sized) else 0 for row in rows}
-        if len(lengths) > 1:
+        if "inhomogeneous" in str(error):
             raise ValueError(
-                f"Rows of X have from {min(lengths)} to {max(lengths)} cells; give "
-                "each row as many, NaN where one is missing."
+                "Rows of X have different numbers of cells; give each row as many, NaN "
+                "where one is missing."
             ) from None
         if getattr(getattr(X, "dtype", None), "kind", "O") in "OUS":
             cells = np.asarray(X, dtype=object)
-            columns = enumerate(cells.T) if cells.ndim == 2 else ()
-            _check_text({f"{j}": column for j, column in columns}, error)
+            _check_numbers(dict(enumerate(cells.T)) if cells.ndim == 2 else {}, error)
         raise
     if names is None or not all(isinstance(name, str) for name in names):
         return matrix
@@ -179,38 +176,24 @@ def _check_finite(matrix: Matrix, estimator: Any, names: list[str] | None) -> No
         )
 
 
-def _check_text(columns: dict[str, Any], error: Exception | None = None) -> None:
-    """Raise if columns do not hold numbers; scikit-learn may have raised an error."""
-    text = []
+def _check_numbers(columns: dict[Any, Any], error: Exception | None = None) -> None:
+    """Raise if a column does not hold numbers, as scikit-learn may have found."""
+    # Of a mixture of texts and numbers scikit-learn says what is no number.
+    why = f" ({error})" if isinstance(error, TypeError) else ""
     for name, column in columns.items():
         kind = str(column.dtype).lower()
-        if not re.match(r"u?int\d|float|double|half|bool|decimal|sparse", kind):
-            values = np.asarray(column, dtype=object)
-            row = _first_that_is_no_number(values)
-            if row is not None:
-                text.append(f"{name} ({values[row]!r:.40} in row {row})")
-    if text:
-        # Of a mixture of texts and numbers scikit-learn says what is no number.
-        why = f" ({error})" if isinstance(error, TypeError) else ""
-        raise (TypeError if why else ValueError)(
-            f"X has columns that do not hold numbers: {', '.join(text[:5])}"
-            f"{' and more' * (len(text) > 5)}; the first is 0. Leave them out, or turn "
-            "them into numbers, NaN where a cell is missing; in R, "
-            f"as.matrix(X[sapply(X, is.numeric)]).{why}"
-        ) from None
-
-
-def _first_that_is_no_number(values: np.ndarray) -> int | None:
-    """Return the position of the first value that is no number; None if all are."""
-    try:
-        values.astype(np.float64)
-    except (TypeError, ValueError):
-        for position, value in enumerate(values):
+        if re.match(r"u?int\d|float|double|half|bool|decimal|sparse", kind):
+            continue
+        for row, value in enumerate(np.asarray(column, dtype=object)):
             with suppress(TypeError, ValueError):
                 if np.ndim(np.float64(value)) == 0:
                     continue
-            return position
-    return None
+            raise (TypeError if why else ValueError)(
+                f"X has columns that do not hold numbers: {name} ({value!r:.40} in row "
+                f"{row}; the first is 0). Leave such columns out, or turn them into "
+                "numbers, NaN where a cell is missing; in R, "
+                f"as.matrix(X[sapply(X, is.numeric)]).{why}"
+            ) from None
 
 
 def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> None:
@@ -258,22 +241,13 @@ def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) ->
 
 def label_array(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
     """Return a one-dimensional, non-empty array of labels, whatever they are."""
-    if hasattr(labels, "obs"):  # of which NumPy would make no array
-        raise TypeError(
-            f"{name} is of type {type(labels).__name__}, which is no sequence of "
-            "labels; give a column of it, such as adata.obs['ihsc']."
-        )
-    with making_array(name):
-        array = to_host(labels)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1 or array.size == 0:
-        kind = f"is of type {type(labels).__name__}"
-        raise ValueError(
-            f"{name} {f'has shape {array.shape}' if array.ndim else kind}; give one "
-            "label for each row, in a sequence that is not empty, such as the labels_ "
-            "of a fitted model."
-        )
+    wanted = "one label for each row, as in labels_ of a model or adata.obs['ihsc']"
+    with making_array(name, wanted):
+        if hasattr(labels, "obs"):  # of which NumPy would make no array
+            raise TypeError(f"it is of type {type(labels).__name__}")
+        array = np.asarray(column_or_1d(to_host(labels)))
+        if len(array) == 0:
+            raise ValueError("it is empty")
     if n_samples not in (None, len(array)):
         raise ValueError(
             f"{name} has {len(array)} entries and X has {n_samples} rows; give one "
@@ -285,17 +259,9 @@ def label_array(name: str, labels: Any, n_samples: int | None = None) -> np.ndar
 def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
     """Return labels of one kind that has an order, none of them missing."""
     array = label_array(name, labels, n_samples)
-    if array.dtype.kind == "O":
-        kinds = sorted({type(label).__name__ for label in array})
-        try:
-            has_order = len(kinds) == 1 and not array[0] < array[0]
-        except (TypeError, ValueError):  # as of None and of NA
-            has_order = False
-        if not has_order:
-            raise TypeError(
-                f"{name} has labels of type {', '.join(kinds)}; give every row a label "
-                "of one kind, numbers or texts."
-            )
+    with making_array(name, "every row a label of one kind, numbers or texts"):
+        if array.dtype.kind == "O":
+            np.sort(array)
     unknown = array == NA_OF_R if array.dtype.kind == "i" else array != array
     if unknown.any():
         raise ValueError(
@@ -421,23 +387,16 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
         sample_weight = np.full(n_samples, each)
     if np.ma.isMaskedArray(sample_weight):  # NumPy would forget what is masked
         sample_weight = np.ma.filled(sample_weight.astype(np.float64), np.nan)
-    with making_array("sample_weight", "one number for each row, 0 to leave it out"):
-        weights: np.ndarray = check_array(
+    wanted = f"{n_samples} numbers, one for each row, above 0, or 0 to leave it out"
+    with making_array("sample_weight", wanted):
+        weights: np.ndarray = _check_sample_weight(
             to_host(sample_weight),
-            ensure_2d=False,
+            np.empty(n_samples),
             dtype=np.float64,
-            input_name="sample_weight",
+            ensure_non_negative=True,
         )
-    if weights.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape}; give {n_samples} numbers, one "
-            "for each row of X."
-        )
-    if (weights < 0).any() or not weights.any():
-        raise ValueError(
-            f"sample_weight has smallest value {weights.min():g} and largest "
-            f"{weights.max():g}; give weights that are not negative, not all zero."
-        )
+        if not weights.any():
+            raise ValueError("all are 0")
     return weights
 
 

@@ -25,11 +25,11 @@ def usual_errors() -> Iterator[None]:
 def making_array(
     name: str, wanted: str = "a list or an array, with lines of one length"
 ) -> Iterator[None]:
-    """Say which argument it is that NumPy or scikit-learn can make no array of."""
+    """Say which argument is bad, and what to give; NumPy or scikit-learn says why."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} is no array ({error}); give {wanted}.") from None
+        raise type(error)(f"{name} cannot be used ({error}); give {wanted}.") from None
 
 
 Words = Sequence[str | None]  # that may stand in the place of a number

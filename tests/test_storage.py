@@ -227,7 +227,7 @@ def test_steps_that_no_file_can_hold(path):
 
 
 def test_nothing_to_save_or_to_load(path):
-    with pytest.raises(NotFittedError, match="call fit before saving"):
+    with pytest.raises(NotFittedError, match="fit before saving"):
         save_model(IhSC(3), path)
     with pytest.raises(FileNotFoundError, match=r"model\.npz"):
         load_model(path)

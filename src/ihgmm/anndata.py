@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["ihsc", "rank_genes_groups"]
 
 METHOD = "ihgmm.anndata.ihsc"  # a run knows the results of an earlier one by it
+# Where the results of a run go: clusters, figures of rows, embedding, centres, summary.
+PLACES = [("obs", "{}"), ("obs", "{}_scale"), ("obs", "{}_size")]
+PLACES += [("obs", "{}_confidence"), ("obs", "{}_outlier_score")]
+PLACES += [("obsm", "X_{}"), ("varm", "{}_centers"), ("uns", "{}")]
 
 
 def ihsc(
@@ -107,15 +111,20 @@ def ihsc(
     X = _matrix(adata, layer, use_rep)
     if use_rep in (None, "X"):
         _warn_of_preparation(adata, X, layer, "ihsc", options.get("whiten"))
-    key, embedding_key, centers_key = (
-        key_added,
-        f"X_{key_added}",
-        f"{key_added}_centers",
-    )
-    figures = ["_scale", "_size", "_confidence", "_outlier_score"]
-    places = [("obs", f"{key}{figure}") for figure in ("", *figures)]
-    places += [("obsm", embedding_key), ("varm", centers_key), ("uns", key)]
-    _check_key(adata, key, use_rep, places)
+    if not isinstance(key_added, str) or not key_added or "/" in key_added:
+        raise ValueError(
+            f"key_added={key_added!r} cannot name results; give a word without a slash."
+        )
+    places = [(home, name.format(key_added)) for home, name in PLACES]
+    earlier = adata.uns.get(key_added)
+    ours = isinstance(earlier, Mapping) and earlier.get("method") == METHOD
+    for home, name in places:
+        taken = name in getattr(adata, home) and not ours
+        if taken or (home, name) == ("obsm", use_rep):
+            raise ValueError(
+                f"key_added={key_added!r} would overwrite adata.{home}[{name!r}]; give "
+                "another key_added."
+            )
     batch: Any = None
     if batch_key is not None:
         batch = np.asarray(_part(adata, "obs", "batch_key", batch_key).astype(object))
@@ -128,19 +137,20 @@ def ihsc(
     if copy:
         adata = adata.copy()
     used, codes = np.unique(labels, return_inverse=True)
-    adata.obs[key] = pd.Categorical.from_codes(codes, used.astype(str))
-    columns = [model.scales_, model.sizes_, diagnosis.certainty]
-    columns += [model.outlier_scores_] if hasattr(model, "outlier_scores_") else []
-    for figure, column in zip(figures, columns, strict=False):
-        adata.obs[f"{key}{figure}"] = to_host(column)
-    adata.obsm[embedding_key] = to_host(model.embedding_)
-    # What an earlier run left would pass for centres of this one.
-    adata.varm.pop(centers_key, None)
-    if use_rep in (None, "X"):
-        adata.varm[centers_key] = centers.T
-    else:
+    clusters = pd.Categorical.from_codes(codes, used.astype(str))
+    by_variable = centers.T if use_rep in (None, "X") else None
+    if by_variable is None:
         summary["centers"] = centers
-    adata.uns[key] = summary
+    figures = (model.scales_, model.sizes_, diagnosis.certainty)
+    scores = getattr(model, "outlier_scores_", None)
+    arrays = (*figures, scores, model.embedding_, by_variable)
+    hosted = (None if array is None else to_host(array) for array in arrays)
+    for (home, name), value in zip(places, (clusters, *hosted, summary), strict=True):
+        part = getattr(adata, home)
+        if value is not None:
+            part[name] = value
+        elif name in part:  # of an earlier run: it would pass for one of this
+            del part[name]
     return adata if copy else None
 
 
@@ -222,13 +232,10 @@ def rank_genes_groups(
         "pvals": (top.p_values, "f8"),
         "pvals_adj": (false_discovery_control(top.p_values, axis=1), "f8"),
     }
-    params: dict[str, Any] = {
-        "groupby": groupby,
-        "layer": layer,
-        "method": "ihgmm.top_features",
-    }
-    params |= {"reference": "rest", "use_raw": False}  # what scanpy looks for
-    params["corr_method"] = "benjamini-hochberg"
+    params = {"groupby": groupby, "layer": layer, "method": "ihgmm.top_features"}
+    # What scanpy looks for.
+    params |= {"reference": "rest", "use_raw": False}
+    params |= {"corr_method": "benjamini-hochberg"}
     results: dict[str, Any] = {"params": params}
     for name, (values, kind) in figures.items():
         lines = np.take_along_axis(values, order, axis=1)
@@ -253,11 +260,10 @@ def _summary(model: IhSC, diagnosis: Diagnosis, source: dict[str, Any]) -> Any:
         "n_clusters": model.n_clusters_,
         "eigenvalues": to_host(model.eigenvalues_),
         "verdict": str(diagnosis.verdict),
-        "stability": diagnosis.stability,
-        "doubt": diagnosis.doubt,
-        "expected_error": diagnosis.expected_error,
         "error_range": np.array(diagnosis.error_range),
     }
+    for name in ("stability", "doubt", "expected_error"):
+        summary[name] = getattr(diagnosis, name)
     if model.outliers == "cells":
         summary["outlier_cells"] = model.outlier_cells_
     if model.n_clusters == "auto":
@@ -311,25 +317,6 @@ def _warn_of_preparation(
             f"layer={'counts' if has_counts else '...'!r}{more}).",
             PreparationWarning,
         )
-
-
-def _check_key(
-    adata: AnnData, key: Any, use_rep: str | None, places: list[tuple[str, str]]
-) -> None:
-    """Refuse a name that files cannot hold, or under which there is something else."""
-    if not isinstance(key, str) or not key or "/" in key:
-        raise ValueError(
-            f"key_added={key!r} cannot name results; give a word without a slash."
-        )
-    earlier = adata.uns.get(key)
-    ours = isinstance(earlier, Mapping) and earlier.get("method") == METHOD
-    for home, name in places:
-        taken = name in getattr(adata, home) and not ours
-        if taken or (home, name) == ("obsm", use_rep):
-            raise ValueError(
-                f"key_added={key!r} would overwrite adata.{home}[{name!r}]; give "
-                "another key_added."
-            )
 
 
 def _matrix(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:

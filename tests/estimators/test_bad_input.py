@@ -311,7 +311,10 @@ def test_huge_and_tiny_values(Estimator, unit, dtype):
         (np.ones(3), r"sample_weight cannot be used .*\(3,\).*; give 20 numbers"),
         (-np.ones(20), "Negative values .*; give 20 numbers, .*, above 0, or 0"),
         (np.zeros(20), "zero.*give 20 numbers|all are 0"),
-        (np.full(20, np.nan), "sample_weight contains NaN.*give 20 numbers, one for each"),
+        (
+            np.full(20, np.nan),
+            "sample_weight contains NaN.*give 20 numbers, one for each",
+        ),
         ([1.0] * 19 + [np.inf], "sample_weight contains infinity"),
         (
             ["1.5"] * 19 + ["many"],

@@ -32,40 +32,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TopFeatures(Result):
-    """What sets each cluster apart from all other rows. ``print`` it for sentences.
+    """What sets each cluster apart from all other rows. ``print`` it for sentences."""
 
-    Attributes
-    ----------
-    clusters, sizes : ndarray of shape (n_clusters,)
-        The label of each cluster, and the rows in it.
-    names : list of str
-        Names of all features.
-    contrasts, errors : ndarray of shape (n_clusters, n_features)
-        How far a cluster is above the other rows in each feature, at the same size, and
-        the standard error of that. The unit is the noise level of the feature; without
-        noise it is the length of the cluster's mean, and ``has_noise`` is False.
-    means, others : ndarray of shape (n_clusters, n_features)
-        The mean of the cluster, over observed cells, in the units of the data; and what
-        all other rows have on average, if they are made as large as the cluster's.
-        Where columns were shifted, a multiple of a row means nothing in their units:
-        then ``others`` has plain means, and ``same_size`` is False.
-    more, less, features : list of ndarray
-        Columns of which each cluster has more than others, or less, the clearest first;
-        and those that differ most, those of which it has more first.
-    """
-
-    clusters: np.ndarray
-    sizes: np.ndarray
-    names: list[str]
+    clusters: np.ndarray  #: the label of each cluster
+    sizes: np.ndarray  #: rows in each
+    names: list[str]  #: of all features
+    #: How far a cluster, in each line, is above the other rows in each feature, at the
+    #: same size: in noise levels, or in lengths of the cluster's mean without noise.
     contrasts: np.ndarray
-    errors: np.ndarray
-    means: np.ndarray
-    others: np.ndarray
-    same_size: bool
-    has_noise: bool
-    more: list[np.ndarray]
-    less: list[np.ndarray]
-    features: list[np.ndarray]
+    errors: np.ndarray  #: standard errors of contrasts
+    means: np.ndarray  #: of each cluster, over observed cells, in the units of the data
+    others: np.ndarray  #: what all other rows have, if made as large as the cluster's
+    same_size: bool  #: else columns were shifted, and ``others`` has plain means
+    has_noise: bool  #: whether the unit of contrasts is the noise level
+    more: list[np.ndarray]  #: columns a cluster has more of, the clearest first
+    less: list[np.ndarray]  #: the same of less
+    features: list[np.ndarray]  #: those that differ most, what it has more of first
 
     @property
     def scores(self) -> np.ndarray:

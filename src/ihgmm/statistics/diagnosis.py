@@ -60,48 +60,26 @@ class Caution(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Result):
-    """What the data say about labels. ``print`` it for a summary in words.
+    """What the data say about labels. ``print`` it for a summary in words."""
 
-    Attributes
-    ----------
-    n_samples, n_features, n_clusters : int
-        Size of the data and number of clusters.
-    classes, sizes : ndarray of shape (n_clusters,)
-        The label of each cluster, sorted, and the rows in it.
-    stability, doubt : float
-        Share of rows whose label stays when fits to other halves of the rows label
-        them, and the mean probability that these give to other labels. NaN with too few
-        rows for a fit, as the next three.
-    cluster_stability : ndarray of shape (n_clusters,)
-        The share that stays of each cluster; NaN for one or two rows.
-    expected_error, error_range : float, tuple of float
-        Share of labels that are expected to differ from the classes you have in mind,
-        the mean of ``1 - certainty``; its range in four of five real data sets.
-    certainty : ndarray of shape (n_samples,)
-        Probability that the label of each row is right, given all other rows.
-    uncertain_share, certain_from : float
-        Share of rows with a certainty below ``certain_from``, which is 0.9.
-    cautions : tuple of Caution
-        What to look at: three at most, the most useful first.
-    n_outliers : int
-        Rows that are in no cluster and were left out; ``n_samples`` are the others.
-    """
-
-    n_samples: int
+    n_samples: int  #: rows in clusters
     n_features: int
     n_clusters: int
-    classes: np.ndarray
-    sizes: np.ndarray
+    classes: np.ndarray  #: the label of each cluster, sorted
+    sizes: np.ndarray  #: rows in each
+    #: Share of rows whose label stays when fits to other halves of the rows label them;
+    #: NaN with too few rows for a fit, as all that is made of it.
     stability: float
-    cluster_stability: np.ndarray
-    doubt: float
+    cluster_stability: np.ndarray  #: the same of each cluster; NaN for one or two rows
+    doubt: float  #: mean probability that these fits give to other labels
+    #: Share of labels expected to differ from the classes you have in mind.
     expected_error: float
-    error_range: tuple[float, float]
-    certainty: np.ndarray
-    uncertain_share: float
-    cautions: tuple[Caution, ...] = ()
+    error_range: tuple[float, float]  #: of that, in four of five real data sets
+    certainty: np.ndarray  #: probability that the label of each row is right
+    uncertain_share: float  #: share of rows with a certainty below ``certain_from``
+    cautions: tuple[Caution, ...] = ()  #: what to look at, the most useful first
     certain_from: float = Trust.CERTAIN
-    n_outliers: int = 0
+    n_outliers: int = 0  #: rows in no cluster, which were left out
 
     @property
     def verdict(self) -> Verdict:

@@ -27,11 +27,11 @@ from ihgmm.statistics.residuals import independent_entries, noise_of_centers
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parameters:
-    """Centres, scales and noise levels, as :class:`Estimates` has them."""
+    """Centres, scales and noise levels."""
 
-    centers: np.ndarray
-    scales: np.ndarray
-    noise_levels: np.ndarray
+    centers: np.ndarray  #: a line for each cluster, zero for one without rows
+    scales: np.ndarray  #: of each row; in each cluster their mean is 1
+    noise_levels: np.ndarray  #: standard deviation of the noise in each row's entries
 
 
 P = TypeVar("P", bound=Parameters)
@@ -39,27 +39,13 @@ P = TypeVar("P", bound=Parameters)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates(Parameters):
-    """Estimates of what generated the data, ``x_i = scale_i * center + noise``.
+    """Estimates of what generated the data, ``x_i = scale_i * center + noise``."""
 
-    Attributes
-    ----------
-    centers, center_errors : ndarray of shape (n_clusters, n_features)
-        One centre for each cluster, zero for a cluster without rows; standard errors of
-        its entries, ``inf`` for fewer than two rows.
-    scales, scale_errors : ndarray of shape (n_samples,)
-        One scale for each row, in each cluster with mean 1; their standard errors,
-        ``inf`` in a cluster of two rows, or one that shows no common pattern.
-    noise_levels : ndarray of shape (n_samples,)
-        Standard deviation of the noise in each row's entries.
-    center_freedom, classes : ndarray of shape (n_clusters,)
-        Degrees of freedom of the errors of a centre, about the number of rows that
-        count in it, less one; the label of each cluster.
-    """
-
+    #: Standard errors of scales; ``inf`` in clusters of two rows, or without a pattern.
     scale_errors: np.ndarray
-    center_errors: np.ndarray
-    center_freedom: np.ndarray
-    classes: np.ndarray
+    center_errors: np.ndarray  #: of entries; ``inf`` for fewer than two rows
+    center_freedom: np.ndarray  #: degrees of freedom of these, by cluster
+    classes: np.ndarray  #: the label of each cluster
 
     def __repr__(self) -> str:
         (k, p), n = self.centers.shape, self.scales.shape[0]

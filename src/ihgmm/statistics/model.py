@@ -27,26 +27,14 @@ NOISE_STRUCTURES: tuple[NoiseStructure, ...] = get_args(NoiseStructure)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IhGMMSample:
-    """A sample together with everything that generated it.
+    """A sample together with everything that generated it."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data, ``scales[i] * centers[labels[i]]`` plus noise in row i.
-    labels, scales, noise_levels : ndarray of shape (n_samples,)
-        The cluster, the scale and the standard deviation of the noise of each row.
-    centers : ndarray of shape (n_clusters, n_features)
-        The centres.
-    separation : float
-        The smallest distance between two centres; ``inf`` for a single one.
-    """
-
-    X: np.ndarray
-    labels: np.ndarray
+    X: np.ndarray  #: the data, ``scales[i] * centers[labels[i]]`` plus noise in row i
+    labels: np.ndarray  #: the cluster of each row
     scales: np.ndarray
-    noise_levels: np.ndarray
+    noise_levels: np.ndarray  #: standard deviation of the noise of each row
     centers: np.ndarray
-    separation: float
+    separation: float  #: smallest distance of two centres; ``inf`` for a single one
 
     @property
     def signal(self) -> np.ndarray:

@@ -49,43 +49,23 @@ class Confidence(Enum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClusterCount(Result):
-    """How many clusters were found, and on what evidence.
+    """How many clusters were found, and on what evidence."""
 
-    Attributes
-    ----------
-    n_clusters : int
-        The best guess; 1 when all rows share one direction or show no groups, 0 when
-        nothing stands out from noise.
-    levels, plausible : tuple of int
-        The numbers at which the tree is stable; and the likeliest numbers, five at
-        most, the last one 1 or 0 if there may be no clusters at all.
-    confidence : Confidence
-        How far to rely on the number: ``HIGH``, ``MIDDLE`` or ``LOW``.
-    tree : ClusterTree or None
-        The clusters, merged step by step; None where rows are too few.
-    rank : int
-        Eigenvalues above the edge: the number of linearly independent directions.
-    eigenvalues, null : ndarray
-        Leading eigenvalues of the cosines of rows, with a zero diagonal, decreasing,
-        rough below the edge; and the largest one of each sign-flipped copy.
-    edge : float
-        What an eigenvalue must exceed to count, once those above it are taken out.
-    n_rows, n_features, max_clusters : int
-        Rows that were looked at, features, and the largest number looked for.
-    """
-
+    #: The best guess; 1 when all rows share one direction or show no groups, 0 when
+    #: nothing stands out from noise.
     n_clusters: int
-    levels: tuple[int, ...]
+    levels: tuple[int, ...]  #: numbers at which the tree is stable
+    #: The likeliest numbers, five at most; the last is 1 or 0 if there may be none.
     plausible: tuple[int, ...]
-    confidence: Confidence
-    tree: ClusterTree | None
-    rank: int
-    eigenvalues: np.ndarray
-    edge: float
-    null: np.ndarray
-    n_rows: int
+    confidence: Confidence  #: how far to rely on the number
+    tree: ClusterTree | None  #: clusters, merged step by step; None of too few rows
+    rank: int  #: eigenvalues above the edge: linearly independent directions
+    eigenvalues: np.ndarray  #: leading ones of the cosines of rows, without diagonal
+    edge: float  #: what an eigenvalue must exceed, once those above it are taken out
+    null: np.ndarray  #: the largest eigenvalue of each sign-flipped copy
+    n_rows: int  #: that were looked at
     n_features: int
-    max_clusters: int
+    max_clusters: int  #: the largest number looked for
 
     @property
     def is_doubtful(self) -> bool:

@@ -64,20 +64,18 @@ class TopFeatures(Result):
         """Return a line for each feature listed: of each cluster ``more``, ``less``."""
         from pandas import DataFrame
 
-        lists = map(np.append, self.more, self.less)
-        lines = [
-            {
-                "cluster": self.clusters[k],
-                "feature": self.names[j],
-                "mean": self.means[k, j],
-                "others": self.others[k, j],
-                "contrast": self.contrasts[k, j],
-                "error": self.errors[k, j],
-            }
-            for k, listed in enumerate(lists)
-            for j in listed
-        ]
-        return DataFrame(lines)
+        lists = [*map(np.append, self.more, self.less)]
+        cluster = np.repeat(np.arange(len(lists)), [*map(len, lists)])
+        at = cluster, np.concatenate(lists)
+        columns = {
+            "cluster": self.clusters[cluster],
+            "feature": np.array(self.names)[at[1]],
+            "mean": self.means[at],
+            "others": self.others[at],
+            "contrast": self.contrasts[at],
+            "error": self.errors[at],
+        }
+        return DataFrame(columns)
 
 
 def top_features(
@@ -107,13 +105,11 @@ def top_features(
 
     Notes
     -----
-    Size is no pattern, so other rows are stretched to the length of the cluster that
-    they are compared with. They count by their number: a small cluster cannot rule the
-    lists of the others. The contrast of cluster k, ``c_k`` being its mean with each
-    feature over its noise level, and ``u_k`` that mean at length one, is ``c_k - |c_k|
-    * mean(u_l for rows of l != k)``. Errors come from the spread of rows around their
-    pattern, and assume right labels. A feature chosen beforehand differs if its
-    contrast is two errors from 0; the largest of 1,000 take four.
+    Size is no pattern: other rows, each counted once, are stretched to the length of
+    the cluster. With ``c_k`` for the mean of cluster k, each feature over its noise
+    level, and ``u_k`` for that at length one, the contrast is ``c_k - |c_k| * mean(u_l
+    for rows of l != k)``. Errors assume right labels. A feature chosen beforehand
+    differs if its contrast is two errors from 0; the largest of 1,000 take four.
 
     Examples
     --------
@@ -162,23 +158,12 @@ def rank_features(
         order = np.argsort(-ranks, axis=1, kind="stable")[:, :count]
         return [line[own[line]] for line, own in zip(order, among, strict=True)]
 
-    listed = zip(clearest(contrasts != 0), contrasts, strict=True)
-    return TopFeatures(
-        clusters=fit.clusters,
-        sizes=sizes,
-        names=names,
-        contrasts=contrasts,
-        errors=errors,
-        means=means,
-        others=np.where((sizes.sum() > sizes)[:, None], others, np.nan),
-        same_size=not shifted,
-        has_noise=has_noise,
-        more=clearest(contrasts > 0),
-        less=clearest(contrasts < 0),
-        features=[
-            line[np.argsort(own[line] < 0, kind="stable")] for line, own in listed
-        ],
-    )
+    others = np.where((sizes.sum() > sizes)[:, None], others, np.nan)
+    figures = contrasts, errors, means, others, not shifted, has_noise
+    more, less, most = map(clearest, (contrasts > 0, contrasts < 0, contrasts != 0))
+    pairs = zip(most, contrasts, strict=True)
+    most = [line[np.argsort(own[line] < 0, kind="stable")] for line, own in pairs]
+    return TopFeatures(fit.clusters, sizes, names, *figures, more, less, most)
 
 
 class DescribedFit(NamedTuple):

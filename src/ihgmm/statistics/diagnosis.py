@@ -124,10 +124,9 @@ def diagnose(
 
     Notes
     -----
-    Halves of the rows, at most 2,000 rows, are clustered anew with the defaults of
-    :class:`ihgmm.IhSC`, and each fit labels rows that it did not see. Labels that
-    change are often wrong. Labels that stay need not be the classes you have in mind.
-    :doc:`/trust` says how often they were.
+    Halves of at most 2,000 rows are clustered anew, and each fit labels rows that it
+    did not see. Labels that change are often wrong; those that stay need not be the
+    classes you have in mind: see :doc:`/trust`.
 
     Examples
     --------
@@ -197,20 +196,12 @@ def _diagnose(
     counts = groups.sums(groups.weights)
     few = (counts < Trust.LEAST_ROWS) & (k > 1)
     uncertain = xp.count_nonzero(live & ~(certainty >= Trust.CERTAIN))
-    diagnosis = Diagnosis(
-        n_samples=n,
-        n_features=p,
-        n_clusters=k,
-        classes=classes,
-        sizes=ops.groups(codes, k).sizes,
-        stability=float(stays.sum() / n_live),
-        cluster_stability=np.where(few, np.nan, stays / np.maximum(counts, 1)),
-        doubt=doubt,
-        expected_error=error,
-        error_range=error_range(error, k),
-        certainty=certainty,
-        uncertain_share=int(ops.number(uncertain)) / n_live,
-    )
+    uncertain_share = int(ops.number(uncertain)) / n_live
+    by_cluster = np.where(few, np.nan, stays / np.maximum(counts, 1))
+    of_halves = float(stays.sum() / n_live), by_cluster, doubt
+    of_errors = error, error_range(error, k), certainty, uncertain_share
+    size = n, p, k, classes, ops.groups(codes, k).sizes
+    diagnosis = Diagnosis(*size, *of_halves, *of_errors)
     return replace(diagnosis, cautions=tuple(_cautions(diagnosis, data, refits)))
 
 

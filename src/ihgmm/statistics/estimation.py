@@ -104,9 +104,8 @@ def estimate_parameters(
     Notes
     -----
     A scale comes from inner products of its row with the *other* rows of the cluster:
-    a row in its own centre would bias it. Errors come from the residuals, and assume
-    right labels. :doc:`/inference` shows how often intervals hold the truth, and
-    :doc:`/statistics` has the formulas.
+    a row in its own centre would bias it. Errors assume right labels. :doc:`/inference`
+    shows how often intervals hold the truth; formulas are in :doc:`/statistics`.
 
     Examples
     --------

@@ -130,11 +130,9 @@ def select_n_clusters(
 
     Notes
     -----
-    Eigenvalues above those of copies with random signs are signal. Along their
-    directions a tree of clusters is grown, and trees of random halves of the rows judge
-    it. Of more than 2,000 rows, so many are drawn at random; clusters with few of these
-    can be missed. :doc:`/statistics` has the details, and how often the answer is
-    right.
+    Along directions that stand out from copies with random signs a tree of clusters is
+    grown, and trees of halves of the rows judge it. Of more than 2,000 rows so many are
+    drawn: small clusters can be missed. :doc:`/statistics` has details and errors.
 
     Examples
     --------

@@ -279,10 +279,7 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
 
 
 def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any, Any]:
-    """Return data and labels; a fitted model stands for its labels.
-
-    A model also fills missing cells of X, and whitens it if that is asked for.
-    """
+    """Return data and labels; a fitted model stands for these, and completes X."""
     refuse_model(X)
     if not is_model(labels):
         return X, labels
@@ -326,10 +323,8 @@ def labelled_rows(labels: Any, X: Matrix) -> tuple[np.ndarray, Tall, Tall | None
 
 
 def is_outlier(labels: np.ndarray) -> np.ndarray:
-    """Tell which labels stand for rows of no cluster: -1, beside numbers from 0.
-
-    Where no label is 0, as with -1 and 1, -1 is the name of a cluster.
-    """
+    """Tell which labels stand for rows of no cluster: -1, beside numbers from 0."""
+    # Where no label is 0, as with -1 and 1, -1 is the name of a cluster.
     if labels.dtype.kind not in "if" or not (labels == 0).any():
         return np.zeros(len(labels), dtype=bool)
     return np.asarray(labels == -1)
@@ -430,21 +425,18 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
     counts = [*X.map(missing_cells)]
     columns = np.flatnonzero(sum(cells for cells, _ in counts) == X.shape[0])
     if len(columns):
-        shown = [str(j) if names is None else repr(names[j]) for j in columns[:5]]
-        more = f" and {len(columns) - 5} more" * (len(columns) > 5)
+        shown = [j if names is None else names[j] for j in columns[:5].tolist()]
         warn(
             f"{len(columns)} of {X.shape[1]} columns of X have no observed cell: "
-            f"{', '.join(shown)}{more}. They are filled with zeros; leave them out.",
+            f"{', '.join(map(repr, shown))}{', ...' * (len(columns) > 5)}. They are "
+            "filled with zeros; leave them out.",
             DataConversionWarning,
         )
     return sum(rows for _, rows in counts)
 
 
 def warn_zero_rows(X: Matrix, unobserved: int = 0) -> int:
-    """Return how many rows are not zero; warn of zero ones, raise if all are.
-
-    ``unobserved`` of these have no observed cell.
-    """
+    """Return how many rows are not zero; warn of zero ones, raise if all are."""
     live = count_rows(X, X.sqnorms)
     zero = X.shape[0] - live
     if not live:
@@ -453,12 +445,10 @@ def warn_zero_rows(X: Matrix, unobserved: int = 0) -> int:
             "how X was read or preprocessed."
         )
     if zero:
-        what = f"are zero, {unobserved} of them without an observed cell"
-        if unobserved in (0, zero):
-            what = "have no observed cell" if unobserved else "are zero"
+        holes = f", {unobserved} of them without an observed cell" * bool(unobserved)
         warn(
-            f"{zero} of {X.shape[0]} rows {what}. They show no pattern, and their "
-            "labels mean nothing. Drop them beforehand if they should not be labelled.",
+            f"{zero} of {X.shape[0]} rows are zero{holes}. They show no pattern, and "
+            "their labels mean nothing; drop them if they should not be labelled.",
             DataConversionWarning,
         )
     return live

@@ -13,10 +13,7 @@ import numpy as np
 
 @contextmanager
 def usual_errors() -> Iterator[None]:
-    """Compute as if the user had left NumPy's handling of overflow and the like alone.
-
-    It decorates what users call.
-    """
+    """Decorate what users call: overflow and the like are handled as by default."""
     with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
         yield
 
@@ -48,16 +45,7 @@ def spelled_for_shell(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def option(name: str, *value: Any) -> str:
-    """Return a parameter as the reader of a message gives it, with a value or without.
-
-    Examples
-    --------
-    >>> option("whiten", "counts")
-    "whiten='counts'"
-    >>> with spelled_for_shell({"whiten": "--whiten", "refine": "--refine"}):
-    ...     option("whiten", "counts"), option("refine", True)
-    ('--whiten counts', '--refine')
-    """
+    """Return ``name='value'``, or ``--name value`` for the reader of a command."""
     names = _shell.get()
     if names is None or name not in names:
         return f"{name}={value[0]!r}" if value else name
@@ -142,11 +130,8 @@ def check_verbose(name: str, value: Any) -> None:
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """Turn any random state scikit-learn users know into a NumPy generator.
-
-    A RandomState is asked for a seed, so that calls with the same one differ.
-    """
-    if isinstance(random_state, np.random.RandomState):
+    """Turn any random state scikit-learn users know into a NumPy generator."""
+    if isinstance(random_state, np.random.RandomState):  # each call draws another
         random_state = random_state.randint(0, 2**31 - 1, size=4)
     elif isinstance(random_state, Integral):
         random_state = check_count("random_state", random_state, least=0)

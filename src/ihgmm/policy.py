@@ -61,10 +61,7 @@ class Leading:
 
 
 class Labelling:
-    """Rows to labels: samples of rows, starts, and the shared covariance.
-
-    Round numbers. ``python benchmarks/clusters.py`` has errors and times.
-    """
+    """Rows to labels (``python benchmarks/clusters.py``). Round numbers."""
 
     ROWS, TRIAL_ROWS = 2**14, 2**12  # to learn labels from, and to try starts, at most
     ROWS_A_CLUSTER = 64  # or so many for each cluster, if that is more
@@ -240,10 +237,7 @@ class TiedNoise:
 
 
 class Scales:
-    """Errors of scales and centres, and the test for individual scales. By eye.
-
-    ``python benchmarks/inference.py`` checks coverage and size.
-    """
+    """Errors and the test of scales (``python benchmarks/inference.py``). By eye."""
 
     LEVEL = 0.05  # p-values below it mean that scales differ
     SLIGHT_SPREAD, WEAK_SPREAD = 0.05, 0.75  # less does not matter; more: no advice

@@ -219,8 +219,7 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
         at = int((names != fitted).argmax())
         raise ValueError(
             "The feature names should match those that were passed during fit: feature "
-            f"{at} is {names[at]!r} and was {fitted[at]!r}. Put the columns in that "
-            "order."
+            f"{at} is {names[at]!r} and was {fitted[at]!r}."
         )
 
 
@@ -355,8 +354,7 @@ def feature_names(
 def names_of(what: str, given: Any, count: int = 0, of: str = "") -> list[str]:
     """Return texts, one for each row or feature, or as many as there are."""
     if isinstance(given, str | bytes):
-        one = f"name; give one for each {of}" if of else "note; give a list of them"
-        raise TypeError(f"{what}={given!r} is one {one}.")
+        raise TypeError(f"{what}={given!r} is one text; give a list of them.")
     names = [text_of(name) for name in given]
     if of and len(names) != count:
         raise ValueError(

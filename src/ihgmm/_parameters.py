@@ -63,12 +63,8 @@ def call(name: str, **options: Any) -> str:
 
 def check_count(name: str, value: Any, *, least: int = 1, words: Words = ()) -> Any:
     """Return ``value`` as an int, or one of some words, or say what it should be."""
-    wanted = f"{_listed(words)}a whole number, {least} or more"
-    if _is_word(name, value, words, Integral, wanted):
-        return value
-    if value < least:
-        raise ValueError(f"{option(name, value)} is too small; give {least} or more.")
-    return int(value)
+    number = check_number(name, value, least=least, words=words, kind=Integral)
+    return number if isinstance(number, str | None) else int(value)
 
 
 def check_number(
@@ -79,29 +75,23 @@ def check_number(
     most: float = np.inf,
     above: float = -np.inf,
     words: Words = (),
+    kind: type = Real,
 ) -> Any:
     """Return ``value`` as a float in a range, or one of some words, or say what."""
+    if isinstance(value, str | None) and value in words:
+        return value
     wanted = f"above {above:g}" if above > -np.inf else f"at least {least:g}"
     wanted += f" and at most {most:g}" if most < np.inf else ""
-    wanted = f"{_listed(words)}a number {wanted}"
-    if _is_word(name, value, words, Real, wanted):
-        return value
-    number = float(value)
-    if not (least <= number <= most and number > above and np.isfinite(number)):
-        raise ValueError(f"{option(name, value)} is out of range; give {wanted}.")
-    return number
-
-
-def _is_word(name: str, value: Any, words: Words, kind: type, wanted: str) -> bool:
-    """Return whether a value is one of some words; raise if it is no number either."""
-    if isinstance(value, str | None) and value in words:
-        return True
+    wanted = f"{_listed(words)}a {'whole ' * (kind is Integral)}number {wanted}"
     if words and isinstance(value, str):
         raise ValueError(f"{option(name, value)} is not known; give {wanted}.")
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
         own = type(value).__name__
         raise TypeError(f"{option(name, value)} is a {own}; give {wanted}.")
-    return False
+    number = float(value)
+    if not (least <= number <= most and number > above and np.isfinite(number)):
+        raise ValueError(f"{option(name, value)} is out of range; give {wanted}.")
+    return number
 
 
 def _listed(words: Words) -> str:

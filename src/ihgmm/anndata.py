@@ -71,24 +71,21 @@ def ihsc(
     Returns
     -------
     AnnData or None
-        None, or the copy if ``copy=True``. With ``key`` for ``key_added``, ``obs[key]``
-        is the cluster, as a string, ``"0"`` the largest; ``obs[f"{key}_scale"]`` the
-        scale, in each cluster 1 on average, and ``obs[f"{key}_size"]`` that times the
-        length of the cluster's pattern, which compares cells of different clusters;
+        The copy if ``copy=True``. With ``key`` for ``key_added``, ``obs[key]`` is the
+        cluster, as a string, ``"0"`` the largest; ``obs[f"{key}_scale"]`` the scale, in
+        each cluster 1 on average; ``obs[f"{key}_size"]`` that times the length of the
+        cluster's pattern, which compares cells of all clusters;
         ``obs[f"{key}_confidence"]`` the ``certainty`` of :func:`~ihgmm.diagnose`.
-        ``obsm[f"X_{key}"]`` is the embedding that was clustered, and
-        ``varm[f"{key}_centers"]`` the pattern of each cluster; of a representation in
-        ``obsm`` it is in ``uns[key]["centers"]``, clusters by columns. ``uns[key]`` has
-        ``method``, ``version``, ``params``, ``n_clusters``, ``eigenvalues``, what
-        :func:`~ihgmm.diagnose` says, and where they apply ``selection``, how clusters
-        were counted, and ``outlier_cells``, their rows and columns.
+        ``obsm[f"X_{key}"]`` is the embedding, and ``varm[f"{key}_centers"]`` the
+        pattern of each cluster, or ``uns[key]["centers"]`` where ``use_rep`` is given.
+        ``uns[key]`` also has parameters, eigenvalues, what :func:`~ihgmm.diagnose`
+        says, and where they apply ``selection`` and ``outlier_cells``.
 
     Notes
     -----
-    In counts, noise grows with the mean, and a few genes that are everywhere drown all
-    others: give ``whiten="counts"`` (docs/tutorial-single-cell.md). After
-    ``sc.pp.log1p`` or ``sc.pp.scale``, of which ``ihsc`` warns, cells of a type are no
-    multiples of one pattern: give the layer that keeps the counts.
+    Give counts with ``whiten="counts"``: a few genes that are everywhere drown all
+    others, else. After ``sc.pp.log1p`` or ``sc.pp.scale`` cells of a type are no
+    multiples of one pattern, and ``ihsc`` warns. See :doc:`/tutorial-single-cell`.
 
     Examples
     --------
@@ -187,13 +184,12 @@ def rank_genes_groups(
     Returns
     -------
     AnnData or None
-        None, or the copy if ``copy=True``. ``uns[key_added]`` has, by cluster, genes in
-        the order of their contrast, what the cluster has most of first: ``names``;
-        ``scores``, the contrasts less two errors; ``logfoldchanges``, to base 2, of the
-        mean over that of all other cells, if these were as deep; ``pvals`` and, after
-        Benjamini and Hochberg, ``pvals_adj``; and ``params``. The p-values take the
-        clusters as given. For clusters found in the same cells they are too small; use
-        them to rank.
+        The copy if ``copy=True``. ``uns[key_added]`` has, by cluster, genes in the
+        order of their contrast: ``names``; ``scores``, contrasts less two errors;
+        ``logfoldchanges``, to base 2, over all other cells at the same depth; ``pvals``
+        and, after Benjamini and Hochberg, ``pvals_adj``; and ``params``. P-values take
+        clusters as given: for those found in the same cells they are too small, and
+        only rank.
 
     See Also
     --------

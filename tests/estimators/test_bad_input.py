@@ -202,7 +202,7 @@ def test_masked_cells_are_missing_cells(Estimator):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"n_clusters": 0}, ValueError, "n_clusters=0 is too small; give 1 or more"),
+        ({"n_clusters": 0}, ValueError, "n_clusters=0 is out of range; give .*1"),
         ({"n_clusters": 21}, ValueError, "=21 is more than n_samples=20; give"),
         ({"n_clusters": 2.0}, TypeError, "n_clusters=2.0 is a float; .*a whole"),
         ({"n_clusters": None}, TypeError, "n_clusters=None is a NoneType"),

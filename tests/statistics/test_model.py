@@ -117,7 +117,7 @@ def test_no_second_matrix_is_made():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"n_samples": 0}, ValueError, "n_samples=0 is too small"),
+        ({"n_samples": 0}, ValueError, "n_samples=0 is out of range"),
         ({"n_clusters": 600}, ValueError, "n_features=200 is less than n_clusters=600"),
         ({"n_samples": 3}, ValueError, "n_clusters=4 is more than n_samples=3"),
         ({"balance": 0}, ValueError, "balance=0 is out of range"),

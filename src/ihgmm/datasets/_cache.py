@@ -79,13 +79,9 @@ def fetch(
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         if "timed out" in reason:
             reason = f"the server sent nothing for {timeout:g} seconds"
-        problem = (
-            f"{path} is not the {entry.title} data ({reason}). It was left as it is; "
-            "move it away to have the data downloaded again"
-            if is_kept
-            else f"The {entry.title} data are not in {path.parent} and cannot be "
-            f"downloaded ({reason}); nothing was kept. Try again"
-        )
+        problem = f"The {entry.title} data cannot be downloaded ({reason}). Try again"
+        if is_kept:
+            problem = f"{path} is not the {entry.title} data ({reason}). Move it away"
         raise DatasetError(
             f"{problem}, or get {entry.url} and save it as {path}; data_home or the "
             "environment variable IHGMM_DATA name another folder."
@@ -121,9 +117,8 @@ def parse(entry: Entry, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def class_sums(data: np.ndarray, target: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return one number for each class that depends on all its content.
+    """Return the sum of ``cos(x @ w)`` over the rows x of each class.
 
-    It is the sum of ``cos(x @ w)`` over the rows x of the class, with fixed weights w.
     Unlike a hash, it hardly changes with the rounding of copies.
     """
     j = np.arange(data.shape[1])
@@ -136,15 +131,15 @@ def class_sums(data: np.ndarray, target: np.ndarray, n_classes: int) -> np.ndarr
 
 def check_content(entry: Entry, data: np.ndarray, target: np.ndarray) -> None:
     """Raise unless these are the rows, classes and values of the data set."""
-    n, p, k = sum(entry.counts), len(entry.feature_names), len(entry.counts)
-    if data.shape != (n, p):
-        raise ValueError(
-            f"it holds {data.shape[0]} complete rows of {data.shape[1]} features, "
-            f"not {n} of {p}"
-        )
+    (n, p), k = data.shape, len(entry.counts)
     classes, counts = np.unique(target, return_counts=True)
-    if classes.tolist() != list(range(k)) or counts.tolist() != list(entry.counts):
-        raise ValueError(f"its classes have {counts.tolist()!r:.200} rows")
+    fits = classes.tolist() == [*range(k)] and counts.tolist() == [*entry.counts]
+    if not fits or p != len(entry.feature_names):
+        raise ValueError(
+            f"it holds {n} complete rows of {p} features, in classes of "
+            f"{counts.tolist()!r:.200} rows, not {sum(entry.counts)} of "
+            f"{len(entry.feature_names)}, in classes of {[*entry.counts]}"
+        )
     # Rounding differences of that size in all values add up to less than this.
     allowed = entry.precision * counts * np.sqrt(p)
     wrong = ~(np.abs(class_sums(data, target, k) - entry.sums) <= allowed)

@@ -73,7 +73,7 @@ def test_not_finite(Estimator, storage, value, name):
         (  # as.matrix of a data frame of R with a column of text
             np.array([["5.1", "u"], ["3.5", "v"]], dtype=object),
             ValueError,
-            r"numbers: 1 \('u' in row 0; .*Leave such .* out, .*sapply\(X, is.numeric\)",
+            r"numbers: 1 \('u' in row 0; .*Leave such .*sapply\(X, is.numeric\)",
         ),
         (
             [[1.0, 2.0], [3.0]],

@@ -368,7 +368,7 @@ PAIR = [0, 1], [1, 1]
     [
         ("TrueModel", [[0], [1.0], [1.0, 2.0]], r"shape \(2,\)"),
         ("TrueModel", [[0], [1.0], [[1.0, np.nan]]], "finite"),
-        ("TrueModel", [[], [], [[1.0]]], "not empty"),
+        ("TrueModel", [[], [], [[1.0]]], "it is empty"),
         ("TrueModel", [[0, 0], [1.0, 0.0], [[1.0]]], "not 2 positive"),
         ("TrueModel", [[0, 1], [1.0], np.eye(2)], "not 2 positive"),
         ("TrueModel", [["a"], [1.0], [[1.0]]], "the row of its centre"),

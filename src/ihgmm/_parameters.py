@@ -75,7 +75,7 @@ def check_number(
     most: float = np.inf,
     above: float = -np.inf,
     words: Words = (),
-    kind: type = Real,
+    kind: Any = Real,
 ) -> Any:
     """Return ``value`` as a float in a range, or one of some words, or say what."""
     if isinstance(value, str | None) and value in words:

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from ihgmm._checks import (
-    check_fit_shape,
-    check_matrix,
-    data_and_labels,
-    feature_names,
-    is_model,
-    labelled_rows,
-    turned_rows,
-)
+from ihgmm import _checks as checks
 from ihgmm._display import Result
 from ihgmm._parameters import check_count
 from ihgmm.matrix import HOST, Filled, Matrix, to_host
@@ -123,7 +115,7 @@ def top_features(
       2 (100 rows): more x13, x29, x24; less x94, x86, x4
     """
     fit = described_fit(X, model)
-    names = feature_names(names, model, X, fit.data.shape[1])
+    names = checks.feature_names(names, model, X, fit.data.shape[1])
     return rank_features(fit, model, names, n_features, original)
 
 
@@ -141,9 +133,9 @@ def rank_features(
         means = _means(data.incomplete, labels, k)
     offsets = np.zeros(p)
     if original is not None:
-        before = check_matrix(original, missing="fit")
-        check_fit_shape("original", before, model)
-        prepared, means = means, _means(turned_rows(before, model), labels, k)
+        before = checks.check_matrix(original, missing="fit")
+        checks.check_fit_shape("original", before, model)
+        prepared, means = means, _means(checks.turned_rows(before, model), labels, k)
         offsets = _offsets(prepared, means)
     # The mean pattern of other rows, at the length of each cluster; NaN without others.
     lengths = row_lengths(centers / noise if has_noise else centers)[:, None]
@@ -184,15 +176,15 @@ class DescribedFit(NamedTuple):
 
 def described_fit(X: Any, model: Any) -> DescribedFit:
     """Return rows with labels, scales and centres: the model's own, or estimates."""
-    X, given = data_and_labels(X, model)
-    data = check_matrix(X)
-    if is_model(model):
-        check_fit_shape("X", data, model)
+    X, given = checks.data_and_labels(X, model)
+    data = checks.check_matrix(X)
+    if checks.is_model(model):
+        checks.check_fit_shape("X", data, model)
         labels = to_host(given).astype(np.intp)
         n_centers = len(to_host(getattr(model, "cluster_centers_", [])))
         clusters = np.arange(max(n_centers, int(labels.max()) + 1))
     else:
-        clusters, codes, outliers = labelled_rows(given, data)
+        clusters, codes, outliers = checks.labelled_rows(given, data)
         labels = to_host(codes)
         if outliers is not None:
             labels = np.where(to_host(outliers), -1, labels)

@@ -12,13 +12,7 @@ from numpy.random import Generator
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from ihgmm._checks import (
-    check_matrix,
-    complete_matrix,
-    data_and_labels,
-    labelled_rows,
-    warn_zero_rows,
-)
+from ihgmm import _checks as checks
 from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator, usual_errors
 from ihgmm.matrix import Matrix, Ops, Tall, to_host
@@ -141,11 +135,11 @@ def diagnose(
     """
     rng = generator(random_state)
     check_choice("missing", missing, MISSING_WAYS)
-    X, labels = data_and_labels(X, labels, whitened=True)
-    data = check_matrix(X, missing=missing)
+    X, labels = checks.data_and_labels(X, labels, whitened=True)
+    data = checks.check_matrix(X, missing=missing)
     if missing == "fit":
         data = learn_filler(data)(data)
-    classes, codes, outliers = labelled_rows(labels, data)
+    classes, codes, outliers = checks.labelled_rows(labels, data)
     if outliers is None:
         return _diagnose(data, classes, codes, rng)
     ops, rows = data.ops, np.flatnonzero(~to_host(outliers))
@@ -161,7 +155,7 @@ def diagnose_fit(
     model: Any, X: Any, labels: Any, rows: Any = None, *, of_fit: bool = True
 ) -> Diagnosis:
     """Diagnose labels of a model, or of some rows, on data filled in and whitened."""
-    data = complete_matrix(X, model, of_fit=of_fit, whitened=True)
+    data = checks.complete_matrix(X, model, of_fit=of_fit, whitened=True)
     if rows is not None and len(rows) < data.shape[0]:
         data = data.keep_rows(rows)
     return diagnose(data, labels)
@@ -175,7 +169,7 @@ def _diagnose(
     live = data.sqnorms > 0
     n_live = int(ops.number(xp.count_nonzero(live)))
     if n_live == 0:
-        warn_zero_rows(data)
+        checks.warn_zero_rows(data)
     # Zero rows show no pattern: they only count as rows of their cluster.
     groups = ops.groups(codes, k, ops.widen(live))
     refits = refit_halves(data, codes, k, rng) if k > 1 else None

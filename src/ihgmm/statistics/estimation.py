@@ -8,13 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from scipy.special import polygamma, stdtrit
 
-from ihgmm._checks import (
-    check_matrix,
-    check_weights,
-    counted_rows,
-    data_and_labels,
-    labelled_rows,
-)
+from ihgmm import _checks as checks
 from ihgmm._parameters import check_count, check_number, usual_errors
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import Groups, row_lengths
@@ -116,9 +110,9 @@ def estimate_parameters(
     (array([1.54, 1.04]), array([[1.52, 1.55],
            [1.01, 1.08]]))
     """
-    X, labels = data_and_labels(X, labels)
-    data = check_matrix(X)
-    ops, (classes, codes, outliers) = data.ops, labelled_rows(labels, data)
+    X, labels = checks.data_and_labels(X, labels)
+    data = checks.check_matrix(X)
+    ops, (classes, codes, outliers) = data.ops, checks.labelled_rows(labels, data)
     if n_clusters is not None:
         k, integers = check_count("n_clusters", n_clusters), classes.dtype.kind in "iu"
         if not integers or classes[0] < 0 or classes[-1] >= k:
@@ -129,9 +123,9 @@ def estimate_parameters(
         # Clusters without rows have numbers too.
         codes, classes = ops.take_lines(classes, codes), np.arange(k)
     if outliers is not None:
-        weights = check_weights(sample_weight, data.shape[0])
+        weights = checks.check_weights(sample_weight, data.shape[0])
         sample_weight = weights * ~to_host(outliers)
-    kept, counts = counted_rows(data, sample_weight)
+    kept, counts = checks.counted_rows(data, sample_weight)
     if counts is None:
         return estimates_of_labels(kept, codes, classes)
     fitted = estimates_of_labels(kept, ops.rows_where(codes, counts), classes)

@@ -119,7 +119,7 @@ class _Judge:
         return cls(embedding, rule.in_order(np.argsort(names)), typical)
 
     def __call__(self, X: Matrix, codes: Tall) -> tuple[Tall, Tall, Tall, Tall]:
-        """Return labels, and whether, how surely and how far codes of rows are ahead."""
+        """Return labels; and whether, how surely and how far the codes are ahead."""
         ops, coordinates = X.ops, self.embedding.coordinates(X)
         xp = ops.xp
         rows = coordinates * ops.cast_like(self.embedding.weights, coordinates)

@@ -10,15 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
+from ihgmm import _parameters as parameters
 from ihgmm._checks import check_matrix, counted_rows
 from ihgmm._display import Result, doubts_of_count, draw
-from ihgmm._parameters import (
-    check_choice,
-    check_count,
-    check_flag,
-    generator,
-    usual_errors,
-)
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.matrix import Matrix, Scaled, to_host
 from ihgmm.matrix.threads import sized_threads
@@ -92,7 +86,7 @@ class ClusterCount(Result):
         return draw(self, ax)
 
 
-@usual_errors()
+@parameters.usual_errors()
 def select_n_clusters(
     X: Any,
     *,
@@ -142,11 +136,11 @@ def select_n_clusters(
     >>> found.n_clusters, found.levels, found.confidence.value
     (4, (4,), 'high')
     """
-    most = check_count("max_clusters", max_clusters)
-    check_flag("signed", signed)
-    check_choice("missing", missing, MISSING_WAYS)
-    check_choice("whiten", whiten, ("auto", *NOISE_KINDS, None))
-    rng = generator(random_state)
+    most = parameters.check_count("max_clusters", max_clusters)
+    parameters.check_flag("signed", signed)
+    parameters.check_choice("missing", missing, MISSING_WAYS)
+    parameters.check_choice("whiten", whiten, ("auto", *NOISE_KINDS, None))
+    rng = parameters.generator(random_state)
     data, counts = counted_rows(check_matrix(X, missing=missing), sample_weight)
     if missing == "fit":
         data = learn_filler(data)(data)
@@ -161,7 +155,7 @@ def select_n_clusters(
     return _with_leaves(count, leaves)
 
 
-@usual_errors()
+@parameters.usual_errors()
 def cluster_tree(X: Any, *, random_state: Any = None, **options: Any) -> ClusterTree:
     """Merge clusters step by step, and find the levels at which they are stable.
 
@@ -191,7 +185,7 @@ def cluster_tree(X: Any, *, random_state: Any = None, **options: Any) -> Cluster
     (4,)
     """
     if hasattr(X, "get_params"):
-        return tree_of_model(X, generator(random_state))
+        return tree_of_model(X, parameters.generator(random_state))
     tree = select_n_clusters(X, random_state=random_state, **options).tree
     if tree is None:
         raise ValueError(

@@ -116,8 +116,8 @@ def ihsc(
     earlier = adata.uns.get(key_added)
     ours = isinstance(earlier, Mapping) and earlier.get("method") == METHOD
     for home, name in places:
-        taken = name in getattr(adata, home) and not ours
-        if taken or (home, name) == ("obsm", use_rep):
+        is_taken = name in getattr(adata, home) and not ours
+        if is_taken or (home, name) == ("obsm", use_rep):
             raise ValueError(
                 f"key_added={key_added!r} would overwrite adata.{home}[{name!r}]; give "
                 "another key_added."
@@ -228,10 +228,9 @@ def rank_genes_groups(
         "pvals": (top.p_values, "f8"),
         "pvals_adj": (false_discovery_control(top.p_values, axis=1), "f8"),
     }
-    params = {"groupby": groupby, "layer": layer, "method": "ihgmm.top_features"}
-    # What scanpy looks for.
-    params |= {"reference": "rest", "use_raw": False}
-    params |= {"corr_method": "benjamini-hochberg"}
+    params: dict[str, Any] = {"groupby": groupby, "layer": layer, "reference": "rest"}
+    params |= {"method": "ihgmm.top_features", "use_raw": False}
+    params |= {"corr_method": "benjamini-hochberg"}  # what scanpy looks for
     results: dict[str, Any] = {"params": params}
     for name, (values, kind) in figures.items():
         lines = np.take_along_axis(values, order, axis=1)

@@ -318,9 +318,9 @@ def _check_fitted(scalers: list[Any], model: Any) -> None:
     k = len(centers)
     errors = getattr(model, "center_errors_", centers)
     needed = getattr(model, "noise_", "individual") != "individual"  # in predictions
-    fits = {name: len(getattr(model, name, labels)) == len(labels) for name in LINES}
+    fits: dict[str, Any] = {"n_clusters_": getattr(model, "n_clusters_", k) == k}
+    fits |= {name: len(getattr(model, name, labels)) == len(labels) for name in LINES}
     fits["labels_"] = labels.dtype.kind == "i" and np.isin(labels, range(-1, k)).all()
-    fits["n_clusters_"] = getattr(model, "n_clusters_", k) == k
     known = errors.shape == centers.shape and np.isfinite(errors).all()
     fits["center_errors_"] = known or not needed
     wrong = ", ".join(name for name in fits if not fits[name])

@@ -193,9 +193,9 @@ def _diagnose(
     uncertain_share = int(ops.number(uncertain)) / n_live
     by_cluster = np.where(few, np.nan, stays / np.maximum(counts, 1))
     of_halves = float(stays.sum() / n_live), by_cluster, doubt
-    of_errors = error, error_range(error, k), certainty, uncertain_share
-    size = n, p, k, classes, ops.groups(codes, k).sizes
-    diagnosis = Diagnosis(*size, *of_halves, *of_errors)
+    size, ends = (n, p, k, classes, ops.groups(codes, k).sizes), error_range(error, k)
+    figures = certainty, uncertain_share
+    diagnosis = Diagnosis(*size, *of_halves, error, ends, *figures)
     return replace(diagnosis, cautions=tuple(_cautions(diagnosis, data, refits)))
 
 

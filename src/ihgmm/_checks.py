@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils import validation
 
 from ihgmm._parameters import call, making_array, option
 from ihgmm._warnings import ClusterCountWarning, UnstableLabelsWarning, warn
@@ -145,9 +140,10 @@ def open_matrix(
     }
     try:
         if estimator is None:
-            matrix = as_matrix(check_array(X, input_name="X", **options))
+            array = validation.check_array(X, input_name="X", **options)
         else:
-            matrix = as_matrix(validate_data(estimator, X, reset=reset, **options))
+            array = validation.validate_data(estimator, X, reset=reset, **options)
+        matrix = as_matrix(array)
     except (TypeError, ValueError) as error:
         if "inhomogeneous" in str(error):
             raise ValueError(
@@ -244,7 +240,7 @@ def label_array(name: str, labels: Any, n_samples: int | None = None) -> np.ndar
     with making_array(name, wanted):
         if hasattr(labels, "obs"):  # of which NumPy would make no array
             raise TypeError(f"it is of type {type(labels).__name__}")
-        array = np.asarray(column_or_1d(to_host(labels)))
+        array = np.asarray(validation.column_or_1d(to_host(labels)))
         if len(array) == 0:
             raise ValueError("it is empty")
     if n_samples not in (None, len(array)):
@@ -382,7 +378,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
         sample_weight = np.ma.filled(sample_weight.astype(np.float64), np.nan)
     wanted = f"{n_samples} numbers, one for each row, above 0, or 0 to leave it out"
     with making_array("sample_weight", wanted):
-        weights: np.ndarray = _check_sample_weight(
+        weights: np.ndarray = validation._check_sample_weight(
             to_host(sample_weight),
             np.empty(n_samples),
             dtype=np.float64,

@@ -263,14 +263,11 @@ def _summary(model: IhSC, diagnosis: Diagnosis, source: dict[str, Any]) -> Any:
         summary["outlier_cells"] = model.outlier_cells_
     if model.n_clusters == "auto":
         count = model.selection_
-        summary["selection"] = {
-            "rank": count.rank,
-            "edge": count.edge,
-            "summary": str(count),
-            "confidence": count.confidence.value,
-            "plausible": np.array(count.plausible, dtype=np.int64),
-            "levels": np.array(count.levels, dtype=np.int64),
-        }
+        found = {"rank": count.rank, "edge": count.edge, "summary": str(count)}
+        found["confidence"] = count.confidence.value
+        for name in ("plausible", "levels"):
+            found[name] = np.array(getattr(count, name), dtype=np.int64)
+        summary["selection"] = found
     return summary
 
 

@@ -20,11 +20,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.random import Generator, RandomState
 from scipy.sparse import csr_array
-from sklearn.feature_extraction.text import (
-    CountVectorizer,
-    TfidfTransformer,
-    TfidfVectorizer,
-)
+from sklearn.feature_extraction import text as texts
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -49,8 +45,8 @@ from ihgmm.statistics.tree import ClusterTree, Split
 __all__ = ["StorageError", "load_model", "save_model"]
 
 ESTIMATORS: list[Any] = [IhSC, IhGMM, PSC, SphericalKMeans]
-VECTORIZERS: list[Any] = [CountVectorizer, TfidfVectorizer]
-SCALERS: list[Any] = [ColumnScaler, TfidfTransformer, Biwhitener]
+VECTORIZERS: list[Any] = [texts.CountVectorizer, texts.TfidfVectorizer]
+SCALERS: list[Any] = [ColumnScaler, texts.TfidfTransformer, Biwhitener]
 STEPS = ESTIMATORS + VECTORIZERS + SCALERS
 # What models hold beside numbers, texts and arrays; fields are written by name.
 VALUES: list[Any] = [CellFiller, ClusterCount, ClusterTree, Confidence, CosinePlacement]

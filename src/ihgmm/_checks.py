@@ -238,7 +238,8 @@ def label_array(name: str, labels: Any, n_samples: int | None = None) -> np.ndar
     """Return a one-dimensional, non-empty array of labels, whatever they are."""
     wanted = "one label for each row, as in labels_ of a model or adata.obs['ihsc']"
     with making_array(name, wanted):
-        if hasattr(labels, "obs"):  # of which NumPy would make no array
+        # Of AnnData, NumPy would look for an array without end.
+        if hasattr(labels, "obs") or to_host(labels).ndim == 0:
             raise TypeError(f"it is of type {type(labels).__name__}")
         array = np.asarray(validation.column_or_1d(to_host(labels)))
         if len(array) == 0:

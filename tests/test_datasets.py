@@ -93,11 +93,11 @@ def stalled(handler):
 
 BAD_ANSWERS = [
     (lambda h: h.body(TOY[:-2], length=len(TOY)), "cannot be downloaded"),
-    (lambda h: h.body(TOY[:-9]), "it holds 2 complete rows of 2 features, not 3 of 2"),
+    (lambda h: h.body(TOY[:-9]), "it holds 2 complete rows of 2 features, .*, not 3"),
     (stalled, "the server sent nothing for 0.3 seconds"),
     (lambda h: h.send_error(404), "HTTP Error 404"),
     (lambda h: h.body(WRONG), r"its values are not the right .* classes \[2\]"),
-    (lambda h: h.body(b"<html>Please log in</html>"), "it cannot be read"),
+    (lambda h: h.body(b"<html>Please log in</html>"), "ValueError: .*<html>Please"),
 ]
 
 
@@ -155,7 +155,7 @@ def test_content_is_checked_whatever_its_order_and_rounding(name, upstream):
         _cache.check_content(entry, (data + shift)[order], target[order])
 
     def refused(data, target, match):
-        with pytest.raises(_cache.ContentError, match=match):
+        with pytest.raises(ValueError, match=match):
             _cache.check_content(entry, data, target)
 
     values = "values are not the right ones"
@@ -166,14 +166,14 @@ def test_content_is_checked_whatever_its_order_and_rounding(name, upstream):
         refused(changed, target, values)
     refused(data[:, ::-1], target, values)
     refused(data[1:], target[1:], "complete rows")
-    refused(data[:, 1:], target, "features, not")
+    refused(data[:, 1:], target, "complete rows")
     swapped = target.copy()
     one, two = (rng.choice(np.flatnonzero(target == k)) for k in (0, 1))
     swapped[[one, two]] = swapped[[two, one]]
     refused(data, swapped, values)
     swapped[one] = swapped[two] = 0
-    refused(data, swapped, "its classes have")
-    refused(data, target + 0.5, "its classes have")
+    refused(data, swapped, "in classes of")
+    refused(data, target + 0.5, "in classes of")
 
 
 def test_one_download_to_the_folder_that_is_named(server, tmp_path, monkeypatch):
@@ -211,7 +211,7 @@ def test_archives_are_unpacked(server, monkeypatch, tmp_path):
     (tmp_path / "toy.bz2").write_bytes(bz2.compress(TOY))
     assert load_dataset("toy", data_home=tmp_path).data.shape == (3, 2)
     (tmp_path / "toy.bz2").write_bytes(bz2.compress(TOY)[:-9])
-    with pytest.raises(DatasetError, match="it cannot be read"):
+    with pytest.raises(DatasetError, match="is not the Toy data"):
         load_dataset("toy", data_home=tmp_path)
 
 
@@ -221,7 +221,7 @@ def test_wrong_file_in_the_cache_is_refused_and_kept(server, tmp_path):
         path.write_bytes(content)
         with pytest.raises(DatasetError, match="is not the Toy data") as caught:
             load_dataset("toy", data_home=tmp_path)
-        assert re.search(rf"{path} .* move it away", str(caught.value))
+        assert re.search(rf"{path} .* Move it away", str(caught.value))
         assert path.read_bytes() == content
     assert server.requests == []
 

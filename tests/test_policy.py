@@ -23,7 +23,7 @@ def test_a_threshold_is_in_use_and_says_what_it_decides(group):
     lines = inspect.getsource(group).splitlines()
     for name in filter(str.isupper, vars(group)):
         assert re.search(rf"\b{group.__name__}\.{name}\b", SOURCE), name
-        (line,) = [line for line in lines if line.startswith(f"    {name} = ")]
+        (line,) = [line for line in lines if re.match(rf"    .*\b{name}\b.* = ", line)]
         assert "  # " in line, name
 
 

@@ -227,7 +227,7 @@ def test_steps_that_no_file_can_hold(path):
 
 
 def test_nothing_to_save_or_to_load(path):
-    with pytest.raises(NotFittedError, match="call fit before saving"):
+    with pytest.raises(NotFittedError, match="fit before saving"):
         save_model(IhSC(3), path)
     with pytest.raises(FileNotFoundError, match=r"model\.npz"):
         load_model(path)
@@ -298,7 +298,7 @@ WRONG = {
     "class": (put("model", [{"os.system": {}}]), "holds a 'os.system', which no model"),
     "steps": (put("model", [{"Recipe": {}}]), "Recipe.*which make no model"),
     "parameter": (put(MODEL + "shell", 1), "unexpected keyword argument 'shell'"),
-    "value": (put(MODEL + "n_clusters", -3), "n_clusters=-3 is too small"),
+    "value": (put(MODEL + "n_clusters", -3), "n_clusters=-3 is out of range"),
     "count": (put(MODEL + "n_clusters_", 4), "n_clusters_ and its 3 centres do not"),
     "names": (put(MODEL + "feature_names_in_", {"O": ["a"]}), "has 1 different names"),
     "features": (put(MODEL + "n_features_in_", 10**12), "do not fit together"),

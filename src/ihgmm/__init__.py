@@ -15,7 +15,7 @@ def __getattr__(name: str) -> Any:
         return import_module("importlib.metadata").version("ihgmm")
     # All names come at once, with the first that is asked for: NumPy, SciPy and
     # scikit-learn take a second to import, which ``ihgmm --help`` can do without.
-    if name == "__all__" or not name.startswith("__"):
+    if name == "__all__" or not name.startswith("_"):
         public = import_module("ihgmm._public")
         names = ["__all__", *public.__all__]
         globals().update({name: getattr(public, name) for name in names})

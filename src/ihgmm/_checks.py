@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Sized
 from contextlib import suppress
 from numbers import Real
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils import validation
 
 from ihgmm._parameters import call, making_array, option
 from ihgmm._warnings import ClusterCountWarning, UnstableLabelsWarning, warn
@@ -31,12 +30,10 @@ def check_matrix(
     in_memory: bool = False,
     missing: str | None = None,
 ) -> Matrix:
-    """Return data of any kind as a matrix that is safe to compute with.
+    """Return data of any kind as a matrix whose squares neither overflow nor vanish.
 
-    Squares of its entries neither overflow nor vanish: data of extreme size is divided
-    by a power of two, its ``unit``, and rows whose squares vanish beside those of the
-    longest row are zero. With an estimator, feature names and counts are recorded
-    (``reset``) or compared. With ``missing="fit"``, NaN may be among the entries.
+    Data of extreme size are divided by a power of two, their ``unit``, and rows that
+    vanish beside the longest are zero. ``missing="fit"`` allows NaN.
     """
     matrix = open_matrix(X, estimator, reset=reset)
     if in_memory and not matrix.on_host:
@@ -100,11 +97,9 @@ def count_rows(X: Matrix, mask: Tall) -> int:
 def complete_matrix(
     X: Any, model: Any, *, of_fit: bool = True, whitened: bool = False
 ) -> Matrix:
-    """Return data in their own units, missing cells filled as a fitted model does.
+    """Return data as a fitted model fills, turns and, if asked to, whitens them.
 
-    Rows of the fit that point away from their centre are turned round. With
-    ``whitened``, rows and columns are weighed as the model does: labels are judged by
-    what they were made from.
+    Labels are judged by what they were made from; all else is in the user's units.
     """
     data = check_matrix(X, missing=getattr(model, "missing", None))
     for change in getattr(model, "preparation_", ()):
@@ -137,7 +132,7 @@ def open_matrix(
                 "of its own, or an array: X.to_numpy()."
             )
         # scikit-learn would take times for numbers.
-        _check_text({repr(name): X[name] for name in names})
+        _check_numbers({repr(name): X[name] for name in names})
     options: dict[str, Any] = {
         "accept_sparse": ("csr", "csc"),
         "dtype": (np.float64, np.float32),
@@ -145,21 +140,19 @@ def open_matrix(
     }
     try:
         if estimator is None:
-            matrix = as_matrix(check_array(X, input_name="X", **options))
+            array = validation.check_array(X, input_name="X", **options)
         else:
-            matrix = as_matrix(validate_data(estimator, X, reset=reset, **options))
+            array = validation.validate_data(estimator, X, reset=reset, **options)
+        matrix = as_matrix(array)
     except (TypeError, ValueError) as error:
-        rows = X if isinstance(X, Sequence) else ()
-        lengths = {len(row) if isinstance(row, Sized) else 0 for row in rows}
-        if len(lengths) > 1:
+        if "inhomogeneous" in str(error):
             raise ValueError(
-                f"Rows of X have from {min(lengths)} to {max(lengths)} cells; give "
-                "each row as many, NaN where one is missing."
+                "Rows of X have different numbers of cells; give each row as many, NaN "
+                "where one is missing."
             ) from None
         if getattr(getattr(X, "dtype", None), "kind", "O") in "OUS":
             cells = np.asarray(X, dtype=object)
-            columns = enumerate(cells.T) if cells.ndim == 2 else ()
-            _check_text({f"{j}": column for j, column in columns}, error)
+            _check_numbers(dict(enumerate(cells.T)) if cells.ndim == 2 else {}, error)
         raise
     if names is None or not all(isinstance(name, str) for name in names):
         return matrix
@@ -179,38 +172,24 @@ def _check_finite(matrix: Matrix, estimator: Any, names: list[str] | None) -> No
         )
 
 
-def _check_text(columns: dict[str, Any], error: Exception | None = None) -> None:
-    """Raise if columns do not hold numbers; scikit-learn may have raised an error."""
-    text = []
+def _check_numbers(columns: dict[Any, Any], error: Exception | None = None) -> None:
+    """Raise if a column does not hold numbers, as scikit-learn may have found."""
+    # Of a mixture of texts and numbers scikit-learn says what is no number.
+    why = f" ({error})" if isinstance(error, TypeError) else ""
     for name, column in columns.items():
         kind = str(column.dtype).lower()
-        if not re.match(r"u?int\d|float|double|half|bool|decimal|sparse", kind):
-            values = np.asarray(column, dtype=object)
-            row = _first_that_is_no_number(values)
-            if row is not None:
-                text.append(f"{name} ({values[row]!r:.40} in row {row})")
-    if text:
-        # Of a mixture of texts and numbers scikit-learn says what is no number.
-        why = f" ({error})" if isinstance(error, TypeError) else ""
-        raise (TypeError if why else ValueError)(
-            f"X has columns that do not hold numbers: {', '.join(text[:5])}"
-            f"{' and more' * (len(text) > 5)}; the first is 0. Leave them out, or turn "
-            "them into numbers, NaN where a cell is missing; in R, "
-            f"as.matrix(X[sapply(X, is.numeric)]).{why}"
-        ) from None
-
-
-def _first_that_is_no_number(values: np.ndarray) -> int | None:
-    """Return the position of the first value that is no number; None if all are."""
-    try:
-        values.astype(np.float64)
-    except (TypeError, ValueError):
-        for position, value in enumerate(values):
+        if re.match(r"u?int\d|float|double|half|bool|decimal|sparse", kind):
+            continue
+        for row, value in enumerate(np.asarray(column, dtype=object)):
             with suppress(TypeError, ValueError):
                 if np.ndim(np.float64(value)) == 0:
                     continue
-            return position
-    return None
+            raise (TypeError if why else ValueError)(
+                f"X has columns that do not hold numbers: {name} ({value!r:.40} in row "
+                f"{row}; the first is 0). Leave such columns out, or turn them into "
+                "numbers, NaN where a cell is missing; in R, "
+                f"as.matrix(X[sapply(X, is.numeric)]).{why}"
+            ) from None
 
 
 def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> None:
@@ -236,8 +215,7 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
         at = int((names != fitted).argmax())
         raise ValueError(
             "The feature names should match those that were passed during fit: feature "
-            f"{at} is {names[at]!r} and was {fitted[at]!r}. Put the columns in that "
-            "order."
+            f"{at} is {names[at]!r} and was {fitted[at]!r}."
         )
 
 
@@ -258,22 +236,14 @@ def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) ->
 
 def label_array(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
     """Return a one-dimensional, non-empty array of labels, whatever they are."""
-    if hasattr(labels, "obs"):  # of which NumPy would make no array
-        raise TypeError(
-            f"{name} is of type {type(labels).__name__}, which is no sequence of "
-            "labels; give a column of it, such as adata.obs['ihsc']."
-        )
-    with making_array(name):
-        array = to_host(labels)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1 or array.size == 0:
-        kind = f"is of type {type(labels).__name__}"
-        raise ValueError(
-            f"{name} {f'has shape {array.shape}' if array.ndim else kind}; give one "
-            "label for each row, in a sequence that is not empty, such as the labels_ "
-            "of a fitted model."
-        )
+    wanted = "one label for each row, as in labels_ of a model or adata.obs['ihsc']"
+    with making_array(name, wanted):
+        # Of AnnData, NumPy would look for an array without end.
+        if hasattr(labels, "obs") or to_host(labels).ndim == 0:
+            raise TypeError(f"it is of type {type(labels).__name__}")
+        array = np.asarray(validation.column_or_1d(to_host(labels)))
+        if len(array) == 0:
+            raise ValueError("it is empty")
     if n_samples not in (None, len(array)):
         raise ValueError(
             f"{name} has {len(array)} entries and X has {n_samples} rows; give one "
@@ -285,17 +255,9 @@ def label_array(name: str, labels: Any, n_samples: int | None = None) -> np.ndar
 def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
     """Return labels of one kind that has an order, none of them missing."""
     array = label_array(name, labels, n_samples)
-    if array.dtype.kind == "O":
-        kinds = sorted({type(label).__name__ for label in array})
-        try:
-            has_order = len(kinds) == 1 and not array[0] < array[0]
-        except (TypeError, ValueError):  # as of None and of NA
-            has_order = False
-        if not has_order:
-            raise TypeError(
-                f"{name} has labels of type {', '.join(kinds)}; give every row a label "
-                "of one kind, numbers or texts."
-            )
+    with making_array(name, "every row a label of one kind, numbers or texts"):
+        if array.dtype.kind == "O":
+            np.sort(array)
     unknown = array == NA_OF_R if array.dtype.kind == "i" else array != array
     if unknown.any():
         raise ValueError(
@@ -313,10 +275,7 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
 
 
 def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any, Any]:
-    """Return data and labels; a fitted model stands for its labels.
-
-    A model also fills missing cells of X, and whitens it if that is asked for.
-    """
+    """Return data and labels; a fitted model stands for these, and completes X."""
     refuse_model(X)
     if not is_model(labels):
         return X, labels
@@ -360,10 +319,8 @@ def labelled_rows(labels: Any, X: Matrix) -> tuple[np.ndarray, Tall, Tall | None
 
 
 def is_outlier(labels: np.ndarray) -> np.ndarray:
-    """Tell which labels stand for rows of no cluster: -1, beside numbers from 0.
-
-    Where no label is 0, as with -1 and 1, -1 is the name of a cluster.
-    """
+    """Tell which labels stand for rows of no cluster: -1, beside numbers from 0."""
+    # Where no label is 0, as with -1 and 1, -1 is the name of a cluster.
     if labels.dtype.kind not in "if" or not (labels == 0).any():
         return np.zeros(len(labels), dtype=bool)
     return np.asarray(labels == -1)
@@ -394,8 +351,7 @@ def feature_names(
 def names_of(what: str, given: Any, count: int = 0, of: str = "") -> list[str]:
     """Return texts, one for each row or feature, or as many as there are."""
     if isinstance(given, str | bytes):
-        one = f"name; give one for each {of}" if of else "note; give a list of them"
-        raise TypeError(f"{what}={given!r} is one {one}.")
+        raise TypeError(f"{what}={given!r} is one text; give a list of them.")
     names = [text_of(name) for name in given]
     if of and len(names) != count:
         raise ValueError(
@@ -421,23 +377,16 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
         sample_weight = np.full(n_samples, each)
     if np.ma.isMaskedArray(sample_weight):  # NumPy would forget what is masked
         sample_weight = np.ma.filled(sample_weight.astype(np.float64), np.nan)
-    with making_array("sample_weight", "one number for each row, 0 to leave it out"):
-        weights: np.ndarray = check_array(
+    wanted = f"{n_samples} numbers, one for each row, above 0, or 0 to leave it out"
+    with making_array("sample_weight", wanted):
+        weights: np.ndarray = validation._check_sample_weight(
             to_host(sample_weight),
-            ensure_2d=False,
+            np.empty(n_samples),
             dtype=np.float64,
-            input_name="sample_weight",
+            ensure_non_negative=True,
         )
-    if weights.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape}; give {n_samples} numbers, one "
-            "for each row of X."
-        )
-    if (weights < 0).any() or not weights.any():
-        raise ValueError(
-            f"sample_weight has smallest value {weights.min():g} and largest "
-            f"{weights.max():g}; give weights that are not negative, not all zero."
-        )
+        if not weights.any():
+            raise ValueError("all are 0")
     return weights
 
 
@@ -471,21 +420,18 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
     counts = [*X.map(missing_cells)]
     columns = np.flatnonzero(sum(cells for cells, _ in counts) == X.shape[0])
     if len(columns):
-        shown = [str(j) if names is None else repr(names[j]) for j in columns[:5]]
-        more = f" and {len(columns) - 5} more" * (len(columns) > 5)
+        shown = [j if names is None else names[j] for j in columns[:5].tolist()]
         warn(
             f"{len(columns)} of {X.shape[1]} columns of X have no observed cell: "
-            f"{', '.join(shown)}{more}. They are filled with zeros; leave them out.",
+            f"{', '.join(map(repr, shown))}{', ...' * (len(columns) > 5)}. They are "
+            "filled with zeros; leave them out.",
             DataConversionWarning,
         )
     return sum(rows for _, rows in counts)
 
 
 def warn_zero_rows(X: Matrix, unobserved: int = 0) -> int:
-    """Return how many rows are not zero; warn of zero ones, raise if all are.
-
-    ``unobserved`` of these have no observed cell.
-    """
+    """Return how many rows are not zero; warn of zero ones, raise if all are."""
     live = count_rows(X, X.sqnorms)
     zero = X.shape[0] - live
     if not live:
@@ -494,12 +440,10 @@ def warn_zero_rows(X: Matrix, unobserved: int = 0) -> int:
             "how X was read or preprocessed."
         )
     if zero:
-        what = f"are zero, {unobserved} of them without an observed cell"
-        if unobserved in (0, zero):
-            what = "have no observed cell" if unobserved else "are zero"
+        holes = f", {unobserved} of them without an observed cell" * bool(unobserved)
         warn(
-            f"{zero} of {X.shape[0]} rows {what}. They show no pattern, and their "
-            "labels mean nothing. Drop them beforehand if they should not be labelled.",
+            f"{zero} of {X.shape[0]} rows are zero{holes}. They show no pattern, and "
+            "their labels mean nothing; drop them if they should not be labelled.",
             DataConversionWarning,
         )
     return live

@@ -15,12 +15,10 @@ from typing import IO, Any, Literal
 def atomic_write(
     path: str | os.PathLike[str], mode: Literal["wb", "w"] = "wb"
 ) -> Iterator[IO[Any]]:
-    """Open a file that takes its name only once all of it is written.
+    """Open a file that takes its name once all of it is written; else nothing changes.
 
-    No reader ever sees a part of it, and where the body or the disk fails, what was
-    there before stays. Links are followed. An existing file keeps its mode and, where
-    the system allows it, its owner. Text is UTF-8, and line ends are written as given.
-    An OSError of the body is taken for a failure to write this file.
+    Links are followed; mode and, where possible, owner stay. Text is UTF-8. An OSError
+    of the body is taken for a failure to write this file.
     """
     target = regular_target(path)
     # In the same folder, because a file can only be renamed within one file system; 32
@@ -57,11 +55,7 @@ def atomic_write(
 def regular_target(
     path: str | os.PathLike[str], suffixes: Collection[str] = ()
 ) -> Path:
-    """Return the file to read or write, past links; raise if it can be no file.
-
-    ``~`` is the home folder, as in a shell. The name may end in one of the suffixes, or
-    in anything if there are none.
-    """
+    """Return the file to read or write, past links and ``~``; raise if it is none."""
     path = os.path.expanduser(check_path(path))
     if suffixes and Path(path).suffix.lower() not in suffixes:
         raise ValueError(f"{path}: give a name that ends in {' or '.join(suffixes)}.")
@@ -77,12 +71,8 @@ def regular_target(
 
 def check_path(path: Any) -> str:
     """Return the name of a file; raise if it is none."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(
-            f"{path!r:.60} is a {type(path).__name__}, not the name of a file; give a "
-            "text or a path."
-        )
-    name = os.fspath(path)
+    name = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(name, str) or not name or "\0" in name:
-        raise ValueError(f"{name!r:.60} is not the name of a file; give a text.")
+        kind = ValueError if isinstance(name, str | bytes) else TypeError
+        raise kind(f"{name!r:.60} is not the name of a file; give a text or a path.")
     return name

@@ -13,10 +13,7 @@ import numpy as np
 
 @contextmanager
 def usual_errors() -> Iterator[None]:
-    """Compute as if the user had left NumPy's handling of overflow and the like alone.
-
-    It decorates what users call.
-    """
+    """Decorate what users call: overflow and the like are handled as by default."""
     with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
         yield
 
@@ -25,11 +22,11 @@ def usual_errors() -> Iterator[None]:
 def making_array(
     name: str, wanted: str = "a list or an array, with lines of one length"
 ) -> Iterator[None]:
-    """Say which argument it is that NumPy or scikit-learn can make no array of."""
+    """Say which argument is bad, and what to give; NumPy or scikit-learn says why."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} is no array ({error}); give {wanted}.") from None
+        raise type(error)(f"{name} cannot be used ({error}); give {wanted}.") from None
 
 
 Words = Sequence[str | None]  # that may stand in the place of a number
@@ -48,16 +45,7 @@ def spelled_for_shell(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def option(name: str, *value: Any) -> str:
-    """Return a parameter as the reader of a message gives it, with a value or without.
-
-    Examples
-    --------
-    >>> option("whiten", "counts")
-    "whiten='counts'"
-    >>> with spelled_for_shell({"whiten": "--whiten", "refine": "--refine"}):
-    ...     option("whiten", "counts"), option("refine", True)
-    ('--whiten counts', '--refine')
-    """
+    """Return ``name='value'``, or ``--name value`` for the reader of a command."""
     names = _shell.get()
     if names is None or name not in names:
         return f"{name}={value[0]!r}" if value else name
@@ -75,12 +63,8 @@ def call(name: str, **options: Any) -> str:
 
 def check_count(name: str, value: Any, *, least: int = 1, words: Words = ()) -> Any:
     """Return ``value`` as an int, or one of some words, or say what it should be."""
-    wanted = f"{_listed(words)}a whole number, {least} or more"
-    if _is_word(name, value, words, Integral, wanted):
-        return value
-    if value < least:
-        raise ValueError(f"{option(name, value)} is too small; give {least} or more.")
-    return int(value)
+    number = check_number(name, value, least=least, words=words, kind=Integral)
+    return number if isinstance(number, str | None) else int(value)
 
 
 def check_number(
@@ -91,29 +75,23 @@ def check_number(
     most: float = np.inf,
     above: float = -np.inf,
     words: Words = (),
+    kind: Any = Real,
 ) -> Any:
     """Return ``value`` as a float in a range, or one of some words, or say what."""
+    if isinstance(value, str | None) and value in words:
+        return value
     wanted = f"above {above:g}" if above > -np.inf else f"at least {least:g}"
     wanted += f" and at most {most:g}" if most < np.inf else ""
-    wanted = f"{_listed(words)}a number {wanted}"
-    if _is_word(name, value, words, Real, wanted):
-        return value
-    number = float(value)
-    if not (least <= number <= most and number > above and np.isfinite(number)):
-        raise ValueError(f"{option(name, value)} is out of range; give {wanted}.")
-    return number
-
-
-def _is_word(name: str, value: Any, words: Words, kind: type, wanted: str) -> bool:
-    """Return whether a value is one of some words; raise if it is no number either."""
-    if isinstance(value, str | None) and value in words:
-        return True
+    wanted = f"{_listed(words)}a {'whole ' * (kind is Integral)}number {wanted}"
     if words and isinstance(value, str):
         raise ValueError(f"{option(name, value)} is not known; give {wanted}.")
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
         own = type(value).__name__
         raise TypeError(f"{option(name, value)} is a {own}; give {wanted}.")
-    return False
+    number = float(value)
+    if not (least <= number <= most and number > above and np.isfinite(number)):
+        raise ValueError(f"{option(name, value)} is out of range; give {wanted}.")
+    return number
 
 
 def _listed(words: Words) -> str:
@@ -142,11 +120,8 @@ def check_verbose(name: str, value: Any) -> None:
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """Turn any random state scikit-learn users know into a NumPy generator.
-
-    A RandomState is asked for a seed, so that calls with the same one differ.
-    """
-    if isinstance(random_state, np.random.RandomState):
+    """Turn any random state scikit-learn users know into a NumPy generator."""
+    if isinstance(random_state, np.random.RandomState):  # each call draws another
         random_state = random_state.randint(0, 2**31 - 1, size=4)
     elif isinstance(random_state, Integral):
         random_state = check_count("random_state", random_state, least=0)

@@ -35,36 +35,15 @@ class ClusterCountWarning(UserWarning):
 
 
 class UnstableLabelsWarning(UserWarning):
-    """Many labels may change with other rows, or depend on a few rows of large weight.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from ihgmm import UnstableLabelsWarning
-    >>> warnings.filterwarnings("error", category=UnstableLabelsWarning)
-    """
+    """Many labels may change with other rows, or depend on a few of large weight."""
 
 
 class DriftWarning(UserWarning):
-    """New rows no longer come to a cluster, or seem to make up another one.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from ihgmm import DriftWarning
-    >>> warnings.filterwarnings("error", category=DriftWarning)
-    """
+    """New rows no longer come to a cluster, or seem to make up another one."""
 
 
 class PreparationWarning(UserWarning):
-    """The data look as if another preparation, or another option, suited them better.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from ihgmm import PreparationWarning
-    >>> warnings.filterwarnings("ignore", category=PreparationWarning)
-    """
+    """The data look as if another preparation or option suited them better."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["ihsc", "rank_genes_groups"]
 
 METHOD = "ihgmm.anndata.ihsc"  # a run knows the results of an earlier one by it
+# Where the results of a run go: clusters, figures of rows, embedding, centres, summary.
+PLACES = [("obs", "{}"), ("obs", "{}_scale"), ("obs", "{}_size")]
+PLACES += [("obs", "{}_confidence"), ("obs", "{}_outlier_score")]
+PLACES += [("obsm", "X_{}"), ("varm", "{}_centers"), ("uns", "{}")]
 
 
 def ihsc(
@@ -67,24 +71,21 @@ def ihsc(
     Returns
     -------
     AnnData or None
-        None, or the copy if ``copy=True``. With ``key`` for ``key_added``, ``obs[key]``
-        is the cluster, as a string, ``"0"`` the largest; ``obs[f"{key}_scale"]`` the
-        scale, in each cluster 1 on average, and ``obs[f"{key}_size"]`` that times the
-        length of the cluster's pattern, which compares cells of different clusters;
+        The copy if ``copy=True``. With ``key`` for ``key_added``, ``obs[key]`` is the
+        cluster, as a string, ``"0"`` the largest; ``obs[f"{key}_scale"]`` the scale, in
+        each cluster 1 on average; ``obs[f"{key}_size"]`` that times the length of the
+        cluster's pattern, which compares cells of all clusters;
         ``obs[f"{key}_confidence"]`` the ``certainty`` of :func:`~ihgmm.diagnose`.
-        ``obsm[f"X_{key}"]`` is the embedding that was clustered, and
-        ``varm[f"{key}_centers"]`` the pattern of each cluster; of a representation in
-        ``obsm`` it is in ``uns[key]["centers"]``, clusters by columns. ``uns[key]`` has
-        ``method``, ``version``, ``params``, ``n_clusters``, ``eigenvalues``, what
-        :func:`~ihgmm.diagnose` says, and where they apply ``selection``, how clusters
-        were counted, and ``outlier_cells``, their rows and columns.
+        ``obsm[f"X_{key}"]`` is the embedding, and ``varm[f"{key}_centers"]`` the
+        pattern of each cluster, or ``uns[key]["centers"]`` where ``use_rep`` is given.
+        ``uns[key]`` also has parameters, eigenvalues, what :func:`~ihgmm.diagnose`
+        says, and where they apply ``selection`` and ``outlier_cells``.
 
     Notes
     -----
-    In counts, noise grows with the mean, and a few genes that are everywhere drown all
-    others: give ``whiten="counts"`` (docs/tutorial-single-cell.md). After
-    ``sc.pp.log1p`` or ``sc.pp.scale``, of which ``ihsc`` warns, cells of a type are no
-    multiples of one pattern: give the layer that keeps the counts.
+    Give counts with ``whiten="counts"``: a few genes that are everywhere drown all
+    others, else. After ``sc.pp.log1p`` or ``sc.pp.scale`` cells of a type are no
+    multiples of one pattern, and ``ihsc`` warns. See :doc:`/tutorial-single-cell`.
 
     Examples
     --------
@@ -107,15 +108,20 @@ def ihsc(
     X = _matrix(adata, layer, use_rep)
     if use_rep in (None, "X"):
         _warn_of_preparation(adata, X, layer, "ihsc", options.get("whiten"))
-    key, embedding_key, centers_key = (
-        key_added,
-        f"X_{key_added}",
-        f"{key_added}_centers",
-    )
-    figures = ["_scale", "_size", "_confidence", "_outlier_score"]
-    places = [("obs", f"{key}{figure}") for figure in ("", *figures)]
-    places += [("obsm", embedding_key), ("varm", centers_key), ("uns", key)]
-    _check_key(adata, key, use_rep, places)
+    if not isinstance(key_added, str) or not key_added or "/" in key_added:
+        raise ValueError(
+            f"key_added={key_added!r} cannot name results; give a word without a slash."
+        )
+    places = [(home, name.format(key_added)) for home, name in PLACES]
+    earlier = adata.uns.get(key_added)
+    ours = isinstance(earlier, Mapping) and earlier.get("method") == METHOD
+    for home, name in places:
+        is_taken = name in getattr(adata, home) and not ours
+        if is_taken or (home, name) == ("obsm", use_rep):
+            raise ValueError(
+                f"key_added={key_added!r} would overwrite adata.{home}[{name!r}]; give "
+                "another key_added."
+            )
     batch: Any = None
     if batch_key is not None:
         batch = np.asarray(_part(adata, "obs", "batch_key", batch_key).astype(object))
@@ -128,19 +134,20 @@ def ihsc(
     if copy:
         adata = adata.copy()
     used, codes = np.unique(labels, return_inverse=True)
-    adata.obs[key] = pd.Categorical.from_codes(codes, used.astype(str))
-    columns = [model.scales_, model.sizes_, diagnosis.certainty]
-    columns += [model.outlier_scores_] if hasattr(model, "outlier_scores_") else []
-    for figure, column in zip(figures, columns, strict=False):
-        adata.obs[f"{key}{figure}"] = to_host(column)
-    adata.obsm[embedding_key] = to_host(model.embedding_)
-    # What an earlier run left would pass for centres of this one.
-    adata.varm.pop(centers_key, None)
-    if use_rep in (None, "X"):
-        adata.varm[centers_key] = centers.T
-    else:
+    clusters = pd.Categorical.from_codes(codes, used.astype(str))
+    by_variable = centers.T if use_rep in (None, "X") else None
+    if by_variable is None:
         summary["centers"] = centers
-    adata.uns[key] = summary
+    figures = (model.scales_, model.sizes_, diagnosis.certainty)
+    scores = getattr(model, "outlier_scores_", None)
+    arrays = (*figures, scores, model.embedding_, by_variable)
+    hosted = (None if array is None else to_host(array) for array in arrays)
+    for (home, name), value in zip(places, (clusters, *hosted, summary), strict=True):
+        part = getattr(adata, home)
+        if value is not None:
+            part[name] = value
+        elif name in part:  # of an earlier run: it would pass for one of this
+            del part[name]
     return adata if copy else None
 
 
@@ -177,13 +184,12 @@ def rank_genes_groups(
     Returns
     -------
     AnnData or None
-        None, or the copy if ``copy=True``. ``uns[key_added]`` has, by cluster, genes in
-        the order of their contrast, what the cluster has most of first: ``names``;
-        ``scores``, the contrasts less two errors; ``logfoldchanges``, to base 2, of the
-        mean over that of all other cells, if these were as deep; ``pvals`` and, after
-        Benjamini and Hochberg, ``pvals_adj``; and ``params``. The p-values take the
-        clusters as given. For clusters found in the same cells they are too small; use
-        them to rank.
+        The copy if ``copy=True``. ``uns[key_added]`` has, by cluster, genes in the
+        order of their contrast: ``names``; ``scores``, contrasts less two errors;
+        ``logfoldchanges``, to base 2, over all other cells at the same depth; ``pvals``
+        and, after Benjamini and Hochberg, ``pvals_adj``; and ``params``. P-values take
+        clusters as given: for those found in the same cells they are too small, and
+        only rank.
 
     See Also
     --------
@@ -222,13 +228,9 @@ def rank_genes_groups(
         "pvals": (top.p_values, "f8"),
         "pvals_adj": (false_discovery_control(top.p_values, axis=1), "f8"),
     }
-    params: dict[str, Any] = {
-        "groupby": groupby,
-        "layer": layer,
-        "method": "ihgmm.top_features",
-    }
-    params |= {"reference": "rest", "use_raw": False}  # what scanpy looks for
-    params["corr_method"] = "benjamini-hochberg"
+    params: dict[str, Any] = {"groupby": groupby, "layer": layer, "reference": "rest"}
+    params |= {"method": "ihgmm.top_features", "use_raw": False}
+    params |= {"corr_method": "benjamini-hochberg"}  # what scanpy looks for
     results: dict[str, Any] = {"params": params}
     for name, (values, kind) in figures.items():
         lines = np.take_along_axis(values, order, axis=1)
@@ -253,23 +255,19 @@ def _summary(model: IhSC, diagnosis: Diagnosis, source: dict[str, Any]) -> Any:
         "n_clusters": model.n_clusters_,
         "eigenvalues": to_host(model.eigenvalues_),
         "verdict": str(diagnosis.verdict),
-        "stability": diagnosis.stability,
-        "doubt": diagnosis.doubt,
-        "expected_error": diagnosis.expected_error,
         "error_range": np.array(diagnosis.error_range),
     }
+    for name in ("stability", "doubt", "expected_error"):
+        summary[name] = getattr(diagnosis, name)
     if model.outliers == "cells":
         summary["outlier_cells"] = model.outlier_cells_
     if model.n_clusters == "auto":
         count = model.selection_
-        summary["selection"] = {
-            "rank": count.rank,
-            "edge": count.edge,
-            "summary": str(count),
-            "confidence": count.confidence.value,
-            "plausible": np.array(count.plausible, dtype=np.int64),
-            "levels": np.array(count.levels, dtype=np.int64),
-        }
+        found = {"rank": count.rank, "edge": count.edge, "summary": str(count)}
+        found["confidence"] = count.confidence.value
+        for name in ("plausible", "levels"):
+            found[name] = np.array(getattr(count, name), dtype=np.int64)
+        summary["selection"] = found
     return summary
 
 
@@ -311,25 +309,6 @@ def _warn_of_preparation(
             f"layer={'counts' if has_counts else '...'!r}{more}).",
             PreparationWarning,
         )
-
-
-def _check_key(
-    adata: AnnData, key: Any, use_rep: str | None, places: list[tuple[str, str]]
-) -> None:
-    """Refuse a name that files cannot hold, or under which there is something else."""
-    if not isinstance(key, str) or not key or "/" in key:
-        raise ValueError(
-            f"key_added={key!r} cannot name results; give a word without a slash."
-        )
-    earlier = adata.uns.get(key)
-    ours = isinstance(earlier, Mapping) and earlier.get("method") == METHOD
-    for home, name in places:
-        taken = name in getattr(adata, home) and not ours
-        if taken or (home, name) == ("obsm", use_rep):
-            raise ValueError(
-                f"key_added={key!r} would overwrite adata.{home}[{name!r}]; give "
-                "another key_added."
-            )
 
 
 def _matrix(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:

@@ -25,9 +25,8 @@ __all__ = [
 def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:
     """Count the rows that are misclassified under the best matching of labels.
 
-    This is the loss ``l(z_hat, z)`` of the paper's section on the model. The numbers
-    of clusters may differ: rows of a predicted cluster that finds no partner count as
-    misclassified.
+    This is the loss ``l(z_hat, z)`` of the paper. The numbers of clusters may differ:
+    rows of a predicted cluster without a partner count as misclassified.
 
     Parameters
     ----------
@@ -122,14 +121,8 @@ class ClassAgreement:
 def class_agreement(labels_true: Any, labels_pred: Any) -> ClassAgreement:
     """Compare clusters with known classes, also where their numbers differ.
 
-    With as many clusters as classes, each cluster stands for one class, under the best
-    matching. Otherwise it stands for the class that most of its rows have: clusters
-    that are parts of a class are not wrong, and no cluster can stand for two classes.
-
-    Examples
-    --------
-    >>> class_agreement(["a", "a", "b", "b"], [0, 0, 1, 2])
-    ClassAgreement(misplaced=0, rate=0.0, adjusted_rand_index=0.57..., by_majority=True)
+    As many clusters as classes are matched one to one. Otherwise a cluster stands for
+    the class that most of its rows have: parts of a class are not wrong.
     """
     from sklearn.metrics import adjusted_rand_score
 
@@ -145,10 +138,9 @@ def class_agreement(labels_true: Any, labels_pred: Any) -> ClassAgreement:
 def stability_score(model: Any, X: Any, y: Any = None) -> float:
     """Return how far a fitted model and a fit to new rows agree on these rows.
 
-    It is a scorer for ``GridSearchCV`` over the number of clusters, high only where
-    rows that had no part in the fit show the same clusters. A model's own ``score``
-    prefers too many: more centres explain more. Few and large folds serve it best, such
-    as ``cv=3``. :func:`~ihgmm.select_n_clusters` counts clusters in one call.
+    It is a scorer for ``GridSearchCV`` over the number of clusters, where a model's own
+    ``score`` prefers too many. Few and large folds serve it best, such as ``cv=3``.
+    :func:`~ihgmm.select_n_clusters` counts clusters in one call.
 
     Parameters
     ----------
@@ -211,13 +203,7 @@ class _Matching(NamedTuple):
     counts: np.ndarray  # of rows by true and predicted cluster
     partners: np.ndarray  # the true cluster of each predicted one, -1 for none
     n_outliers: int  # rows that both take for outliers, which match each other alone
-
-    @property
-    def right(self) -> int:
-        """The rows whose labels match."""
-        columns = np.flatnonzero(self.partners >= 0)
-        shared = self.counts[self.partners[columns], columns].sum()
-        return int(shared) + self.n_outliers
+    right: int  # rows whose labels match
 
 
 def _matched(
@@ -233,7 +219,10 @@ def _matched(
     (names, true), (pred_names, pred) = map(_codes, pair)
     counts = confusion(true, pred, (len(names), len(pred_names)))
     n_outliers = int(np.count_nonzero((true < 0) & (pred < 0)))
-    return _Matching(names, true, pred, counts, best_matching(counts), n_outliers)
+    partners = best_matching(counts)
+    columns = np.flatnonzero(partners >= 0)
+    right = int(counts[partners[columns], columns].sum()) + n_outliers
+    return _Matching(names, true, pred, counts, partners, n_outliers, right)
 
 
 def _codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

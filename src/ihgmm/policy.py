@@ -2,6 +2,7 @@
 
 A docstring names the command that checks a group. "By eye": a round number, taken after
 a look at ``benchmarks/designs.py``; ``python benchmarks/policy.py`` halves and doubles.
+Names that share a line have their meanings in the same order.
 """
 
 
@@ -30,19 +31,16 @@ class Solving:
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
     STEP = 4.0  # times what a step leaves of a residual, for what is not known of it
-    BASIS = 2**9  # columns that a basis of several blocks may have
-    BASIS_ENTRIES = 2**23  # of it, where vectors are long
+    BASIS, BASIS_ENTRIES = 2**9, 2**23  # columns and entries of a basis of some blocks
     BLOCKS = (4, 16)  # of it, at least and at most
     MOST_PRODUCTS = 100  # with a block, then the solver gives up: noise may need more
     READ_WHOLE = 2**24  # entries from which data are never read into memory whole
     LARGE = 10**7  # entries from which a product costs more than a sample of rows
     CONDITION = 1e-3  # of a block, below which it is made orthonormal once more
-    ROUNDING = 20  # eps of the largest eigenvalue that a product is off by
+    ROUNDING, DEPENDENT = 20, 100  # of the top eigenvalue, in eps: errors; dependence
     DIGIT = 0.1  # where one digit is enough: of starts, and of pairs beyond clusters
-    DEPENDENT = 100  # eps of the largest eigenvalue: columns that depend on others
     NO_DIRECTION = 1e-7  # of the largest singular value: rounding, and no direction
-    ROWS_A_FEATURE = 64  # of a sample of rows to start from, at most
-    ONE_ROW_IN = 16  # is in it
+    ROWS_A_FEATURE, ONE_ROW_IN = 64, 16  # of a sample of rows to start from, at most
 
 
 class Leading:
@@ -57,31 +55,23 @@ class Leading:
     FAR = 4.0  # over the edge of noise that is alike in all directions
     ROWS_A_DIRECTION = 10  # at least, where noise has directions
     CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
-    NOISY = 0.1  # share of rows that drown in noise: learn from the others
-    NOISE = 0.5  # share from which on these are too few
+    NOISY, NOISE = 0.1, 0.5  # share of rows that drown: leave them out; too many
     SMALLEST_GAP = 1e-2  # of the last eigenvalue: noise turns smaller gaps anyway
     LEAST_LENGTH = 1e-5  # of data along a direction, over the largest: less is rounding
 
 
 class Labelling:
-    """Rows to labels: samples of rows, starts, and the shared covariance.
+    """Rows to labels (``python benchmarks/clusters.py``). Round numbers."""
 
-    Round numbers. ``python benchmarks/clusters.py`` has errors and times.
-    """
-
-    ROWS = 2**14  # to learn labels from, at most
-    TRIAL_ROWS = 2**12  # of these, on which starts compete, at most
+    ROWS, TRIAL_ROWS = 2**14, 2**12  # to learn labels from, and to try starts, at most
     ROWS_A_CLUSTER = 64  # or so many for each cluster, if that is more
-    MERGED_ROWS = 2**11  # that are merged to clusters, at most
-    FEW_MERGED = 2**8  # of these, where other starts agree
+    MERGED_ROWS, FEW_MERGED = 2**11, 2**8  # to merge, at most; where starts agree
     MERGED_ROWS_A_CLUSTER = 4  # at least, there
-    STEP = 1e-7  # share of the squared rows by which a step of k-means gains, at least
-    STEPS = 300  # of k-means that improve a start, at most
+    STEP, STEPS = 1e-7, 300  # gain of a step of k-means over squared rows; steps
     KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts
     KMEANS_STARTS = (10, 50)  # at least and at most
     ROUGH = 100  # steps of tied clusters that compete
-    WORK = 2**19  # products of rows, clusters and directions that pay on a device
-    THREADS = 2**24  # such products in a step that is shared among threads
+    WORK, THREADS = 2**19, 2**24  # products in a step that pay on a device; on threads
     SAME_START = 0.99  # share of rows that two starts put together: they are one
     SAME_WORTH = 1e-6  # of log-likelihood a row: clusters as good as others
     AHEAD = 50  # last gains that clusters behind the best may still make
@@ -91,9 +81,8 @@ class Labelling:
     OPPOSITE = 0.9  # cosine of opposite rows over that of near ones, for lines
     LINE_GAIN = 0.4  # of lines over directions, a row, unless the mean is near 0
     NEAR_ZERO = 2.0  # standard errors
-    LINE_ROWS = 2**9  # that are asked whether they are lines
+    LINE_ROWS, LINE_ANCHORS = 2**9, 16  # asked for lines; compared with, a cluster
     LINE_ROWS_A_CLUSTER = 16  # of these, at least: fewer often look like lines
-    LINE_ANCHORS = 16  # rows a cluster that the others are compared with
     STARTS = 10  # of spherical k-means: one alone is up to 7% above the best inertia
     SEED_ROWS = 2**13  # among which these are looked for, at most
     SAME_END = 1.00001  # ratio of inertias that differ by rounding
@@ -113,24 +102,19 @@ class Growing:
     DIRECTIONS = 64  # that are remembered, at least, or all features
     TOLERANCE = 0.1  # angle of the directions of some new rows
     MORE = 0.1  # new rows over those that clusters were learnt from: learn again
-    STEPS = 30  # of clusters that move on with new rows, at most
-    MOVED = 0.01  # share of the sample that changes clusters: then centres start anew
+    STEPS, MOVED = 30, 0.01  # of clusters that move on; share that moves: start anew
     SETTLED = 0.05  # share that changes when clusters are looked for again, at most
     RARE = 0.01  # share of earlier rows that are as far from their cluster as far ones
-    NOVEL = 0.05  # share of new rows that are far: a cluster may have appeared
-    LEAST_NOVEL = 5  # and so many more
-    EMPTIED = 0.1  # of the rows that a cluster should get: fewer are hardly any
-    EXPECTED = 50.0  # rows that did not come: the cluster has emptied
+    NOVEL, LEAST_NOVEL = 0.05, 5  # share and number of far rows: a new cluster
+    EMPTIED, EXPECTED = 0.1, 50.0  # of expected rows come, of so many: it has emptied
 
 
 class Batching:
     """Factors of batches (``python benchmarks/batches.py``). By eye."""
 
-    ROUNDS = 5  # of labels and factors, and of factors and centres, at most
-    SETTLED = 0.002  # share of labels that still change
-    ROWS = 2  # of a cluster in a batch, that say anything of the batch
+    ROUNDS, SETTLED = 5, 0.002  # of turns, at most, until so few labels change
+    ROWS, NEW_ROWS = 2, 10  # of a cluster in a batch; of a new batch: fewer say nothing
     FLOOR = 0.1  # of the usual size of a column: smaller factors would blow up noise
-    NEW_ROWS = 10  # of a batch that the fit did not have, at least
 
 
 class Filling:
@@ -142,34 +126,26 @@ class Filling:
 
     RANKS = (1, 2, 3, 5, 8, 12, 20, 30)  # that are tried
     RANK_COST = 2**22  # rank squared times columns: 20,000 of these stop at rank 12
-    ROWS = 2_000  # to learn from, at most
-    ENTRIES = 2**21  # of these, at most
-    LEAST_ROWS = 200  # in any case
+    ROWS, ENTRIES, LEAST_ROWS = 2_000, 2**21, 200  # to learn from, at most; at least
     ASKED = 0.1  # share of observed cells that choose the rank
     CLIP = 1.5  # medians from which rows count no more there
     LEAST_COLUMN = 0.3  # over the typical one: smaller columns count less
-    FIRST_SPREAD = 0.2  # of the logarithm of scales, to start from
-    LEAST_SPREAD = 0.05  # scales that differ by less are as good as equal
+    FIRST_SPREAD, LEAST_SPREAD = 0.2, 0.05  # of log scales: to start; as good as equal
     CHOOSING = 2**16  # entries that choose the rank and whether scales differ
     SCALE_RANK = 5  # at most, in which it shows whether they do
-    GUESSES = 6  # times that cells are guessed in each rank
-    ROUNDS = 4  # of expectation and maximisation, for the choice of scales
-    LAST_ROUNDS = 4  # with rank and scales chosen
+    GUESSES, ROUNDS, LAST_ROUNDS = 6, 4, 4  # in each rank; for scales; at the end
     PRIOR_CELLS = 5.0  # that say the usual share of a column is noise
     LEAST_NOISE = 1e-6  # over the variance of a column
     EVEN = 0.1  # noise of a column over that of all, in units of columns, at least
-    LARGEST = 10  # scale over the size of the observed cells, at most
-    STEPS = 25  # of scales between, finer than noise shows
+    LARGEST, STEPS = 10, 25  # scale over the size of observed cells; steps between
 
 
 class WildCells:
     """Cells that fit no row (``python benchmarks/outliers.py``). Round numbers."""
 
     ROWS = 1_000  # to learn from, at most
-    CLIP = 2.5  # usual distances from which a cell counts less
-    ROUGH_CLIP = 1.5  # the same in regressions, where many cells of a column are wild
-    ROUNDS = 3  # of medians of rows and columns, and of robust fits
-    RANK = 10  # of the first, rough look, at most
+    CLIP, ROUGH_CLIP = 2.5, 1.5  # distances where cells count less; in regressions
+    ROUNDS, RANK = 3, 10  # of medians and of robust fits; of the first, rough look
     LEAST_NOISE = 1e-2  # of a row or a column, over its size, in that look
     LEAST_LEVEL = 0.3  # of noise by medians, over that of cells not far off
     UPPER = 0.9  # quantile up to which no cell is wild
@@ -193,21 +169,16 @@ class Whitening:
     LARGEST_LEVERAGE = 0.9  # of a column in a fit: of more nothing is known
     LARGEST_PART = 0.25  # of a direction that one row may have
     LEAST_NOISE = 1e-3  # share of a row or column that a fit leaves, at least
-    COUNT_RANK = 128  # features or rows, a quarter of which are the rank for counts
-    RANK = 64  # features or rows, half of which are the rank of a pattern
-    ENTRIES = 2**22  # to learn columns from
-    COUNTS = 2**20  # to learn the dispersion from
-    ZEROS = 0.12  # share of entries from which zeros are many
+    COUNT_RANK, RANK = 128, 64  # features or rows: a quarter, or half, is the rank
+    ENTRIES, COUNTS = 2**22, 2**20  # to learn columns, and the dispersion, from
+    ZEROS, MOST_ZEROS = 0.12, 0.9  # share that is many; more are tf-idf, if no counts
     COLUMNS = 16  # from which the noise of columns is learnt well enough
     TAIL = 8.0  # share of a row that one in a hundred entries has, over the median
     UNEQUAL = 1.25  # mean square of column means over the squared mean, of counts
     CENTRED = 0.1  # standard errors: means that are nearer to 0 were subtracted
-    MOST_ZEROS = 0.9  # share of zeros in data that are no counts: tf-idf has more
     LEAST_ROWS = 500  # to learn from, if there are
-    ANGLE = 3e-3  # between computed and true directions of the fit
-    ROUNDS = 3  # of fits that learn columns
-    GLANCE = 2**10  # entries that may show one below 0
-    LOOK = 2**16  # entries that show what the data are
+    ROUNDS, ANGLE = 3, 3e-3  # of fits that learn columns; error of their directions
+    GLANCE, LOOK = 2**10, 2**16  # entries that may show one below 0; what data are
     LARGEST_LOG = 50  # of a count; larger ratios of counts are rounded, too
     OFF_WHOLE = 0.02  # by which a ratio of counts is off a whole number, at most
 
@@ -219,20 +190,17 @@ class Doubt:
     quarter of their labels wrong, and 2 fewer than a tenth. At 0.13 they are 80, 62, 5.
     """
 
-    ROWS = 1_000  # to halve, at most
-    ROWS_A_CLUSTER = 20  # or so many for each cluster, if that is more
+    ROWS, ROWS_A_CLUSTER = 1_000, 20  # to halve, at most, or so many for each cluster
     LEAST = 0.2  # probability of other labels, over that of a guess
     # A mixture that moved rows away from stable spectral clusters: of 108 real sets and
     # 65 designs 5 were such, and errors rose on all.
-    MOVED = 0.2  # share of rows
-    CALM = 0.1  # doubt of the clusters at the start
+    MOVED, CALM = 0.2, 0.1  # share of rows, and doubt of the clusters at the start
     # Whitening is advised where it takes doubt away. On 119 preparations it did so on
     # 4, and errors fell on all (``python benchmarks/counts.py`` has the designs).
     CALMER = 0.5  # of the doubt that it leaves, at most
     UNEQUAL = 5.0  # variances of columns within clusters, nine tenths over a tenth
     ZEROS = 0.1  # share of entries; with more, it spoilt pictures
-    ENTRIES = 2**22  # of the rows that are tried
-    LEAST_ROWS = 100  # that are tried
+    ENTRIES, LEAST_ROWS = 2**22, 100  # of the rows that are tried
 
 
 class Weighting:
@@ -258,34 +226,25 @@ class Rounds:
 class TiedNoise:
     """One covariance of noise (``python benchmarks/inference.py``). By eye."""
 
-    ROWS_A_DIRECTION = 10  # rows for each direction in which noise has its own level
-    DIRECTIONS = 50  # such directions, at most
+    ROWS_A_DIRECTION, DIRECTIONS = 10, 50  # rows for each, at least; with own noise
     MARGIN = 1.05  # over the edge of noise: theory, two deviations with 300 rows
-    TRIAL_ROWS = 2**11  # on which kinds of noise compete, at most
-    TRIAL_ROUNDS = 10  # of each of them
+    TRIAL_ROWS, TRIAL_ROUNDS = 2**11, 10  # on which kinds of noise compete, at most
     COVARIANCES = 5  # times that labels may change the covariance
-    SPARE = 8  # directions beyond those wanted, which speed up the others
-    POWERS = 6  # products after which the last directions are near enough
-    ROUNDS = 100  # of expectation and maximisation for the covariance, at most
-    CHANGE = 1e-4  # of the covariance, in noise levels, that ends them
+    SPARE, POWERS = 8, 6  # directions beyond those wanted, and products that find all
+    ROUNDS, CHANGE = 100, 1e-4  # for the covariance, until it changes by less
     RIDGE = 1e-6  # least variance of a direction, in noise levels
     RATIO = 1e30  # noise beside a variance so much larger counts as none
 
 
 class Scales:
-    """Errors of scales and centres, and the test for individual scales. By eye.
-
-    ``python benchmarks/inference.py`` checks coverage and size.
-    """
+    """Errors and the test of scales (``python benchmarks/inference.py``). By eye."""
 
     LEVEL = 0.05  # p-values below it mean that scales differ
-    SLIGHT_SPREAD = 0.05  # scales that differ by less do not matter
-    WEAK_SPREAD = 0.75  # where spreads may be larger, nothing is advised
+    SLIGHT_SPREAD, WEAK_SPREAD = 0.05, 0.75  # less does not matter; more: no advice
     LARGEST_SHARE = 0.9  # of an entry in its row, of a row in its centre, at most
     ROWS = 2**17  # that show how noise is correlated: variances to half a percent
     FOLDS = 20  # without each of which the test looks again
-    PAIRED_ROWS = 256  # of which all pairs show how correlated noise is
-    PAIRED_ENTRIES = 2**22  # and in all, but 16 rows at least
+    PAIRED_ROWS, PAIRED_ENTRIES = 256, 2**22  # whose pairs show correlation
 
 
 class Outliers:
@@ -293,16 +252,13 @@ class Outliers:
 
     ROUNDS = 6  # of fits without the outliers of the last one, at most
     ALONE = 0.02  # rows of clusters as strange, expected in all: less is an outlier
-    TIMES = 3  # as many rows as clusters have, or more, are outliers together
-    LAST_TIMES = 1.5  # down to where rows are no longer so many times as many
+    TIMES, LAST_TIMES = 3, 1.5  # as many as clusters have: outliers, down to so many
     STRANGEST = 0.03  # share of the rows of clusters among which these are looked for
     CHANCE = 1e-3  # probability of so many by chance, at most
     JUMP = 8  # step of the noise, in mean excesses, that ordinary rows never make
     SHORT = 4  # rows as short as one in so many may be outliers at the start
-    QUANTILES = 40  # numbers that stand for a distribution
-    SMOOTHING = 4  # part of the noise that smooths these
-    RANGES = 8  # lengths at which the expected noise is known, at most
-    ROWS_A_RANGE = 16  # rows for each of these, at least
+    QUANTILES, SMOOTHING = 40, 4  # of a distribution; part of noise that smooths it
+    RANGES, ROWS_A_RANGE = 8, 16  # of lengths, at most, and rows of each, at least
     PRIOR_ROWS = 5  # rows of all clusters that count with those of one
     LEAST_NOISE = 1e-4  # share of the squared length of a row that is noise, at least
     LEAST_LENGTH = 1e-3  # of the median row of a cluster, beside the largest noise
@@ -314,8 +270,7 @@ class Refitting:
     By eye, but for the belief: with 1 and 1/4 expected errors rank sets no better.
     """
 
-    ROWS = 2_000  # to draw, at most
-    SPLITS = 3  # times that rows are halved
+    ROWS, SPLITS = 2_000, 3  # to draw, at most; times that they are halved
     ROWS_A_CLUSTER = 10  # with fewer, four fifths of the rows are fitted
     BELIEF = 0.5  # share of log-likelihoods that is believed
     SHORTEST = 0.1  # of the usual length: shorter rows are noise, all alike
@@ -335,8 +290,7 @@ class Counting:
     ROUGH = 4  # times as many for one quick flip
     PRIOR_FLIPS = 4  # flips that the Tracy-Widom law counts for
     ROUNDING = 20  # eps of the largest eigenvalue that the edge is at least
-    SMALL_ENTRIES = 2**20  # of X, up to which flips are solved to the end
-    MIDDLE_ENTRIES = 2**23  # of X, beyond which it is large
+    SMALL_ENTRIES, MIDDLE_ENTRIES = 2**20, 2**23  # of X; with more it is large
     FLIPS = (8, 3, 2)  # of small, middle and large data: they vary less there
     FLIP_STEPS = (60, 8, 5)  # of small data, of other, and for a first look at it
     FLIP_ACCURACY = 0.02  # of the top eigenvalue of a flip
@@ -347,23 +301,17 @@ class Counting:
     LEAVES = (2, 3)  # for each direction that stands out, and more
     LEAST_LEAVES = (6, 16)  # of many features and of few
     ROWS_A_LEAF = 5  # at least
-    HALVINGS = 2  # of the rows; each gives two trees
-    AGREEMENT = 0.5  # of halves on the clusters of a level, and on the worst of them
+    HALVINGS, AGREEMENT = 2, 0.5  # of rows, two trees each; of halves on a level
     LEVEL = 1.4  # sum of contrast, drop and agreement of a level
     # The answer
     DROP_WEIGHT = 1.5  # of the drop, beside the contrast; from 1 to 3 little changes
-    MANY_PRICE = 0.5  # support that other numbers lose, e times as large
-    AGREEMENT_WORTH = 0.35  # support that agreement is worth there
-    AT_RANK = 0.35  # support of as many clusters as directions stand out: the model's
-    AT_RANK_DROP = 0.1  # of these
-    # One cluster is plausible below this
-    GAP = 1.0  # in few features or along one direction, standard errors
-    # Where one direction alone stands out, one cluster is the answer below these
-    LEAST_GAP = 0.25  # of the best number
-    AGREEMENT_OF_ONE = 0.8  # on the best number
+    MANY_PRICE, AGREEMENT_WORTH = 0.5, 0.35  # support: of e times as many; of agreement
+    AT_RANK, AT_RANK_DROP = 0.35, 0.1  # support and drop at the rank: the model's
+    GAP = 1.0  # standard errors, below which there may be one cluster
+    # One is the answer below these, where one direction alone stands out.
+    LEAST_GAP, AGREEMENT_OF_ONE = 0.25, 0.8  # of the best number
     LEAST_AGREEMENT = 0.2  # on any number; then it is sure
-    HIGH = 1.6  # support of a number to rely on
-    LOW = 0.9  # support below which a number was wrong in four of five sets
+    HIGH, LOW = 1.6, 0.9  # support to rely on; below which four of five were wrong
     PLAUSIBLE = 5  # numbers to name, if it is not high
 
 
@@ -376,15 +324,12 @@ class Trust:
     """
 
     CERTAIN = 0.9  # probability from which a label counts as certain
-    WELL_SEPARATED = 0.01  # expected error below which clusters are well separated
-    SEPARATED = 0.18  # expected error below which they are separated
+    WELL_SEPARATED, SEPARATED = 0.01, 0.18  # expected errors below which they are
     CHANCE = 0.5  # instability, over the error of a guess, that is no separation
     LEAST_ROWS = 3  # of a cluster; with fewer, halves cannot judge it
-    SLOPE = 2.0  # of the log-odds of errors with those of doubts, over chance
-    SHIFT = 2.75  # of the same
+    SLOPE, SHIFT = 2.0, 2.75  # log-odds of errors with those of doubts, over chance
     MOST = 0.8  # error over that of chance where nothing is stable
-    LEAST = (1.15, -0.9)  # slope and shift of the lower end, and below of the upper:
-    LARGEST = (1.3, 3.2)  # between them are four of five sets
+    LEAST, LARGEST = (1.15, -0.9), (1.3, 3.2)  # the same at both ends: 4 of 5 sets
     ROWS = 0.5  # of the log-odds of a row with its lead
     MEAN_ROWS = 10_000  # rows that settle the mean certainty, about
 
@@ -395,8 +340,7 @@ class Cautions:
     Of shares in one column from .5 to .95, .8 lowered the mean error most.
     """
 
-    AGREE = 0.9  # share of rows on which halves agree that show clear clusters
-    MORE = 0.3  # by which they agree more with each other than with the labels
+    AGREE, MORE = 0.9, 0.3  # share where halves agree; by which more than with labels
     RULING = 0.8  # share of the variance in one column (benchmarks/tables.py)
     HUGE = 5  # rows so many times as long as the median show no column
     LEAST_ROWS = 10  # below which nothing is said of columns
@@ -410,5 +354,4 @@ class Columns:
 
     DECIDES_ALONE = 3.0  # times the lower median deviation: a column decides alone
     OFFSET = 3.0  # deviations from zero to the mean of a column whose zero is no origin
-    WIDE = 100  # columns that are mostly of one kind, such as genes
-    FEW_OFFSETS = 0.1  # share of such columns below which none is centred
+    WIDE, FEW_OFFSETS = 100, 0.1  # columns of one kind; share of offsets to ignore

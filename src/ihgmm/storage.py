@@ -15,21 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from importlib.metadata import version
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.random import Generator, RandomState
 from scipy.sparse import csr_array
-from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import (
-    CountVectorizer,
-    TfidfTransformer,
-    TfidfVectorizer,
-)
+from sklearn.feature_extraction import text as texts
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._files import atomic_write, check_path
+from ihgmm._files import atomic_write, regular_target
 from ihgmm._parameters import usual_errors
 from ihgmm._warnings import ignored
 from ihgmm.estimators import PSC, Biwhitener, ColumnScaler, IhGMM, IhSC, SphericalKMeans
@@ -50,8 +45,8 @@ from ihgmm.statistics.tree import ClusterTree, Split
 __all__ = ["StorageError", "load_model", "save_model"]
 
 ESTIMATORS: list[Any] = [IhSC, IhGMM, PSC, SphericalKMeans]
-VECTORIZERS: list[Any] = [CountVectorizer, TfidfVectorizer]
-SCALERS: list[Any] = [ColumnScaler, TfidfTransformer, Biwhitener]
+VECTORIZERS: list[Any] = [texts.CountVectorizer, texts.TfidfVectorizer]
+SCALERS: list[Any] = [ColumnScaler, texts.TfidfTransformer, Biwhitener]
 STEPS = ESTIMATORS + VECTORIZERS + SCALERS
 # What models hold beside numbers, texts and arrays; fields are written by name.
 VALUES: list[Any] = [CellFiller, ClusterCount, ClusterTree, Confidence, CosinePlacement]
@@ -68,17 +63,7 @@ FORMAT_VERSION = 6  # another one where other versions of ihgmm could not read i
 
 
 class StorageError(ValueError):
-    """A file or a model that cannot be used; the message says why and what to do.
-
-    Examples
-    --------
-    >>> from ihgmm.storage import StorageError, save_model
-    >>> try:
-    ...     save_model("no model", "model.npz")
-    ... except StorageError as error:
-    ...     print(str(error)[:32])
-    A model of str cannot be saved;
-    """
+    """A file or a model that cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +79,9 @@ class SavedModel:
     empty_is_zero: bool = False  # missing cells of the data were taken for 0
 
     def __post_init__(self) -> None:
-        for field in fields(self)[1:]:
-            value = getattr(self, field.name)
-            kind: Any = str | None if field.default is None else bool
-            text = f"{field.name} is {value!r}; give a text or None, True or False."
+        for name, value in [*vars(self).items()][1:]:
+            kind: Any = bool if name == "empty_is_zero" else str | None
+            text = f"{name} is {value!r}; give a text or None, True or False."
             _require(isinstance(value, kind), text)
         has_words = hasattr(_steps(self.model)[0][1], "feature_names_in_")
         text = "text_column is given, and the features have no names, which are words."
@@ -117,10 +101,9 @@ def save_model(
     Parameters
     ----------
     model : IhSC, IhGMM, PSC or SphericalKMeans
-        The fitted estimator; or a scikit-learn pipeline that ends with one of these.
-        It may begin with a ``CountVectorizer`` or a ``TfidfVectorizer``, and go on with
-        a :class:`~ihgmm.ColumnScaler`, a ``TfidfTransformer`` or a
-        :class:`~ihgmm.Biwhitener`.
+        The fitted estimator; or a scikit-learn pipeline that ends with one of these,
+        after text vectorizers, a ``TfidfTransformer``, a :class:`~ihgmm.ColumnScaler`
+        or a :class:`~ihgmm.Biwhitener`.
     path : path
         The file. One that is there is replaced.
     feature_names : sequence of str, optional
@@ -131,9 +114,9 @@ def save_model(
 
     Notes
     -----
-    All fitted attributes are kept. Arrays of a GPU come back as NumPy arrays. A
-    ``random_state`` that is a generator is kept as None: it has no say in predictions.
-    A model of another kind, or a name that is no text, raises a :class:`StorageError`.
+    All fitted attributes are kept, those of a GPU as NumPy arrays. A ``random_state``
+    that is a generator is kept as None. What cannot be kept raises a
+    :class:`StorageError`.
 
     Examples
     --------
@@ -157,10 +140,7 @@ def save_model(
         "come CountVectorizer or TfidfVectorizer, then ColumnScaler, which can do what "
         "StandardScaler does, TfidfTransformer or Biwhitener; keep others yourself.",
     )
-    if not hasattr(steps[-1], "cluster_centers_"):
-        raise NotFittedError(
-            f"This {kinds[-1]} is not fitted; call fit before saving it."
-        )
+    check_is_fitted(steps[-1], msg="This %(name)s is not fitted: fit before saving.")
     arrays: dict[str, np.ndarray] = {}
     places = [*(f"step{i}." for i in range(len(steps) - 1)), ""]
     nodes = [*map(_encode, steps, places, [arrays] * len(steps))]
@@ -196,8 +176,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 @usual_errors()
 def load_saved(path: str | os.PathLike[str]) -> SavedModel:
     """Read a model, and what the fit was told of the data."""
-    place = Path(check_path(path)).expanduser()
-    _require(not place.exists() or place.is_file(), f"{path}: this is no file.")
+    place = regular_target(path)
     with place.open("rb") as file:
         try:
             return _decode_model(*_unpack(file, place.stat().st_size))
@@ -332,13 +311,14 @@ def _check_fitted(scalers: list[Any], model: Any) -> None:
     """Raise unless the parts of a model fit together and place some rows."""
     model._check_parameters()
     labels, centers = model.labels_, model.cluster_centers_
-    k, p = centers.shape
-    inside = labels.dtype.kind == "i" and ((labels >= -1) & (labels < k)).all()
-    fits = {"labels_": inside, "n_clusters_": getattr(model, "n_clusters_", k) == k}
+    k = len(centers)
+    errors = getattr(model, "center_errors_", centers)
+    needed = getattr(model, "noise_", "individual") != "individual"  # in predictions
+    fits: dict[str, Any] = {"n_clusters_": getattr(model, "n_clusters_", k) == k}
     fits |= {name: len(getattr(model, name, labels)) == len(labels) for name in LINES}
-    if getattr(model, "noise_", "individual") != "individual":  # else they have no say
-        errors = model.center_errors_
-        fits["center_errors_"] = errors.shape == (k, p) and np.isfinite(errors).all()
+    fits["labels_"] = labels.dtype.kind == "i" and np.isin(labels, range(-1, k)).all()
+    known = errors.shape == centers.shape and np.isfinite(errors).all()
+    fits["center_errors_"] = known or not needed
     wrong = ", ".join(name for name in fits if not fits[name])
     _require(not wrong, f"{wrong} and its {k} centres do not fit together.")
     rows = np.maximum(centers, 0) / 2  # one for each cluster, no count below 0

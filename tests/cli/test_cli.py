@@ -106,7 +106,7 @@ def test_output_is_whole_or_not_at_all(folder, sample):
             "no such file, nor a built-in data set (iris",
         ),
         (["fit", ".", "-k", 2], "is a folder; give one file"),
-        (["fit", "iris", "-k", 0], "-k 0 is too small"),
+        (["fit", "iris", "-k", 0], "-k 0 is out of range"),
         (["fit", "iris", "-k", 151], "-k 151 is more than the number of rows, 150"),
         (["fit", "iris", "-k", "three"], "-k three: Give the number of clusters"),
         (["fit", "iris"], "such as -k 5, or -k auto"),

@@ -117,7 +117,7 @@ def test_a_fifo_is_not_waited_for_and_a_device_not_read(name):
     if name != "a.csv":
         with pytest.raises(ValueError, match="is a device, a FIFO or a socket"):
             ihgmm.open_data(name)
-    with pytest.raises(ValueError, match="is no file"):
+    with pytest.raises(ValueError, match="is a device, a FIFO or a socket"):
         load_model(name)
 
 

@@ -181,7 +181,7 @@ def test_real_data_are_not_doubted(load, k):
     [
         ({"rows": "long"}, "rows='long' .*'unit', 'given'"),
         ({"diagonal": "half"}, "diagonal='half' .*'full', 'zero'"),
-        ({"n_components": 0}, "n_components=0 .*give 1 or more"),
+        ({"n_components": 0}, "n_components=0 .*at least 1"),
         ({"n_components": "all"}, "n_components='all' is not known; give 'auto', None"),
         ({"n_components": [1]}, "n_components=.1. is a list; give 'auto', None or a"),
         ({"space": "outer"}, "space='outer' .*'auto', 'eigenvectors'.*'projected'"),
@@ -189,7 +189,7 @@ def test_real_data_are_not_doubted(load, k):
         ({"labels": "coin"}, "labels='coin' .*'tied', 'kmeans'"),
         ({"unit_norm": 1}, "unit_norm=1 is not known; give True or False"),
         ({"n_init": "many"}, "n_init='many' is not known; give 'auto' or a whole"),
-        ({"max_iter": 0}, "max_iter=0 is too small"),
+        ({"max_iter": 0}, "max_iter=0 is out of range"),
         ({"tol": -1.0}, "tol=-1.0 is out of range"),
         ({"tol": "tight"}, "tol='tight' is a str; give a number"),
         ({"order": "best"}, "'algebraic', 'magnitude'"),

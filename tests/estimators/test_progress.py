@@ -1,8 +1,5 @@
 """Estimators tell how far a fit has come."""
 
-import io
-import re
-
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -28,23 +25,16 @@ def full(estimator, **options):
     )
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 @ESTIMATORS
 def test_a_line_for_each_step(estimator, capsys):
     quiet = full(estimator).fit(sample())
     assert capsys.readouterr().err == ""
     model = full(estimator, verbose=True).fit(sample())
-    shown = capsys.readouterr().err
-    lines = shown.splitlines()
+    lines = capsys.readouterr().err.splitlines()
     assert [line.split()[0] for line in lines] == STEPS[estimator]
     assert all(line.split()[2] == "s" for line in lines)
     assert "200 rows, 60 features" in lines[0]
     assert "3 clusters" in lines[1]
-    assert "\r" not in shown  # this is no terminal
     assert_array_equal(model.labels_, quiet.labels_)
 
 
@@ -52,21 +42,6 @@ def test_steps_that_are_left_out_are_not_shown(capsys):
     IhSC(3, random_state=0, verbose=True).fit(sample())
     names = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
     assert names == ["check", "eigenvectors", "labels", "doubt", "centers"]
-
-
-def test_rounds_are_told_one_by_one_on_a_terminal(monkeypatch):
-    screen = Terminal()
-    monkeypatch.setattr("sys.stderr", screen)
-    IhGMM(3, tol=1e-9, random_state=0, verbose=True).fit(sample())
-    shown = re.findall(r"rounds .*? round (\d+).*?([\r\n])", screen.getvalue())
-    counts = [int(count) for count, _ in shown]
-    # The last one is there twice: as it comes, and on the line that stays.
-    assert counts == [*range(1, counts[-1] + 1), counts[-1]]
-    assert counts[-1] > 2
-    assert [end for _, end in shown] == ["\r"] * counts[-1] + ["\n"]
-    # No line leaves a part of the one before it.
-    lines = re.split(r"[\r\n]", screen.getvalue())[:-1]
-    assert len({len(line) for line in lines}) == 1
 
 
 def test_a_step_that_fails_is_not_told_as_done(capsys):
@@ -83,6 +58,5 @@ def test_the_second_level_tells_each_round(capsys):
     once, rounds = lines(1), lines(2)
     assert once == ["check", "eigenvectors", "labels", "rounds", "centers"]
     assert lines(0) == []
-    # In a file, too, where a line that is overwritten would not be seen.
     assert rounds.count("rounds") > 2
     assert list(dict.fromkeys(rounds)) == once

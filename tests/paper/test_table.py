@@ -55,8 +55,8 @@ def test_phase_command(tmp_path, command):
         (["exp9"], "WHAT='exp9' is not known; give one of exp1, exp2"),
         (["exp1", "--only", "moon"], "--only 'moon' matches nothing in exp1"),
         (["table", "--only", "moon"], "settings are named like 'table/iris'"),
-        (["exp1", "--repeats", 0], "--repeats 0 is too small"),
-        (["exp1", "--jobs", 0], "--jobs 0 is too small"),
+        (["exp1", "--repeats", 0], "--repeats 0 is out of range"),
+        (["exp1", "--jobs", 0], "--jobs 0 is out of range"),
     ],
 )
 def test_wrong_use(tmp_path, command, arguments, message):

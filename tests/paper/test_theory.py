@@ -368,7 +368,7 @@ PAIR = [0, 1], [1, 1]
     [
         ("TrueModel", [[0], [1.0], [1.0, 2.0]], r"shape \(2,\)"),
         ("TrueModel", [[0], [1.0], [[1.0, np.nan]]], "finite"),
-        ("TrueModel", [[], [], [[1.0]]], "not empty"),
+        ("TrueModel", [[], [], [[1.0]]], "it is empty"),
         ("TrueModel", [[0, 0], [1.0, 0.0], [[1.0]]], "not 2 positive"),
         ("TrueModel", [[0, 1], [1.0], np.eye(2)], "not 2 positive"),
         ("TrueModel", [["a"], [1.0], [[1.0]]], "the row of its centre"),
@@ -390,7 +390,7 @@ PAIR = [0, 1], [1, 1]
         ("kmeans_radius", [0.5], "size_ratio=0.5"),
         ("thresholds", [1, 2, 2], "n_samples=1"),
         ("cluster_limits", [2, 2], "n_samples=2"),
-        ("corollary_conditions", [1, 1, 1, 1.0], "give 2 or more"),
+        ("corollary_conditions", [1, 1, 1, 1.0], "at least 2"),
     ],
 )
 def test_errors_name_the_value_and_the_remedy(name, arguments, message):

@@ -485,14 +485,14 @@ def test_bad_input_is_named_and_leaves_the_old_file(sample, tmp_path):
     file.write_text("old")
     for error, words, options in (
         (ValueError, "ids has 3 entries and X has 150 rows", {"ids": range(3)}),
-        (TypeError, "ids='abc' is one name", {"ids": "abc"}),
+        (TypeError, "ids='abc' is one text", {"ids": "abc"}),
         (ValueError, "feature_names has 1 entries", {"feature_names": ["a"]}),
         (ValueError, "labels_true has 9 entries", {"labels_true": labels[:9]}),
-        (TypeError, "names='abc' is one name", {"names": "abc"}),
+        (TypeError, "names='abc' is one text", {"names": "abc"}),
         (ValueError, "names has 1 entries and X has 3 clusters", {"names": ["a"]}),
         (ValueError, "names has clusters [7], and the clusters", {"names": {7: "a"}}),
         (ValueError, "original has 149 rows and 30 features", {"original": X[1:]}),
-        (TypeError, "notes='abc' is one note", {"notes": "abc"}),
+        (TypeError, "notes='abc' is one text", {"notes": "abc"}),
         (ValueError, "X has 140 rows and 30 features, and the", {"X": X[:140]}),
         (ValueError, "X has 150 rows and 29 features", {"X": X[:, 1:]}),
         (ValueError, "IhSC has no labels_", {"model": IhSC(3)}),

@@ -125,7 +125,7 @@ def test_names_and_frames():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_features": 0}, "n_features=0 is too small"),
+        ({"n_features": 0}, "n_features=0 is out of range"),
         ({"names": ["a"]}, "names has 1 entries and X has 3 features"),
         ({"model": [0, 1]}, "labels has 2 entries and X has 60 rows"),
         ({"original": np.ones((60, 2))}, "original has 60 rows and 2 features"),
@@ -177,5 +177,5 @@ def test_typical_rows_are_complete_and_many():
     rows = typical_rows(X, IhSC(3, missing="fit", random_state=0).fit(X))
     assert not np.isnan(X[np.concatenate(rows)]).any()
     assert sorted(map(len, rows)) == [0, 0, 3]  # of fewer than five none is typical
-    with pytest.raises(ValueError, match="n_rows=0 is too small"):
+    with pytest.raises(ValueError, match="n_rows=0 is out of range"):
         typical_rows(X[20:], labels[20:], n_rows=0)

@@ -338,7 +338,7 @@ def test_zero_rows_and_rows_without_a_pattern():
         ({"labels": [0, 1]}, "labels has 2 entries and X has 6 rows"),
         ({"n_clusters": 1}, "from 0 to 1, not from 0 to n_clusters - 1 = 0"),
         ({"labels": list("aabbab"), "n_clusters": 2}, "leave n_clusters out"),
-        ({"n_clusters": 0}, "n_clusters=0 is too small"),
+        ({"n_clusters": 0}, "n_clusters=0 is out of range"),
         ({"X": np.full((6, 3), np.nan)}, "contains NaN at row 0, column 0"),
     ],
 )

@@ -162,7 +162,7 @@ def test_words():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"max_clusters": 0}, ValueError, "max_clusters=0 is too small; give 1"),
+        ({"max_clusters": 0}, ValueError, "max_clusters=0 is out of range; give"),
         ({"max_clusters": 2.5}, TypeError, "max_clusters=2.5 is a float; give a whole"),
         ({"signed": "yes"}, TypeError, "signed='yes' is not known; give True or False"),
         ({"random_state": "x"}, TypeError, "random_state='x' is a str; give"),

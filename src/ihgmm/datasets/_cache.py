@@ -40,21 +40,7 @@ CATALOG = {name: Entry(**table) for name, table in tomllib.loads(_text).items()}
 
 
 class DatasetError(OSError):
-    """A data set that cannot be had; the message says which file to put where.
-
-    Examples
-    --------
-    >>> from ihgmm.datasets import DatasetError, load_dataset
-    >>> try:
-    ...     load_dataset("dna", data_home="nowhere", download_if_missing=False)
-    ... except DatasetError as error:
-    ...     print(str(error).split(". ")[0].endswith("does not exist"))
-    True
-    """
-
-
-class ContentError(ValueError):
-    """Bytes that are not those of a data set; the message says what is wrong."""
+    """A data set that cannot be had; the message says which file to put where."""
 
 
 def fetch(
@@ -71,78 +57,68 @@ def fetch(
     home = data_home if data_home is not None else os.environ.get("IHGMM_DATA")
     folder = Path(home or Path.home() / ".cache" / "ihgmm").expanduser().absolute()
     path = folder / entry.url.rpartition("/")[2]
-    if path.exists():
-        try:
-            return parse(entry, path.read_bytes())
-        except (ContentError, OSError) as error:
-            raise DatasetError(
-                f"{path} is not the {entry.title} data: {error}. It was left as it "
-                "is; move it away to have the data downloaded again, or put the file "
-                f"from {entry.url} in its place."
-            ) from error
-    if not download_if_missing:
+    is_kept = path.exists()
+    if not is_kept and not download_if_missing:
         raise DatasetError(
             f"{path} does not exist. Allow its download with download_if_missing=True, "
             f"or get {entry.url} and save it there."
         )
     try:
+        if is_kept:
+            return parse(entry, path.read_bytes())
         with urlopen(entry.url, timeout=timeout) as response:
             raw = response.read()  # all files are small enough for memory
         content = parse(entry, raw)
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file:
             file.write(raw)
-    except (ContentError, OSError, HTTPException) as error:
+        return content
+    except (ValueError, OSError, EOFError, OverflowError, HTTPException) as error:
         if isinstance(error, HTTPError):
             error.close()  # it is the answer of the server, too
-        reason = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         if "timed out" in reason:
             reason = f"the server sent nothing for {timeout:g} seconds"
+        problem = f"The {entry.title} data cannot be downloaded ({reason}). Try again"
+        if is_kept:
+            problem = f"{path} is not the {entry.title} data ({reason}). Move it away"
         raise DatasetError(
-            f"The {entry.title} data are not in {path.parent} and cannot be downloaded "
-            f"from {entry.url} ({reason}); nothing was kept. Try again, or get the "
-            f"file by other means and save it as {path}; data_home or the environment "
-            "variable IHGMM_DATA name another folder."
+            f"{problem}, or get {entry.url} and save it as {path}; data_home or the "
+            "environment variable IHGMM_DATA name another folder."
         ) from error
-    return content
 
 
 def parse(entry: Entry, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Return the data and the class of each row, from 0, without incomplete rows."""
-    try:
-        if entry.url.endswith(".bz2"):
-            raw = bz2.decompress(raw)
-        if not raw.strip():
-            raise ValueError("it is empty")
-        if entry.layout == "svmlight":
-            from sklearn.datasets import load_svmlight_file
+    if entry.url.endswith(".bz2"):
+        raw = bz2.decompress(raw)
+    if not raw.strip():
+        raise ValueError("it is empty")
+    if entry.layout == "svmlight":
+        from sklearn.datasets import load_svmlight_file
 
-            features, labels = load_svmlight_file(
-                io.BytesIO(raw), n_features=len(entry.feature_names), zero_based=False
-            )
-            data = features.toarray()
-        else:
-            table = np.loadtxt(
-                raw.decode("ascii").splitlines(),
-                delimiter="," if entry.layout == "commas" else None,
-                converters=lambda word: np.nan if word.strip() == "?" else float(word),
-                encoding="ascii",
-                ndmin=2,
-            )
-            table = table[~np.isnan(table).any(axis=1)]
-            data, labels = np.ascontiguousarray(table[:, :-1]), table[:, -1]
-    except (ValueError, OSError, EOFError, OverflowError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ContentError(f"it cannot be read ({reason})") from error
+        features, labels = load_svmlight_file(
+            io.BytesIO(raw), n_features=len(entry.feature_names), zero_based=False
+        )
+        data = features.toarray()
+    else:
+        table = np.loadtxt(
+            raw.decode("ascii").splitlines(),
+            delimiter="," if entry.layout == "commas" else None,
+            converters=lambda word: np.nan if word.strip() == "?" else float(word),
+            encoding="ascii",
+            ndmin=2,
+        )
+        table = table[~np.isnan(table).any(axis=1)]
+        data, labels = np.ascontiguousarray(table[:, :-1]), table[:, -1]
     target = labels - entry.first_label
     check_content(entry, data, target)
     return data, target.astype(np.int64)
 
 
 def class_sums(data: np.ndarray, target: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return one number for each class that depends on all its content.
+    """Return the sum of ``cos(x @ w)`` over the rows x of each class.
 
-    It is the sum of ``cos(x @ w)`` over the rows x of the class, with fixed weights w.
     Unlike a hash, it hardly changes with the rounding of copies.
     """
     j = np.arange(data.shape[1])
@@ -155,18 +131,18 @@ def class_sums(data: np.ndarray, target: np.ndarray, n_classes: int) -> np.ndarr
 
 def check_content(entry: Entry, data: np.ndarray, target: np.ndarray) -> None:
     """Raise unless these are the rows, classes and values of the data set."""
-    n, p, k = sum(entry.counts), len(entry.feature_names), len(entry.counts)
-    if data.shape != (n, p):
-        raise ContentError(
-            f"it holds {data.shape[0]} complete rows of {data.shape[1]} features, "
-            f"not {n} of {p}"
-        )
+    (n, p), k = data.shape, len(entry.counts)
     classes, counts = np.unique(target, return_counts=True)
-    if classes.tolist() != list(range(k)) or counts.tolist() != list(entry.counts):
-        raise ContentError(f"its classes have {counts.tolist()!r:.200} rows")
+    fits = classes.tolist() == [*range(k)] and counts.tolist() == [*entry.counts]
+    if not fits or p != len(entry.feature_names):
+        raise ValueError(
+            f"it holds {n} complete rows of {p} features, in classes of "
+            f"{counts.tolist()!r:.200} rows, not {sum(entry.counts)} of "
+            f"{len(entry.feature_names)}, in classes of {[*entry.counts]}"
+        )
     # Rounding differences of that size in all values add up to less than this.
     allowed = entry.precision * counts * np.sqrt(p)
     wrong = ~(np.abs(class_sums(data, target, k) - entry.sums) <= allowed)
     if wrong.any():
         names = (np.flatnonzero(wrong) + entry.first_label).tolist()
-        raise ContentError(f"its values are not the right ones in the classes {names}")
+        raise ValueError(f"its values are not the right ones in the classes {names}")

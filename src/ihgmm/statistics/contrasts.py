@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from ihgmm._checks import (
-    check_fit_shape,
-    check_matrix,
-    data_and_labels,
-    feature_names,
-    is_model,
-    labelled_rows,
-    turned_rows,
-)
+from ihgmm import _checks as checks
 from ihgmm._display import Result
 from ihgmm._parameters import check_count
 from ihgmm.matrix import HOST, Filled, Matrix, to_host
@@ -32,40 +24,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TopFeatures(Result):
-    """What sets each cluster apart from all other rows. ``print`` it for sentences.
+    """What sets each cluster apart from all other rows. ``print`` it for sentences."""
 
-    Attributes
-    ----------
-    clusters, sizes : ndarray of shape (n_clusters,)
-        The label of each cluster, and the rows in it.
-    names : list of str
-        Names of all features.
-    contrasts, errors : ndarray of shape (n_clusters, n_features)
-        How far a cluster is above the other rows in each feature, at the same size, and
-        the standard error of that. The unit is the noise level of the feature; without
-        noise it is the length of the cluster's mean, and ``has_noise`` is False.
-    means, others : ndarray of shape (n_clusters, n_features)
-        The mean of the cluster, over observed cells, in the units of the data; and what
-        all other rows have on average, if they are made as large as the cluster's.
-        Where columns were shifted, a multiple of a row means nothing in their units:
-        then ``others`` has plain means, and ``same_size`` is False.
-    more, less, features : list of ndarray
-        Columns of which each cluster has more than others, or less, the clearest first;
-        and those that differ most, those of which it has more first.
-    """
-
-    clusters: np.ndarray
-    sizes: np.ndarray
-    names: list[str]
+    clusters: np.ndarray  #: the label of each cluster
+    sizes: np.ndarray  #: rows in each
+    names: list[str]  #: of all features
+    #: How far a cluster, in each line, is above the other rows in each feature, at the
+    #: same size: in noise levels, or in lengths of the cluster's mean without noise.
     contrasts: np.ndarray
-    errors: np.ndarray
-    means: np.ndarray
-    others: np.ndarray
-    same_size: bool
-    has_noise: bool
-    more: list[np.ndarray]
-    less: list[np.ndarray]
-    features: list[np.ndarray]
+    errors: np.ndarray  #: standard errors of contrasts
+    means: np.ndarray  #: of each cluster, over observed cells, in the units of the data
+    others: np.ndarray  #: what all other rows have, if made as large as the cluster's
+    same_size: bool  #: else columns were shifted, and ``others`` has plain means
+    has_noise: bool  #: whether the unit of contrasts is the noise level
+    more: list[np.ndarray]  #: columns a cluster has more of, the clearest first
+    less: list[np.ndarray]  #: the same of less
+    features: list[np.ndarray]  #: those that differ most, what it has more of first
 
     @property
     def scores(self) -> np.ndarray:
@@ -82,20 +56,18 @@ class TopFeatures(Result):
         """Return a line for each feature listed: of each cluster ``more``, ``less``."""
         from pandas import DataFrame
 
-        lists = map(np.append, self.more, self.less)
-        lines = [
-            {
-                "cluster": self.clusters[k],
-                "feature": self.names[j],
-                "mean": self.means[k, j],
-                "others": self.others[k, j],
-                "contrast": self.contrasts[k, j],
-                "error": self.errors[k, j],
-            }
-            for k, listed in enumerate(lists)
-            for j in listed
-        ]
-        return DataFrame(lines)
+        lists = [*map(np.append, self.more, self.less)]
+        cluster = np.repeat(np.arange(len(lists)), [*map(len, lists)])
+        at = cluster, np.concatenate(lists)
+        columns = {
+            "cluster": self.clusters[cluster],
+            "feature": np.array(self.names)[at[1]],
+            "mean": self.means[at],
+            "others": self.others[at],
+            "contrast": self.contrasts[at],
+            "error": self.errors[at],
+        }
+        return DataFrame(columns)
 
 
 def top_features(
@@ -125,13 +97,11 @@ def top_features(
 
     Notes
     -----
-    Size is no pattern, so other rows are stretched to the length of the cluster that
-    they are compared with. They count by their number: a small cluster cannot rule the
-    lists of the others. The contrast of cluster k, ``c_k`` being its mean with each
-    feature over its noise level, and ``u_k`` that mean at length one, is ``c_k - |c_k|
-    * mean(u_l for rows of l != k)``. Errors come from the spread of rows around their
-    pattern, and assume right labels. A feature chosen beforehand differs if its
-    contrast is two errors from 0; the largest of 1,000 take four.
+    Size is no pattern: other rows, each counted once, are stretched to the length of
+    the cluster. With ``c_k`` for the mean of cluster k, each feature over its noise
+    level, and ``u_k`` for that at length one, the contrast is ``c_k - |c_k| * mean(u_l
+    for rows of l != k)``. Errors assume right labels. A feature chosen beforehand
+    differs if its contrast is two errors from 0; the largest of 1,000 take four.
 
     Examples
     --------
@@ -145,7 +115,7 @@ def top_features(
       2 (100 rows): more x13, x29, x24; less x94, x86, x4
     """
     fit = described_fit(X, model)
-    names = feature_names(names, model, X, fit.data.shape[1])
+    names = checks.feature_names(names, model, X, fit.data.shape[1])
     return rank_features(fit, model, names, n_features, original)
 
 
@@ -163,9 +133,9 @@ def rank_features(
         means = _means(data.incomplete, labels, k)
     offsets = np.zeros(p)
     if original is not None:
-        before = check_matrix(original, missing="fit")
-        check_fit_shape("original", before, model)
-        prepared, means = means, _means(turned_rows(before, model), labels, k)
+        before = checks.check_matrix(original, missing="fit")
+        checks.check_fit_shape("original", before, model)
+        prepared, means = means, _means(checks.turned_rows(before, model), labels, k)
         offsets = _offsets(prepared, means)
     # The mean pattern of other rows, at the length of each cluster; NaN without others.
     lengths = row_lengths(centers / noise if has_noise else centers)[:, None]
@@ -180,23 +150,12 @@ def rank_features(
         order = np.argsort(-ranks, axis=1, kind="stable")[:, :count]
         return [line[own[line]] for line, own in zip(order, among, strict=True)]
 
-    listed = zip(clearest(contrasts != 0), contrasts, strict=True)
-    return TopFeatures(
-        clusters=fit.clusters,
-        sizes=sizes,
-        names=names,
-        contrasts=contrasts,
-        errors=errors,
-        means=means,
-        others=np.where((sizes.sum() > sizes)[:, None], others, np.nan),
-        same_size=not shifted,
-        has_noise=has_noise,
-        more=clearest(contrasts > 0),
-        less=clearest(contrasts < 0),
-        features=[
-            line[np.argsort(own[line] < 0, kind="stable")] for line, own in listed
-        ],
-    )
+    others = np.where((sizes.sum() > sizes)[:, None], others, np.nan)
+    figures = contrasts, errors, means, others, not shifted, has_noise
+    more, less, most = map(clearest, (contrasts > 0, contrasts < 0, contrasts != 0))
+    pairs = zip(most, contrasts, strict=True)
+    most = [line[np.argsort(own[line] < 0, kind="stable")] for line, own in pairs]
+    return TopFeatures(fit.clusters, sizes, names, *figures, more, less, most)
 
 
 class DescribedFit(NamedTuple):
@@ -217,15 +176,15 @@ class DescribedFit(NamedTuple):
 
 def described_fit(X: Any, model: Any) -> DescribedFit:
     """Return rows with labels, scales and centres: the model's own, or estimates."""
-    X, given = data_and_labels(X, model)
-    data = check_matrix(X)
-    if is_model(model):
-        check_fit_shape("X", data, model)
+    X, given = checks.data_and_labels(X, model)
+    data = checks.check_matrix(X)
+    if checks.is_model(model):
+        checks.check_fit_shape("X", data, model)
         labels = to_host(given).astype(np.intp)
         n_centers = len(to_host(getattr(model, "cluster_centers_", [])))
         clusters = np.arange(max(n_centers, int(labels.max()) + 1))
     else:
-        clusters, codes, outliers = labelled_rows(given, data)
+        clusters, codes, outliers = checks.labelled_rows(given, data)
         labels = to_host(codes)
         if outliers is not None:
             labels = np.where(to_host(outliers), -1, labels)

@@ -12,13 +12,7 @@ from numpy.random import Generator
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from ihgmm._checks import (
-    check_matrix,
-    complete_matrix,
-    data_and_labels,
-    labelled_rows,
-    warn_zero_rows,
-)
+from ihgmm import _checks as checks
 from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator, usual_errors
 from ihgmm.matrix import Matrix, Ops, Tall, to_host
@@ -60,48 +54,26 @@ class Caution(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Result):
-    """What the data say about labels. ``print`` it for a summary in words.
+    """What the data say about labels. ``print`` it for a summary in words."""
 
-    Attributes
-    ----------
-    n_samples, n_features, n_clusters : int
-        Size of the data and number of clusters.
-    classes, sizes : ndarray of shape (n_clusters,)
-        The label of each cluster, sorted, and the rows in it.
-    stability, doubt : float
-        Share of rows whose label stays when fits to other halves of the rows label
-        them, and the mean probability that these give to other labels. NaN with too few
-        rows for a fit, as the next three.
-    cluster_stability : ndarray of shape (n_clusters,)
-        The share that stays of each cluster; NaN for one or two rows.
-    expected_error, error_range : float, tuple of float
-        Share of labels that are expected to differ from the classes you have in mind,
-        the mean of ``1 - certainty``; its range in four of five real data sets.
-    certainty : ndarray of shape (n_samples,)
-        Probability that the label of each row is right, given all other rows.
-    uncertain_share, certain_from : float
-        Share of rows with a certainty below ``certain_from``, which is 0.9.
-    cautions : tuple of Caution
-        What to look at: three at most, the most useful first.
-    n_outliers : int
-        Rows that are in no cluster and were left out; ``n_samples`` are the others.
-    """
-
-    n_samples: int
+    n_samples: int  #: rows in clusters
     n_features: int
     n_clusters: int
-    classes: np.ndarray
-    sizes: np.ndarray
+    classes: np.ndarray  #: the label of each cluster, sorted
+    sizes: np.ndarray  #: rows in each
+    #: Share of rows whose label stays when fits to other halves of the rows label them;
+    #: NaN with too few rows for a fit, as all that is made of it.
     stability: float
-    cluster_stability: np.ndarray
-    doubt: float
+    cluster_stability: np.ndarray  #: the same of each cluster; NaN for one or two rows
+    doubt: float  #: mean probability that these fits give to other labels
+    #: Share of labels expected to differ from the classes you have in mind.
     expected_error: float
-    error_range: tuple[float, float]
-    certainty: np.ndarray
-    uncertain_share: float
-    cautions: tuple[Caution, ...] = ()
+    error_range: tuple[float, float]  #: of that, in four of five real data sets
+    certainty: np.ndarray  #: probability that the label of each row is right
+    uncertain_share: float  #: share of rows with a certainty below ``certain_from``
+    cautions: tuple[Caution, ...] = ()  #: what to look at, the most useful first
     certain_from: float = Trust.CERTAIN
-    n_outliers: int = 0
+    n_outliers: int = 0  #: rows in no cluster, which were left out
 
     @property
     def verdict(self) -> Verdict:
@@ -146,10 +118,9 @@ def diagnose(
 
     Notes
     -----
-    Halves of the rows, at most 2,000 rows, are clustered anew with the defaults of
-    :class:`ihgmm.IhSC`, and each fit labels rows that it did not see. Labels that
-    change are often wrong. Labels that stay need not be the classes you have in mind.
-    :doc:`/trust` says how often they were.
+    Halves of at most 2,000 rows are clustered anew, and each fit labels rows that it
+    did not see. Labels that change are often wrong; those that stay need not be the
+    classes you have in mind: see :doc:`/trust`.
 
     Examples
     --------
@@ -164,11 +135,11 @@ def diagnose(
     """
     rng = generator(random_state)
     check_choice("missing", missing, MISSING_WAYS)
-    X, labels = data_and_labels(X, labels, whitened=True)
-    data = check_matrix(X, missing=missing)
+    X, labels = checks.data_and_labels(X, labels, whitened=True)
+    data = checks.check_matrix(X, missing=missing)
     if missing == "fit":
         data = learn_filler(data)(data)
-    classes, codes, outliers = labelled_rows(labels, data)
+    classes, codes, outliers = checks.labelled_rows(labels, data)
     if outliers is None:
         return _diagnose(data, classes, codes, rng)
     ops, rows = data.ops, np.flatnonzero(~to_host(outliers))
@@ -184,7 +155,7 @@ def diagnose_fit(
     model: Any, X: Any, labels: Any, rows: Any = None, *, of_fit: bool = True
 ) -> Diagnosis:
     """Diagnose labels of a model, or of some rows, on data filled in and whitened."""
-    data = complete_matrix(X, model, of_fit=of_fit, whitened=True)
+    data = checks.complete_matrix(X, model, of_fit=of_fit, whitened=True)
     if rows is not None and len(rows) < data.shape[0]:
         data = data.keep_rows(rows)
     return diagnose(data, labels)
@@ -198,7 +169,7 @@ def _diagnose(
     live = data.sqnorms > 0
     n_live = int(ops.number(xp.count_nonzero(live)))
     if n_live == 0:
-        warn_zero_rows(data)
+        checks.warn_zero_rows(data)
     # Zero rows show no pattern: they only count as rows of their cluster.
     groups = ops.groups(codes, k, ops.widen(live))
     refits = refit_halves(data, codes, k, rng) if k > 1 else None
@@ -219,20 +190,12 @@ def _diagnose(
     counts = groups.sums(groups.weights)
     few = (counts < Trust.LEAST_ROWS) & (k > 1)
     uncertain = xp.count_nonzero(live & ~(certainty >= Trust.CERTAIN))
-    diagnosis = Diagnosis(
-        n_samples=n,
-        n_features=p,
-        n_clusters=k,
-        classes=classes,
-        sizes=ops.groups(codes, k).sizes,
-        stability=float(stays.sum() / n_live),
-        cluster_stability=np.where(few, np.nan, stays / np.maximum(counts, 1)),
-        doubt=doubt,
-        expected_error=error,
-        error_range=error_range(error, k),
-        certainty=certainty,
-        uncertain_share=int(ops.number(uncertain)) / n_live,
-    )
+    uncertain_share = int(ops.number(uncertain)) / n_live
+    by_cluster = np.where(few, np.nan, stays / np.maximum(counts, 1))
+    of_halves = float(stays.sum() / n_live), by_cluster, doubt
+    size, ends = (n, p, k, classes, ops.groups(codes, k).sizes), error_range(error, k)
+    figures = certainty, uncertain_share
+    diagnosis = Diagnosis(*size, *of_halves, error, ends, *figures)
     return replace(diagnosis, cautions=tuple(_cautions(diagnosis, data, refits)))
 
 

@@ -8,13 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from scipy.special import polygamma, stdtrit
 
-from ihgmm._checks import (
-    check_matrix,
-    check_weights,
-    counted_rows,
-    data_and_labels,
-    labelled_rows,
-)
+from ihgmm import _checks as checks
 from ihgmm._parameters import check_count, check_number, usual_errors
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import Groups, row_lengths
@@ -27,11 +21,11 @@ from ihgmm.statistics.residuals import independent_entries, noise_of_centers
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parameters:
-    """Centres, scales and noise levels, as :class:`Estimates` has them."""
+    """Centres, scales and noise levels."""
 
-    centers: np.ndarray
-    scales: np.ndarray
-    noise_levels: np.ndarray
+    centers: np.ndarray  #: a line for each cluster, zero for one without rows
+    scales: np.ndarray  #: of each row; in each cluster their mean is 1
+    noise_levels: np.ndarray  #: standard deviation of the noise in each row's entries
 
 
 P = TypeVar("P", bound=Parameters)
@@ -39,27 +33,13 @@ P = TypeVar("P", bound=Parameters)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates(Parameters):
-    """Estimates of what generated the data, ``x_i = scale_i * center + noise``.
+    """Estimates of what generated the data, ``x_i = scale_i * center + noise``."""
 
-    Attributes
-    ----------
-    centers, center_errors : ndarray of shape (n_clusters, n_features)
-        One centre for each cluster, zero for a cluster without rows; standard errors of
-        its entries, ``inf`` for fewer than two rows.
-    scales, scale_errors : ndarray of shape (n_samples,)
-        One scale for each row, in each cluster with mean 1; their standard errors,
-        ``inf`` in a cluster of two rows, or one that shows no common pattern.
-    noise_levels : ndarray of shape (n_samples,)
-        Standard deviation of the noise in each row's entries.
-    center_freedom, classes : ndarray of shape (n_clusters,)
-        Degrees of freedom of the errors of a centre, about the number of rows that
-        count in it, less one; the label of each cluster.
-    """
-
+    #: Standard errors of scales; ``inf`` in clusters of two rows, or without a pattern.
     scale_errors: np.ndarray
-    center_errors: np.ndarray
-    center_freedom: np.ndarray
-    classes: np.ndarray
+    center_errors: np.ndarray  #: of entries; ``inf`` for fewer than two rows
+    center_freedom: np.ndarray  #: degrees of freedom of these, by cluster
+    classes: np.ndarray  #: the label of each cluster
 
     def __repr__(self) -> str:
         (k, p), n = self.centers.shape, self.scales.shape[0]
@@ -118,9 +98,8 @@ def estimate_parameters(
     Notes
     -----
     A scale comes from inner products of its row with the *other* rows of the cluster:
-    a row in its own centre would bias it. Errors come from the residuals, and assume
-    right labels. :doc:`/inference` shows how often intervals hold the truth, and
-    :doc:`/statistics` has the formulas.
+    a row in its own centre would bias it. Errors assume right labels. :doc:`/inference`
+    shows how often intervals hold the truth; formulas are in :doc:`/statistics`.
 
     Examples
     --------
@@ -131,9 +110,9 @@ def estimate_parameters(
     (array([1.54, 1.04]), array([[1.52, 1.55],
            [1.01, 1.08]]))
     """
-    X, labels = data_and_labels(X, labels)
-    data = check_matrix(X)
-    ops, (classes, codes, outliers) = data.ops, labelled_rows(labels, data)
+    X, labels = checks.data_and_labels(X, labels)
+    data = checks.check_matrix(X)
+    ops, (classes, codes, outliers) = data.ops, checks.labelled_rows(labels, data)
     if n_clusters is not None:
         k, integers = check_count("n_clusters", n_clusters), classes.dtype.kind in "iu"
         if not integers or classes[0] < 0 or classes[-1] >= k:
@@ -144,9 +123,9 @@ def estimate_parameters(
         # Clusters without rows have numbers too.
         codes, classes = ops.take_lines(classes, codes), np.arange(k)
     if outliers is not None:
-        weights = check_weights(sample_weight, data.shape[0])
+        weights = checks.check_weights(sample_weight, data.shape[0])
         sample_weight = weights * ~to_host(outliers)
-    kept, counts = counted_rows(data, sample_weight)
+    kept, counts = checks.counted_rows(data, sample_weight)
     if counts is None:
         return estimates_of_labels(kept, codes, classes)
     fitted = estimates_of_labels(kept, ops.rows_where(codes, counts), classes)

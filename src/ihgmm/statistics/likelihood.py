@@ -34,10 +34,9 @@ def refine_labels(
 ) -> Refinement:
     """Compare rows with the centres of the other rows until no label changes.
 
-    Labels to start from are integers from 0, every one in use, and a cluster keeps its
-    last row. The first rounds are soft: rows count in several centres, so that one
-    wrong label does not keep others wrong. Then every row goes to the centre with the
-    largest cosine, until labels repeat or after ``max_iter`` rounds.
+    Labels are integers from 0, all in use, and a cluster keeps its last row. The first
+    rounds are soft, so that one wrong label does not keep others wrong; then rows go
+    to the centre with the largest cosine.
     """
     X = as_matrix(X)
     ops, labels = X.ops, X.to_device(labels)
@@ -134,9 +133,8 @@ def fit_mixture(
 ) -> MixtureFit:
     """Fit centres, shares and noise, to start from some memberships.
 
-    After ``settling`` rounds they may move, until they move by less than ``tol``, on
-    average over rows. After each round ``say`` gets a few words. A likelihood of rows
-    in their own centres would have no maximum: one row makes its noise vanish there.
+    After ``settling`` rounds they move, until by less than ``tol`` a row. A likelihood
+    of rows in their own centres would have no maximum: one row makes its noise vanish.
     """
     ops, xp = X.ops, X.ops.xp
     rounds = _Rounds.begin(X, memberships, noise)

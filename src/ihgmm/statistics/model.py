@@ -8,16 +8,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy.spatial.distance import pdist
 
+from ihgmm import _parameters as parameters
 from ihgmm._checks import check_labels, check_row_count
-from ihgmm._parameters import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_number,
-    generator,
-    making_array,
-    usual_errors,
-)
 
 NoiseDistribution = Literal["gaussian", "rademacher", "uniform"]
 NoiseStructure = Literal["individual", "class", "common"]
@@ -27,26 +19,14 @@ NOISE_STRUCTURES: tuple[NoiseStructure, ...] = get_args(NoiseStructure)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IhGMMSample:
-    """A sample together with everything that generated it.
+    """A sample together with everything that generated it."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data, ``scales[i] * centers[labels[i]]`` plus noise in row i.
-    labels, scales, noise_levels : ndarray of shape (n_samples,)
-        The cluster, the scale and the standard deviation of the noise of each row.
-    centers : ndarray of shape (n_clusters, n_features)
-        The centres.
-    separation : float
-        The smallest distance between two centres; ``inf`` for a single one.
-    """
-
-    X: np.ndarray
-    labels: np.ndarray
+    X: np.ndarray  #: the data, ``scales[i] * centers[labels[i]]`` plus noise in row i
+    labels: np.ndarray  #: the cluster of each row
     scales: np.ndarray
-    noise_levels: np.ndarray
+    noise_levels: np.ndarray  #: standard deviation of the noise of each row
     centers: np.ndarray
-    separation: float
+    separation: float  #: smallest distance of two centres; ``inf`` for a single one
 
     @property
     def signal(self) -> np.ndarray:
@@ -76,7 +56,7 @@ def default_separation(
     return float(constant * np.sqrt(n_clusters * np.log(d)) * aspect)
 
 
-@usual_errors()
+@parameters.usual_errors()
 def make_ihgmm(
     n_samples: int = 500,
     n_features: int = 200,
@@ -146,23 +126,23 @@ def make_ihgmm(
     >>> make_ihgmm(100, 50, 3, random_state=0, return_params=True).scales.shape
     (100,)
     """
-    n = check_count("n_samples", n_samples)
-    p = check_count("n_features", n_features)
-    k = check_count("n_clusters", n_clusters)
-    check_number("scale_ratio", scale_ratio, least=1)
-    check_number("balance", balance, above=0, most=1)
-    check_number("separation_constant", separation_constant, above=0)
-    check_flag("return_params", return_params)
-    check_choice("noise", noise, NOISE_DISTRIBUTIONS)
-    check_choice("noise_structure", noise_structure, NOISE_STRUCTURES)
+    n = parameters.check_count("n_samples", n_samples)
+    p = parameters.check_count("n_features", n_features)
+    k = parameters.check_count("n_clusters", n_clusters)
+    parameters.check_number("scale_ratio", scale_ratio, least=1)
+    parameters.check_number("balance", balance, above=0, most=1)
+    parameters.check_number("separation_constant", separation_constant, above=0)
+    parameters.check_flag("return_params", return_params)
+    parameters.check_choice("noise", noise, NOISE_DISTRIBUTIONS)
+    parameters.check_choice("noise_structure", noise_structure, NOISE_STRUCTURES)
     X_dtype = np.dtype(dtype)
     if X_dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r} is not supported; give float32 or float64.")
-    rng = generator(random_state)
+    rng = parameters.generator(random_state)
     if centers is None:
         if separation is None:
             separation = default_separation(n, p, k, separation_constant)
-        separation = check_number("separation", separation, above=0)
+        separation = parameters.check_number("separation", separation, above=0)
         if p < k:
             raise ValueError(
                 f"n_features={p} is less than n_clusters={k}: no orthogonal centres "
@@ -218,7 +198,7 @@ def check_model(**given: Any) -> tuple[Any, ...]:
     """
     checked: dict[str, np.ndarray] = {}
     for name in given.keys() - {"labels"}:
-        with making_array(name):
+        with parameters.making_array(name):
             checked[name] = np.array(given[name], dtype=np.float64)
     if "centers" in given:
         theta = checked["centers"]
@@ -257,7 +237,7 @@ def _noise_levels(
 ) -> np.ndarray:
     """Return the noise level of each row."""
     count = {"individual": len(labels), "class": k, "common": 1}[structure]
-    with making_array("noise_levels"):
+    with parameters.making_array("noise_levels"):
         array = np.asarray(levels, np.float64)
     is_range = isinstance(levels, tuple)
     fits = array.shape in ([(2,)] if is_range else [(), (count,)])

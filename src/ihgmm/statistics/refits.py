@@ -44,9 +44,8 @@ def refit_halves(
 ) -> Refits | None:
     """Fit halves of the rows anew and ask each fit about the rows it did not see.
 
-    At most ``max_rows`` rows, drawn at random, are halved a few times; other rows are
-    judged by the first two fits. Where clusters have few rows, four fifths are fitted
-    instead. Missing cells are also drawn. None: there are too few rows for any fit.
+    Some rows are halved a few times, and others judged by the first two fits; of small
+    clusters four fifths are fitted. None: there are too few rows for any fit.
     """
     ops, xp, live, n = data.ops, data.ops.xp, data.sqnorms > 0, data.shape[0]
     drawn = ops.draw_rows(live, max_rows, rng)
@@ -120,14 +119,11 @@ class _Judge:
         return cls(embedding, rule.in_order(np.argsort(names)), typical)
 
     def __call__(self, X: Matrix, codes: Tall) -> tuple[Tall, Tall, Tall, Tall]:
-        """Return labels of rows, and whether, how surely and how far codes are ahead.
-
-        Scores are log-likelihoods of clusters, which real rows follow less than they
-        promise: they count by half. Noise turns short rows more than the others.
-        """
+        """Return labels; and whether, how surely and how far the codes are ahead."""
         ops, coordinates = X.ops, self.embedding.coordinates(X)
         xp = ops.xp
         rows = coordinates * ops.cast_like(self.embedding.weights, coordinates)
+        # Noise turns short rows more than the others.
         short = ops.clip(ops.row_norms(rows) / self.typical, Refitting.SHORTEST, 1.0)
         scores = self.rule.scores(ops, ops.unit_rows(rows))
         best = xp.argmax(scores, axis=1)
@@ -137,24 +133,12 @@ class _Judge:
 
 
 def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> float:
-    """Return how far labels would change if they were learnt from other rows.
+    """Return how far labels would change if learnt from other rows, over a guess.
 
-    From halves of the rows that a rule of tied clusters was learnt from, new clusters
-    are learnt, which say how probable other labels of the other half are. Returned is
-    the geometric mean of both doubts, lest one odd half decides, over that of a guess:
-    from 0 to 1, or a bound where one half leaves next to no doubt, or 0 with too few
-    rows. Directions stay as they are: far cheaper than :func:`refit_halves`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import HOST
-    >>> from ihgmm.numerics.labels import learn_rule
-    >>> from ihgmm.statistics.refits import label_doubt
-    >>> noise = np.random.default_rng(0).standard_normal((200, 5))
-    >>> rows = HOST.unit_rows(np.eye(5)[np.arange(200) % 5] + noise / 10)
-    >>> label_doubt(rows, learn_rule([rows], 5).rule, 5) < 0.1
-    True
+    Clusters of each half of the rows say how probable other labels of the other half
+    are. Both doubts have a geometric mean, lest one odd half decides; a bound where one
+    is next to 0, and 0 with too few rows. Directions stay: it is far cheaper than
+    :func:`refit_halves`.
     """
     rows = rows[: max(Doubt.ROWS, Doubt.ROWS_A_CLUSTER * k)]
     n, signed = len(rows), rule.signed
@@ -187,8 +171,7 @@ def calmer_noise(
 ) -> NoiseKind | None:
     """Return the whitening that takes half of the doubt or more away, if one does.
 
-    It is tried on some rows: that of counts, or of columns that differ in noise. Zeros
-    of pictures and words mislead the latter, so that it is for data without many.
+    It is that of counts, or of columns that differ in noise, which many zeros mislead.
     """
     most = max(Doubt.ENTRIES // max(X.shape[1], 1), Doubt.LEAST_ROWS)
     rng = np.random.default_rng(0)
@@ -213,11 +196,7 @@ def calmer_noise(
 
 
 def label_lead(ops: Ops, log_odds: Tall) -> Tall:
-    """Return how far labels are ahead of others, on a scale of logarithms.
-
-    ``log_odds`` are those of their memberships, by belief. Far ahead, twice as far
-    makes little difference.
-    """
+    """Return log-odds of labels on a scale where twice as far ahead is little more."""
     return ops.sign_of(log_odds) * ops.xp.log(1 + ops.xp.abs(log_odds))
 
 

@@ -56,10 +56,8 @@ def moments_of(
 
 
 def column_variances(left: np.ndarray, units: np.ndarray) -> tuple[Any, Any]:
-    """Return variances of noise by column, and along centres were it independent.
-
-    ``left`` are mean squares of residuals, which have no part along their centre.
-    """
+    """Return variances of noise by column, and along centres were it independent."""
+    # ``left`` are mean squares of residuals, which have no part along their centre.
     q = units**2
     # A column that has most of a centre hides its own noise: as much as of others.
     usual = q.max(axis=-1, keepdims=True) < 0.4

@@ -19,36 +19,23 @@ from ihgmm.statistics.residuals import Halves, compare_halves, random_parts
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScaleTest(Result):
-    """What the data say about the scales of the rows of a cluster; print it.
+    """What the data say about the scales of the rows of a cluster; print it."""
 
-    Attributes
-    ----------
-    p_value : float
-        How often equal scales would give such a statistic or a larger one, all clusters
-        together; NaN when no cluster could be tested.
-    statistic : float
-        Excess of the differences between rows over those that noise makes, in standard
-        deviations of what equal scales give.
-    spread : float
-        Standard deviation over mean of the scales in a cluster, noise removed, pooled
-        over clusters; NaN when the centres are too weak for an estimate.
-    spread_interval : tuple of float
-        The ends of its 95% confidence interval; of 60 rows, 90% hold the truth.
-    clusters, sizes : ndarray of shape (n_clusters,)
-        The labels of the clusters, sorted, and the rows in each.
-    p_values, spreads : ndarray of shape (n_clusters,)
-        The same for each cluster by itself; NaN for one that cannot be tested: of fewer
-        than four rows, of equal ones, or with a single feature.
-    """
-
+    #: How often equal scales would give such a statistic or a larger one, all clusters
+    #: together; NaN when no cluster could be tested.
     p_value: float
+    #: Excess of the differences between rows over those of noise, in standard
+    #: deviations of what equal scales give.
     statistic: float
+    #: Standard deviation over mean of the scales in a cluster, noise removed, pooled
+    #: over clusters; NaN when the centres are too weak for an estimate.
     spread: float
-    spread_interval: tuple[float, float]
-    clusters: np.ndarray
-    sizes: np.ndarray
+    spread_interval: tuple[float, float]  #: of 95%; of 60 rows, 90% hold the truth
+    clusters: np.ndarray  #: the labels of the clusters, sorted
+    sizes: np.ndarray  #: rows in each
+    #: Of each cluster by itself; NaN for fewer than four rows, equal ones, one feature.
     p_values: np.ndarray
-    spreads: np.ndarray
+    spreads: np.ndarray  #: the same
 
 
 @usual_errors()

@@ -10,15 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
+from ihgmm import _parameters as parameters
 from ihgmm._checks import check_matrix, counted_rows
 from ihgmm._display import Result, doubts_of_count, draw
-from ihgmm._parameters import (
-    check_choice,
-    check_count,
-    check_flag,
-    generator,
-    usual_errors,
-)
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.matrix import Matrix, Scaled, to_host
 from ihgmm.matrix.threads import sized_threads
@@ -49,43 +43,23 @@ class Confidence(Enum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClusterCount(Result):
-    """How many clusters were found, and on what evidence.
+    """How many clusters were found, and on what evidence."""
 
-    Attributes
-    ----------
-    n_clusters : int
-        The best guess; 1 when all rows share one direction or show no groups, 0 when
-        nothing stands out from noise.
-    levels, plausible : tuple of int
-        The numbers at which the tree is stable; and the likeliest numbers, five at
-        most, the last one 1 or 0 if there may be no clusters at all.
-    confidence : Confidence
-        How far to rely on the number: ``HIGH``, ``MIDDLE`` or ``LOW``.
-    tree : ClusterTree or None
-        The clusters, merged step by step; None where rows are too few.
-    rank : int
-        Eigenvalues above the edge: the number of linearly independent directions.
-    eigenvalues, null : ndarray
-        Leading eigenvalues of the cosines of rows, with a zero diagonal, decreasing,
-        rough below the edge; and the largest one of each sign-flipped copy.
-    edge : float
-        What an eigenvalue must exceed to count, once those above it are taken out.
-    n_rows, n_features, max_clusters : int
-        Rows that were looked at, features, and the largest number looked for.
-    """
-
+    #: The best guess; 1 when all rows share one direction or show no groups, 0 when
+    #: nothing stands out from noise.
     n_clusters: int
-    levels: tuple[int, ...]
+    levels: tuple[int, ...]  #: numbers at which the tree is stable
+    #: The likeliest numbers, five at most; the last is 1 or 0 if there may be none.
     plausible: tuple[int, ...]
-    confidence: Confidence
-    tree: ClusterTree | None
-    rank: int
-    eigenvalues: np.ndarray
-    edge: float
-    null: np.ndarray
-    n_rows: int
+    confidence: Confidence  #: how far to rely on the number
+    tree: ClusterTree | None  #: clusters, merged step by step; None of too few rows
+    rank: int  #: eigenvalues above the edge: linearly independent directions
+    eigenvalues: np.ndarray  #: leading ones of the cosines of rows, without diagonal
+    edge: float  #: what an eigenvalue must exceed, once those above it are taken out
+    null: np.ndarray  #: the largest eigenvalue of each sign-flipped copy
+    n_rows: int  #: that were looked at
     n_features: int
-    max_clusters: int
+    max_clusters: int  #: the largest number looked for
 
     @property
     def is_doubtful(self) -> bool:
@@ -112,7 +86,7 @@ class ClusterCount(Result):
         return draw(self, ax)
 
 
-@usual_errors()
+@parameters.usual_errors()
 def select_n_clusters(
     X: Any,
     *,
@@ -150,11 +124,9 @@ def select_n_clusters(
 
     Notes
     -----
-    Eigenvalues above those of copies with random signs are signal. Along their
-    directions a tree of clusters is grown, and trees of random halves of the rows judge
-    it. Of more than 2,000 rows, so many are drawn at random; clusters with few of these
-    can be missed. :doc:`/statistics` has the details, and how often the answer is
-    right.
+    Along directions that stand out from copies with random signs a tree of clusters is
+    grown, and trees of halves of the rows judge it. Of more than 2,000 rows so many are
+    drawn: small clusters can be missed. :doc:`/statistics` has details and errors.
 
     Examples
     --------
@@ -164,11 +136,11 @@ def select_n_clusters(
     >>> found.n_clusters, found.levels, found.confidence.value
     (4, (4,), 'high')
     """
-    most = check_count("max_clusters", max_clusters)
-    check_flag("signed", signed)
-    check_choice("missing", missing, MISSING_WAYS)
-    check_choice("whiten", whiten, ("auto", *NOISE_KINDS, None))
-    rng = generator(random_state)
+    most = parameters.check_count("max_clusters", max_clusters)
+    parameters.check_flag("signed", signed)
+    parameters.check_choice("missing", missing, MISSING_WAYS)
+    parameters.check_choice("whiten", whiten, ("auto", *NOISE_KINDS, None))
+    rng = parameters.generator(random_state)
     data, counts = counted_rows(check_matrix(X, missing=missing), sample_weight)
     if missing == "fit":
         data = learn_filler(data)(data)
@@ -183,7 +155,7 @@ def select_n_clusters(
     return _with_leaves(count, leaves)
 
 
-@usual_errors()
+@parameters.usual_errors()
 def cluster_tree(X: Any, *, random_state: Any = None, **options: Any) -> ClusterTree:
     """Merge clusters step by step, and find the levels at which they are stable.
 
@@ -213,7 +185,7 @@ def cluster_tree(X: Any, *, random_state: Any = None, **options: Any) -> Cluster
     (4,)
     """
     if hasattr(X, "get_params"):
-        return tree_of_model(X, generator(random_state))
+        return tree_of_model(X, parameters.generator(random_state))
     tree = select_n_clusters(X, random_state=random_state, **options).tree
     if tree is None:
         raise ValueError(

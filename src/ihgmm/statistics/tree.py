@@ -27,30 +27,15 @@ from ihgmm.policy import Counting, Small
 
 @dataclass(frozen=True)
 class Split:
-    """The evidence for one number of clusters in a tree.
+    """The evidence for one number of clusters in a tree."""
 
-    Attributes
-    ----------
-    n_clusters : int
-        How many clusters there are after this split.
-    contrast : float
-        How much more the next merger would cost than the last one, in logarithms.
-    agreement : float
-        How far trees of separate halves of the rows agree: the adjusted Rand index.
-    stability, drop : float
-        How well such trees find the worst of so many clusters again, from 0 to 1, and
-        how much worse they find that of one more.
-    gap : float
-        How far rows keep away from the cuts, in standard errors: about 0 or less if a
-        cloud was cut. Where many directions stand out, only cuts between opposite
-        clusters are looked at, and others have 0.
-    """
-
-    n_clusters: int
-    contrast: float
-    agreement: float
-    stability: float
-    drop: float
+    n_clusters: int  #: after this split
+    contrast: float  #: how much more the next merger costs than the last, in logarithms
+    agreement: float  #: of trees of separate halves of the rows: adjusted Rand index
+    stability: float  #: how well these find the worst cluster again, from 0 to 1
+    drop: float  #: how much worse they find that of one more
+    #: How far rows keep away from the cuts, in standard errors: about 0 or less if a
+    #: cloud was cut. Where many directions stand out, only opposite clusters have one.
     gap: float
 
     @property
@@ -71,36 +56,18 @@ class Bracket(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClusterTree(Result):
-    """Clusters that merge step by step, each step with its evidence.
+    """Clusters that merge step by step, each step with its evidence."""
 
-    Attributes
-    ----------
-    levels : tuple of int
-        The numbers of clusters at which the tree is stable: halves of the rows agree on
-        the clusters, and merging two would cost far more than merging two of one more.
-    splits : tuple of Split
-        The evidence for each number of clusters, from 2 upwards.
-    n_leaves, n_rows : int
-        The number of clusters at the end of all branches; rows that the tree learnt
-        from.
-    leaves : ndarray of shape (n_samples,)
-        The leaf of each row; -1 for outliers of a model.
-    members : ndarray of shape (n_leaves, n_leaves)
-        Line ``k - 1`` has the cluster of each leaf where there are k.
-    costs : ndarray of shape (n_leaves - 1,)
-        What it costs to merge two of 2, 3, ... clusters: the log-likelihood that is
-        lost, and what BIC puts on a cluster, for each row.
-    of_model : bool
-        Whether the leaves are the clusters of a model; ``print`` shows these.
-    """
-
-    leaves: np.ndarray
-    members: np.ndarray
-    splits: tuple[Split, ...]
+    leaves: np.ndarray  #: the leaf of each row; -1 for outliers of a model
+    members: np.ndarray  #: line ``k - 1`` has the cluster of each leaf, of k
+    splits: tuple[Split, ...]  #: the evidence for 2, 3, ... clusters
+    #: Numbers of clusters at which the tree is stable: halves of the rows agree, and
+    #: merging two would cost far more than merging two of one more.
     levels: tuple[int, ...]
+    #: Of merging two of 2, 3, ... clusters, a row: lost log-likelihood, BIC's price.
     costs: np.ndarray
-    n_rows: int
-    of_model: bool = False
+    n_rows: int  #: that the tree learnt from
+    of_model: bool = False  #: whether leaves are the clusters of a model
 
     @property
     def n_leaves(self) -> int:

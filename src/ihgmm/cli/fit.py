@@ -12,7 +12,7 @@ from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
 from ihgmm.cli.tables.loading import DELIMITERS
-from ihgmm.cli.tables.table import Note, Table, quote
+from ihgmm.cli.tables.table import Table, quote
 from ihgmm.matrix import to_host
 from ihgmm.words.phrases import counted
 
@@ -80,7 +80,7 @@ def fit(
         cautions.append(text + " Add --drop-columns." * helps)
     wild = getattr(model, "outlier_cells_", None)
     if wild is not None and len(wild):
-        table = table.noting(Note(wild_cells_note(len(wild), table.X.shape)))
+        table = table.noting(wild_cells_note(len(wild), table.X.shape))
     if wild is not None:
         wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
     method, count = type(model).__name__, getattr(model, "selection_", None)
@@ -151,5 +151,5 @@ def fit_table(
         model.fit(table.named_data, **given)
     if table.known is not None:
         names = ", ".join(f"{i} {quote(name)}" for i, name in enumerate(model.classes_))
-        table = table.noting(Note(f"Clusters stand for classes: {names}."))
+        table = table.noting(f"Clusters stand for classes: {names}.")
     return model, table

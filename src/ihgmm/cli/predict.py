@@ -18,7 +18,7 @@ from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen
 from ihgmm.cli.tables.loading import DELIMITERS
 from ihgmm.cli.tables.preparation import prepared_columns
-from ihgmm.cli.tables.table import Note, Table
+from ihgmm.cli.tables.table import Table, Warned
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.diagnosis import diagnose_fit
@@ -70,7 +70,7 @@ def predict(
         text = f"{len(zero):,} of {n:,} rows, the first is {table.place(first)}, have "
         text += "nothing but zeros, or nothing, in the columns of the model: their "
         text += "label is 0, that of the largest cluster, and means nothing."
-        table = table.noting(Note(text, loud=True))
+        table = table.noting(Warned(text))
     remarks = files.write_labels(output, table, labels, figures, raw_cells, estimator)
     known_labels, comparison = cl.compare_labels(table, labels)
     clusters = cl.cluster_lines(labels, k, figures, table.ids)

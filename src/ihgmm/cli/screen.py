@@ -14,7 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from ihgmm.cli.options import output_option
-from ihgmm.cli.tables.table import Note, Table
+from ihgmm.cli.tables.table import Table, Warned
 from ihgmm.words.phrases import figure, shorten
 
 
@@ -81,14 +81,6 @@ class Screen:
         for line in lines if self.explains else ():
             self.say(f"  {line}", "dim")
 
-    def notes(self, notes: Iterable[Note]) -> None:
-        """Print what was done to the data, some of it also if little is said."""
-        for note in notes:
-            if note.loud:
-                print_message("warning", note)
-            else:
-                self.say(str(note), "yellow")
-
     def table(self, columns: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> None:
         """Print a table; the first column is on the left, the others on the right.
 
@@ -110,7 +102,11 @@ class Screen:
         all_notes = [*table.notes, *notes]
         self.document(command, **table.facts, **facts, notes=all_notes)
         self.say(heading, "bold")
-        self.notes(table.notes)
+        for note in table.notes:
+            if isinstance(note, Warned):
+                print_message("warning", note)
+            else:
+                self.say(note, "yellow")
 
     def document(self, command: str, **facts: Any) -> None:
         """Print the one JSON document of the command, if it is asked for."""
@@ -146,7 +142,7 @@ def _cell(value: Any, form: str) -> Text:
 
 def _for_json(value: Any) -> Any:
     """Return what JSON can hold in the place of a result, an array or a path."""
-    if is_dataclass(value) and not isinstance(value, Note):
+    if is_dataclass(value):
         return asdict(value)  # type: ignore[arg-type]
     # Arrays and numbers of NumPy, kinds of verdicts, and what has a name.
     if hasattr(value, "tolist"):

@@ -7,6 +7,9 @@ import errno
 import gzip
 import io
 import json
+import re
+import warnings
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,11 +19,16 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm.cli.tables import table as tb
 from ihgmm.cli.tables.numbers import MISSING, decimal_point
-from ihgmm.cli.tables.table import BESIDE, Request, place_names, unique_names
+from ihgmm.cli.tables.table import Request, quote, quote_all, unique_names
 
 # What stands between cells, by the suffix of a file.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+MOST_CELLS = 20_000_000  # of a workbook: they take 2 GB of memory, and 20 seconds
+# The place of a cell that holds something; others have a colour, or a border.
+_FILLED = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\br=["']([A-Z]+)(\d+)["'][^>]*(?<!/)>""")
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ def load_text(path: Path, request: Request) -> RawTable:
     import pandas as pd
 
     phrases, content = [], _read_bytes(path, request)
-    is_wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+    is_wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     encoding = "utf-16" if is_wide else "utf-8-sig"
     with explain_damage(path):
         try:
@@ -84,7 +92,8 @@ def load_text(path: Path, request: Request) -> RawTable:
         start = content[: 2**20].decode(encoding, errors="ignore")
         delimiter, place, header = find_header(start, suffix_of(path))
         has_names = not all(map(_is_number, header))
-        asked = {name for _, name in request.resolve(header)[0].named(*BESIDE.values())}
+        request, _ = request.resolve(header)
+        asked = {name for _, name in request.named(*tb.BESIDE.values())}
         beside = [j for j, name in enumerate(header) if name in asked]
         frame = pd.read_csv(
             io.BytesIO(content),
@@ -113,9 +122,9 @@ def load_text(path: Path, request: Request) -> RawTable:
     # A cell may have several lines.
     if len(frame) != content.rstrip(b"\r\n\0").count(b"\n") + 2 - first:
         first, words = 1, "row {}"
-    frame.index = np.arange(first, first + len(frame))
-    names = unique_names(header) if has_names else place_names(len(header))
-    return RawTable(frame.set_axis(names, axis=1), phrases, point, place_words=words)
+    names = header if has_names else tb.place_names(len(header))
+    how = {"phrases": phrases, "point": point, "place_words": words}
+    return _raw(frame, names, first, **how)
 
 
 def _read_bytes(path: Path, request: Request) -> bytes:
@@ -189,9 +198,10 @@ def n_title_rows(rows: Sequence[Sequence[Any]]) -> int:
 
 
 def _is_number(word: str) -> bool:
-    with suppress(ValueError):
+    try:
         return float(word) is not None
-    return False
+    except ValueError:
+        return False
 
 
 def load_parquet(path: Path, request: Request) -> RawTable:
@@ -205,9 +215,14 @@ def load_parquet(path: Path, request: Request) -> RawTable:
 def from_arrow(arrow: Any) -> RawTable:
     """Return a table of pyarrow, whose text is text; two columns may have one name."""
     frame = arrow.to_pandas(ignore_metadata=True, integer_object_nulls=True)
-    frame.index += 1
-    frame.columns = unique_names(arrow.column_names)
-    return RawTable(frame, is_typed=True)
+    return _raw(frame, arrow.column_names, is_typed=True)
+
+
+def _raw(frame: Any, names: Sequence[Any], first: int = 1, **more: Any) -> RawTable:
+    """Return a frame with names of columns, and with places of rows from the first."""
+    frame.index = np.arange(first, first + len(frame))
+    names = ["" if name is None else str(name) for name in names]
+    return RawTable(frame.set_axis(unique_names(names), axis=1), **more)
 
 
 def load_json_lines(path: Path, request: Request) -> RawTable:
@@ -220,6 +235,78 @@ def load_json_lines(path: Path, request: Request) -> RawTable:
             # pandas' own reader ends the program where lists are nested deeply.
             records.append(dict(json.loads(line)))
     frame = pd.DataFrame.from_records(records)
-    frame.index += 1
-    frame.columns = unique_names(list(map(str, frame.columns)))
-    return RawTable(frame)
+    return _raw(frame, list(frame.columns))
+
+
+def load_sheet(path: Path, request: Request) -> RawTable:
+    """Read the sheet that is asked for, or the one with most rows of two numbers.
+
+    A pivot has fewer rows than what it sums up. Formulas have the values that were
+    saved with them.
+    """
+    import pandas as pd
+    from python_calamine import CalamineWorkbook
+
+    _refuse_large(path)
+    with explain_damage(path):
+        book = CalamineWorkbook.from_filelike(io.BytesIO(path.read_bytes()))
+    titles = book.sheet_names
+    wanted = titles if request.sheet is None else [request.sheet]
+    for title in wanted:
+        tb.check_there("--sheet", title, titles, str(path), "sheet")
+    found, most = None, -1
+    for title in wanted:
+        with explain_damage(path), warnings.catch_warnings(action="ignore"):
+            cells = book.get_sheet_by_name(title).to_python(skip_empty_area=False)
+        rows = [list(map(_cell, row)) for row in cells]
+        filled = (i for i, row in enumerate(rows) if set(row) != {None})
+        place = n_title_rows(rows) or next(filled, 0)
+        numbers = ([type(cell) in (int, float) for cell in row] for row in rows)
+        n_usable = sum(sum(row) > 1 for row in numbers)
+        if n_usable > most and len(rows) > place + 1:
+            found, most = (title, place, rows), n_usable
+    if found is None:
+        raise damaged(path, "it has no row of names with rows below it")
+    title, place, rows = found
+    phrases = []
+    if len(titles) > 1:
+        others = quote_all([other for other in titles if other != title])
+        phrases.append(f"sheet {quote(title)} (--sheet takes another: {others})")
+    if place > 0:
+        phrases.append(f"names of columns from row {place + 1}")
+    frame = pd.DataFrame(rows[place + 1 :], dtype=object)
+    words = "row {} of the sheet"
+    return _raw(frame, rows[place], place + 2, phrases=phrases, place_words=words)
+
+
+def _cell(value: Any) -> Any:
+    """Return the cell of a sheet, in which whole numbers are no decimals."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return None if value == "" else value
+
+
+def _refuse_large(path: Path) -> None:
+    """Raise if a workbook is too large: the library would end the whole program.
+
+    It makes room for all cells between the first and the last that hold something, and
+    one cell may stand by mistake in the last row of a sheet.
+    """
+    if not zipfile.is_zipfile(path):  # .xls, whose sheets are small
+        return
+    n_cells = 0
+    with explain_damage(path), zipfile.ZipFile(path) as archive:
+        for name in [n for n in archive.namelist() if n.lower().endswith(".xml")]:
+            height, width, letters = 0, 0, (0, b"")
+            for cell in _FILLED.finditer(archive.read(name)):
+                height = max(height, int(cell[2]))
+                letters = max(letters, (len(cell[1]), cell[1]))
+            for letter in letters[1]:
+                width = 26 * width + letter - ord("A") + 1
+            n_cells += height * width
+    if n_cells > MOST_CELLS:
+        raise ValueError(
+            f"{path} is too large: it reaches over {n_cells:,} cells, up to the last "
+            f"ones that are filled, and at most {MOST_CELLS:,} are read. Clear what "
+            "stands far from the table, or save the sheet as CSV."
+        )

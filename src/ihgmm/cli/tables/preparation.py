@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ihgmm._warnings import ignored
 from ihgmm.cli.tables.columns import left_out_note
-from ihgmm.cli.tables.table import Note, Request, Table, quote
+from ihgmm.cli.tables.table import Request, Table, Warned, quote
 from ihgmm.matrix import Scaled, as_matrix
 from ihgmm.words.phrases import counted, figure, listed, percent, sentence
 
@@ -45,7 +45,7 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
             )
         as_fit = ", as the fit did" * getattr(request.fit, "empty_is_zero", False)
         note = f"Read {counted(int(cells.gaps.sum()), 'missing cell')} as 0{as_fit}."
-        table = table.noting(Note(note), X=np.nan_to_num(table.X, nan=0.0))
+        table = table.noting(note, X=np.nan_to_num(table.X, nan=0.0))
     chosen = _telling_columns(table, request)
     complete = _handle_missing(chosen, request, handling, fills)
     # Of fewer rows, other columns may say the same.
@@ -64,7 +64,7 @@ def _with_words(table: Table, handling: str) -> Table:
         raise ValueError(
             f"{table.source} has {what}. Add --missing drop to leave them out."
         )
-    note = Note(f"Left out {what}.", loud=True)
+    note = Warned(f"Left out {what}.")
     return table.keep_rows(np.flatnonzero(counts)).noting(note)
 
 
@@ -83,9 +83,8 @@ def _handle_missing(
     if handling == "fit":
         share = n_gaps / (n * len(gaps))
         text = f"Filled in {counted(n_gaps, 'missing cell')} ({percent(share)}), "
-        remedy = "If an empty cell means none, add --missing zero."
-        note = Note(f"{text}{where}.", remedy, loud=share > MANY)
-        return table.noting(note, has_missing=True)
+        text += f"{where}. If an empty cell means none, add --missing zero."
+        return table.noting(Warned(text) if share > MANY else text, has_missing=True)
     cures = ["--missing fit to have them filled in"] * fills
     cures.append("--missing zero if an empty cell means none")
     cures += ["--missing drop to leave those rows out"] * (handling == "error")
@@ -98,8 +97,8 @@ def _handle_missing(
             f"first is in {table.place(int(rows.argmax()))}. {sentence(remedy)}"
         )
     text = f"Left out {count:,} of {n:,} rows, with missing cells {where}."
-    note = Note(text, f"To keep more, {remedy}" * (count > MANY * n), loud=True)
-    return table.keep_rows(np.flatnonzero(~rows)).noting(note)
+    text += f" To keep more, {remedy}" * (count > MANY * n)
+    return table.keep_rows(np.flatnonzero(~rows)).noting(Warned(text))
 
 
 def _telling_columns(table: Table, request: Request) -> Table:
@@ -162,12 +161,12 @@ def prepare_columns(
         return table
     if leaves:
         text = f"Left the columns as they are: --whiten {whiten} evens out their noise."
-        return table.noting(Note(text))
+        return table.noting(text)
     scaler = _learn_scaler(table, how, wild_cells)
     decisions = np.array(scaler.decisions_)
     if (decisions == "left alone").all():
         why = f"{scaler.reason_[0].lower()}{scaler.reason_[1:]}"
-        return table.noting(Note(f"Left the columns as they are: {why}"))
+        return table.noting(f"Left the columns as they are: {why}")
     kinds = []
     for decision, what in (
         ("divided", "divided {} by the deviation"),
@@ -182,8 +181,8 @@ def prepare_columns(
             name, done = quote(table.column_names[j]), counted(len(places), "column")
             kinds.append(f"{what.format(done)} ({name}: {before} became {after})")
     why = f" {scaler.reason_}" * (how == "auto")
-    remedy = "Another way to even it out is --whiten counts." * (noise == "counts")
-    return _prepared(table, scaler, Note(f"{sentence(', '.join(kinds))}.{why}", remedy))
+    why += " Another way to even it out is --whiten counts." * (noise == "counts")
+    return _prepared(table, scaler, f"{sentence(', '.join(kinds))}.{why}")
 
 
 def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
@@ -225,11 +224,11 @@ def _weigh_words(table: Table) -> Table:
     from sklearn.feature_extraction.text import TfidfTransformer
 
     weights = TfidfTransformer(norm=None, sublinear_tf=True).fit(table.X)
-    note = Note("Weighed words by tf-idf: rare and repeated ones count more.")
+    note = "Weighed words by tf-idf: rare and repeated ones count more."
     return _prepared(table, weights, note)
 
 
-def _prepared(table: Table, scaler: Any, note: Note) -> Table:
+def _prepared(table: Table, scaler: Any, note: str) -> Table:
     X = prepared_columns(table, scaler)
     return table.noting(note, X=X, scaler=scaler, original=table.X)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ihgmm._files import regular_target
 from ihgmm._parameters import check_choice
-from ihgmm.cli.tables import columns, loading, sheets
+from ihgmm.cli.tables import columns, loading
 from ihgmm.cli.tables.arrays import array_table, free_memory, read_array, read_h5ad
 from ihgmm.cli.tables.loading import suffix_of
 from ihgmm.cli.tables.preparation import (
@@ -23,9 +23,10 @@ from ihgmm.cli.tables.preparation import (
     complete_table,
     prepare_columns,
 )
-from ihgmm.cli.tables.table import BESIDE, Note, Request, Table, as_option, quote
+from ihgmm.cli.tables.table import BESIDE, Request, Table, as_option, quote, quote_all
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.matrix import as_matrix
+from ihgmm.words.phrases import counted
 
 BUILT_IN = ("iris", "wine", "digits", "demo")
 # To read one more format, enter what makes a table of the path and the request.
@@ -33,7 +34,7 @@ LOADERS: dict[str, Callable[[Path, Request], loading.RawTable]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), loading.load_text),
     ".parquet": loading.load_parquet,
     **dict.fromkeys((".jsonl", ".ndjson"), loading.load_json_lines),
-    **dict.fromkeys(sheets.SUFFIXES, sheets.load_sheet),
+    **dict.fromkeys(loading.WORKBOOKS, loading.load_sheet),
 }
 READERS: dict[str, Callable[[Path, Request], Table]] = {
     ".h5ad": read_h5ad,
@@ -43,7 +44,7 @@ READERS: dict[str, Callable[[Path, Request], Table]] = {
 # What options ask for, and the formats that have it.
 HAVE: dict[str, tuple[str, Any]] = {
     "layer": ("layers", [".h5ad"]),
-    "sheet": ("sheets", sheets.SUFFIXES),
+    "sheet": ("sheets", loading.WORKBOOKS),
     "text_column": ("columns of text", LOADERS),
     "use_categories": ("columns of text", LOADERS),
     "transpose": ("features in its rows", [*LOADERS, ".npy", ".npz"]),
@@ -81,8 +82,9 @@ def read_table(
     has_choice = source not in BUILT_IN and (table.is_mixed or table.counts_words)
     table = complete_table(table, request, missing, fills)
     if has_choice or table.left_out:
-        short, full = columns.choice_notes(table, 8), columns.choice_notes(table, 500)
-        said = [Note(a, in_full=b) for a, b in zip(short, full, strict=True)]
+        names, thing = table.column_names, "word" if table.counts_words else "column"
+        said = [f"Used {counted(len(names), thing)}: {quote_all(names)}."]
+        said += filter(None, [columns.left_out_note(table.left_out)])
         table = replace(table, notes=[*said, *table.notes])
     return prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
 
@@ -186,7 +188,7 @@ def _by_blocks(path: Path, request: Request) -> Table | None:
     rows = dataset.dataset(path, format="parquet")
     chosen = pa.schema([rows.schema.field(name) for name in table.column_names])
     text = "The data are read block by block; columns were chosen by the first "
-    notes = [Note(f"{text}{len(head.frame):,} rows."), *table.notes]
+    notes = [f"{text}{len(head.frame):,} rows.", *table.notes]
     places = np.arange(1, about.num_rows + 1)
     beside = columns.beside_rows(others, request, places)
     X = as_matrix(rows.replace_schema(chosen))

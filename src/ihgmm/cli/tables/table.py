@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -20,17 +21,8 @@ if TYPE_CHECKING:
     from ihgmm.storage import SavedModel
 
 
-@dataclass(frozen=True)
-class Note:
-    """What people should know about the data."""
-
-    text: str
-    remedy: str = ""  # with options, which are of no use on pages read elsewhere
-    loud: bool = False  # whether it is a warning
-    in_full: str = ""  # the text for pages, which have room for all names
-
-    def __str__(self) -> str:
-        return f"{self.text} {self.remedy}".strip()
+class Warned(str):
+    """A note on the data that is a warning."""
 
 
 class Cells(NamedTuple):
@@ -54,7 +46,7 @@ class Table:
     known: np.ndarray | None = None  # classes that teach the clusters
     batch: np.ndarray | None = None  # the batch of each row
     names: list[str] | None = None  # of the columns of X
-    notes: list[Note] = field(default_factory=list)  # on what was done to the data
+    notes: Sequence[str] = ()  # on what was done to the data
     is_sparse: bool = False  # entries that are not stored are 0
     has_missing: bool = False  # cells are NaN, for the model to fill in
     is_mixed: bool = False  # columns may be in different units, as in a spreadsheet
@@ -114,9 +106,9 @@ class Table:
         n, p = self.X.shape
         return f"{self.source}: {n:,} rows, {p:,} features"
 
-    def noting(self, *notes: Note, **changes: Any) -> Table:
-        """Return a changed table with further notes."""
-        return replace(self, notes=[*self.notes, *notes], **changes)
+    def noting(self, note: str, **changes: Any) -> Table:
+        """Return a changed table with a further note."""
+        return replace(self, notes=[*self.notes, note], **changes)
 
     def place(self, row: int) -> str:
         """Return where people find a row: by its id, or its place in the file."""
@@ -128,9 +120,7 @@ class Table:
         """Return some rows."""
         X = self.X.keep_rows(rows) if self.on_disk else self.X[rows]
         beside = {name: getattr(self, name) for name in (*BESIDE, "places")}
-        kept: dict[str, Any] = {
-            name: cells[rows] for name, cells in beside.items() if cells is not None
-        }
+        kept = {name: v if v is None else v[rows] for name, v in beside.items()}
         return replace(self, X=X, **kept)
 
     def keep_columns(self, places: Sequence[int] | np.ndarray) -> Table:
@@ -187,34 +177,24 @@ class Request:
         """The columns to cluster by that are named: they hold no ids and no labels."""
         return [self.text_column] if self.text_column else self.features or self.columns
 
-    def resolve(self, names: Sequence[str]) -> tuple[Request, list[Note]]:
-        """Return the request for data with these columns, and notes of it.
-
-        It names the columns of labels, ids and batches that the fit had.
-        """
+    def resolve(self, names: Sequence[str]) -> tuple[Request, list[str]]:
+        """Return the request with the columns of the fit among these, and notes."""
         there, changes, notes = set(names) - set(self.used), {}, []
-        told = {"label_column": "known labels", "id_column": "ids"}
-        for option, what in {**told, "batch_column": "batches"}.items():
+        for option in ("label_column", "id_column", "batch_column"):
             name = getattr(self.fit, option, None)
             if name is None or getattr(self, option) is not None:
                 continue
             if name in there:
                 changes[option] = name
-                text = f"Took {what} from column {quote(name)}, as the fit did."
-                notes.append(Note(text))
-            elif what == "ids":
-                lost = f"There is no column {quote(name)}, from which the fit took"
-                notes.append(Note(f"{lost} ids; rows go by their number."))
+                notes.append(f"Took {as_option(option)} {quote(name)}, as the fit did.")
+            elif option == "id_column":
+                notes.append(f"There is no {quote(name)}: rows go by their number.")
         return replace(self, **changes), notes
 
     def check(self, names: Sequence[str], where: str, *options: str) -> None:
         """Raise if an option names no column of ``where``, or one to cluster by."""
         for option, name in self.named(*options):
-            if name not in names:
-                raise ValueError(
-                    f"{option} {quote(name)}: {where} has no such column"
-                    f"{near(name, names)}; it has {quote_all(names) or 'none'}."
-                )
+            check_there(option, name, names, where, "column")
             if name in self.used and option in map(as_option, BESIDE.values()):
                 raise ValueError(
                     f"{option} {quote(name)}: that column is clustered by; name "
@@ -268,6 +248,17 @@ def quote_all(names: Sequence[str], most: int = 8) -> str:
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def check_there(
+    option: str, name: str, names: Sequence[str], where: str, thing: str
+) -> None:
+    """Raise if an option names a thing that is not there, and say what is."""
+    if name not in names:
+        raise ValueError(
+            f"{option} {quote(name)}: {where} has no such {thing}{near(name, names)}; "
+            f"it has {quote_all(names) or 'none'}."
+        )
+
+
 def near(name: str, names: Sequence[str]) -> str:
     """Return what to add to the message that there is no such name: the nearest one."""
     lower = {other.lower(): other for other in names}
@@ -283,14 +274,12 @@ def place_names(n_columns: int) -> list[str]:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Return names of which no two are alike: the second ``a`` is called ``a.1``.
+    """Return names as pandas does: a second ``a`` is ``a.1``, an empty ``Unnamed: 0``.
 
-    One that is empty becomes ``Unnamed: 0``, by its place. It is what pandas does. A
-    name of the file is never given to another column.
+    A name of the file is never given to another column.
     """
     names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]
-    taken, counts = set(names), dict.fromkeys(names, 0)
-    unique: dict[str, None] = {}
+    taken, counts, unique = set(names), Counter[str](), dict[str, None]()
     for name in names:
         new = name
         while new in unique or (new != name and new in taken):

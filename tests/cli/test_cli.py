@@ -115,7 +115,7 @@ def test_output_is_whole_or_not_at_all(folder, sample):
             "-k auto: PSC does not count clusters; ihgmm choose-k does",
         ),
         (["fit", "iris", "-k", 3, "--whiten", "soap"], "--whiten soap is not known"),
-        (["fit", "iris", "-k", 3, "--signed", "--refine"], "leave one of them out"),
+        (["fit", "iris", "-k", 3, "--signed", "--refine"], "leave one out"),
         (["choose-k", "iris", "--whiten", "soap"], "--whiten soap is not known"),
         (["fit", "iris", "-k", 3, "--prepare", "log"], "--prepare log is not known"),
         (["fit", "iris", "-k", 3, "--id-column", "x"], "features, iris has no such"),
@@ -125,7 +125,6 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         (["choose-k", "iris", "--method", "magic"], "No such option: --method"),
         (["predict", "no.npz", "iris"], "no.npz: no such file; ihgmm fit --save"),
         (["fit", "iris", "-k", 3, "--save", "-"], "--save -: this cannot go to stand"),
-        (["choose-k", "iris", "--plot", "-"], "give a file name, such as output.png"),
         (["reproduce", "exp1", "-o", "-"], "-o - is no folder; give the name of one"),
     ],
 )

@@ -19,11 +19,8 @@ from ihgmm.words.phrases import figure, shorten
 
 
 def clean(text: str) -> str:
-    """Return text with control, direction and other invisible characters spelled out.
-
-    Joiners are harmless, and Persian and emoji cannot be written without.
-    """
-    kept = "\u200c\u200d\n"
+    """Return text with control, direction and invisible characters spelled out."""
+    kept = "\u200c\u200d\n"  # Persian and emoji cannot be written without joiners
     return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
@@ -36,11 +33,7 @@ def print_message(kind: str, message: object, style: str = "yellow") -> None:
 
 @dataclass
 class Screen:
-    """Where a command prints, and the options that say how much.
-
-    Sentences and tables go to standard output, unless ``--json`` or ``--quiet`` is
-    given; progress goes to standard error, and only to a terminal.
-    """
+    """Where a command prints, and the options that say how much."""
 
     as_json: bool = output_option(
         "Print one JSON document and nothing else.", False, "--json"
@@ -82,11 +75,7 @@ class Screen:
             self.say(f"  {line}", "dim")
 
     def table(self, columns: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> None:
-        """Print a table; the first column is on the left, the others on the right.
-
-        ``columns`` has the format of the numbers below each heading. Text is printed
-        as it is, and a number that is not known (None, NaN) as a dash.
-        """
+        """Print a table; ``columns`` has the format of numbers below each heading."""
         grid = Grid(box=None, pad_edge=False, header_style="bold")
         for name in columns:
             justify: Any = "right" if grid.columns else "left"
@@ -99,8 +88,9 @@ class Screen:
         self, command: str, table: Table, heading: str, notes: Any = (), **facts: Any
     ) -> None:
         """Print the document of a command, or a heading and notes on the data."""
-        all_notes = [*table.notes, *notes]
-        self.document(command, **table.facts, **facts, notes=all_notes)
+        n, p = table.X.shape
+        data = {"data": table.source, "n_samples": n, "n_features": p}
+        self.document(command, **data, **facts, notes=[*table.notes, *notes])
         self.say(heading, "bold")
         for note in table.notes:
             if isinstance(note, Warned):

@@ -95,12 +95,6 @@ class Table:
         return ignored(PreparationWarning) if self.scaler else nullcontext()
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What JSON documents say about the data."""
-        n, p = self.X.shape
-        return {"data": self.source, "n_samples": n, "n_features": p}
-
-    @property
     def heading(self) -> str:
         """What people are told about the data first."""
         n, p = self.X.shape
@@ -274,14 +268,12 @@ def place_names(n_columns: int) -> list[str]:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Return names as pandas does: a second ``a`` is ``a.1``, an empty ``Unnamed: 0``.
-
-    A name of the file is never given to another column.
-    """
+    """Return names as pandas does: the second ``a`` is ``a.1``, none ``Unnamed: 0``."""
     names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]
     taken, counts, unique = set(names), Counter[str](), dict[str, None]()
     for name in names:
         new = name
+        # A name of the file is never given to another column.
         while new in unique or (new != name and new in taken):
             counts[name] += 1
             new = f"{name}.{counts[name]}"

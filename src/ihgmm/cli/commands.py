@@ -1,8 +1,7 @@
 """All commands, and how a function becomes one.
 
-They go one way: ``options`` read and prepare a table, a model is fitted or loaded,
-``clusters`` describes its rows, ``files`` writes, and ``screen`` tells. Where something
-is wrong, a command ends with one line and an exit code.
+``options`` read a table, a model is fitted or loaded, ``clusters`` describes its rows,
+``files`` writes, and ``screen`` tells. An error is one line and an exit code.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,7 @@ BY_BLOCKS = "The data are read block by block."
 
 
 def read_array(path: Path, request: Request) -> Table:
-    """Read an array, a scipy.sparse matrix, or the only array of an archive, or its X.
-
-    A single array stays on disk if there is no room for it.
-    """
+    """Read an array, a scipy.sparse matrix, or the X or only array of an archive."""
     is_sparse = False
     with explain_damage(path), path.open("rb") as file:
         is_archive = file.read(2) == b"PK"
@@ -169,16 +165,3 @@ def _foreign_parts(file: Any) -> list[str]:
             is_foreign = stored.is_virtual or bool(stored.external)
         foreign += [place] * is_foreign
     return foreign
-
-
-def free_memory() -> float:
-    """Return the bytes of memory that this process could have, as far as is known."""
-    free = [8e9]  # of a small machine
-    with suppress(OSError, ValueError, IndexError):  # as Linux tells it
-        info = Path("/proc/meminfo").read_text()
-        free = [1024 * int(info.partition("MemAvailable:")[2].split()[0])]
-    with suppress(OSError, ValueError):  # what a container may have
-        names = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
-        most, used = (int(Path(name).read_text()) for name in names)
-        free.append(most - used)
-    return max(0.0, min(free))

@@ -133,11 +133,7 @@ def find_ids(raw: RawTable, request: Request) -> tuple[Request, list[str]]:
 def beside_rows(
     frame: Any, request: Request, ids: np.ndarray, id_name: str = "row"
 ) -> dict[str, Any]:
-    """Return what a table has beside its matrix: ids, labels, classes and batches.
-
-    Ids are those given unless a column holds them. A cell is None if it says that
-    nothing is known.
-    """
+    """Return what is beside a matrix, None where not known; ids may be given."""
     about: dict[str, Any] = {"ids": ids, "id_name": id_name}
     for field, option in BESIDE.items():
         for _, name in request.named(option):
@@ -260,7 +256,8 @@ def _judge_text(name: str, column: _Column, raw: RawTable) -> None:
 
 
 # Names of things that whole numbers stand for, by their last word. The first need to be
-# of another thing in each row: they may as well be numbers of things.
+# of another thing in each row: they may as well be numbers of things. docs/tables.md
+# tells on which tables they were chosen.
 _NUMBERED = r"(?i:(.*[ _.\-])?(no|nr|number)\.?)|[A-Z]{1,2}ID"
 _THINGS = (
     "id|uid|uuid|pid|#|key|index|obs|fips?|zip|month|weekday|day.of.week|wave|rank|"
@@ -273,41 +270,34 @@ _CODED = (
     rf"(?i:(.*[ _.\-])?({_THINGS}))|(?i:.*(code|fips?|row\.?names)|unnamed: 0)|"
     r"(?i:(case|child|county|school|study|town|unit)_?id)|.*[a-z]I[Dd]"
 )
+_YEARS, _DAYS = r"(?i).*(year|yr)", r"(?i)(.*[ _.\-])?m?day"
 _PLACES = r"(?i)(.*[ _.\-])?(lat(itude)?|lon|lng|long(itude)?|easting|northing)"
 
 
 def no_measurement(name: str, values: np.ndarray) -> str:
-    """Return why the numbers of a column measure nothing, or "" if they may.
-
-    ``name`` is "" where names say nothing. docs/tables.md tells on which tables names
-    were chosen.
-    """
+    """Return why a column measures nothing, or ""; a name may be "" as well."""
     each = np.unique(values)
     low, high, each_once = each[0], each[-1], len(each) == len(values)
     is_code = re.fullmatch(_CODED, name)
-    is_numbered = is_code or re.fullmatch(_NUMBERED, name)
-    is_year = re.fullmatch(r"(?i).*(year|yr)", name)
-    is_day = re.fullmatch(r"(?i)(.*[ _.\-])?m?day", name)
     # Few measurements may be in a row, such as heights from 58 to 72 inches.
     is_long = len(each) >= (10 if low in (0, 1) else 100)
     in_a_row = each_once and high == low + len(each) - 1
-    # The first that holds is the reason.
-    reasons = {
+    ranks = f"row numbers or ranks: {low:.0f} to {high:.0f}, each once"
+    is_day = low >= 1 and 28 <= high <= 31
+    is_pair = (low, high) == (1, 2)
+    is_date = low >= 19_000_101 and high <= 21_001_231  # such as 20240131
+    reasons = {  # the first that holds
         "coordinates": low < high and re.fullmatch(_PLACES, name),
         # A constant, whatever it is; and true and false, by whatever name.
-        "": low == high or (each != np.round(each)).any() or (low == 0 and high == 1),
-        "looks like ids; --id-column takes them": each_once and is_numbered,
-        f"row numbers or ranks: {low:.0f} to {high:.0f}, each once": (
-            in_a_row and is_long
+        "": low == high or (each != np.round(each)).any() or (low, high) == (0, 1),
+        "looks like ids; --id-column takes them": (
+            each_once and (is_code or re.fullmatch(_NUMBERED, name))
         ),
-        "years": is_year or (low >= 1700 and high <= 2100),
-        "dates": (  # such as 20240131
-            low >= 19_000_101 and high <= 21_001_231 and (each // 100 % 100 < 13).all()
-        ),
-        "days of the month": is_day and low >= 1 and 28 <= high <= 31,
-        "a code of two values: 1 and 2": (
-            name and (low, high) == (1, 2) and not each_once
-        ),
+        ranks: in_a_row and is_long,
+        "years": re.fullmatch(_YEARS, name) or (low >= 1700 and high <= 2100),
+        "dates": is_date and (each // 100 % 100 < 13).all(),
+        "days of the month": is_day and re.fullmatch(_DAYS, name),
+        "a code of two values: 1 and 2": is_pair and name and not each_once,
         "codes, as its name says": is_code,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")

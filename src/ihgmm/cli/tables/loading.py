@@ -35,8 +35,7 @@ _FILLED = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\br=["']([A-Z]+)(\d+)["'][^>]*(?<!/
 class RawTable:
     """A table as a library reads it, and how it was read."""
 
-    # Of pandas; no two columns have one name, and the index says where rows are.
-    frame: Any
+    frame: Any  # of pandas, whose index says where rows are; names are unique
     phrases: Sequence[str] = ()  # such as "names of columns from line 3", to be told
     point: str = "."  # of decimals
     is_typed: bool = False  # text is text, even if it looks like numbers
@@ -49,10 +48,7 @@ class RawTable:
 
 @contextmanager
 def explain_damage(path: Path, where: str = "") -> Iterator[None]:
-    """Say that a file is damaged, and where, whatever a library raises then.
-
-    Only the library's work belongs inside: a defect of ours is no damaged file.
-    """
+    """Say that a file is damaged, whatever a library raises; our work is not inside."""
     try:
         yield
     except (ImportError, MemoryError):
@@ -129,8 +125,8 @@ def load_text(path: Path, request: Request) -> RawTable:
 
 def _read_bytes(path: Path, request: Request) -> bytes:
     """Return what is in a file, unpacked, if there is room for it."""
-    is_packed = path.suffix.lower() == ".gz"
-    with explain_damage(path), (gzip.open if is_packed else open)(path, "rb") as file:
+    unpack = gzip.open if path.suffix.lower() == ".gz" else open
+    with explain_damage(path), unpack(path, "rb") as file:
         content = file.read(request.memory + 1)
     check_size(path, request, len(content))
     return content
@@ -151,11 +147,7 @@ def check_size(path: Path, request: Request, n_bytes: int) -> None:
 
 
 def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
-    """Return what stands between cells, how many rows are above the names, and these.
-
-    Names have as many cells as the row below them, or one less, as R writes tables.
-    Names may have commas in them, as in ``revenue, EUR``: most columns win.
-    """
+    """Return what is between cells, how many rows are above the names, and these."""
     lines = start.splitlines(keepends=True)
     marks = list(dict.fromkeys((DELIMITERS.get(suffix, ","), ";", "\t")))
     first = next((line for line in lines if line.strip()), "")
@@ -164,8 +156,10 @@ def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
         rows = _first_rows(lines, mark)
         place = n_title_rows(rows)
         widths = [len(row) for row in rows[place:] if row]
+        # Names have as many cells as the row below, or one less, as R writes tables.
         is_table = len(widths) > 1 and 1 < widths[0] in (widths[1], widths[1] - 1)
         # Spaces may stand in titles, names and texts: they have to fit many rows.
+        # Commas may be in names, as in ``revenue, EUR``: most columns win.
         if is_table and (mark != " " or (place == 0 and len(set(widths[1:])) == 1)):
             found.append((mark == " ", place, -widths[0], mark))
     _, place, _, mark = min(found, default=(0, 0, 0, max(marks, key=first.count)))
@@ -239,11 +233,7 @@ def load_json_lines(path: Path, request: Request) -> RawTable:
 
 
 def load_sheet(path: Path, request: Request) -> RawTable:
-    """Read the sheet that is asked for, or the one with most rows of two numbers.
-
-    A pivot has fewer rows than what it sums up. Formulas have the values that were
-    saved with them.
-    """
+    """Read the sheet that is asked for, or the one with most rows of two numbers."""
     import pandas as pd
     from python_calamine import CalamineWorkbook
 
@@ -254,7 +244,7 @@ def load_sheet(path: Path, request: Request) -> RawTable:
     wanted = titles if request.sheet is None else [request.sheet]
     for title in wanted:
         tb.check_there("--sheet", title, titles, str(path), "sheet")
-    found, most = None, -1
+    found, most = None, -1  # a pivot has fewer rows than what it sums up
     for title in wanted:
         with explain_damage(path), warnings.catch_warnings(action="ignore"):
             cells = book.get_sheet_by_name(title).to_python(skip_empty_area=False)
@@ -287,11 +277,9 @@ def _cell(value: Any) -> Any:
 
 
 def _refuse_large(path: Path) -> None:
-    """Raise if a workbook is too large: the library would end the whole program.
-
-    It makes room for all cells between the first and the last that hold something, and
-    one cell may stand by mistake in the last row of a sheet.
-    """
+    """Raise if a workbook is too large: the library would end the whole program."""
+    # It makes room for all cells up to the last that holds something, which may stand
+    # there by mistake.
     if not zipfile.is_zipfile(path):  # .xls, whose sheets are small
         return
     n_cells = 0

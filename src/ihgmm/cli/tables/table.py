@@ -161,8 +161,8 @@ class Request:
         """Return the columns that options name, each after its option."""
         pairs = []
         for option in options or NAMING:
-            value = getattr(self, option)
-            values = [value] if isinstance(value, str) else value or ()
+            value = getattr(self, option) or ()
+            values = [value] if isinstance(value, str) else value
             pairs += [(as_option(option), name) for name in values]
         return pairs
 
@@ -209,17 +209,14 @@ class Request:
 
     def select(self, table: Table) -> Table:
         """Return the columns that are asked for, or those of the model in its order."""
-        features, names = self.features, table.column_names
-        if features is None:
-            self.check(names, self.source, "columns", "drop_columns")
-            chosen = self.columns or names
-            chosen = [name for name in chosen if name not in self.drop_columns]
+        chosen, names = self.features, table.column_names
         # Of columns without names some may have been left out of the fit.
-        elif table.names is None and not set(features) < set(names):
+        if chosen and table.names is None and not set(chosen) < set(names):
             return table
-        else:
-            self.check_features(names)
-            chosen = features
+        self.check_features(names)
+        if chosen is None:
+            self.check(names, self.source, "columns", "drop_columns")
+            chosen = [n for n in self.columns or names if n not in self.drop_columns]
         if chosen == names:
             return table
         places = {name: place for place, name in enumerate(names)}

@@ -61,19 +61,13 @@ def cluster_lines(
         )
         low, high = np.quantile(scales, [0.05, 0.95])
         typical = figures["typical"][rows]
-        line: dict[str, Any] = {
-            "cluster": number,
-            "rows": len(rows),
-            "share": len(rows) / len(labels),
-            "size_median": np.median(sizes),
-            "scale_median": np.median(scales),
-            "scale_5%": low,
-            "scale_95%": high,
-            # The one label that there is cannot be wrong, which says nothing.
-            "certainty": certainty.mean() if k > 1 else np.nan,
-            "typical": [ids[rows[i]] for i in np.argsort(typical) if typical[i] >= 1],
-        }
-        lines.append(line)
+        line = {"cluster": number, "rows": len(rows), "share": len(rows) / len(labels)}
+        line |= {"size_median": np.median(sizes), "scale_median": np.median(scales)}
+        line |= {"scale_5%": low, "scale_95%": high}
+        # The one label that there is cannot be wrong, which says nothing.
+        line["certainty"] = certainty.mean() if k > 1 else np.nan
+        nearest = [ids[rows[i]] for i in np.argsort(typical) if typical[i] >= 1]
+        lines.append({**line, "typical": nearest})
     return lines
 
 
@@ -83,9 +77,8 @@ def describe_fit(
     """Return figures, lines, a diagnosis, and if clusters are compared at one size."""
     fit, k = described_fit(table.X, model), len(model.cluster_centers_)
     diagnosis = diagnose_fit(model, table.X, labels)
-    scores = getattr(model, "outlier_scores_", None)
-    known = fit.data, fit.labels, fit.scales, fit.centers
-    figures = figures_of(*known, diagnosis, scores)
+    known = fit.data, fit.labels, fit.scales, fit.centers, diagnosis
+    figures = figures_of(*known, getattr(model, "outlier_scores_", None))
     lines = cluster_lines(labels, k, figures, table.ids)
     apart = rank_features(fit, model, [*table.column_names], 5, table.original)
     # A text is known by the words that it has more of.
@@ -120,12 +113,12 @@ def compare_labels(
     table: Table, labels: np.ndarray, model: Any = None
 ) -> tuple[dict[str, Any] | None, str]:
     """Return how labels go with those known; with a model of a fit, also k-means'."""
-    if table.labels is None:
-        return None, ""
-    rows = np.flatnonzero([label is not None for label in table.labels])
-    known, own, n = table.labels[rows].astype(str), labels[rows], len(rows)
-    if len(np.unique(own[own >= 0])) < 2:  # nothing to say of one cluster
-        return None, ""
+    found = [] if table.labels is None else [one is not None for one in table.labels]
+    rows = np.flatnonzero(found)
+    own, n = labels[rows], len(rows)
+    if table.labels is None or len(np.unique(own[own >= 0])) < 2:
+        return None, ""  # nothing to say of one cluster
+    known = table.labels[rows].astype(str)
     agreement, classes = class_agreement(known, own), len(set(known))
     others = rival = None
     if model is not None:

@@ -123,10 +123,8 @@ def fit_table(
     given = {"known_labels": table.known, "batch": table.batch}
     given = {name: value for name, value in given.items() if value is not None}
     if given and fitting.method.lower() != "ihsc":
-        raise ValueError(
-            f"--known-column and --batch-column: {fitting.method} takes neither; use "
-            "--method IhSC, or leave them out."
-        )
+        both = "--known-column and --batch-column"
+        raise ValueError(f"{both}: {fitting.method} takes neither; IhSC does.")
     # How stable labels are, and which column rules, the diagnosis says.
     with (
         screen.working("clustering"),

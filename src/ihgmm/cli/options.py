@@ -171,21 +171,17 @@ class Fitting:
         from ihgmm import estimators  # not for the help
 
         name = {known.lower(): known for known in METHODS}.get(self.method.lower())
+        k, wrong = _number(self.n_clusters), ""
         if name is None:
-            raise ValueError(
-                f"--method {self.method}: give one of {', '.join(METHODS)}."
-            )
-        kind, k = getattr(estimators, name), _number(self.n_clusters)
-        if k == "auto" and name not in ("IhSC", "IhGMM"):
-            raise ValueError(
-                f"-k auto: {name} does not count clusters; ihgmm choose-k does. Give "
-                "the number."
-            )
-        if not (k == "auto" or isinstance(k, int)):
-            raise ValueError(
-                f"{'' if k is None else f'-k {k}: '}Give the number of clusters, such "
-                "as -k 5, or -k auto to let the data decide."
-            )
+            wrong = f"--method {self.method}: give one of {', '.join(METHODS)}."
+        elif k == "auto" and name not in ("IhSC", "IhGMM"):
+            wrong = f"-k auto: {name} does not count clusters; ihgmm choose-k does."
+        elif not (k == "auto" or isinstance(k, int)):
+            wrong = "" if k is None else f"-k {k}: "
+            wrong += "Give the number of clusters, such as -k 5, or -k auto."
+        if wrong:
+            raise ValueError(wrong)
+        kind = getattr(estimators, str(name))
         given = {name: getattr(self, name) for name in ("refine", "whiten", "signed")}
         given |= {"outliers": _number(self.outliers)}
         given |= {"missing": missing if missing == "fit" else None}
@@ -193,10 +189,8 @@ class Fitting:
         given = {key: v for key, v in given.items() if not (v is None or v is False)}
         able = {*kind().get_params()} - ({"recipe"} if name != "IhSC" else set())
         for key in given.keys() - able:
-            raise ValueError(
-                f"--{'paper' if key == 'recipe' else key}: {name} has no such option; "
-                "use another --method, or leave it out."
-            )
+            asked = "paper" if key == "recipe" else key
+            raise ValueError(f"--{asked}: {name} has no such option; leave it out.")
         return kind(k, random_state=self.random_state, **given)
 
 

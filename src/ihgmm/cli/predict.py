@@ -102,10 +102,7 @@ def read_for_model(
     wrong = ["--missing fit"] * (missing == "fit" and not fills)
     wrong += ["--text-column"] * (text_column is not None and saved.text_column is None)
     for option in wrong:
-        raise ValueError(
-            f"{option}: {model} was fitted without it; leave the option out, or fit a "
-            "model with it."
-        )
+        raise ValueError(f"{option}: {model} was fitted without it; leave it out.")
     if missing == "auto":  # rows are not left out unless it is asked for
         missing = "fit" if fills else "zero" if saved.empty_is_zero else "error"
     as_fit = {"missing": missing, "fills": fills, "text_column": text_column}

@@ -76,10 +76,8 @@ def reproduce(
             study = real_data_study(data_home) if is_table else STUDIES[name]
             settings = study.choose(only or "", quick=quick)
             if not settings:
-                raise ValueError(
-                    f"--only {only!r} matches nothing in {name}; settings are named "
-                    f"like {study.settings[0].key!r}."
-                )
+                known = f"settings are named like {study.settings[0].key!r}"
+                raise ValueError(f"--only {only!r} matches nothing in {name}; {known}.")
             for setting in settings if is_table else ():
                 setting.draw(0)  # what is missing is better known at once
             with screen.working(study.title) as update:

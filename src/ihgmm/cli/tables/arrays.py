@@ -48,10 +48,8 @@ def read_array(path: Path, request: Request) -> Table:
         with explain_damage(path):
             X = _by_rows(X)
     if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{path} has shape {X.shape} and {X.dtype} entries; give real numbers, "
-            "rows by columns."
-        )
+        has = f"shape {X.shape} and {X.dtype} entries"
+        raise ValueError(f"{path} has {has}; give real numbers, rows by columns.")
     may_stay = not (is_archive or request.transpose) and X.flags.c_contiguous
     if may_stay and X.nbytes > request.memory:
         return array_table(request, as_matrix(X), notes=[BY_BLOCKS])

@@ -68,10 +68,8 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     numbers = {name: column for name, column in columns.items() if not column.reason}
     left_out = {name: c.reason for name, c in columns.items() if c.reason}
     told = _reading_notes(raw, numbers)
-    for name in left_out if asked else ():
-        raise ValueError(
-            f"{source}: column {quote(name)} cannot be used: {left_out[name]}."
-        )
+    for name, why in left_out.items() if asked else ():
+        raise ValueError(f"{source}: column {quote(name)} cannot be used: {why}.")
     if not numbers:
         raise ValueError(
             f"{source} has no columns of numbers to cluster by; it has "
@@ -162,18 +160,14 @@ def _words(
     name, words = str(request.text_column), request.features
     column, option = _judge(name, raw, True), f"--text-column {quote(name)}"
     if not column.is_text:
-        raise ValueError(
-            f"{option}: that column of {request.source} holds no texts; give one that "
-            "does."
-        )
+        raise ValueError(f"{option}: that column of {request.source} holds no texts.")
     counter = CountVectorizer(vocabulary=words, min_df=LEAST_TEXTS, dtype=float)
     try:
         X = sp.csr_array(counter.fit_transform(column.texts.fillna("")))
     except ValueError:
         raise ValueError(
-            f"{option}: the {counted(len(column.values), 'text')} of {request.source} "
-            f"have no word that is in {LEAST_TEXTS} of them or more; give more texts, "
-            "or longer ones."
+            f"{option}: the texts of {request.source} have no word that is in "
+            f"{LEAST_TEXTS} of them or more; give more texts, or longer ones."
         ) from None
     own = {name, *(other for _, other in request.named(*BESIDE.values()))}
     others = [other for other in raw.frame.columns if other not in own]

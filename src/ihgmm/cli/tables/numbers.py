@@ -24,10 +24,9 @@ def as_texts(column: Any) -> Any:
 
 
 def parse_numbers(texts: Any, point: str = ".") -> tuple[np.ndarray, str | None]:
-    """Return the numbers in texts, NaN for others; true and false are 1 and 0.
+    """Return numbers, NaN for other texts, and their decimal point if it is special.
 
-    Where 1,234 may be read in two ways, the decimal ``point`` of the file decides. The
-    one that was read comes back, and None for numbers as machines write them.
+    Where 1,234 may be read in two ways, the ``point`` of the file decides.
     """
     lower = texts.str.lower()
     if lower.dropna().isin(["true", "false"]).all():
@@ -46,8 +45,8 @@ def parse_numbers(texts: Any, point: str = ".") -> tuple[np.ndarray, str | None]
         is_plain = mark == point and (bare == numbers).all()
         values = bare.str.replace(mark, ".", regex=False)
         found.append((matches.sum(), mark == point, values, None if is_plain else mark))
-    _, _, values, mark = max(found, key=lambda way: way[:2])
-    return _floats(values), mark
+    *_, values, special = max(found, key=lambda way: way[:2])
+    return _floats(values), special
 
 
 def decimal_point(frame: Any, delimiter: str) -> str:

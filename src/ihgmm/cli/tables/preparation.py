@@ -31,17 +31,12 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
     cells, is_array = table.cells, not (table.on_disk or table.is_sparse)
     bad = np.flatnonzero((cells.high == np.inf) | (cells.low == -np.inf))
     for j in bad[:1] if is_array else ():  # else the estimator says so
-        raise ValueError(
-            f"{table.source} holds infinity in "
-            f"{table.place(int(np.isinf(table.X[:, j]).argmax()))}, column "
-            f"{quote(table.column_names[j])}; write a number, or nothing."
-        )
+        where = table.place(int(np.isinf(table.X[:, j]).argmax()))
+        name = quote(table.column_names[j])
+        raise ValueError(f"{table.source} holds infinity in {where}, column {name}.")
     if handling == "zero" and cells.incomplete.any():
         if table.on_disk:
-            raise ValueError(
-                f"{table.source}: --missing zero takes a table that is in memory; "
-                "raise --memory, or write the zeros to the file."
-            )
+            raise ValueError("--missing zero takes a table in memory; raise --memory.")
         as_fit = ", as the fit did" * getattr(request.fit, "empty_is_zero", False)
         note = f"Read {counted(int(cells.gaps.sum()), 'missing cell')} as 0{as_fit}."
         table = table.noting(note, X=np.nan_to_num(table.X, nan=0.0))
@@ -223,8 +218,7 @@ def prepared_columns(table: Table, scaler: Any) -> Any:
         return sp.csr_array(X) if table.is_sparse else X
     if getattr(scaler, "center_", np.ones(1)).any():
         raise ValueError(
-            f"{table.source} is read block by block, and column means are to be "
-            "subtracted or words weighed, which only data in memory take; fit with "
-            "--prepare scale, or give more --memory."
+            f"{table.source} is read block by block, and only data in memory have means "
+            "subtracted, or words weighed; fit with --prepare scale, or raise --memory."
         )
     return Scaled(table.X, columns=1 / scaler.scale_)

@@ -112,10 +112,8 @@ def _read(path: Path, request: Request) -> Table:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     if suffix not in known:
-        raise ValueError(
-            f"{path}: unknown format {path.suffix or '(no suffix)'!r}; give one of "
-            f"{', '.join(known)}."
-        )
+        unknown, kinds = path.suffix or "(no suffix)", ", ".join(known)
+        raise ValueError(f"{path}: unknown format {unknown!r}; give one of {kinds}.")
     _check_asked(request, suffix)
     n_bytes = 0 if suffix in (".parquet", *READERS) else path.stat().st_size
     if zipfile.is_zipfile(path):  # workbooks, and several arrays
@@ -138,15 +136,12 @@ def _check_asked(request: Request, suffix: str) -> None:
     """Raise if something is asked for that files of a kind do not have."""
     for name, (things, kinds) in HAVE.items():
         if getattr(request, name) and suffix not in kinds:
-            raise ValueError(
-                f"{as_option(name)}: {request.source} has no {things}; leave it out."
-            )
+            option = as_option(name)
+            raise ValueError(f"{option}: {request.source} has no {things}; leave it.")
     for name in ("transpose", "columns", "drop_columns", "use_categories"):
         if request.text_column is not None and getattr(request, name):
-            raise ValueError(
-                f"--text-column {quote(request.text_column)} and {as_option(name)}: "
-                "with texts, words are the columns. Leave one of the two out."
-            )
+            both = f"--text-column {quote(request.text_column)} and {as_option(name)}"
+            raise ValueError(f"{both}: with texts, words are the columns.")
 
 
 def _by_blocks(path: Path, request: Request) -> Table | None:
@@ -164,10 +159,8 @@ def _by_blocks(path: Path, request: Request) -> Table | None:
         head = loading.from_arrow(pa.Table.from_batches([batch]))
     table = columns.choose_columns(head, request)
     if len(set(names)) < len(names) or not set(table.column_names) <= set(names):
-        raise ValueError(
-            f"{path}: categories, and two columns of one name, are read of a table in "
-            "memory alone; raise --memory."
-        )
+        twice = "categories, and two columns of one name"
+        raise ValueError(f"{path}: {twice}, are read of a table in memory alone.")
     request, _ = columns.find_ids(head, request)
     named = [name for _, name in request.named(*BESIDE.values())]
     others = loading.from_arrow(parquet.read_table(path, columns=named)).frame
@@ -184,11 +177,9 @@ def _built_in(request: Request) -> Table:
     """Return a data set that is known by its name."""
     from sklearn import datasets
 
-    name, known = request.source, dict.fromkeys([*BUILT_IN, *list_datasets()])
-    if name not in known:
-        raise ValueError(
-            f"{name}: no such file, nor a built-in data set ({', '.join(known)})."
-        )
+    name, known = request.source, ", ".join({}.fromkeys([*BUILT_IN, *list_datasets()]))
+    if name not in known.split(", "):
+        raise ValueError(f"{name}: no such file, nor a built-in data set ({known}).")
     _check_asked(request, "")
     if name == "demo":
         from ihgmm.statistics.model import make_ihgmm

@@ -190,17 +190,15 @@ class Request:
         for option, name in self.named(*options):
             check_there(option, name, names, where, "column")
             if name in self.used and option in map(as_option, BESIDE.values()):
-                raise ValueError(
-                    f"{option} {quote(name)}: that column is clustered by; name "
-                    "another, or leave the option out."
-                )
+                text = f"{option} {quote(name)}: that column is clustered by"
+                raise ValueError(f"{text}; name another.")
 
     def check_features(self, names: Sequence[str]) -> None:
         """Raise if the data, which have these columns, lack some of the model."""
         features, there = self.features or (), set(names)
         missing = [name for name in features if name not in there]
+        others = [name for name in names if name not in features]
         if missing:
-            others = [name for name in names if name not in features]
             raise ValueError(
                 f"{self.source} lacks {len(missing)} of the {len(features)} columns "
                 f"that the model was fitted on: {quote_all(missing)}"

@@ -52,7 +52,7 @@ class Screen:
         """Leave standard output to a file that is ``-``."""
         self.to_stderr = str(output) == "-"
         if self.to_stderr and self.as_json:
-            raise ValueError("--json and -o - both write to standard output.")
+            raise ValueError("--json and -o - both write to standard output; drop one.")
 
     @property
     def out(self) -> Console:

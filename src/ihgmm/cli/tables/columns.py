@@ -160,7 +160,8 @@ def _words(
     name, words = str(request.text_column), request.features
     column, option = _judge(name, raw, True), f"--text-column {quote(name)}"
     if not column.is_text:
-        raise ValueError(f"{option}: that column of {request.source} holds no texts.")
+        where = f"that column of {request.source}"
+        raise ValueError(f"{option}: {where} holds no texts; name another.")
     counter = CountVectorizer(vocabulary=words, min_df=LEAST_TEXTS, dtype=float)
     try:
         X = sp.csr_array(counter.fit_transform(column.texts.fillna("")))
@@ -230,7 +231,8 @@ def _judge_text(name: str, column: _Column, raw: RawTable) -> None:
         return
     cell = quote(column.texts.iloc[bad[0]])
     count = f"{len(bad):,} of {len(known):,} cells"
-    first = f"not numbers, the first is {cell} in {raw.place(bad[0])}"
+    place = raw.place_words.format(raw.frame.index[bad[0]])
+    first = f"not numbers, the first is {cell} in {place}"
     if 2 * len(bad) > len(known):
         column.is_text, column.reason = True, f"text such as {cell}"
         values = sorted(set(known))

@@ -41,10 +41,6 @@ class RawTable:
     is_typed: bool = False  # text is text, even if it looks like numbers
     place_words: str = "row {}"
 
-    def place(self, row: int) -> str:
-        """Return where people find a row."""
-        return self.place_words.format(self.frame.index[row])
-
 
 @contextmanager
 def explain_damage(path: Path, where: str = "") -> Iterator[None]:

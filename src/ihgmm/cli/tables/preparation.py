@@ -12,7 +12,7 @@ from ihgmm._warnings import ignored
 from ihgmm.cli.tables.columns import left_out_note
 from ihgmm.cli.tables.table import Request, Table, Warned, quote
 from ihgmm.matrix import Scaled, as_matrix
-from ihgmm.words.phrases import counted, figure, listed, percent, sentence
+from ihgmm.words.phrases import counted, figure, percent, sentence
 
 HANDLING = ("auto", "fit", "zero", "drop", "error")
 MANY = 0.2  # the share of cells or rows from which results may not represent the data
@@ -20,10 +20,7 @@ PREPARATIONS = ("auto", "none", "scale", "standardize")
 
 
 def complete_table(table: Table, request: Request, handling: str, fills: bool) -> Table:
-    """Return columns that say something, with missing cells handled in such a way.
-
-    Messages advise to have cells filled in if the method ``fills`` them.
-    """
+    """Return columns that say something, with missing cells handled in such a way."""
     if handling == "auto":
         handling = "fit" if fills else "drop"
     if table.counts_words and not request.features:
@@ -32,8 +29,8 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
     bad = np.flatnonzero((cells.high == np.inf) | (cells.low == -np.inf))
     for j in bad[:1] if is_array else ():  # else the estimator says so
         where = table.place(int(np.isinf(table.X[:, j]).argmax()))
-        name = quote(table.column_names[j])
-        raise ValueError(f"{table.source} holds infinity in {where}, column {name}.")
+        where += f", column {quote(table.column_names[j])}"
+        raise ValueError(f"{table.source} holds infinity in {where}; write a number.")
     if handling == "zero" and cells.incomplete.any():
         if table.on_disk:
             raise ValueError("--missing zero takes a table in memory; raise --memory.")
@@ -41,7 +38,7 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
         note = f"Read {counted(int(cells.gaps.sum()), 'missing cell')} as 0{as_fit}."
         table = table.noting(note, X=np.nan_to_num(table.X, nan=0.0))
     chosen = _telling_columns(table, request)
-    complete = _handle_missing(chosen, request, handling, fills)
+    complete = _handle_missing(chosen, handling)
     # Of fewer rows, other columns may say the same.
     return complete if complete.X is chosen.X else _telling_columns(complete, request)
 
@@ -61,9 +58,7 @@ def _with_words(table: Table, handling: str) -> Table:
     return table
 
 
-def _handle_missing(
-    table: Table, request: Request, handling: str, fills: bool
-) -> Table:
+def _handle_missing(table: Table, handling: str) -> Table:
     """Refuse missing cells, fill them in, or leave out the rows that have them."""
     rows, gaps = table.cells.incomplete, table.cells.gaps
     n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
@@ -78,19 +73,17 @@ def _handle_missing(
         text = f"Filled in {counted(n_gaps, 'missing cell')} ({percent(share)}), "
         text += f"{where}. If an empty cell means none, add --missing zero."
         return table.noting(Warned(text) if share > MANY else text, has_missing=True)
-    cures = ["--missing fit to have them filled in"] * fills
-    cures.append("--missing zero if an empty cell means none")
-    cures += ["--missing drop to leave those rows out"] * (handling == "error")
-    if request.features is None:  # a model has its columns
-        cures.append("--drop-columns to leave out such columns")
-    remedy = f"add {listed(cures, 'or')}."
+    remedy = (
+        "Add --missing fit to have them filled in, zero to read them as 0, or drop "
+    )
+    remedy += "to leave out their rows; or leave out such columns."
     if handling == "error" or count == n:
         raise ValueError(
             f"{table.source}: {count:,} of {n:,} rows have missing cells, {where}; the "
-            f"first is in {table.place(int(rows.argmax()))}. {sentence(remedy)}"
+            f"first is in {table.place(int(rows.argmax()))}. {remedy}"
         )
     text = f"Left out {count:,} of {n:,} rows, with missing cells {where}."
-    text += f" To keep more, {remedy}" * (count > MANY * n)
+    text += f" {remedy}" * (count > MANY * n)
     return table.keep_rows(np.flatnonzero(~rows)).noting(Warned(text))
 
 
@@ -218,7 +211,7 @@ def prepared_columns(table: Table, scaler: Any) -> Any:
         return sp.csr_array(X) if table.is_sparse else X
     if getattr(scaler, "center_", np.ones(1)).any():
         raise ValueError(
-            f"{table.source} is read block by block, and only data in memory have means "
-            "subtracted, or words weighed; fit with --prepare scale, or raise --memory."
+            f"{table.source} is read block by block, without means subtracted or words "
+            "weighed; fit with --prepare scale, or raise --memory."
         )
     return Scaled(table.X, columns=1 / scaler.scale_)

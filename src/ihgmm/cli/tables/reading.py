@@ -136,12 +136,12 @@ def _check_asked(request: Request, suffix: str) -> None:
     """Raise if something is asked for that files of a kind do not have."""
     for name, (things, kinds) in HAVE.items():
         if getattr(request, name) and suffix not in kinds:
-            option = as_option(name)
-            raise ValueError(f"{option}: {request.source} has no {things}; leave it.")
+            lack = f"{request.source} has no {things}"
+            raise ValueError(f"{as_option(name)}: {lack}; leave it out.")
     for name in ("transpose", "columns", "drop_columns", "use_categories"):
         if request.text_column is not None and getattr(request, name):
             both = f"--text-column {quote(request.text_column)} and {as_option(name)}"
-            raise ValueError(f"{both}: with texts, words are the columns.")
+            raise ValueError(f"{both}: with texts, words are the columns; drop one.")
 
 
 def _by_blocks(path: Path, request: Request) -> Table | None:
@@ -159,8 +159,8 @@ def _by_blocks(path: Path, request: Request) -> Table | None:
         head = loading.from_arrow(pa.Table.from_batches([batch]))
     table = columns.choose_columns(head, request)
     if len(set(names)) < len(names) or not set(table.column_names) <= set(names):
-        twice = "categories, and two columns of one name"
-        raise ValueError(f"{path}: {twice}, are read of a table in memory alone.")
+        what = "categories, or two columns of one name"
+        raise ValueError(f"{path}: {what}, are read in memory alone; raise --memory.")
     request, _ = columns.find_ids(head, request)
     named = [name for _, name in request.named(*BESIDE.values())]
     others = loading.from_arrow(parquet.read_table(path, columns=named)).frame

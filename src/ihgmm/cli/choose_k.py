@@ -23,8 +23,7 @@ def choose_k(
     whiten: str | None = WHITEN,
     random_state: int = SEED,
     plot: Path | None = output_option(
-        "Draw the tree of clusters, and the eigenvalues with the edge of noise, in a "
-        "PNG, PDF or SVG file."
+        "Draw the tree of clusters, and eigenvalues, in a PNG, PDF or SVG file."
     ),
     reading: Reading,
     screen: ExplainingScreen,

@@ -11,7 +11,6 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable
-from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -148,12 +147,12 @@ def _spell_out(command: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, list[str]] = {}
     options: list[inspect.Parameter] = []
     for name, parameter in parameters.items():
-        fields = [parameter]
-        if is_dataclass(parameter.annotation):
-            group = inspect.signature(parameter.annotation, eval_str=True).parameters
-            fields = [field.replace(kind=parameter.kind) for field in group.values()]
-            groups[name] = list(group)
-        options += fields
+        kind: Any = parameter.annotation
+        fields = {name: parameter}
+        if hasattr(kind, "__dataclass_fields__"):
+            fields = dict(inspect.signature(kind, eval_str=True).parameters)
+            groups[name] = list(fields)
+        options += [field.replace(kind=parameter.kind) for field in fields.values()]
 
     def run(**values: Any) -> None:
         for name, fields in groups.items():

@@ -52,15 +52,14 @@ def check_output(
 @contextmanager
 def real_file(path: Path, suffix: str = "") -> Iterator[Path]:
     """Yield a file to write; what is written for ``-`` goes to standard output."""
-    if str(path) != "-":
-        yield path
-        return
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"output{suffix}"
+        is_stream = str(path) == "-"
+        file = Path(folder) / f"output{suffix}" if is_stream else path
         yield file
-        sys.stdout.flush()
-        sys.stdout.buffer.write(file.read_bytes())
-        sys.stdout.buffer.flush()
+        if is_stream:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(file.read_bytes())
+            sys.stdout.buffer.flush()
 
 
 def write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
@@ -92,16 +91,14 @@ def write_labels(
     # A name stands for one column only.
     ids = ["id_" * (table.id_name in columns) + table.id_name, *table.ids.tolist()]
     risky = [] if raw_cells else [cell for cell in ids if _guarded(cell) is not cell]
-    if risky:
-        ids = list(map(_guarded, ids))
+    ids = list(map(_guarded, ids)) if risky else ids
     lines = [tuple(columns), *zip(*columns.values(), strict=True)]
     write_csv(path, [(name, *line) for name, line in zip(ids, lines, strict=True)])
-    if not risky:
-        return []
     return [
         f"{counted(len(risky), 'cell')} of {path} begin like a formula, the first is "
-        f"{quote(risky[0])}: with an apostrophe in front no spreadsheet runs it. "
+        f"{quote(cell)}: with an apostrophe in front no spreadsheet runs it. "
         "--raw-cells writes cells as they are."
+        for cell in risky[:1]
     ]
 
 

@@ -126,12 +126,9 @@ def fit_table(
         both = "--known-column and --batch-column"
         raise ValueError(f"{both}: {fitting.method} takes neither; IhSC does.")
     # How stable labels are, and which column rules, the diagnosis says.
-    with (
-        screen.working("clustering"),
-        ignored(UnstableLabelsWarning),
-        ignored(PreparationWarning, "Column "),
-        table.quiet,
-    ):
+    unstable = ignored(UnstableLabelsWarning)
+    ruled = ignored(PreparationWarning, "Column ")
+    with screen.working("clustering"), unstable, ruled, table.quiet:
         model.fit(table.named_data, **given)
     if table.known is not None:
         names = ", ".join(f"{i} {quote(name)}" for i, name in enumerate(model.classes_))

@@ -41,16 +41,13 @@ DATA = argument(
     "each observation; - for standard input; or a built-in data set: "
     f"{', '.join(BUILT_IN)}, or one that is downloaded: {', '.join(FETCHED)}.",
 )
+MODEL = argument("MODEL", "A model of ihgmm fit --save; loading it runs no code.")
 LABELS_FILE = output_option(
-    "Write a line for each row to this CSV or TSV file; an existing file is replaced. "
-    "Use - for standard output.",
+    "Write a line for each row to this CSV or TSV file, or to - (standard output).",
     names="-o --output",
 )
 RAW_CELLS = output_option(
-    "Write text as it is. Without this, text that a spreadsheet could run as a formula "
-    "gets an apostrophe in front.",
-    False,
-    "--raw-cells",
+    "Put no apostrophe before text that spreadsheets could run.", False, "--raw-cells"
 )
 SEED = option("Seed of the random numbers.", 0, "--seed")
 WHITEN = option(
@@ -64,23 +61,16 @@ WHITEN = option(
 class RowReading:
     """The options that say which rows to read, and what is known about them."""
 
-    label_column: str | None = reading_option(
-        "Column with known labels, to compare with clusters."
-    )
+    label_column: str | None = reading_option("Column with known labels, to compare.")
     id_column: str | None = reading_option("Column with names of rows, for the output.")
     batch_column: str | None = reading_option(
-        "Column with the batch of each row, such as a lab or a kit, whose effect on "
-        "the columns is taken out. For IhSC."
+        "Column with the batch of each row, whose effect is taken out. For IhSC."
     )
     text_column: str | None = reading_option(
         "Column with texts, to cluster by their words; predict takes that of the fit."
     )
-    layer: str | None = reading_option(
-        "Layer of an H5AD file to use, such as counts or raw; by default X."
-    )
-    sheet: str | None = reading_option(
-        "Sheet of a workbook to use; by default the one with most rows of numbers."
-    )
+    layer: str | None = reading_option("Layer of an H5AD file; by default X.")
+    sheet: str | None = reading_option("Sheet of a workbook; by default the largest.")
     missing: str = reading_option(
         "What to do with missing cells: fit (fill them in by a low-rank model), zero, "
         "drop (leave out their rows), error (stop), auto (fit if the method can, "
@@ -110,12 +100,10 @@ class Reading(RowReading):
     """The options that say how to read the data."""
 
     known_column: str | None = reading_option(
-        "Column with classes of some rows, which teach the clusters; cells of all "
-        "others are empty. For IhSC."
+        "Column with classes of some rows, which teach the clusters. For IhSC."
     )
     columns: list[str] | None = reading_option(
-        "Columns to use; by default all that hold numbers. Put a name with a comma in "
-        "double quotes: '\"a,b\",c'.",
+        "Columns to use, such as 'a,\"b,c\"'; by default all that hold numbers.",
         metavar="NAME,...",
     )
     drop_columns: list[str] | None = reading_option(

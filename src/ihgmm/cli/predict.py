@@ -28,11 +28,7 @@ from ihgmm.words.phrases import counted
 
 def predict(
     *,
-    model: Path = opt.argument(
-        "MODEL",
-        "A model that ihgmm fit --save or ihgmm.storage.save_model wrote. Loading it "
-        "runs no code.",
-    ),
+    model: Path = opt.MODEL,
     data: str = opt.DATA,
     output: Path | None = opt.LABELS_FILE,
     raw_cells: bool = opt.RAW_CELLS,

@@ -35,9 +35,7 @@ def print_message(kind: str, message: object, style: str = "yellow") -> None:
 class Screen:
     """Where a command prints, and the options that say how much."""
 
-    as_json: bool = output_option(
-        "Print one JSON document and nothing else.", False, "--json"
-    )
+    as_json: bool = output_option("Print one JSON document only.", False, "--json")
     quiet: bool = output_option(
         "Print nothing but warnings, errors and the bare answer.", False, "-q --quiet"
     )

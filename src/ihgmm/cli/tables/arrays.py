@@ -119,12 +119,9 @@ def read_h5ad(path: Path, request: Request) -> Table:
         X = as_matrix(stored)
     for frame, size in ((obs, X.shape[0]), (var, X.shape[1])):
         if frame is not None and len(frame) != size:
-            raise damaged(
-                path, f"{len(frame):,} names are for {size:,} rows or columns"
-            )
-    notes = []
-    if request.layer is None and of_fit is not None:
-        notes.append(f"Took layer {quote(layer)}, as the fit did.")
+            raise damaged(path, f"{len(frame):,} names are for {size:,} lines")
+    as_fit = request.layer is None and of_fit is not None
+    notes = [f"Took layer {quote(layer)}, as the fit did."] * as_fit
     # Cells of a type are multiples of one pattern in counts, and in nothing else.
     kind = preparation_of_counts(X, "uns/log1p" in file and layer == "X")
     if kind is not None and request.features is None:  # which are those of a model

@@ -171,9 +171,8 @@ def _words(
             f"{LEAST_TEXTS} of them or more; give more texts, or longer ones."
         ) from None
     own = {name, *(other for _, other in request.named(*BESIDE.values()))}
-    others = [other for other in raw.frame.columns if other not in own]
-    about |= {"left_out": dict.fromkeys(others, "beside the texts")}
-    about |= {"names": counter.get_feature_names_out().tolist()}
+    left_out = dict.fromkeys(raw.frame.columns.drop([*own]), "beside the texts")
+    about |= {"names": counter.get_feature_names_out().tolist(), "left_out": left_out}
     about |= {"notes": [*_reading_notes(raw, {}), *notes]}
     return Table(request.source, X, **about, is_sparse=True, counts_words=True)
 

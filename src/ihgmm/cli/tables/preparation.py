@@ -73,10 +73,8 @@ def _handle_missing(table: Table, handling: str) -> Table:
         text = f"Filled in {counted(n_gaps, 'missing cell')} ({percent(share)}), "
         text += f"{where}. If an empty cell means none, add --missing zero."
         return table.noting(Warned(text) if share > MANY else text, has_missing=True)
-    remedy = (
-        "Add --missing fit to have them filled in, zero to read them as 0, or drop "
-    )
-    remedy += "to leave out their rows; or leave out such columns."
+    remedy = "Add --missing fit to have them filled in, zero to read them as 0, or "
+    remedy += "drop to leave out their rows; or leave out such columns."
     if handling == "error" or count == n:
         raise ValueError(
             f"{table.source}: {count:,} of {n:,} rows have missing cells, {where}; the "

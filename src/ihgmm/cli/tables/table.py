@@ -113,9 +113,10 @@ class Table:
     def keep_rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
         X = self.X.keep_rows(rows) if self.on_disk else self.X[rows]
-        beside = {name: getattr(self, name) for name in (*BESIDE, "places")}
-        kept = {name: v if v is None else v[rows] for name, v in beside.items()}
-        return replace(self, X=X, **kept)
+        kept: dict[str, Any] = {name: getattr(self, name) for name in BESIDE}
+        kept = {name: cells for name, cells in kept.items() if cells is not None}
+        kept = {name: cells[rows] for name, cells in kept.items()}
+        return replace(self, X=X, places=np.asarray(self.places)[rows], **kept)
 
     def keep_columns(self, places: Sequence[int] | np.ndarray) -> Table:
         """Return some columns; where they had no names, they have them now."""
@@ -147,9 +148,7 @@ class Request:
     layer: str | None = None  # of an AnnData file; X, if None
     sheet: str | None = None  # of a workbook; the one with most rows, if None
     memory: int = sys.maxsize - 1  # bytes that the data may take
-    # The model that the data are for. Columns that it was fitted on are taken in their
-    # order, and those of labels and ids where the data have them.
-    fit: SavedModel | None = None
+    fit: SavedModel | None = None  # the model that the data are for
 
     @property
     def features(self) -> list[str] | None:

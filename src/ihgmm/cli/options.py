@@ -51,9 +51,8 @@ RAW_CELLS = output_option(
 )
 SEED = option("Seed of the random numbers.", 0, "--seed")
 WHITEN = option(
-    "Even out the noise of rows and columns first. counts: for counts, whose variance "
-    "grows with their mean; learned: by what a low-rank fit leaves; auto: counts for "
-    "counts, learned for other data with many zeros and a long tail, otherwise none."
+    "Even out the noise of rows and columns first. counts: for counts; learned: by "
+    "what a low-rank fit leaves; auto: the one that the data ask for, or none."
 )
 
 

@@ -91,7 +91,7 @@ def read_h5ad(path: Path, request: Request) -> Table:
 
     with explain_damage(path):
         file = h5py.File(path, "r")
-        foreign = _foreign_parts(file)
+        foreign = _is_foreign(file)
         is_old = "obs" in file and not hasattr(file["obs"], "keys")
         layers = {"X": "X", "raw": "raw/X"}
         layers |= {name: f"layers/{name}" for name in file.get("layers", ())}
@@ -144,19 +144,18 @@ def read_h5ad(path: Path, request: Request) -> Table:
     return array_table(request, data, obs, notes, names=names, is_sparse=X.sparse)
 
 
-def _foreign_parts(file: Any) -> list[str]:
-    """Return what a file takes from others: one from a stranger could name any."""
+def _is_foreign(file: Any) -> bool:
+    """Return whether a file takes parts from others: a stranger's could name any."""
     import h5py
 
     places: list[str] = []
-    foreign: list[str] = []
     file.visit_links(places.append)
+    is_foreign = False
     for place in places:
         link = file.get(place, getlink=True)
+        is_foreign |= isinstance(link, h5py.ExternalLink)
         stored = file[place] if isinstance(link, h5py.HardLink) else None
-        is_foreign = isinstance(link, h5py.ExternalLink)
         if isinstance(stored, h5py.Dataset):
             check_claim(stored)
-            is_foreign = stored.is_virtual or bool(stored.external)
-        foreign += [place] * is_foreign
-    return foreign
+            is_foreign |= stored.is_virtual or bool(stored.external)
+    return is_foreign

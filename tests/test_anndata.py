@@ -310,7 +310,7 @@ def test_what_a_file_cannot_hold(tmp_path):
         ihsc(adata[:50], 3)
     adata.file.close()
     adata = on_disk(tmp_path, sp.csc_matrix)
-    with pytest.raises(ValueError, match=r"by columns \(CSC\) no row"):
+    with pytest.raises(ValueError, match=r"is stored by columns \(CSC\), so that"):
         ihsc(adata, 3)
     adata.file.close()
 

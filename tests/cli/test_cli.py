@@ -125,7 +125,6 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         (["choose-k", "iris", "--method", "magic"], "No such option: --method"),
         (["predict", "no.npz", "iris"], "no.npz: no such file; ihgmm fit --save"),
         (["fit", "iris", "-k", 3, "--save", "-"], "--save -: this cannot go to stand"),
-        (["choose-k", "iris", "--plot", "-"], "give a file name, such as output.png"),
         (["reproduce", "exp1", "-o", "-"], "-o - is no folder; give the name of one"),
     ],
 )

@@ -79,8 +79,8 @@ def test_predict_knows_the_columns_of_the_fit():
     kept = [f"{i:03d}" for i in range(60) if i != 4]
     options = ["m.npz", "new.parquet", "--missing", "drop", "-o", "out.csv"]
     out, err = run("predict", *options)
-    assert "Took ids from column 'customer', as the fit did." in out
-    assert "Took known labels from column 'kind', as the fit did." in out
+    assert "Took --id-column 'customer', as the fit did." in out
+    assert "Took --label-column 'kind', as the fit did." in out
     assert "(3 classes): 0 of 59 rows differ" in out
     # What is left out of the data is said also where little is said.
     assert (
@@ -99,7 +99,7 @@ def test_predict_knows_the_columns_of_the_fit():
     bare = data.drop(columns=["customer", "kind"]).dropna()
     bare.to_csv("bare.csv", index=False)
     out, _ = run("predict", "m.npz", "bare.csv", "-o", "out.csv")
-    assert "no column 'customer', from which the fit took ids; rows go by their" in out
+    assert "There is no 'customer': rows go by their" in out
     assert "known labels" not in out
     assert [row[0] for row in read("out.csv")][:3] == ["row", "1", "2"]
     np.save("bare.npy", bare[NAMES])

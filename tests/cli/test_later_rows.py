@@ -39,7 +39,7 @@ def test_batches_are_taken_out():
     clusters = np.array([row["cluster"] for row in read("labels.csv")])
     assert all(len(set(clusters[i::3])) == 1 for i in range(3))
     text = good("predict", "model.npz", "tuesday.csv", "-o", "new.csv")
-    assert "Took batches from column 'shop', as the fit did." in text
+    assert "Took --batch-column 'shop', as the fit did." in text
     assert [row["cluster"] for row in read("new.csv")][:3] == clusters[:3].tolist()
     assert "partial_fit cannot go on" in fail(
         "update", "model.npz", "tuesday.csv", "--save", "model.npz"

@@ -245,6 +245,6 @@ def test_categories_are_used_if_asked_for():
     assert document("fit", "c.csv", *asked[2:], "--use-categories")["n_features"] == 3
     frame.to_parquet("b.parquet")
     message = fail("fit", "b.parquet", "-k", 3, "--use-categories", "--memory", 0)
-    assert "read of a table in memory alone" in message
+    assert "read in memory alone" in message
     message = fail(*asked, "--columns", "region,meat")
     assert "cannot be used: text such as 'north'; --use-categories takes it" in message

@@ -23,8 +23,7 @@ def choose_k(
     whiten: str | None = WHITEN,
     random_state: int = SEED,
     plot: Path | None = output_option(
-        "Draw the tree of clusters, and the eigenvalues with the edge of noise, in a "
-        "PNG, PDF or SVG file."
+        "Draw the tree of clusters, and eigenvalues, in a PNG, PDF or SVG file."
     ),
     reading: Reading,
     screen: ExplainingScreen,
@@ -39,10 +38,7 @@ def choose_k(
     """
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
     if reading.batch_column is not None:
-        raise ValueError(
-            "--batch-column: choose-k counts clusters of rows as they are; ihgmm fit "
-            "-k auto takes batches out first."
-        )
+        raise ValueError("--batch-column: only ihgmm fit -k auto takes batches out.")
     table = reading.load(data, screen, whiten=whiten)
     with screen.working("counting"), table.quiet:
         count = select_n_clusters(

@@ -34,12 +34,7 @@ def figures_of(
     diagnosis: Diagnosis | None,
     outlier_scores: Any = None,
 ) -> dict[str, np.ndarray]:
-    """Return figures of each row, which are columns of the labels file.
-
-    What is not known is NaN: so is certainty without a diagnosis, or where that had too
-    few rows to ask. ``data`` has its missing cells filled in, and ``filled`` says how
-    many a row had. There are no outlier scores if nobody looked for outliers.
-    """
+    """Return figures of complete rows, NaN where not known, for the labels file."""
     unknown = np.full(len(labels), np.nan)
     sizes = scales * np.minimum(row_lengths(centers), np.finfo(float).max)[labels]
     certainty = unknown if diagnosis is None else to_host(diagnosis.certainty)
@@ -56,10 +51,7 @@ def figures_of(
 def cluster_lines(
     labels: np.ndarray, k: int, figures: dict[str, np.ndarray], ids: np.ndarray
 ) -> Lines:
-    """Return a line about each of k clusters, and one about outliers if there are any.
-
-    There is an id for each row.
-    """
+    """Return a line about each of k clusters, and one about outliers if any."""
     lines = []
     for number in [*range(k), *[-1] * int((labels < 0).any())]:
         rows = np.flatnonzero(labels == number)
@@ -69,48 +61,34 @@ def cluster_lines(
         )
         low, high = np.quantile(scales, [0.05, 0.95])
         typical = figures["typical"][rows]
-        line = {
-            "cluster": number,
-            "rows": len(rows),
-            "share": len(rows) / len(labels),
-            "size_median": np.median(sizes),
-            "scale_median": np.median(scales),
-            "scale_5%": low,
-            "scale_95%": high,
-            # The one label that there is cannot be wrong, which says nothing.
-            "certainty": certainty.mean() if k > 1 else np.nan,
-            "typical": [ids[rows[i]] for i in np.argsort(typical) if typical[i] >= 1],
-        }
-        lines.append(line)
+        line = {"cluster": number, "rows": len(rows), "share": len(rows) / len(labels)}
+        line |= {"size_median": np.median(sizes), "scale_median": np.median(scales)}
+        line |= {"scale_5%": low, "scale_95%": high}
+        # The one label that there is cannot be wrong, which says nothing.
+        line["certainty"] = certainty.mean() if k > 1 else np.nan
+        nearest = [ids[rows[i]] for i in np.argsort(typical) if typical[i] >= 1]
+        lines.append({**line, "typical": nearest})
     return lines
 
 
 def describe_fit(
     model: Any, table: Table, labels: np.ndarray
 ) -> tuple[dict[str, np.ndarray], Lines, Diagnosis, bool]:
-    """Return figures of rows, a line about each cluster, and how far to trust them.
-
-    The last tells whether clusters are compared with others of the same size.
-    """
+    """Return figures, lines, a diagnosis, and if clusters are compared at one size."""
     fit, k = described_fit(table.X, model), len(model.cluster_centers_)
     diagnosis = diagnose_fit(model, table.X, labels)
-    scores = getattr(model, "outlier_scores_", None)
-    known = fit.data, fit.labels, fit.scales, fit.centers
-    figures = figures_of(*known, diagnosis, scores)
+    known = fit.data, fit.labels, fit.scales, fit.centers, diagnosis
+    figures = figures_of(*known, getattr(model, "outlier_scores_", None))
     lines = cluster_lines(labels, k, figures, table.ids)
     apart = rank_features(fit, model, [*table.column_names], 5, table.original)
     # A text is known by the words that it has more of.
     listed = apart.more if table.counts_words else apart.features
+    shown = {"mean": apart.means, "others": apart.others}
+    shown |= {"contrast": apart.contrasts, "error": apart.errors}
     for line in lines:
         i = line["cluster"]
         line["features"] = [
-            {
-                "feature": apart.names[j],
-                "mean": apart.means[i, j],
-                "others": apart.others[i, j],
-                "contrast": apart.contrasts[i, j],
-                "error": apart.errors[i, j],
-            }
+            {"feature": apart.names[j], **{name: shown[name][i, j] for name in shown}}
             for j in (listed[i] if k > 1 and i >= 0 else ())
         ]
     return figures, lines, diagnosis, apart.same_size
@@ -123,8 +101,7 @@ def without_batches(model: Any, table: Table) -> tuple[Any, Table]:
     if table.batch is None:
         raise ValueError(
             "The model was fitted with batches; name the column that holds those of "
-            "these rows, --batch-column. The fit had "
-            f"{', '.join(model.batches_.names)}."
+            f"these rows, --batch-column. It had {', '.join(model.batches_.names)}."
         )
     # Columns were matched by name when they were read.
     with ignored(UserWarning, "X does not have valid feature names"):
@@ -135,19 +112,15 @@ def without_batches(model: Any, table: Table) -> tuple[Any, Table]:
 def compare_labels(
     table: Table, labels: np.ndarray, model: Any = None
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return how labels go with those known, in figures and in words.
-
-    With the ``model`` of a fit, k-means is compared as well. Rows whose label is not
-    known have no part, and there is nothing to say of one cluster.
-    """
-    if table.labels is None:
-        return None, ""
-    rows = np.flatnonzero([label is not None for label in table.labels])
-    known, own, n = table.labels[rows].astype(str), labels[rows], len(rows)
-    if len(np.unique(own[own >= 0])) < 2:
-        return None, ""
+    """Return how labels go with those known; with a model of a fit, also k-means'."""
+    found = [] if table.labels is None else [one is not None for one in table.labels]
+    rows = np.flatnonzero(found)
+    own, n = labels[rows], len(rows)
+    if table.labels is None or len(np.unique(own[own >= 0])) < 2:
+        return None, ""  # nothing to say of one cluster
+    known = table.labels[rows].astype(str)
     agreement, classes = class_agreement(known, own), len(set(known))
-    others, rival = None, None
+    others = rival = None
     if model is not None:
         k = len(model.cluster_centers_)
         others = k_means_labels(complete_matrix(table.X, model), k)
@@ -178,10 +151,7 @@ def print_clusters(screen: Screen, clusters: Lines) -> None:
 def print_features(
     screen: Screen, clusters: Lines, same_size: bool, n_features: int
 ) -> None:
-    """Print the features that set each of the 12 largest clusters apart most.
-
-    They are five for each; fewer, but two, of few features or for many clusters.
-    """
+    """Print two to five features that set each of the 12 largest clusters apart."""
     shown = max(2, min(5, 30 // len(clusters), n_features // 2))
     described = [line for line in clusters if line["features"]]
     rows = []
@@ -197,8 +167,7 @@ def print_features(
         screen.table(formats | {"contrast": "+.1f"}, rows)
         screen.explain(feature_words(same_size))
     if len(described) > 12:
-        text = "Features are shown of the 12 largest clusters; --json has all."
-        screen.say(text, "dim")
+        screen.say("Features are shown of the 12 largest clusters; --json has all.")
 
 
 def print_labels(
@@ -207,8 +176,7 @@ def print_labels(
     """Print how labels compare with those known, and where they are."""
     if comparison:
         screen.say(comparison)
-    where = "standard output" if str(path) == "-" else path
-    written = f"labels written to {where}"
-    screen.say(written if path else "labels were not saved; add -o labels.csv")
+    where = f"labels written to {'standard output' if str(path) == '-' else path}"
+    screen.say(where if path else "labels were not saved; add -o labels.csv")
     for text in remarks if not screen.as_json else ():
         print_message("note", text)

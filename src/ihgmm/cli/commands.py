@@ -1,8 +1,7 @@
 """All commands, and how a function becomes one.
 
-They go one way: ``options`` read and prepare a table, a model is fitted or loaded,
-``clusters`` describes its rows, ``files`` writes, and ``screen`` tells. Where something
-is wrong, a command ends with one line and an exit code.
+``options`` read a table, a model is fitted or loaded, ``clusters`` describes its rows,
+``files`` writes, and ``screen`` tells. An error is one line and an exit code.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import shlex
 import warnings
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -33,10 +32,8 @@ COMMANDS = {
 
 
 # What messages of the package call parameters and functions, while a command runs.
-NAMED_ALIKE = (
-    "jobs max_clusters method missing outliers prepare refine repeats signed whiten"
-)
-SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in NAMED_ALIKE.split()} | {
+ALIKE = "jobs max_clusters method missing outliers prepare refine repeats signed whiten"
+SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in ALIKE.split()} | {
     "n_clusters": "-k",
     "n_samples": "the number of rows,",
     "random_state": "--seed",
@@ -53,12 +50,9 @@ FAILURES = (ValueError, MemoryError, ArithmeticError, ImportError, OSError)
 class LateCommand(TyperCommand):
     """A command that is imported when it is run."""
 
-    def make_context(
-        self, info_name: Any, args: Any, parent: Any = None, **extra: Any
-    ) -> Any:
+    def make_context(self, *args: Any, **extra: Any) -> Any:
         """Hand the arguments to the command itself."""
-        command = load_command(str(self.name))
-        return command.make_context(info_name, args, parent=parent, **extra)
+        return load_command(str(self.name)).make_context(*args, **extra)
 
 
 class Commands(TyperGroup):
@@ -97,12 +91,12 @@ class Commands(TyperGroup):
             except BrokenPipeError:
                 raise  # the reader has gone: nobody to tell
             except FAILURES as error:
-                cause = "not enough memory: " * isinstance(error, MemoryError)
-                remedy = ""
+                text = "not enough memory: " * isinstance(error, MemoryError)
+                text += str(error)
                 if isinstance(error, ModuleNotFoundError):
                     package = (error.name or "").partition(".")[0]
-                    remedy = f"; install it: pip install {package}"
-                print_message("error", f"{cause}{error}{remedy}", "red")
+                    text += f"; install it: pip install {package}"
+                print_message("error", text, "red")
                 raise typer.Exit(2 if isinstance(error, ValueError) else 1) from None
 
 
@@ -124,13 +118,13 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-VERSION: Any = {"help": "Show the version.", "metavar": "", "callback": _show_version}
+VERSION = typer.Option(
+    "--version", help="Show the version.", metavar="", callback=_show_version
+)
 
 
 @app.callback()
-def _root(  # eager, so that the version needs nothing but typer
-    version: bool = typer.Option(False, "--version", is_eager=True, **VERSION),
-) -> None:
+def _root(version: Annotated[bool, VERSION] = False) -> None:
     pass
 
 
@@ -148,21 +142,17 @@ def load_command(name: str) -> Any:
 
 
 def _spell_out(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that has an option for each field of its groups of options.
-
-    A group is a dataclass whose defaults are options. A command that has a parameter of
-    that class gets it made of the options that were given.
-    """
+    """Return a command with an option for each field of its parameters' dataclasses."""
     parameters = inspect.signature(command, eval_str=True).parameters
-    groups: dict[str, dict[str, inspect.Parameter]] = {}
+    groups: dict[str, list[str]] = {}
     options: list[inspect.Parameter] = []
     for name, parameter in parameters.items():
-        if hasattr(parameter.annotation, "__dataclass_fields__"):
-            fields = inspect.signature(parameter.annotation, eval_str=True).parameters
-            groups[name] = dict(fields)
-            options += [field.replace(kind=parameter.kind) for field in fields.values()]
-        else:
-            options.append(parameter)
+        kind: Any = parameter.annotation
+        fields = {name: parameter}
+        if hasattr(kind, "__dataclass_fields__"):
+            fields = dict(inspect.signature(kind, eval_str=True).parameters)
+            groups[name] = list(fields)
+        options += [field.replace(kind=parameter.kind) for field in fields.values()]
 
     def run(**values: Any) -> None:
         for name, fields in groups.items():

@@ -30,42 +30,36 @@ def check_output(
 ) -> None:
     """Refuse an output that could not be written, before any work is done.
 
-    Its name may end in one of the suffixes, or in anything if there are none; the
-    others are files that must not be written over. What ``streams`` may go to standard
-    output, which is called ``-``.
+    It must be none of the others. What ``streams`` may go to standard output, ``-``.
     """
     if path is None or (streams and str(path) == "-"):
         return
-    if str(path) == "-":
-        raise ValueError(
-            f"{option} -: this cannot go to standard output; give a file name, such as "
-            f"output{next(iter(suffixes), '.npz')}."
-        )
-    if not path.parent.is_dir():
-        raise ValueError(f"{option} {path}: there is no folder {path.parent}.")
+    wrong = ""
     try:
         regular_target(path, suffixes)
     except ValueError as error:
-        raise ValueError(f"{option} {error}") from None
-    if path.resolve() in [Path(other).resolve() for other in others]:
-        raise ValueError(
-            f"{option} {path} is also an input file, or another output; give another "
-            "name."
-        )
+        wrong = str(error)
+    if str(path) == "-":
+        wrong = "-: this cannot go to standard output; give the name of a file."
+    elif not path.parent.is_dir():
+        wrong = f"{path}: there is no folder {path.parent}."
+    elif path.resolve() in [Path(other).resolve() for other in others]:
+        wrong = f"{path} is also an input file, or another output; give another name."
+    if wrong:
+        raise ValueError(f"{option} {wrong}")
 
 
 @contextmanager
 def real_file(path: Path, suffix: str = "") -> Iterator[Path]:
     """Yield a file to write; what is written for ``-`` goes to standard output."""
-    if str(path) != "-":
-        yield path
-        return
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"output{suffix}"
+        is_stream = str(path) == "-"
+        file = Path(folder) / f"output{suffix}" if is_stream else path
         yield file
-        sys.stdout.flush()
-        sys.stdout.buffer.write(file.read_bytes())
-        sys.stdout.buffer.flush()
+        if is_stream:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(file.read_bytes())
+            sys.stdout.buffer.flush()
 
 
 def write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
@@ -85,11 +79,7 @@ def write_labels(
     raw_cells: bool,
     model: Any,
 ) -> list[str]:
-    """Write cluster, class and figures of each row; return remarks on the file.
-
-    Cells of what is not known stay empty. Text that a spreadsheet could run gets an
-    apostrophe in front, unless cells are ``raw``.
-    """
+    """Write cluster, class and figures of each row; return remarks on the file."""
     if path is None:
         return []
     columns: dict[str, list[Any]] = {"cluster": labels.tolist()}
@@ -98,19 +88,17 @@ def write_labels(
         columns["class"] = [names[label] for label in labels]
     for name, values in figures.items():
         columns[name] = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
-    is_taken = table.id_name in columns  # a name stands for one column only
-    ids = [f"id_{table.id_name}" if is_taken else table.id_name, *table.ids.tolist()]
+    # A name stands for one column only.
+    ids = ["id_" * (table.id_name in columns) + table.id_name, *table.ids.tolist()]
     risky = [] if raw_cells else [cell for cell in ids if _guarded(cell) is not cell]
-    if risky:
-        ids = list(map(_guarded, ids))
+    ids = list(map(_guarded, ids)) if risky else ids
     lines = [tuple(columns), *zip(*columns.values(), strict=True)]
     write_csv(path, [(name, *line) for name, line in zip(ids, lines, strict=True)])
-    if not risky:
-        return []
     return [
         f"{counted(len(risky), 'cell')} of {path} begin like a formula, the first is "
-        f"{quote(risky[0])}: with an apostrophe in front no spreadsheet runs it. "
+        f"{quote(cell)}: with an apostrophe in front no spreadsheet runs it. "
         "--raw-cells writes cells as they are."
+        for cell in risky[:1]
     ]
 
 
@@ -123,9 +111,7 @@ def is_like_a_formula(text: str) -> bool:
 
 
 def _guarded(cell: Any) -> Any:
-    """Return a cell with an apostrophe if a spreadsheet could run it.
-
-    One that has apostrophes already gets another, so that it can be undone.
-    """
+    """Return a cell with an apostrophe in front if a spreadsheet could run it."""
+    # One that has apostrophes already gets another, so that it can be undone.
     risky = isinstance(cell, str) and is_like_a_formula(cell.lstrip("'"))
     return f"'{cell}" if risky else cell

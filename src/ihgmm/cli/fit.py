@@ -12,7 +12,7 @@ from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
 from ihgmm.cli.tables.loading import DELIMITERS
-from ihgmm.cli.tables.table import Note, Table, quote
+from ihgmm.cli.tables.table import Table, quote
 from ihgmm.matrix import to_host
 from ihgmm.words.phrases import counted
 
@@ -59,49 +59,37 @@ def fit(
     model, table = fit_table(data, fitting, reading, screen)
     if save is not None:
         beside = ("id_column", "label_column", "batch_column", "text_column", "layer")
-        save_model(
-            make_pipeline(table.scaler, model) if table.scaler else model,
-            save,
-            feature_names=table.names,
-            **{name: getattr(reading, name) for name in beside},
-            empty_is_zero=reading.missing == "zero",
-        )
+        asked: dict[str, Any] = {name: getattr(reading, name) for name in beside}
+        asked |= {"feature_names": table.names}
+        asked |= {"empty_is_zero": reading.missing == "zero"}
+        whole = make_pipeline(table.scaler, model) if table.scaler else model
+        save_model(whole, save, **asked)
     model, table = cl.without_batches(model, table)
     labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
     with screen.working("describing"):
         figures, clusters, diagnosis, same_size = cl.describe_fit(model, table, labels)
     remarks = files.write_labels(output, table, labels, figures, raw_cells, model)
     known_labels, comparison = cl.compare_labels(table, labels, model)
-    cautions = []
+    cautions, prepared = [], table.scaler is not None
     for caution in diagnosis.cautions:
-        prepared, names = table.scaler is not None, table.column_names
+        text = caution_text(caution, table.column_names, prepared=prepared)
         helps = prepared and caution.kind is CautionKind.RULING_COLUMN
-        text = caution_text(caution, names, prepared=prepared)
         cautions.append(text + " Add --drop-columns." * helps)
     wild = getattr(model, "outlier_cells_", None)
-    if wild is not None and len(wild):
-        table = table.noting(Note(wild_cells_note(len(wild), table.X.shape)))
     if wild is not None:
         wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
+    if wild:
+        table = table.noting(wild_cells_note(len(wild), table.X.shape))
     method, count = type(model).__name__, getattr(model, "selection_", None)
-    judged = ("stability", "doubt", "expected_error", "error_range")
-    screen.begin(
-        "fit",
-        table,
-        f"{table.heading}, {counted(k, 'cluster')} ({method})",
-        [*cautions, *remarks],
-        method=method,
-        n_clusters=k,
-        count=None if count is None else str(count),
-        clusters=clusters,
-        verdict=str(diagnosis.verdict),
-        **{name: getattr(diagnosis, name) for name in judged},
-        eigenvalues=getattr(model, "eigenvalues_", None),
-        outlier_cells=wild,
-        known_labels=known_labels,
-        labels_file=output,
-        model_file=save,
-    )
+    facts = {"method": method, "n_clusters": k, "clusters": clusters}
+    facts |= {"count": count and str(count), "verdict": str(diagnosis.verdict)}
+    for name in ("stability", "doubt", "expected_error", "error_range"):
+        facts[name] = getattr(diagnosis, name)
+    facts |= {"eigenvalues": getattr(model, "eigenvalues_", None)}
+    facts |= {"outlier_cells": wild, "known_labels": known_labels}
+    facts |= {"labels_file": output, "model_file": save}
+    heading = f"{table.heading}, {counted(k, 'cluster')} ({method})"
+    screen.begin("fit", table, heading, [*cautions, *remarks], **facts)
     if count and count.is_doubtful:
         screen.say("To see the evidence for each number: ihgmm choose-k")
     elif count and count.n_clusters > 1:
@@ -124,32 +112,25 @@ def fit(
 def fit_table(
     data: str, fitting: opt.Fitting, reading: opt.Reading, screen: Screen
 ) -> tuple[Any, Table]:
-    """Return a fitted model and its data.
-
-    What cannot be done is refused before the data are read.
-    """
+    """Return a fitted model and its data."""
+    # What cannot be done is refused before the data are read.
     model = fitting.model(reading.missing)
-    options: dict[str, Any] = {"fills": model.missing is not None}
-    options["wild_cells"] = getattr(model, "outliers", None) == "cells"
+    wild = getattr(model, "outliers", None) == "cells"
+    options = {"fills": model.missing is not None, "wild_cells": wild}
     table = reading.load(data, screen, whiten=fitting.whiten, **options)
     if table.has_missing:
         model.missing = "fit"
     given = {"known_labels": table.known, "batch": table.batch}
     given = {name: value for name, value in given.items() if value is not None}
     if given and fitting.method.lower() != "ihsc":
-        raise ValueError(
-            f"--known-column and --batch-column: {fitting.method} takes neither; use "
-            "--method IhSC, or leave them out."
-        )
+        both = "--known-column and --batch-column"
+        raise ValueError(f"{both}: {fitting.method} takes neither; IhSC does.")
     # How stable labels are, and which column rules, the diagnosis says.
-    with (
-        screen.working("clustering"),
-        ignored(UnstableLabelsWarning),
-        ignored(PreparationWarning, "Column "),
-        table.quiet,
-    ):
+    unstable = ignored(UnstableLabelsWarning)
+    ruled = ignored(PreparationWarning, "Column ")
+    with screen.working("clustering"), unstable, ruled, table.quiet:
         model.fit(table.named_data, **given)
     if table.known is not None:
         names = ", ".join(f"{i} {quote(name)}" for i, name in enumerate(model.classes_))
-        table = table.noting(Note(f"Clusters stand for classes: {names}."))
+        table = table.noting(f"Clusters stand for classes: {names}.")
     return model, table

@@ -41,22 +41,18 @@ DATA = argument(
     "each observation; - for standard input; or a built-in data set: "
     f"{', '.join(BUILT_IN)}, or one that is downloaded: {', '.join(FETCHED)}.",
 )
+MODEL = argument("MODEL", "A model of ihgmm fit --save; loading it runs no code.")
 LABELS_FILE = output_option(
-    "Write a line for each row to this CSV or TSV file; an existing file is replaced. "
-    "Use - for standard output.",
+    "Write a line for each row to this CSV or TSV file, or to - (standard output).",
     names="-o --output",
 )
 RAW_CELLS = output_option(
-    "Write text as it is. Without this, text that a spreadsheet could run as a formula "
-    "gets an apostrophe in front.",
-    False,
-    "--raw-cells",
+    "Put no apostrophe before text that spreadsheets could run.", False, "--raw-cells"
 )
 SEED = option("Seed of the random numbers.", 0, "--seed")
 WHITEN = option(
-    "Even out the noise of rows and columns first. counts: for counts, whose variance "
-    "grows with their mean; learned: by what a low-rank fit leaves; auto: counts for "
-    "counts, learned for other data with many zeros and a long tail, otherwise none."
+    "Even out the noise of rows and columns first. counts: for counts; learned: by "
+    "what a low-rank fit leaves; auto: the one that the data ask for, or none."
 )
 
 
@@ -64,41 +60,28 @@ WHITEN = option(
 class RowReading:
     """The options that say which rows to read, and what is known about them."""
 
-    label_column: str | None = reading_option(
-        "Column with known labels, to compare with the clusters."
-    )
+    label_column: str | None = reading_option("Column with known labels, to compare.")
     id_column: str | None = reading_option("Column with names of rows, for the output.")
     batch_column: str | None = reading_option(
-        "Column with the batch of each row, such as a lab or a kit, whose effect on "
-        "the columns is taken out. For IhSC."
+        "Column with the batch of each row, whose effect is taken out. For IhSC."
     )
     text_column: str | None = reading_option(
         "Column with texts, to cluster by their words; predict takes that of the fit."
     )
-    layer: str | None = reading_option(
-        "Layer of an H5AD file to use, such as counts; raw is its raw data, and X the "
-        "default."
-    )
-    sheet: str | None = reading_option(
-        "Sheet of a workbook to use; by default the one with most rows of numbers."
-    )
+    layer: str | None = reading_option("Layer of an H5AD file; by default X.")
+    sheet: str | None = reading_option("Sheet of a workbook; by default the largest.")
     missing: str = reading_option(
-        "What to do with missing cells: fit (fill them in by a low-rank model), zero "
-        "(read an empty cell as 0), drop (leave out their rows), error (stop), auto "
-        "(fit if the method can, otherwise drop; predict does as the fit did, but "
-        "leaves out no row).",
+        "What to do with missing cells: fit (fill them in by a low-rank model), zero, "
+        "drop (leave out their rows), error (stop), auto (fit if the method can, "
+        "otherwise drop; predict does as the fit did, but leaves out no row).",
         "auto",
     )
     transpose: bool = reading_option(
-        "Cluster the columns of the file by its rows, whose names are in the first "
-        "column.",
-        False,
-        "--transpose",
+        "Cluster columns; names of features come first.", False, "--transpose"
     )
     memory: float | None = reading_option(
-        "How many GB of memory the data may take; Parquet, H5AD and NPY files that "
-        "need more are read block by block. The default is a quarter of the free "
-        "memory."
+        "How many GB of memory the data may take, by default a quarter of what is "
+        "free; larger Parquet, H5AD and NPY files are read block by block."
     )
 
     def load(self, data: str, screen: Screen, **more: Any) -> Table:
@@ -116,29 +99,23 @@ class Reading(RowReading):
     """The options that say how to read the data."""
 
     known_column: str | None = reading_option(
-        "Column with classes of some rows, which teach the clusters; cells of all "
-        "others are empty. For IhSC."
+        "Column with classes of some rows, which teach the clusters. For IhSC."
     )
-
     columns: list[str] | None = reading_option(
-        "Columns to use; by default all that hold numbers. Put a name with a comma in "
-        "double quotes: '\"a,b\",c'.",
+        "Columns to use, such as 'a,\"b,c\"'; by default all that hold numbers.",
         metavar="NAME,...",
     )
     drop_columns: list[str] | None = reading_option(
         "Columns to leave out.", metavar="NAME,..."
     )
     use_categories: bool = reading_option(
-        "Use columns of text with few values as well; each counts as one column.",
-        False,
-        "--use-categories",
+        "Use text with few values, as one column each.", False, "--use-categories"
     )
     prepare: str = reading_option(
         "What to do with columns in different units: none, scale (divide each by its "
-        "standard deviation; rows stay multiples of a pattern), standardize (also "
-        "subtract all means), auto (scale if deviations differ, unless --whiten evens "
-        "out their noise; standardize columns whose zero means nothing; weigh words "
-        "by tf-idf).",
+        "deviation; rows stay multiples of a pattern), standardize (also subtract all "
+        "means), auto (scale if deviations differ, unless --whiten evens out their "
+        "noise; standardize columns whose zero means nothing; weigh words by tf-idf).",
         "auto",
     )
 
@@ -153,8 +130,7 @@ class Fitting:
 
     n_clusters: str | None = option(
         'Number of clusters, or "auto" to let the data decide. Required.',
-        None,
-        "-k --n-clusters",
+        names="-k --n-clusters",
     )
     method: str = option(
         f"How to cluster: {', '.join(METHODS)}. The options below are for IhSC unless "
@@ -162,21 +138,15 @@ class Fitting:
         "IhSC",
     )
     refine: bool = option(
-        "Compare each row once more with the centres of the other rows.",
-        False,
-        "--refine",
+        "Compare rows once more with centres of the others.", False, "--refine"
     )
     whiten: str | None = WHITEN
     signed: bool = option(
-        "Treat rows that point opposite ways as one kind; scales then have both signs.",
-        False,
-        "--signed",
+        "Take rows that point opposite ways for one kind.", False, "--signed"
     )
     outliers: str | None = option(
         'Give rows that fit no cluster the label -1: "auto", or a share such as 0.05. '
-        '"cells": treat single cells that fit no row as missing. For IhSC and IhGMM.',
-        None,
-        "--outliers",
+        '"cells": treat single cells that fit no row as missing. For IhSC and IhGMM.'
     )
     paper: bool = option(
         "Use the settings of the paper's Algorithm 1.", False, "--paper"
@@ -184,45 +154,30 @@ class Fitting:
     random_state: int = SEED
 
     def model(self, missing: str) -> Any:
-        """Return the model, to be fitted to data whose missing cells are so handled.
-
-        What the method cannot do is refused, before any work is done.
-        """
+        """Return the model for data whose missing cells are so handled, if it can."""
         from ihgmm import estimators  # not for the help
 
         name = {known.lower(): known for known in METHODS}.get(self.method.lower())
+        k, wrong = _number(self.n_clusters), ""
         if name is None:
-            raise ValueError(
-                f"--method {self.method}: give one of {', '.join(METHODS)}."
-            )
-        k, outliers = _number(self.n_clusters), _number(self.outliers)
-        if not (k == "auto" or isinstance(k, int)):
-            asked = "" if k is None else f"-k {k}: "
-            raise ValueError(
-                f"{asked}Give the number of clusters, such as -k 5, or -k auto to let "
-                "the data decide."
-            )
-        if k == "auto" and name not in ("IhSC", "IhGMM"):
-            raise ValueError(
-                f"-k auto: {name} does not count clusters; ihgmm choose-k does. Give "
-                "the number."
-            )
-        given = {
-            "refine": self.refine,
-            "whiten": self.whiten,
-            "signed": self.signed,
-            "outliers": outliers,
-            "missing": missing if missing == "fit" else None,
-            "recipe": "paper" if self.paper else None,
-        }
+            wrong = f"--method {self.method}: give one of {', '.join(METHODS)}."
+        elif k == "auto" and name not in ("IhSC", "IhGMM"):
+            wrong = f"-k auto: {name} does not count clusters; ihgmm choose-k does."
+        elif not (k == "auto" or isinstance(k, int)):
+            wrong = "" if k is None else f"-k {k}: "
+            wrong += "Give the number of clusters, such as -k 5, or -k auto."
+        if wrong:
+            raise ValueError(wrong)
+        kind = getattr(estimators, str(name))
+        given = {name: getattr(self, name) for name in ("refine", "whiten", "signed")}
+        given |= {"outliers": _number(self.outliers)}
+        given |= {"missing": missing if missing == "fit" else None}
+        given |= {"recipe": "paper" if self.paper else None}
         given = {key: v for key, v in given.items() if not (v is None or v is False)}
-        kind = getattr(estimators, name)
         able = {*kind().get_params()} - ({"recipe"} if name != "IhSC" else set())
         for key in given.keys() - able:
-            raise ValueError(
-                f"--{'paper' if key == 'recipe' else key}: {name} has no such option; "
-                "use another --method, or leave it out."
-            )
+            asked = "paper" if key == "recipe" else key
+            raise ValueError(f"--{asked}: {name} has no such option; leave it out.")
         return kind(k, random_state=self.random_state, **given)
 
 

@@ -18,7 +18,7 @@ from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen
 from ihgmm.cli.tables.loading import DELIMITERS
 from ihgmm.cli.tables.preparation import prepared_columns
-from ihgmm.cli.tables.table import Note, Table
+from ihgmm.cli.tables.table import Table, Warned
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.diagnosis import diagnose_fit
@@ -28,11 +28,7 @@ from ihgmm.words.phrases import counted
 
 def predict(
     *,
-    model: Path = opt.argument(
-        "MODEL",
-        "A model that ihgmm fit --save or ihgmm.storage.save_model wrote. Loading it "
-        "runs no code.",
-    ),
+    model: Path = opt.MODEL,
     data: str = opt.DATA,
     output: Path | None = opt.LABELS_FILE,
     raw_cells: bool = opt.RAW_CELLS,
@@ -69,23 +65,16 @@ def predict(
     for first in zero[:1]:
         text = f"{len(zero):,} of {n:,} rows, the first is {table.place(first)}, have "
         text += "nothing but zeros, or nothing, in the columns of the model: their "
-        text += "label is 0, that of the largest cluster, and means nothing."
-        table = table.noting(Note(text, loud=True))
+        text += "label 0 means nothing."
+        table = table.noting(Warned(text))
     remarks = files.write_labels(output, table, labels, figures, raw_cells, estimator)
     known_labels, comparison = cl.compare_labels(table, labels)
     clusters = cl.cluster_lines(labels, k, figures, table.ids)
     kind = type(estimator).__name__
-    screen.begin(
-        "predict",
-        table,
-        f"{data}: {counted(n, 'row')} labelled by {model} ({kind})",
-        remarks,
-        model=model,
-        method=kind,
-        clusters=clusters,
-        known_labels=known_labels,
-        labels_file=output,
-    )
+    heading = f"{data}: {counted(n, 'row')} labelled by {model} ({kind})"
+    facts = {"model": model, "method": kind, "clusters": clusters}
+    facts |= {"known_labels": known_labels, "labels_file": output}
+    screen.begin("predict", table, heading, remarks, **facts)
     cl.print_clusters(screen, clusters)
     cl.print_labels(screen, comparison, output, remarks)
 
@@ -106,15 +95,10 @@ def read_for_model(
         )
     missing, fills = reading.missing, estimator.missing == "fit"
     text_column = reading.text_column or saved.text_column
-    for option, is_wrong in (
-        ("--missing fit", missing == "fit" and not fills),
-        ("--text-column", text_column is not None and saved.text_column is None),
-    ):
-        if is_wrong:
-            raise ValueError(
-                f"{option}: {model} was fitted without it; leave the option out, or "
-                "fit a model with it."
-            )
+    wrong = ["--missing fit"] * (missing == "fit" and not fills)
+    wrong += ["--text-column"] * (text_column is not None and saved.text_column is None)
+    for option in wrong:
+        raise ValueError(f"{option}: {model} was fitted without it; leave it out.")
     if missing == "auto":  # rows are not left out unless it is asked for
         missing = "fit" if fills else "zero" if saved.empty_is_zero else "error"
     as_fit = {"missing": missing, "fills": fills, "text_column": text_column}
@@ -133,13 +117,9 @@ def read_for_model(
 def _figures(
     estimator: Any, X: Any, data: Matrix, labels: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return the figures of rows that a model has placed.
-
-    Scale and size are those of the multiple of its centre nearest to a row, columns
-    being weighed as in the fit. No multiple is below 0, unless scales have both signs.
-    """
+    """Return figures of rows; the scale is that of the nearest multiple of a centre."""
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
-    weighted = centers
+    weighted = centers  # as columns were in the fit
     for change in estimator.preparation_:
         # The factor of a row is in the row and in the multiple alike: it drops out.
         if isinstance(change, Whitener):
@@ -151,11 +131,11 @@ def _figures(
     scales = products / np.where(squares > 0, squares, 1.0)
     if not getattr(estimator, "signed", False):
         scales = np.maximum(scales, 0.0)
-    diagnosis = None
+    diagnosis = scores = None
     if (labels >= 0).sum() >= 10 * k:  # else clusters of these rows would not show
         diagnosis = diagnose_fit(estimator, X, labels, of_fit=False)
-    rule = getattr(estimator, "outlier_rule_", None)
-    scores = None if rule is None else rule.scores(data)
+    if hasattr(estimator, "outlier_rule_"):
+        scores = estimator.outlier_rule_.scores(data)
     figures = cl.figures_of(data, labels, scales, centers, diagnosis, scores)
     if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
         figures["scale"] = np.full(n, np.nan)

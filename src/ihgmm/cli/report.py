@@ -10,7 +10,7 @@ from ihgmm.cli.files import check_output, real_file
 from ihgmm.cli.fit import fit_table
 from ihgmm.cli.options import DATA, Fitting, Reading, output_option
 from ihgmm.cli.screen import Screen
-from ihgmm.cli.tables.table import Note
+from ihgmm.cli.tables.table import Warned
 from ihgmm.words.phrases import counted
 
 
@@ -48,7 +48,7 @@ def report(
     model, table = without_batches(model, table)
     if table.labels is not None and any(label is None for label in table.labels):
         text = "The page does without known labels: some rows have none."
-        table = table.noting(Note(text, loud=True), labels=None)
+        table = table.noting(Warned(text), labels=None)
     with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(
             table.X,
@@ -59,7 +59,7 @@ def report(
             feature_names=table.names,
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
-            notes=[note.in_full or note.text for note in table.notes if note.text],
+            notes=list(table.notes),
             original=table.original,
             source=table.source,
             command=ctx.find_root().obj,

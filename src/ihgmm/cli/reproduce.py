@@ -6,6 +6,7 @@ import importlib.util
 import os
 from dataclasses import asdict, fields
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from ihgmm._files import atomic_write
@@ -58,7 +59,7 @@ def reproduce(
       ihgmm reproduce exp2 --repeats 20 --only 'n=p'
       ihgmm reproduce phase --only 'phase/K='
     """
-    # What is wrong or not installed is said before the work, not after it.
+    # What is wrong or not installed is said before the work.
     if what not in KNOWN:
         raise ValueError(f"WHAT={what!r} is not known; give one of {', '.join(KNOWN)}.")
     check_count("repeats", repeats, words=(None,))
@@ -75,13 +76,10 @@ def reproduce(
             study = real_data_study(data_home) if is_table else STUDIES[name]
             settings = study.choose(only or "", quick=quick)
             if not settings:
-                raise ValueError(
-                    f"--only {only!r} matches nothing in {name}; settings are named "
-                    f"like {study.settings[0].key!r}."
-                )
-            # All data first: what is missing is better known before an hour than after.
+                known = f"settings are named like {study.settings[0].key!r}"
+                raise ValueError(f"--only {only!r} matches nothing in {name}; {known}.")
             for setting in settings if is_table else ():
-                setting.draw(0)
+                setting.draw(0)  # what is missing is better known at once
             with screen.working(study.title) as update:
                 results = run_study(
                     settings,
@@ -115,15 +113,13 @@ def _tell_simulation(
     files = [*draw_study(study, summary, output), f"{study.name}-summary.csv"]
     methods = []
     for method in dict.fromkeys(s.method for s in summary):
-        rates = [s.rate for s in summary if s.method == method]
-        shares = [s.exact_share for s in summary if s.method == method]
-        error, exact = sum(rates) / len(rates), sum(shares) / len(shares)
+        own = [s for s in summary if s.method == method]
+        error, exact = fmean(s.rate for s in own), fmean(s.exact_share for s in own)
+        least = min(s.exact_share for s in own)
         figures = {"method": method, "mean_error": error, "exact_recovery": exact}
-        methods.append(figures | {"least_exact_recovery": min(shares)})
-        screen.say(
-            f"  {method:<19} mean error {error:.3f}   "
-            f"exact recovery {exact:.3f} (least {min(shares):.2f})"
-        )
+        methods.append(figures | {"least_exact_recovery": least})
+        shares = f"exact recovery {exact:.3f} (least {least:.2f})"
+        screen.say(f"  {method:<19} mean error {error:.3f}   {shares}")
     return {"methods": methods, "files": files}
 
 

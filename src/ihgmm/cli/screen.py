@@ -14,16 +14,13 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from ihgmm.cli.options import output_option
-from ihgmm.cli.tables.table import Note, Table
+from ihgmm.cli.tables.table import Table, Warned
 from ihgmm.words.phrases import figure, shorten
 
 
 def clean(text: str) -> str:
-    """Return text with control, direction and other invisible characters spelled out.
-
-    Joiners are harmless, and Persian and emoji cannot be written without.
-    """
-    kept = "\u200c\u200d\n"
+    """Return text with control, direction and invisible characters spelled out."""
+    kept = "\u200c\u200d\n"  # Persian and emoji cannot be written without joiners
     return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
@@ -36,15 +33,9 @@ def print_message(kind: str, message: object, style: str = "yellow") -> None:
 
 @dataclass
 class Screen:
-    """Where a command prints, and the options that say how much.
+    """Where a command prints, and the options that say how much."""
 
-    Sentences and tables go to standard output, unless ``--json`` or ``--quiet`` is
-    given; progress goes to standard error, and only to a terminal.
-    """
-
-    as_json: bool = output_option(
-        "Print one JSON document and nothing else.", False, "--json"
-    )
+    as_json: bool = output_option("Print one JSON document only.", False, "--json")
     quiet: bool = output_option(
         "Print nothing but warnings, errors and the bare answer.", False, "-q --quiet"
     )
@@ -59,9 +50,7 @@ class Screen:
         """Leave standard output to a file that is ``-``."""
         self.to_stderr = str(output) == "-"
         if self.to_stderr and self.as_json:
-            raise ValueError(
-                "--json and -o - both write to standard output; give -o a file name."
-            )
+            raise ValueError("--json and -o - both write to standard output; drop one.")
 
     @property
     def out(self) -> Console:
@@ -81,20 +70,8 @@ class Screen:
         for line in lines if self.explains else ():
             self.say(f"  {line}", "dim")
 
-    def notes(self, notes: Iterable[Note]) -> None:
-        """Print what was done to the data, some of it also if little is said."""
-        for note in notes:
-            if note.loud:
-                print_message("warning", note)
-            else:
-                self.say(str(note), "yellow")
-
     def table(self, columns: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> None:
-        """Print a table; the first column is on the left, the others on the right.
-
-        ``columns`` has the format of the numbers below each heading. Text is printed
-        as it is, and a number that is not known (None, NaN) as a dash.
-        """
+        """Print a table; ``columns`` has the format of numbers below each heading."""
         grid = Grid(box=None, pad_edge=False, header_style="bold")
         for name in columns:
             justify: Any = "right" if grid.columns else "left"
@@ -107,10 +84,15 @@ class Screen:
         self, command: str, table: Table, heading: str, notes: Any = (), **facts: Any
     ) -> None:
         """Print the document of a command, or a heading and notes on the data."""
-        all_notes = [*table.notes, *notes]
-        self.document(command, **table.facts, **facts, notes=all_notes)
+        n, p = table.X.shape
+        data = {"data": table.source, "n_samples": n, "n_features": p}
+        self.document(command, **data, **facts, notes=[*table.notes, *notes])
         self.say(heading, "bold")
-        self.notes(table.notes)
+        for note in table.notes:
+            if isinstance(note, Warned):
+                print_message("warning", note)
+            else:
+                self.say(note, "yellow")
 
     def document(self, command: str, **facts: Any) -> None:
         """Print the one JSON document of the command, if it is asked for."""
@@ -146,7 +128,7 @@ def _cell(value: Any, form: str) -> Text:
 
 def _for_json(value: Any) -> Any:
     """Return what JSON can hold in the place of a result, an array or a path."""
-    if is_dataclass(value) and not isinstance(value, Note):
+    if is_dataclass(value):
         return asdict(value)  # type: ignore[arg-type]
     # Arrays and numbers of NumPy, kinds of verdicts, and what has a name.
     if hasattr(value, "tolist"):

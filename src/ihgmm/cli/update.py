@@ -20,7 +20,7 @@ from ihgmm.words.phrases import counted
 
 def update(
     *,
-    model: Path = opt.argument("MODEL", "A model that ihgmm fit --save wrote."),
+    model: Path = opt.MODEL,
     data: str = opt.DATA,
     save: Path = opt.output_option(
         "Write the model to this file; it may be MODEL itself. Required.", ...
@@ -54,10 +54,8 @@ def update(
     k, seen = len(estimator.cluster_centers_), estimator.n_samples_seen_
     sizes = np.bincount(to_host(estimator.labels_), minlength=k)
     shares = estimator.growth_.lengths[:, 0] / estimator.growth_.lengths[:, 0].sum()
-    lines = [
-        {"cluster": i, "new_rows": int(sizes[i]), "share_of_all": float(shares[i])}
-        for i in range(k)
-    ]
+    pairs = enumerate(zip(sizes.tolist(), shares.tolist(), strict=True))
+    lines = [{"cluster": i, "new_rows": n, "share_of_all": s} for i, (n, s) in pairs]
     rows = counted(table.X.shape[0], "row")
     heading = f"{model} has learnt from {rows} of {data}, and {seen:,} in all"
     facts = {"model": model, "n_samples_seen": seen, "clusters": lines}

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ihgmm.cli.tables import table as tb
 from ihgmm.cli.tables.columns import beside_rows
 from ihgmm.cli.tables.loading import check_size, damaged, explain_damage
-from ihgmm.cli.tables.table import (
-    BESIDE,
-    Note,
-    Request,
-    Table,
-    near,
-    quote,
-    quote_all,
-    unique_names,
-)
+from ihgmm.cli.tables.table import Request, Table, quote
 from ihgmm.matrix import as_matrix
 from ihgmm.matrix.formats import check_claim
 
@@ -30,15 +21,11 @@ SYMBOLS = (
     *("gene_symbols", "feature_name", "gene_symbol", "gene_name", "symbol"),
     *("gene_short_name", "hgnc_symbol", "external_gene_name"),
 )
-BY_BLOCKS = Note("The data are read block by block.")
+BY_BLOCKS = "The data are read block by block."
 
 
 def read_array(path: Path, request: Request) -> Table:
-    """Read an array, a scipy.sparse matrix, or the only array of an archive, or its X.
-
-    A single array stays on disk if there is no room for it.
-    """
-    names: list[str] = []
+    """Read an array, a scipy.sparse matrix, or the X or only array of an archive."""
     is_sparse = False
     with explain_damage(path), path.open("rb") as file:
         is_archive = file.read(2) == b"PK"
@@ -51,46 +38,48 @@ def read_array(path: Path, request: Request) -> Table:
                 names = archive.files
                 is_sparse = "format" in names and "X" not in names
                 if not (is_sparse or "X" in names or len(names) == 1):
-                    raise ValueError(f"of its arrays, {quote_all(names)}, none is X")
+                    own = tb.quote_all(names)
+                    raise ValueError(f"of its arrays, {own}, none is X")
                 if not is_sparse:  # a member that is no array comes as bytes
                     X = np.asarray(archive["X" if "X" in names else names[0]])
-        if is_sparse:
-            X = sp.load_npz(path)
-            if hasattr(X, "check_format"):
-                X.check_format(full_check=True)  # places beyond X crash later
+        X = sp.load_npz(path) if is_sparse else X
     if is_sparse:
         check_size(path, request, 8 * sum(X.shape))  # also of rows without entries
-        X = sp.csr_array(X)
+        with explain_damage(path):
+            X = _by_rows(X)
     if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{path} has shape {X.shape} and {X.dtype} entries; give real numbers, "
-            "rows by columns."
-        )
-    may_stay = not (names or request.transpose) and X.flags.c_contiguous
+        has = f"shape {X.shape} and {X.dtype} entries"
+        raise ValueError(f"{path} has {has}; give real numbers, rows by columns.")
+    may_stay = not (is_archive or request.transpose) and X.flags.c_contiguous
     if may_stay and X.nbytes > request.memory:
         return array_table(request, as_matrix(X), notes=[BY_BLOCKS])
-    if request.transpose:
-        X = sp.csr_array(X.T) if is_sparse else X.T
+    X = X.T if request.transpose else X
     kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
-    X = X.astype(kind) if is_sparse else np.array(X, kind)
+    X = sp.csr_array(X, dtype=kind) if is_sparse else np.array(X, kind)
     return array_table(request, X, is_sparse=is_sparse)
 
 
+def _by_rows(X: Any) -> Any:
+    """Return a sparse matrix by rows; places beyond it would crash later."""
+    if hasattr(X, "check_format"):
+        X.check_format(full_check=True)
+    return sp.csr_array(X)
+
+
 def array_table(
-    request: Request, X: Any, obs: Any = None, notes: Sequence[Note] = (), **more: Any
+    request: Request, X: Any, obs: Any = None, notes: Sequence[str] = (), **more: Any
 ) -> Table:
     """Return a table of an array; a frame ``obs`` may tell about its rows."""
-    columns, source = [] if obs is None else list(obs.columns), request.source
-    request, told = request.resolve(columns)
-    where = f"beside its features, {source}" if obs is None else f"obs of {source}"
-    request.check(columns, where, *BESIDE.values())
-    places = ids = np.arange(1, X.shape[0] + 1)
-    id_name = "row"
+    places, source = np.arange(1, X.shape[0] + 1), request.source
+    names, where = [], f"beside its features, {source}"
+    rows: tuple[Any, ...] = (places,)
     if obs is not None:
-        ids, id_name = np.array(obs.index, object), obs.index.name or "obs_name"
-    about = beside_rows(obs, request, ids, id_name) | more
-    notes = [*notes, *told]
-    return request.select(Table(source, X, **about, places=places, notes=notes))
+        names, where = list(obs.columns), f"obs of {source}"
+        rows = np.array(obs.index, object), obs.index.name or "obs_name"
+    request, told = request.resolve(names)
+    request.check(names, where, *tb.BESIDE.values())
+    about = beside_rows(obs, request, *rows) | {"notes": [*notes, *told]} | more
+    return request.select(Table(source, X, **about, places=places))
 
 
 def read_h5ad(path: Path, request: Request) -> Table:
@@ -102,7 +91,7 @@ def read_h5ad(path: Path, request: Request) -> Table:
 
     with explain_damage(path):
         file = h5py.File(path, "r")
-        foreign = _foreign_parts(file)
+        foreign = _is_foreign(file)
         is_old = "obs" in file and not hasattr(file["obs"], "keys")
         layers = {"X": "X", "raw": "raw/X"}
         layers |= {name: f"layers/{name}" for name in file.get("layers", ())}
@@ -115,31 +104,31 @@ def read_h5ad(path: Path, request: Request) -> Table:
         )
     of_fit = getattr(request.fit, "layer", None)
     layer = request.layer or of_fit or "X"
-    if layer not in layers:
-        raise ValueError(
-            f"--layer {quote(layer)}: {path} has no such layer"
-            f"{near(layer, list(layers))}; it has {quote_all(list(layers))}."
-        )
+    tb.check_there("--layer", layer, list(layers), str(path), "layer")
     with explain_damage(path):
         place = "raw/var" if layer == "raw" else "var"
         obs: Any = read_elem(file["obs"]) if "obs" in file else None
         var: Any = read_elem(file[place]) if place in file else None
-        X = as_matrix(_by_rows(file[layers[layer]], request.memory))
+        stored = file[layers[layer]]
+        if stored.attrs.get("encoding-type") == "csc_matrix":
+            # Beside each entry stands its place; for a while there are two copies. What
+            # has no room stays, for the message that says how to write the file again.
+            entries = stored["data"]
+            if 4 * entries.size * entries.dtype.itemsize <= request.memory:
+                stored = _by_rows(read_elem(stored))
+        X = as_matrix(stored)
     for frame, size in ((obs, X.shape[0]), (var, X.shape[1])):
         if frame is not None and len(frame) != size:
-            raise damaged(
-                path, f"{len(frame):,} names are for {size:,} rows or columns"
-            )
-    notes = []
-    if request.layer is None and of_fit is not None:
-        notes.append(Note(f"Took layer {quote(layer)}, as the fit did."))
+            raise damaged(path, f"{len(frame):,} names are for {size:,} lines")
+    as_fit = request.layer is None and of_fit is not None
+    notes = [f"Took layer {quote(layer)}, as the fit did."] * as_fit
     # Cells of a type are multiples of one pattern in counts, and in nothing else.
     kind = preparation_of_counts(X, "uns/log1p" in file and layer == "X")
     if kind is not None and request.features is None:  # which are those of a model
         others = [name for name in ("counts", "raw") if name in layers.keys() - {layer}]
-        text = f"{layer} of {path} is {kind}: cells of a type are then no multiples"
-        cure = f"If there are counts, take them: --layer {[*others, 'LAYER'][0]}."
-        notes.append(Note(f"{text} of one pattern.", cure, loud=True))
+        text = f"{layer} of {path} is {kind}: cells of a type are then no multiples of "
+        text += "one pattern. If there are counts, take them: --layer "
+        notes.append(tb.Warned(f"{text}{[*others, 'LAYER'][0]}."))
     # Beside each entry of a sparse matrix stands its place.
     stays = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1) > request.memory
     if stays:
@@ -149,50 +138,24 @@ def read_h5ad(path: Path, request: Request) -> Table:
     # Ids that are asked for, or that a model knows, stay.
     if names and names[0][:3] == "ENS" and not asked.intersection(names):
         for column in [name for name in SYMBOLS if name in var][:1]:
-            names = unique_names(list(map(str, var[column])))
-            notes.append(Note(f"Took names of genes from {quote(column)} of var."))
+            names = tb.unique_names(list(map(str, var[column])))
+            notes.append(f"Took names of genes from {quote(column)} of var.")
     data: Any = X if stays else X.to_memory().array  # type: ignore[attr-defined]
-    is_sparse = X.sparse
-    return array_table(request, data, obs, notes, names=names, is_sparse=is_sparse)
+    return array_table(request, data, obs, notes, names=names, is_sparse=X.sparse)
 
 
-def _by_rows(stored: Any, memory: float) -> Any:
-    """Return what is stored by columns (CSC) by rows, if it fits in memory."""
-    from anndata.io import read_elem
-
-    if stored.attrs.get("encoding-type") != "csc_matrix":
-        return stored
-    # Beside each entry stands its place; for a while there are two copies.
-    if 4 * stored["data"].size * stored["data"].dtype.itemsize > memory:
-        return stored  # for the message that says how to write the file again
-    X: Any = read_elem(stored)
-    X.check_format(full_check=True)  # places beyond X crash later
-    return sp.csr_array(X)
-
-
-def _foreign_parts(file: Any) -> list[str]:
-    """Return what a file takes from others: one from a stranger could name any."""
+def _is_foreign(file: Any) -> bool:
+    """Return whether a file takes parts from others: a stranger's could name any."""
     import h5py
 
     places: list[str] = []
     file.visit_links(places.append)
-    links = {place: file.get(place, getlink=True) for place in places}
-    foreign = [p for p in places if isinstance(links[p], h5py.ExternalLink)]
-    hard = [p for p in places if isinstance(links[p], h5py.HardLink)]
-    stored = {p: file[p] for p in hard if isinstance(file[p], h5py.Dataset)}
-    for array in stored.values():
-        check_claim(array)
-    return foreign + [p for p, d in stored.items() if d.is_virtual or d.external]
-
-
-def free_memory() -> float:
-    """Return the bytes of memory that this process could have, as far as is known."""
-    free = [8e9]  # of a small machine
-    with suppress(OSError, ValueError, IndexError):  # as Linux tells it
-        info = Path("/proc/meminfo").read_text()
-        free = [1024 * int(info.partition("MemAvailable:")[2].split()[0])]
-    with suppress(OSError, ValueError):  # what a container may have
-        names = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
-        most, used = (int(Path(name).read_text()) for name in names)
-        free.append(most - used)
-    return max(0.0, min(free))
+    is_foreign = False
+    for place in places:
+        link = file.get(place, getlink=True)
+        is_foreign |= isinstance(link, h5py.ExternalLink)
+        stored = file[place] if isinstance(link, h5py.HardLink) else None
+        if isinstance(stored, h5py.Dataset):
+            check_claim(stored)
+            is_foreign |= stored.is_virtual or bool(stored.external)
+    return is_foreign

@@ -9,19 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm.cli.tables import table as tb
 from ihgmm.cli.tables.loading import RawTable
 from ihgmm.cli.tables.numbers import NOT_KNOWN, as_texts, parse_numbers
-from ihgmm.cli.tables.table import (
-    BESIDE,
-    Note,
-    Request,
-    Table,
-    as_option,
-    place_names,
-    quote,
-    quote_all,
-    unique_names,
-)
+from ihgmm.cli.tables.table import BESIDE, Request, Table, quote, quote_all
 from ihgmm.words.phrases import counted
 
 LONG_TEXT = 8  # words of a text that is read, and no name
@@ -32,7 +23,7 @@ MOST_VALUES = 20  # of a category; on average it has five rows for each
 WIDE = 100  # columns from which their names are those of words or genes
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Column:
     """A column, and what is made of it."""
 
@@ -42,7 +33,7 @@ class _Column:
     is_text: bool = False  # whether most cells hold something else than a number
     reason: str = ""  # why it is not used; "" if it is
     categories: Sequence[str] = ()  # the few values of text
-    warning: Note | None = None
+    warning: str = ""
 
 
 def choose_columns(raw: RawTable, request: Request) -> Table:
@@ -55,7 +46,7 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     raw = replace(raw, frame=raw.frame.iloc[rows])
     request, notes = find_ids(raw, request)
     if len(rows) < len(is_empty):
-        notes.append(Note(f"Left out {counted(int(is_empty.sum()), 'empty row')}."))
+        notes.append(f"Left out {counted(int(is_empty.sum()), 'empty row')}.")
     request.check(names, source)
     about = beside_rows(raw.frame, request, rows + 1)
     about |= {"places": raw.frame.index.to_numpy(), "place_words": raw.place_words}
@@ -77,26 +68,17 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     numbers = {name: column for name, column in columns.items() if not column.reason}
     left_out = {name: c.reason for name, c in columns.items() if c.reason}
     told = _reading_notes(raw, numbers)
-    for name in left_out if asked else ():
-        raise ValueError(
-            f"{source}: column {quote(name)} cannot be used: {left_out[name]}."
-        )
+    for name, why in left_out.items() if asked else ():
+        raise ValueError(f"{source}: column {quote(name)} cannot be used: {why}.")
     if not numbers:
         raise ValueError(
             f"{source} has no columns of numbers to cluster by; it has "
-            f"{quote_all(names)}. {left_out_note(left_out)} {' '.join(map(str, told))}"
+            f"{quote_all(names)}. {left_out_note(left_out)} {' '.join(told)}"
         )
-    warnings = [column.warning for column in columns.values() if column.warning]
-    return Table(
-        source,
-        np.column_stack([column.values for column in numbers.values()]),
-        **about,
-        names=list(numbers),
-        notes=[*told, *notes, *warnings],
-        is_mixed=True,
-        left_out=left_out,
-        flags=flags,
-    )
+    warned = [tb.Warned(c.warning) for c in columns.values() if c.warning]
+    X = np.column_stack([column.values for column in numbers.values()])
+    about |= {"names": list(numbers), "notes": [*told, *notes, *warned]}
+    return Table(source, X, **about, is_mixed=True, left_out=left_out, flags=flags)
 
 
 def _with_flags(raw: RawTable, flags: Iterable[str]) -> RawTable:
@@ -112,7 +94,7 @@ def _with_flags(raw: RawTable, flags: Iterable[str]) -> RawTable:
 def transposed(raw: RawTable) -> RawTable:
     """Return a table with a row for each column of numbers, whose names come first."""
     frame, phrases = raw.frame, [*raw.phrases, "rows as columns"]
-    first, names = frame.columns[0], place_names(len(frame))
+    first, names = frame.columns[0], tb.place_names(len(frame))
     if _judge(first, raw, False).reason:
         names = frame[first].astype(object).where(frame[first].notna(), "").map(str)
         phrases[-1] += f", with the names in {quote(first)}"
@@ -125,59 +107,51 @@ def transposed(raw: RawTable) -> RawTable:
     if others:
         phrases.append(f"but not {quote_all(others)}, without numbers")
     turned = frame.drop(columns=others).T
-    turned.columns = unique_names(list(names))
+    turned.columns = tb.unique_names(list(names))
     turned.insert(0, "column", turned.index)
     turned.index = raw.frame.columns.get_indexer(turned.index) + 1
     # Rows may have text, such as known labels.
     return RawTable(turned, phrases, raw.point, place_words="column {}")
 
 
-def find_ids(raw: RawTable, request: Request) -> tuple[Request, list[Note]]:
+def find_ids(raw: RawTable, request: Request) -> tuple[Request, list[str]]:
     """Return the request with the columns of ids and labels, and notes of them."""
     first = raw.frame.columns[0]
     request, notes = request.resolve(list(raw.frame.columns))
-    asked = [name for _, name in request.named()]
-    if request.id_column is not None or first in asked:
+    if request.id_column is not None or first in [name for _, name in request.named()]:
         return request, notes
     if not request.transpose:  # a first column of text without a name may have ids
         column = _judge(first, raw, False)
-        is_told_apart = column.is_text and column.texts.is_unique
-        if first not in NO_NAMES or not is_told_apart:
+        if first not in NO_NAMES or not (column.is_text and column.texts.is_unique):
             return request, notes
-        notes.append(Note(f"Took ids from the first column, {quote(first)}."))
+        notes.append(f"Took ids from the first column, {quote(first)}.")
     return replace(request, id_column=first), notes
 
 
 def beside_rows(
     frame: Any, request: Request, ids: np.ndarray, id_name: str = "row"
 ) -> dict[str, Any]:
-    """Return what a table has beside its matrix: ids, labels, classes and batches.
-
-    Ids are those given unless a column holds them. A cell is None if it says that
-    nothing is known.
-    """
+    """Return what is beside a matrix, None where not known; ids may be given."""
     about: dict[str, Any] = {"ids": ids, "id_name": id_name}
     for field, option in BESIDE.items():
-        name = getattr(request, option)
-        if name is None:
-            continue
-        cells = frame[name].astype(object)
-        if any(map(_is_nested, cells)):
-            raise ValueError(
-                f"{as_option(option)} {quote(name)}: that column of {request.source} "
-                "holds lists; give one of text or numbers."
-            )
-        unknown = cells.isna()
-        if field != "ids":  # a row may be called NA
-            unknown |= cells.map(str).str.strip().isin(NOT_KNOWN)
-        about[field] = cells.where(~unknown, None).to_numpy()
-        if field == "ids" and name not in NO_NAMES:
-            about["id_name"] = name
+        for _, name in request.named(option):
+            cells = frame[name].astype(object)
+            if any(map(_is_nested, cells)):
+                raise ValueError(
+                    f"{tb.as_option(option)} {quote(name)}: that column of "
+                    f"{request.source} holds lists; give one of text or numbers."
+                )
+            unknown = cells.isna()
+            if field != "ids":  # a row may be called NA
+                unknown |= cells.map(str).str.strip().isin(NOT_KNOWN)
+            elif name not in NO_NAMES:
+                about["id_name"] = name
+            about[field] = cells.where(~unknown, None).to_numpy()
     return about
 
 
 def _words(
-    raw: RawTable, request: Request, notes: list[Note], about: dict[str, Any]
+    raw: RawTable, request: Request, notes: list[str], about: dict[str, Any]
 ) -> Table:
     """Make a table of the words of a column of texts; other columns have no part."""
     import scipy.sparse as sp
@@ -186,80 +160,99 @@ def _words(
     name, words = str(request.text_column), request.features
     column, option = _judge(name, raw, True), f"--text-column {quote(name)}"
     if not column.is_text:
-        raise ValueError(
-            f"{option}: that column of {request.source} holds no texts; give one that "
-            "does."
-        )
+        where = f"that column of {request.source}"
+        raise ValueError(f"{option}: {where} holds no texts; name another.")
     counter = CountVectorizer(vocabulary=words, min_df=LEAST_TEXTS, dtype=float)
     try:
         X = sp.csr_array(counter.fit_transform(column.texts.fillna("")))
     except ValueError:
         raise ValueError(
-            f"{option}: the {counted(len(column.values), 'text')} of {request.source} "
-            f"have no word that is in {LEAST_TEXTS} of them or more; give more texts, "
-            "or longer ones."
+            f"{option}: the texts of {request.source} have no word that is in "
+            f"{LEAST_TEXTS} of them or more; give more texts, or longer ones."
         ) from None
-    names = counter.get_feature_names_out().tolist()
     own = {name, *(other for _, other in request.named(*BESIDE.values()))}
-    others = [other for other in raw.frame.columns if other not in own]
-    about |= {"names": names, "notes": [*_reading_notes(raw, {}), *notes]}
-    about |= {"left_out": dict.fromkeys(others, "beside the texts")}
+    left_out = dict.fromkeys(raw.frame.columns.drop([*own]), "beside the texts")
+    about |= {"names": counter.get_feature_names_out().tolist(), "left_out": left_out}
+    about |= {"notes": [*_reading_notes(raw, {}), *notes]}
     return Table(request.source, X, **about, is_sparse=True, counts_words=True)
 
 
-def choice_notes(table: Table, most: int) -> list[str]:
-    """Say which columns are used and which are not; at most so many are named."""
-    names, thing = table.column_names, "word" if table.counts_words else "column"
-    used = f"Used {counted(len(names), thing)}: {quote_all(names, most)}."
-    return [used, *filter(None, [left_out_note(table.left_out, most)])]
-
-
-def left_out_note(left_out: dict[str, str], most: int = 8) -> str:
+def left_out_note(left_out: dict[str, str]) -> str:
     """Say which columns are left out, and why: those of one reason together."""
     names_of: dict[str, list[str]] = {}
     for name, reason in left_out.items():
         names_of.setdefault(reason, []).append(name)
-    shown = [f"{quote_all(names_of[why], most // 2)} ({why})" for why in names_of]
-    more = ", and others" * (len(shown) > most)
+    shown = [f"{quote_all(names_of[why], 4)} ({why})" for why in names_of]
+    more = ", and others" * (len(shown) > 8)
     count = counted(len(left_out), "column")
-    return f"Left out {count}: {', '.join(shown[:most])}{more}." if left_out else ""
+    return f"Left out {count}: {', '.join(shown[:8])}{more}." if left_out else ""
 
 
 def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
     """Judge a column: one that is asked for need not measure anything."""
     from pandas.api.types import infer_dtype
 
-    column = raw.frame[name]
-    if column.dtype == "category":
-        column = column.astype(column.cat.categories.dtype)
-    kind, nothing = infer_dtype(column, skipna=True), np.full(len(column), np.nan)
+    cells = raw.frame[name]
+    if cells.dtype == "category":
+        cells = cells.astype(cells.cat.categories.dtype)
+    kind, column = infer_dtype(cells, skipna=True), _Column(np.full(len(cells), np.nan))
     if kind.startswith(("date", "time")):
-        return _Column(nothing, reason="dates")
-    if column.isna().all():
-        return _Column(nothing, reason="empty")
-    if kind in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
+        column.reason = "dates"
+    elif kind in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
         # Whole numbers of more than 16 digits are rounded, not refused.
-        judged = _Column(column.to_numpy(np.float64, na_value=np.nan))
-    elif any(map(_is_nested, column)):
-        return _Column(nothing, reason="holds lists, not numbers")
+        column.values = cells.to_numpy(np.float64, na_value=np.nan)
+    elif any(map(_is_nested, cells)):
+        column.reason = "holds lists, not numbers"
     else:
-        texts = as_texts(column)
-        numbers = (nothing, None) if raw.is_typed else parse_numbers(texts, raw.point)
-        judged = _judge_text(name, _Column(numbers[0], texts, numbers[1]), raw)
-    if judged.reason or asked:
-        return judged
-    known = judged.values[~np.isnan(judged.values)]
-    # Among many columns a name is a word or a gene, and says nothing of this kind.
-    reason = no_measurement("" if raw.frame.shape[1] > WIDE else name, known)
-    return replace(judged, reason=reason)
+        column.texts = as_texts(cells)
+        if not raw.is_typed:
+            column.values, column.point = parse_numbers(column.texts, raw.point)
+        _judge_text(name, column, raw)
+    known = column.values[~np.isnan(column.values)]
+    if not column.reason and len(known) == 0:
+        column.reason = "empty"
+    if not (column.reason or asked):
+        # Among many columns a name is a word or a gene, and says nothing of this kind.
+        name = "" if raw.frame.shape[1] > WIDE else name
+        column.reason = no_measurement(name, known)
+    return column
 
 
 def _is_nested(cell: Any) -> bool:
     return isinstance(cell, (list, dict, tuple)) or getattr(cell, "ndim", 0) > 0
 
 
+def _judge_text(name: str, column: _Column, raw: RawTable) -> None:
+    """Judge a column of text, in which not all cells need be numbers."""
+    known = column.texts.dropna()
+    bad = np.flatnonzero(np.isnan(column.values) & column.texts.notna())
+    if len(bad) == 0:
+        return
+    cell = quote(column.texts.iloc[bad[0]])
+    count = f"{len(bad):,} of {len(known):,} cells"
+    place = raw.place_words.format(raw.frame.index[bad[0]])
+    first = f"not numbers, the first is {cell} in {place}"
+    if 2 * len(bad) > len(known):
+        column.is_text, column.reason = True, f"text such as {cell}"
+        values = sorted(set(known))
+        if 1 < len(values) <= min(MOST_VALUES, len(known) // 5):
+            column.categories = values
+            column.reason += "; --use-categories takes it"
+        elif known.head(200).str.split().map(len).median() >= LONG_TEXT:
+            column.reason += f"; --text-column {quote(name)} takes its words"
+    # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
+    elif 10 * len(bad) > len(known):
+        column.reason = f"{count} are {first}"
+    else:
+        column.warning = (
+            f"Column {quote(name)} has {count} that are {first}: taken as missing. "
+            f"Mend the file, or leave the column out: --drop-columns {quote(name)}."
+        )
+
+
 # Names of things that whole numbers stand for, by their last word. The first need to be
-# of another thing in each row: they may as well be numbers of things.
+# of another thing in each row: they may as well be numbers of things. docs/tables.md
+# tells on which tables they were chosen.
 _NUMBERED = r"(?i:(.*[ _.\-])?(no|nr|number)\.?)|[A-Z]{1,2}ID"
 _THINGS = (
     "id|uid|uuid|pid|#|key|index|obs|fips?|zip|month|weekday|day.of.week|wave|rank|"
@@ -272,76 +265,40 @@ _CODED = (
     rf"(?i:(.*[ _.\-])?({_THINGS}))|(?i:.*(code|fips?|row\.?names)|unnamed: 0)|"
     r"(?i:(case|child|county|school|study|town|unit)_?id)|.*[a-z]I[Dd]"
 )
+_YEARS, _DAYS = r"(?i).*(year|yr)", r"(?i)(.*[ _.\-])?m?day"
 _PLACES = r"(?i)(.*[ _.\-])?(lat(itude)?|lon|lng|long(itude)?|easting|northing)"
 
 
 def no_measurement(name: str, values: np.ndarray) -> str:
-    """Return why the numbers of a column measure nothing, or "" if they may.
-
-    Such are places on a map, row numbers and ranks, days of the month, years, ids and
-    codes. All but the first are whole numbers. ``name`` is "" where names say nothing.
-    docs/tables.md tells on which tables names were chosen.
-    """
-    different = np.unique(values)
-    low, high, count = different[0], different[-1], len(different)
-    if count == 1:
-        return ""  # a constant, whatever it is
-    if re.fullmatch(_PLACES, name):
-        return "coordinates"
-    # True and false, by whatever name, are no codes.
-    if not _are_whole(different) or (low == 0 and high == 1):
-        return ""
-    is_code, each_once = re.fullmatch(_CODED, name), count == len(values)
-    if each_once and (is_code or re.fullmatch(_NUMBERED, name)):
-        return "looks like ids; --id-column takes them"
+    """Return why a column measures nothing, or ""; a name may be "" as well."""
+    each = np.unique(values)
+    low, high, each_once = each[0], each[-1], len(each) == len(values)
+    is_code = re.fullmatch(_CODED, name)
     # Few measurements may be in a row, such as heights from 58 to 72 inches.
-    in_a_row = each_once and high - low == count - 1
-    if in_a_row and count >= (10 if low in (0, 1) else 100):
-        return f"row numbers or ranks: {low:.0f} to {high:.0f}, each once"
-    if (low >= 1700 and high <= 2100) or re.fullmatch(r"(?i).*(year|yr)", name):
-        return "years"
-    if low >= 19_000_101 and high <= 21_001_231 and (different // 100 % 100 < 13).all():
-        return "dates"  # such as 20240131
-    if re.fullmatch(r"(?i)(.*[ _.\-])?m?day", name) and low >= 1 and 28 <= high <= 31:
-        return "days of the month"
-    if name and (low, high) == (1, 2) and not each_once:
-        return "a code of two values: 1 and 2"
-    return "codes, as its name says" if is_code else ""
+    is_long = len(each) >= (10 if low in (0, 1) else 100)
+    in_a_row = each_once and high == low + len(each) - 1
+    ranks = f"row numbers or ranks: {low:.0f} to {high:.0f}, each once"
+    is_day = low >= 1 and 28 <= high <= 31
+    is_pair = (low, high) == (1, 2)
+    is_date = low >= 19_000_101 and high <= 21_001_231  # such as 20240131
+    reasons = {  # the first that holds
+        "coordinates": low < high and re.fullmatch(_PLACES, name),
+        # A constant, whatever it is; and true and false, by whatever name.
+        "": low == high or (each != np.round(each)).any() or (low, high) == (0, 1),
+        "looks like ids; --id-column takes them": (
+            each_once and (is_code or re.fullmatch(_NUMBERED, name))
+        ),
+        ranks: in_a_row and is_long,
+        "years": re.fullmatch(_YEARS, name) or (low >= 1700 and high <= 2100),
+        "dates": is_date and (each // 100 % 100 < 13).all(),
+        "days of the month": is_day and re.fullmatch(_DAYS, name),
+        "a code of two values: 1 and 2": is_pair and name and not each_once,
+        "codes, as its name says": is_code,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def _are_whole(values: np.ndarray) -> bool:
-    return bool((values == np.round(values)).all())  # which NaN is not
-
-
-def _judge_text(name: str, column: _Column, raw: RawTable) -> _Column:
-    """Judge a column of text, in which not all cells need be numbers."""
-    known = column.texts.dropna()
-    bad = np.flatnonzero(np.isnan(column.values) & column.texts.notna())
-    if len(known) == 0:
-        return replace(column, reason="empty")
-    if len(bad) == 0:
-        return column
-    cell = quote(column.texts.iloc[bad[0]])
-    if 2 * len(bad) > len(known):
-        values, reason = sorted(set(known)), f"text such as {cell}"
-        if not 1 < len(values) <= min(MOST_VALUES, len(known) // 5):
-            values = []
-        if values:
-            reason += "; --use-categories takes it"
-        elif known.head(200).str.split().map(len).median() >= LONG_TEXT:
-            reason += f"; --text-column {quote(name)} takes its words"
-        return replace(column, is_text=True, reason=reason, categories=values)
-    count = f"{len(bad):,} of {len(known):,} cells"
-    first = f"not numbers, the first is {cell} in {raw.place(bad[0])}"
-    # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
-    if 10 * len(bad) > len(known):
-        return replace(column, reason=f"{count} are {first}")
-    cure = f"Mend the file, or leave the column out: --drop-columns {quote(name)}."
-    text = f"Column {quote(name)} has {count} that are {first}: taken as missing."
-    return replace(column, warning=Note(text, cure, loud=True))
-
-
-def _reading_notes(raw: RawTable, columns: dict[str, _Column]) -> list[Note]:
+def _reading_notes(raw: RawTable, columns: dict[str, _Column]) -> list[str]:
     """Say how a table was read, with an example of numbers as people write them."""
     phrases = list(raw.phrases)
     special = [name for name, column in columns.items() if column.point]
@@ -353,4 +310,4 @@ def _reading_notes(raw: RawTable, columns: dict[str, _Column]) -> list[Note]:
         example = f"{quote(column.texts.iloc[row])} is {column.values[row]:.12g}"
         which = quote_all(special)
         phrases.append(f"numbers as people write them in {which} ({example})")
-    return [Note(f"Read {', '.join(phrases)}.")] if phrases else []
+    return [f"Read {', '.join(phrases)}."] if phrases else []

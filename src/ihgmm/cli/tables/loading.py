@@ -7,6 +7,9 @@ import errno
 import gzip
 import io
 import json
+import re
+import warnings
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,35 +19,32 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm.cli.tables import table as tb
 from ihgmm.cli.tables.numbers import MISSING, decimal_point
-from ihgmm.cli.tables.table import BESIDE, Request, place_names, unique_names
+from ihgmm.cli.tables.table import Request, quote, quote_all, unique_names
 
 # What stands between cells, by the suffix of a file.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+MOST_CELLS = 20_000_000  # of a workbook: they take 2 GB of memory, and 20 seconds
+# The place of a cell that holds something; others have a colour, or a border.
+_FILLED = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\br=["']([A-Z]+)(\d+)["'][^>]*(?<!/)>""")
 
 
 @dataclass(frozen=True)
 class RawTable:
     """A table as a library reads it, and how it was read."""
 
-    # Of pandas; no two columns have one name, and the index says where rows are.
-    frame: Any
+    frame: Any  # of pandas, whose index says where rows are; names are unique
     phrases: Sequence[str] = ()  # such as "names of columns from line 3", to be told
     point: str = "."  # of decimals
     is_typed: bool = False  # text is text, even if it looks like numbers
     place_words: str = "row {}"
 
-    def place(self, row: int) -> str:
-        """Return where people find a row."""
-        return self.place_words.format(self.frame.index[row])
-
 
 @contextmanager
 def explain_damage(path: Path, where: str = "") -> Iterator[None]:
-    """Say that a file is damaged, and where, whatever a library raises then.
-
-    Only the library's work belongs inside: a defect of ours is no damaged file.
-    """
+    """Say that a file is damaged, whatever a library raises; our work is not inside."""
     try:
         yield
     except (ImportError, MemoryError):
@@ -73,7 +73,7 @@ def load_text(path: Path, request: Request) -> RawTable:
     import pandas as pd
 
     phrases, content = [], _read_bytes(path, request)
-    is_wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+    is_wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     encoding = "utf-16" if is_wide else "utf-8-sig"
     with explain_damage(path):
         try:
@@ -84,7 +84,8 @@ def load_text(path: Path, request: Request) -> RawTable:
         start = content[: 2**20].decode(encoding, errors="ignore")
         delimiter, place, header = find_header(start, suffix_of(path))
         has_names = not all(map(_is_number, header))
-        asked = {name for _, name in request.resolve(header)[0].named(*BESIDE.values())}
+        request, _ = request.resolve(header)
+        asked = {name for _, name in request.named(*tb.BESIDE.values())}
         beside = [j for j, name in enumerate(header) if name in asked]
         frame = pd.read_csv(
             io.BytesIO(content),
@@ -113,15 +114,15 @@ def load_text(path: Path, request: Request) -> RawTable:
     # A cell may have several lines.
     if len(frame) != content.rstrip(b"\r\n\0").count(b"\n") + 2 - first:
         first, words = 1, "row {}"
-    frame.index = np.arange(first, first + len(frame))
-    names = unique_names(header) if has_names else place_names(len(header))
-    return RawTable(frame.set_axis(names, axis=1), phrases, point, place_words=words)
+    names = header if has_names else tb.place_names(len(header))
+    how = {"phrases": phrases, "point": point, "place_words": words}
+    return _raw(frame, names, first, **how)
 
 
 def _read_bytes(path: Path, request: Request) -> bytes:
     """Return what is in a file, unpacked, if there is room for it."""
-    is_packed = path.suffix.lower() == ".gz"
-    with explain_damage(path), (gzip.open if is_packed else open)(path, "rb") as file:
+    unpack = gzip.open if path.suffix.lower() == ".gz" else open
+    with explain_damage(path), unpack(path, "rb") as file:
         content = file.read(request.memory + 1)
     check_size(path, request, len(content))
     return content
@@ -142,11 +143,7 @@ def check_size(path: Path, request: Request, n_bytes: int) -> None:
 
 
 def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
-    """Return what stands between cells, how many rows are above the names, and these.
-
-    Names have as many cells as the row below them, or one less, as R writes tables.
-    Names may have commas in them, as in ``revenue, EUR``: most columns win.
-    """
+    """Return what is between cells, how many rows are above the names, and these."""
     lines = start.splitlines(keepends=True)
     marks = list(dict.fromkeys((DELIMITERS.get(suffix, ","), ";", "\t")))
     first = next((line for line in lines if line.strip()), "")
@@ -155,8 +152,10 @@ def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
         rows = _first_rows(lines, mark)
         place = n_title_rows(rows)
         widths = [len(row) for row in rows[place:] if row]
+        # Names have as many cells as the row below, or one less, as R writes tables.
         is_table = len(widths) > 1 and 1 < widths[0] in (widths[1], widths[1] - 1)
         # Spaces may stand in titles, names and texts: they have to fit many rows.
+        # Commas may be in names, as in ``revenue, EUR``: most columns win.
         if is_table and (mark != " " or (place == 0 and len(set(widths[1:])) == 1)):
             found.append((mark == " ", place, -widths[0], mark))
     _, place, _, mark = min(found, default=(0, 0, 0, max(marks, key=first.count)))
@@ -189,9 +188,10 @@ def n_title_rows(rows: Sequence[Sequence[Any]]) -> int:
 
 
 def _is_number(word: str) -> bool:
-    with suppress(ValueError):
+    try:
         return float(word) is not None
-    return False
+    except ValueError:
+        return False
 
 
 def load_parquet(path: Path, request: Request) -> RawTable:
@@ -205,9 +205,14 @@ def load_parquet(path: Path, request: Request) -> RawTable:
 def from_arrow(arrow: Any) -> RawTable:
     """Return a table of pyarrow, whose text is text; two columns may have one name."""
     frame = arrow.to_pandas(ignore_metadata=True, integer_object_nulls=True)
-    frame.index += 1
-    frame.columns = unique_names(arrow.column_names)
-    return RawTable(frame, is_typed=True)
+    return _raw(frame, arrow.column_names, is_typed=True)
+
+
+def _raw(frame: Any, names: Sequence[Any], first: int = 1, **more: Any) -> RawTable:
+    """Return a frame with names of columns, and with places of rows from the first."""
+    frame.index = np.arange(first, first + len(frame))
+    names = ["" if name is None else str(name) for name in names]
+    return RawTable(frame.set_axis(unique_names(names), axis=1), **more)
 
 
 def load_json_lines(path: Path, request: Request) -> RawTable:
@@ -220,6 +225,72 @@ def load_json_lines(path: Path, request: Request) -> RawTable:
             # pandas' own reader ends the program where lists are nested deeply.
             records.append(dict(json.loads(line)))
     frame = pd.DataFrame.from_records(records)
-    frame.index += 1
-    frame.columns = unique_names(list(map(str, frame.columns)))
-    return RawTable(frame)
+    return _raw(frame, list(frame.columns))
+
+
+def load_sheet(path: Path, request: Request) -> RawTable:
+    """Read the sheet that is asked for, or the one with most rows of two numbers."""
+    import pandas as pd
+    from python_calamine import CalamineWorkbook
+
+    _refuse_large(path)
+    with explain_damage(path):
+        book = CalamineWorkbook.from_filelike(io.BytesIO(path.read_bytes()))
+    titles = book.sheet_names
+    wanted = titles if request.sheet is None else [request.sheet]
+    for title in wanted:
+        tb.check_there("--sheet", title, titles, str(path), "sheet")
+    found, most = None, -1  # a pivot has fewer rows than what it sums up
+    for title in wanted:
+        with explain_damage(path), warnings.catch_warnings(action="ignore"):
+            cells = book.get_sheet_by_name(title).to_python(skip_empty_area=False)
+        rows = [list(map(_cell, row)) for row in cells]
+        filled = (i for i, row in enumerate(rows) if set(row) != {None})
+        place = n_title_rows(rows) or next(filled, 0)
+        numbers = ([type(cell) in (int, float) for cell in row] for row in rows)
+        n_usable = sum(sum(row) > 1 for row in numbers)
+        if n_usable > most and len(rows) > place + 1:
+            found, most = (title, place, rows), n_usable
+    if found is None:
+        raise damaged(path, "it has no row of names with rows below it")
+    title, place, rows = found
+    phrases = []
+    if len(titles) > 1:
+        others = quote_all([other for other in titles if other != title])
+        phrases.append(f"sheet {quote(title)} (--sheet takes another: {others})")
+    if place > 0:
+        phrases.append(f"names of columns from row {place + 1}")
+    frame = pd.DataFrame(rows[place + 1 :], dtype=object)
+    words = "row {} of the sheet"
+    return _raw(frame, rows[place], place + 2, phrases=phrases, place_words=words)
+
+
+def _cell(value: Any) -> Any:
+    """Return the cell of a sheet, in which whole numbers are no decimals."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return None if value == "" else value
+
+
+def _refuse_large(path: Path) -> None:
+    """Raise if a workbook is too large: the library would end the whole program."""
+    # It makes room for all cells up to the last that holds something, which may stand
+    # there by mistake.
+    if not zipfile.is_zipfile(path):  # .xls, whose sheets are small
+        return
+    n_cells = 0
+    with explain_damage(path), zipfile.ZipFile(path) as archive:
+        for name in [n for n in archive.namelist() if n.lower().endswith(".xml")]:
+            height, width, letters = 0, 0, (0, b"")
+            for cell in _FILLED.finditer(archive.read(name)):
+                height = max(height, int(cell[2]))
+                letters = max(letters, (len(cell[1]), cell[1]))
+            for letter in letters[1]:
+                width = 26 * width + letter - ord("A") + 1
+            n_cells += height * width
+    if n_cells > MOST_CELLS:
+        raise ValueError(
+            f"{path} is too large: it reaches over {n_cells:,} cells, up to the last "
+            f"ones that are filled, and at most {MOST_CELLS:,} are read. Clear what "
+            "stands far from the table, or save the sheet as CSV."
+        )

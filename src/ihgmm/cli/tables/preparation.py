@@ -10,9 +10,9 @@ import scipy.sparse as sp
 
 from ihgmm._warnings import ignored
 from ihgmm.cli.tables.columns import left_out_note
-from ihgmm.cli.tables.table import Note, Request, Table, quote
+from ihgmm.cli.tables.table import Request, Table, Warned, quote
 from ihgmm.matrix import Scaled, as_matrix
-from ihgmm.words.phrases import counted, figure, listed, percent, sentence
+from ihgmm.words.phrases import counted, figure, percent, sentence
 
 HANDLING = ("auto", "fit", "zero", "drop", "error")
 MANY = 0.2  # the share of cells or rows from which results may not represent the data
@@ -20,11 +20,7 @@ PREPARATIONS = ("auto", "none", "scale", "standardize")
 
 
 def complete_table(table: Table, request: Request, handling: str, fills: bool) -> Table:
-    """Return a table without columns that say nothing, and with missing cells handled.
-
-    ``handling`` is one of :data:`HANDLING`. Messages advise to have cells filled in if
-    the method ``fills`` them.
-    """
+    """Return columns that say something, with missing cells handled in such a way."""
     if handling == "auto":
         handling = "fit" if fills else "drop"
     if table.counts_words and not request.features:
@@ -32,22 +28,17 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
     cells, is_array = table.cells, not (table.on_disk or table.is_sparse)
     bad = np.flatnonzero((cells.high == np.inf) | (cells.low == -np.inf))
     for j in bad[:1] if is_array else ():  # else the estimator says so
-        raise ValueError(
-            f"{table.source} holds infinity in "
-            f"{table.place(int(np.isinf(table.X[:, j]).argmax()))}, column "
-            f"{quote(table.column_names[j])}; write a number, or nothing."
-        )
+        where = table.place(int(np.isinf(table.X[:, j]).argmax()))
+        where += f", column {quote(table.column_names[j])}"
+        raise ValueError(f"{table.source} holds infinity in {where}; write a number.")
     if handling == "zero" and cells.incomplete.any():
         if table.on_disk:
-            raise ValueError(
-                f"{table.source}: --missing zero takes a table that is in memory; "
-                "raise --memory, or write the zeros to the file."
-            )
+            raise ValueError("--missing zero takes a table in memory; raise --memory.")
         as_fit = ", as the fit did" * getattr(request.fit, "empty_is_zero", False)
         note = f"Read {counted(int(cells.gaps.sum()), 'missing cell')} as 0{as_fit}."
-        table = table.noting(Note(note), X=np.nan_to_num(table.X, nan=0.0))
+        table = table.noting(note, X=np.nan_to_num(table.X, nan=0.0))
     chosen = _telling_columns(table, request)
-    complete = _handle_missing(chosen, request, handling, fills)
+    complete = _handle_missing(chosen, handling)
     # Of fewer rows, other columns may say the same.
     return complete if complete.X is chosen.X else _telling_columns(complete, request)
 
@@ -55,22 +46,19 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
 def _with_words(table: Table, handling: str) -> Table:
     """Leave out texts that are empty, or have no word of another, or refuse them."""
     counts = np.diff(table.X.indptr)
-    bare = np.flatnonzero(counts == 0)
-    if len(bare) == 0:
-        return table
-    what = f"{counted(len(bare), 'text')} without a word that another has"
-    what += f", the first is in {table.place(bare[0])}"
-    if handling == "error":
-        raise ValueError(
-            f"{table.source} has {what}. Add --missing drop to leave them out."
-        )
-    note = Note(f"Left out {what}.", loud=True)
-    return table.keep_rows(np.flatnonzero(counts)).noting(note)
+    for first in np.flatnonzero(counts == 0)[:1]:
+        what = f"{counted(int((counts == 0).sum()), 'text')} without a word that "
+        what += f"another has, the first is in {table.place(first)}"
+        if handling == "error":
+            raise ValueError(
+                f"{table.source} has {what}. Add --missing drop to leave them out."
+            )
+        kept = table.keep_rows(np.flatnonzero(counts))
+        return kept.noting(Warned(f"Left out {what}."))
+    return table
 
 
-def _handle_missing(
-    table: Table, request: Request, handling: str, fills: bool
-) -> Table:
+def _handle_missing(table: Table, handling: str) -> Table:
     """Refuse missing cells, fill them in, or leave out the rows that have them."""
     rows, gaps = table.cells.incomplete, table.cells.gaps
     n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
@@ -83,42 +71,33 @@ def _handle_missing(
     if handling == "fit":
         share = n_gaps / (n * len(gaps))
         text = f"Filled in {counted(n_gaps, 'missing cell')} ({percent(share)}), "
-        remedy = "If an empty cell means none, add --missing zero."
-        note = Note(f"{text}{where}.", remedy, loud=share > MANY)
-        return table.noting(note, has_missing=True)
-    cures = ["--missing fit to have them filled in"] * fills
-    cures.append("--missing zero if an empty cell means none")
-    cures += ["--missing drop to leave those rows out"] * (handling == "error")
-    if request.features is None:  # a model has its columns
-        cures.append("--drop-columns to leave out such columns")
-    remedy = f"add {listed(cures, 'or')}."
+        text += f"{where}. If an empty cell means none, add --missing zero."
+        return table.noting(Warned(text) if share > MANY else text, has_missing=True)
+    remedy = "Add --missing fit to have them filled in, zero to read them as 0, or "
+    remedy += "drop to leave out their rows; or leave out such columns."
     if handling == "error" or count == n:
         raise ValueError(
             f"{table.source}: {count:,} of {n:,} rows have missing cells, {where}; the "
-            f"first is in {table.place(int(rows.argmax()))}. {sentence(remedy)}"
+            f"first is in {table.place(int(rows.argmax()))}. {remedy}"
         )
     text = f"Left out {count:,} of {n:,} rows, with missing cells {where}."
-    note = Note(text, f"To keep more, {remedy}" * (count > MANY * n), loud=True)
-    return table.keep_rows(np.flatnonzero(~rows)).noting(note)
+    text += f" {remedy}" * (count > MANY * n)
+    return table.keep_rows(np.flatnonzero(~rows)).noting(Warned(text))
 
 
 def _telling_columns(table: Table, request: Request) -> Table:
-    """Leave out columns that say nothing, and refuse data in which nothing is left.
-
-    A constant adds the same direction to every row, and drowns what rows differ in. Of
-    a column that is more than half empty, most would be made up. It stays if it is
-    asked for, or if most columns are like this, as in a table of ratings.
-    """
+    """Leave out columns that say nothing, and refuse data in which nothing is left."""
     n, names, cells = table.X.shape[0], table.column_names, table.cells
     # Columns of a model stay as they are, and one row says nothing about them.
     if request.features is not None or n < 2:
         return table
-    same = cells.low >= cells.high  # a column without a number counts as such
-    if table.is_sparse:
-        same &= cells.low != 0  # what is not stored does no harm
-    thin = 2 * cells.gaps > n
-    if request.columns or 2 * (thin & ~same).sum() > (~same).sum():
-        thin = np.zeros_like(same)
+    # A constant adds the same direction to every row, and drowns what rows differ in;
+    # so is a column without a number. What is sparse and not stored does no harm.
+    same = (cells.low >= cells.high) & ~(table.is_sparse & (cells.low == 0))
+    # Most of a column that is more than half empty would be made up. It stays if it is
+    # asked for, or if most columns are like this, as in a table of ratings.
+    thin = ~same & (2 * cells.gaps > n)
+    thin &= not (request.columns or 2 * thin.sum() > (~same).sum())
     left_out = dict(table.left_out)
     for j in np.flatnonzero(same | thin):
         reason = f"{percent(cells.gaps[j] / n)} of it empty"
@@ -131,9 +110,8 @@ def _telling_columns(table: Table, request: Request) -> Table:
         left = f"only column {quote(names[kept[0]])}" if len(kept) else "no column"
         raise ValueError(
             f"{table.source}: {left} is left to cluster by. Rows are told apart by "
-            "their pattern over several columns; with one, they are all multiples of "
-            "each other. Give data with at least two columns of numbers, or name such "
-            f"columns with --columns. {left_out_note(left_out)}".rstrip()
+            "their pattern over several columns: give at least two columns of numbers, "
+            f"or name such columns with --columns. {left_out_note(left_out)}".rstrip()
         )
     if len(kept) == len(same):
         return table
@@ -145,9 +123,7 @@ def prepare_columns(
 ) -> Table:
     """Return a table with its columns prepared, and a note of it.
 
-    ``how`` is one of :data:`PREPARATIONS`, the methods of a ColumnScaler. ``"auto"``
-    leaves columns to a model that whitens them as ``whiten`` says, and columns of data
-    in one unit alone.
+    ``"auto"`` leaves columns to a model that whitens them, and data in one unit alone.
     """
     from ihgmm.numerics.whitening import suited_noise
 
@@ -162,36 +138,30 @@ def prepare_columns(
         return table
     if leaves:
         text = f"Left the columns as they are: --whiten {whiten} evens out their noise."
-        return table.noting(Note(text))
+        return table.noting(text)
     scaler = _learn_scaler(table, how, wild_cells)
     decisions = np.array(scaler.decisions_)
     if (decisions == "left alone").all():
         why = f"{scaler.reason_[0].lower()}{scaler.reason_[1:]}"
-        return table.noting(Note(f"Left the columns as they are: {why}"))
-    kinds = []
-    for decision, what in (
-        ("divided", "divided {} by the deviation"),
-        ("centred and divided", "gave {} mean 0 and deviation 1"),
-    ):
+        return table.noting(f"Left the columns as they are: {why}")
+    kinds, what = [], {"divided": "divided {} by the deviation"}
+    what["centred and divided"] = "gave {} mean 0 and deviation 1"
+    for decision in what:
         places = np.flatnonzero(decisions == decision)
         for j in places[:1]:  # one of each kind, before and after
-            ends = np.array([scaler.data_min_[j], scaler.data_max_[j]])
-            before = " to ".join(map(figure, ends))
-            new = (ends - scaler.center_[j]) / scaler.scale_[j]
-            after = " to ".join(map(figure, new))
-            name, done = quote(table.column_names[j]), counted(len(places), "column")
-            kinds.append(f"{what.format(done)} ({name}: {before} became {after})")
+            old = np.array([scaler.data_min_[j], scaler.data_max_[j]])
+            new = (old - scaler.center_[j]) / scaler.scale_[j]
+            before, after = (" to ".join(map(figure, ends)) for ends in (old, new))
+            done = what[decision].format(counted(len(places), "column"))
+            name = quote(table.column_names[j])
+            kinds.append(f"{done} ({name}: {before} became {after})")
     why = f" {scaler.reason_}" * (how == "auto")
-    remedy = "Another way to even it out is --whiten counts." * (noise == "counts")
-    return _prepared(table, scaler, Note(f"{sentence(', '.join(kinds))}.{why}", remedy))
+    why += " Another way to even it out is --whiten counts." * (noise == "counts")
+    return _prepared(table, scaler, f"{sentence(', '.join(kinds))}.{why}")
 
 
 def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
-    """Return a ColumnScaler of the columns.
-
-    With ``wild_cells``, cells that fit no row have no part in means and deviations, if
-    data are dense and in memory.
-    """
+    """Return a ColumnScaler, in which ``wild_cells`` of dense data have no part."""
     from ihgmm._checks import check_matrix
     from ihgmm.estimators import ColumnScaler
     from ihgmm.numerics.cells import learn_cell_filler
@@ -217,19 +187,15 @@ def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
 
 
 def _weigh_words(table: Table) -> Table:
-    """Return tf-idf: rare words weigh more, and so do words that a text repeats.
-
-    In 12 labelled sets of texts, on which this was chosen, 37% are misplaced, and 43%
-    with the counts in the place of their logarithms.
-    """
+    """Return tf-idf of logarithms, as docs/tables.md compares it with others."""
     from sklearn.feature_extraction.text import TfidfTransformer
 
     weights = TfidfTransformer(norm=None, sublinear_tf=True).fit(table.X)
-    note = Note("Weighed words by tf-idf: rare and repeated ones count more.")
+    note = "Weighed words by tf-idf: rare and repeated ones count more."
     return _prepared(table, weights, note)
 
 
-def _prepared(table: Table, scaler: Any, note: Note) -> Table:
+def _prepared(table: Table, scaler: Any, note: str) -> Table:
     X = prepared_columns(table, scaler)
     return table.noting(note, X=X, scaler=scaler, original=table.X)
 
@@ -243,8 +209,7 @@ def prepared_columns(table: Table, scaler: Any) -> Any:
         return sp.csr_array(X) if table.is_sparse else X
     if getattr(scaler, "center_", np.ones(1)).any():
         raise ValueError(
-            f"{table.source} is read block by block, and column means are to be "
-            "subtracted or words weighed, which only data in memory take; fit with "
-            "--prepare scale, or give more --memory."
+            f"{table.source} is read block by block, without means subtracted or words "
+            "weighed; fit with --prepare scale, or raise --memory."
         )
     return Scaled(table.X, columns=1 / scaler.scale_)

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,14 @@ import numpy as np
 
 from ihgmm._files import regular_target
 from ihgmm._parameters import check_choice
-from ihgmm.cli.tables import columns, loading, sheets
-from ihgmm.cli.tables.arrays import array_table, free_memory, read_array, read_h5ad
+from ihgmm.cli.tables import columns, loading
+from ihgmm.cli.tables import preparation as prep
+from ihgmm.cli.tables.arrays import BY_BLOCKS, array_table, read_array, read_h5ad
 from ihgmm.cli.tables.loading import suffix_of
-from ihgmm.cli.tables.preparation import (
-    HANDLING,
-    PREPARATIONS,
-    complete_table,
-    prepare_columns,
-)
-from ihgmm.cli.tables.table import BESIDE, Note, Request, Table, as_option, quote
+from ihgmm.cli.tables.table import BESIDE, Request, Table, as_option, quote, quote_all
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.matrix import as_matrix
+from ihgmm.words.phrases import counted
 
 BUILT_IN = ("iris", "wine", "digits", "demo")
 # To read one more format, enter what makes a table of the path and the request.
@@ -33,17 +30,13 @@ LOADERS: dict[str, Callable[[Path, Request], loading.RawTable]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), loading.load_text),
     ".parquet": loading.load_parquet,
     **dict.fromkeys((".jsonl", ".ndjson"), loading.load_json_lines),
-    **dict.fromkeys(sheets.SUFFIXES, sheets.load_sheet),
+    **dict.fromkeys(loading.WORKBOOKS, loading.load_sheet),
 }
-READERS: dict[str, Callable[[Path, Request], Table]] = {
-    ".h5ad": read_h5ad,
-    ".npy": read_array,
-    ".npz": read_array,
-}
+READERS = {".h5ad": read_h5ad, ".npy": read_array, ".npz": read_array}
 # What options ask for, and the formats that have it.
 HAVE: dict[str, tuple[str, Any]] = {
     "layer": ("layers", [".h5ad"]),
-    "sheet": ("sheets", sheets.SUFFIXES),
+    "sheet": ("sheets", loading.WORKBOOKS),
     "text_column": ("columns of text", LOADERS),
     "use_categories": ("columns of text", LOADERS),
     "transpose": ("features in its rows", [*LOADERS, ".npy", ".npz"]),
@@ -63,15 +56,14 @@ def read_table(
 ) -> Table:
     """Read a file in one of the formats of ``ihgmm fit``, or a data set by its name.
 
-    Options are those of the command. Data that would take more than ``memory`` GB stay
-    on disk; by default that is a quarter of what is free, since a fit and what it makes
-    of the data take up to three times as much again. The model ``fills`` missing cells
-    in, takes ``wild_cells`` for missing, or whitens: then columns are left alone.
+    Options are those of the command. The model ``fills`` missing cells in, takes
+    ``wild_cells`` for missing, or whitens: then columns are left alone.
     """
-    check_choice("missing", missing, HANDLING)
-    check_choice("prepare", prepare, PREPARATIONS)
+    check_choice("missing", missing, prep.HANDLING)
+    check_choice("prepare", prepare, prep.PREPARATIONS)
     if memory is not None and not 0 <= memory < float("inf"):
         raise ValueError(f"--memory {memory:g}: give a number of GB from 0 on.")
+    # A fit and what it makes of the data take up to three times as much again.
     limit = free_memory() / 4 if memory is None else 1e9 * memory
     request, path = Request(source, memory=int(limit), **asked), Path(source)
     if source == "-":
@@ -79,12 +71,13 @@ def read_table(
     else:
         table = _read(path, request) if path.exists() else _built_in(request)
     has_choice = source not in BUILT_IN and (table.is_mixed or table.counts_words)
-    table = complete_table(table, request, missing, fills)
+    table = prep.complete_table(table, request, missing, fills)
     if has_choice or table.left_out:
-        short, full = columns.choice_notes(table, 8), columns.choice_notes(table, 500)
-        said = [Note(a, in_full=b) for a, b in zip(short, full, strict=True)]
+        names, thing = table.column_names, "word" if table.counts_words else "column"
+        said = [f"Used {counted(len(names), thing)}: {quote_all(names)}."]
+        said += filter(None, [columns.left_out_note(table.left_out)])
         table = replace(table, notes=[*said, *table.notes])
-    return prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
+    return prep.prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
 
 
 def _read_standard_input(request: Request) -> Table:
@@ -96,8 +89,7 @@ def _read_standard_input(request: Request) -> Table:
             "Standard input is empty, or holds no text; pipe CSV, TSV or JSON lines "
             "into the command, and give a file of another kind by its name."
         )
-    is_zipped, is_json = content[:2] == b"\x1f\x8b", content[:1] == b"{"
-    suffix = ".csv.gz" if is_zipped else ".jsonl" if is_json else ".csv"
+    suffix = {b"\x1f": ".csv.gz", b"{": ".jsonl"}.get(content[:1], ".csv")
     with tempfile.TemporaryDirectory() as folder:
         # Loaders take a path, and all that they read is in memory.
         path = Path(folder) / f"standard-input{suffix}"
@@ -120,10 +112,8 @@ def _read(path: Path, request: Request) -> Table:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     if suffix not in known:
-        raise ValueError(
-            f"{path}: unknown format {path.suffix or '(no suffix)'!r}; give one of "
-            f"{', '.join(known)}."
-        )
+        unknown, kinds = path.suffix or "(no suffix)", ", ".join(known)
+        raise ValueError(f"{path}: unknown format {unknown!r}; give one of {kinds}.")
     _check_asked(request, suffix)
     n_bytes = 0 if suffix in (".parquet", *READERS) else path.stat().st_size
     if zipfile.is_zipfile(path):  # workbooks, and several arrays
@@ -132,13 +122,13 @@ def _read(path: Path, request: Request) -> Table:
     loading.check_size(path, request, n_bytes)
     if suffix in READERS:
         return READERS[suffix](path, request)
+    table = None
     if suffix == ".parquet" and not (request.text_column or request.transpose):
         table = _by_blocks(path, request)
-        if table is not None:
-            return table
+    if table is not None:
+        return table
     raw = LOADERS[suffix](path, request)
-    if request.transpose:
-        raw = columns.transposed(raw)
+    raw = columns.transposed(raw) if request.transpose else raw
     return columns.choose_columns(raw, request)
 
 
@@ -146,23 +136,16 @@ def _check_asked(request: Request, suffix: str) -> None:
     """Raise if something is asked for that files of a kind do not have."""
     for name, (things, kinds) in HAVE.items():
         if getattr(request, name) and suffix not in kinds:
-            raise ValueError(
-                f"{as_option(name)}: {request.source} has no {things}; leave the "
-                "option out."
-            )
+            lack = f"{request.source} has no {things}"
+            raise ValueError(f"{as_option(name)}: {lack}; leave it out.")
     for name in ("transpose", "columns", "drop_columns", "use_categories"):
         if request.text_column is not None and getattr(request, name):
-            raise ValueError(
-                f"--text-column {quote(request.text_column)} and {as_option(name)}: "
-                "with texts, words are the columns. Leave one of the two out."
-            )
+            both = f"--text-column {quote(request.text_column)} and {as_option(name)}"
+            raise ValueError(f"{both}: with texts, words are the columns; drop one.")
 
 
 def _by_blocks(path: Path, request: Request) -> Table | None:
-    """Return a Parquet table whose rows are read block by block; None if it is small.
-
-    Columns are chosen by the first rows; ids and labels are read as a whole.
-    """
+    """Return a Parquet table that is read block by block; None if it is small."""
     import pyarrow as pa
     from pyarrow import dataset, parquet
 
@@ -176,20 +159,17 @@ def _by_blocks(path: Path, request: Request) -> Table | None:
         head = loading.from_arrow(pa.Table.from_batches([batch]))
     table = columns.choose_columns(head, request)
     if len(set(names)) < len(names) or not set(table.column_names) <= set(names):
-        raise ValueError(
-            f"{path}: categories, and two columns of one name, are read of a table in "
-            "memory alone; raise --memory."
-        )
+        what = "categories, or two columns of one name"
+        raise ValueError(f"{path}: {what}, are read in memory alone; raise --memory.")
     request, _ = columns.find_ids(head, request)
     named = [name for _, name in request.named(*BESIDE.values())]
     others = loading.from_arrow(parquet.read_table(path, columns=named)).frame
-    rows = dataset.dataset(path, format="parquet")
-    chosen = pa.schema([rows.schema.field(name) for name in table.column_names])
-    text = "The data are read block by block; columns were chosen by the first "
-    notes = [Note(f"{text}{len(head.frame):,} rows."), *table.notes]
     places = np.arange(1, about.num_rows + 1)
     beside = columns.beside_rows(others, request, places)
-    X = as_matrix(rows.replace_schema(chosen))
+    rows = dataset.dataset(path, format="parquet")
+    chosen = pa.schema([rows.schema.field(name) for name in table.column_names])
+    text = f"{BY_BLOCKS} Columns were chosen by the first {len(head.frame):,} rows."
+    X, notes = as_matrix(rows.replace_schema(chosen)), [text, *table.notes]
     return replace(table, X=X, notes=notes, **beside, places=places)
 
 
@@ -197,11 +177,9 @@ def _built_in(request: Request) -> Table:
     """Return a data set that is known by its name."""
     from sklearn import datasets
 
-    name, known = request.source, dict.fromkeys([*BUILT_IN, *list_datasets()])
-    if name not in known:
-        raise ValueError(
-            f"{name}: no such file, nor a built-in data set ({', '.join(known)})."
-        )
+    name, known = request.source, ", ".join({}.fromkeys([*BUILT_IN, *list_datasets()]))
+    if name not in known.split(", "):
+        raise ValueError(f"{name}: no such file, nor a built-in data set ({known}).")
     _check_asked(request, "")
     if name == "demo":
         from ihgmm.statistics.model import make_ihgmm
@@ -210,10 +188,20 @@ def _built_in(request: Request) -> Table:
         return array_table(request, X, labels=labels)
     load = getattr(datasets, f"load_{name}", None)
     bunch = load_dataset(name) if load is None else load()
-    return array_table(
-        request,
-        np.asarray(bunch.data, dtype=np.float64),
-        labels=np.asarray(bunch.target_names)[bunch.target],
-        names=[str(feature) for feature in bunch.feature_names],
-        is_mixed=True,
-    )
+    X = np.asarray(bunch.data, dtype=np.float64)
+    labels = np.asarray(bunch.target_names)[bunch.target]
+    names = [str(feature) for feature in bunch.feature_names]
+    return array_table(request, X, labels=labels, names=names, is_mixed=True)
+
+
+def free_memory() -> float:
+    """Return the bytes of memory that this process could have, as far as is known."""
+    free = [8e9]  # of a small machine
+    with suppress(OSError, ValueError, IndexError):  # as Linux tells it
+        info = Path("/proc/meminfo").read_text()
+        free = [1024 * int(info.partition("MemAvailable:")[2].split()[0])]
+    with suppress(OSError, ValueError):  # what a container may have
+        names = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
+        most, used = (int(Path(name).read_text()) for name in names)
+        free.append(most - used)
+    return max(0.0, min(free))

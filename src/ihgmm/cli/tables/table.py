@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -20,17 +21,8 @@ if TYPE_CHECKING:
     from ihgmm.storage import SavedModel
 
 
-@dataclass(frozen=True)
-class Note:
-    """What people should know about the data."""
-
-    text: str
-    remedy: str = ""  # with options, which are of no use on pages read elsewhere
-    loud: bool = False  # whether it is a warning
-    in_full: str = ""  # the text for pages, which have room for all names
-
-    def __str__(self) -> str:
-        return f"{self.text} {self.remedy}".strip()
+class Warned(str):
+    """A note on the data that is a warning."""
 
 
 class Cells(NamedTuple):
@@ -54,7 +46,7 @@ class Table:
     known: np.ndarray | None = None  # classes that teach the clusters
     batch: np.ndarray | None = None  # the batch of each row
     names: list[str] | None = None  # of the columns of X
-    notes: list[Note] = field(default_factory=list)  # on what was done to the data
+    notes: Sequence[str] = ()  # on what was done to the data
     is_sparse: bool = False  # entries that are not stored are 0
     has_missing: bool = False  # cells are NaN, for the model to fill in
     is_mixed: bool = False  # columns may be in different units, as in a spreadsheet
@@ -103,20 +95,14 @@ class Table:
         return ignored(PreparationWarning) if self.scaler else nullcontext()
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What JSON documents say about the data."""
-        n, p = self.X.shape
-        return {"data": self.source, "n_samples": n, "n_features": p}
-
-    @property
     def heading(self) -> str:
         """What people are told about the data first."""
         n, p = self.X.shape
         return f"{self.source}: {n:,} rows, {p:,} features"
 
-    def noting(self, *notes: Note, **changes: Any) -> Table:
-        """Return a changed table with further notes."""
-        return replace(self, notes=[*self.notes, *notes], **changes)
+    def noting(self, note: str, **changes: Any) -> Table:
+        """Return a changed table with a further note."""
+        return replace(self, notes=[*self.notes, note], **changes)
 
     def place(self, row: int) -> str:
         """Return where people find a row: by its id, or its place in the file."""
@@ -127,11 +113,10 @@ class Table:
     def keep_rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
         X = self.X.keep_rows(rows) if self.on_disk else self.X[rows]
-        beside = {name: getattr(self, name) for name in (*BESIDE, "places")}
-        kept: dict[str, Any] = {
-            name: cells[rows] for name, cells in beside.items() if cells is not None
-        }
-        return replace(self, X=X, **kept)
+        kept: dict[str, Any] = {name: getattr(self, name) for name in BESIDE}
+        kept = {name: cells for name, cells in kept.items() if cells is not None}
+        kept = {name: cells[rows] for name, cells in kept.items()}
+        return replace(self, X=X, places=np.asarray(self.places)[rows], **kept)
 
     def keep_columns(self, places: Sequence[int] | np.ndarray) -> Table:
         """Return some columns; where they had no names, they have them now."""
@@ -163,9 +148,7 @@ class Request:
     layer: str | None = None  # of an AnnData file; X, if None
     sheet: str | None = None  # of a workbook; the one with most rows, if None
     memory: int = sys.maxsize - 1  # bytes that the data may take
-    # The model that the data are for. Columns that it was fitted on are taken in their
-    # order, and those of labels and ids where the data have them.
-    fit: SavedModel | None = None
+    fit: SavedModel | None = None  # the model that the data are for
 
     @property
     def features(self) -> list[str] | None:
@@ -177,8 +160,8 @@ class Request:
         """Return the columns that options name, each after its option."""
         pairs = []
         for option in options or NAMING:
-            value = getattr(self, option)
-            values = [value] if isinstance(value, str) else value or ()
+            value = getattr(self, option) or ()
+            values = [value] if isinstance(value, str) else value
             pairs += [(as_option(option), name) for name in values]
         return pairs
 
@@ -187,46 +170,34 @@ class Request:
         """The columns to cluster by that are named: they hold no ids and no labels."""
         return [self.text_column] if self.text_column else self.features or self.columns
 
-    def resolve(self, names: Sequence[str]) -> tuple[Request, list[Note]]:
-        """Return the request for data with these columns, and notes of it.
-
-        It names the columns of labels, ids and batches that the fit had.
-        """
+    def resolve(self, names: Sequence[str]) -> tuple[Request, list[str]]:
+        """Return the request with the columns of the fit among these, and notes."""
         there, changes, notes = set(names) - set(self.used), {}, []
-        told = {"label_column": "known labels", "id_column": "ids"}
-        for option, what in {**told, "batch_column": "batches"}.items():
+        for option in ("label_column", "id_column", "batch_column"):
             name = getattr(self.fit, option, None)
             if name is None or getattr(self, option) is not None:
                 continue
             if name in there:
                 changes[option] = name
-                text = f"Took {what} from column {quote(name)}, as the fit did."
-                notes.append(Note(text))
-            elif what == "ids":
-                lost = f"There is no column {quote(name)}, from which the fit took"
-                notes.append(Note(f"{lost} ids; rows go by their number."))
+                notes.append(f"Took {as_option(option)} {quote(name)}, as the fit did.")
+            elif option == "id_column":
+                notes.append(f"There is no {quote(name)}: rows go by their number.")
         return replace(self, **changes), notes
 
     def check(self, names: Sequence[str], where: str, *options: str) -> None:
         """Raise if an option names no column of ``where``, or one to cluster by."""
         for option, name in self.named(*options):
-            if name not in names:
-                raise ValueError(
-                    f"{option} {quote(name)}: {where} has no such column"
-                    f"{near(name, names)}; it has {quote_all(names) or 'none'}."
-                )
+            check_there(option, name, names, where, "column")
             if name in self.used and option in map(as_option, BESIDE.values()):
-                raise ValueError(
-                    f"{option} {quote(name)}: that column is clustered by; name "
-                    "another, or leave the option out."
-                )
+                text = f"{option} {quote(name)}: that column is clustered by"
+                raise ValueError(f"{text}; name another.")
 
     def check_features(self, names: Sequence[str]) -> None:
         """Raise if the data, which have these columns, lack some of the model."""
         features, there = self.features or (), set(names)
         missing = [name for name in features if name not in there]
+        others = [name for name in names if name not in features]
         if missing:
-            others = [name for name in names if name not in features]
             raise ValueError(
                 f"{self.source} lacks {len(missing)} of the {len(features)} columns "
                 f"that the model was fitted on: {quote_all(missing)}"
@@ -235,17 +206,14 @@ class Request:
 
     def select(self, table: Table) -> Table:
         """Return the columns that are asked for, or those of the model in its order."""
-        features, names = self.features, table.column_names
-        if features is None:
-            self.check(names, self.source, "columns", "drop_columns")
-            chosen = self.columns or names
-            chosen = [name for name in chosen if name not in self.drop_columns]
+        chosen, names = self.features, table.column_names
         # Of columns without names some may have been left out of the fit.
-        elif table.names is None and not set(features) < set(names):
+        if chosen and table.names is None and not set(chosen) < set(names):
             return table
-        else:
-            self.check_features(names)
-            chosen = features
+        self.check_features(names)
+        if chosen is None:
+            self.check(names, self.source, "columns", "drop_columns")
+            chosen = [n for n in self.columns or names if n not in self.drop_columns]
         if chosen == names:
             return table
         places = {name: place for place, name in enumerate(names)}
@@ -268,6 +236,17 @@ def quote_all(names: Sequence[str], most: int = 8) -> str:
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def check_there(
+    option: str, name: str, names: Sequence[str], where: str, thing: str
+) -> None:
+    """Raise if an option names a thing that is not there, and say what is."""
+    if name not in names:
+        raise ValueError(
+            f"{option} {quote(name)}: {where} has no such {thing}{near(name, names)}; "
+            f"it has {quote_all(names) or 'none'}."
+        )
+
+
 def near(name: str, names: Sequence[str]) -> str:
     """Return what to add to the message that there is no such name: the nearest one."""
     lower = {other.lower(): other for other in names}
@@ -283,16 +262,12 @@ def place_names(n_columns: int) -> list[str]:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Return names of which no two are alike: the second ``a`` is called ``a.1``.
-
-    One that is empty becomes ``Unnamed: 0``, by its place. It is what pandas does. A
-    name of the file is never given to another column.
-    """
+    """Return names as pandas does: the second ``a`` is ``a.1``, none ``Unnamed: 0``."""
     names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]
-    taken, counts = set(names), dict.fromkeys(names, 0)
-    unique: dict[str, None] = {}
+    taken, counts, unique = set(names), Counter[str](), dict[str, None]()
     for name in names:
         new = name
+        # A name of the file is never given to another column.
         while new in unique or (new != name and new in taken):
             counts[name] += 1
             new = f"{name}.{counts[name]}"

@@ -67,6 +67,7 @@ class Labelling:
     ROWS_A_CLUSTER = 64  # or so many for each cluster, if that is more
     MERGED_ROWS, FEW_MERGED = 2**11, 2**8  # to merge, at most; where starts agree
     MERGED_ROWS_A_CLUSTER = 4  # at least, there
+    GRAPH_ROWS, NEIGHBORS = 2_000, 10  # in a graph of neighbours, at most; of each row
     STEP, STEPS = 1e-7, 300  # gain of a step of k-means over squared rows; steps
     KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts
     KMEANS_STARTS = (10, 50)  # at least and at most

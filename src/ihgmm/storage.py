@@ -33,7 +33,7 @@ from ihgmm.numerics.batches import Batches
 from ihgmm.numerics.cells import CellFiller
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.growing import Directions, Growth, Sample
-from ihgmm.numerics.labels import LinearRule
+from ihgmm.numerics.labels import LinearRule, NeighborRule
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import CosinePlacement, Placement
@@ -50,7 +50,7 @@ SCALERS: list[Any] = [ColumnScaler, texts.TfidfTransformer, Biwhitener]
 STEPS = ESTIMATORS + VECTORIZERS + SCALERS
 # What models hold beside numbers, texts and arrays; fields are written by name.
 VALUES: list[Any] = [CellFiller, ClusterCount, ClusterTree, Confidence, CosinePlacement]
-VALUES += [Embedding, Filler, LinearRule, OutlierRule, Placement]
+VALUES += [Embedding, Filler, LinearRule, NeighborRule, OutlierRule, Placement]
 VALUES += [Batches, Directions, Growth, Recipe, Sample, Split, Whitener]
 CLASSES = {kind.__name__: kind for kind in STEPS + VALUES}
 # Arrays with a line for each row of the fit, and all those that may not be finite:

@@ -25,7 +25,7 @@ RECIPES = {
     "default": Recipe(),
     "paper": Recipe.of("paper"),
     "projected rows": Recipe(rows="given", space="projected", n_components=4),
-    "kmeans": Recipe(labels="kmeans"),
+    "neighbours": Recipe(labels="neighbors"),
     "magnitude": Recipe.of("paper", order="magnitude", labels="tied"),
     "cosine": Recipe(placement="cosine", tol=1e-4),
 }
@@ -47,7 +47,7 @@ SPECTRAL = covering(
     },
     forbidden=[
         (("signed", True), ("refine", True)),
-        (("signed", True), ("recipe", "kmeans")),
+        (("signed", True), ("recipe", "neighbours")),
         (("signed", True), ("recipe", "paper")),
         (("signed", True), ("whiten", "counts")),  # counts are not negative
         (("outliers", "auto"), ("n_clusters", "auto")),  # wild rows count as clusters

@@ -189,7 +189,7 @@ COMMON = {
     "missing": st.sampled_from(["fit", "error"]),
 }
 SETTINGS = {field.name for field in fields(ihgmm.Recipe)}
-LABELS = st.sampled_from(["tied", "kmeans"])
+LABELS = st.sampled_from(["tied", "kmeans", "neighbors"])
 GRAM = {
     "rows": st.sampled_from(["unit", "given"]),
     "diagonal": st.sampled_from(["full", "zero"]),

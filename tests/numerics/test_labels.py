@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ortho_group
+from sklearn.datasets import make_circles
 from sklearn.metrics import pairwise_distances_argmin
 
 from ihgmm.matrix import HOST, ops_of, to_host
@@ -191,3 +192,23 @@ def test_lines_gain_where_rows_point_either_way():
     flips = np.random.default_rng(1).choice([-1.0, 1.0], (300, 1))
     assert gain_of_lines(rows * flips, 4) > np.log(2)
     assert gain_of_lines(rows, 4) == -np.inf
+
+
+def test_neighbours_find_clusters_of_any_shape():
+    for seed in range(5):
+        rows, labels = make_circles(600, noise=0.04, factor=0.4, random_state=seed)
+        rule = learn_rule([rows], 2, "neighbors").rule
+        assert exact_recovery(labels, rule(HOST, rows))
+    # The graph is that of a sample.
+    rows, labels = make_circles(4_000, noise=0.04, factor=0.4, random_state=0)
+    rule = learn_rule([rows], 2, "neighbors").rule
+    assert len(rule.rows) == 2_000
+    assert exact_recovery(labels, rule(HOST, rows))
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_neighbours_among_few_rows(n):
+    rows = np.vstack([np.eye(2)[:1]] * (n - 1) + [np.eye(2)[1:]])
+    labels = learn_rule([rows], 2, "neighbors").rule(HOST, rows)
+    assert labels.shape == (n,)
+    assert set(labels) <= {0, 1}

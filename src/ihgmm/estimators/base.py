@@ -164,7 +164,6 @@ class Clusterer(sklearn.ClusterMixin, Checked):
             return ops.cast_like(ops.widen(scales) * lengths, scales)
 
     @usual_errors()
-    @usual_errors()
     def typical_rows(self, X: Any, n_rows: int = 3) -> list[np.ndarray]:
         """Return rows of X, the data of the fit, that show what each cluster is like.
 
@@ -173,6 +172,7 @@ class Clusterer(sklearn.ClusterMixin, Checked):
         check_is_fitted(self)
         return typical_rows(X, self, n_rows=n_rows)
 
+    @usual_errors()
     def report(self, X: Any, path: Any = None, **options: Any) -> Any:
         """Write the clustering of X, the data of the fit, as one page of HTML.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,12 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.threads import one_thread
+from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.numerics.mixture import merged, pivots, spherical_lloyd, tied_clusters
 from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.policy import Labelling
 
-Assignment = Literal["tied", "kmeans"]
-ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans")
+Assignment = Literal["tied", "kmeans", "neighbors"]
+ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans", "neighbors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +72,34 @@ class LinearRule:
         return LinearRule(coefficients, intercepts, self.signed)
 
 
+@dataclass(frozen=True, eq=False)
+class NeighborRule:
+    """Labels by the vote of the nearest among known rows; the nearer count more."""
+
+    rows: np.ndarray  # (s, m)
+    labels: np.ndarray  # (s,)
+    n_neighbors: int
+
+    def __call__(self, ops: Ops, rows: Tall) -> Tall:
+        """Return the label of each row."""
+        return ops.row_map(self._vote, rows, width=self.n_neighbors)
+
+    def _vote(self, ops: Ops, rows: Tall) -> Tall:
+        from sklearn.neighbors import KNeighborsClassifier  # few fits need it
+
+        vote = KNeighborsClassifier(self.n_neighbors, weights="distance")
+        labels = vote.fit(self.rows, self.labels).predict(ops.to_host(rows))
+        return ops.to_device(labels.astype(np.intp), rows)
+
+    def in_order(self, order: np.ndarray) -> NeighborRule:
+        """Return the rule with its clusters in another order."""
+        return replace(self, labels=np.argsort(order)[self.labels])
+
+
 class Learnt(NamedTuple):
     """A rule that was learnt, and where."""
 
-    rule: LinearRule
+    rule: Any  # a LinearRule, or a NeighborRule
     space: int = 0  # the position of the space that was chosen
     n_iter: int = 0
     worth: float = -np.inf  # of tied clusters: log-likelihood a row over one Gaussian
@@ -129,6 +154,9 @@ def learn_rule(
                 if better is not None:
                     best, worth, chosen = better, better.worth, i
         rows = spaces[chosen]
+        if method == "neighbors":
+            known = ops.to_host(rows)[: Labelling.GRAPH_ROWS].astype(np.float64)
+            return Learnt(_cut_graph(known, k), chosen)
         if method == "kmeans" or best is None:
             rows = ops.to_host(rows).astype(np.float64, copy=False)
             learnt = _kmeans(rows, k, weights, n_init, max_iter, seed)
@@ -141,6 +169,22 @@ def learn_rule(
             best = tied_clusters(rows, start, counts, **options) or best
     rule = LinearRule(best.coefficients, best.intercepts, signed)
     return Learnt(rule, chosen, best.n_iter, worth, best.pull)
+
+
+def _cut_graph(rows: np.ndarray, k: int) -> NeighborRule:
+    """Cut the graph of nearest neighbours by its leading eigenvectors."""
+    from sklearn.neighbors import kneighbors_graph  # few fits need it
+
+    n_neighbors = min(Labelling.NEIGHBORS, len(rows) - 1)
+    if len(rows) <= k or n_neighbors < 1:  # too few for a graph to be cut
+        return NeighborRule(rows, np.arange(len(rows)) % k, 1)
+    joined = kneighbors_graph(rows, n_neighbors).toarray()
+    joined += joined.T
+    roots = np.sqrt(joined.sum(axis=1))[:, None]
+    # Solved, since pieces of a graph share an eigenvalue: iterations would miss some.
+    vectors = HOST.unit_rows(leading_pairs(joined / (roots * roots.T), k)[1])
+    cut = _kmeans(vectors, k, np.ones(len(rows)), "auto", Labelling.STEPS, 0).rule
+    return NeighborRule(rows, np.asarray(cut(HOST, vectors)), n_neighbors)
 
 
 def _kmeans(

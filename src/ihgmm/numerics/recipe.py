@@ -40,9 +40,10 @@ class Recipe:
         Whether embedded rows are scaled to unit norm, which removes their scale.
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true leading subspace.
-    labels : {"tied", "kmeans"}, default="tied"
+    labels : {"tied", "kmeans", "neighbors"}, default="tied"
         How embedded rows become labels: by Gaussian clusters that share one covariance,
-        so that clusters may be longer in some directions, or as in the paper.
+        so that clusters may be longer in some directions; as in the paper; or by a
+        graph of nearest neighbours, for clusters of any shape.
     n_init : int or "auto", default="auto"
         Starts of k-means. "auto" are as many as are cheap, from 10 to 50.
     max_iter : int, default=300

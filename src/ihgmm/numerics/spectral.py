@@ -14,7 +14,7 @@ from ihgmm.matrix.ops import sampled
 from ihgmm.numerics.eigen import GramOperator, leading_directions, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.krylov import signal_weights
-from ihgmm.numerics.labels import LinearRule, gain_of_lines, learn_rule
+from ihgmm.numerics.labels import gain_of_lines, learn_rule
 from ihgmm.numerics.recipe import DEFAULT, Recipe
 from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.policy import Labelling, Leading
@@ -25,7 +25,7 @@ class Placement:
     """How rows, those of the fit or new ones, get their labels."""
 
     embedding: Embedding
-    rule: LinearRule
+    rule: Any  # a LinearRule, or a NeighborRule
 
     def __call__(self, X: Matrix) -> Tall:
         """Return labels; zero rows are in the largest cluster, 0, if rows are units."""

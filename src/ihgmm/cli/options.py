@@ -68,7 +68,7 @@ class RowReading:
     text_column: str | None = reading_option(
         "Column with texts, to cluster by their words; predict takes that of the fit."
     )
-    layer: str | None = reading_option("Layer of an H5AD file; by default X.")
+    layer: str | None = reading_option("Layer of an H5AD file, or raw; by default X.")
     sheet: str | None = reading_option("Sheet of a workbook; by default the largest.")
     missing: str = reading_option(
         "What to do with missing cells: fit (fill them in by a low-rank model), zero, "

@@ -39,7 +39,7 @@ AS_A_USER = """
 import os, sys
 from ihgmm.cli import main
 for number in range(2):
-    sys.argv = ["ihgmm", "fit", "iris", "-k", "3", "--save", sys.argv[-1]]
+    sys.argv = ["ihgmm", "fit", "data.csv", "-k", "3", "--save", sys.argv[-1]]
     try:
         main()
     except SystemExit as ended:
@@ -55,12 +55,17 @@ for number in range(2):
 def test_a_folder_where_a_user_may_not_write_is_named(tmp_path):
     for folder in (tmp_path, *tmp_path.parents[:-2]):
         folder.chmod(0o755)
+    np.savetxt(
+        tmp_path / "data.csv", make_ihgmm(60, 4, 3, random_state=0)[0], "%.3f", ","
+    )
     given = [sys.executable, "-c", AS_A_USER, tmp_path / "model.npz"]
-    done = subprocess.run(given, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        given, cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
     assert done.stdout.rstrip().endswith("1 1"), done.stderr
     assert "model.npz could not be written (Permission denied)" in done.stderr
     assert "Traceback" not in done.stderr
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
 
 
 def test_a_decimal_comma_of_the_locale_changes_nothing(tmp_path):

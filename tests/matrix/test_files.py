@@ -182,7 +182,7 @@ def flat(file):
         (cut("data"), ValueError, "parts do not fit"),
         (cut("indptr"), ValueError, r"400 rows whose parts do not fit: .* \(400,\)"),
         (flat, ValueError, r"parts do not fit: .* \(2, 2\)"),
-        (set_kind, ValueError, r"'csc_matrix' .* adata.X = adata.X.tocsr\(\)"),
+        (set_kind, ValueError, r"by columns \(CSC\), .* adata.X = adata.X.tocsr\(\)"),
         (lambda file: file.pop("X"), ValueError, "cannot be read as h5ad: .*'X'"),
     ],
 )

@@ -135,7 +135,10 @@ def make_ihgmm(
     parameters.check_flag("return_params", return_params)
     parameters.check_choice("noise", noise, NOISE_DISTRIBUTIONS)
     parameters.check_choice("noise_structure", noise_structure, NOISE_STRUCTURES)
-    X_dtype = np.dtype(dtype)
+    try:
+        X_dtype = np.dtype(dtype)
+    except TypeError:
+        X_dtype = np.dtype(object)
     if X_dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r} is not supported; give float32 or float64.")
     rng = parameters.generator(random_state)

@@ -160,10 +160,11 @@ def leading_covariance(
         return Covariance.none(p)
     outside, squares = _leading_outside(X, root, span, width, rng)
     inside = np.trace(ops.tall_dot(Y := (X @ span) * root[:, None], Y))
-    total = max(ops.number(ops.xp.sum(counts * X.sqnorms)) - inside, 0.0) / n
+    squared = ops.number(ops.xp.sum(counts * X.sqnorms))
+    total = max(squared - inside, 0.0) / n
     m, level, ratios = _standing_out(squares / n, total, p - span.shape[1], n)
     L = np.hstack([span, outside[:, :m]])
-    if level <= 0 or not L.size:
+    if level <= Small.ROUNDING * squared / n or not L.size:  # no noise is seen
         return Covariance.none(p)
 
     def sums_of(block: Matrix, labels: Tall, counts: Tall) -> Any:

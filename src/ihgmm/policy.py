@@ -69,6 +69,7 @@ class Labelling:
     MERGED_ROWS_A_CLUSTER = 4  # at least, there
     GRAPH_ROWS, NEIGHBORS = 2_000, 10  # in a graph of neighbours, at most; of each row
     STEP, STEPS = 1e-7, 300  # gain of a step of k-means over squared rows; steps
+    WIDEST = 3  # clusters that may be split when another is given up
     KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts
     KMEANS_STARTS = (10, 50)  # at least and at most
     ROUGH = 100  # steps of tied clusters that compete

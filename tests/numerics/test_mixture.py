@@ -53,6 +53,24 @@ def test_merged_rows_are_clusters(k, signed):
 
 
 @pytest.mark.parametrize("signed", [False, True])
+def test_no_cluster_is_lost_among_more_than_features(signed):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        centers = 2 * HOST.unit_rows(rng.standard_normal((30, 20)))
+        labels = rng.integers(30, size=3000)
+        rows = rng.uniform(1, 20, (3000, 1)) * centers[labels]
+        rows += rng.standard_normal(rows.shape)  # which hides small rows
+        products = rows @ centers.T
+        products = np.abs(products) if signed else products
+        oracle = misclassification_rate(labels, products.argmax(axis=1))
+        rows = HOST.unit_rows(flipped(rows, seed) if signed else rows)
+        # These rows are of few clusters: k-means alone misplaces a tenth.
+        members = spherical_lloyd(rows, rows[:30], np.ones(3000), signed=signed)
+        rate = misclassification_rate(labels, np.abs(members).argmax(axis=1))
+        assert rate < oracle + 0.005
+
+
+@pytest.mark.parametrize("signed", [False, True])
 def test_spherical_lloyd_ends_where_no_row_would_move(signed):
     for seed in range(5):
         rows, labels = corners(seed, noise=0.3)

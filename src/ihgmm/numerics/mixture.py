@@ -63,10 +63,11 @@ def spherical_lloyd(
     """Return memberships, (n, k), that k-means by cosines comes to from some centres.
 
     With ``signed`` they are -1 where a row points away from its centre. A centre that
-    has lost all its rows goes to the row that fits its own worst.
+    has lost all its rows goes to the row that fits its own worst. At the end one that
+    is hardly needed goes where two clusters share one, as long as that gains.
     """
     k, counts = len(centers), ops.to_device(weights, rows)
-    least, score = Labelling.STEP * float(weights.sum()), -np.inf
+    least, score, settled = Labelling.STEP * float(weights.sum()), -np.inf, -np.inf
     for _ in range(Labelling.STEPS):
         lengths = np.sqrt(np.einsum("ij,ij->i", centers, centers))
         centers = centers / np.where(lengths > 0, lengths, 1.0)[:, None]
@@ -79,7 +80,13 @@ def spherical_lloyd(
         # Sums hold what rows score with the centres of before.
         score = float((sums * centers).sum())
         if score - before <= least:
-            break
+            moved = None
+            if score - settled > least:
+                moved = _moved(sums, *map(ops.to_host, (rows, cosines, labels, ends)))
+            if moved is None:
+                break
+            centers, settled, score = moved, score, -np.inf
+            continue
         empty = np.flatnonzero(~sums.any(axis=1))
         if len(empty):
             misfits = weights * (1 - ops.to_host(ops.pick(cosines, labels)))
@@ -91,6 +98,31 @@ def spherical_lloyd(
     if signed:
         members *= ops.sign_of(ops.pick(products, labels))[:, None]
     return members
+
+
+def _moved(sums: np.ndarray, *of_rows: np.ndarray) -> np.ndarray | None:
+    """Return sums of clusters where one is given up and another split, if it gains."""
+    rows, cosines, labels, ends = of_rows
+    (n, k), counts = cosines.shape, np.abs(ends)
+    best = cosines[np.arange(n), labels]
+    others = cosines - 4 * np.eye(k, dtype=cosines.dtype)[labels]
+    losses = np.bincount(labels, counts * (best - others.max(axis=1)), k)
+    misfits = np.bincount(labels, counts * (1 - best), k)
+    least = np.argmin(losses)
+    for widest in np.argsort(-misfits, kind="stable")[: Labelling.WIDEST]:
+        if widest == least or misfits[widest] <= losses[least]:
+            continue
+        members = labels == widest
+        own = rows[members] * ends[members, None]
+        apart = own - own.mean(axis=0)
+        half = apart @ np.linalg.eigh(apart.T @ apart)[1][:, -1] > 0
+        parts = np.stack([own[half].sum(axis=0), own[~half].sum(axis=0)])
+        gain = np.linalg.norm(parts, axis=1).sum() - np.linalg.norm(sums[widest])
+        if gain > losses[least]:
+            sums = sums.copy()
+            sums[[widest, least]] = parts
+            return sums
+    return None
 
 
 class TiedClusters(NamedTuple):

@@ -66,13 +66,11 @@ def test_a_saved_model_reads_the_texts_of_new_files_as_the_fit_did():
 @pytest.mark.parametrize(
     "options",
     [
-        ("--prepare", "none"),
         ("--prepare", "scale"),
         ("--whiten", "counts"),
-        ("--outliers", "auto"),
-        ("--method", "IhGMM"),
+        ("--outliers", "auto", "--missing", "zero"),
+        ("--method", "IhGMM", "--prepare", "none"),
         ("--method", "SphericalKMeans"),
-        ("--missing", "zero"),
     ],
 )
 def test_texts_go_with_the_other_options(options):

@@ -1,7 +1,6 @@
 """Bad input: each case gets a message that names the value and the remedy."""
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
@@ -25,7 +24,6 @@ from ihgmm import (
     make_ihgmm,
     select_n_clusters,
 )
-from ihgmm.matrix import as_matrix
 from ihgmm.metrics import exact_recovery
 
 each = pytest.mark.parametrize("Estimator", [IhSC, PSC, SphericalKMeans])
@@ -368,21 +366,6 @@ def test_a_fit_that_fails_leaves_what_was_there(Estimator):
     assert len(ask(GOOD[:, :3])) == len(GOOD)
 
 
-def test_one_object_in_several_threads():
-    datasets = [make_ihgmm(60, 9, 3, random_state=seed)[0] for seed in range(4)]
-    model = IhSC(3, random_state=0)
-
-    def fit_and_predict(X):
-        return model.fit(X).predict(X), vars(model).copy()
-
-    with ThreadPoolExecutor(4) as pool:
-        answers = [*pool.map(fit_and_predict, 5 * datasets)]
-    known = [IhSC(3, random_state=0).fit(X).labels_.tolist() for X in datasets]
-    for _, state in answers:
-        assert len(state["scales_"]) == 60
-        assert state["labels_"].tolist() in known
-
-
 def test_the_na_of_r_among_whole_numbers():
     X = np.arange(60, dtype=np.int32).reshape(20, 3)
     X[4, 1] = np.iinfo(np.int32).min
@@ -464,12 +447,3 @@ def test_cells_that_are_stored_twice_count_once_and_stay_so(name):
         assert after.keys() == before.keys()
         for key, value in before.items():
             assert_array_equal(after[key], value, err_msg=f"{storage}: {key}")
-
-
-def test_a_fit_writes_nothing_into_a_matrix():
-    X = as_matrix(make_ihgmm(60, 8, 3, random_state=0)[0])
-    model = IhSC(3, random_state=0).fit(X)
-    before = dict(vars(X))  # with what it keeps once it was asked for
-    model.set_params(verbose=True).fit(X)
-    assert vars(X).keys() == before.keys()
-    assert all(vars(X)[key] is value for key, value in before.items())

@@ -242,24 +242,6 @@ def test_spherical_kmeans_attributes(sample):
         )
 
 
-def test_spherical_kmeans_ignores_the_scale_of_rows(sample):
-    scales = np.random.default_rng(0).uniform(0.01, 100, 300)[:, None]
-    one = SphericalKMeans(3, random_state=0).fit(sample.X)
-    two = SphericalKMeans(3, random_state=0).fit(sample.X * scales)
-    assert_array_equal(one.labels_, two.labels_)
-    assert_allclose(one.cluster_centers_, two.cluster_centers_, atol=1e-6)
-
-
-def test_spherical_kmeans_given_centers_and_restarts(sample):
-    start = sample.X[:3]
-    model = SphericalKMeans(3, init=start).fit(sample.X)
-    assert model.labels_.shape == (300,)
-    X = np.random.default_rng(0).standard_normal((300, 8))
-    once = SphericalKMeans(6, n_init=1, random_state=0).fit(X).inertia_
-    often = SphericalKMeans(6, n_init=20, random_state=0).fit(X).inertia_
-    assert often <= once
-
-
 def test_ten_starts_of_spherical_kmeans_find_one_optimum_of_iris():
     X = load_iris().data
     found = [SphericalKMeans(3, random_state=seed).fit(X).inertia_ for seed in range(9)]

@@ -256,16 +256,6 @@ def test_recipes_go_through_searches_clones_and_pickles():
         assert copy.get_params() == model.get_params()
 
 
-def test_a_recipe_given_by_name_is_the_recipe_itself():
-    X, _ = make_ihgmm(200, 50, 4, separation_constant=0.3, random_state=0)
-    for name in ("default", "paper", "psc"):
-        one, two = (
-            IhSC(4, recipe=recipe, random_state=0).fit(X)
-            for recipe in (name, Recipe.of(name))
-        )
-        assert_array_equal(one.labels_, two.labels_)
-
-
 @pytest.mark.parametrize(
     ("model", "error", "message"),
     [

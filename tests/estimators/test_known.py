@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.teaching import Taught, matching, overlap_of, taught_members
+from ihgmm.numerics.teaching import overlap_of
 from ihgmm.storage import load_model, save_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -188,16 +188,3 @@ def test_memberships_give_the_labels(sample):
     shares = signed.predict_proba(lines)
     assert np.mean(shares.argmax(axis=1) == signed.labels_) > 0.99
     assert not hasattr(IhSC.paper(4), "predict_proba")
-
-
-def test_matching_and_starts():
-    overlap = np.array([[0, 5, 0], [4, 0, 0]])
-    np.testing.assert_array_equal(matching(overlap), [1, 0, 2])
-    # Of four old clusters and two new ones, numbers above the new ones are not kept.
-    np.testing.assert_array_equal(matching(np.eye(4, dtype=int)[:, [3, 1]]), [0, 1])
-    rows = np.eye(3)[[0, 0, 1, 1, 2]]
-    members = taught_members(rows, np.array([1, -1, 2, -1, -1]), 3)
-    np.testing.assert_array_equal(members.argmax(axis=0), [1, 1, 2, 2, 0])
-    taught = Taught(np.array([1, -1, 2, -1, -1]))
-    weights = taught.weigh(np.ones(5))
-    assert weights[0] == weights[2] >= 1 == weights[1]

@@ -38,12 +38,6 @@ def test_a_line_for_each_step(estimator, capsys):
     assert_array_equal(model.labels_, quiet.labels_)
 
 
-def test_steps_that_are_left_out_are_not_shown(capsys):
-    IhSC(3, random_state=0, verbose=True).fit(sample())
-    names = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
-    assert names == ["check", "eigenvectors", "labels", "doubt", "centers"]
-
-
 def test_a_step_that_fails_is_not_told_as_done(capsys):
     with pytest.raises(ZeroDivisionError), Steps(1).step("labels"):
         raise ZeroDivisionError

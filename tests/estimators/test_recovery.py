@@ -128,18 +128,6 @@ def test_fewer_features_than_clusters():
         assert (model.eigenvalues_[3:] < 0).all()
 
 
-def test_a_hundred_clusters_of_forty_rows():
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        patterns = 3 * np.linalg.qr(rng.standard_normal((200, 100)))[0].T
-        labels = rng.permutation(np.arange(4_000) % 100)
-        X = rng.uniform(1, 5, (4_000, 1)) * patterns[labels]
-        X += rng.standard_normal(X.shape)
-        oracle = misclassification_rate(labels, np.argmax(X @ patterns.T, axis=1))
-        rate = misclassification_rate(labels, IhSC(100).fit_predict(X))
-        assert rate < max(oracle + 0.01, 0.01), f"seed {seed}"
-
-
 @pytest.mark.parametrize(("k", "p", "ratio"), [(20, 500, 20), (100, 1_000, 1)])
 def test_many_clusters_where_many_rows_are_mostly_noise(k, p, ratio):
     # Nearly a fifth of the rows: a cluster of these is not to take another's place.

@@ -40,11 +40,6 @@ def test_labels_come_in_the_chunks_of_the_data():
     assert_array_equal(found.compute(), wanted().predict(X))
 
 
-def test_columns_in_chunks_become_whole_rows():
-    model = IhSC(4, random_state=0).fit(da.from_array(X, chunks=(300, 10)))
-    assert_array_equal(model.labels_.compute(), wanted().labels_)
-
-
 def test_data_frame():
     pytest.importorskip("dask.dataframe")
     import dask.dataframe as dd
@@ -84,14 +79,6 @@ GOOD = da.from_array(X, chunks=(300, 40))
 def test_bad_arrays(bad, error, message):
     with pytest.raises(error, match=message):
         IhSC(4).fit(bad)
-
-
-def test_errors_of_the_data_stay_as_they_are():
-    def fail(block):
-        raise KeyError("no such file")
-
-    with pytest.raises(KeyError, match="no such file"):
-        IhSC(4).fit(GOOD.map_blocks(fail, dtype=X.dtype, meta=X[:0]))
 
 
 def test_tasks_get_their_part_only():

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from ihgmm.matrix import Dense, Sparse, as_matrix
-from ihgmm.matrix.threads import one_thread, row_ranges
+from ihgmm.matrix.threads import row_ranges
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((103, 6))
@@ -108,16 +108,3 @@ def test_ranges_hold_every_row_once(n, step):
     ranges = row_ranges(n, step)
     assert_array_equal(np.concatenate([np.arange(n)[r] for r in ranges]), np.arange(n))
     assert all(r.stop - r.start == max(step, 1) for r in ranges[:-1])
-
-
-def test_the_number_of_threads_is_restored():
-    def threads():
-        pools = threadpool_limits(limits=None).get_original_num_threads()
-        return pools["blas"]
-
-    before = threads()
-    with one_thread():
-        with one_thread():
-            assert threads() == 1
-        assert threads() == 1
-    assert threads() == before

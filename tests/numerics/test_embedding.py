@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhSC, Recipe, make_ihgmm
-from ihgmm.matrix import as_matrix, to_host
+from ihgmm.matrix import as_matrix
 from ihgmm.numerics.embedding import SPACES, Embedding
 from ihgmm.numerics.spectral import spectral_clustering
 
@@ -98,21 +98,6 @@ def test_rows_far_beyond_those_of_the_fit_are_refused(X):
     for setting in ("full", "zero"):
         with pytest.raises(ValueError, match="1e\\+300 times as large as the rows of"):
             embed(X, setting)[0].coordinates(huge)
-
-
-@every
-@pytest.mark.parametrize(
-    ("library", "dtype"), [("torch", np.float32), ("array_api_strict", np.float64)]
-)
-def test_coordinates_are_where_the_data_is(X, setting, library, dtype):
-    xp = pytest.importorskip(library, reason=f"{library} is not installed")
-    embedding, _, _ = embed(X, setting)
-    data = xp.asarray(X.astype(dtype))
-    rows = embedding(as_matrix(data))
-    assert type(rows) is type(data)
-    assert rows.dtype == data.dtype
-    wanted = embedding(as_matrix(X.astype(dtype)))
-    assert_allclose(to_host(rows), wanted, atol=1e-5 if dtype == np.float32 else 1e-12)
 
 
 @pytest.mark.parametrize("space", SPACES)

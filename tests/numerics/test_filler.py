@@ -146,13 +146,6 @@ def test_what_is_filled_in_is_near_what_was_there(seed):
     assert error < 0.5 * means
 
 
-def test_a_column_that_nobody_has_is_filled_by_zero():
-    X, _ = make_ihgmm(100, 10, 2, random_state=0)
-    X[:, 4] = np.nan
-    data = as_matrix(X)
-    assert_array_equal(learn_filler(data)(data).array[:, 4], 0)
-
-
 def test_rows_are_drawn_from_large_data():
     X, _ = make_ihgmm(3_000, 12, 3, random_state=0)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan

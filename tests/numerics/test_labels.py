@@ -7,13 +7,7 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from ihgmm.matrix import HOST, ops_of, to_host
 from ihgmm.metrics import exact_recovery, misclassification_rate
-from ihgmm.numerics.labels import (
-    ASSIGNMENTS,
-    LinearRule,
-    gain_of_lines,
-    learn_rule,
-    starting_members,
-)
+from ihgmm.numerics.labels import ASSIGNMENTS, LinearRule, gain_of_lines, learn_rule
 
 every = pytest.mark.parametrize("method", ASSIGNMENTS)
 
@@ -161,16 +155,6 @@ def test_many_clusters_at_right_angles_or_not(k, n, common):
     learnt = learn_rule(spaces, k)
     rate = misclassification_rate(labels, learnt.rule(HOST, spaces[learnt.space]))
     assert rate < oracle + 0.003
-
-
-def test_starts_that_are_one_are_run_once():
-    rows, labels = noisy_simplex(300, 3, 0.1, 0)
-    (start,) = starting_members(HOST, [rows, rows], 3, np.ones(300))
-    assert_array_equal(start.sum(axis=0), 1)
-    assert exact_recovery(labels, start.argmax(axis=0))
-    noise = HOST.unit_rows(np.random.default_rng(0).standard_normal((300, 5)))
-    assert len(starting_members(HOST, [rows, noise], 3, np.ones(300))) == 3
-    assert len(starting_members(HOST, [rows, noise], 3, np.ones(300), few=True)) == 2
 
 
 @pytest.mark.parametrize("rows", [np.zeros((6, 2)), np.eye(2)[[0, 1, 0, 1, 0, 0]]])

@@ -155,18 +155,6 @@ def test_clusters_are_those_of_naive_expectation_and_maximisation(
         assert fit.pull == pull
 
 
-def test_clusters_go_on_from_others():
-    rows, labels = ellipses(500, 1)
-    ones, start = np.ones(500), np.eye(3)[:, labels]
-    rough, whole = (
-        tied_clusters(rows, [start], ones, pulls=[0.0], max_iter=n) for n in (2, 5)
-    )
-    start = [rough.members(rows, signed=False)]
-    onward = tied_clusters(rows, start, ones, pulls=[0.0], max_iter=3)
-    assert onward.worth == pytest.approx(whole.worth, abs=1e-4)
-    assert onward.worth > rough.worth
-
-
 @pytest.mark.parametrize("signed", [False, True])
 def test_of_several_runs_the_best_is_returned(signed):
     for seed in range(5):
@@ -190,15 +178,6 @@ def test_of_several_runs_the_best_is_returned(signed):
         for bar in (best.worth, best.worth + 1):
             options["bar"] = bar
             assert tied_clusters(rows, starts, np.ones(300), **options) is None
-
-
-def test_of_equal_ends_the_first_is_returned():
-    rows, labels = ellipses(300, 0, gap=20.0)
-    starts = [np.eye(3)[order][:, labels] for order in ([0, 1, 2], [2, 0, 1])]
-    for given in (starts, starts[::-1]):
-        fit = tied_clusters(rows, given, np.ones(300))
-        alone = tied_clusters(rows, given[:1], np.ones(300))
-        assert_allclose(fit.coefficients, alone.coefficients, rtol=1e-9, atol=1e-12)
 
 
 def test_no_linear_map_changes_the_gain_over_one_gaussian():

@@ -181,14 +181,6 @@ def test_no_cluster_is_emptied():
         assert (mixture.memberships.sum(axis=0) >= 0.5).all(), seed
 
 
-def test_many_starts_end():
-    X, _ = make_ihgmm(60, 300, 4, separation=2.0, random_state=1)
-    rng = np.random.default_rng(0)
-    for _ in range(10):
-        start = rng.permutation(np.arange(60) % 4)
-        assert refine_labels(X, start, 4).converged
-
-
 def test_zero_rows_keep_their_label_and_input_is_untouched():
     X, labels = make_ihgmm(50, 20, 2, random_state=0)
     X[3] = 0

@@ -129,15 +129,6 @@ def test_rows_without_weight_are_in_no_leaf():
     assert (tree.leaves[10:] >= 0).all()
 
 
-def test_words():
-    X, *_ = nested(0)
-    tree = cluster_tree(X, random_state=0)
-    lines = str(tree).splitlines()
-    assert lines[0] == "The tree is stable at 3 and 9 clusters."
-    assert lines[1] == "cluster 0 of 3: 151 rows"
-    assert sum(line.startswith("    ") for line in lines) == 9
-
-
 def test_too_few_rows_for_a_tree():
     X, _ = make_ihgmm(8, 50, 2, random_state=0)
     with pytest.raises(ValueError, match=r"too few rows .* give at least 10"):

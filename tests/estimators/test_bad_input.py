@@ -78,32 +78,16 @@ def test_not_finite(Estimator, storage, value, name):
             ValueError,
             "different numbers of cells; give each row as",
         ),
-        ([[1.0, 2.0], 3.0], ValueError, "Rows of X have different numbers of cells"),
         (pd.DataFrame(index=range(4)), ValueError, "a data frame of columns"),
-        (
-            pd.DataFrame({"x": ["u", "v"], "y": [1, 2]}),
-            ValueError,
-            r"columns that do not hold numbers: 'x' \('u' in row 0;",
-        ),
         (
             pd.DataFrame({"x": [1, pd.NA], "y": [1, 2]}),
             ValueError,
             r"'x' \(<NA> in row 1;.*NaN where a cell is missing",
         ),
         (
-            pd.DataFrame({"x": pd.to_datetime(["2020", "2021"]), "y": [1, 2]}),
-            ValueError,
-            r"do not hold numbers: 'x' \(Timestamp.*in row 0;",
-        ),
-        (
             pd.DataFrame(GOOD, columns=list("abab")),
             ValueError,
             "columns .'a', 'b', 'a', 'b'.; give each column a name of its own",
-        ),
-        (
-            np.array([[1, 2], [3, [4, 5]]], dtype=object),
-            ValueError,
-            r"numbers: 1 \(\[4, 5\] in row 1;",
         ),
         (
             np.array([[1, 2], [3, {"a": 1}]], dtype=object),
@@ -113,11 +97,8 @@ def test_not_finite(Estimator, storage, value, name):
         (PSC(2), TypeError, "X is of type PSC, not a .*; give an array"),
         (None, TypeError, "X is None, not a matrix of numbers; give an array"),
         (3.5, TypeError, "X is 3.5, not a matrix of numbers; give an array"),
-        (object(), TypeError, "X is of type object, .*; give an array"),
         ({"x": [1.0, 2.0]}, TypeError, r"X is of type dict, .*; give .* a data frame"),
         ((GOOD, GOOD[:, 0]), TypeError, r"X is of type tuple, .*; give an array"),
-        ({(1.0, 2.0)}, TypeError, r"X is of type set, .*; give an array"),
-        (b"12", TypeError, r"X is of type bytes, .*; give an array"),
         (GOOD.astype("M8[D]"), TypeError, r"X is of datetime64\[D\]: .*; give numbers"),
         (
             np.zeros(3, dtype=[("u", float), ("v", float)]),
@@ -250,14 +231,14 @@ def test_constant_data(Estimator, storage):
 
 
 @each
-@pytest.mark.parametrize("n", [12, 600])
-def test_fewer_distinct_rows_than_clusters(Estimator, n):
+def test_fewer_distinct_rows_than_clusters(Estimator):
     kinds = np.array([[1.0, 0.0, 0.2], [0.0, 1.0, 0.0], [0.3, 0.0, 1.0]])
-    X = kinds[np.arange(n) % 3]
+    true = np.arange(600) % 3
+    X = kinds[true]
     with pytest.warns(ClusterCountWarning, match="Rows are in 3 of n_clusters=5"):
         model = Estimator(5, random_state=0).fit(X)
-    assert exact_recovery(np.arange(n) % 3, model.labels_)
-    assert exact_recovery(np.arange(n) % 3, model.predict(X))
+    assert exact_recovery(true, model.labels_)
+    assert exact_recovery(true, model.predict(X))
 
 
 @each
@@ -277,7 +258,6 @@ def test_other_numbers_are_converted(Estimator, dtype):
     ("unit", "dtype"),
     [
         (1e200, np.float64),
-        (1e-200, np.float64),
         (1e-300, np.float64),
         (1e25, np.float32),
         (1e-25, np.float32),
@@ -319,7 +299,6 @@ def test_huge_and_tiny_values(Estimator, unit, dtype):
             "sample_weight cannot be used .*'many'.*0 to leave it",
         ),
         ([1.0, None] * 10, "sample_weight contains NaN"),
-        (pd.Series([1.0, pd.NA] * 10, dtype=object), "sample_weight cannot be used"),
         (pd.Series([1.0, pd.NA] * 10, dtype="Float64"), "sample_weight contains NaN"),
         (np.full(20, 1j), "sample_weight cannot be used .*Complex data"),
         (np.ma.masked_less(np.arange(20), 3)[::-1], "sample_weight contains NaN"),

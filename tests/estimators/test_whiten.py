@@ -67,7 +67,7 @@ def taken(model):
     ],
 )
 def test_cells_that_are_zero_whatever_their_kind(noise, share, way, most):
-    for seed in range(6):
+    for seed in range(3):
         X, labels = with_zeros(seed, noise, share)
         model = IhSC(4, whiten="auto", random_state=0).fit(X)
         assert taken(model) == [way]
@@ -96,7 +96,7 @@ def test_the_hint_is_right_in_four_of_five_cases():
 
 @pytest.mark.parametrize("options", [{}, {"signed": True}, {"outliers": "auto"}])
 def test_noise_that_is_alike_stays_as_it_is(options):
-    for seed in range(4):
+    for seed in range(2):
         X, _ = make_ihgmm(200, 40, 3, random_state=seed)
         plain, auto = (
             IhSC(3, whiten=whiten, random_state=0, **options).fit(X)
@@ -141,7 +141,7 @@ def test_zeros_in_data_of_any_kind(change, tmp_path):
         np.testing.assert_array_equal(again.predict(X), model.labels_)
 
 
-@pytest.mark.parametrize("size", [50, 100, 150, 300])
+@pytest.mark.parametrize("size", [50, 300])
 def test_columns_over_hundreds_of_decades(size):
     X, labels = make_ihgmm(300, 60, 3, random_state=0)
     X = X * 10.0 ** np.linspace(-size, size, 60)
@@ -168,7 +168,7 @@ def unequal(seed, grows):
 
 
 @pytest.mark.parametrize("grows", [False, True])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_an_unstable_fit_names_the_whitening_that_helps(seed, grows):
     X, kinds = unequal(seed, grows)
     with pytest.warns(UnstableLabelsWarning, match="whiten='learned'"):
@@ -178,7 +178,7 @@ def test_an_unstable_fit_names_the_whitening_that_helps(seed, grows):
     assert misclassification_rate(kinds, plain) > 0.4
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_clusters_that_overlap_are_not_told_to_whiten(seed):
     X = np.random.default_rng(seed).standard_normal((300, 50)) + 1.0
     with pytest.warns(UnstableLabelsWarning, match="ask for fewer clusters"):

@@ -46,19 +46,6 @@ def close(found, wanted, dtype=np.float64):
     assert_allclose(to_host(found), wanted, rtol=tol, atol=tol)
 
 
-def test_arrays_move_and_keep_their_type(put, ops, dtype):
-    like = put(np.ones(3, dtype=dtype))
-    for values in (np.arange(3), np.linspace(0, 1, 3), np.arange(3) > 1):
-        values.flags.writeable = False
-        moved = ops.to_device(values, like)
-        assert type(moved) is type(like)
-        assert_array_equal(to_host(moved), values)
-        assert to_host(moved).dtype == values.dtype
-        assert to_host(ops.cast_like(values, like)).dtype == dtype
-    assert to_host(ops.widen(like)).dtype == np.float64
-    assert type(to_host(like)) is np.ndarray
-
-
 # 10,000 rows are more than are worked on at a time on the host.
 @pytest.mark.parametrize("n", [53, 4096, 10_000])
 def test_small_products_are_float64_on_the_host(put, ops, dtype, n):

@@ -34,9 +34,8 @@ def test_separated_rows_are_recovered(method, n, k, seed):
 
 
 @pytest.mark.parametrize("method", ["tied", "kmeans"])
-@pytest.mark.parametrize("seed", range(3))
-def test_small_cluster_among_many_rows(method, seed):
-    rows, labels = noisy_simplex(20_000, 4, 0.1, seed, [0.4, 0.4, 0.195, 0.005])
+def test_small_cluster_among_many_rows(method):
+    rows, labels = noisy_simplex(20_000, 4, 0.1, 0, [0.4, 0.4, 0.195, 0.005])
     rule = learn_rule([rows], 4, method).rule
     assert exact_recovery(labels, rule(HOST, rows))
 
@@ -50,7 +49,7 @@ def test_more_clusters_than_features_in_any_order_of_rows(method):
     }
     for angles in rays.values():
         labels = np.repeat(np.arange(len(angles)), 60)
-        for seed in range(10):
+        for seed in range(3):
             rng = np.random.default_rng(seed)
             z = rng.permutation(labels)
             turn = angles[z] + 0.03 * rng.standard_normal(len(z))
@@ -118,7 +117,7 @@ def test_long_clusters_are_not_cut_across():
 
 
 def test_the_space_that_shows_clusters_is_chosen():
-    for seed in range(8):
+    for seed in range(4):
         clear, labels = noisy_simplex(300, 3, 0.1, seed)
         noise = np.random.default_rng(seed).standard_normal((300, 5))
         noise = HOST.unit_rows(noise)
@@ -142,7 +141,7 @@ def test_rows_count_by_their_weights():
 
 
 @pytest.mark.parametrize("common", [0.0, 0.7])
-@pytest.mark.parametrize(("k", "n"), [(60, 100), (100, 40), (100, 100)])
+@pytest.mark.parametrize(("k", "n"), [(60, 100), (100, 40)])
 def test_many_clusters_at_right_angles_or_not(k, n, common):
     rng = np.random.default_rng(k)
     corners = HOST.unit_rows(np.eye(k) + common / np.sqrt(k))
@@ -176,6 +175,7 @@ def test_lines_gain_where_rows_point_either_way():
     flips = np.random.default_rng(1).choice([-1.0, 1.0], (300, 1))
     assert gain_of_lines(rows * flips, 4) > np.log(2)
     assert gain_of_lines(rows, 4) == -np.inf
+    assert gain_of_lines(rows[:8] * flips[:8], 2) == -np.inf  # few rows say nothing
 
 
 def test_neighbours_find_clusters_of_any_shape():

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from ihgmm.metrics import misclassification_loss
-from ihgmm.paper.methods import METHODS
 from ihgmm.paper.oracles import label_oracle
 from ihgmm.statistics.model import make_ihgmm
 
@@ -35,22 +33,3 @@ def test_label_oracle_is_the_naive_one(seed):
     assert (found != sample.labels).any()  # or the test would show nothing
     naive = [naive_label_oracle(sample, i) for i in range(len(found))]
     np.testing.assert_array_equal(found, naive)
-
-
-@pytest.mark.filterwarnings("ignore:Labels may be unstable")
-def test_those_who_know_more_err_less():
-    # Sums over draws, near the transition and with unequal noise.
-    names = ("centre oracle", "label oracle", "IhSC, refined", "IhGMM", "IhSC")
-    errors = dict.fromkeys(names, 0)
-    options = {"scale_ratio": 5.0, "separation_constant": 0.3, "return_params": True}
-    for seed in range(3):
-        sample = make_ihgmm(
-            150, 400, 3, noise_levels=(1 / 3, 3.0), random_state=seed, **options
-        )
-        for name in names:
-            found = METHODS[name](sample, seed)
-            errors[name] += misclassification_loss(sample.labels, found)
-    assert 0 < errors["centre oracle"] < errors["label oracle"]
-    assert errors["label oracle"] < errors["IhSC"]
-    assert errors["IhSC, refined"] < errors["IhSC"]
-    assert errors["IhGMM"] < errors["IhSC"]

@@ -175,14 +175,6 @@ def test_iris_is_said_to_be_mostly_right():
     assert found.cautions == ()
 
 
-def test_labels_of_any_kind_and_kinds_of_data(kind, eighty):
-    X, labels, expected = eighty
-    names = np.array(["ant", "bee", "cat"])[labels]
-    found = figures(diagnose(kind(X), names))
-    for name, value in figures(expected).items():
-        assert_allclose(found[name], value, rtol=1e-6, atol=1e-9, err_msg=name)
-
-
 @pytest.mark.parametrize(
     ("change", "rtol"),
     [
@@ -191,9 +183,10 @@ def test_labels_of_any_kind_and_kinds_of_data(kind, eighty):
         (lambda X: X * 1e140, 1e-6),
     ],
 )
-def test_types_and_units_do_not_matter(eighty, change, rtol):
+def test_types_units_and_names_of_labels_do_not_matter(eighty, change, rtol):
     X, labels, expected = eighty
-    found = figures(diagnose(change(X), labels))
+    names = np.array(["ant", "bee", "cat"])[labels]
+    found = figures(diagnose(change(X), names))
     for name, value in figures(expected).items():
         assert_allclose(found[name], value, rtol=rtol, atol=rtol / 10, err_msg=name)
 

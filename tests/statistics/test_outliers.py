@@ -16,7 +16,6 @@ from ihgmm import (
     scale_heterogeneity_test,
 )
 from ihgmm._checks import check_matrix
-from ihgmm.metrics import match_labels, misclassification_loss
 from ihgmm.statistics.outliers import find_outliers
 
 
@@ -226,17 +225,6 @@ def test_statistics_leave_outliers_out(data, model):
     )
 
 
-def test_labels_of_minus_one():
-    # Beside clusters from 0 it marks outliers, which match each other alone.
-    assert misclassification_loss([0, 0, 1, 1], [0, -1, 1, 1]) == 1
-    assert misclassification_loss([0, -1, 1, 1], [1, -1, 0, 0]) == 0
-    # With -1 and 1 it is the name of a cluster.
-    assert misclassification_loss([1, 1, -1], [-1, -1, 1]) == 0
-    assert match_labels(list("aab"), [0, -1, 1]).tolist() == ["a", "outlier", "b"]
-    signs = np.where(np.arange(300) % 2, 1, -1)
-    assert estimate_parameters(sample(0), signs).centers.shape == (2, 100)
-
-
 @pytest.mark.parametrize("value", [0, -0.1, 0.7, np.nan, "all"])
 @pytest.mark.parametrize("estimator", [IhSC, IhGMM])
 def test_bad_shares(estimator, value):
@@ -244,21 +232,3 @@ def test_bad_shares(estimator, value):
         estimator(2, outliers=value).fit(sample(0))
     with pytest.raises(ValueError, match=r"outliers=0.5 leaves 5 of 10 rows .* small"):
         estimator(8, outliers=0.5).fit(sample(0)[:10])
-
-
-def test_with_missing_cells_and_with_signs(data):
-    X, strange = data
-    rng = np.random.default_rng(0)
-    gaps = np.where(rng.random(X.shape) < 0.1, np.nan, X)
-    for estimator in (IhSC, IhGMM):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of cells that are missing
-            model = estimator(4, outliers="auto", missing="fit", random_state=0)
-            model.fit(gaps)
-            np.testing.assert_array_equal(model.predict(gaps), model.labels_)
-            assert np.isfinite(model.score(gaps))
-        assert (model.labels_ < 0)[strange].all()
-    signs = rng.choice([-1.0, 1.0], (len(X), 1))
-    model = IhSC(4, outliers="auto", signed=True, random_state=0).fit(signs * X)
-    np.testing.assert_array_equal(model.labels_ < 0, strange)
-    np.testing.assert_array_equal(model.predict(signs * X), model.labels_)

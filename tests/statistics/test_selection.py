@@ -143,22 +143,6 @@ def test_odd_data():
     assert with_zeros.tree.labels(3).shape == (110,)
 
 
-def test_words():
-    six = select_n_clusters(make_ihgmm(300, 100, 6, random_state=0)[0], random_state=0)
-    assert repr(six) == str(six)
-    assert str(six).startswith("6 clusters, with high confidence: trees of halves")
-    assert "6 eigenvalues stand out from noise" in str(six)
-    assert six.plausible == six.levels == six.tree.levels == (6,)
-    assert (six.eigenvalues > six.edge).sum() == 6
-    one = select_n_clusters(make_ihgmm(90, 30, 1, random_state=0)[0], random_state=0)
-    assert (one.n_clusters, one.rank) == (1, 1)
-    assert "ne cluster: 1 eigenvalue stands out" in str(one)
-    none = select_n_clusters(noise(60, 90, "gaussian", 0), random_state=0)
-    assert str(none).startswith("No structure: no eigenvalue stands out")
-    few = select_n_clusters(np.repeat(np.eye(2), 20, axis=0), random_state=0)
-    assert (few.rank, few.n_clusters) == (0, 2)
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

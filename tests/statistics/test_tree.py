@@ -103,14 +103,6 @@ def test_a_tree_has_small_clusters_of_a_model_with_many_rows():
     assert (tree.n_leaves, len(pairs)) == (3, 3)
 
 
-def test_opposite_rows_of_one_cluster():
-    X, coarse, _ = nested(0)
-    X *= np.random.default_rng(0).choice([-1, 1], (450, 1))
-    tree = cluster_tree(X, signed=True, random_state=0)
-    assert tree.levels == (3, 9)
-    assert adjusted_rand_score(coarse, tree.labels(3)) > 0.98
-
-
 def test_outliers_of_a_model_stay_outliers():
     X, *_ = nested(0)
     X[:5] = 200 * np.random.default_rng(0).standard_normal((5, 100))

@@ -155,12 +155,6 @@ def test_options_reach_the_estimator():
         ihsc(adata, 3, resolution=0.5)
 
 
-def test_more_than_ten_clusters_are_in_order_of_number():
-    adata = AnnData(make_ihgmm(240, 60, 12, random_state=0)[0])
-    ihsc(adata, 12)
-    assert list(adata.obs["ihsc"].cat.categories) == [str(k) for k in range(12)]
-
-
 def test_a_copy_leaves_the_original_alone():
     adata = cells()
     other = ihsc(adata, 3, copy=True)

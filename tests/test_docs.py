@@ -70,6 +70,7 @@ def reason(words):
     return next((NOT_RUN[key] for key in NOT_RUN if line.startswith(key)), None)
 
 
+LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)]*)?\)")
 ALL = [(page, words) for page in PAGES for words in commands(page)]
 RUN = {page: [w for p, w in ALL if p == page and not reason(w)] for page in PAGES}
 
@@ -123,15 +124,16 @@ def test_options_exist(words):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_shell_blocks_are_found_by_the_checks_before_a_change_lands(page):
-    # .ci/run looks for this word only.
-    assert not blocks(page, "console", "sh", "shell", "zsh")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_blocks_are_doctests(page):
+def test_blocks_are_found_by_what_runs_them_and_pages_are_read_on_their_own(page):
+    assert not blocks(page, "console", "sh", "shell", "zsh")  # .ci/run looks for bash
     for block in blocks(page, "python", "py", "pycon"):
         assert block.startswith(">>> ") or page.name in WITHOUT_PROMPT, block
+    # Roles of Sphinx and links without a text show as they are in other viewers.
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"\{[a-z:]+\}`[^`]|\[\]\([^)]*\)", text) == []
+    for target, _ in LINK.findall(text):
+        if not target.startswith("auto_examples/"):  # made when pages are built
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 @pytest.mark.pages
@@ -153,16 +155,6 @@ def test_skipped_commands_are_still_there():
     lines = [" ".join(words) for _, words in ALL]
     for key in NOT_RUN:
         assert any(line.startswith(key) for line in lines), f"{key} is in no page"
-
-
-LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)]*)?\)")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_local_links_lead_somewhere(page):
-    for target, _ in LINK.findall(page.read_text(encoding="utf-8")):
-        if not target.startswith("auto_examples/"):  # made when pages are built
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 REFERENCE = "".join(
@@ -249,13 +241,6 @@ def test_pictures_of_how_it_works_are_those_that_are_drawn(tmp_path):
     assert done.returncode == 0, done.stderr
     drawn = sorted(path.name for path in tmp_path.iterdir())
     assert sorted(re.findall(r"images/((?:how|default)-\S+?\.png)", text)) == drawn
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_are_read_on_their_own(page):
-    # Roles of Sphinx and links without a text show as they are in other viewers.
-    text = page.read_text(encoding="utf-8")
-    assert re.findall(r"\{[a-z:]+\}`[^`]|\[\]\([^)]*\)", text) == []
 
 
 def test_pages_agree_on_the_installation():

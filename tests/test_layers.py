@@ -117,7 +117,7 @@ def test_kinds_of_arrays_are_asked_for_in_one_folder(name):
                 assert not KIND_QUESTIONS.intersection(kinds)
 
 
-OPTIONAL = (
+OPTIONAL = [
     "typer",
     "rich",
     "jinja2",
@@ -134,7 +134,7 @@ OPTIONAL = (
     "torch",
     "cupy",
     "array_api_strict",
-)
+]
 
 
 def test_import_loads_little_and_public_names_come_when_they_are_asked_for():
@@ -145,6 +145,7 @@ print("numpy" in sys.modules, *dir(ihgmm))
 import sklearn.cluster
 before = [name for name in {OPTIONAL} if name in sys.modules]
 from ihgmm import IhSC
+IhSC(2).fit([[1.0, 0], [2, 0], [0, 1], [0, 3]])
 print([name for name in {OPTIONAL} if name in sys.modules] == before)
 from ihgmm import *
 print(ihgmm.statistics.__name__, IhSC.__name__, hasattr(ihgmm, "nothing"))

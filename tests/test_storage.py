@@ -105,19 +105,6 @@ def test_round_trip(path, name, dtype):
         assert after[key] == before[key]
 
 
-@pytest.mark.filterwarnings("ignore:Rows are in", "ignore:X has the entry")
-@pytest.mark.parametrize("unit", [1e200, 1e-200, 0.0])
-def test_models_of_extreme_data(path, unit):
-    rows = unit * X + (unit == 0)  # 0: rows that are all the same
-    options = [{"signed": True}, {"outliers": 0.1, "missing": "fit"}, {"refine": True}]
-    models = [IhSC(3, random_state=0, **option) for option in options]
-    models += [IhGMM(3, noise=noise) for noise in ("individual", "common", "tied")]
-    for model in models:
-        save_model(model.fit(rows), path)
-        again = load_model(path)
-        np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
-
-
 def test_feature_names(path):
     names = [f"gene {i}, <b>" for i in range(14)] + ["é\u202e" + "x" * 10_000]
     table = pd.DataFrame(X, columns=names)

@@ -253,29 +253,27 @@ def test_other_numbers_are_converted(Estimator, dtype):
     assert model.cluster_centers_.dtype == np.float64
 
 
-@each
+@pytest.mark.parametrize("Estimator", [one for one in ALL if one is not IhGMM])
 @pytest.mark.parametrize(
     ("unit", "dtype"),
-    [
-        (1e200, np.float64),
-        (1e-300, np.float64),
-        (1e25, np.float32),
-        (1e-25, np.float32),
-    ],
+    [(1e200, np.float64), (1e-300, np.float64), (1e25, np.float32), (1e-25, "f4")],
 )
 def test_huge_and_tiny_values(Estimator, unit, dtype):
-    X, labels = make_ihgmm(150, 20, 3, scale_ratio=1.5, random_state=0, dtype=dtype)
-    plain = Estimator(3, random_state=0).fit(X)
-    scaled = X * dtype(unit)
+    if Estimator is SDPKMeans:
+        pytest.importorskip("cvxpy", reason="cvxpy is not installed")
+    X, _ = make_ihgmm(60, 20, 3, scale_ratio=1.5, random_state=0, dtype=dtype)
+    if Estimator is TwoComponentLloyd:
+        X -= X.mean(axis=0)
+    scaled = X * X.dtype.type(unit)
     before = scaled.copy()
-    model = Estimator(3, random_state=0).fit(scaled)
+    options = {} if Estimator is TwoComponentLloyd else {"n_clusters": 3}
+    plain, model = (Estimator(random_state=0, **options).fit(Y) for Y in (X, scaled))
     assert_array_equal(scaled, before)
-    assert exact_recovery(labels, model.labels_)
+    assert_array_equal(model.labels_, plain.labels_)
     assert_array_equal(model.predict(scaled), plain.predict(X))
-    factor = 1 if Estimator is SphericalKMeans else dtype(unit)
-    assert_allclose(
-        model.cluster_centers_ / factor, plain.cluster_centers_, rtol=1e-3, atol=1e-3
-    )
+    factor = 1 if Estimator is SphericalKMeans else X.dtype.type(unit)
+    centers = model.cluster_centers_ / factor
+    assert_allclose(centers, plain.cluster_centers_, rtol=1e-3, atol=1e-3)
     for name in ("embedding_", "cluster_centers_", "scales_", "noise_levels_"):
         if hasattr(model, name):
             assert np.isfinite(getattr(model, name)).all(), name

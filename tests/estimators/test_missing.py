@@ -151,17 +151,6 @@ def test_rows_and_columns_without_a_cell():
         model.fit(np.full((300, 60), np.nan))
 
 
-def test_rows_of_weight_zero_do_not_teach():
-    _, gaps, _ = sample()
-    weights = np.ones(300)
-    weights[200:] = 0
-    few = IhSC(3, missing="fit", random_state=0).fit(gaps[:200])
-    model = IhSC(3, missing="fit", random_state=0).fit(gaps, sample_weight=weights)
-    assert_array_equal(model.preparation_[0].loadings, few.preparation_[0].loadings)
-    assert_array_equal(model.labels_[:200], few.labels_)
-    assert_array_equal(model.labels_[200:], few.predict(gaps[200:]))
-
-
 def test_na_of_r_is_a_missing_cell_without_a_warning():
     # R's NA is a signalling NaN, and arithmetic with one warns.
     _, gaps, _ = sample()

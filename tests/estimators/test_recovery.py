@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.cluster import KMeans
 
-from ihgmm import PSC, IhSC, Recipe, SphericalKMeans, make_ihgmm
+from ihgmm import IhSC, Recipe, SphericalKMeans, make_ihgmm
 from ihgmm.metrics import exact_recovery, misclassification_rate
 
 NOISES = ["gaussian", "rademacher"]
@@ -49,23 +48,10 @@ def test_ihsc_is_exact_in_every_draw(setting, build):
         assert model.embedding_.shape[1] == k
 
 
-@every
-def test_classical_methods_are_not_exact(setting):
-    psc, kmeans = [], []
-    for seed in range(4):
-        X, labels, k = draw(setting, seed)
-        found = PSC(k, random_state=seed).fit_predict(X)
-        psc.append(misclassification_rate(labels, found))
-        found = KMeans(k, n_init=3, random_state=seed).fit_predict(X)
-        kmeans.append(misclassification_rate(labels, found))
-    assert np.mean(psc) > 0.05
-    assert np.mean(kmeans) > 0.05
-
-
 def test_extreme_imbalance():
     # Six rows in the smallest cluster: the order of eigenvalues matters.
     exact = {"algebraic": 0, "magnitude": 0}
-    for seed in range(24):
+    for seed in range(12):
         options = {"balance": 0.1, "noise": NOISES[seed % 2], "random_state": seed}
         X, labels = make_ihgmm(200, 1000, 3, **options)
         for order in exact:
@@ -73,7 +59,7 @@ def test_extreme_imbalance():
             exact[order] += exact_recovery(labels, found)
         found = IhSC(3, random_state=0).fit_predict(X)
         assert exact_recovery(labels, found), f"seed {seed}"
-    assert exact["algebraic"] >= 20
+    assert exact["algebraic"] >= 10
     assert exact["algebraic"] > exact["magnitude"]
 
 

@@ -50,24 +50,6 @@ def test_scales_have_both_signs():
     assert model.score(X) > 0.95
 
 
-def test_zero_rows_and_weights():
-    X, labels, _ = lines(2)
-    X[3] = 0
-    weights = np.ones(len(X))
-    weights[10:20] = 0
-    with pytest.warns(UserWarning, match="rows are zero"):
-        model = fitted(X)
-    assert model.labels_[3] == 0
-    assert model.scales_[3] == 0
-    with pytest.warns(UserWarning, match="rows are zero"):
-        model = IhSC(4, signed=True, random_state=0).fit(X, sample_weight=weights)
-    assert misclassification_rate(labels, model.labels_) < 0.06
-    left_out = model.scales_[10:20] * (
-        X[10:20] * model.cluster_centers_[model.labels_[10:20]]
-    ).sum(axis=1)
-    assert (left_out >= 0).all()
-
-
 def test_clusters_are_counted_by_their_directions():
     X, *_ = lines(0)
     model = IhSC("auto", signed=True, random_state=0).fit(X)

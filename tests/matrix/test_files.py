@@ -143,9 +143,6 @@ def test_anndata(layout, tmp_path):
         assert_array_equal(rows.take(chosen).toarray(), wanted[chosen])
     labels = IhSC(4, random_state=0).fit(opened(open_data(path))).labels_
     assert_array_equal(labels, IhSC(4, random_state=0).fit(adata.X).labels_)
-    backed = needed("anndata").read_h5ad(path, backed="r")
-    assert_array_equal(labels, IhSC(4, random_state=0).fit(backed.X).labels_)
-    backed.file.close()
     assert path.read_bytes() == before
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from array_kinds import cupy, needed, opened, strict, torch_cpu, torch_cuda
+from array_kinds import cupy, needed, strict, torch_cpu, torch_cuda
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm.matrix import ops_of, to_host
@@ -44,19 +44,6 @@ def dtype(request):
 def close(found, wanted, dtype=np.float64):
     tol = 1e-4 if dtype == np.float32 else 1e-11
     assert_allclose(to_host(found), wanted, rtol=tol, atol=tol)
-
-
-# 10,000 rows are more than are worked on at a time on the host.
-@pytest.mark.parametrize("n", [53, 4096, 10_000])
-def test_small_products_are_float64_on_the_host(put, ops, dtype, n):
-    rng = np.random.default_rng(0)
-    A, B = rng.standard_normal((n, 4)), rng.standard_normal((n, 2))
-    A, B = A.astype(dtype), B.astype(dtype)
-    found = ops.tall_dot(put(A), put(B))
-    assert isinstance(found, np.ndarray)
-    assert found.dtype == np.float64
-    assert_allclose(found, A.T.astype(float) @ B, rtol=1e-4, atol=1e-4 * np.sqrt(n))
-    assert ops.tall_dot(put(A[:, :0]), put(B)).shape == (0, 2)
 
 
 def test_rows(put, ops, dtype):
@@ -172,36 +159,6 @@ def test_sums_and_means_of_groups(put, ops, labels):
     assert found[labels == 0].mean() == pytest.approx(1)
     peaks = [max(values[labels == g].max(initial=0), 0) for g in range(5)]
     assert_array_equal(rows.maxima(put(values)), peaks)
-
-
-def test_sums_of_few_rows_by_group(put, ops, dtype):
-    rng = np.random.default_rng(0)
-    rows, weights = rng.standard_normal((9000, 3)).astype(dtype), rng.random(9000)
-    labels = rng.integers(4, size=9000)  # of a fifth group there are none
-    few, ops = (put(rows), ops) if ops.few_ops is ops else (rows, ops.few_ops)
-    where = ops.to_device(labels, few), ops.to_device(weights, few)
-    found = ops.sums_of_rows(where[0], 5, few, where[1])
-    wanted = np.zeros((5, 3))
-    np.add.at(wanted, labels, weights[:, None] * rows)
-    assert type(found) is np.ndarray
-    close(found, wanted, dtype)
-
-
-@pytest.mark.parametrize("labels_on_host", [False, True])
-def test_groups_of_the_rows_of_a_matrix(put, ops, labels, dtype, labels_on_host):
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((20, 7)).astype(dtype)
-    weights, centers = rng.uniform(size=20), rng.standard_normal((4, 7))
-    own = on_host if labels_on_host else put
-    rows, A = ops_of(own(labels)).groups(own(labels), 4), opened(put(X))
-    sums = rows.weighted_sums(A, own(weights))
-    assert isinstance(sums, np.ndarray)
-    assert sums.dtype == dtype
-    close(sums, [weights[labels == g] @ X[labels == g] for g in range(4)], np.float32)
-    inner = rows.inner_products(A, centers)
-    assert type(inner) is type(own(weights))
-    assert to_host(inner).dtype == np.float64
-    close(inner, (X * centers[labels]).sum(axis=1), np.float32)
 
 
 @pytest.mark.parametrize(("n", "size"), [(10, 3), (400, 399), (402, 150), (7, 20)])

@@ -89,15 +89,6 @@ def test_rules_are_learnt_from_and_take_arrays_of_other_libraries(library, metho
     assert_array_equal(other(HOST, rows), rule(HOST, rows))
 
 
-@every
-def test_clusters_in_another_order(method):
-    rows, _ = noisy_simplex(500, 4, 0.6, 0)
-    rule = learn_rule([rows], 4, method).rule
-    order = np.array([2, 0, 3, 1])
-    rank = np.argsort(order)
-    assert_array_equal(rule.in_order(order)(HOST, rows), rank[rule(HOST, rows)])
-
-
 # Gaussian clusters of one covariance
 
 

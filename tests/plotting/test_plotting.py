@@ -311,14 +311,6 @@ def test_two_clusters_leave_no_axis_empty():
     assert np.linalg.norm(rows[0].mean(axis=0) - rows[1].mean(axis=0)) > 1
 
 
-def test_two_coordinates_are_drawn_as_they_are():
-    two = made_up(50, 2)
-    ax = plot_embedding(two)
-    assert_allclose(points(ax)[0], two.embedding_[two.labels_ == 0])
-    assert ax.get_xlabel() == "coordinate 0"
-    assert [text.get_text() for text in ax.texts] == ["0", "1"]
-
-
 def test_many_rows_are_thinned_and_the_axes_say_so():
     for fake in (made_up(50_000, 3), made_up(50_000, 2)):
         ax = plot_embedding(fake)

@@ -8,8 +8,6 @@ from scipy.stats import t
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.statistics.estimation import estimate_parameters
 
-FIELDS = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
-
 
 def normalized(sample):
     """The true parameters, identified as ours are: scales of mean 1 in a cluster."""

@@ -19,10 +19,6 @@ from ihgmm.statistics.likelihood import (
 )
 
 
-def squares(X):
-    return (X**2).sum(axis=1)
-
-
 def leave_one_out(X, weights):
     """Compare each row with the weighted sums of the others; return sums too."""
     sums = to_host(X.adjoint(weights)).astype(np.float64)

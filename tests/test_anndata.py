@@ -133,17 +133,6 @@ def test_a_second_run_replaces_the_first():
     assert "centers" not in adata.uns["ihsc"]
 
 
-def test_number_of_clusters_is_counted():
-    adata = cells()
-    ihsc(adata, "auto")
-    summary, model = adata.uns["ihsc"], IhSC("auto", random_state=0).fit(adata.X)
-    assert (summary["n_clusters"], summary["params"]["n_clusters"]) == (3, "auto")
-    assert summary["selection"]["rank"] == 3
-    assert "3 clusters" in summary["selection"]["summary"]
-    assert summary["selection"]["levels"].tolist() == list(model.selection_.levels)
-    assert summary["selection"]["confidence"] == model.selection_.confidence.value
-
-
 def test_options_reach_the_estimator():
     adata = cells()
     options = {"recipe": Recipe(space="projected"), "refine": True, "random_state": 5}

@@ -19,16 +19,6 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_text_and_bytes_are_written_as_they_are(tmp_path):
-    with atomic_write(tmp_path / "a.txt", "w") as file:
-        file.write("é\r\n\n")
-    with atomic_write(str(tmp_path / "b.bin")) as file:
-        file.write(b"\x00\xff")
-    assert (tmp_path / "a.txt").read_bytes() == "é\r\n\n".encode()
-    assert (tmp_path / "b.bin").read_bytes() == b"\x00\xff"
-    assert names(tmp_path) == ["a.txt", "b.bin"]
-
-
 @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
 def test_a_body_that_fails_leaves_what_was_there(tmp_path, error):
     path = tmp_path / "a.txt"

@@ -11,11 +11,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from command_line import document, fail, good, invoke, named, read, table_of, write
+from command_line import document, fail, good, invoke, named, table_of, write
 from pyarrow import parquet
 
 from ihgmm import IhSC
-from ihgmm.metrics import exact_recovery
 from ihgmm.storage import load_model
 
 
@@ -173,22 +172,6 @@ def test_scaled_columns_keep_the_patterns():
     centers = load_model("model.npz")[-1].cluster_centers_
     expected = IhSC(3, random_state=0).fit(X / X.std(axis=0)).cluster_centers_
     np.testing.assert_allclose(centers, expected, rtol=1e-6)
-
-
-def test_sparse_columns_can_be_scaled(sample):
-    X, labels = sample
-    units = X * 10.0 ** np.arange(12)
-    write("sparse.npz", units, labels)
-    prepared = ["--prepare", "scale", "--save", "m.npz"]
-    found = good("fit", "sparse.npz", "-k", 3, *prepared)
-    assert "Divided 12 columns by the deviation ('col1': " in found
-    model = load_model("m.npz")
-    expected = IhSC(3, random_state=0).fit(units / units.std(axis=0))
-    assert exact_recovery(model[-1].labels_, expected.labels_)
-    good("predict", "m.npz", "sparse.npz", "-o", "out.csv")
-    clusters = [int(row["cluster"]) for row in read("out.csv")]
-    assert clusters == list(expected.predict(units / units.std(axis=0)))
-    assert exact_recovery(labels, clusters)
 
 
 def test_missing_cells_are_told_where_they_are(sample):

@@ -54,12 +54,6 @@ def test_what_steps_aside_for_whitening_says_so(cells, command):
         assert "Divided" not in text
 
 
-def test_columns_that_no_whitening_suits_are_prepared():
-    text = good("fit", "wine", "-k", 3, "--whiten", "auto")
-    assert "Divided 6 columns by the deviation" in text
-    assert "Left the columns" not in text
-
-
 def test_few_large_means_among_many_columns_are_not_subtracted():
     X = np.random.default_rng(0).lognormal(0, 1, (60, 120))
     X[:, :5] = 50 + X[:, :5]

@@ -114,21 +114,6 @@ def test_everyday_file(name):
     assert misclassification_rate(kinds, labels) <= 0.02
 
 
-def test_columns_without_a_natural_zero_are_centred():
-    table, kinds = customers()
-    table["temperature"] = 37 + np.random.default_rng(0).normal(0, 0.4, len(table))
-    table.to_csv("a.csv", index=False)
-    text = good("fit", "a.csv", "-k", "3", "--save", "model.npz", "-o", "a.out.csv")
-    assert "Divided 8 columns by the deviation ('revenue': " in text
-    assert "gave 1 column mean 0 and deviation 1 ('temperature': 3" in text
-    labels = [row["cluster"] for row in read("a.out.csv")]
-    assert misclassification_rate(kinds, labels) <= 0.02
-    # New rows are prepared as those of the fit, be there one only.
-    table.iloc[[7]].to_csv("one.csv", index=False)
-    good("predict", "model.npz", "one.csv", "-o", "one.out.csv")
-    assert read("one.out.csv")[0]["cluster"] == labels[7]
-
-
 def test_columns_of_arrays_and_built_in_data_can_be_chosen(sample):
     np.save("a.npy", sample[0])
     table = table_of("a.npy", columns=["col3", "col1", "col2"], drop_columns=["col1"])

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import zarr
-from command_line import fail, good, invoke, named, read, shop
+from command_line import fail, good, named, read
 
 import ihgmm
 from ihgmm.cli import files
@@ -121,18 +121,6 @@ def test_a_fifo_is_not_waited_for_and_a_device_not_read(name):
         load_model(name)
 
 
-@pytest.mark.parametrize("cell", ["--32.3", "+-1", "-$-5", "\u0663\u0664"])
-def test_a_cell_that_is_nearly_a_number_is_named_with_its_place(cell):
-    table = shop(30).iloc[:, 1:].astype(str)
-    table.iloc[4, 2] = cell
-    table.to_csv("a.csv", index=False)
-    done = invoke("fit", "a.csv", "-k", 3)
-    assert done.exit_code == 0
-    assert f"the first is '{cell}' in line 6: taken as missing" in " ".join(
-        done.stderr.split()
-    )
-
-
 @pytest.mark.parametrize("path", [None, 5, 2.5, ["a"], {}])
 def test_what_is_no_path_is_said_to_be_none(path, sample):
     model = ihgmm.PSC(3).fit(sample[0])
@@ -155,11 +143,6 @@ def test_standard_input_that_is_closed():
     done = subprocess.run(f"{command} <&-", shell=True, capture_output=True)
     assert done.returncode == 2
     assert done.stderr.startswith(b"error: Standard input is empty, or holds no text")
-
-
-def test_bad_bytes_are_told_with_the_name_of_their_file():
-    Path("a.csv").write_bytes(b"\x00\x81\x8d,\n\x9d\x8f,3\n")
-    assert "error: a.csv cannot be read as csv: " in fail("fit", "a.csv", "-k", 2)
 
 
 def test_python_without_docstrings_and_an_encoding_that_lacks_letters(sample):

@@ -1,7 +1,6 @@
 """What happens before a command is at work: what is loaded, and Ctrl-C."""
 
 import os
-import signal
 import subprocess
 import sys
 
@@ -72,11 +71,3 @@ def test_sizes_of_a_terminal_that_make_no_sense(size, monkeypatch, capsys):
         assert "Usage: ihgmm" in capsys.readouterr().out
     # typer reads the last when it is loaded, before anything could catch an error.
     assert "TERMINAL_WIDTH" not in os.environ
-
-
-def test_the_caller_keeps_its_interrupts(monkeypatch, capsys):
-    before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(sys, "argv", ["ihgmm", "--version"])
-    with pytest.raises(SystemExit):
-        main()
-    assert signal.getsignal(signal.SIGINT) is before

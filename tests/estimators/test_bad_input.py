@@ -202,12 +202,6 @@ def test_every_parameter_is_checked(Estimator):
                 Estimator(**{name: value}).fit(GOOD)
 
 
-def test_mixture_before_fit():
-    for method in ("predict_proba", "score_samples", "bic", "icl"):
-        with pytest.raises(NotFittedError, match="not fitted yet"):
-            getattr(IhGMM(2), method)(GOOD)
-
-
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM, SphericalKMeans])
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_all_rows_zero(Estimator, storage):

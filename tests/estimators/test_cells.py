@@ -8,9 +8,8 @@ from matrix.array_kinds import hdf5, opened, strict
 from numpy.testing import assert_array_equal
 
 from ihgmm import IhGMM, IhSC, make_ihgmm
-from ihgmm.matrix import as_matrix, to_host
+from ihgmm.matrix import to_host
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.cells import largest_usual, learn_cell_filler
 from ihgmm.storage import load_model, save_model
 
 KINDS = {
@@ -136,12 +135,6 @@ def test_new_rows_and_models_from_files(Estimator, tmp_path):
     assert_array_equal(loaded.outlier_cells_, model.outlier_cells_)
     assert_array_equal(loaded.predict(X), model.predict(X))
     assert_array_equal(loaded.score(X), model.score(X))
-
-
-def test_nothing_to_judge():
-    assert largest_usual(np.zeros(5), 5) == np.inf
-    X = np.eye(40)
-    assert learn_cell_filler(as_matrix(X))(as_matrix(X)).missing().sqnorms.sum() == 0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from ihgmm import (
@@ -93,19 +92,6 @@ def test_frames(model, small):
         prefix, k = type(model).__name__.lower(), len(model.cluster_centers_)
         assert list(out.columns) == [f"{prefix}{i}" for i in range(k)]
         assert_array_equal(out.columns, model.get_feature_names_out())
-
-
-def test_frames_of_polars(small):
-    pl = pytest.importorskip("polars", reason="polars is not installed")
-    frame = pl.DataFrame(small, schema=[f"gene{i}" for i in range(20)])
-    model, plain = (IhSC(3, random_state=0).fit(data) for data in (frame, small))
-    assert_array_equal(model.labels_, plain.labels_)
-    # Old versions of scikit-learn do not know the names of new polars frames.
-    if hasattr(StandardScaler().fit(frame), "feature_names_in_"):
-        assert_array_equal(model.feature_names_in_, frame.columns)
-    assert_array_equal(model.predict(frame), plain.predict(small))
-    out = model.set_output(transform="polars").transform(frame)
-    assert out.columns == ["ihsc0", "ihsc1", "ihsc2"]
 
 
 @each

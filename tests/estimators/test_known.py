@@ -3,12 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import misclassification_rate
@@ -100,16 +97,6 @@ def test_y_teaches_nothing(sample):
     model = IhSC(4).fit(X, kinds)
     assert not hasattr(model, "classes_")
     np.testing.assert_array_equal(model.labels_, IhSC(4).fit(X).labels_)
-
-
-def test_labels_are_routed_as_metadata(sample):
-    X, kinds = sample
-    known = some(NAMES[kinds], 3, np.random.default_rng(0), None)
-    with config_context(enable_metadata_routing=True):
-        model = IhSC(4).set_fit_request(known_labels=True)
-        pipeline = make_pipeline(StandardScaler(with_mean=False), model)
-        pipeline.fit(X, known_labels=known)
-    assert np.mean(pipeline.predict(X) == NAMES[kinds]) > 0.97
 
 
 def test_weights_outliers_and_classes_go_together(sample):

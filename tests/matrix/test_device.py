@@ -99,12 +99,6 @@ def test_not_a_matrix_of_numbers(to_device, X, message):
         IhSC(4).fit(to_device(X))
 
 
-def test_labels_may_be_a_sparse_tensor():
-    X, labels = make_ihgmm(80, 20, 3, random_state=0)
-    found = estimate_parameters(torch_cpu(X), torch_cpu(labels).to_sparse())
-    assert_allclose(to_host(found.scales), estimate_parameters(X, labels).scales)
-
-
 def test_torch_keeps_no_gradients_and_takes_half_precision():
     A = torch_cpu(sample(200, 30))
     wanted = IhSC(4, random_state=0).fit(A)

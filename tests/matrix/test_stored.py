@@ -225,13 +225,6 @@ def test_hdf5_file_that_is_closed(tmp_path):
         IhSC(4).fit(stored)
 
 
-def test_hdf5_that_shrinks(tmp_path):
-    stored = hdf5(sample(), tmp_path, maxshape=(None, 40))
-    rows = break_after(opened(stored), 1, lambda: stored.resize((450, 40)))
-    with pytest.raises(OSError, match=r"came in shape \(\d+, 40\); it had 500 rows"):
-        labels_of(rows)
-
-
 def corrupt_hdf5(folder):
     stored = hdf5(sample(), folder, chunks=(100, 40), fletcher32=True)
     at = stored.id.get_chunk_info(3).byte_offset

@@ -119,8 +119,19 @@ def check(X, known):
     assert_allclose(
         to_host(X.sqnorms) * X.unit**2, (known.complete**2).sum(axis=1), **in_units
     )
-    W = np.ones((P, 1))
-    assert_allclose(to_host(X @ W) * X.unit, known.complete @ W, **in_units)
+    D, square = known.complete, X.unit**2
+    W, V = np.arange(1.0, P + 1)[:, None], np.arange(1.0, len(D) + 1)[:, None]
+    for found, wanted in (
+        ((X @ W) * X.unit, D @ W),
+        (X.adjoint(V) * X.unit, D.T @ V),
+        (X.gram_product(W) * square, D.T @ (D @ W)),
+        (X.row_sqnorms(W[:, 0]) * square, D**2 @ W[:, 0]),
+        (X.column_sqnorms() * square, (D**2).sum(axis=0)),
+        (X.max_abs() * X.unit, np.abs(D).max()),
+        (X.to_memory().toarray() * X.unit, D),
+    ):
+        assert_allclose(to_host(found), wanted, **in_units)
+    assert X.most_negative() == 0
     if known.incomplete is None:
         assert X.incomplete is None
     else:

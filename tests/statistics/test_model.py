@@ -137,10 +137,3 @@ def test_no_second_matrix_is_made():
 def test_bad_arguments(options, error, message):
     with pytest.raises(error, match=message):
         make_ihgmm(**options)
-
-
-@pytest.mark.parametrize("value", ["x", {}, [[1.0, 2.0], [3.0]], [["a", "b"]]])
-@pytest.mark.parametrize("name", ["centers", "scales", "noise_levels"])
-def test_arguments_of_the_wrong_kind_are_named(name, value):
-    with pytest.raises((TypeError, ValueError), match=f"^{name}(=| cannot be used)"):
-        make_ihgmm(10, 3, 2, **{name: value})

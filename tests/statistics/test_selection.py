@@ -174,14 +174,6 @@ def test_an_estimator_says_that_it_stopped_counting():
     assert model.n_clusters_ == 50
 
 
-@pytest.mark.parametrize(("p", "k"), [(2, 2), (9, 6)])
-def test_few_features(p, k):
-    X, _ = make_ihgmm(160, p, k, random_state=0)
-    count = select_n_clusters(X, random_state=0)
-    assert count.n_clusters == k
-    assert count.rank <= k
-
-
 @pytest.mark.parametrize("p", [2, 3, 4, 8])
 def test_one_cloud_in_few_features_may_be_one_cluster(p):
     rng = np.random.default_rng(p)

@@ -71,18 +71,6 @@ def test_new_rows_solve_the_same_equation(X, setting):
 
 
 @every
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_row_is_placed_by_itself(X, setting, dtype):
-    A = as_matrix(X.astype(dtype))
-    embedding, _, _ = embed(X, setting)
-    together = embedding.coordinates(A)
-    alone = np.concatenate([embedding.coordinates(A.take([i])) for i in range(70)])
-    assert together.dtype == dtype
-    eps = np.finfo(dtype).eps
-    assert_allclose(alone, together, rtol=0, atol=100 * eps * np.abs(together).max())
-
-
-@every
 @pytest.mark.parametrize("power", [-40, 13])
 def test_another_unit(X, setting, power):
     embedding, _, vectors = embed(X, setting)

@@ -147,20 +147,6 @@ def test_many_clusters_at_right_angles_or_not(k, n, common):
     assert rate < oracle + 0.003
 
 
-@pytest.mark.parametrize("rows", [np.zeros((6, 2)), np.eye(2)[[0, 1, 0, 1, 0, 0]]])
-def test_fewer_places_than_clusters(rows):
-    # Clusters vanish in every run, and k-means has the last word.
-    labels = learn_rule([rows], 3).rule(HOST, rows)
-    assert set(labels) <= {0, 1, 2}
-    same = (rows[:, None] == rows).all(axis=2)
-    assert_array_equal(labels[:, None] == labels, same)
-
-
-def test_as_many_clusters_as_rows():
-    rows = HOST.unit_rows(np.random.default_rng(0).standard_normal((5, 3)))
-    assert sorted(learn_rule([rows], 5).rule(HOST, rows)) == [0, 1, 2, 3, 4]
-
-
 def test_lines_gain_where_rows_point_either_way():
     rows, _ = noisy_simplex(300, 4, 0.1, 0)
     flips = np.random.default_rng(1).choice([-1.0, 1.0], (300, 1))
@@ -179,11 +165,3 @@ def test_neighbours_find_clusters_of_any_shape():
     rule = learn_rule([rows], 2, "neighbors").rule
     assert len(rule.rows) == 2_000
     assert exact_recovery(labels, rule(HOST, rows))
-
-
-@pytest.mark.parametrize("n", [2, 3, 8])
-def test_neighbours_among_few_rows(n):
-    rows = np.vstack([np.eye(2)[:1]] * (n - 1) + [np.eye(2)[1:]])
-    labels = learn_rule([rows], 2, "neighbors").rule(HOST, rows)
-    assert labels.shape == (n,)
-    assert set(labels) <= {0, 1}

@@ -265,19 +265,6 @@ def test_embedded_rows_are_those_of_the_model(page, sample):
     assert (far.argmin(axis=1) == model.labels_).mean() > 0.98
 
 
-def test_names_in_notes_have_a_direction_of_their_own(sample):
-    X, _, model = sample
-    names = ["שלום", "it's", "both ' and \"", "back\\slash", "<b>", "a\nb"]
-    note = f"It isn't used: {', '.join(map(repr, names))} and the customers' ids."
-    page = written(model, X, notes=[note], id_name="barcode")
-    done = page[page.index("What was done") : page.index("Map of the rows")]
-    item = re.search(r'<li dir="auto">(.*?)</li>', done)[1]
-    quoted = re.findall("<bdi>(.*?)</bdi>", item)
-    assert list(map(unescape, quoted)) == [repr(name) for name in names]
-    assert unescape(re.sub("</?bdi>", "", item)) == note
-    assert payload(page)["idName"] == "barcode"
-
-
 def test_the_index_of_a_frame_names_the_rows(sample):
     X, _, model = sample
     names = [f"cell {i}" for i in range(150)]

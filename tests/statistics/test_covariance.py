@@ -54,21 +54,3 @@ def test_leading_directions_of_the_noise_are_found():
         units = centers / 8
         along = np.einsum("kp,pq,kq->k", units, whole(found), units)
         assert_allclose(along, np.einsum("kp,pq,kq->k", units, S, units), rtol=0.3)
-
-
-def test_white_noise_has_no_directions_of_its_own():
-    # Eigenvalues of a sample of white noise differ; they are not taken for more.
-    for n, p in [(600, 40), (150, 400)]:
-        X, labels, _, _ = spiked(1, n, p, levels=(1.0, 1.0))
-        rng = np.random.default_rng(0)
-        found = leading_covariance(as_matrix(X), labels, 3, rng=rng)
-        assert len(found.deviations) == 3
-        assert_allclose(found.deviations, 1, atol=0.3)
-
-
-def test_data_without_noise():
-    X = np.outer(np.arange(1.0, 9.0), np.ones(4))
-    found = leading_covariance(
-        as_matrix(X), np.zeros(8, int), 1, rng=np.random.default_rng(0)
-    )
-    assert len(found.deviations) == 0

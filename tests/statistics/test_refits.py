@@ -26,13 +26,6 @@ def test_rows_beyond_the_sample_are_judged_alike(kind):
     assert few.stays.mean() == pytest.approx(full.stays.mean(), abs=0.03)
 
 
-def test_few_rows_of_a_cluster_are_fitted_with_most_rows():
-    X, labels = make_ihgmm(60, 200, 12, random_state=0)
-    found = refit_halves(check_matrix(X), labels, 12, rng())
-    assert found.stays.mean() > 0.9
-    assert refit_halves(check_matrix(X[:14]), labels[:14], 12, rng()) is None
-
-
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize("options", [{"signed": True}, {"whiten": "learned"}])
 def test_rows_with_missing_cells_are_not_the_more_certain(options):

@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
@@ -76,7 +77,7 @@ def assert_same(one, two):
         for i, j in zip(one, two, strict=True):
             assert_same(i, j)
     else:
-        np.testing.assert_array_equal(one, two)
+        assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -87,11 +88,11 @@ def test_round_trip(path, name, dtype):
     again = load_model(path)
     assert type(again) is type(model)
     rows = NEW.astype(dtype)
-    np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+    assert_array_equal(again.predict(rows), model.predict(rows))
     for method in ("transform", "predict_proba", "score_samples"):
         if hasattr(model, method):
             one, two = (getattr(m, method)(rows) for m in (model, again))
-            np.testing.assert_array_equal(one, two)
+            assert_array_equal(one, two)
             assert one.dtype == two.dtype
     one, two = (m[-1] if hasattr(m, "steps") else m for m in (model, again))
     assert set(vars(two)) == set(vars(one))
@@ -99,7 +100,7 @@ def test_round_trip(path, name, dtype):
         if key.endswith("_"):
             assert_same(getattr(two, key), value)
     if hasattr(one, "scales_"):
-        np.testing.assert_array_equal(two.sizes_, one.sizes_)
+        assert_array_equal(two.sizes_, one.sizes_)
     before, after = one.get_params(), two.get_params()
     for key in set(before) - {"random_state", "init"}:
         assert after[key] == before[key]
@@ -112,7 +113,7 @@ def test_feature_names(path):
         save_model(model.fit(table), path)
         again = load_model(path)
         assert list(again.feature_names_in_) == names
-        np.testing.assert_array_equal(again.predict(table), model.predict(table))
+        assert_array_equal(again.predict(table), model.predict(table))
         with pytest.raises(ValueError, match="feature names"):
             again.predict(table[names[::-1]])
     save_model(IhSC(3, random_state=0).fit(X), path, feature_names=names)
@@ -140,9 +141,7 @@ def test_same_model_same_bytes_and_a_plain_file(path):
     assert path.read_bytes() == first
     assert os.listdir(path.parent) == ["model.npz"]
     with np.load(path, allow_pickle=False) as archive:  # also without ihgmm
-        np.testing.assert_array_equal(
-            archive["cluster_centers_"], model.cluster_centers_
-        )
+        assert_array_equal(archive["cluster_centers_"], model.cluster_centers_)
     with zipfile.ZipFile(path) as archive:
         header = json.loads(archive.read("header.json"))
     assert header["format"] == "ihgmm-model"
@@ -187,13 +186,13 @@ def test_pipelines_of_texts(path, steps):
     again = load_model(path)
     assert [*again.named_steps] == [*model.named_steps]
     new = ["A cat purrs.", "The stock falls, and with it the bond."]
-    np.testing.assert_array_equal(again.predict(new), model.predict(new))
+    assert_array_equal(again.predict(new), model.predict(new))
     one, two = (m[:-1].transform(TEXTS) for m in (model, again))
     assert one.dtype == two.dtype
-    np.testing.assert_array_equal(one.toarray(), two.toarray())
+    assert_array_equal(one.toarray(), two.toarray())
     for step, other in zip(model, again, strict=True):
         assert str(other) == str(step)
-    np.testing.assert_array_equal(clone(again).fit_predict(TEXTS), model[-1].labels_)
+    assert_array_equal(clone(again).fit_predict(TEXTS), model[-1].labels_)
 
 
 def test_steps_that_no_file_can_hold(path):
@@ -369,7 +368,7 @@ def test_every_flipped_byte_is_noticed_or_harmless(path):
             again = load_model(path)
         except StorageError:
             continue
-        np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
+        assert_array_equal(again.predict(NEW), model.predict(NEW))
 
 
 def test_header_that_cannot_be_read(path):

@@ -11,7 +11,6 @@ from anndata import AnnData
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import (
-    ClusterCountWarning,
     IhSC,
     PreparationWarning,
     Recipe,
@@ -111,11 +110,6 @@ def test_layer_and_representation():
     assert_array_equal(adata.obs["part"].astype(int), model.labels_)
     assert_array_equal(adata.uns["part"]["centers"], model.cluster_centers_)
     assert "part_centers" not in adata.varm
-    names = [f"f{i}" for i in range(30)]
-    frame = pd.DataFrame(adata.obsm["X_half"], index=adata.obs_names, columns=names)
-    adata.obsm["frame"] = frame
-    ihsc(adata, 3, use_rep="frame", key_added="framed")
-    assert_array_equal(adata.obs["framed"], adata.obs["part"])
 
 
 def test_a_second_run_replaces_the_first():
@@ -225,14 +219,6 @@ def test_a_file_on_disk_gives_what_memory_gives(tmp_path, store, mode):
     assert ("ihsc" in back.obs) == (mode == "r+")
     if mode == "r+":
         assert_same(results(back), wanted, rtol=0)
-
-
-def test_clusters_without_rows_are_no_categories():
-    adata = AnnData(np.repeat(np.eye(3), 5, axis=0) + 1)
-    with pytest.warns(ClusterCountWarning, match="Rows are in 3 of"):
-        ihsc(adata, 5)
-    assert list(adata.obs["ihsc"].cat.categories) == ["0", "1", "2"]
-    assert adata.varm["ihsc_centers"].shape == (3, 5)
 
 
 def with_nan():

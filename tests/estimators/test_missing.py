@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_iris
 from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
@@ -17,9 +17,7 @@ from ihgmm import (
     make_ihgmm,
     select_n_clusters,
 )
-from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.missing import learn_filler
 
 ESTIMATORS = (IhSC, IhGMM, PSC)
 
@@ -138,12 +136,6 @@ def test_rows_and_columns_without_a_cell():
     assert_array_equal(model.cluster_centers_[:, [1, 4]], 0)
     rest = np.delete(np.arange(300), [5, 8])
     assert misclassification_rate(labels[rest], model.labels_[rest]) == 0
-    named = pd.DataFrame(gaps, columns=[f"gene {j}" for j in range(60)])
-    with (
-        pytest.warns(DataConversionWarning, match="cell: 'gene 1', 'gene 4'"),
-        pytest.warns(DataConversionWarning, match=rows),
-    ):
-        PSC(3, missing="fit", random_state=0).fit(named)
     with (
         pytest.raises(ValueError, match="All 300 rows of X are zero"),
         pytest.warns(DataConversionWarning, match="60 of 60 columns"),
@@ -206,16 +198,6 @@ def test_rows_with_gaps_are_less_sure():
             true[i] += wrong[rows].mean() / 4
     assert said[0] > 2 * said[1]
     assert true[0] / 2 < said[0] < 2 * true[0] + 0.02
-
-
-def test_columns_that_are_nearly_always_zero_tell_no_scale():
-    X = load_digits().data[:600]
-    hidden = np.random.default_rng(3).random(X.shape) < 0.1
-    filler = learn_filler(as_matrix(np.where(hidden, np.nan, X)))
-    filled = filler(as_matrix(np.where(hidden, np.nan, X))).toarray()
-    means = np.broadcast_to(X.mean(axis=0), X.shape)
-    wrong, usual = (np.square(F - X)[hidden].mean() for F in (filled, means))
-    assert wrong < 0.6 * usual
 
 
 @pytest.mark.parametrize("noise", ["individual", "class", "common", "tied"])

@@ -183,18 +183,6 @@ def test_another_unit(hold, dtype, power):
     assert_array_equal(A.toarray(), X)
 
 
-def test_where_arrays_are(hold, dtype):
-    A = hold(numbers(dtype)[0])
-    for values in (np.arange(400), np.linspace(0, 1, 400), np.arange(400) % 2 == 0):
-        moved = A.to_device(values)
-        assert_array_equal(to_host(moved), values)
-        assert to_host(moved).dtype == values.dtype
-        assert A.to_device(moved) is moved
-        assert to_host(A.cast(values)).dtype == dtype
-    with A.threads():
-        close(A @ np.eye(40), numbers(dtype)[0], dtype)
-
-
 def test_integers_are_floats(kind, tmp_path):
     if kind.__name__.startswith("bare"):
         pytest.skip("these are matrices of floats already")
@@ -389,26 +377,3 @@ def fit_with_gaps(dtype):
     X = numbers(dtype)[0].copy()
     X[(np.random.default_rng(4).random(X.shape) < 0.2) & (X != 0)] = np.nan
     return IhSC(4, missing="fit", random_state=0).fit(X)
-
-
-PLACINGS = (
-    {},
-    {"recipe": "paper"},
-    {"recipe": Recipe(rows="given", labels="kmeans", space="eigenvectors")},
-    {"refine": True},
-)
-
-
-@pytest.mark.filterwarnings("ignore:Labels may be unstable")
-@pytest.mark.parametrize(("kind", "options", "dtype"), dealt(PLACINGS))
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_rows_of_the_fit_keep_their_labels(kind, dtype, options, tmp_path):
-    X, _ = make_ihgmm(400, 40, 4, separation_constant=0.2, random_state=0)
-    X[np.random.default_rng(1).random(X.shape) < 0.2] = 0
-    given = kind(X.astype(dtype), tmp_path)
-    model = IhSC(4, random_state=0, **options).fit(given)
-    labels = model.predict(given)
-    assert_array_equal(to_host(labels), to_host(model.labels_))
-    # The same rows in memory: a row on the border may go either way.
-    same = model.predict(sp.csr_array(X.astype(dtype))) == to_host(labels)
-    assert same.mean() > 0.99

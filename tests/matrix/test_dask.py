@@ -124,16 +124,6 @@ def test_sums_are_made_where_the_blocks_are():
     assert_allclose(rows.gram_product(W), data.T @ (data @ W))
 
 
-def test_weighted_rows_are_counted_as_in_memory():
-    lazy, weights = da.from_array(X, chunks=(500, 40)), np.arange(1200) % 3
-    found, wanted = (
-        select_n_clusters(data, sample_weight=weights, random_state=0)
-        for data in (lazy, X)
-    )
-    assert (found.n_clusters, found.n_rows) == (4, wanted.n_rows)
-    assert_array_equal(found.tree.leaves, wanted.tree.leaves)
-
-
 # -- a cluster -------------------------------------------------------------------------
 
 

@@ -74,19 +74,6 @@ def test_few_rows_are_read_alone():
     assert asked == [(3, 8), (905, 906)]
 
 
-def test_samples_of_chunks_count_as_passes():
-    X, index = sample(1000), np.arange(7, 1000, 90)
-    rows, asked = reader(X, step=100)
-    rows.take(index)
-    assert sum(-(-stop // 100) - start // 100 for start, stop in asked) == 10
-    assert rows.passes == 1
-    rows.take(np.array([3, 5, 208]))
-    assert rows.passes == 1
-    alone, _ = reader(X)
-    alone.take(index)
-    assert alone.passes == 0
-
-
 def test_cells_that_a_file_holds_twice_count_once():
     X = sp.csr_array(([3.0, 4.0, 1.0], [1, 1, 0], [0, 2, 3]), shape=(2, 2))
     stored = Stored(lambda a, b: X[a:b], X.shape, X.dtype, n_entries=3, sparse=True)

@@ -3,7 +3,7 @@ from itertools import cycle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from matrix.array_kinds import KINDS, memory_map, opened
+from matrix.array_kinds import KINDS, opened
 
 from ihgmm import Biwhitener, IhSC, PreparationWarning, make_ihgmm, select_n_clusters
 from ihgmm.matrix import as_matrix, to_host
@@ -149,16 +149,6 @@ def test_every_kind_of_array(hold, noise, tmp_path):
     np.testing.assert_allclose(white.toarray(), expected.transform(X), rtol=1e-6)
     sqnorms = np.square(expected.transform(X)).sum(axis=1)
     np.testing.assert_allclose(to_host(white.sqnorms), sqnorms, rtol=1e-6)
-
-
-def test_how_often_counts_are_read(tmp_path):
-    """Once for a sample, twice to learn and once to whiten, beside a first look."""
-    rows = opened(memory_map(counts(0, 60, n=2_000)[0], tmp_path))
-    change = learn_whitener(rows, "counts", np.random.default_rng(0))
-    assert rows.passes <= 3
-    white = change(rows)
-    assert white.sqnorms.shape == (len(white.sqnorms),)
-    assert rows.passes <= 4
 
 
 def test_kinds_stay_what_they_are():

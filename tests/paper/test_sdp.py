@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.preprocessing import normalize
 
-from ihgmm import ClusterCountWarning, SDPKMeans, make_ihgmm
+from ihgmm import SDPKMeans, make_ihgmm
 from ihgmm.metrics import exact_recovery
 
 pytest.importorskip("cvxpy", reason="cvxpy is not installed")
@@ -129,22 +129,6 @@ def test_attributes():
     assert model.score(X) == pytest.approx(-cost(X, model.labels_))
     assert (model.exact_, model.status_) == (True, "optimal")
     assert isinstance(model.objective_, float)
-
-
-@pytest.mark.parametrize("gram", ["full", "cosine"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_fewer_distinct_rows_than_clusters(gram, dtype):
-    rng = np.random.default_rng(0)
-    kinds = np.arange(12) % 3
-    X = rng.standard_normal((3, 5))[kinds]
-    if gram == "cosine":
-        X = X * rng.uniform(1, 9, (12, 1))
-    with pytest.warns(ClusterCountWarning, match="3 distinct rows, fewer .*=5") as seen:
-        model = SDPKMeans(5, gram=gram, random_state=0).fit(X.astype(dtype))
-    assert len(seen) == 1
-    assert exact_recovery(kinds, model.labels_)
-    assert not model.exact_
-    assert_array_equal(model.cluster_centers_[3:], 0)
 
 
 def test_limits_of_rows_and_iterations(sample, monkeypatch):

@@ -15,7 +15,7 @@ from ihgmm import (
     scale_heterogeneity_test,
 )
 from ihgmm.metrics import misclassification_rate
-from ihgmm.statistics.diagnosis import CautionKind, Verdict, error_range, expected_error
+from ihgmm.statistics.diagnosis import CautionKind, Verdict
 from ihgmm.words.diagnoses import caution_text, trust_sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -81,21 +81,6 @@ def test_the_mean_of_certainties_is_that_of_the_expected_error_for_many_rows():
     found = diagnose(X, labels)
     assert 0.01 < found.expected_error < 0.6
     assert np.mean(1 - found.certainty) == pytest.approx(found.expected_error, rel=0.02)
-
-
-def test_expected_errors_grow_with_doubts_and_end_below_chance():
-    for k in (2, 5, 20):
-        errors = [expected_error(doubt, 300, k) for doubt in np.linspace(0, 0.99, 50)]
-        assert (np.diff(errors) >= 0).all()
-        assert errors[0] < 0.001
-        assert 0.5 * (1 - 1 / k) < errors[-1] < 1 - 1 / k
-        ranges = np.array([error_range(error, k) for error in errors])
-        assert (np.diff(ranges, axis=0) >= 0).all()
-        assert (ranges[:, 0] <= errors).all()
-        assert (ranges[:, 1] >= errors).all()
-    assert expected_error(0.1, 2000, 3) == pytest.approx(
-        expected_error(0.1, 10**6, 3), rel=0.01
-    )
 
 
 @pytest.mark.parametrize(

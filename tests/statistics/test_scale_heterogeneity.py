@@ -57,15 +57,6 @@ def test_what_is_assumed():
     assert "signal is too weak" in str(weak)
 
 
-@pytest.mark.parametrize("unit", [-7.0, 1e-200, 1e200])
-def test_units_do_not_matter(unit):
-    X, labels = make_ihgmm(60, 20, 3, scale_ratio=1.3, random_state=0)
-    found = scale_heterogeneity_test(unit * X, labels)
-    expected = scale_heterogeneity_test(X, labels)
-    assert_allclose(found.statistic, expected.statistic)
-    assert_allclose(found.spreads, expected.spreads)
-
-
 @pytest.mark.parametrize(
     ("n", "p", "k", "options"),
     [
@@ -218,9 +209,6 @@ def test_small_clusters_are_left_out():
         (0.01, 0.021, 0.04,
          "classical mixture: rows of a cluster differ in scale (p = 0.01), but only by "
          "about 2.1%."),
-        (0.4, 0.1, 0.14,
-         "classical mixture: there is no sign of individual scales (p = 0.4), and "
-         "their spread is at most 14.0%."),
         (0.4, 0.1, 2.0,
          "no recommendation: there is no sign of individual scales (p = 0.4), but the "
          "signal is too weak, or there are too few rows or features, to be sure."),

@@ -107,15 +107,6 @@ def test_clusters_can_be_more_than_directions(centers, count):
     assert found.rank <= min(count, centers.shape[1])
 
 
-@pytest.mark.filterwarnings("ignore:X looks like counts")
-def test_sparse_counts():
-    rng = np.random.default_rng(0)
-    topics = rng.dirichlet(np.full(300, 0.1), 5) * 80
-    labels = rng.integers(5, size=300)
-    X = rng.poisson(topics[labels] * rng.uniform(0.3, 3, (300, 1)))
-    assert select_n_clusters(sp.csr_array(X), random_state=0).n_clusters == 5
-
-
 def test_some_of_many_rows_are_enough():
     X, _ = make_ihgmm(2000, 40, 5, scale_ratio=3, random_state=0)
     for storage in (np.asarray, sp.csc_array):

@@ -48,20 +48,10 @@ def test_every_format_is_read(sample, name):
 
 
 HOSTILE = (
-    *(
-        '<script>alert(1)</script>"',
-        "a,b;c\td",
-        "two\nlines\r\n",
-        "👩‍🔬 émile",
-        "שלום עולם",
-    ),
-    *(
-        "\u202egnp.exe\u2066",
-        "\x1b[31mred\x1b]0;title\x07",
-        "[bold]markup[/] {braces} %s",
-    ),
-    *("=1+1", " 007 ", "NA", ""),
-)
+    '<script>alert(1)</script>"', "a,b;c\td", "two\nlines\r\n", "👩‍🔬 émile",
+    "שלום עולם", "\u202egnp.exe\u2066", "\x1b[31mred\x1b]0;title\x07",
+    "[bold]markup[/] {braces} %s", "=1+1", " 007 ", "NA", "",
+)  # fmt: skip
 
 
 def test_names_cannot_steer_the_terminal(sample):
@@ -121,8 +111,7 @@ def test_semicolons_commas_and_bad_cells(sample):
         "'oops' in line 9: taken as missing. Mend the file, or leave the column out: "
         "--drop-columns 'f3'."
     )
-    where = "in column 'f3' (1); the first is in line 9"
-    assert where in refusal("a.csv")
+    assert "in column 'f3' (1); the first is in line 9" in refusal("a.csv")
     table.loc[::4, "f3"] = "oops"
     table.to_csv("d.csv", index=False, sep=";")
     _, said = load("d.csv")
@@ -130,10 +119,6 @@ def test_semicolons_commas_and_bad_cells(sample):
     assert "'f3' (31 of 120 cells are not numbers, the first is 'oops'" in said
     named(sample[0]).to_csv("b.csv", index=False, sep=";", decimal=",")
     np.testing.assert_array_equal(load("b.csv")[0].X, sample[0])
-    table = named(sample[0]).astype(object)
-    table.loc[7, "f3"] = "?"
-    table.to_csv("c.csv", index=False)
-    assert where in refusal("c.csv")
 
 
 def test_files_of_old_spreadsheets(sample):

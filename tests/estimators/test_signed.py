@@ -6,7 +6,7 @@ import pytest
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.matrix import HOST
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.labels import LinearRule, learn_rule
+from ihgmm.numerics.labels import learn_rule
 
 
 def lines(seed, n=240, p=60, k=4, length=6.0, noise=1.0):
@@ -74,17 +74,6 @@ def test_bad_use(options, message):
 
 
 # Rules for lines
-
-
-def test_a_signed_rule_knows_no_ends():
-    rng = np.random.default_rng(0)
-    rule = LinearRule(rng.standard_normal((3, 4)), rng.standard_normal(4), signed=True)
-    rows = rng.standard_normal((50, 3))
-    np.testing.assert_array_equal(rule(HOST, rows), rule(HOST, -rows))
-    np.testing.assert_array_equal(
-        rule.signs(HOST, rows, rule(HOST, rows)),
-        -rule.signs(HOST, -rows, rule(HOST, rows)),
-    )
 
 
 def test_lines_of_many_clusters_are_found():

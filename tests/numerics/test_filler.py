@@ -78,15 +78,6 @@ def test_draws_have_the_means_that_cells_are_filled_by():
     assert_array_equal(filler.draw(X, 0).array, draws)
 
 
-def test_multiples_of_a_row_are_filled_alike_where_scales_may_be_any():
-    rng = np.random.default_rng(2)
-    filler = some_filler(rng, spread=1e9)
-    row = np.where(rng.random((1, 7)) < 0.4, np.nan, rng.standard_normal((1, 7)))
-    factors = np.array([[1e-150], [0.01], [1.0], [100.0], [1e150]])
-    filled = filler(as_matrix(factors * row)).array / factors
-    assert_allclose(filled, np.repeat(filled[2:3], 5, axis=0), 1e-10)
-
-
 def proportional(rng, n=400, p=8):
     """Rows of two patterns, at scales of 1 to 1,000, with noise in proportion."""
     patterns = rng.dirichlet(np.ones(p), 2)

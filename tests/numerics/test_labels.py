@@ -5,7 +5,7 @@ from scipy.stats import ortho_group
 from sklearn.datasets import make_circles
 from sklearn.metrics import pairwise_distances_argmin
 
-from ihgmm.matrix import HOST, ops_of, to_host
+from ihgmm.matrix import HOST
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.numerics.labels import ASSIGNMENTS, LinearRule, gain_of_lines, learn_rule
 
@@ -73,20 +73,6 @@ def test_the_nearest_centre_is_a_linear_rule(dtype):
     squares = ((rows[:, None] - centers) ** 2).sum(axis=2)
     shift = (rows.astype(float) ** 2).sum(axis=1, keepdims=True) / 2
     assert_allclose(rule.scores(HOST, rows), shift - squares / 2, atol=1e-4)
-
-
-@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
-@every
-def test_rules_are_learnt_from_and_take_arrays_of_other_libraries(library, method):
-    xp = pytest.importorskip(library, reason=f"{library} is not installed")
-    rows, _ = noisy_simplex(400, 3, 0.4, 0)
-    rule = learn_rule([rows], 3, method).rule
-    data = xp.asarray(rows)
-    labels = rule(ops_of(data), data)
-    assert type(labels) is type(data)
-    assert_array_equal(to_host(labels), rule(HOST, rows))
-    other = learn_rule([data], 3, method, ops=ops_of(data)).rule
-    assert_array_equal(other(HOST, rows), rule(HOST, rows))
 
 
 # Gaussian clusters of one covariance

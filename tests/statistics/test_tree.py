@@ -94,15 +94,6 @@ def test_the_tree_of_a_model_with_few_rows():
         assert (tree.n_leaves, len(set(tree.labels(k)))) == (n_leaves, k)
 
 
-def test_a_tree_has_small_clusters_of_a_model_with_many_rows():
-    X, _ = make_ihgmm(3000, 20, 2, random_state=0)
-    model = IhSC(2, random_state=0).fit(X)
-    model.labels_[7] = 2
-    tree = cluster_tree(model, random_state=0)
-    pairs = {*zip(tree.labels(3), model.labels_, strict=True)}
-    assert (tree.n_leaves, len(pairs)) == (3, 3)
-
-
 def test_outliers_of_a_model_stay_outliers():
     X, *_ = nested(0)
     X[:5] = 200 * np.random.default_rng(0).standard_normal((5, 100))

@@ -8,7 +8,6 @@ so, and left to ``.ci/run``.
 """
 
 import ast
-import csv
 import importlib
 import os
 import re
@@ -20,6 +19,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ihgmm
@@ -85,14 +85,11 @@ def test_commands_run(page, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     X, kinds = make_ihgmm(80, 12, 8, random_state=0)
-    header = ["barcode", "type", *(f"feature {j}" for j in range(12))]
-    lines = [
-        [f"r{i}", f"t{k}", *row]
-        for i, (k, row) in enumerate(zip(kinds, X, strict=True))
-    ]
+    frame = pd.DataFrame(X, columns=[f"feature {j}" for j in range(12)])
+    frame.insert(0, "barcode", [f"r{i}" for i in range(80)])
+    frame.insert(1, "type", [f"t{kind}" for kind in kinds])
     for name in READERS:
-        with open(name, "w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([header, *lines])
+        frame.to_csv(name, index=False)
     if any(name in CELLS for words in RUN[page] for name in words):
         anndata = pytest.importorskip("anndata")
         rng = np.random.default_rng(0)

@@ -31,7 +31,7 @@ from ihgmm import (
     SphericalKMeans,
     make_ihgmm,
 )
-from ihgmm.storage import StorageError, load_model, load_saved, save_model
+from ihgmm.storage import StorageError, load_model, save_model
 
 X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
 NEW, _ = make_ihgmm(50, 15, 3, separation_constant=1.0, random_state=1)
@@ -121,16 +121,6 @@ def test_feature_names(path):
     for wrong in (names[:-1], [names[0]] * 15):
         with pytest.raises(StorageError, match="the model has 15 features"):
             save_model(IhSC(3, random_state=0).fit(X), path, feature_names=wrong)
-
-
-def test_columns_of_the_fit(path):
-    model = MODELS["scaled"].fit(X)
-    for name in ("", "é\u202e\x1b[2J" + "x" * 10_000, None):
-        save_model(model, path, id_column=name, label_column="known")
-        saved = load_saved(path)
-        assert (saved.id_column, saved.label_column) == (name, "known")
-    with pytest.raises(StorageError, match="id_column is 3; give a text"):
-        save_model(model, path, id_column=3)
 
 
 def test_same_model_same_bytes_and_a_plain_file(path):

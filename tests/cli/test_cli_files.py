@@ -86,18 +86,6 @@ def test_devices_fifos_and_folders_are_refused(tmp_path):
     assert names(tmp_path) == ["fifo", "link"]
 
 
-def test_a_failure_to_write_names_the_file(tmp_path):
-    (tmp_path / "file").touch()
-    for folder, error, why in (
-        ("none", FileNotFoundError, "No such file or directory"),
-        ("file", NotADirectoryError, "Not a directory"),
-    ):
-        path = tmp_path / folder / "a.txt"
-        message = re.escape(f"{path} could not be written ({why}); what was there")
-        with pytest.raises(error, match=message), atomic_write(path):
-            pass
-
-
 def test_a_full_disk_leaves_what_was_there(tmp_path):
     resource = pytest.importorskip("resource", reason="limits are of Unix")
     path = tmp_path / "a.txt"

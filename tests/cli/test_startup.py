@@ -1,12 +1,9 @@
 """What happens before a command is at work: what is loaded, and Ctrl-C."""
 
-import os
 import subprocess
 import sys
 
 import pytest
-
-from ihgmm.cli import main
 
 HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "joblib", "matplotlib")
 # What takes longest to load; the help of a command does without it.
@@ -58,16 +55,3 @@ def test_an_interrupt_while_packages_load(name):
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) <= 1
-
-
-@pytest.mark.parametrize("size", ["-5", "abc", "", "9" * 30])
-def test_sizes_of_a_terminal_that_make_no_sense(size, monkeypatch, capsys):
-    for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
-        monkeypatch.setenv(name, size)
-    for arguments in (["--help"], ["fit", "--help"]):
-        monkeypatch.setattr(sys, "argv", ["ihgmm", *arguments])
-        with pytest.raises(SystemExit, match="0"):
-            main()
-        assert "Usage: ihgmm" in capsys.readouterr().out
-    # typer reads the last when it is loaded, before anything could catch an error.
-    assert "TERMINAL_WIDTH" not in os.environ

@@ -1,5 +1,6 @@
 """Bad input: each case gets a message that names the value and the remedy."""
 
+import pickle
 import re
 from contextlib import suppress
 
@@ -371,14 +372,6 @@ def with_duplicates(storage, dtype):
     return kind((values[order], quick[order], starts), shape=(n, p))
 
 
-def contents(X):
-    """Return copies of all that a sparse matrix holds, and what it knows of itself."""
-    return {
-        key: [np.array(part) for part in value] if key == "coords" else np.array(value)
-        for key, value in vars(X).items()
-    }
-
-
 TWICE = {
     "select": lambda X: select_n_clusters(X, random_state=0).rank,
     "diagnose": lambda X: diagnose(X, np.arange(60) % 3).certainty,
@@ -398,9 +391,6 @@ def test_cells_that_are_stored_twice_count_once_and_stay_so(name):
     wanted = TWICE[name](sp.csr_array(with_duplicates("coo", float)))
     for storage, dtype in (("csr", np.int32), ("csc", float), ("coo", np.int32)):
         X = with_duplicates(storage, dtype)
-        before = contents(X)
+        before = pickle.dumps(X)  # with what it knows of itself
         assert_allclose(TWICE[name](X), wanted, err_msg=storage)
-        after = contents(X)
-        assert after.keys() == before.keys()
-        for key, value in before.items():
-            assert_array_equal(after[key], value, err_msg=f"{storage}: {key}")
+        assert pickle.dumps(X) == before, storage

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import tracemalloc
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
 import numpy as np
@@ -134,6 +136,21 @@ def test_same_labels_with_two_threads_in_another_process():
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
     )
     assert "".join(map(str, np.concatenate(labels))) == done.stdout
+
+
+def test_results_of_64_threads_are_those_of_one():
+    samples = [make_ihgmm(60, 12, 3, random_state=seed)[0] for seed in range(64)]
+
+    def work(X):
+        model = IhSC(3).fit(X)
+        return model.labels_, model.scales_, model.predict(2 * X)
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(64) as pool:
+        warnings.simplefilter("ignore")
+        together = list(pool.map(work, samples))
+        for X, found in zip(samples, together, strict=True):
+            for one, other in zip(work(X), found, strict=True):
+                assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM])

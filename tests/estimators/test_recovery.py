@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ihgmm import IhSC, Recipe, SphericalKMeans, make_ihgmm
+from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import exact_recovery, misclassification_rate
 
 NOISES = ["gaussian", "rademacher"]
@@ -90,13 +90,6 @@ def test_row_noise_that_differs_ninefold_needs_the_zero_diagonal_or_unit_rows():
     assert np.mean(errors.pop("full")) > 0.05
     for rates in errors.values():
         assert np.mean(rates) < 0.02
-
-
-def test_spherical_kmeans_recovers_the_papers_balanced_setting():
-    for seed in range(3):
-        X, labels = make_ihgmm(500, 200, 4, random_state=seed)
-        found = SphericalKMeans(4, n_init=5, random_state=seed).fit_predict(X)
-        assert exact_recovery(labels, found)
 
 
 def test_fewer_features_than_clusters():

@@ -177,8 +177,8 @@ def bare_in_ranges(X, folder):
 # Kinds of a family share their class, or most of what estimators ask of it. They differ
 # in how numbers are held and read.
 FAMILIES = (
-    (numpy_c, numpy_fortran, bare, bare_in_ranges),
-    (csr, csr_matrix, csc),
+    (numpy_c, bare, numpy_fortran, bare_in_ranges),
+    (csr, csc, csr_matrix),
     (torch_cpu, strict),
     (torch_cuda,),
     (cupy,),

@@ -122,26 +122,6 @@ def labels():
     return np.random.default_rng(0).permutation(np.repeat([0, 1, 3], [5, 9, 6]))
 
 
-def test_sums_and_means_of_groups(put, ops, labels):
-    values = np.random.default_rng(1).standard_normal(20)
-    rows = ops.groups(put(labels), 5)
-    assert_array_equal(rows.sizes, [5, 9, 0, 6, 0])
-    totals = np.array([values[labels == g].sum() for g in range(5)])
-    assert isinstance(rows.sums(put(values)), np.ndarray)
-    close(rows.sums(put(values)), totals)
-    close(rows.spread(totals), totals[labels])
-    close(rows.row_sums(put(values))[0], totals[labels])
-    means = np.array([values[labels == g].mean() for g in labels])
-    close(rows.means(put(values)), means)
-    assert type(rows.means(put(values))) is type(put(values))
-    some = np.abs(values) * (labels != 3)  # nothing in a group
-    found = to_host(rows.over_mean(put(some)))
-    assert_array_equal(found[labels == 3], 1)
-    assert found[labels == 0].mean() == pytest.approx(1)
-    peaks = [max(values[labels == g].max(initial=0), 0) for g in range(5)]
-    assert_array_equal(rows.maxima(put(values)), peaks)
-
-
 @pytest.mark.parametrize(("n", "size"), [(10, 3), (400, 399), (402, 150), (7, 20)])
 def test_rows_are_drawn_once_each_from_all_stretches(n, size):
     counts = np.zeros(n)

@@ -4,37 +4,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from array_kinds import (
-    bare,
-    csc,
-    csr,
-    csr_hdf5,
-    dask_dense,
-    memory_map,
-    numpy_c,
-    opened,
-    strict,
-    torch_cpu,
-    torch_csr,
-)
+from array_kinds import FAMILIES, opened
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, estimate_parameters, make_ihgmm
 from ihgmm.matrix import HOST, Scaled, Stretched, as_matrix, filled, to_host
 from ihgmm.numerics.flips import flip_signs
 
-KINDS = (
-    numpy_c,
-    csr,
-    csc,
-    torch_cpu,
-    torch_csr,
-    strict,
-    memory_map,
-    csr_hdf5,
-    dask_dense,
-    bare,
-)
+KINDS = [kind for family in FAMILIES for kind in family[:2]]
 N, P, UNIT = 60, 8, 2.0**40
 RNG = np.random.default_rng(0)
 ENTRIES = RNG.integers(1, 9, (N, P)).astype(float)

@@ -5,14 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm.matrix import HOST
-from ihgmm.numerics.krylov import (
-    ORDERS,
-    block_krylov,
-    leading_pairs,
-    orthonormal,
-    signal_weights,
-)
+from ihgmm.numerics.krylov import ORDERS, block_krylov, leading_pairs, signal_weights
 
 
 def symmetric(values, seed=0):
@@ -74,21 +67,6 @@ def test_cap_warns_with_the_residual():
     block_krylov(
         lambda V: noise @ (noise.T @ V), block(400, 8), 3, quiet=True, **options
     )
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_columns_that_depend_on_others_are_dropped_or_replaced(dtype):
-    rng = np.random.default_rng(0)
-    Y = rng.standard_normal((53, 5)).astype(dtype)
-    Y[:, 3], Y[:, 4] = Y[:, 0] + Y[:, 1], 0
-    narrow, full = orthonormal(HOST, Y.copy()), orthonormal(HOST, Y.copy(), rng)
-    assert (narrow.shape[1], full.shape[1]) == (3, 5)
-    for Q in (narrow, full):
-        assert Q.dtype == dtype
-        assert_allclose(Q.T @ Q, np.eye(Q.shape[1]), atol=1e-5)
-        assert_allclose(Q @ (Q.T @ Y), Y, atol=1e-4)  # it spans what Y does
-    few = orthonormal(HOST, Y[:, :3] * np.array([1, 1, 1e-9], dtype), negligible=1e-6)
-    assert few.shape[1] == 2
 
 
 def test_weights_of_directions():

@@ -9,7 +9,6 @@ from scipy.stats import multivariate_normal, ortho_group
 from ihgmm.matrix import HOST
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.mixture import pivots, spherical_lloyd, tied_clusters
-from ihgmm.numerics.roots import falling_root
 
 
 def corners(seed, n=400, k=4, noise=0.15):
@@ -136,18 +135,3 @@ def test_clusters_that_vanish_are_none():
     rows = np.eye(2)[[0, 1, 0, 1, 0, 0]]
     start = np.eye(3)[:, [0, 1, 2, 1, 2, 0]]
     assert tied_clusters(rows, [start], np.ones(6)) is None
-
-
-def test_falling_roots():
-    powers = np.array([0.5, 1.0, 3.0, 9.0])
-    calls = []
-
-    def function(x):
-        calls.append(x)
-        return 0.3 - x**powers
-
-    roots = falling_root(function, np.zeros(4), np.ones(4))
-    assert_allclose(roots, 0.3 ** (1 / powers), rtol=1e-12)
-    assert len(calls) < 30
-    # Positive at both ends: the upper one.
-    assert_allclose(falling_root(lambda x: 2 - x, np.zeros(1), np.ones(1)), 1.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm.paper.figures import LIMIT, grid, threshold_constants
+from ihgmm.paper.figures import LIMIT, threshold_constants
 from ihgmm.paper.oracles import center_oracle
 from ihgmm.paper.runner import Result, Summary, summarize
 from ihgmm.paper.studies import EXPERIMENTS, PHASE, STUDIES, correlated_sample
@@ -81,21 +81,6 @@ def test_summary():
     results += [Result("exp4/beta/9/gaussian", 0, "IhSC", 10, 3)]  # of another version
     expected = Summary("exp4", "beta", 0.2, "gaussian", "IhSC", 4, 0.15, 0.5)
     assert summarize(STUDIES["exp4"], results) == [expected]
-
-
-def test_maps_pool_the_noises():
-    one = PHASE.maps[1]
-    rows = [
-        Summary("phase", "K=3", 0.05, "gaussian", "IhSC", 3, 0.4, 0.0),
-        Summary("phase", "K=3", 0.05, "rademacher", "IhSC", 1, 0.8, 1.0),
-        Summary("phase", "K=3", 0.05, "gaussian", "IhGMM", 3, 0.9, 0.9),
-        Summary("phase", "R=1", 0.05, "gaussian", "IhSC", 3, 0.9, 0.9),
-    ]
-    errors, shares = grid(one, rows, "IhSC")
-    assert errors.shape == shares.shape == (6, 10)
-    assert errors[1, 0] == pytest.approx(0.5)
-    assert shares[1, 0] == pytest.approx(0.25)
-    assert np.isfinite(errors).sum() == np.isfinite(shares).sum() == 1
 
 
 def test_the_limit_is_where_the_centre_oracle_gets_half_of_the_samples_right():

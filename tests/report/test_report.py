@@ -29,7 +29,6 @@ from ihgmm import (
 from ihgmm.matrix import as_matrix
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.report import write_report
-from ihgmm.report.charts import signed
 from ihgmm.report.page import _templates, inline_json, kept_rows
 
 MINUS = "\N{MINUS SIGN}"
@@ -239,12 +238,6 @@ def test_classes_are_sorted_as_people_read_them(sample):
     data = payload(written(model, X, labels_true=shuffled))
     assert data["classes"] == names
     np.testing.assert_array_equal(data["known"], np.arange(150) * 7 % 10)
-
-
-def test_scores_are_short():
-    scores = (99.4, -99.99, 1234.4, 9999.7, -1234567.0, 0.012, -0.00123, np.inf)
-    texts = "+99 -100 +1,234 +10k -1.23M +0.012 -0.001 +∞".replace("-", MINUS)
-    assert [signed(score) for score in scores] == texts.split()
 
 
 def test_embedded_rows_are_those_of_the_model(page, sample):

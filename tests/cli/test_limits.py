@@ -10,7 +10,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-import openpyxl
 import pandas as pd
 import pytest
 import scipy.sparse as sp
@@ -40,18 +39,6 @@ def test_json_that_is_nested_deeply_or_no_record(record):
     message = fail("fit", "a.jsonl", "-k", 2)
     assert "a.jsonl cannot be read as jsonl: line 2: " in message
     assert len(record) == 1 or "maximum recursion" in message
-
-
-def test_the_search_for_a_table_among_sheets_has_an_end():
-    book = openpyxl.Workbook(write_only=True)
-    for i in range(10):
-        sheet = book.create_sheet(f"s{i}")
-        for _ in range(30):
-            sheet.append([None] * 16_383 + ["x"])
-    book.save("a.xlsx")
-    message = fail("fit", "a.xlsx", "-k", 2)
-    assert "no columns of numbers" in message
-    assert "--sheet takes another: 's1'" in message
 
 
 def claims(name, shape):

@@ -253,8 +253,9 @@ def test_huge_and_tiny_values(Estimator, unit, dtype):
         X -= X.mean(axis=0)
     scaled = X * X.dtype.type(unit)
     before = scaled.copy()
-    options = {} if Estimator is TwoComponentLloyd else {"n_clusters": 3}
-    plain, model = (Estimator(random_state=0, **options).fit(Y) for Y in (X, scaled))
+    options = {"n_clusters": 3, "random_state": 0}
+    options = {} if Estimator is TwoComponentLloyd else options
+    plain, model = (Estimator(**options).fit(Y) for Y in (X, scaled))
     assert_array_equal(scaled, before)
     assert_array_equal(model.labels_, plain.labels_)
     assert_array_equal(model.predict(scaled), plain.predict(X))

@@ -83,10 +83,12 @@ def test_there_and_back_in_the_type_of_the_data(method, dtype):
     assert_allclose(scaler.inverse_transform(new), wide, rtol=tol)
     expected = {
         "none": wide,
-        "scale": wide / np.where(wide.std(axis=0) > 0, wide.std(axis=0), 1),
+        "scale": wide / np.maximum(wide.std(axis=0), 1e-9),
         "standardize": StandardScaler().fit_transform(wide),
     }
-    assert_allclose(new, expected.get(method, new), rtol=tol, atol=tol)
+    varying = wide.std(axis=0) > 0
+    expected = expected.get(method, new)[:, varying]
+    assert_allclose(new[:, varying], expected, rtol=tol, atol=tol)
 
 
 @pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix, sp.coo_array])

@@ -42,8 +42,8 @@ CELLS = ("cells.h5ad", "new.h5ad")
 
 WITHOUT_PROMPT = {
     "tutorial-single-cell.md": "needs scanpy, see below",
-    "embeddings.md": "needs wordllama, see test_bertopic.py",
-    "bertopic.md": "needs BERTopic, see test_bertopic.py",
+    "embeddings.md": "needs wordllama, see below",
+    "bertopic.md": "needs BERTopic, see below",
 }
 
 
@@ -133,19 +133,61 @@ def test_blocks_are_found_by_what_runs_them_and_pages_are_read_on_their_own(page
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def run_blocks(page, names):
+    """Run the blocks of a page that have no prompt."""
+    for block in blocks(ROOT / "docs" / page, "python"):
+        if not block.startswith(">>> "):
+            exec(block, names)
+
+
 @pytest.mark.pages
 def test_the_usual_way_runs():
     # scanpy is large, so it is no part of the extra for tests.
     sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
     pytest.importorskip("igraph", reason="igraph is not installed")
     anndata = importlib.import_module("anndata")
-    page = ROOT / "docs" / "tutorial-single-cell.md"
-    (block,) = (b for b in blocks(page, "python") if not b.startswith(">>> "))
     adata = anndata.AnnData(np.random.default_rng(0).poisson(1.0, (120, 600)) * 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs
-        exec(block, {"sc": sc, "adata": adata})
+        run_blocks("tutorial-single-cell.md", {"sc": sc, "adata": adata})
     assert len(adata.obs["leiden"]) == 120
+
+
+WORDS = (
+    "goal match player football coach stadium league referee team season",
+    "oven butter sugar recipe flour cake bread kitchen dessert baking",
+    "planet orbit telescope star galaxy moon rocket comet astronomy space",
+)
+
+
+def test_ihsc_clusters_for_bertopic(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs
+        pytest.importorskip("bertopic", reason="BERTopic is not installed")
+        pytest.importorskip("wordllama", reason="wordllama is not installed")
+        rng, kinds = np.random.default_rng(0), np.arange(90) % 3
+        lines = [rng.choice(WORDS[k].split(), rng.integers(4, 30)) for k in kinds]
+        names = {"texts": [" ".join(line) for line in lines]}
+        run_blocks("embeddings.md", names)
+        names["known"] = np.where(np.arange(90) < 20, 2 - kinds, -1)
+        run_blocks("bertopic.md", names)
+        names["strict"].set_params(outliers=0.05)
+        with_outliers, _ = names["model"].fit_transform(
+            names["texts"], names["vectors"]
+        )
+        guided = names["guided"]
+        again, _ = guided.transform(names["texts"], names["vectors"])
+    said = capsys.readouterr().out
+    assert all(word in said for word in ("goal", "oven", "planet"))
+    assert -1 not in names["new_topics"]
+    assert 1 <= with_outliers.count(-1) <= 5
+    topics, shares = np.array(names["topics"]), names["shares"]
+    for k in range(3):
+        assert len(set(topics[kinds == k])) == 1
+    assert set(topics) == {0, 1, 2}
+    assert list(again) == list(topics) == list(shares.argmax(axis=1))
+    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-6)
+    assert list(guided.hdbscan_model.predict(names["vectors"])) == list(2 - kinds)
 
 
 def test_skipped_commands_are_still_there():

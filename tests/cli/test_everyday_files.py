@@ -123,20 +123,6 @@ def test_columns_of_arrays_and_built_in_data_can_be_chosen(sample):
     assert len(table_of("wine", drop_columns=["ash", "hue"]).names) == 11
 
 
-def test_a_constant_in_an_array_without_names(sample):
-    X, labels = sample
-    np.save("a.npy", np.insert(X, 4, 1e4, axis=1))
-    text = good("fit", "a.npy", "-k", "3", "--save", "model.npz", "-o", "a.csv")
-    assert "120 rows, 12 features" in text
-    assert "Left out 1 column: 'col5' (constant: 10000)." in text
-    clusters = [row["cluster"] for row in read("a.csv")]
-    assert misclassification_rate(labels, clusters) == 0
-    good("predict", "model.npz", "a.npy", "-o", "b.csv", "--memory", "0")
-    assert [row["cluster"] for row in read("b.csv")] == clusters
-    table = table_of("a.npy", missing="error", memory=0)
-    assert table.left_out == {"col5": "constant: 10000"}
-
-
 @pytest.mark.parametrize("suffix", [".csv.gz", ".jsonl"])
 def test_pipes(suffix, monkeypatch):
     table, _ = customers()

@@ -10,7 +10,6 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -46,37 +45,6 @@ def sample():
 @pytest.fixture(scope="module")
 def small():
     return make_ihgmm(60, 20, 3, scale_ratio=4.0, random_state=0)[0]
-
-
-def said(model, X):
-    """Return what a fitted model says of rows."""
-    names = ("predict", "transform", "predict_proba", "score_samples", "score")
-    return {name: getattr(model, name)(X) for name in names if hasattr(model, name)}
-
-
-@every
-def test_every_kind_of_input_gives_the_same_result(model, small, kind):
-    wanted = clone(model).fit(small)
-    X = kind(small.copy())
-    got = clone(model).fit(X)
-    assert_array_equal(got.labels_, wanted.labels_)
-    assert_allclose(got.cluster_centers_, wanted.cluster_centers_, atol=1e-8)
-    for name, values in said(got, X).items():
-        assert_allclose(values, said(wanted, small)[name], rtol=1e-6, atol=1e-6)
-    assert_array_equal(X.toarray() if sp.issparse(X) else X, small)  # untouched
-
-
-@every
-def test_float32_is_kept(model, small):
-    X = small.astype(np.float32)
-    narrow, wide = clone(model).fit(X), clone(model).fit(small)
-    figures = ("embedding_", "cluster_centers_", "center_errors_", "scales_", "sizes_")
-    for name in figures:
-        if hasattr(narrow, name):
-            assert getattr(narrow, name).dtype == np.float32, name
-    if hasattr(narrow, "transform"):
-        assert narrow.transform(X).dtype == np.float32
-    assert_array_equal(narrow.labels_, wide.labels_)
 
 
 @every

@@ -59,18 +59,6 @@ def test_errors_grow_with_what_is_missing(seed):
     assert 0.3 < np.sqrt(np.mean(away**2)) < 1.2
 
 
-def test_complete_data_give_the_same_labels():
-    X, _, _ = sample()
-    plain = IhSC(3, random_state=0).fit(X)
-    model = IhSC(3, missing="fit", random_state=0).fit(X)
-    assert_array_equal(model.labels_, plain.labels_)
-    assert_array_equal(model.scales_, plain.scales_)
-    # The model takes new rows with missing cells all the same.
-    gaps = X.copy()
-    gaps[:, ::5] = np.nan
-    assert (model.predict(gaps) == plain.labels_).mean() > 0.95
-
-
 def test_every_way_to_say_missing():
     X, gaps, _ = sample()
     hidden = np.isnan(gaps)

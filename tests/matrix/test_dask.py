@@ -104,26 +104,6 @@ def _sizes(block, part):
     return block.shape[0], len(part)
 
 
-def test_sums_are_made_where_the_blocks_are():
-    """No block of vectors for each chunk comes to the client, and no task adds many."""
-    rng = np.random.default_rng(0)
-    data, V = rng.standard_normal((640, 5)), rng.standard_normal((640, 3))
-    rows = as_matrix(da.from_array(data, chunks=(10, 5)))
-    results = {}
-
-    class Watch(Callback):
-        def _posttask(self, key, result, graph, state, worker):
-            results[key] = result
-
-    with Watch():
-        found = rows.adjoint(V)
-    assert_allclose(found, data.T @ V)
-    sums = [key for key in results if "_add" in str(key)]
-    assert len(sums) == 8 + 1
-    W = rng.standard_normal((5, 3))
-    assert_allclose(rows.gram_product(W), data.T @ (data @ W))
-
-
 # -- a cluster -------------------------------------------------------------------------
 
 

@@ -19,10 +19,9 @@ from array_kinds import (
 )
 from numpy.testing import assert_array_equal
 
-from ihgmm import PSC, IhSC, Recipe, SphericalKMeans, make_ihgmm
+from ihgmm import IhSC, make_ihgmm
 from ihgmm.matrix import as_matrix, recognize
 from ihgmm.matrix.stored import Stored
-from ihgmm.numerics.spectral import spectral_clustering
 
 
 def sample(n=500):
@@ -89,22 +88,6 @@ def test_blocks_are_whole_chunks_unless_these_are_tall():
         for step in (1, 30, 300, 1000)
     }
     assert sizes == {1: 100, 30: 90, 300: 300, 1000: 100}
-
-
-@pytest.mark.parametrize(
-    "kind", [memory_map, csr_hdf5, parquet, dask_dense], ids=lambda kind: kind.__name__
-)
-def test_passes_of_peers(kind, tmp_path):
-    """Norms, iterations, labels; one more than the recipe for centres and scales."""
-    X = sample()
-    given = kind(X, tmp_path)
-    rows, others = opened(given), opened(given)
-    model = SphericalKMeans(4, init=X[:4]).fit(rows)
-    assert rows.passes == model.n_iter_ + 2
-    rows = opened(given)
-    PSC(4, random_state=0).fit(rows)
-    spectral_clustering(others, 4, Recipe.of("psc"))
-    assert rows.passes == others.passes + 1
 
 
 # Files that change

@@ -416,15 +416,3 @@ def test_genes_are_ranked_where_scanpy_looks_for_them(layer, tmp_path):
     assert stored["names"].dtype.names == ("B", "NK", "T")
     with pytest.raises(ValueError, match="groupby='ihsc' is not in adata"):
         rank_genes_groups(adata)
-
-
-def test_scanpy_draws_the_ranked_genes():
-    scanpy = pytest.importorskip("scanpy")
-    adata = cells()
-    adata.obs["kind"] = adata.obs["kind"].astype("category")
-    rank_genes_groups(adata, "kind")
-    frame = scanpy.get.rank_genes_groups_df(adata, group="1")
-    assert frame["names"].tolist()[0] == adata.uns["rank_genes_groups"]["names"]["1"][0]
-    options = {"dendrogram": False, "show": False, "n_genes": 3}
-    axes = scanpy.pl.rank_genes_groups_dotplot(adata, **options)
-    assert len(axes["mainplot_ax"].get_xticks()) == 9

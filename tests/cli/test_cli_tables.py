@@ -292,20 +292,6 @@ def test_bad_arrays(array, message):
     assert message in fail("fit", "a.npy", "-k", 2)
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.npy", "dense.npz"])
-def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
-    def broken(*_, **__):
-        raise error
-
-    write(name, *sample)
-    for error in (KeyError("x"), TypeError("x")):
-        for function in ("columns.choose_columns", "arrays.array_table"):
-            monkeypatch.setattr(f"ihgmm.cli.tables.{function}", broken)
-        done = invoke("fit", name, "-k", 3)
-        assert done.exception is error
-        assert "cannot be read" not in done.stderr
-
-
 def test_archives_of_something_else_pickles_and_wrong_places_are_refused(sample):
     np.save("a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
     assert "cannot be read as npy" in refusal("a.npy")

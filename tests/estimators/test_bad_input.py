@@ -262,7 +262,7 @@ def test_huge_and_tiny_values(Estimator, unit, dtype):
     factor = 1 if Estimator is SphericalKMeans else X.dtype.type(unit)
     centers = model.cluster_centers_ / factor
     assert_allclose(centers, plain.cluster_centers_, rtol=1e-3, atol=1e-3)
-    for name in ("embedding_", "cluster_centers_", "scales_", "noise_levels_"):
+    for name in ("embedding_", "scales_", "sizes_", "noise_levels_"):
         if hasattr(model, name):
             assert np.isfinite(getattr(model, name)).all(), name
     assert np.isfinite(model.transform(scaled)).all()

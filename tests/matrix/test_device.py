@@ -60,12 +60,6 @@ def same_fit(X, to_device, k=4, tol=1e-9, **options):
     return got
 
 
-def test_large_data(to_device):
-    """A start from a sample of rows, checked on others; centres from a sample."""
-    X = sample(20_000, 250, dtype=np.float32, separation_constant=1.0)
-    same_fit(X, to_device, tol=1e-3)
-
-
 # Odd rows
 
 

@@ -110,17 +110,6 @@ def test_scales_that_do_not_differ_are_told():
     assert learn_filler(as_matrix(X)).spread < 0.15
 
 
-@pytest.mark.parametrize("power", [-600, 0, 500])
-def test_the_unit_of_the_data_does_not_matter(power):
-    rng = np.random.default_rng(2)
-    X = np.outer(rng.uniform(1, 2, 60), rng.standard_normal(8))
-    X += 0.1 * rng.standard_normal(X.shape)
-    X[rng.random(X.shape) < 0.2] = np.nan
-    wanted = learn_filler(as_matrix(X))(as_matrix(X)).array
-    large = as_matrix(X * 2.0**power).rescaled(2.0**-power)
-    assert_allclose(learn_filler(large)(large).array, wanted, 1e-10)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_filled_in_is_near_what_was_there(seed):
     X, _ = make_ihgmm(300, 40, 4, separation_constant=1.0, random_state=seed)

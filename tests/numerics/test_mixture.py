@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-from scipy.linalg import qr
+from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal, ortho_group
 
 from ihgmm.matrix import HOST
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.mixture import pivots, spherical_lloyd, tied_clusters
+from ihgmm.numerics.mixture import spherical_lloyd, tied_clusters
 
 
 def corners(seed, n=400, k=4, noise=0.15):
@@ -24,17 +23,6 @@ def flipped(rows, seed):
 
 
 # Starts
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_pivots_are_those_of_a_decomposition(seed):
-    rows = np.random.default_rng(seed).standard_normal((80, 6))
-    order = qr(rows.T, pivoting=True, mode="economic")[2]
-    assert_array_equal(pivots(rows, 5), order[:5])
-    # Of unit rows the first comes first; beyond the rank nothing goes wrong.
-    chosen = pivots(HOST.unit_rows(rows), 9)
-    assert chosen[0] == 0
-    assert len(np.unique(chosen[:6])) == 6
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -129,9 +117,3 @@ def test_clusters_are_those_of_naive_expectation_and_maximisation(
         assert_allclose(fit.intercepts, intercepts, rtol=1e-7)
         assert_allclose(fit.worth, worth, rtol=1e-7)
         assert fit.pull == pull
-
-
-def test_clusters_that_vanish_are_none():
-    rows = np.eye(2)[[0, 1, 0, 1, 0, 0]]
-    start = np.eye(3)[:, [0, 1, 2, 1, 2, 0]]
-    assert tied_clusters(rows, [start], np.ones(6)) is None

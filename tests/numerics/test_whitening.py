@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from matrix.array_kinds import KINDS, opened
 
-from ihgmm import Biwhitener, IhSC, PreparationWarning, make_ihgmm, select_n_clusters
+from ihgmm import Biwhitener, IhSC, PreparationWarning, make_ihgmm
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.whitening import learn_whitener, preparation_of_counts, suited_noise
@@ -164,14 +164,6 @@ def test_negative_counts_are_refused():
         Biwhitener("counts").fit([[1.0, 0.0], [-2.0, 3.0]])
     with pytest.raises(ValueError, match="noise='poisson'"):
         Biwhitener("poisson").fit(np.eye(3))
-
-
-def test_counting_alone_whitens_too():
-    X = counts(0, 30)[0]
-    with pytest.warns(PreparationWarning, match="looks like counts"):
-        plain = select_n_clusters(X, random_state=0)
-    found = select_n_clusters(X, whiten="counts", random_state=0)
-    assert found.rank == 4 > plain.rank
 
 
 @pytest.mark.parametrize("whiten", ["counts", "learned"])

@@ -366,18 +366,6 @@ def test_kinds_of_data(sample):
     assert re.search(r'<th scope="row"><bdi title="g\d+">', page)
 
 
-def test_zero_rows_and_rows_alone():
-    X = np.array([[1.0, 0, 0]] * 4 + [[0, 2.0, 0]] + [[0, 0, 0.0]])
-    X[:4] *= np.array([[1.0], [2], [3], [4]])
-    with pytest.warns(UserWarning, match="1 of 6 rows are zero"):
-        model = IhSC(2, random_state=0).fit(X)
-    page = written(model, X)
-    assert "1 row is zero throughout" in page
-    rows = tables(page)["clusters"][1:]
-    assert [row[2] for row in rows] == ["5", "1"]
-    assert payload(page)["scale"][5] == 0
-
-
 def test_needs_jinja_and_says_so_before_any_work(sample, monkeypatch, tmp_path):
     X, _, model = sample
     _templates.cache_clear()

@@ -90,10 +90,6 @@ def test_a_number_of_clusters_in_few_words():
     assert "stopped at max_clusters=3" in str(said(3, tree=tree, most=3))
 
 
-def test_estimators_keep_the_diagram_of_scikit_learn(sample):
-    assert "sk-" in IhSC(2).fit(sample[0])._repr_html_()
-
-
 def test_a_result_of_a_file_finds_its_words(sample, tmp_path):
     """Also in a process that has imported nothing but the class of the result."""
     found = diagnose(*sample)

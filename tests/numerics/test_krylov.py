@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm.numerics.krylov import ORDERS, block_krylov, leading_pairs, signal_weights
+from ihgmm.numerics.krylov import ORDERS, block_krylov, leading_pairs
 
 
 def symmetric(values, seed=0):
@@ -67,16 +67,3 @@ def test_cap_warns_with_the_residual():
     block_krylov(
         lambda V: noise @ (noise.T @ V), block(400, 8), 3, quiet=True, **options
     )
-
-
-def test_weights_of_directions():
-    values = np.array([100.0, 50.0, 30.0, 11.0, 10.5, 10.0])
-    weights = signal_weights(values, 2)
-    for noise, known in ((10.0, weights), (0.0, signal_weights(values, 2, 0.0))):
-        shares = (values[2:] - noise) / (50 - noise)
-        wanted = np.sqrt(np.maximum(shares - 0.05, 0) / 0.95)
-        assert_allclose(known, [1, 1, *wanted])
-    assert_array_equal(weights[3:], 0)
-    assert_allclose(signal_weights(7 * values, 2), weights)  # whatever the unit
-    assert_array_equal(signal_weights(values[:2], 2), 1)
-    assert_array_equal(signal_weights(np.ones(5), 2), [1, 1, 0, 0, 0])

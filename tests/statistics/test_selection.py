@@ -165,7 +165,7 @@ def test_an_estimator_says_that_it_stopped_counting():
     assert model.n_clusters_ == 50
 
 
-@pytest.mark.parametrize("p", [2, 3, 4, 8])
+@pytest.mark.parametrize("p", [2, 8])
 def test_one_cloud_in_few_features_may_be_one_cluster(p):
     rng = np.random.default_rng(p)
     noise = rng.standard_normal((400, p))
@@ -203,7 +203,7 @@ def test_correlated_noise_has_directions_and_no_clusters():
 
 
 @pytest.mark.filterwarnings("ignore:X looks like counts")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_one_population_of_skewed_entries_is_one_cluster(seed):
     rng = np.random.default_rng(seed)
     typical = rng.standard_normal(100)

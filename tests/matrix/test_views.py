@@ -102,6 +102,7 @@ def check(X, known):
         ((X @ W) * X.unit, D @ W),
         (X.adjoint(V) * X.unit, D.T @ V),
         (X.gram_product(W) * square, D.T @ (D @ W)),
+        (X.gram_product(W, X.to_device(V[:, 0])) * square, (D * V).T @ (D * V @ W)),
         (X.row_sqnorms(W[:, 0]) * square, D**2 @ W[:, 0]),
         (X.column_sqnorms() * square, (D**2).sum(axis=0)),
         (X.max_abs() * X.unit, np.abs(D).max()),

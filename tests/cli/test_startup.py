@@ -1,9 +1,13 @@
 """What happens before a command is at work: what is loaded, and Ctrl-C."""
 
+import os
+import signal
 import subprocess
 import sys
 
 import pytest
+
+from ihgmm.cli import main
 
 HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "joblib", "matplotlib")
 # What takes longest to load; the help of a command does without it.
@@ -55,3 +59,16 @@ def test_an_interrupt_while_packages_load(name):
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) <= 1
+
+
+def test_sizes_of_a_terminal_that_make_no_sense(monkeypatch, capsys):
+    for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
+        monkeypatch.setenv(name, "abc")
+    monkeypatch.setattr(sys, "argv", ["ihgmm", "fit", "--help"])
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    assert "Usage: ihgmm" in capsys.readouterr().out
+    # typer reads it when it is loaded, before anything could catch an error.
+    assert "TERMINAL_WIDTH" not in os.environ
+    assert signal.getsignal(signal.SIGINT) is before

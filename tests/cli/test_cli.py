@@ -97,13 +97,13 @@ def test_output_is_whole_or_not_at_all(folder, sample):
     assert sorted(p.name for p in folder.iterdir()) == ["a.csv", "old.csv"]
 
 
+NOWHERE = ["fit", "nowhere.csv", "-k", 2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["fit", "nowhere.csv", "-k", 2],
-            "no such file, nor a built-in data set (iris",
-        ),
+        (NOWHERE, "no such file, nor a built-in data set (iris"),
         (["fit", ".", "-k", 2], "is a folder; give one file"),
         (["fit", "iris", "-k", 0], "-k 0 is out of range"),
         (["fit", "iris", "-k", 151], "-k 151 is more than the number of rows, 150"),
@@ -120,6 +120,10 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         (["fit", "iris", "-k", 3, "--id-column", "x"], "features, iris has no such"),
         (["fit", "iris", "-k", 3, "--columns", "x"], "such column; it has 'sepal le"),
         (["explode"], "No such command"),
+        ([*NOWHERE, "--method", "kmeans"], "--method kmeans: give one of IhSC, IhGMM"),
+        ([*NOWHERE, "--method", "PSC", "--refine"], "--refine: PSC has no such option"),
+        ([*NOWHERE, "--method", "PSC", "--outliers", "auto"], "--outliers: PSC has no"),
+        ([*NOWHERE, "--method", "IhGMM", "--paper"], "--paper: IhGMM has no such opt"),
         (["choose-k", "iris", "--plot", "a.txt"], "ends in .png or .pdf or .svg"),
         (["choose-k", "iris", "--method", "magic"], "No such option: --method"),
         (["predict", "no.npz", "iris"], "no.npz: no such file; ihgmm fit --save"),

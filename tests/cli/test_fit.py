@@ -1,11 +1,9 @@
 """What ``ihgmm fit`` says about clusters, and what it writes about rows."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import COLUMNS, document, fail, good, invoke, named, read, write
+from command_line import COLUMNS, document, good, invoke, named, read, write
 
 from ihgmm import IhSC, diagnose, make_ihgmm
 from ihgmm.cli.options import METHODS
@@ -59,21 +57,6 @@ def test_certainty_is_that_of_the_diagnosis(sample):
     good("predict", "m.npz", "few.npy", "-o", "few.csv")
     assert {row["certainty"] for row in read("few.csv")} == {""}
     assert {row["typical"] for row in read("few.csv")} == {""}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--method", "kmeans"], "--method kmeans: give one of IhSC, IhGMM, PSC"),
-        (["--method", "PSC", "--refine"], "--refine: PSC has no such option"),
-        (["--method", "PSC", "--outliers", "auto"], "--outliers: PSC has no such opt"),
-        (["--method", "IhGMM", "--paper"], "--paper: IhGMM has no such option"),
-        (["--method", "SphericalKMeans", "--missing", "fit"], "--missing: Spherical"),
-    ],
-)
-def test_what_a_method_cannot_do_is_refused_at_once(arguments, message):
-    assert message in fail("fit", "nowhere.csv", "-k", 3, *arguments)
-    assert not Path("m.npz").exists()
 
 
 def test_a_warning_is_printed_once():

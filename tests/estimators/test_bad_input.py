@@ -390,7 +390,8 @@ TWICE = {
 @pytest.mark.parametrize("name", TWICE)
 def test_cells_that_are_stored_twice_count_once_and_stay_so(name):
     wanted = TWICE[name](sp.csr_array(with_duplicates("coo", float)))
-    for storage, dtype in (("csr", np.int32), ("csc", float), ("coo", np.int32)):
+    kinds = [("csr", np.int32), ("csr", float), ("csc", float), ("coo", np.int32)]
+    for storage, dtype in kinds:
         X = with_duplicates(storage, dtype)
         before = pickle.dumps(X)  # with what it knows of itself
         assert_allclose(TWICE[name](X), wanted, err_msg=storage)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import anndata
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -176,12 +177,15 @@ def test_a_mistyped_column_gets_the_nearest_name():
     assert "obs of a.h5ad has no such column; it has none" in message
 
 
-def test_columns_first_are_read_in_memory_alone():
+def test_files_of_cells_that_are_stored_otherwise():
     table, _ = customers()
     anndata.AnnData(sp.csc_matrix(table.to_numpy())).write_h5ad("columns.h5ad")
     assert document("fit", "columns.h5ad", "-k", "3")["n_samples"] == len(table)
     message = fail("fit", "columns.h5ad", "-k", "3", "--memory", "0")
     assert "The matrix /X is stored by columns (CSC)" in message
+    with h5py.File("old.h5ad", "w") as file:  # tables were no groups
+        file["X"], file["obs"] = np.ones((3, 2)), np.zeros(3, dtype=[("index", "S4")])
+    assert "or is of anndata before 0.7" in fail("fit", "old.h5ad", "-k", 2)
 
 
 def test_a_table_of_texts_is_told_what_to_type():

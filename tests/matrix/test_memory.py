@@ -90,13 +90,6 @@ def test_nothing_is_copied():
     assert (B.data is A.data, B.indices is A.indices) == (True, True)
 
 
-@pytest.mark.parametrize("format", ["csc", "coo", "lil", "dok", "bsr"])
-def test_other_formats_of_sparse_matrices(format):
-    A = as_matrix(sp.csr_array(X).asformat(format))
-    assert A.array.format == "csr"
-    assert_array_equal(A.toarray(), X)
-
-
 def test_what_is_no_number():
     with pytest.raises(ValueError, match="entries of type complex128, not real num"):
         as_matrix(X + 1j)

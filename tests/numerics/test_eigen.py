@@ -165,13 +165,3 @@ def test_every_kind_of_array_gives_the_same_directions(route, tmp_path):
         assert_allclose(pairs.values, wanted.values, rtol=1e-8)
         # Eigenvalues of noise are close to each other, and turn more easily.
         assert_allclose(pairs.vectors, wanted.vectors, atol=1e-7)
-
-
-@pytest.mark.parametrize("shape", [(1, 5), (5, 1), (3, 2), (40, 10), (8, 30)])
-def test_directions_beyond_the_rank_are_rounding(shape):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((shape[0], 1)) @ rng.standard_normal((1, shape[1]))
-    pairs = leading_directions(as_matrix(X), min(2, *shape))
-    assert_allclose(pairs.values[0], np.sum(X**2))
-    assert_allclose(pairs.values[1:], 0, atol=1e-12)
-    assert_allclose(X @ pairs.vectors[:, :1] @ pairs.vectors[:, :1].T, X, atol=1e-12)

@@ -118,6 +118,8 @@ def test_feature_names(path):
             again.predict(table[names[::-1]])
     save_model(IhSC(3, random_state=0).fit(X), path, feature_names=names)
     assert list(load_model(path).feature_names_in_) == names
+    with pytest.raises(StorageError, match="id_column is 3; give a text"):
+        save_model(MODELS["scaled"], path, id_column=3)
     for wrong in (names[:-1], [names[0]] * 15):
         with pytest.raises(StorageError, match="the model has 15 features"):
             save_model(IhSC(3, random_state=0).fit(X), path, feature_names=wrong)

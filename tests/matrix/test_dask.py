@@ -83,7 +83,7 @@ def test_bad_arrays(bad, error, message):
 
 def test_tasks_get_their_part_only():
     """Of tall arrays a task has its rows; what all tasks need is there once."""
-    empty = da.zeros((100_000, 10), chunks=(1000, 10))
+    ones = da.ones((100_000, 10), chunks=(1000, 10))
     tall = np.ones((100_000, 4))
     graphs = []
 
@@ -91,13 +91,14 @@ def test_tasks_get_their_part_only():
         def _start(self, graph):
             graphs.append({key: len(pickle.dumps(task)) for key, task in graph.items()})
 
-    rows = as_matrix(empty)
+    rows = as_matrix(ones)
     with Watch():
         results = list(rows.map(_sizes, tall))
     assert results == [(1000, 1000)] * 100
     sizes, _ = graphs  # to split the tall array, and to work on its parts
     assert max(sizes.values()) < tall.nbytes / 50
     assert sum(sizes.values()) < 2 * tall.nbytes
+    assert_array_equal(rows.adjoint(tall), np.full((10, 4), 100_000))
 
 
 def _sizes(block, part):

@@ -87,6 +87,18 @@ def test_the_temporary_file_goes_with_the_matrix(tmp_path):
     assert len(list(open_files.iterdir())) == before
 
 
+def test_a_full_disk_names_the_folder(tmp_path):
+    resource = pytest.importorskip("resource", reason="limits are of Unix")
+    data = write_parquet(tmp_path / "x.parquet", np.ones((900, 2)), 900)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"no room .* environment variable TMPDIR"):
+            open_parquet(data)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 # AnnData
 
 

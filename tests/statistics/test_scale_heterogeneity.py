@@ -146,6 +146,8 @@ def test_small_clusters_are_left_out():
     X[:6] = 0
     same = scale_heterogeneity_test(X, labels)
     assert (same.p_value, same.spread) == (test.p_value, test.spread)
+    one = scale_heterogeneity_test(X, np.zeros(60))
+    assert "entries of the noise are independent" in str(one).splitlines()[-1]
     lines = str(test).splitlines()
     assert lines[3].split() == ["7", "3", "-", "-"]
     assert lines[6].startswith("all")

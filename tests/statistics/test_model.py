@@ -118,6 +118,8 @@ def test_seeds_and_dtype():
         ({"noise_levels": -1.0}, ValueError, "noise_levels=-1.0 are no levels"),
         ({"scales": [1.0]}, ValueError, "not 500 positive, finite numbers"),
         ({"centers": [[1.0, np.nan]]}, ValueError, "no matrix of finite"),
+        ({"centers": "x"}, ValueError, "^centers cannot be used .*; give a list"),
+        ({"scales": {}}, TypeError, "^scales cannot be used .*; give a list"),
         ({"centers": np.ones((2, 2, 2))}, ValueError, r"shape \(2, 2, 2\)"),
         ({"dtype": "int32"}, ValueError, "dtype='int32' is not supported"),
         ({"random_state": "a"}, TypeError, "random_state='a'"),

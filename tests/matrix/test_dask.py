@@ -30,7 +30,7 @@ def wanted():
 
 
 def test_labels_come_in_the_chunks_of_the_data():
-    stored = da.from_array(X, chunks=((500, 0, 300, 400), 10))
+    stored = da.from_array(X, chunks=((500, 0, 300, 400), 40))
     model = IhSC(4, random_state=0).fit(stored)
     assert model.labels_.chunks == ((500, 0, 300, 400),)
     assert_array_equal(model.labels_.compute(), wanted().labels_)
@@ -38,6 +38,9 @@ def test_labels_come_in_the_chunks_of_the_data():
     assert isinstance(found, da.Array)
     assert found.dtype == np.intp
     assert_array_equal(found.compute(), wanted().predict(X))
+    # Columns in chunks become whole rows.
+    model.fit(da.from_array(X, chunks=(300, 10)))
+    assert_array_equal(model.labels_.compute(), wanted().labels_)
 
 
 def test_data_frame():

@@ -94,7 +94,7 @@ def positive(seed, noise, spread, n=300, p=100, k=4):
 @pytest.mark.parametrize("noise", ["blocks", "ar"])
 def test_positive_centres_and_correlated_noise(noise):
     rejected, held = [], []
-    for seed in range(20):
+    for seed in range(40):
         for spread in (0.0, 0.12):
             X, labels, scales = positive(seed, noise, spread)
             rejected.append(scale_heterogeneity_test(X, labels).p_value < 0.05)

@@ -8,7 +8,6 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import signal
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,19 +36,3 @@ def kind(request):
 @pytest.fixture(scope="session")
 def root():
     return Path(__file__).parents[1]
-
-
-@pytest.fixture
-def command(capsys):
-    """Run the command line in this process; return its status and what it printed."""
-    from ihgmm.cli.commands import app
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            app([str(argument) for argument in arguments])
-        shown = capsys.readouterr()
-        return SimpleNamespace(
-            returncode=ended.value.code, stdout=shown.out, stderr=shown.err
-        )
-
-    return run

@@ -11,7 +11,6 @@ from anndata import AnnData
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import (
-    ClusterCountWarning,
     IhSC,
     PreparationWarning,
     Recipe,
@@ -111,11 +110,6 @@ def test_layer_and_representation():
     assert_array_equal(adata.obs["part"].astype(int), model.labels_)
     assert_array_equal(adata.uns["part"]["centers"], model.cluster_centers_)
     assert "part_centers" not in adata.varm
-    names = [f"f{i}" for i in range(30)]
-    frame = pd.DataFrame(adata.obsm["X_half"], index=adata.obs_names, columns=names)
-    adata.obsm["frame"] = frame
-    ihsc(adata, 3, use_rep="frame", key_added="framed")
-    assert_array_equal(adata.obs["framed"], adata.obs["part"])
 
 
 def test_a_second_run_replaces_the_first():
@@ -133,17 +127,6 @@ def test_a_second_run_replaces_the_first():
     assert "centers" not in adata.uns["ihsc"]
 
 
-def test_number_of_clusters_is_counted():
-    adata = cells()
-    ihsc(adata, "auto")
-    summary, model = adata.uns["ihsc"], IhSC("auto", random_state=0).fit(adata.X)
-    assert (summary["n_clusters"], summary["params"]["n_clusters"]) == (3, "auto")
-    assert summary["selection"]["rank"] == 3
-    assert "3 clusters" in summary["selection"]["summary"]
-    assert summary["selection"]["levels"].tolist() == list(model.selection_.levels)
-    assert summary["selection"]["confidence"] == model.selection_.confidence.value
-
-
 def test_options_reach_the_estimator():
     adata = cells()
     options = {"recipe": Recipe(space="projected"), "refine": True, "random_state": 5}
@@ -153,12 +136,6 @@ def test_options_reach_the_estimator():
     assert adata.uns["ihsc"]["params"]["recipe"] == "Recipe(space='projected')"
     with pytest.raises(TypeError, match="resolution"):
         ihsc(adata, 3, resolution=0.5)
-
-
-def test_more_than_ten_clusters_are_in_order_of_number():
-    adata = AnnData(make_ihgmm(240, 60, 12, random_state=0)[0])
-    ihsc(adata, 12)
-    assert list(adata.obs["ihsc"].cat.categories) == [str(k) for k in range(12)]
 
 
 def test_a_copy_leaves_the_original_alone():
@@ -242,14 +219,6 @@ def test_a_file_on_disk_gives_what_memory_gives(tmp_path, store, mode):
     assert ("ihsc" in back.obs) == (mode == "r+")
     if mode == "r+":
         assert_same(results(back), wanted, rtol=0)
-
-
-def test_clusters_without_rows_are_no_categories():
-    adata = AnnData(np.repeat(np.eye(3), 5, axis=0) + 1)
-    with pytest.warns(ClusterCountWarning, match="Rows are in 3 of"):
-        ihsc(adata, 5)
-    assert list(adata.obs["ihsc"].cat.categories) == ["0", "1", "2"]
-    assert adata.varm["ihsc_centers"].shape == (3, 5)
 
 
 def with_nan():
@@ -447,15 +416,3 @@ def test_genes_are_ranked_where_scanpy_looks_for_them(layer, tmp_path):
     assert stored["names"].dtype.names == ("B", "NK", "T")
     with pytest.raises(ValueError, match="groupby='ihsc' is not in adata"):
         rank_genes_groups(adata)
-
-
-def test_scanpy_draws_the_ranked_genes():
-    scanpy = pytest.importorskip("scanpy")
-    adata = cells()
-    adata.obs["kind"] = adata.obs["kind"].astype("category")
-    rank_genes_groups(adata, "kind")
-    frame = scanpy.get.rank_genes_groups_df(adata, group="1")
-    assert frame["names"].tolist()[0] == adata.uns["rank_genes_groups"]["names"]["1"][0]
-    options = {"dendrogram": False, "show": False, "n_genes": 3}
-    axes = scanpy.pl.rank_genes_groups_dotplot(adata, **options)
-    assert len(axes["mainplot_ax"].get_xticks()) == 9

@@ -128,23 +128,6 @@ def test_upstream_files(name, request):
     assert not np.shares_memory(bunch.X, bunch.data)
 
 
-def test_classes_have_the_right_names(upstream):
-    def means(name, feature):
-        data = upstream(name)
-        column = data.data[:, data.feature_names.index(feature)]
-        classes = enumerate(data.target_names)
-        return {str(label): column[data.target == k].mean() for k, label in classes}
-
-    # Introns begin with GT and end with AG.
-    assert means("dna", "base_31_G")["ei"] > 0.99
-    assert means("dna", "base_29_A")["ie"] > 0.99
-    bright, green = means("segment", "intensity-mean"), means("segment", "exgreen-mean")
-    assert (max(bright, key=bright.get), max(green, key=green.get)) == ("sky", "grass")
-    ink = means("usps", "pixel_8_8")  # in the middle
-    assert min(ink, key=ink.get) == "0"
-    assert ink["1"] > 0
-
-
 @pytest.mark.parametrize("name", ["seeds", "dermatology", "segment"])
 def test_content_is_checked_whatever_its_order_and_rounding(name, upstream):
     entry, rng = _cache.CATALOG[name], np.random.default_rng(0)

@@ -8,7 +8,6 @@ so, and left to ``.ci/run``.
 """
 
 import ast
-import csv
 import importlib
 import os
 import re
@@ -20,6 +19,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ihgmm
@@ -42,8 +42,8 @@ CELLS = ("cells.h5ad", "new.h5ad")
 
 WITHOUT_PROMPT = {
     "tutorial-single-cell.md": "needs scanpy, see below",
-    "embeddings.md": "needs wordllama, see test_bertopic.py",
-    "bertopic.md": "needs BERTopic, see test_bertopic.py",
+    "embeddings.md": "needs wordllama, see below",
+    "bertopic.md": "needs BERTopic, see below",
 }
 
 
@@ -70,6 +70,7 @@ def reason(words):
     return next((NOT_RUN[key] for key in NOT_RUN if line.startswith(key)), None)
 
 
+LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)]*)?\)")
 ALL = [(page, words) for page in PAGES for words in commands(page)]
 RUN = {page: [w for p, w in ALL if p == page and not reason(w)] for page in PAGES}
 
@@ -84,14 +85,11 @@ def test_commands_run(page, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     X, kinds = make_ihgmm(80, 12, 8, random_state=0)
-    header = ["barcode", "type", *(f"feature {j}" for j in range(12))]
-    lines = [
-        [f"r{i}", f"t{k}", *row]
-        for i, (k, row) in enumerate(zip(kinds, X, strict=True))
-    ]
+    frame = pd.DataFrame(X, columns=[f"feature {j}" for j in range(12)])
+    frame.insert(0, "barcode", [f"r{i}" for i in range(80)])
+    frame.insert(1, "type", [f"t{kind}" for kind in kinds])
     for name in READERS:
-        with open(name, "w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([header, *lines])
+        frame.to_csv(name, index=False)
     if any(name in CELLS for words in RUN[page] for name in words):
         anndata = pytest.importorskip("anndata")
         rng = np.random.default_rng(0)
@@ -123,15 +121,23 @@ def test_options_exist(words):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_shell_blocks_are_found_by_the_checks_before_a_change_lands(page):
-    # .ci/run looks for this word only.
-    assert not blocks(page, "console", "sh", "shell", "zsh")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_blocks_are_doctests(page):
+def test_blocks_are_found_by_what_runs_them_and_pages_are_read_on_their_own(page):
+    assert not blocks(page, "console", "sh", "shell", "zsh")  # .ci/run looks for bash
     for block in blocks(page, "python", "py", "pycon"):
         assert block.startswith(">>> ") or page.name in WITHOUT_PROMPT, block
+    # Roles of Sphinx and links without a text show as they are in other viewers.
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"\{[a-z:]+\}`[^`]|\[\]\([^)]*\)", text) == []
+    for target, _ in LINK.findall(text):
+        if not target.startswith("auto_examples/"):  # made when pages are built
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def run_blocks(page, names):
+    """Run the blocks of a page that have no prompt."""
+    for block in blocks(ROOT / "docs" / page, "python"):
+        if not block.startswith(">>> "):
+            exec(block, names)
 
 
 @pytest.mark.pages
@@ -140,29 +146,54 @@ def test_the_usual_way_runs():
     sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
     pytest.importorskip("igraph", reason="igraph is not installed")
     anndata = importlib.import_module("anndata")
-    page = ROOT / "docs" / "tutorial-single-cell.md"
-    (block,) = (b for b in blocks(page, "python") if not b.startswith(">>> "))
     adata = anndata.AnnData(np.random.default_rng(0).poisson(1.0, (120, 600)) * 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs
-        exec(block, {"sc": sc, "adata": adata})
+        run_blocks("tutorial-single-cell.md", {"sc": sc, "adata": adata})
     assert len(adata.obs["leiden"]) == 120
+
+
+WORDS = (
+    "goal match player football coach stadium league referee team season",
+    "oven butter sugar recipe flour cake bread kitchen dessert baking",
+    "planet orbit telescope star galaxy moon rocket comet astronomy space",
+)
+
+
+def test_ihsc_clusters_for_bertopic(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs
+        pytest.importorskip("bertopic", reason="BERTopic is not installed")
+        pytest.importorskip("wordllama", reason="wordllama is not installed")
+        rng, kinds = np.random.default_rng(0), np.arange(90) % 3
+        lines = [rng.choice(WORDS[k].split(), rng.integers(4, 30)) for k in kinds]
+        names = {"texts": [" ".join(line) for line in lines]}
+        run_blocks("embeddings.md", names)
+        names["known"] = np.where(np.arange(90) < 20, 2 - kinds, -1)
+        run_blocks("bertopic.md", names)
+        names["strict"].set_params(outliers=0.05)
+        with_outliers, _ = names["model"].fit_transform(
+            names["texts"], names["vectors"]
+        )
+        guided = names["guided"]
+        again, _ = guided.transform(names["texts"], names["vectors"])
+    said = capsys.readouterr().out
+    assert all(word in said for word in ("goal", "oven", "planet"))
+    assert -1 not in names["new_topics"]
+    assert 1 <= with_outliers.count(-1) <= 5
+    topics, shares = np.array(names["topics"]), names["shares"]
+    for k in range(3):
+        assert len(set(topics[kinds == k])) == 1
+    assert set(topics) == {0, 1, 2}
+    assert list(again) == list(topics) == list(shares.argmax(axis=1))
+    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-6)
+    assert list(guided.hdbscan_model.predict(names["vectors"])) == list(2 - kinds)
 
 
 def test_skipped_commands_are_still_there():
     lines = [" ".join(words) for _, words in ALL]
     for key in NOT_RUN:
         assert any(line.startswith(key) for line in lines), f"{key} is in no page"
-
-
-LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)]*)?\)")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_local_links_lead_somewhere(page):
-    for target, _ in LINK.findall(page.read_text(encoding="utf-8")):
-        if not target.startswith("auto_examples/"):  # made when pages are built
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 REFERENCE = "".join(
@@ -249,13 +280,6 @@ def test_pictures_of_how_it_works_are_those_that_are_drawn(tmp_path):
     assert done.returncode == 0, done.stderr
     drawn = sorted(path.name for path in tmp_path.iterdir())
     assert sorted(re.findall(r"images/((?:how|default)-\S+?\.png)", text)) == drawn
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_are_read_on_their_own(page):
-    # Roles of Sphinx and links without a text show as they are in other viewers.
-    text = page.read_text(encoding="utf-8")
-    assert re.findall(r"\{[a-z:]+\}`[^`]|\[\]\([^)]*\)", text) == []
 
 
 def test_pages_agree_on_the_installation():

@@ -1,6 +1,10 @@
-"""Imports point down the layers, and only one folder knows kinds of arrays."""
+"""Imports point down the layers, and only one folder knows kinds of arrays.
+
+The thresholds of the policy are all in use, and the commands that chose them exist.
+"""
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -10,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import ihgmm
+from ihgmm import policy
 
 SOURCE = Path(ihgmm.__file__).parent
 # From the bottom: a module may import from its own layer or one below.
@@ -118,22 +123,8 @@ def test_kinds_of_arrays_are_asked_for_in_one_folder(name):
 
 
 OPTIONAL = (
-    "typer",
-    "rich",
-    "jinja2",
-    "pyarrow",
-    "pandas",
-    "polars",
-    "matplotlib",
-    "faiss",
-    "cvxpy",
-    "dask",
-    "h5py",
-    "zarr",
-    "anndata",
-    "torch",
-    "cupy",
-    "array_api_strict",
+    "typer rich jinja2 pyarrow pandas polars matplotlib faiss cvxpy dask h5py zarr "
+    "anndata torch cupy array_api_strict"
 )
 
 
@@ -143,9 +134,10 @@ def test_import_loads_little_and_public_names_come_when_they_are_asked_for():
 import ihgmm, sys
 print("numpy" in sys.modules, *dir(ihgmm))
 import sklearn.cluster
-before = [name for name in {OPTIONAL} if name in sys.modules]
+before = [name for name in {OPTIONAL.split()} if name in sys.modules]
 from ihgmm import IhSC
-print([name for name in {OPTIONAL} if name in sys.modules] == before)
+IhSC(2).fit([[1.0, 0], [2, 0], [0, 1], [0, 3]])
+print([name for name in {OPTIONAL.split()} if name in sys.modules] == before)
 from ihgmm import *
 print(ihgmm.statistics.__name__, IhSC.__name__, hasattr(ihgmm, "nothing"))
 """
@@ -156,3 +148,23 @@ print(ihgmm.statistics.__name__, IhSC.__name__, hasattr(ihgmm, "nothing"))
     assert {"IhSC", "select_n_clusters", "__version__"} <= set(public.split())
     assert loaded == "True"
     assert found == "ihgmm.statistics IhSC False"
+
+
+GROUPS = [value for value in vars(policy).values() if isinstance(value, type)]
+CODE = "\n".join(ast.unparse(TREES[name]) for name in NAMES - {"ihgmm.policy"})
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)
+def test_a_threshold_is_in_use_and_says_what_it_decides(group):
+    lines = inspect.getsource(group).splitlines()
+    for name in filter(str.isupper, vars(group)):
+        assert re.search(rf"\b{group.__name__}\.{name}\b", CODE), name
+        (line,) = [line for line in lines if re.match(rf"    .*\b{name}\b.* = ", line)]
+        assert "  # " in line, name
+
+
+def test_the_commands_are_there(root):
+    commands = re.findall(r"python (benchmarks/\w+\.py)", inspect.getsource(policy))
+    assert len(commands) > 4
+    for command in commands:
+        assert (root / command).exists(), command

@@ -80,6 +80,7 @@ def test_unequal_numbers_of_clusters():
     assert_array_equal(match_labels(largest, [0, 0, 1, 2]), [255, 255, 256, 3])
     # Outliers go with each other alone.
     assert_array_equal(match_labels([5, 5, 0, 0], [0, -1, 1, 1]), [5, -1, 0, 0])
+    assert misclassification_loss([1, 1, -1], [-1, -1, 1]) == 0  # names of clusters
     # A merged cluster takes the name of the larger part.
     assert_array_equal(match_labels(["a", "b", "b"], [7, 7, 7]), ["b", "b", "b"])
 

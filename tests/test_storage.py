@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
@@ -30,7 +31,7 @@ from ihgmm import (
     SphericalKMeans,
     make_ihgmm,
 )
-from ihgmm.storage import StorageError, load_model, load_saved, save_model
+from ihgmm.storage import StorageError, load_model, save_model
 
 X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
 NEW, _ = make_ihgmm(50, 15, 3, separation_constant=1.0, random_state=1)
@@ -76,7 +77,7 @@ def assert_same(one, two):
         for i, j in zip(one, two, strict=True):
             assert_same(i, j)
     else:
-        np.testing.assert_array_equal(one, two)
+        assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -87,11 +88,11 @@ def test_round_trip(path, name, dtype):
     again = load_model(path)
     assert type(again) is type(model)
     rows = NEW.astype(dtype)
-    np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+    assert_array_equal(again.predict(rows), model.predict(rows))
     for method in ("transform", "predict_proba", "score_samples"):
         if hasattr(model, method):
             one, two = (getattr(m, method)(rows) for m in (model, again))
-            np.testing.assert_array_equal(one, two)
+            assert_array_equal(one, two)
             assert one.dtype == two.dtype
     one, two = (m[-1] if hasattr(m, "steps") else m for m in (model, again))
     assert set(vars(two)) == set(vars(one))
@@ -99,23 +100,10 @@ def test_round_trip(path, name, dtype):
         if key.endswith("_"):
             assert_same(getattr(two, key), value)
     if hasattr(one, "scales_"):
-        np.testing.assert_array_equal(two.sizes_, one.sizes_)
+        assert_array_equal(two.sizes_, one.sizes_)
     before, after = one.get_params(), two.get_params()
     for key in set(before) - {"random_state", "init"}:
         assert after[key] == before[key]
-
-
-@pytest.mark.filterwarnings("ignore:Rows are in", "ignore:X has the entry")
-@pytest.mark.parametrize("unit", [1e200, 1e-200, 0.0])
-def test_models_of_extreme_data(path, unit):
-    rows = unit * X + (unit == 0)  # 0: rows that are all the same
-    options = [{"signed": True}, {"outliers": 0.1, "missing": "fit"}, {"refine": True}]
-    models = [IhSC(3, random_state=0, **option) for option in options]
-    models += [IhGMM(3, noise=noise) for noise in ("individual", "common", "tied")]
-    for model in models:
-        save_model(model.fit(rows), path)
-        again = load_model(path)
-        np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
 
 
 def test_feature_names(path):
@@ -125,24 +113,16 @@ def test_feature_names(path):
         save_model(model.fit(table), path)
         again = load_model(path)
         assert list(again.feature_names_in_) == names
-        np.testing.assert_array_equal(again.predict(table), model.predict(table))
+        assert_array_equal(again.predict(table), model.predict(table))
         with pytest.raises(ValueError, match="feature names"):
             again.predict(table[names[::-1]])
     save_model(IhSC(3, random_state=0).fit(X), path, feature_names=names)
     assert list(load_model(path).feature_names_in_) == names
+    with pytest.raises(StorageError, match="id_column is 3; give a text"):
+        save_model(MODELS["scaled"], path, id_column=3)
     for wrong in (names[:-1], [names[0]] * 15):
         with pytest.raises(StorageError, match="the model has 15 features"):
             save_model(IhSC(3, random_state=0).fit(X), path, feature_names=wrong)
-
-
-def test_columns_of_the_fit(path):
-    model = MODELS["scaled"].fit(X)
-    for name in ("", "é\u202e\x1b[2J" + "x" * 10_000, None):
-        save_model(model, path, id_column=name, label_column="known")
-        saved = load_saved(path)
-        assert (saved.id_column, saved.label_column) == (name, "known")
-    with pytest.raises(StorageError, match="id_column is 3; give a text"):
-        save_model(model, path, id_column=3)
 
 
 def test_same_model_same_bytes_and_a_plain_file(path):
@@ -153,9 +133,7 @@ def test_same_model_same_bytes_and_a_plain_file(path):
     assert path.read_bytes() == first
     assert os.listdir(path.parent) == ["model.npz"]
     with np.load(path, allow_pickle=False) as archive:  # also without ihgmm
-        np.testing.assert_array_equal(
-            archive["cluster_centers_"], model.cluster_centers_
-        )
+        assert_array_equal(archive["cluster_centers_"], model.cluster_centers_)
     with zipfile.ZipFile(path) as archive:
         header = json.loads(archive.read("header.json"))
     assert header["format"] == "ihgmm-model"
@@ -200,13 +178,13 @@ def test_pipelines_of_texts(path, steps):
     again = load_model(path)
     assert [*again.named_steps] == [*model.named_steps]
     new = ["A cat purrs.", "The stock falls, and with it the bond."]
-    np.testing.assert_array_equal(again.predict(new), model.predict(new))
+    assert_array_equal(again.predict(new), model.predict(new))
     one, two = (m[:-1].transform(TEXTS) for m in (model, again))
     assert one.dtype == two.dtype
-    np.testing.assert_array_equal(one.toarray(), two.toarray())
+    assert_array_equal(one.toarray(), two.toarray())
     for step, other in zip(model, again, strict=True):
         assert str(other) == str(step)
-    np.testing.assert_array_equal(clone(again).fit_predict(TEXTS), model[-1].labels_)
+    assert_array_equal(clone(again).fit_predict(TEXTS), model[-1].labels_)
 
 
 def test_steps_that_no_file_can_hold(path):
@@ -371,13 +349,6 @@ def test_bombs(path, whole):
         load_model(path)
 
 
-def test_every_cut_is_noticed(path, whole):
-    for length in range(0, len(whole), 997):
-        path.write_bytes(whole[:length])
-        with pytest.raises(StorageError, match="is no model, or only a part of one"):
-            load_model(path)
-
-
 def test_every_flipped_byte_is_noticed_or_harmless(path):
     # A checksum stands over every array and the header.
     model = SphericalKMeans(3, random_state=0).fit(X)
@@ -389,12 +360,4 @@ def test_every_flipped_byte_is_noticed_or_harmless(path):
             again = load_model(path)
         except StorageError:
             continue
-        np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
-
-
-def test_header_that_cannot_be_read(path):
-    for header in (b"{", b"[1]", b"\xff", b"[" * 10**6):
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("header.json", header)
-        with pytest.raises(StorageError, match=r"is no model, or only a part of one"):
-            load_model(path)
+        assert_array_equal(again.predict(NEW), model.predict(NEW))

@@ -91,7 +91,7 @@ def test_contexts_that_overlap_restore_what_was_there():
         warnings.warn("heard", FutureWarning, stacklevel=1)
 
 
-def test_messages_of_one_category_are_ignored_apart():
+def test_filters_of_others_stay():
     filters = list(warnings.filters)
     with ignored(FutureWarning, "this"), ignored(FutureWarning, "that"):
         warnings.warn("This one", FutureWarning, stacklevel=1)
@@ -99,10 +99,13 @@ def test_messages_of_one_category_are_ignored_apart():
         with pytest.raises(FutureWarning):
             warnings.warn("another", FutureWarning, stacklevel=1)
     assert warnings.filters == filters
-
-
-def test_filters_that_the_user_sets_meanwhile_stay():
+    # Those that the user sets before, or meanwhile.
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = list(warnings.filters)
+        with ignored(Warning):
+            pass
+        assert list(warnings.filters) == before
         with ignored(FutureWarning):
             warnings.simplefilter("always", ResourceWarning)
         assert warnings.filters[0][2] is ResourceWarning
@@ -122,12 +125,3 @@ def test_concurrent_fits_restore_threads_and_filters():
     assert all(len(found) == 150 for found in labels)
     # scikit-learn's own checks of arrays, in threads, may leave filters of others.
     assert not [f for f in warnings.filters if f[2] is ConvergenceWarning]
-
-
-def test_a_filter_of_the_user_is_not_taken_away():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        before = list(warnings.filters)
-        with ignored(Warning):
-            pass
-        assert list(warnings.filters) == before

@@ -8,7 +8,6 @@ import pandas as pd
 from command_line import COLUMNS, fail, invoke
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.cli.files import is_like_a_formula
 from ihgmm.storage import save_model
 
 X, LABELS = make_ihgmm(60, 8, 3, random_state=0)
@@ -34,12 +33,6 @@ def table(name="customer", ids=None):
     data = pd.DataFrame(X, columns=NAMES)
     data.insert(0, name, [f"{i:03d}" for i in range(60)] if ids is None else ids)
     return data.assign(city="Bonn", kind=np.array(["x", "y", "z"])[LABELS])
-
-
-def test_what_begins_like_a_formula():
-    assert [text for text in FORMULAS + HARMLESS if is_like_a_formula(text)] == FORMULAS
-    assert is_like_a_formula("-")
-    assert is_like_a_formula("-5\n")  # a number and no more is harmless
 
 
 def test_formulas_get_an_apostrophe_unless_cells_are_raw():

@@ -11,11 +11,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from command_line import document, fail, good, invoke, named, read, table_of, write
+from command_line import document, fail, good, invoke, named, table_of, write
 from pyarrow import parquet
 
 from ihgmm import IhSC
-from ihgmm.metrics import exact_recovery
 from ihgmm.storage import load_model
 
 
@@ -49,20 +48,10 @@ def test_every_format_is_read(sample, name):
 
 
 HOSTILE = (
-    *(
-        '<script>alert(1)</script>"',
-        "a,b;c\td",
-        "two\nlines\r\n",
-        "👩‍🔬 émile",
-        "שלום עולם",
-    ),
-    *(
-        "\u202egnp.exe\u2066",
-        "\x1b[31mred\x1b]0;title\x07",
-        "[bold]markup[/] {braces} %s",
-    ),
-    *("=1+1", " 007 ", "NA", ""),
-)
+    '<script>alert(1)</script>"', "a,b;c\td", "two\nlines\r\n", "👩‍🔬 émile",
+    "שלום עולם", "\u202egnp.exe\u2066", "\x1b[31mred\x1b]0;title\x07",
+    "[bold]markup[/] {braces} %s", "=1+1", " 007 ", "NA", "",
+)  # fmt: skip
 
 
 def test_names_cannot_steer_the_terminal(sample):
@@ -122,8 +111,7 @@ def test_semicolons_commas_and_bad_cells(sample):
         "'oops' in line 9: taken as missing. Mend the file, or leave the column out: "
         "--drop-columns 'f3'."
     )
-    where = "in column 'f3' (1); the first is in line 9"
-    assert where in refusal("a.csv")
+    assert "in column 'f3' (1); the first is in line 9" in refusal("a.csv")
     table.loc[::4, "f3"] = "oops"
     table.to_csv("d.csv", index=False, sep=";")
     _, said = load("d.csv")
@@ -131,10 +119,6 @@ def test_semicolons_commas_and_bad_cells(sample):
     assert "'f3' (31 of 120 cells are not numbers, the first is 'oops'" in said
     named(sample[0]).to_csv("b.csv", index=False, sep=";", decimal=",")
     np.testing.assert_array_equal(load("b.csv")[0].X, sample[0])
-    table = named(sample[0]).astype(object)
-    table.loc[7, "f3"] = "?"
-    table.to_csv("c.csv", index=False)
-    assert where in refusal("c.csv")
 
 
 def test_files_of_old_spreadsheets(sample):
@@ -173,22 +157,6 @@ def test_scaled_columns_keep_the_patterns():
     centers = load_model("model.npz")[-1].cluster_centers_
     expected = IhSC(3, random_state=0).fit(X / X.std(axis=0)).cluster_centers_
     np.testing.assert_allclose(centers, expected, rtol=1e-6)
-
-
-def test_sparse_columns_can_be_scaled(sample):
-    X, labels = sample
-    units = X * 10.0 ** np.arange(12)
-    write("sparse.npz", units, labels)
-    prepared = ["--prepare", "scale", "--save", "m.npz"]
-    found = good("fit", "sparse.npz", "-k", 3, *prepared)
-    assert "Divided 12 columns by the deviation ('col1': " in found
-    model = load_model("m.npz")
-    expected = IhSC(3, random_state=0).fit(units / units.std(axis=0))
-    assert exact_recovery(model[-1].labels_, expected.labels_)
-    good("predict", "m.npz", "sparse.npz", "-o", "out.csv")
-    clusters = [int(row["cluster"]) for row in read("out.csv")]
-    assert clusters == list(expected.predict(units / units.std(axis=0)))
-    assert exact_recovery(labels, clusters)
 
 
 def test_missing_cells_are_told_where_they_are(sample):
@@ -322,20 +290,6 @@ def test_broken_files(name):
 def test_bad_arrays(array, message):
     np.save("a.npy", array)
     assert message in fail("fit", "a.npy", "-k", 2)
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.npy", "dense.npz"])
-def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
-    def broken(*_, **__):
-        raise error
-
-    write(name, *sample)
-    for error in (KeyError("x"), TypeError("x")):
-        for function in ("columns.choose_columns", "arrays.array_table"):
-            monkeypatch.setattr(f"ihgmm.cli.tables.{function}", broken)
-        done = invoke("fit", name, "-k", 3)
-        assert done.exception is error
-        assert "cannot be read" not in done.stderr
 
 
 def test_archives_of_something_else_pickles_and_wrong_places_are_refused(sample):

@@ -1,11 +1,10 @@
 """Cells of people's own: counts of genes, in a spreadsheet or an AnnData file."""
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import fail, good
+from command_line import good
 
 
 @pytest.fixture
@@ -54,12 +53,6 @@ def test_what_steps_aside_for_whitening_says_so(cells, command):
         assert "Divided" not in text
 
 
-def test_columns_that_no_whitening_suits_are_prepared():
-    text = good("fit", "wine", "-k", 3, "--whiten", "auto")
-    assert "Divided 6 columns by the deviation" in text
-    assert "Left the columns" not in text
-
-
 def test_few_large_means_among_many_columns_are_not_subtracted():
     X = np.random.default_rng(0).lognormal(0, 1, (60, 120))
     X[:, :5] = 50 + X[:, :5]
@@ -68,12 +61,3 @@ def test_few_large_means_among_many_columns_are_not_subtracted():
     assert "Divided 120 columns" in good("fit", "a.csv", "-k", 2)
     few = ["--columns", "g0,g1,g2,g3,g4,g5,g6"]
     assert "gave 5 columns mean 0" in good("fit", "a.csv", "-k", 2, *few)
-
-
-def test_files_of_anndata_before_tables_were_groups_are_refused():
-    with h5py.File("old.h5ad", "w") as file:
-        file["X"] = np.ones((3, 2))
-        file["obs"] = np.zeros(3, dtype=[("index", "S4"), ("kind", "i4")])
-    message = fail("fit", "old.h5ad", "-k", 2)
-    assert "or is of anndata before 0.7" in message
-    assert "write_h5ad" in message

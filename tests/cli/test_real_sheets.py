@@ -84,14 +84,6 @@ def test_titles_and_empty_rows_are_no_customers(suffix):
     assert table.ids.tolist() == [*range(1, 41), *range(42, 92)]
 
 
-def test_customers_without_numbers_at_the_end_are_kept():
-    frame = shop()
-    frame.loc[85:, GOODS] = None
-    frame.assign(name="Maria").to_csv("a.csv", index=False)
-    table = table_of("a.csv", id_column="customer no.", missing="fit")
-    assert len(table.X) == 90
-
-
 # Titles above CSV
 
 

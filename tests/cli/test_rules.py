@@ -87,15 +87,6 @@ def test_rows_without_a_known_label_are_no_class():
     assert "without known labels: some rows have none" in page.stderr
 
 
-def test_a_first_column_is_called_by_its_name():
-    frame = named(make_ihgmm(30, 4, 2, random_state=0)[0])
-    names = [f"row {i}" for i in range(30)]
-    for name, said in (("rownames", "'rownames'"), ("", "'Unnamed: 0'")):
-        frame.set_axis(names).to_csv("a.csv", index_label=name)
-        notes = map(str, table_of("a.csv").notes)
-        assert f"Took ids from the first column, {said}." in notes
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt"])
 def test_spaces_between_cells(suffix):
     path = Path(f"a{suffix}")

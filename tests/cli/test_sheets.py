@@ -173,9 +173,3 @@ def test_logarithms_in_a_file_of_cells_are_named():
     assert "--layer LAYER" in notes("b.h5ad")
     assert "X of c.h5ad is centred" in notes("c.h5ad")
     assert "logged" not in notes("a.h5ad", layer="counts")
-    cells = anndata.read_h5ad("b.h5ad")
-    cells.uns.clear()  # cells show it too
-    cells.layers["logs"] = cells.X
-    cells.write_h5ad("d.h5ad")
-    assert "X of d.h5ad is logged" in notes("d.h5ad")
-    assert "logs of d.h5ad is logged" in notes("d.h5ad", layer="logs")

@@ -14,30 +14,25 @@ HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "joblib", "matplotlib")
 HEAVIEST = ("scipy.stats", "sklearn", "pyarrow", "joblib", "matplotlib", "pandas")
 
 
-@pytest.mark.parametrize(
-    ("words", "heavy"),
-    [
-        ("--version", HEAVY),
-        ("--help", HEAVY),
-        ("fit --help", HEAVIEST),
-        ("report --help", HEAVIEST),
-    ],
-)
-def test_help_and_version_load_nothing_heavy(words, heavy):
+def test_help_and_version_load_nothing_heavy():
     code = f"""
 import sys
 from ihgmm.cli import main
-sys.argv = ["ihgmm", *{words.split()}]
-try:
-    main()
-finally:
-    print("loaded:", [name for name in {heavy} if name in sys.modules])
+for words, heavy in (
+    ("--version", {HEAVY}), ("--help", {HEAVY}),
+    ("fit --help", {HEAVIEST}), ("report --help", {HEAVIEST}),
+):
+    sys.argv = ["ihgmm", *words.split()]
+    try:
+        main()
+    except SystemExit:
+        print("loaded:", [name for name in heavy if name in sys.modules])
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines()[-1] == "loaded: []"
-    assert "ihgmm" in done.stdout.splitlines()[0] + done.stdout
+    assert done.stdout.count("loaded: []\n") == 4
+    assert "Usage: ihgmm report" in done.stdout
 
 
 # An interrupt comes at the moment when a package is looked for.
@@ -66,22 +61,14 @@ def test_an_interrupt_while_packages_load(name):
     assert len(done.stderr.splitlines()) <= 1
 
 
-@pytest.mark.parametrize("size", ["0", "-5", "abc", "", "9" * 30])
-def test_sizes_of_a_terminal_that_make_no_sense(size, monkeypatch, capsys):
+def test_sizes_of_a_terminal_that_make_no_sense(monkeypatch, capsys):
     for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
-        monkeypatch.setenv(name, size)
-    for arguments in (["--help"], ["fit", "--help"]):
-        monkeypatch.setattr(sys, "argv", ["ihgmm", *arguments])
-        with pytest.raises(SystemExit, match="0"):
-            main()
-        assert "Usage: ihgmm" in capsys.readouterr().out
-    # typer reads the last when it is loaded, before anything could catch an error.
-    assert "TERMINAL_WIDTH" not in os.environ
-
-
-def test_the_caller_keeps_its_interrupts(monkeypatch, capsys):
+        monkeypatch.setenv(name, "abc")
+    monkeypatch.setattr(sys, "argv", ["ihgmm", "fit", "--help"])
     before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(sys, "argv", ["ihgmm", "--version"])
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit, match="0"):
         main()
+    assert "Usage: ihgmm" in capsys.readouterr().out
+    # typer reads it when it is loaded, before anything could catch an error.
+    assert "TERMINAL_WIDTH" not in os.environ
     assert signal.getsignal(signal.SIGINT) is before

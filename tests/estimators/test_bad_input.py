@@ -1,7 +1,7 @@
 """Bad input: each case gets a message that names the value and the remedy."""
 
+import pickle
 import re
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
@@ -25,7 +25,6 @@ from ihgmm import (
     make_ihgmm,
     select_n_clusters,
 )
-from ihgmm.matrix import as_matrix
 from ihgmm.metrics import exact_recovery
 
 each = pytest.mark.parametrize("Estimator", [IhSC, PSC, SphericalKMeans])
@@ -65,47 +64,23 @@ def test_not_finite(Estimator, storage, value, name):
     ("X", "error", "message"),
     [
         ([], ValueError, "Expected 2D array"),
-        (
-            [["a", "b"], ["c", "d"]],
-            ValueError,
-            r"not hold numbers: 0 \('a' in row 0; the first is 0\)",
-        ),
+        ([["a", "b"], ["c", "d"]], ValueError, r"not hold numbers: 0 \('a' in row 0;"),
         (  # as.matrix of a data frame of R with a column of text
             np.array([["5.1", "u"], ["3.5", "v"]], dtype=object),
             ValueError,
             r"numbers: 1 \('u' in row 0; .*Leave such .*sapply\(X, is.numeric\)",
         ),
-        (
-            [[1.0, 2.0], [3.0]],
-            ValueError,
-            "different numbers of cells; give each row as",
-        ),
-        ([[1.0, 2.0], 3.0], ValueError, "Rows of X have different numbers of cells"),
+        ([[1.0, 2.0], [3.0]], ValueError, "different numbers of cells; give each row"),
         (pd.DataFrame(index=range(4)), ValueError, "a data frame of columns"),
-        (
-            pd.DataFrame({"x": ["u", "v"], "y": [1, 2]}),
-            ValueError,
-            r"columns that do not hold numbers: 'x' \('u' in row 0;",
-        ),
         (
             pd.DataFrame({"x": [1, pd.NA], "y": [1, 2]}),
             ValueError,
             r"'x' \(<NA> in row 1;.*NaN where a cell is missing",
         ),
         (
-            pd.DataFrame({"x": pd.to_datetime(["2020", "2021"]), "y": [1, 2]}),
-            ValueError,
-            r"do not hold numbers: 'x' \(Timestamp.*in row 0;",
-        ),
-        (
             pd.DataFrame(GOOD, columns=list("abab")),
             ValueError,
             "columns .'a', 'b', 'a', 'b'.; give each column a name of its own",
-        ),
-        (
-            np.array([[1, 2], [3, [4, 5]]], dtype=object),
-            ValueError,
-            r"numbers: 1 \(\[4, 5\] in row 1;",
         ),
         (
             np.array([[1, 2], [3, {"a": 1}]], dtype=object),
@@ -115,11 +90,8 @@ def test_not_finite(Estimator, storage, value, name):
         (PSC(2), TypeError, "X is of type PSC, not a .*; give an array"),
         (None, TypeError, "X is None, not a matrix of numbers; give an array"),
         (3.5, TypeError, "X is 3.5, not a matrix of numbers; give an array"),
-        (object(), TypeError, "X is of type object, .*; give an array"),
         ({"x": [1.0, 2.0]}, TypeError, r"X is of type dict, .*; give .* a data frame"),
         ((GOOD, GOOD[:, 0]), TypeError, r"X is of type tuple, .*; give an array"),
-        ({(1.0, 2.0)}, TypeError, r"X is of type set, .*; give an array"),
-        (b"12", TypeError, r"X is of type bytes, .*; give an array"),
         (GOOD.astype("M8[D]"), TypeError, r"X is of datetime64\[D\]: .*; give numbers"),
         (
             np.zeros(3, dtype=[("u", float), ("v", float)]),
@@ -223,12 +195,6 @@ def test_every_parameter_is_checked(Estimator):
                 Estimator(**{name: value}).fit(GOOD)
 
 
-def test_mixture_before_fit():
-    for method in ("predict_proba", "score_samples", "bic", "icl"):
-        with pytest.raises(NotFittedError, match="not fitted yet"):
-            getattr(IhGMM(2), method)(GOOD)
-
-
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM, SphericalKMeans])
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_all_rows_zero(Estimator, storage):
@@ -252,14 +218,14 @@ def test_constant_data(Estimator, storage):
 
 
 @each
-@pytest.mark.parametrize("n", [12, 600])
-def test_fewer_distinct_rows_than_clusters(Estimator, n):
+def test_fewer_distinct_rows_than_clusters(Estimator):
     kinds = np.array([[1.0, 0.0, 0.2], [0.0, 1.0, 0.0], [0.3, 0.0, 1.0]])
-    X = kinds[np.arange(n) % 3]
+    true = np.arange(600) % 3
+    X = kinds[true]
     with pytest.warns(ClusterCountWarning, match="Rows are in 3 of n_clusters=5"):
         model = Estimator(5, random_state=0).fit(X)
-    assert exact_recovery(np.arange(n) % 3, model.labels_)
-    assert exact_recovery(np.arange(n) % 3, model.predict(X))
+    assert exact_recovery(true, model.labels_)
+    assert exact_recovery(true, model.predict(X))
 
 
 @each
@@ -274,31 +240,29 @@ def test_other_numbers_are_converted(Estimator, dtype):
     assert model.cluster_centers_.dtype == np.float64
 
 
-@each
+@pytest.mark.parametrize("Estimator", [one for one in ALL if one is not IhGMM])
 @pytest.mark.parametrize(
     ("unit", "dtype"),
-    [
-        (1e200, np.float64),
-        (1e-200, np.float64),
-        (1e-300, np.float64),
-        (1e25, np.float32),
-        (1e-25, np.float32),
-    ],
+    [(1e200, np.float64), (1e-300, np.float64), (1e25, np.float32), (1e-25, "f4")],
 )
 def test_huge_and_tiny_values(Estimator, unit, dtype):
-    X, labels = make_ihgmm(150, 20, 3, scale_ratio=1.5, random_state=0, dtype=dtype)
-    plain = Estimator(3, random_state=0).fit(X)
-    scaled = X * dtype(unit)
+    if Estimator is SDPKMeans:
+        pytest.importorskip("cvxpy", reason="cvxpy is not installed")
+    X, _ = make_ihgmm(60, 20, 3, scale_ratio=1.5, random_state=0, dtype=dtype)
+    if Estimator is TwoComponentLloyd:
+        X -= X.mean(axis=0)
+    scaled = X * X.dtype.type(unit)
     before = scaled.copy()
-    model = Estimator(3, random_state=0).fit(scaled)
+    options = {"n_clusters": 3, "random_state": 0}
+    options = {} if Estimator is TwoComponentLloyd else options
+    plain, model = (Estimator(**options).fit(Y) for Y in (X, scaled))
     assert_array_equal(scaled, before)
-    assert exact_recovery(labels, model.labels_)
+    assert_array_equal(model.labels_, plain.labels_)
     assert_array_equal(model.predict(scaled), plain.predict(X))
-    factor = 1 if Estimator is SphericalKMeans else dtype(unit)
-    assert_allclose(
-        model.cluster_centers_ / factor, plain.cluster_centers_, rtol=1e-3, atol=1e-3
-    )
-    for name in ("embedding_", "cluster_centers_", "scales_", "noise_levels_"):
+    factor = 1 if Estimator is SphericalKMeans else X.dtype.type(unit)
+    centers = model.cluster_centers_ / factor
+    assert_allclose(centers, plain.cluster_centers_, rtol=1e-3, atol=1e-3)
+    for name in ("embedding_", "scales_", "sizes_", "noise_levels_"):
         if hasattr(model, name):
             assert np.isfinite(getattr(model, name)).all(), name
     assert np.isfinite(model.transform(scaled)).all()
@@ -311,17 +275,10 @@ def test_huge_and_tiny_values(Estimator, unit, dtype):
         (np.ones(3), r"sample_weight cannot be used .*\(3,\).*; give 20 numbers"),
         (-np.ones(20), "Negative values .*; give 20 numbers, .*, above 0, or 0"),
         (np.zeros(20), "zero.*give 20 numbers|all are 0"),
-        (
-            np.full(20, np.nan),
-            "sample_weight contains NaN.*give 20 numbers, one for each",
-        ),
+        (np.full(20, np.nan), "sample_weight contains NaN.*give 20 numbers, one for"),
         ([1.0] * 19 + [np.inf], "sample_weight contains infinity"),
-        (
-            ["1.5"] * 19 + ["many"],
-            "sample_weight cannot be used .*'many'.*0 to leave it",
-        ),
+        (["1.5"] * 19 + ["many"], "sample_weight cannot be used .*'many'.*0 to leave"),
         ([1.0, None] * 10, "sample_weight contains NaN"),
-        (pd.Series([1.0, pd.NA] * 10, dtype=object), "sample_weight cannot be used"),
         (pd.Series([1.0, pd.NA] * 10, dtype="Float64"), "sample_weight contains NaN"),
         (np.full(20, 1j), "sample_weight cannot be used .*Complex data"),
         (np.ma.masked_less(np.arange(20), 3)[::-1], "sample_weight contains NaN"),
@@ -366,21 +323,6 @@ def test_a_fit_that_fails_leaves_what_was_there(Estimator):
         model.fit(bad)
     assert vars(model) == before
     assert len(ask(GOOD[:, :3])) == len(GOOD)
-
-
-def test_one_object_in_several_threads():
-    datasets = [make_ihgmm(60, 9, 3, random_state=seed)[0] for seed in range(4)]
-    model = IhSC(3, random_state=0)
-
-    def fit_and_predict(X):
-        return model.fit(X).predict(X), vars(model).copy()
-
-    with ThreadPoolExecutor(4) as pool:
-        answers = [*pool.map(fit_and_predict, 5 * datasets)]
-    known = [IhSC(3, random_state=0).fit(X).labels_.tolist() for X in datasets]
-    for _, state in answers:
-        assert len(state["scales_"]) == 60
-        assert state["labels_"].tolist() in known
 
 
 def test_the_na_of_r_among_whole_numbers():
@@ -431,14 +373,6 @@ def with_duplicates(storage, dtype):
     return kind((values[order], quick[order], starts), shape=(n, p))
 
 
-def contents(X):
-    """Return copies of all that a sparse matrix holds, and what it knows of itself."""
-    return {
-        key: [np.array(part) for part in value] if key == "coords" else np.array(value)
-        for key, value in vars(X).items()
-    }
-
-
 TWICE = {
     "select": lambda X: select_n_clusters(X, random_state=0).rank,
     "diagnose": lambda X: diagnose(X, np.arange(60) % 3).certainty,
@@ -456,20 +390,9 @@ TWICE = {
 @pytest.mark.parametrize("name", TWICE)
 def test_cells_that_are_stored_twice_count_once_and_stay_so(name):
     wanted = TWICE[name](sp.csr_array(with_duplicates("coo", float)))
-    for storage, dtype in (("csr", np.int32), ("csc", float), ("coo", np.int32)):
+    kinds = [("csr", np.int32), ("csr", float), ("csc", float), ("coo", np.int32)]
+    for storage, dtype in kinds:
         X = with_duplicates(storage, dtype)
-        before = contents(X)
+        before = pickle.dumps(X)  # with what it knows of itself
         assert_allclose(TWICE[name](X), wanted, err_msg=storage)
-        after = contents(X)
-        assert after.keys() == before.keys()
-        for key, value in before.items():
-            assert_array_equal(after[key], value, err_msg=f"{storage}: {key}")
-
-
-def test_a_fit_writes_nothing_into_a_matrix():
-    X = as_matrix(make_ihgmm(60, 8, 3, random_state=0)[0])
-    model = IhSC(3, random_state=0).fit(X)
-    before = dict(vars(X))  # with what it keeps once it was asked for
-    model.set_params(verbose=True).fit(X)
-    assert vars(X).keys() == before.keys()
-    assert all(vars(X)[key] is value for key, value in before.items())
+        assert pickle.dumps(X) == before, storage

@@ -1,5 +1,7 @@
 """Cells that fit no row: found, taken for missing, and known again in new rows."""
 
+from functools import cache
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -8,9 +10,8 @@ from matrix.array_kinds import hdf5, opened, strict
 from numpy.testing import assert_array_equal
 
 from ihgmm import IhGMM, IhSC, make_ihgmm
-from ihgmm.matrix import as_matrix, to_host
+from ihgmm.matrix import to_host
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.cells import largest_usual, learn_cell_filler
 from ihgmm.storage import load_model, save_model
 
 KINDS = {
@@ -38,7 +39,7 @@ def errors(labels, found):
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("changes", [{"times": 20.0}, {"times": 1.0, "plus": 30.0}])
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
 def test_labels_are_those_of_rows_without_wild_cells(Estimator, changes, seed):
@@ -58,7 +59,7 @@ def test_labels_are_those_of_rows_without_wild_cells(Estimator, changes, seed):
     assert_array_equal(model.outlier_cells_, np.argwhere(found))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_column_with_many_wild_cells(seed):
     X, _, labels = sample(seed, share=0.0)
     rows = np.random.default_rng(seed).random(300) < 0.3
@@ -83,7 +84,7 @@ CLEAN = {
 @pytest.mark.parametrize("name", CLEAN)
 def test_few_cells_of_clean_data_are_wild(name):
     change, most = CLEAN[name]
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         centers = rng.gamma(1.0, 3.0, (3, 60))
         X = rng.lognormal(0, 0.5, (300, 1)) * centers[np.arange(300) % 3]
@@ -107,12 +108,18 @@ def test_what_a_small_kind_has_in_common_is_not_wild():
     assert errors(labels, model.labels_) == 0
 
 
+@cache
+def with_zeros():
+    """Return rows of which a third of the cells are zero, and what NumPy finds."""
+    X, _, _ = sample()
+    X[np.random.default_rng(2).random(X.shape) < 0.3] = 0
+    return X, IhSC(3, outliers="cells", random_state=0).fit(X)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_kinds_of_data(kind, dtype, tmp_path):
-    X, _, _ = sample()
-    X[np.random.default_rng(2).random(X.shape) < 0.3] = 0
-    wanted = IhSC(3, outliers="cells", random_state=0).fit(X)
+    X, wanted = with_zeros()
     assert (X[tuple(wanted.outlier_cells_.T)] != 0).all()
     given = KINDS[kind](X.astype(dtype), tmp_path)
     model = IhSC(3, outliers="cells", random_state=0).fit(given)
@@ -136,12 +143,6 @@ def test_new_rows_and_models_from_files(Estimator, tmp_path):
     assert_array_equal(loaded.outlier_cells_, model.outlier_cells_)
     assert_array_equal(loaded.predict(X), model.predict(X))
     assert_array_equal(loaded.score(X), model.score(X))
-
-
-def test_nothing_to_judge():
-    assert largest_usual(np.zeros(5), 5) == np.inf
-    X = np.eye(40)
-    assert learn_cell_filler(as_matrix(X))(as_matrix(X)).missing().sqnorms.sum() == 0
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,17 @@
 import subprocess
 import sys
 import tracemalloc
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
-from sklearn.model_selection import GridSearchCV
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from ihgmm import (
@@ -48,37 +47,6 @@ def small():
     return make_ihgmm(60, 20, 3, scale_ratio=4.0, random_state=0)[0]
 
 
-def said(model, X):
-    """Return what a fitted model says of rows."""
-    names = ("predict", "transform", "predict_proba", "score_samples", "score")
-    return {name: getattr(model, name)(X) for name in names if hasattr(model, name)}
-
-
-@every
-def test_every_kind_of_input_gives_the_same_result(model, small, kind):
-    wanted = clone(model).fit(small)
-    X = kind(small.copy())
-    got = clone(model).fit(X)
-    assert_array_equal(got.labels_, wanted.labels_)
-    assert_allclose(got.cluster_centers_, wanted.cluster_centers_, atol=1e-8)
-    for name, values in said(got, X).items():
-        assert_allclose(values, said(wanted, small)[name], rtol=1e-6, atol=1e-6)
-    assert_array_equal(X.toarray() if sp.issparse(X) else X, small)  # untouched
-
-
-@every
-def test_float32_is_kept(model, small):
-    X = small.astype(np.float32)
-    narrow, wide = clone(model).fit(X), clone(model).fit(small)
-    figures = ("embedding_", "cluster_centers_", "center_errors_", "scales_", "sizes_")
-    for name in figures:
-        if hasattr(narrow, name):
-            assert getattr(narrow, name).dtype == np.float32, name
-    if hasattr(narrow, "transform"):
-        assert narrow.transform(X).dtype == np.float32
-    assert_array_equal(narrow.labels_, wide.labels_)
-
-
 @every
 def test_frames(model, small):
     names = [f"gene{i}" for i in range(20)]
@@ -93,25 +61,6 @@ def test_frames(model, small):
         prefix, k = type(model).__name__.lower(), len(model.cluster_centers_)
         assert list(out.columns) == [f"{prefix}{i}" for i in range(k)]
         assert_array_equal(out.columns, model.get_feature_names_out())
-
-
-def test_frames_of_polars(small):
-    pl = pytest.importorskip("polars", reason="polars is not installed")
-    frame = pl.DataFrame(small, schema=[f"gene{i}" for i in range(20)])
-    model, plain = (IhSC(3, random_state=0).fit(data) for data in (frame, small))
-    assert_array_equal(model.labels_, plain.labels_)
-    # Old versions of scikit-learn do not know the names of new polars frames.
-    if hasattr(StandardScaler().fit(frame), "feature_names_in_"):
-        assert_array_equal(model.feature_names_in_, frame.columns)
-    assert_array_equal(model.predict(frame), plain.predict(small))
-    out = model.set_output(transform="polars").transform(frame)
-    assert out.columns == ["ihsc0", "ihsc1", "ihsc2"]
-
-
-@each
-def test_grid_search_uses_score(Estimator, sample):
-    search = GridSearchCV(Estimator(random_state=0), {"n_clusters": [1, 3]}, cv=2)
-    assert search.fit(sample.X).best_params_ == {"n_clusters": 3}
 
 
 @each
@@ -157,6 +106,21 @@ def test_same_labels_with_two_threads_in_another_process():
     assert "".join(map(str, np.concatenate(labels))) == done.stdout
 
 
+def test_results_of_64_threads_are_those_of_one():
+    samples = [make_ihgmm(60, 12, 3, random_state=seed)[0] for seed in range(64)]
+
+    def work(X):
+        model = IhSC(3).fit(X)
+        return model.labels_, model.scales_, model.predict(2 * X)
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(64) as pool:
+        warnings.simplefilter("ignore")
+        together = list(pool.map(work, samples))
+        for X, found in zip(samples, together, strict=True):
+            for one, other in zip(work(X), found, strict=True):
+                assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
 def test_sizes_compare_rows_of_different_clusters(Estimator, sample):
     assert not hasattr(Estimator(3), "sizes_")
@@ -170,13 +134,6 @@ def test_sizes_compare_rows_of_different_clusters(Estimator, sample):
     truth = np.linalg.norm(sample.signal, axis=1) * factors
     assert np.corrcoef(model.sizes_, truth)[0, 1] > 0.98
     assert np.corrcoef(model.scales_, truth)[0, 1] < 0.7
-
-
-def test_sizes_of_data_whose_squares_no_float_can_hold(small):
-    model = IhSC(3, random_state=0).fit(small)
-    for unit in (2.0**-600, 2.0**600):
-        found = IhSC(3, random_state=0).fit(small * unit)
-        assert_allclose(found.sizes_ / unit, model.sizes_, rtol=1e-6)
 
 
 def test_ihsc_attributes(sample):
@@ -242,24 +199,6 @@ def test_spherical_kmeans_attributes(sample):
         )
 
 
-def test_spherical_kmeans_ignores_the_scale_of_rows(sample):
-    scales = np.random.default_rng(0).uniform(0.01, 100, 300)[:, None]
-    one = SphericalKMeans(3, random_state=0).fit(sample.X)
-    two = SphericalKMeans(3, random_state=0).fit(sample.X * scales)
-    assert_array_equal(one.labels_, two.labels_)
-    assert_allclose(one.cluster_centers_, two.cluster_centers_, atol=1e-6)
-
-
-def test_spherical_kmeans_given_centers_and_restarts(sample):
-    start = sample.X[:3]
-    model = SphericalKMeans(3, init=start).fit(sample.X)
-    assert model.labels_.shape == (300,)
-    X = np.random.default_rng(0).standard_normal((300, 8))
-    once = SphericalKMeans(6, n_init=1, random_state=0).fit(X).inertia_
-    often = SphericalKMeans(6, n_init=20, random_state=0).fit(X).inertia_
-    assert often <= once
-
-
 def test_ten_starts_of_spherical_kmeans_find_one_optimum_of_iris():
     X = load_iris().data
     found = [SphericalKMeans(3, random_state=seed).fit(X).inertia_ for seed in range(9)]
@@ -306,25 +245,15 @@ def test_zero_rows(kind):
             assert_array_equal(model.sizes_[[3, 50]], 0)
 
 
-@pytest.mark.parametrize("recipe", ["default", "paper"])
-def test_nothing_n_by_n_is_allocated(recipe):
-    n = 50_000
-    X, labels = make_ihgmm(n, 20, 3, random_state=0, dtype=np.float32)
+@pytest.mark.parametrize(("recipe", "most"), [("default", 3), ("paper", 10)])
+def test_memory_stays_within_some_times_the_data(recipe, most):
+    X, labels = make_ihgmm(80_000, 50, 4, random_state=0, dtype=np.float32)
     tracemalloc.start()
-    found = IhSC(3, recipe=recipe, random_state=0).fit(X).labels_
+    found = IhSC(4, recipe=recipe, random_state=0).fit(X).labels_
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert exact_recovery(labels, found)
-    assert peak < 40 * n * 20 < n * n * 4 / 50
-
-
-def test_memory_stays_within_three_times_the_data():
-    X, _ = make_ihgmm(200_000, 50, 4, random_state=0, dtype=np.float32)
-    tracemalloc.start()
-    IhSC(4, random_state=0).fit(X)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 3 * X.nbytes
+    assert peak < most * X.nbytes
 
 
 @each

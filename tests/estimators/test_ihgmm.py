@@ -82,18 +82,6 @@ def test_memberships_are_calibrated(noise):
         assert right[rows].mean() == pytest.approx(sure[rows].mean(), abs=0.07 + error)
 
 
-@pytest.mark.filterwarnings("ignore:Labels may be unstable")
-def test_no_worse_than_refined_labels():
-    models = IhSC(3, refine=True, random_state=0), IhGMM(3, random_state=0)
-    options = {"balance": 0.2, "separation_constant": 0.1}
-    draws = [make_ihgmm(200, 500, 3, random_state=s, **options) for s in range(12)]
-    refined, mixture = (
-        np.mean([misclassification_rate(z, model.fit_predict(X)) for X, z in draws])
-        for model in models
-    )
-    assert mixture <= refined
-
-
 @pytest.mark.parametrize("shape", [(200, 50, 2), (200, 1000, 3)])
 def test_bic_finds_the_noise_structure(shape):
     right = []

@@ -3,16 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.teaching import Taught, matching, overlap_of, taught_members
+from ihgmm.numerics.teaching import overlap_of
 from ihgmm.storage import load_model, save_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -102,16 +99,6 @@ def test_y_teaches_nothing(sample):
     np.testing.assert_array_equal(model.labels_, IhSC(4).fit(X).labels_)
 
 
-def test_labels_are_routed_as_metadata(sample):
-    X, kinds = sample
-    known = some(NAMES[kinds], 3, np.random.default_rng(0), None)
-    with config_context(enable_metadata_routing=True):
-        model = IhSC(4).set_fit_request(known_labels=True)
-        pipeline = make_pipeline(StandardScaler(with_mean=False), model)
-        pipeline.fit(X, known_labels=known)
-    assert np.mean(pipeline.predict(X) == NAMES[kinds]) > 0.97
-
-
 def test_weights_outliers_and_classes_go_together(sample):
     X, kinds = sample
     X = np.vstack([X, 1e3 * np.random.default_rng(0).standard_normal((3, 60))])
@@ -188,16 +175,3 @@ def test_memberships_give_the_labels(sample):
     shares = signed.predict_proba(lines)
     assert np.mean(shares.argmax(axis=1) == signed.labels_) > 0.99
     assert not hasattr(IhSC.paper(4), "predict_proba")
-
-
-def test_matching_and_starts():
-    overlap = np.array([[0, 5, 0], [4, 0, 0]])
-    np.testing.assert_array_equal(matching(overlap), [1, 0, 2])
-    # Of four old clusters and two new ones, numbers above the new ones are not kept.
-    np.testing.assert_array_equal(matching(np.eye(4, dtype=int)[:, [3, 1]]), [0, 1])
-    rows = np.eye(3)[[0, 0, 1, 1, 2]]
-    members = taught_members(rows, np.array([1, -1, 2, -1, -1]), 3)
-    np.testing.assert_array_equal(members.argmax(axis=0), [1, 1, 2, 2, 0])
-    taught = Taught(np.array([1, -1, 2, -1, -1]))
-    weights = taught.weigh(np.ones(5))
-    assert weights[0] == weights[2] >= 1 == weights[1]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_iris
 from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
@@ -17,9 +17,7 @@ from ihgmm import (
     make_ihgmm,
     select_n_clusters,
 )
-from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.missing import learn_filler
 
 ESTIMATORS = (IhSC, IhGMM, PSC)
 
@@ -59,18 +57,6 @@ def test_errors_grow_with_what_is_missing(seed):
     # Scales are as far from those of complete data as errors say, and no nearer.
     away = (model.scales_ - complete.scales_) / model.scale_errors_
     assert 0.3 < np.sqrt(np.mean(away**2)) < 1.2
-
-
-def test_complete_data_give_the_same_labels():
-    X, _, _ = sample()
-    plain = IhSC(3, random_state=0).fit(X)
-    model = IhSC(3, missing="fit", random_state=0).fit(X)
-    assert_array_equal(model.labels_, plain.labels_)
-    assert_array_equal(model.scales_, plain.scales_)
-    # The model takes new rows with missing cells all the same.
-    gaps = X.copy()
-    gaps[:, ::5] = np.nan
-    assert (model.predict(gaps) == plain.labels_).mean() > 0.95
 
 
 def test_every_way_to_say_missing():
@@ -138,28 +124,11 @@ def test_rows_and_columns_without_a_cell():
     assert_array_equal(model.cluster_centers_[:, [1, 4]], 0)
     rest = np.delete(np.arange(300), [5, 8])
     assert misclassification_rate(labels[rest], model.labels_[rest]) == 0
-    named = pd.DataFrame(gaps, columns=[f"gene {j}" for j in range(60)])
-    with (
-        pytest.warns(DataConversionWarning, match="cell: 'gene 1', 'gene 4'"),
-        pytest.warns(DataConversionWarning, match=rows),
-    ):
-        PSC(3, missing="fit", random_state=0).fit(named)
     with (
         pytest.raises(ValueError, match="All 300 rows of X are zero"),
         pytest.warns(DataConversionWarning, match="60 of 60 columns"),
     ):
         model.fit(np.full((300, 60), np.nan))
-
-
-def test_rows_of_weight_zero_do_not_teach():
-    _, gaps, _ = sample()
-    weights = np.ones(300)
-    weights[200:] = 0
-    few = IhSC(3, missing="fit", random_state=0).fit(gaps[:200])
-    model = IhSC(3, missing="fit", random_state=0).fit(gaps, sample_weight=weights)
-    assert_array_equal(model.preparation_[0].loadings, few.preparation_[0].loadings)
-    assert_array_equal(model.labels_[:200], few.labels_)
-    assert_array_equal(model.labels_[200:], few.predict(gaps[200:]))
 
 
 def test_na_of_r_is_a_missing_cell_without_a_warning():
@@ -217,16 +186,6 @@ def test_rows_with_gaps_are_less_sure():
             true[i] += wrong[rows].mean() / 4
     assert said[0] > 2 * said[1]
     assert true[0] / 2 < said[0] < 2 * true[0] + 0.02
-
-
-def test_columns_that_are_nearly_always_zero_tell_no_scale():
-    X = load_digits().data[:600]
-    hidden = np.random.default_rng(3).random(X.shape) < 0.1
-    filler = learn_filler(as_matrix(np.where(hidden, np.nan, X)))
-    filled = filler(as_matrix(np.where(hidden, np.nan, X))).toarray()
-    means = np.broadcast_to(X.mean(axis=0), X.shape)
-    wrong, usual = (np.square(F - X)[hidden].mean() for F in (filled, means))
-    assert wrong < 0.6 * usual
 
 
 @pytest.mark.parametrize("noise", ["individual", "class", "common", "tied"])

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from covering import covering
 from numpy.testing import assert_array_equal
-from recipes import with_recipe
 
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import exact_recovery
@@ -53,9 +52,11 @@ BORDERS = covering(
 @pytest.mark.parametrize("case", BORDERS, ids=name)
 def test_rows_of_the_fit_keep_their_labels(case, tmp_path):
     options = dict(case)
-    storage, dtype, unit = (options.pop(key) for key in ("storage", "dtype", "unit"))
+    names = ("storage", "dtype", "unit", "refine")
+    storage, dtype, unit, refine = (options.pop(key) for key in names)
     rows, new = (storage(overlapping(dtype, seed) * dtype(unit)) for seed in (0, 1))
-    model = IhSC(4, random_state=0, **with_recipe(**options, n_init=2)).fit(rows)
+    recipe = Recipe(**options, n_init=2)
+    model = IhSC(4, recipe=recipe, refine=refine, random_state=0).fit(rows)
     assert_array_equal(model.predict(rows), model.labels_)
     # One by one, and in any order.
     assert_array_equal(model.predict(rows[40:50]), model.labels_[40:50])

@@ -4,7 +4,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ihgmm import IhGMM, IhSC, make_ihgmm
-from ihgmm._progress import Steps
 
 STEPS = {
     IhSC: ["check", "count", "eigenvectors", "labels", "refine", "doubt", "centers"],
@@ -36,18 +35,6 @@ def test_a_line_for_each_step(estimator, capsys):
     assert "200 rows, 60 features" in lines[0]
     assert "3 clusters" in lines[1]
     assert_array_equal(model.labels_, quiet.labels_)
-
-
-def test_steps_that_are_left_out_are_not_shown(capsys):
-    IhSC(3, random_state=0, verbose=True).fit(sample())
-    names = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
-    assert names == ["check", "eigenvectors", "labels", "doubt", "centers"]
-
-
-def test_a_step_that_fails_is_not_told_as_done(capsys):
-    with pytest.raises(ZeroDivisionError), Steps(1).step("labels"):
-        raise ZeroDivisionError
-    assert capsys.readouterr().err == ""
 
 
 def test_the_second_level_tells_each_round(capsys):

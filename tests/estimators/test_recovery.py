@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.cluster import KMeans
 
-from ihgmm import PSC, IhSC, Recipe, SphericalKMeans, make_ihgmm
+from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import exact_recovery, misclassification_rate
 
 NOISES = ["gaussian", "rademacher"]
@@ -49,23 +48,10 @@ def test_ihsc_is_exact_in_every_draw(setting, build):
         assert model.embedding_.shape[1] == k
 
 
-@every
-def test_classical_methods_are_not_exact(setting):
-    psc, kmeans = [], []
-    for seed in range(4):
-        X, labels, k = draw(setting, seed)
-        found = PSC(k, random_state=seed).fit_predict(X)
-        psc.append(misclassification_rate(labels, found))
-        found = KMeans(k, n_init=3, random_state=seed).fit_predict(X)
-        kmeans.append(misclassification_rate(labels, found))
-    assert np.mean(psc) > 0.05
-    assert np.mean(kmeans) > 0.05
-
-
 def test_extreme_imbalance():
     # Six rows in the smallest cluster: the order of eigenvalues matters.
     exact = {"algebraic": 0, "magnitude": 0}
-    for seed in range(24):
+    for seed in range(12):
         options = {"balance": 0.1, "noise": NOISES[seed % 2], "random_state": seed}
         X, labels = make_ihgmm(200, 1000, 3, **options)
         for order in exact:
@@ -73,7 +59,7 @@ def test_extreme_imbalance():
             exact[order] += exact_recovery(labels, found)
         found = IhSC(3, random_state=0).fit_predict(X)
         assert exact_recovery(labels, found), f"seed {seed}"
-    assert exact["algebraic"] >= 20
+    assert exact["algebraic"] >= 10
     assert exact["algebraic"] > exact["magnitude"]
 
 
@@ -106,13 +92,6 @@ def test_row_noise_that_differs_ninefold_needs_the_zero_diagonal_or_unit_rows():
         assert np.mean(rates) < 0.02
 
 
-def test_spherical_kmeans_recovers_the_papers_balanced_setting():
-    for seed in range(3):
-        X, labels = make_ihgmm(500, 200, 4, random_state=seed)
-        found = SphericalKMeans(4, n_init=5, random_state=seed).fit_predict(X)
-        assert exact_recovery(labels, found)
-
-
 def test_fewer_features_than_clusters():
     # Six directions in three dimensions: eigenvectors beyond the third are noise.
     directions = np.vstack([np.eye(3), 1 - np.eye(3)])
@@ -128,32 +107,19 @@ def test_fewer_features_than_clusters():
         assert (model.eigenvalues_[3:] < 0).all()
 
 
-def test_a_hundred_clusters_of_forty_rows():
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        patterns = 3 * np.linalg.qr(rng.standard_normal((200, 100)))[0].T
-        labels = rng.permutation(np.arange(4_000) % 100)
-        X = rng.uniform(1, 5, (4_000, 1)) * patterns[labels]
-        X += rng.standard_normal(X.shape)
-        oracle = misclassification_rate(labels, np.argmax(X @ patterns.T, axis=1))
-        rate = misclassification_rate(labels, IhSC(100).fit_predict(X))
-        assert rate < max(oracle + 0.01, 0.01), f"seed {seed}"
-
-
 @pytest.mark.parametrize(("k", "p", "ratio"), [(20, 500, 20), (100, 1_000, 1)])
 def test_many_clusters_where_many_rows_are_mostly_noise(k, p, ratio):
     # Nearly a fifth of the rows: a cluster of these is not to take another's place.
-    for seed in (0, 1):
-        rng = np.random.default_rng(seed)
-        patterns = 2 * np.linalg.qr(rng.standard_normal((p, k)))[0].T
-        shares = np.geomspace(1, ratio, k)
-        kinds = rng.choice(k, 20_000, p=shares / shares.sum())
-        kinds[:k] = np.arange(k)
-        X = rng.uniform(1, 20, (20_000, 1)) * patterns[kinds]
-        X = (X + rng.standard_normal(X.shape)).astype(np.float32)
-        oracle = misclassification_rate(kinds, np.argmax(X @ patterns.T, axis=1))
-        model = IhSC(k).fit(X)
-        assert misclassification_rate(kinds, model.labels_) < oracle + 0.003
+    rng = np.random.default_rng(0)
+    patterns = 2 * np.linalg.qr(rng.standard_normal((p, k)))[0].T
+    shares = np.geomspace(1, ratio, k)
+    kinds = rng.choice(k, 20_000, p=shares / shares.sum())
+    kinds[:k] = np.arange(k)
+    X = rng.uniform(1, 20, (20_000, 1)) * patterns[kinds]
+    X = (X + rng.standard_normal(X.shape)).astype(np.float32)
+    oracle = misclassification_rate(kinds, np.argmax(X @ patterns.T, axis=1))
+    model = IhSC(k).fit(X)
+    assert misclassification_rate(kinds, model.labels_) < oracle + 0.003
 
 
 @pytest.mark.parametrize(("n", "p", "k"), [(3_000, 30, 40), (4_000, 25, 60)])

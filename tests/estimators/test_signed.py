@@ -6,7 +6,7 @@ import pytest
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.matrix import HOST
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.labels import LinearRule, gain_of_lines, learn_rule
+from ihgmm.numerics.labels import learn_rule
 
 
 def lines(seed, n=240, p=60, k=4, length=6.0, noise=1.0):
@@ -36,18 +36,6 @@ def test_opposite_rows_are_of_one_kind(seed):
     np.testing.assert_array_equal(model.predict(-X), model.labels_)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_as_good_as_the_lifted_rows(seed):
-    """In u u', whose width is that of u squared, opposite rows are equal."""
-    X, labels, _ = lines(seed)
-    rows = fitted(X).embedding_
-    squares = np.einsum("ij,ik->ijk", rows, rows).reshape(len(rows), -1)
-    lifted = learn_rule([squares], 4).rule(HOST, squares)
-    direct = learn_rule([rows], 4, signed=True).rule(HOST, rows)
-    errors = [misclassification_rate(labels, z) for z in (lifted, direct)]
-    assert errors[1] <= errors[0] + 0.01
-
-
 def test_scales_have_both_signs():
     X, _, scales = lines(0, noise=0.1)
     model = fitted(X)
@@ -60,24 +48,6 @@ def test_scales_have_both_signs():
     fit = model.scales_[:, None] * model.cluster_centers_[model.labels_]
     assert np.abs(fit - X).mean() < 0.15
     assert model.score(X) > 0.95
-
-
-def test_zero_rows_and_weights():
-    X, labels, _ = lines(2)
-    X[3] = 0
-    weights = np.ones(len(X))
-    weights[10:20] = 0
-    with pytest.warns(UserWarning, match="rows are zero"):
-        model = fitted(X)
-    assert model.labels_[3] == 0
-    assert model.scales_[3] == 0
-    with pytest.warns(UserWarning, match="rows are zero"):
-        model = IhSC(4, signed=True, random_state=0).fit(X, sample_weight=weights)
-    assert misclassification_rate(labels, model.labels_) < 0.06
-    left_out = model.scales_[10:20] * (
-        X[10:20] * model.cluster_centers_[model.labels_[10:20]]
-    ).sum(axis=1)
-    assert (left_out >= 0).all()
 
 
 def test_clusters_are_counted_by_their_directions():
@@ -104,17 +74,6 @@ def test_bad_use(options, message):
 
 
 # Rules for lines
-
-
-def test_a_signed_rule_knows_no_ends():
-    rng = np.random.default_rng(0)
-    rule = LinearRule(rng.standard_normal((3, 4)), rng.standard_normal(4), signed=True)
-    rows = rng.standard_normal((50, 3))
-    np.testing.assert_array_equal(rule(HOST, rows), rule(HOST, -rows))
-    np.testing.assert_array_equal(
-        rule.signs(HOST, rows, rule(HOST, rows)),
-        -rule.signs(HOST, -rows, rule(HOST, rows)),
-    )
 
 
 def test_lines_of_many_clusters_are_found():
@@ -177,8 +136,3 @@ def one_sided():
 @pytest.mark.parametrize(("X", "k"), [x[1:] for x in one_sided()])
 def test_no_hint_where_clusters_lie_on_one_side(X, k):
     assert not with_hint(X, k)[1]
-
-
-def test_few_rows_say_nothing():
-    rng = np.random.default_rng(0)
-    assert gain_of_lines(rng.standard_normal((8, 3)), 2) == -np.inf

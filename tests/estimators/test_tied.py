@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import IhGMM, IhSC, make_ihgmm
-from ihgmm.matrix import as_matrix
+from ihgmm import IhGMM, IhSC
+from ihgmm.matrix import as_matrix, to_host
 from ihgmm.metrics import match_labels, misclassification_rate
-from ihgmm.statistics.covariance import leading_covariance
+from ihgmm.statistics.covariance import Covariance, leading_covariance
 
 
 def correlated(seed, r, n=300, p=60, k=3, length=6.0):
@@ -71,14 +71,6 @@ def test_probabilities_and_densities(model, drawn):
     assert model.bic(drawn[0]) == pytest.approx(expected, rel=1e-2)
 
 
-def test_independent_noise_prefers_one_level():
-    X, _ = make_ihgmm(300, 60, 3, noise_structure="common", random_state=0)
-    models = [IhGMM(3, noise=n, random_state=0).fit(X) for n in ("common", "tied")]
-    assert len(models[1].component_levels_) == 3  # the span of the centres alone
-    assert_array_equal(models[0].labels_, models[1].labels_)
-    assert models[0].bic(X) < models[1].bic(X)
-
-
 def test_memberships_with_correlated_noise():
     # Of memberships above .99, .77 were right with one level for all directions.
     sure, right, errors, spoilt = [], [], [], []
@@ -112,15 +104,53 @@ def test_rows_that_count_more_or_less(drawn):
     assert_array_equal(all_rows.labels_[some], few.labels_)
     assert_allclose(all_rows.component_levels_, few.component_levels_)
     assert np.mean(match_labels(labels, all_rows.labels_) != labels) < 0.02
-    # The covariance of rows given twice is that of rows that count twice.
-    twice = np.where(np.arange(300) % 2, 2, 1)
-    rng = [np.random.default_rng(0) for _ in range(2)]
-    weighted = leading_covariance(as_matrix(X).weighted(twice), labels, 3, rng=rng[0])
-    again = np.repeat(np.arange(300), twice)
-    repeated = leading_covariance(as_matrix(X[again]), labels[again], 3, rng=rng[1])
-    # More rows may show more directions of the noise; those that stand out agree.
-    assert_allclose(
-        weighted.deviations[::-1][:3] / weighted.deviations[::-1][3],
-        repeated.deviations[::-1][:3] / repeated.deviations[::-1][3],
-        rtol=0.1,
-    )
+
+
+def spiked(seed, n=600, p=40, k=3, levels=(6.0, 4.0)):
+    """Rows of k clusters; noise has level 1 but along two directions."""
+    rng = np.random.default_rng(seed)
+    B = np.linalg.qr(rng.standard_normal((p, 2)))[0]
+    noise = Covariance(B, np.array(levels)).color(rng.standard_normal((n, p)))
+    labels = np.arange(n) % k
+    centers = 8 * np.linalg.qr(rng.standard_normal((p, k)))[0].T
+    X = rng.lognormal(0, 0.5, (n, 1)) * centers[labels] + noise
+    S = np.eye(p) + B @ np.diag(np.square(levels) - 1) @ B.T
+    return X, labels, S, centers
+
+
+def whole(found):
+    """The covariance as a matrix, in units of the level."""
+    B, squares = found.directions, found.deviations**2 - 1
+    return np.eye(len(B)) + B @ np.diag(squares) @ B.T
+
+
+def test_a_covariance_and_its_maps():
+    rng = np.random.default_rng(0)
+    B = np.linalg.qr(rng.standard_normal((6, 2)))[0]
+    found = Covariance(B, np.array([3.0, 0.5]))
+    S, rows = whole(found), rng.standard_normal((5, 6))
+    assert_allclose(found.color(found.color(rows), -1), rows)
+    assert_allclose(found.color(found.color(np.eye(6))), S, atol=1e-12)
+    assert_allclose(to_host(found.whiten(as_matrix(rows)) @ np.eye(6)),
+                    found.color(rows, -1))  # fmt: skip
+    assert found.mean_variance == pytest.approx(np.trace(S) / 6)
+    assert found.log_volume == pytest.approx(np.linalg.slogdet(S)[1] / 2)
+    assert found.n_parameters == 6 * 2 - 1
+    none = Covariance.none(6)
+    assert (none.log_volume, none.n_parameters) == (0.0, 0)
+    assert none.whiten(data := as_matrix(rows)) is data
+
+
+def test_leading_directions_of_the_noise_are_found():
+    for seed in range(3):
+        X, labels, S, centers = spiked(seed)
+        found = leading_covariance(
+            as_matrix(X), labels, 3, rng=np.random.default_rng(0)
+        )
+        assert len(found.deviations) == 5  # the span of the centres and two
+        assert_allclose(found.directions.T @ found.directions, np.eye(5), atol=1e-9)
+        assert found.deviations[::-1][:2] == pytest.approx([6, 4], rel=0.12)
+        # Along the centres too, where a row's own scale hides its noise.
+        units = centers / 8
+        along = np.einsum("kp,pq,kq->k", units, whole(found), units)
+        assert_allclose(along, np.einsum("kp,pq,kq->k", units, S, units), rtol=0.3)

@@ -28,14 +28,6 @@ def test_labels_of_whitened_counts_are_judged_on_whitened_rows(seed):
     assert abs(expected - true) < 0.01  # raw counts say 3 to 5% more
 
 
-@pytest.mark.parametrize("unit", [1e200, 1e-200])
-def test_cosines_of_whitened_data_of_any_size(unit):
-    X = make_ihgmm(90, 15, 3, random_state=0)[0]
-    model = IhSC(3, whiten="learned", random_state=0)
-    wanted = model.fit(X).transform(X)
-    np.testing.assert_allclose(model.fit(X * unit).transform(X * unit), wanted)
-
-
 # What "auto" takes, and what a fit without whitening says
 
 
@@ -67,7 +59,7 @@ def taken(model):
     ],
 )
 def test_cells_that_are_zero_whatever_their_kind(noise, share, way, most):
-    for seed in range(6):
+    for seed in range(3):
         X, labels = with_zeros(seed, noise, share)
         model = IhSC(4, whiten="auto", random_state=0).fit(X)
         assert taken(model) == [way]
@@ -96,7 +88,7 @@ def test_the_hint_is_right_in_four_of_five_cases():
 
 @pytest.mark.parametrize("options", [{}, {"signed": True}, {"outliers": "auto"}])
 def test_noise_that_is_alike_stays_as_it_is(options):
-    for seed in range(4):
+    for seed in range(2):
         X, _ = make_ihgmm(200, 40, 3, random_state=seed)
         plain, auto = (
             IhSC(3, whiten=whiten, random_state=0, **options).fit(X)
@@ -141,7 +133,7 @@ def test_zeros_in_data_of_any_kind(change, tmp_path):
         np.testing.assert_array_equal(again.predict(X), model.labels_)
 
 
-@pytest.mark.parametrize("size", [50, 100, 150, 300])
+@pytest.mark.parametrize("size", [50, 300])
 def test_columns_over_hundreds_of_decades(size):
     X, labels = make_ihgmm(300, 60, 3, random_state=0)
     X = X * 10.0 ** np.linspace(-size, size, 60)
@@ -153,14 +145,6 @@ def test_columns_over_hundreds_of_decades(size):
         for name in ("cluster_centers_", "scales_", "noise_levels_", "embedding_"):
             assert np.isfinite(getattr(model, name)).all()
         np.testing.assert_array_equal(model.predict(data), model.labels_)
-
-
-def test_rows_over_hundreds_of_decades():
-    X = make_ihgmm(300, 60, 3, random_state=0)[0]
-    X *= 10.0 ** np.random.default_rng(0).uniform(-150, 150, (300, 1))
-    with pytest.warns(UserWarning, match="of its largest entry|rows are zero"):
-        model = IhSC(3, whiten="learned", random_state=0).fit(X)
-    assert np.isfinite(model.scales_).all()
 
 
 def unequal(seed, grows):
@@ -176,7 +160,7 @@ def unequal(seed, grows):
 
 
 @pytest.mark.parametrize("grows", [False, True])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_an_unstable_fit_names_the_whitening_that_helps(seed, grows):
     X, kinds = unequal(seed, grows)
     with pytest.warns(UnstableLabelsWarning, match="whiten='learned'"):
@@ -186,28 +170,8 @@ def test_an_unstable_fit_names_the_whitening_that_helps(seed, grows):
     assert misclassification_rate(kinds, plain) > 0.4
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_clusters_that_overlap_are_not_told_to_whiten(seed):
     X = np.random.default_rng(seed).standard_normal((300, 50)) + 1.0
     with pytest.warns(UnstableLabelsWarning, match="ask for fewer clusters"):
         IhSC(4).fit(X)
-
-
-def test_the_hint_at_counts_is_right_more_often_than_wrong():
-    better = worse = 0
-    for seed in range(3):
-        for size in (20, 40, 80):
-            rng, k = np.random.default_rng([seed, size]), 3 + seed
-            profiles = rng.gamma(0.5, size=200) + rng.gamma(0.5, size=(k, 200))
-            profiles *= size / profiles.sum(axis=1, keepdims=True)
-            kinds, depths = np.arange(200) % k, rng.lognormal(-0.25, 0.7, (200, 1))
-            X = rng.poisson(depths * profiles[kinds])
-            X, kinds = X[X.any(axis=1)], kinds[X.any(axis=1)]
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")  # of noise that is too large, too
-                labels = [IhSC(k, whiten=w).fit_predict(X) for w in (None, "counts")]
-            assert any("looks like counts" in str(one.message) for one in caught)
-            plain, white = (misclassification_rate(kinds, found) for found in labels)
-            better += white < plain
-            worse += white > plain
-    assert better > 2 * worse

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ihgmm.matrix import Matrix, Scaled, Stretched, as_matrix, filled, ops_of, to_host
+from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.matrix.stored import Stored
 
 # With NumPy 1, array_api_strict cannot move arrays between its devices.
@@ -174,38 +174,11 @@ def bare_in_ranges(X, folder):
     return BareInRanges(X)
 
 
-class Unfilled:
-    """A way to hold X by a matrix with missing cells, which are then filled in."""
-
-    def __init__(self, hold):
-        self.hold, self.__name__ = hold, f"filled_{hold.__name__}"
-
-    def __call__(self, X, folder):
-        gaps = X.copy()
-        gaps[X != 0] = np.where(np.arange((X != 0).sum()) % 7 == 3, np.nan, X[X != 0])
-        hidden = np.isnan(gaps)
-        return filled(opened(self.hold(gaps, folder)), Lookup(X, gaps, hidden))
-
-
-class Lookup:
-    """Fills a cell with what X has there, which it finds by the rest of the row."""
-
-    def __init__(self, X, gaps, hidden):
-        rows = np.where(hidden, 0, gaps)
-        self.rows = {row.tobytes(): whole for row, whole in zip(rows, X, strict=True)}
-
-    def __call__(self, rows):
-        host = np.ascontiguousarray(to_host(rows))
-        keys = (row.tobytes() for row in np.where(np.isnan(host), 0, host))
-        found = np.array([self.rows[key] for key in keys]).reshape(host.shape)
-        return ops_of(rows).cast_like(found.astype(host.dtype), rows)
-
-
 # Kinds of a family share their class, or most of what estimators ask of it. They differ
 # in how numbers are held and read.
 FAMILIES = (
-    (numpy_c, numpy_fortran, bare, bare_in_ranges),
-    (csr, csr_matrix, csc),
+    (numpy_c, bare, numpy_fortran, bare_in_ranges),
+    (csr, csc, csr_matrix),
     (torch_cpu, strict),
     (torch_cuda,),
     (cupy,),
@@ -222,59 +195,3 @@ def opened(X, n_bytes=2**15):
     """Return a matrix that holds X; on disk, in several blocks."""
     matrix = as_matrix(X)
     return matrix.in_blocks(n_bytes) if isinstance(matrix, Stored) else matrix
-
-
-def scaled(hold, rows, columns):
-    """Return a way to hold X by a matrix whose multiple it is."""
-
-    def hold_scaled(X, folder):
-        n, p = X.shape
-        rng = np.random.default_rng(5)
-        # Powers of two, so that nothing is rounded.
-        left = 2.0 ** rng.integers(-3, 4, n) if rows else None
-        right = 2.0 ** rng.integers(-3, 4, p) if columns else None
-        inner = X / (1 if left is None else left[:, None])
-        inner = inner / (1 if right is None else right)
-        return Scaled(opened(hold(inner.astype(X.dtype), folder)), left, right)
-
-    hold_scaled.__name__ = (
-        f"scaled_{'rows' * rows}{'columns' * columns}_{hold.__name__}"
-    )
-    return hold_scaled
-
-
-def stretched(hold):
-    """Return a way to hold X by a matrix that is stretched along two directions."""
-
-    def hold_stretched(X, folder):
-        # Powers of two, so that nothing is rounded.
-        inner, factors = X.copy(), np.array([2.0, 0.5])
-        inner[:, [1, 7]] /= factors.astype(X.dtype)
-        B = np.eye(X.shape[1])[:, [1, 7]]
-        return Stretched(opened(hold(inner, folder)), B, factors)
-
-    hold_stretched.__name__ = f"stretched_{hold.__name__}"
-    return hold_stretched
-
-
-STRETCHED = tuple(
-    stretched(hold) for hold in (numpy_c, csr, strict, torch_csr, dask_dense)
-)
-SCALED = (
-    scaled(numpy_c, True, True),
-    scaled(csr, True, True),
-    scaled(csc, False, True),
-    scaled(strict, True, True),
-    scaled(torch_cpu, True, False),
-    scaled(torch_csr, True, True),
-    scaled(cupy_csr, True, True),
-    scaled(memory_map, True, True),
-    scaled(csr_hdf5, True, True),
-    scaled(dask_dense, True, True),
-    scaled(bare, True, True),
-)
-
-FILLED = tuple(
-    Unfilled(hold)
-    for hold in (numpy_c, csr, torch_cpu, torch_csr, strict, memory_map, dask_dense)
-)

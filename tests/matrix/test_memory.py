@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from ihgmm.matrix import Dense, Sparse, as_matrix
-from ihgmm.matrix.threads import one_thread, row_ranges
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((103, 6))
@@ -91,33 +90,6 @@ def test_nothing_is_copied():
     assert (B.data is A.data, B.indices is A.indices) == (True, True)
 
 
-@pytest.mark.parametrize("format", ["csc", "coo", "lil", "dok", "bsr"])
-def test_other_formats_of_sparse_matrices(format):
-    A = as_matrix(sp.csr_array(X).asformat(format))
-    assert A.array.format == "csr"
-    assert_array_equal(A.toarray(), X)
-
-
 def test_what_is_no_number():
     with pytest.raises(ValueError, match="entries of type complex128, not real num"):
         as_matrix(X + 1j)
-
-
-@pytest.mark.parametrize(("n", "step"), [(30, 7), (30, 30), (30, 50), (30, 0), (1, 1)])
-def test_ranges_hold_every_row_once(n, step):
-    ranges = row_ranges(n, step)
-    assert_array_equal(np.concatenate([np.arange(n)[r] for r in ranges]), np.arange(n))
-    assert all(r.stop - r.start == max(step, 1) for r in ranges[:-1])
-
-
-def test_the_number_of_threads_is_restored():
-    def threads():
-        pools = threadpool_limits(limits=None).get_original_num_threads()
-        return pools["blas"]
-
-    before = threads()
-    with one_thread():
-        with one_thread():
-            assert threads() == 1
-        assert threads() == 1
-    assert threads() == before

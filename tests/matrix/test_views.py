@@ -4,37 +4,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from array_kinds import (
-    bare,
-    csc,
-    csr,
-    csr_hdf5,
-    dask_dense,
-    memory_map,
-    numpy_c,
-    opened,
-    strict,
-    torch_cpu,
-    torch_csr,
-)
+from array_kinds import FAMILIES, opened
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, estimate_parameters, make_ihgmm
 from ihgmm.matrix import HOST, Scaled, Stretched, as_matrix, filled, to_host
 from ihgmm.numerics.flips import flip_signs
 
-KINDS = (
-    numpy_c,
-    csr,
-    csc,
-    torch_cpu,
-    torch_csr,
-    strict,
-    memory_map,
-    csr_hdf5,
-    dask_dense,
-    bare,
-)
+KINDS = [kind for family in FAMILIES for kind in family[:2]]
 N, P, UNIT = 60, 8, 2.0**40
 RNG = np.random.default_rng(0)
 ENTRIES = RNG.integers(1, 9, (N, P)).astype(float)
@@ -119,8 +96,20 @@ def check(X, known):
     assert_allclose(
         to_host(X.sqnorms) * X.unit**2, (known.complete**2).sum(axis=1), **in_units
     )
-    W = np.ones((P, 1))
-    assert_allclose(to_host(X @ W) * X.unit, known.complete @ W, **in_units)
+    D, square = known.complete, X.unit**2
+    W, V = np.arange(1.0, P + 1)[:, None], np.arange(1.0, len(D) + 1)[:, None]
+    for found, wanted in (
+        ((X @ W) * X.unit, D @ W),
+        (X.adjoint(V) * X.unit, D.T @ V),
+        (X.gram_product(W) * square, D.T @ (D @ W)),
+        (X.gram_product(W, X.to_device(V[:, 0])) * square, (D * V).T @ (D * V @ W)),
+        (X.row_sqnorms(W[:, 0]) * square, D**2 @ W[:, 0]),
+        (X.column_sqnorms() * square, (D**2).sum(axis=0)),
+        (X.max_abs() * X.unit, np.abs(D).max()),
+        (X.to_memory().toarray() * X.unit, D),
+    ):
+        assert_allclose(to_host(found), wanted, **in_units)
+    assert X.most_negative() == 0
     if known.incomplete is None:
         assert X.incomplete is None
     else:

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhSC, Recipe, make_ihgmm
-from ihgmm.matrix import as_matrix, to_host
+from ihgmm.matrix import as_matrix
 from ihgmm.numerics.embedding import SPACES, Embedding
 from ihgmm.numerics.spectral import spectral_clustering
 
@@ -71,18 +71,6 @@ def test_new_rows_solve_the_same_equation(X, setting):
 
 
 @every
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_row_is_placed_by_itself(X, setting, dtype):
-    A = as_matrix(X.astype(dtype))
-    embedding, _, _ = embed(X, setting)
-    together = embedding.coordinates(A)
-    alone = np.concatenate([embedding.coordinates(A.take([i])) for i in range(70)])
-    assert together.dtype == dtype
-    eps = np.finfo(dtype).eps
-    assert_allclose(alone, together, rtol=0, atol=100 * eps * np.abs(together).max())
-
-
-@every
 @pytest.mark.parametrize("power", [-40, 13])
 def test_another_unit(X, setting, power):
     embedding, _, vectors = embed(X, setting)
@@ -91,28 +79,6 @@ def test_another_unit(X, setting, power):
     assert_allclose(embedding.coordinates(other), vectors, atol=1e-10)
     again, _, vectors = embed(other.toarray(), setting, unit=other.unit)
     assert_allclose(again.coordinates(as_matrix(X)), vectors, atol=1e-10)
-
-
-def test_rows_far_beyond_those_of_the_fit_are_refused(X):
-    huge = as_matrix(X).rescaled(1e-150).rescaled(1e-150)
-    for setting in ("full", "zero"):
-        with pytest.raises(ValueError, match="1e\\+300 times as large as the rows of"):
-            embed(X, setting)[0].coordinates(huge)
-
-
-@every
-@pytest.mark.parametrize(
-    ("library", "dtype"), [("torch", np.float32), ("array_api_strict", np.float64)]
-)
-def test_coordinates_are_where_the_data_is(X, setting, library, dtype):
-    xp = pytest.importorskip(library, reason=f"{library} is not installed")
-    embedding, _, _ = embed(X, setting)
-    data = xp.asarray(X.astype(dtype))
-    rows = embedding(as_matrix(data))
-    assert type(rows) is type(data)
-    assert rows.dtype == data.dtype
-    wanted = embedding(as_matrix(X.astype(dtype)))
-    assert_allclose(to_host(rows), wanted, atol=1e-5 if dtype == np.float32 else 1e-12)
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -142,7 +108,7 @@ def test_directions_without_data_are_left_out():
 
 
 @pytest.mark.parametrize(
-    ("n", "p", "k"), [(1000, 200, 4), (300, 300, 4), (200, 3000, 4), (400, 400, 8)]
+    ("n", "p", "k"), [(600, 200, 4), (200, 1000, 4), (400, 400, 8)]
 )
 def test_under_the_model_nothing_beyond_the_clusters_counts(n, p, k):
     for seed, noise in enumerate(("gaussian", "rademacher")):

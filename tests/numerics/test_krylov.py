@@ -5,14 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm.matrix import HOST
-from ihgmm.numerics.krylov import (
-    ORDERS,
-    block_krylov,
-    leading_pairs,
-    orthonormal,
-    signal_weights,
-)
+from ihgmm.numerics.krylov import ORDERS, block_krylov, leading_pairs
 
 
 def symmetric(values, seed=0):
@@ -52,18 +45,6 @@ def test_tolerance_bounds_the_angle():
     assert products == sorted(set(products))
 
 
-def test_pairs_beyond_are_as_accurate_as_their_weight():
-    # Two have weight; the others are noise, and not waited for.
-    values = np.r_[9.0, 8, 7, 5, 4, np.linspace(0, 2, 395)]
-    matrix, Q = symmetric(values)
-    found = block_krylov(lambda V: matrix @ V, block(400, 16), 3, extra=6, tol=1e-4)
-    assert_allclose(found.values[:5], values[:5], rtol=1e-2)
-    assert_allclose(np.abs(np.sum(found.vectors * Q[:, :9], axis=0))[:3], 1, atol=1e-8)
-    cosines = np.abs(np.sum(found.vectors * Q[:, :9], axis=0))[3:5]
-    assert cosines.min() > np.cos(0.1)
-    assert (found.values <= np.sort(values)[::-1][:9] + 1e-9).all()  # Ritz values
-
-
 def test_an_invariant_subspace_ends_the_search():
     matrix = np.diag(np.r_[np.full(4, 120.0), np.zeros(96)])
     pairs = block_krylov(lambda V: matrix @ V, block(100, 8), 4, tol=1e-9)
@@ -86,39 +67,3 @@ def test_cap_warns_with_the_residual():
     block_krylov(
         lambda V: noise @ (noise.T @ V), block(400, 8), 3, quiet=True, **options
     )
-
-
-def test_multiple_eigenvalues_that_the_dense_solver_cuts():
-    rows = np.random.default_rng(3011).standard_normal((50, 3))
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    gram = rows @ rows.T - np.eye(50)
-    wanted = np.linalg.eigvalsh(gram)[::-1][:4]
-    assert_allclose(leading_pairs(gram, 4)[0], wanted, atol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_columns_that_depend_on_others_are_dropped_or_replaced(dtype):
-    rng = np.random.default_rng(0)
-    Y = rng.standard_normal((53, 5)).astype(dtype)
-    Y[:, 3], Y[:, 4] = Y[:, 0] + Y[:, 1], 0
-    narrow, full = orthonormal(HOST, Y.copy()), orthonormal(HOST, Y.copy(), rng)
-    assert (narrow.shape[1], full.shape[1]) == (3, 5)
-    for Q in (narrow, full):
-        assert Q.dtype == dtype
-        assert_allclose(Q.T @ Q, np.eye(Q.shape[1]), atol=1e-5)
-        assert_allclose(Q @ (Q.T @ Y), Y, atol=1e-4)  # it spans what Y does
-    few = orthonormal(HOST, Y[:, :3] * np.array([1, 1, 1e-9], dtype), negligible=1e-6)
-    assert few.shape[1] == 2
-
-
-def test_weights_of_directions():
-    values = np.array([100.0, 50.0, 30.0, 11.0, 10.5, 10.0])
-    weights = signal_weights(values, 2)
-    for noise, known in ((10.0, weights), (0.0, signal_weights(values, 2, 0.0))):
-        shares = (values[2:] - noise) / (50 - noise)
-        wanted = np.sqrt(np.maximum(shares - 0.05, 0) / 0.95)
-        assert_allclose(known, [1, 1, *wanted])
-    assert_array_equal(weights[3:], 0)
-    assert_allclose(signal_weights(7 * values, 2), weights)  # whatever the unit
-    assert_array_equal(signal_weights(values[:2], 2), 1)
-    assert_array_equal(signal_weights(np.ones(5), 2), [1, 1, 0, 0, 0])

@@ -5,15 +5,9 @@ from scipy.stats import ortho_group
 from sklearn.datasets import make_circles
 from sklearn.metrics import pairwise_distances_argmin
 
-from ihgmm.matrix import HOST, ops_of, to_host
+from ihgmm.matrix import HOST
 from ihgmm.metrics import exact_recovery, misclassification_rate
-from ihgmm.numerics.labels import (
-    ASSIGNMENTS,
-    LinearRule,
-    gain_of_lines,
-    learn_rule,
-    starting_members,
-)
+from ihgmm.numerics.labels import ASSIGNMENTS, LinearRule, gain_of_lines, learn_rule
 
 every = pytest.mark.parametrize("method", ASSIGNMENTS)
 
@@ -40,14 +34,6 @@ def test_separated_rows_are_recovered(method, n, k, seed):
 
 
 @pytest.mark.parametrize("method", ["tied", "kmeans"])
-@pytest.mark.parametrize("seed", range(3))
-def test_small_cluster_among_many_rows(method, seed):
-    rows, labels = noisy_simplex(20_000, 4, 0.1, seed, [0.4, 0.4, 0.195, 0.005])
-    rule = learn_rule([rows], 4, method).rule
-    assert exact_recovery(labels, rule(HOST, rows))
-
-
-@pytest.mark.parametrize("method", ["tied", "kmeans"])
 def test_more_clusters_than_features_in_any_order_of_rows(method):
     """Clear rays in a plane: four of one size, and six in three tight pairs."""
     rays = {
@@ -56,7 +42,7 @@ def test_more_clusters_than_features_in_any_order_of_rows(method):
     }
     for angles in rays.values():
         labels = np.repeat(np.arange(len(angles)), 60)
-        for seed in range(10):
+        for seed in range(3):
             rng = np.random.default_rng(seed)
             z = rng.permutation(labels)
             turn = angles[z] + 0.03 * rng.standard_normal(len(z))
@@ -82,29 +68,6 @@ def test_the_nearest_centre_is_a_linear_rule(dtype):
     assert_allclose(rule.scores(HOST, rows), shift - squares / 2, atol=1e-4)
 
 
-@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
-@every
-def test_rules_are_learnt_from_and_take_arrays_of_other_libraries(library, method):
-    xp = pytest.importorskip(library, reason=f"{library} is not installed")
-    rows, _ = noisy_simplex(400, 3, 0.4, 0)
-    rule = learn_rule([rows], 3, method).rule
-    data = xp.asarray(rows)
-    labels = rule(ops_of(data), data)
-    assert type(labels) is type(data)
-    assert_array_equal(to_host(labels), rule(HOST, rows))
-    other = learn_rule([data], 3, method, ops=ops_of(data)).rule
-    assert_array_equal(other(HOST, rows), rule(HOST, rows))
-
-
-@every
-def test_clusters_in_another_order(method):
-    rows, _ = noisy_simplex(500, 4, 0.6, 0)
-    rule = learn_rule([rows], 4, method).rule
-    order = np.array([2, 0, 3, 1])
-    rank = np.argsort(order)
-    assert_array_equal(rule.in_order(order)(HOST, rows), rank[rule(HOST, rows)])
-
-
 # Gaussian clusters of one covariance
 
 
@@ -123,17 +86,6 @@ def test_long_clusters_are_not_cut_across():
         assert rates["kmeans"] > 0.12
 
 
-def test_the_space_that_shows_clusters_is_chosen():
-    for seed in range(8):
-        clear, labels = noisy_simplex(300, 3, 0.1, seed)
-        noise = np.random.default_rng(seed).standard_normal((300, 5))
-        noise = HOST.unit_rows(noise)
-        for spaces, wanted in (([clear, noise], 0), ([noise, clear], 1)):
-            learnt = learn_rule(spaces, 3)
-            assert learnt.space == wanted
-            assert exact_recovery(labels, learnt.rule(HOST, spaces[wanted]))
-
-
 def test_rows_count_by_their_weights():
     """Rows given twice are rows that count twice; rows that count 0 say nothing."""
     for seed in range(5):
@@ -148,7 +100,7 @@ def test_rows_count_by_their_weights():
 
 
 @pytest.mark.parametrize("common", [0.0, 0.7])
-@pytest.mark.parametrize(("k", "n"), [(60, 100), (100, 40), (100, 100)])
+@pytest.mark.parametrize(("k", "n"), [(60, 100), (100, 40)])
 def test_many_clusters_at_right_angles_or_not(k, n, common):
     rng = np.random.default_rng(k)
     corners = HOST.unit_rows(np.eye(k) + common / np.sqrt(k))
@@ -163,39 +115,16 @@ def test_many_clusters_at_right_angles_or_not(k, n, common):
     assert rate < oracle + 0.003
 
 
-def test_starts_that_are_one_are_run_once():
-    rows, labels = noisy_simplex(300, 3, 0.1, 0)
-    (start,) = starting_members(HOST, [rows, rows], 3, np.ones(300))
-    assert_array_equal(start.sum(axis=0), 1)
-    assert exact_recovery(labels, start.argmax(axis=0))
-    noise = HOST.unit_rows(np.random.default_rng(0).standard_normal((300, 5)))
-    assert len(starting_members(HOST, [rows, noise], 3, np.ones(300))) == 3
-    assert len(starting_members(HOST, [rows, noise], 3, np.ones(300), few=True)) == 2
-
-
-@pytest.mark.parametrize("rows", [np.zeros((6, 2)), np.eye(2)[[0, 1, 0, 1, 0, 0]]])
-def test_fewer_places_than_clusters(rows):
-    # Clusters vanish in every run, and k-means has the last word.
-    labels = learn_rule([rows], 3).rule(HOST, rows)
-    assert set(labels) <= {0, 1, 2}
-    same = (rows[:, None] == rows).all(axis=2)
-    assert_array_equal(labels[:, None] == labels, same)
-
-
-def test_as_many_clusters_as_rows():
-    rows = HOST.unit_rows(np.random.default_rng(0).standard_normal((5, 3)))
-    assert sorted(learn_rule([rows], 5).rule(HOST, rows)) == [0, 1, 2, 3, 4]
-
-
 def test_lines_gain_where_rows_point_either_way():
     rows, _ = noisy_simplex(300, 4, 0.1, 0)
     flips = np.random.default_rng(1).choice([-1.0, 1.0], (300, 1))
     assert gain_of_lines(rows * flips, 4) > np.log(2)
     assert gain_of_lines(rows, 4) == -np.inf
+    assert gain_of_lines(rows[:8] * flips[:8], 2) == -np.inf  # few rows say nothing
 
 
 def test_neighbours_find_clusters_of_any_shape():
-    for seed in range(5):
+    for seed in range(2):
         rows, labels = make_circles(600, noise=0.04, factor=0.4, random_state=seed)
         rule = learn_rule([rows], 2, "neighbors").rule
         assert exact_recovery(labels, rule(HOST, rows))
@@ -204,11 +133,3 @@ def test_neighbours_find_clusters_of_any_shape():
     rule = learn_rule([rows], 2, "neighbors").rule
     assert len(rule.rows) == 2_000
     assert exact_recovery(labels, rule(HOST, rows))
-
-
-@pytest.mark.parametrize("n", [2, 3, 8])
-def test_neighbours_among_few_rows(n):
-    rows = np.vstack([np.eye(2)[:1]] * (n - 1) + [np.eye(2)[1:]])
-    labels = learn_rule([rows], 2, "neighbors").rule(HOST, rows)
-    assert labels.shape == (n,)
-    assert set(labels) <= {0, 1}

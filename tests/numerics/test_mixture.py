@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-from scipy.linalg import qr
+from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal, ortho_group
 
 from ihgmm.matrix import HOST
-from ihgmm.metrics import exact_recovery, misclassification_rate
-from ihgmm.numerics.mixture import merged, pivots, spherical_lloyd, tied_clusters
-from ihgmm.numerics.roots import falling_root
+from ihgmm.metrics import misclassification_rate
+from ihgmm.numerics.mixture import spherical_lloyd, tied_clusters
 
 
 def corners(seed, n=400, k=4, noise=0.15):
@@ -25,31 +23,6 @@ def flipped(rows, seed):
 
 
 # Starts
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_pivots_are_those_of_a_decomposition(seed):
-    rows = np.random.default_rng(seed).standard_normal((80, 6))
-    order = qr(rows.T, pivoting=True, mode="economic")[2]
-    assert_array_equal(pivots(rows, 5), order[:5])
-    # Of unit rows the first comes first; beyond the rank nothing goes wrong.
-    chosen = pivots(HOST.unit_rows(rows), 9)
-    assert chosen[0] == 0
-    assert len(np.unique(chosen[:6])) == 6
-
-
-@pytest.mark.parametrize("signed", [False, True])
-@pytest.mark.parametrize("k", [2, 5, 12])
-def test_merged_rows_are_clusters(k, signed):
-    for seed in range(5):
-        rows, labels = corners(seed, k=k)
-        seen = flipped(rows, seed) if signed else rows
-        products = seen @ merged(seen, k, signed).T
-        products = np.abs(products) if signed else products
-        assert exact_recovery(labels, products.argmax(axis=1))
-        if signed:  # the same lines, whichever way their rows point
-            lines = [np.abs(merged(part, k, True)) for part in (rows, seen)]
-            assert_allclose(*lines, atol=1e-12)
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -83,15 +56,6 @@ def test_spherical_lloyd_ends_where_no_row_would_move(signed):
         own = np.abs(products).argmax(1) if signed else products.argmax(1)
         ends = np.sign(products[np.arange(400), own]) if signed else np.ones(400)
         assert np.mean((np.eye(4)[own] * ends[:, None] != members).any(axis=1)) < 0.01
-
-
-def test_a_centre_that_lost_its_rows_goes_to_the_row_that_fits_worst():
-    angles = np.array([0.0, 0.1, -0.1, 1.5, 1.6])
-    rows = np.column_stack([np.cos(angles), np.sin(angles)])
-    start = rows[[0, 0, 0]]  # thrice the same
-    assert spherical_lloyd(rows, start, np.ones(5)).any(axis=0).all()
-    # With fewer rows than clusters, others have none, and that is no error.
-    assert spherical_lloyd(rows[:2], rows[[0, 0, 0]], np.ones(2)).shape == (2, 3)
 
 
 # Gaussian clusters of one covariance
@@ -171,81 +135,3 @@ def test_clusters_are_those_of_naive_expectation_and_maximisation(
         assert_allclose(fit.intercepts, intercepts, rtol=1e-7)
         assert_allclose(fit.worth, worth, rtol=1e-7)
         assert fit.pull == pull
-
-
-def test_clusters_go_on_from_others():
-    rows, labels = ellipses(500, 1)
-    ones, start = np.ones(500), np.eye(3)[:, labels]
-    rough, whole = (
-        tied_clusters(rows, [start], ones, pulls=[0.0], max_iter=n) for n in (2, 5)
-    )
-    start = [rough.members(rows, signed=False)]
-    onward = tied_clusters(rows, start, ones, pulls=[0.0], max_iter=3)
-    assert onward.worth == pytest.approx(whole.worth, abs=1e-4)
-    assert onward.worth > rough.worth
-
-
-@pytest.mark.parametrize("signed", [False, True])
-def test_of_several_runs_the_best_is_returned(signed):
-    for seed in range(5):
-        rows, labels = ellipses(300, seed)
-        others = np.random.default_rng(seed + 100).integers(3, size=300)
-        starts = [np.eye(3)[:, kinds] for kinds in (others, labels)]
-        options = {"signed": signed, "max_iter": 20}
-        single = [
-            tied_clusters(rows, [start], np.ones(300), pulls=[pull], **options)
-            for start in starts
-            for pull in (0.2, 1.0)
-        ]
-        # From chance, clusters may vanish.
-        best = max(filter(None, single), key=lambda run: run.worth)
-        pulls = [0.2, 1.0]
-        fit = tied_clusters(rows, starts, np.ones(300), pulls=pulls, **options)
-        assert_allclose(fit.coefficients, best.coefficients, rtol=1e-6, atol=1e-9)
-        assert fit.worth == pytest.approx(best.worth)
-        assert (fit.pull, fit.n_iter) == (best.pull, best.n_iter)
-        # A bar that none passes leaves none.
-        for bar in (best.worth, best.worth + 1):
-            options["bar"] = bar
-            assert tied_clusters(rows, starts, np.ones(300), **options) is None
-
-
-def test_of_equal_ends_the_first_is_returned():
-    rows, labels = ellipses(300, 0, gap=20.0)
-    starts = [np.eye(3)[order][:, labels] for order in ([0, 1, 2], [2, 0, 1])]
-    for given in (starts, starts[::-1]):
-        fit = tied_clusters(rows, given, np.ones(300))
-        alone = tied_clusters(rows, given[:1], np.ones(300))
-        assert_allclose(fit.coefficients, alone.coefficients, rtol=1e-9, atol=1e-12)
-
-
-def test_no_linear_map_changes_the_gain_over_one_gaussian():
-    for seed in range(5):
-        rows, labels = ellipses(400, seed)
-        worths = []
-        for turn in (np.eye(3), np.random.default_rng(seed).standard_normal((3, 3))):
-            start = np.eye(3)[:, labels]
-            fit = tied_clusters(rows @ turn, [start], np.ones(400), pulls=[0.0])
-            worths.append(fit.worth)
-        assert worths[0] == pytest.approx(worths[1], abs=1e-3)
-
-
-def test_clusters_that_vanish_are_none():
-    rows = np.eye(2)[[0, 1, 0, 1, 0, 0]]
-    start = np.eye(3)[:, [0, 1, 2, 1, 2, 0]]
-    assert tied_clusters(rows, [start], np.ones(6)) is None
-
-
-def test_falling_roots():
-    powers = np.array([0.5, 1.0, 3.0, 9.0])
-    calls = []
-
-    def function(x):
-        calls.append(x)
-        return 0.3 - x**powers
-
-    roots = falling_root(function, np.zeros(4), np.ones(4))
-    assert_allclose(roots, 0.3 ** (1 / powers), rtol=1e-12)
-    assert len(calls) < 30
-    # Positive at both ends: the upper one.
-    assert_allclose(falling_root(lambda x: 2 - x, np.zeros(1), np.ones(1)), 1.0)

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.preprocessing import normalize
 
-from ihgmm import ClusterCountWarning, SDPKMeans, make_ihgmm
+from ihgmm import SDPKMeans, make_ihgmm
 from ihgmm.metrics import exact_recovery
 
 pytest.importorskip("cvxpy", reason="cvxpy is not installed")
@@ -21,11 +21,6 @@ TOL = 2e-4  # what an accuracy of 1e-5 in the solver leaves in the constraints
 @pytest.fixture(scope="module")
 def sample():
     return make_ihgmm(30, 15, 3, scale_ratio=1.0, random_state=0, return_params=True)
-
-
-@pytest.fixture(scope="module")
-def fitted(sample):
-    return SDPKMeans(3, random_state=0).fit(sample.X)
 
 
 def cost(X, labels):
@@ -134,52 +129,6 @@ def test_attributes():
     assert model.score(X) == pytest.approx(-cost(X, model.labels_))
     assert (model.exact_, model.status_) == (True, "optimal")
     assert isinstance(model.objective_, float)
-
-
-def test_as_many_clusters_as_rows():
-    X = np.random.default_rng(0).standard_normal((6, 10))
-    for k in (1, 2, 5, 6):
-        model = SDPKMeans(k, random_state=0).fit(X)
-        assert model.transform(X).shape == (6, k)
-        assert np.trace(model.solution_) == pytest.approx(k, abs=TOL)
-        assert set(model.labels_) == set(range(k))
-    assert model.n_iter_ == 0
-    assert model.exact_
-    assert SDPKMeans(1).fit(X[:1]).labels_ == [0]
-
-
-@pytest.mark.parametrize("gram", ["full", "cosine"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_fewer_distinct_rows_than_clusters(gram, dtype):
-    rng = np.random.default_rng(0)
-    kinds = np.arange(12) % 3
-    X = rng.standard_normal((3, 5))[kinds]
-    if gram == "cosine":
-        X = X * rng.uniform(1, 9, (12, 1))
-    with pytest.warns(ClusterCountWarning, match="3 distinct rows, fewer .*=5") as seen:
-        model = SDPKMeans(5, gram=gram, random_state=0).fit(X.astype(dtype))
-    assert len(seen) == 1
-    assert exact_recovery(kinds, model.labels_)
-    assert not model.exact_
-    assert_array_equal(model.cluster_centers_[3:], 0)
-
-
-@pytest.mark.parametrize(("unit", "dtype"), [(1e-300, np.float64), (1e25, np.float32)])
-def test_huge_and_tiny_values(sample, fitted, unit, dtype):
-    scaled = sample.X.astype(dtype) * dtype(unit)
-    cosines = SDPKMeans(3, gram="cosine", random_state=0).fit(scaled)
-    assert_array_equal(cosines.predict(scaled), fitted.labels_)
-    assert np.linalg.norm(cosines.cluster_centers_, axis=1) == pytest.approx(
-        0.9, abs=0.1
-    )
-    assert -30 < cosines.score(scaled) < 0
-    model = SDPKMeans(3, random_state=0).fit(scaled)
-    assert_array_equal(model.labels_, fitted.labels_)
-    assert_array_equal(model.predict(scaled), fitted.labels_)
-    centers = model.cluster_centers_ / dtype(unit)
-    assert_allclose(centers, fitted.cluster_centers_, rtol=1e-3, atol=1e-3)
-    assert np.isfinite(model.transform(scaled)).all()
-    assert not np.isnan(model.score(scaled))
 
 
 def test_limits_of_rows_and_iterations(sample, monkeypatch):

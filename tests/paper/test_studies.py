@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm.paper.figures import LIMIT, grid, threshold_constants
-from ihgmm.paper.oracles import center_oracle
+from ihgmm.paper.figures import LIMIT, threshold_constants
+from ihgmm.paper.oracles import center_oracle, label_oracle
 from ihgmm.paper.runner import Result, Summary, summarize
 from ihgmm.paper.studies import EXPERIMENTS, PHASE, STUDIES, correlated_sample
 from ihgmm.paper.theory import ihsc_threshold, thresholds
-from ihgmm.statistics.model import default_separation
+from ihgmm.statistics.model import default_separation, make_ihgmm
 
 
 def arguments(study, name):
@@ -83,21 +83,6 @@ def test_summary():
     assert summarize(STUDIES["exp4"], results) == [expected]
 
 
-def test_maps_pool_the_noises():
-    one = PHASE.maps[1]
-    rows = [
-        Summary("phase", "K=3", 0.05, "gaussian", "IhSC", 3, 0.4, 0.0),
-        Summary("phase", "K=3", 0.05, "rademacher", "IhSC", 1, 0.8, 1.0),
-        Summary("phase", "K=3", 0.05, "gaussian", "IhGMM", 3, 0.9, 0.9),
-        Summary("phase", "R=1", 0.05, "gaussian", "IhSC", 3, 0.9, 0.9),
-    ]
-    errors, shares = grid(one, rows, "IhSC")
-    assert errors.shape == shares.shape == (6, 10)
-    assert errors[1, 0] == pytest.approx(0.5)
-    assert shares[1, 0] == pytest.approx(0.25)
-    assert np.isfinite(errors).sum() == np.isfinite(shares).sum() == 1
-
-
 def test_the_limit_is_where_the_centre_oracle_gets_half_of_the_samples_right():
     panels = {panel.name: panel for panel in PHASE.panels}
     constants = threshold_constants(panels["K=3"])
@@ -120,3 +105,31 @@ def test_the_limit_is_where_the_centre_oracle_gets_half_of_the_samples_right():
     same = ("beta=0.1", "cosine=0.6", "K=4")
     values = [threshold_constants(panels[name])[LIMIT] for name in same]
     assert_allclose(values, values[0], rtol=0.02)
+
+
+def naive_label_oracle(sample, i):
+    """Place row i with nothing but the other rows and their labels."""
+    others = np.arange(len(sample.X)) != i
+    X, labels = sample.X[others], sample.labels[others]
+    norms = np.linalg.norm(X, axis=1)
+    weights = 1 / norms
+    for _ in range(5):
+        cosines = np.empty(len(X))
+        for j in range(len(X)):
+            rows = (labels == labels[j]) & (np.arange(len(X)) != j)
+            center = weights[rows] @ X[rows]
+            cosines[j] = X[j] @ center / (np.linalg.norm(center) * norms[j])
+        cosines = np.maximum(cosines, 0)
+        weights = cosines * norms / ((1 - cosines**2) * norms**2)
+    centers = [weights[labels == c] @ X[labels == c] for c in range(labels.max() + 1)]
+    return np.argmax([sample.X[i] @ c / np.linalg.norm(c) for c in centers])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_label_oracle_is_the_naive_one(seed):
+    options = {"scale_ratio": 3.0, "separation_constant": 0.3, "random_state": seed}
+    sample = make_ihgmm(50, 60, 3, **options, return_params=True)
+    found = label_oracle(sample)
+    assert (found != sample.labels).any()  # or the test would show nothing
+    naive = [naive_label_oracle(sample, i) for i in range(len(found))]
+    np.testing.assert_array_equal(found, naive)

@@ -130,15 +130,3 @@ def test_rows_on_one_side_warn():
     model = TwoComponentLloyd().fit([[1.0, 2.0], [-1.0, -2.0]])
     assert_array_equal(model.labels_, [0, 1])
     assert_allclose(model.cluster_centers_, [[1, 2], [-1, -2]])
-
-
-@pytest.mark.parametrize(("unit", "dtype"), [(1e-300, np.float64), (1e25, np.float32)])
-def test_huge_and_tiny_values(unit, dtype):
-    X, labels = opposite(150, 20, 3.0, 0, dtype=dtype)
-    plain, scaled = TwoComponentLloyd().fit(X), X * dtype(unit)
-    model = TwoComponentLloyd().fit(scaled)
-    assert exact_recovery(labels, model.labels_)
-    assert_array_equal(model.predict(scaled), plain.predict(X))
-    centers = model.cluster_centers_ / dtype(unit)
-    assert_allclose(centers, plain.cluster_centers_, rtol=1e-4)
-    assert np.isfinite(model.transform(scaled)).all()

@@ -27,10 +27,8 @@ from ihgmm import (
     make_ihgmm,
 )
 from ihgmm.matrix import as_matrix
-from ihgmm.metrics import misclassification_loss
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.report import write_report
-from ihgmm.report.charts import ScaleAxis, signed
 from ihgmm.report.page import _templates, inline_json, kept_rows
 
 MINUS = "\N{MINUS SIGN}"
@@ -155,28 +153,6 @@ def test_sure_rows_are_relied_on_where_there_are_some(noise, any_sure):
     assert ("No label is 90% certain" in page) != any_sure
 
 
-@pytest.mark.parametrize("n_classes", [3, 5])
-def test_the_class_that_a_cluster_stands_for_is_highlighted(sample, n_classes):
-    X, _, model = sample
-    known = np.random.default_rng(0).integers(0, n_classes, 150)
-    page = written(model, X, labels_true=known)
-    cells = re.findall(r'<td class="number( most)?">(\d+)</td>', page)
-    cells = cells[-3 * n_classes :]  # those of the last table
-    shown = np.array([bool(most) for most, _ in cells]).reshape(3, n_classes)
-    counts = np.array([int(count) for _, count in cells]).reshape(3, n_classes)
-    assert counts.sum() == 150
-    assert shown.sum(axis=1).tolist() == [1, 1, 1]
-    assert re.search(
-        r"index -?0\.\d\d; with k-means \d+ \([\d.]+%\), -?0\.\d\d\. ", page
-    )
-    if n_classes == 3:
-        assert 150 - counts[shown].sum() == misclassification_loss(known, model.labels_)
-        assert "Matched cells are highlighted." in page
-    else:
-        np.testing.assert_array_equal(counts[shown], counts.max(axis=1))
-        assert "In each line the largest class is highlighted." in page
-
-
 def thousands(text):
     return float(text[:-1]) * 1000 if text.endswith("k") else float(text)
 
@@ -264,12 +240,6 @@ def test_classes_are_sorted_as_people_read_them(sample):
     np.testing.assert_array_equal(data["known"], np.arange(150) * 7 % 10)
 
 
-def test_scores_are_short():
-    scores = (99.4, -99.99, 1234.4, 9999.7, -1234567.0, 0.012, -0.00123, np.inf)
-    texts = "+99 -100 +1,234 +10k -1.23M +0.012 -0.001 +∞".replace("-", MINUS)
-    assert [signed(score) for score in scores] == texts.split()
-
-
 def test_embedded_rows_are_those_of_the_model(page, sample):
     X, labels, model = sample
     data = payload(page)
@@ -286,19 +256,6 @@ def test_embedded_rows_are_those_of_the_model(page, sample):
     middles = np.array([places[model.labels_ == k].mean(axis=0) for k in range(3)])
     far = np.linalg.norm(places[:, None] - middles, axis=2)
     assert (far.argmin(axis=1) == model.labels_).mean() > 0.98
-
-
-def test_names_in_notes_have_a_direction_of_their_own(sample):
-    X, _, model = sample
-    names = ["שלום", "it's", "both ' and \"", "back\\slash", "<b>", "a\nb"]
-    note = f"It isn't used: {', '.join(map(repr, names))} and the customers' ids."
-    page = written(model, X, notes=[note], id_name="barcode")
-    done = page[page.index("What was done") : page.index("Map of the rows")]
-    item = re.search(r'<li dir="auto">(.*?)</li>', done)[1]
-    quoted = re.findall("<bdi>(.*?)</bdi>", item)
-    assert list(map(unescape, quoted)) == [repr(name) for name in names]
-    assert unescape(re.sub("</?bdi>", "", item)) == note
-    assert payload(page)["idName"] == "barcode"
 
 
 def test_the_index_of_a_frame_names_the_rows(sample):
@@ -409,29 +366,6 @@ def test_kinds_of_data(sample):
     assert re.search(r'<th scope="row"><bdi title="g\d+">', page)
 
 
-def test_zero_rows_and_rows_alone():
-    X = np.array([[1.0, 0, 0]] * 4 + [[0, 2.0, 0]] + [[0, 0, 0.0]])
-    X[:4] *= np.array([[1.0], [2], [3], [4]])
-    with pytest.warns(UserWarning, match="1 of 6 rows are zero"):
-        model = IhSC(2, random_state=0).fit(X)
-    page = written(model, X)
-    assert "1 row is zero throughout" in page
-    rows = tables(page)["clusters"][1:]
-    assert [row[2] for row in rows] == ["5", "1"]
-    assert payload(page)["scale"][5] == 0
-
-
-def test_data_whose_squares_no_float_can_hold(sample, page):
-    X, labels, _ = sample
-    model = IhSC(3, random_state=0).fit(X * 1e160)
-    other = written(model, X * 1e160, labels_true=labels)
-    one, two = (tables(text) for text in (page, other))
-    for mine, theirs in zip(one["features"], two["features"], strict=True):
-        assert (mine[0], mine[3]) == (theirs[0], theirs[3])  # names and contrasts
-    one, two = (payload(text)["certainty"] for text in (page, other))
-    np.testing.assert_array_equal(one, two)
-
-
 def test_needs_jinja_and_says_so_before_any_work(sample, monkeypatch, tmp_path):
     X, _, model = sample
     _templates.cache_clear()
@@ -465,18 +399,6 @@ def test_thinned_page_says_so(sample):
     assert page.count(f"hold {kept} of 150 rows, drawn at random") == 2
     assert len(page.encode()) < 8e6
     assert sum(int(row[2]) for row in tables(page)["clusters"][1:]) == 150
-
-
-@pytest.mark.parametrize("span", [0.0, 0.1, 1.0, 3.0, 8.0])
-def test_scale_axis_has_few_round_ticks(span):
-    axis = ScaleAxis(10 ** np.linspace(-span, span, 101))
-    assert 1 <= len(axis.ticks) <= 5
-    places = np.array([place for place, _ in axis.ticks])
-    ticks = np.array([float(text) for _, text in axis.ticks])
-    np.testing.assert_allclose(places, axis.place(ticks))
-    assert (np.diff(places) > 0).all()
-    assert (places >= 0).all()
-    assert (places <= 260).all()
 
 
 def test_bad_input_is_named_and_leaves_the_old_file(sample, tmp_path):

@@ -371,23 +371,6 @@ def test_copy_the_table_of_clusters(page, sample, allowed):
     assert page.locator("textarea").count() == 0
 
 
-def test_in_a_notebook(browser, sample, tmp_path):
-    X, _, model = sample
-    page = write_report(X, model, title=HOSTILE[0])
-    file = tmp_path / "notebook.html"
-    file.write_text(f"<!doctype html><p>cell</p>{page._repr_html_()}", encoding="utf-8")
-    outer = browser.new_context().new_page()
-    outer.goto(file.as_uri())
-    frame = outer.frame_locator("iframe")
-    expect(frame.locator("#count")).to_have_text("160 rows")
-    frame.locator(".naming input").first.fill("mine")
-    frame.locator(".naming input").first.press("Tab")
-    kept = frame.locator("#names-kept")
-    expect(kept).to_contain_text("lost when this page is closed")
-    assert outer.evaluate("window.pwned") is None
-    outer.context.close()
-
-
 def test_paper_is_filled_and_cuts_no_line_and_no_name(open_page, sample, tmp_path):
     X, labels, _ = sample
     long = "Customers who order large amounts of everything before holidays"

@@ -97,12 +97,6 @@ def test_errors_of_contrasts(counts):
     assert 0.02 < np.mean(beyond) < 0.08
 
 
-def test_a_row_alone_has_the_noise_of_the_others():
-    X, labels = noisy(np.eye(3) + 1, [30, 30, 1])
-    top = top_features(X, labels)
-    assert_allclose(top.errors[2], 1, rtol=0.1)
-
-
 def test_names_and_frames():
     pandas = pytest.importorskip("pandas")
     X, labels = noisy(2 * np.eye(3) + 1, [20, 30, 40])

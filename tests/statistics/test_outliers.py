@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import (
     IhGMM,
@@ -16,7 +15,6 @@ from ihgmm import (
     scale_heterogeneity_test,
 )
 from ihgmm._checks import check_matrix
-from ihgmm.metrics import match_labels, misclassification_loss
 from ihgmm.statistics.outliers import find_outliers
 
 
@@ -123,12 +121,12 @@ def test_rows_of_one_norm_are_not_flagged():
 def test_outliers_have_no_part_in_the_fit(data, model):
     X, strange = data
     other = IhSC(4, random_state=0).fit(X[~strange])
-    np.testing.assert_array_equal(model.labels_[~strange], other.labels_)
-    np.testing.assert_allclose(model.cluster_centers_, other.cluster_centers_)
-    np.testing.assert_allclose(model.eigenvalues_, other.eigenvalues_)
-    np.testing.assert_allclose(model.scales_[~strange], other.scales_)
+    assert_array_equal(model.labels_[~strange], other.labels_)
+    assert_allclose(model.cluster_centers_, other.cluster_centers_)
+    assert_allclose(model.eigenvalues_, other.eigenvalues_)
+    assert_allclose(model.scales_[~strange], other.scales_)
     for values in (model.scales_, model.sizes_, model.noise_levels_):
-        np.testing.assert_array_equal(np.isnan(values), strange)
+        assert_array_equal(np.isnan(values), strange)
 
 
 def test_where_there_are_none_nothing_changes():
@@ -136,8 +134,8 @@ def test_where_there_are_none_nothing_changes():
     plain = IhSC(4, random_state=0).fit(X)
     asked = IhSC(4, outliers="auto", random_state=0).fit(X)
     assert not hasattr(plain, "outlier_scores_")
-    np.testing.assert_array_equal(plain.labels_, asked.labels_)
-    np.testing.assert_array_equal(plain.scales_, asked.scales_)
+    assert_array_equal(plain.labels_, asked.labels_)
+    assert_array_equal(plain.scales_, asked.scales_)
 
 
 @pytest.mark.parametrize(
@@ -146,12 +144,10 @@ def test_where_there_are_none_nothing_changes():
 def test_predict_says_what_the_fit_said(data, options):
     X, strange = data
     model = IhSC(4, outliers="auto", random_state=0, **options).fit(X)
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-    np.testing.assert_array_equal(
-        model.outlier_scores_ > model.outlier_threshold_, strange
-    )
+    assert_array_equal(model.predict(X), model.labels_)
+    assert_array_equal(model.outlier_scores_ > model.outlier_threshold_, strange)
     new = np.vstack([X[~strange][:5], 100 * np.eye(5, X.shape[1])])
-    np.testing.assert_array_equal(model.predict(new) < 0, np.arange(10) >= 5)
+    assert_array_equal(model.predict(new) < 0, np.arange(10) >= 5)
 
 
 def test_a_share_flags_the_strangest_rows(data):
@@ -161,25 +157,14 @@ def test_a_share_flags_the_strangest_rows(data):
     assert flagged.sum() == 30
     assert flagged[strange].all()
     assert model.outlier_scores_[flagged].min() > model.outlier_scores_[~flagged].max()
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert_array_equal(model.predict(X), model.labels_)
 
 
 def test_the_number_of_clusters_is_that_of_other_rows(data):
     X, strange = data
     model = IhSC("auto", outliers="auto", random_state=0).fit(X)
     assert model.n_clusters_ == 4
-    np.testing.assert_array_equal(model.labels_ < 0, strange)
-
-
-def test_scores_have_no_unit_and_zero_rows_have_none(data):
-    X = data[0].copy()
-    X[:2] = 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        scores = IhSC(4, outliers="auto", random_state=0).fit(X).outlier_scores_
-        large = IhSC(4, outliers="auto", random_state=0).fit(X * 2.0**500)
-    assert (scores[:2] == 0).all()
-    np.testing.assert_allclose(large.outlier_scores_, scores, rtol=1e-6)
+    assert_array_equal(model.labels_ < 0, strange)
 
 
 def test_a_sample_of_rows_teaches_the_rule():
@@ -188,7 +173,7 @@ def test_a_sample_of_rows_teaches_the_rule():
     rule = find_outliers(X, 8, "auto", **options)
     drawn = find_outliers(X, 8, "auto", max_rows=400, **options)
     assert drawn.embedding.directions is not rule.embedding.directions
-    np.testing.assert_array_equal(drawn(X), rule(X))
+    assert_array_equal(drawn(X), rule(X))
     share = find_outliers(X, 8, 0.1, max_rows=400, **options)
     assert share(X).sum() == 60
 
@@ -198,10 +183,10 @@ def test_mixtures(data, noise):
     X, strange = data
     model = IhGMM(4, noise=noise, outliers="auto", random_state=0).fit(X)
     other = IhGMM(4, noise=noise, random_state=0).fit(X[~strange])
-    np.testing.assert_array_equal(model.labels_ < 0, strange)
+    assert_array_equal(model.labels_ < 0, strange)
     totals = model.memberships_.sum(axis=1)
-    np.testing.assert_allclose(totals, ~strange, atol=1e-12)
-    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), ~strange, atol=1e-12)
+    assert_allclose(totals, ~strange, atol=1e-12)
+    assert_allclose(model.predict_proba(X).sum(axis=1), ~strange, atol=1e-12)
     for criterion in ("score", "bic", "icl"):
         expected = getattr(other, criterion)(X[~strange])
         assert getattr(model, criterion)(X) == pytest.approx(expected)
@@ -214,27 +199,16 @@ def test_statistics_leave_outliers_out(data, model):
     found, other = diagnose(X, labels), diagnose(X[~strange], inside)
     assert found.n_outliers == 15
     assert found.expected_error == other.expected_error
-    np.testing.assert_array_equal(np.isnan(found.certainty), strange)
+    assert_array_equal(np.isnan(found.certainty), strange)
     assert "outliers" in str(found)
     assert "outliers" not in str(other)
     estimates = estimate_parameters(X, labels)
     expected = estimate_parameters(X[~strange], inside)
-    np.testing.assert_allclose(estimates.centers, expected.centers)
-    np.testing.assert_array_equal(np.isnan(estimates.scales), strange)
+    assert_allclose(estimates.centers, expected.centers)
+    assert_array_equal(np.isnan(estimates.scales), strange)
     assert scale_heterogeneity_test(X, labels).p_value == (
         scale_heterogeneity_test(X[~strange], inside).p_value
     )
-
-
-def test_labels_of_minus_one():
-    # Beside clusters from 0 it marks outliers, which match each other alone.
-    assert misclassification_loss([0, 0, 1, 1], [0, -1, 1, 1]) == 1
-    assert misclassification_loss([0, -1, 1, 1], [1, -1, 0, 0]) == 0
-    # With -1 and 1 it is the name of a cluster.
-    assert misclassification_loss([1, 1, -1], [-1, -1, 1]) == 0
-    assert match_labels(list("aab"), [0, -1, 1]).tolist() == ["a", "outlier", "b"]
-    signs = np.where(np.arange(300) % 2, 1, -1)
-    assert estimate_parameters(sample(0), signs).centers.shape == (2, 100)
 
 
 @pytest.mark.parametrize("value", [0, -0.1, 0.7, np.nan, "all"])
@@ -244,21 +218,3 @@ def test_bad_shares(estimator, value):
         estimator(2, outliers=value).fit(sample(0))
     with pytest.raises(ValueError, match=r"outliers=0.5 leaves 5 of 10 rows .* small"):
         estimator(8, outliers=0.5).fit(sample(0)[:10])
-
-
-def test_with_missing_cells_and_with_signs(data):
-    X, strange = data
-    rng = np.random.default_rng(0)
-    gaps = np.where(rng.random(X.shape) < 0.1, np.nan, X)
-    for estimator in (IhSC, IhGMM):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of cells that are missing
-            model = estimator(4, outliers="auto", missing="fit", random_state=0)
-            model.fit(gaps)
-            np.testing.assert_array_equal(model.predict(gaps), model.labels_)
-            assert np.isfinite(model.score(gaps))
-        assert (model.labels_ < 0)[strange].all()
-    signs = rng.choice([-1.0, 1.0], (len(X), 1))
-    model = IhSC(4, outliers="auto", signed=True, random_state=0).fit(signs * X)
-    np.testing.assert_array_equal(model.labels_ < 0, strange)
-    np.testing.assert_array_equal(model.predict(signs * X), model.labels_)

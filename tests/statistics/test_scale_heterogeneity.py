@@ -1,82 +1,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from ihgmm import estimate_parameters, make_ihgmm, scale_heterogeneity_test
-from ihgmm.statistics.residuals import noise_along, shared_covariance
 from ihgmm.statistics.scale_heterogeneity import ScaleTest
-
-
-def exact_moments(S, hidden, sizes):
-    """Sums over rows of noise with covariance S and any multiple of what is hidden."""
-    signal = hidden[:, :, None] * hidden[:, None]
-    return sizes[:, None, None] * (S + 30 * signal)
-
-
-@pytest.mark.parametrize("k", [3, 6])
-def test_the_covariance_that_clusters_share_is_found(k):
-    rng = np.random.default_rng(k)
-    hidden = rng.gamma(2, size=(k, k))
-    root = rng.standard_normal((k, k))
-    S, sizes = np.eye(k) + root @ root.T / k, rng.uniform(50, 100, k)
-    moments = exact_moments(S, hidden, sizes)
-    found = shared_covariance(hidden, np.stack([moments, 2 * moments]), sizes * 1.0, 0)
-    assert_allclose(found[0], S, atol=0.02)
-
-
-def test_noise_along_centres_by_its_definition():
-    rng = np.random.default_rng(0)
-    centers = rng.gamma(2, size=(4, 30)) + 1
-    units = centers / np.linalg.norm(centers, axis=1, keepdims=True)
-    block = np.arange(30) // 10
-    S = 0.2 * np.eye(30) + 0.8 * (block[:, None] == block)
-    sizes = np.full(4, 1e6)
-    hidden = units @ units.T
-    moments = exact_moments(units @ S @ units.T, hidden, sizes)
-    twice = [
-        np.stack([values, values])
-        for values in (units, hidden, np.ones((4, 30)), moments[None], sizes[None])
-    ]
-    expected = np.einsum("ki,ij,kj->k", units, S, units)
-    assert_allclose(noise_along(*twice)[0, 0], expected, rtol=0.05)
-    one = (values[:, :1] for values in twice[:3])
-    assert_allclose(noise_along(*one, twice[3], twice[4][:, :, :1]), 1)
-
-
-def test_what_is_assumed():
-    X, labels = make_ihgmm(60, 20, 2, scale_ratio=1.5, random_state=0)
-    several, one = (scale_heterogeneity_test(X, y) for y in (labels, np.zeros(60)))
-    assert str(several).endswith("noise is correlated alike in all clusters.")
-    assert "entries of the noise are independent" in str(one).splitlines()[-1]
-    X, labels = make_ihgmm(
-        60, 200, 3, scale_ratio=1, separation_constant=0.01, random_state=0
-    )
-    weak = scale_heterogeneity_test(X, labels)
-    assert np.isnan([weak.spread, *weak.spread_interval]).all()
-    assert "signal is too weak" in str(weak)
-
-
-def test_every_kind_of_array(kind):
-    X, labels = make_ihgmm(60, 20, 3, scale_ratio=1.3, random_state=0)
-    X[np.abs(X) < 0.3] = 0
-    kept = X.copy()
-    expected = scale_heterogeneity_test(X, labels)
-    found = scale_heterogeneity_test(kind(X), labels)
-    assert_array_equal(X, kept)
-    for name in ("p_value", "spread_interval", "p_values", "spreads"):
-        assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-8)
-    single = scale_heterogeneity_test(kind(X.astype(np.float32)), labels)
-    assert_allclose(single.statistic, expected.statistic, rtol=1e-3)
-
-
-@pytest.mark.parametrize("unit", [-7.0, 1e-200, 1e200])
-def test_units_do_not_matter(unit):
-    X, labels = make_ihgmm(60, 20, 3, scale_ratio=1.3, random_state=0)
-    found = scale_heterogeneity_test(unit * X, labels)
-    expected = scale_heterogeneity_test(X, labels)
-    assert_allclose(found.statistic, expected.statistic)
-    assert_allclose(found.spreads, expected.spreads)
 
 
 @pytest.mark.parametrize(
@@ -218,6 +146,8 @@ def test_small_clusters_are_left_out():
     X[:6] = 0
     same = scale_heterogeneity_test(X, labels)
     assert (same.p_value, same.spread) == (test.p_value, test.spread)
+    one = scale_heterogeneity_test(X, np.zeros(60))
+    assert "entries of the noise are independent" in str(one).splitlines()[-1]
     lines = str(test).splitlines()
     assert lines[3].split() == ["7", "3", "-", "-"]
     assert lines[6].startswith("all")
@@ -231,9 +161,6 @@ def test_small_clusters_are_left_out():
         (0.01, 0.021, 0.04,
          "classical mixture: rows of a cluster differ in scale (p = 0.01), but only by "
          "about 2.1%."),
-        (0.4, 0.1, 0.14,
-         "classical mixture: there is no sign of individual scales (p = 0.4), and "
-         "their spread is at most 14.0%."),
         (0.4, 0.1, 2.0,
          "no recommendation: there is no sign of individual scales (p = 0.4), but the "
          "signal is too weak, or there are too few rows or features, to be sure."),

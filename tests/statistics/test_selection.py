@@ -107,15 +107,6 @@ def test_clusters_can_be_more_than_directions(centers, count):
     assert found.rank <= min(count, centers.shape[1])
 
 
-@pytest.mark.filterwarnings("ignore:X looks like counts")
-def test_sparse_counts():
-    rng = np.random.default_rng(0)
-    topics = rng.dirichlet(np.full(300, 0.1), 5) * 80
-    labels = rng.integers(5, size=300)
-    X = rng.poisson(topics[labels] * rng.uniform(0.3, 3, (300, 1)))
-    assert select_n_clusters(sp.csr_array(X), random_state=0).n_clusters == 5
-
-
 def test_some_of_many_rows_are_enough():
     X, _ = make_ihgmm(2000, 40, 5, scale_ratio=3, random_state=0)
     for storage in (np.asarray, sp.csc_array):
@@ -141,22 +132,6 @@ def test_odd_data():
     with_zeros = select_n_clusters(np.vstack([X, np.zeros((20, 30))]), random_state=0)
     assert with_zeros.n_clusters == 3
     assert with_zeros.tree.labels(3).shape == (110,)
-
-
-def test_words():
-    six = select_n_clusters(make_ihgmm(300, 100, 6, random_state=0)[0], random_state=0)
-    assert repr(six) == str(six)
-    assert str(six).startswith("6 clusters, with high confidence: trees of halves")
-    assert "6 eigenvalues stand out from noise" in str(six)
-    assert six.plausible == six.levels == six.tree.levels == (6,)
-    assert (six.eigenvalues > six.edge).sum() == 6
-    one = select_n_clusters(make_ihgmm(90, 30, 1, random_state=0)[0], random_state=0)
-    assert (one.n_clusters, one.rank) == (1, 1)
-    assert "ne cluster: 1 eigenvalue stands out" in str(one)
-    none = select_n_clusters(noise(60, 90, "gaussian", 0), random_state=0)
-    assert str(none).startswith("No structure: no eigenvalue stands out")
-    few = select_n_clusters(np.repeat(np.eye(2), 20, axis=0), random_state=0)
-    assert (few.rank, few.n_clusters) == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -190,15 +165,7 @@ def test_an_estimator_says_that_it_stopped_counting():
     assert model.n_clusters_ == 50
 
 
-@pytest.mark.parametrize(("p", "k"), [(2, 2), (9, 6)])
-def test_few_features(p, k):
-    X, _ = make_ihgmm(160, p, k, random_state=0)
-    count = select_n_clusters(X, random_state=0)
-    assert count.n_clusters == k
-    assert count.rank <= k
-
-
-@pytest.mark.parametrize("p", [2, 3, 4, 8])
+@pytest.mark.parametrize("p", [2, 8])
 def test_one_cloud_in_few_features_may_be_one_cluster(p):
     rng = np.random.default_rng(p)
     noise = rng.standard_normal((400, p))
@@ -236,7 +203,7 @@ def test_correlated_noise_has_directions_and_no_clusters():
 
 
 @pytest.mark.filterwarnings("ignore:X looks like counts")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_one_population_of_skewed_entries_is_one_cluster(seed):
     rng = np.random.default_rng(seed)
     typical = rng.standard_normal(100)

@@ -7,7 +7,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
 from ihgmm import PSC, IhGMM, IhSC, cluster_tree, make_ihgmm, select_n_clusters
-from ihgmm.paper.sdp import SDPKMeans
 from ihgmm.plotting import plot_tree
 
 
@@ -36,17 +35,11 @@ def test_a_finer_level_is_inside_a_coarser_one():
         tree.labels(tree.n_leaves + 1)
 
 
-def test_the_tree_of_a_model_has_its_clusters_as_leaves():
-    X, coarse, _ = nested(0)
-    model = IhSC(9, random_state=0).fit(X)
-    tree = cluster_tree(model, random_state=0)
-    assert tree.n_leaves == 9
-    assert 3 in tree.levels
-    assert (tree.labels(9) == model.labels_).all()
-    # They are shown, whether or not nine is a level.
+def test_the_clusters_of_a_model_are_shown_whether_or_not_they_are_a_level():
+    X, *_ = nested(0)
+    tree = cluster_tree(IhSC(9, random_state=0).fit(X), random_state=0)
     assert 9 not in tree.levels
     assert "    cluster 8 of 9: " in str(tree)
-    assert adjusted_rand_score(coarse, tree.labels(3)) > 0.98
     with pytest.raises(TypeError, match="IhGMM has no embedding_; give the data"):
         cluster_tree(IhGMM(3, random_state=0).fit(X))
     with pytest.raises(NotFittedError):
@@ -54,29 +47,26 @@ def test_the_tree_of_a_model_has_its_clusters_as_leaves():
 
 
 @pytest.mark.parametrize(
-    ("model", "n"),
+    "model",
     [
-        (IhSC(9, random_state=0), 450),
-        (IhSC(9, refine=True, random_state=0), 450),
-        (IhSC(9, signed=True, random_state=0), 450),
-        (IhSC.paper(9, random_state=0), 450),
-        (PSC(9, random_state=0), 450),
-        (SDPKMeans(9, random_state=0), 135),
+        IhSC(9, random_state=0),
+        IhSC(9, refine=True, random_state=0),
+        IhSC(9, signed=True, random_state=0),
+        IhSC.paper(9, random_state=0),
+        PSC(9, random_state=0),
     ],
-    ids=["IhSC", "refined", "signed", "paper", "PSC", "SDPKMeans"],
+    ids=["IhSC", "refined", "signed", "paper", "PSC"],
 )
-def test_every_model_with_an_embedding_has_a_tree(model, n):
-    X, coarse, _ = nested(0, n=n)
+def test_every_model_with_an_embedding_has_a_tree(model):
+    X, coarse, _ = nested(0)
     if getattr(model, "signed", False):
-        X *= np.random.default_rng(0).choice([-1, 1], (n, 1))
+        X *= np.random.default_rng(0).choice([-1, 1], (450, 1))
     model.fit(X)
     tree = cluster_tree(model, random_state=0)
     assert tree.n_leaves == 9
     # Leaves are the clusters of the model, which need not be ordered by size.
     pairs = {*zip(tree.labels(9), model.labels_, strict=True)}
     assert len(pairs) == 9
-    if isinstance(model, SDPKMeans):
-        return  # its embedding need not keep which clusters are near
     assert 3 in tree.levels
     # Each goes with the type that most of its rows have.
     main = [np.bincount(coarse[model.labels_ == leaf]).argmax() for leaf in range(9)]
@@ -92,23 +82,6 @@ def test_the_tree_of_a_model_with_few_rows():
     for k, n_leaves in ((1, 1), (2, 2)):
         tree = cluster_tree(IhSC(k, random_state=0).fit(X), random_state=0)
         assert (tree.n_leaves, len(set(tree.labels(k)))) == (n_leaves, k)
-
-
-def test_a_tree_has_small_clusters_of_a_model_with_many_rows():
-    X, _ = make_ihgmm(3000, 20, 2, random_state=0)
-    model = IhSC(2, random_state=0).fit(X)
-    model.labels_[7] = 2
-    tree = cluster_tree(model, random_state=0)
-    pairs = {*zip(tree.labels(3), model.labels_, strict=True)}
-    assert (tree.n_leaves, len(pairs)) == (3, 3)
-
-
-def test_opposite_rows_of_one_cluster():
-    X, coarse, _ = nested(0)
-    X *= np.random.default_rng(0).choice([-1, 1], (450, 1))
-    tree = cluster_tree(X, signed=True, random_state=0)
-    assert tree.levels == (3, 9)
-    assert adjusted_rand_score(coarse, tree.labels(3)) > 0.98
 
 
 def test_outliers_of_a_model_stay_outliers():
@@ -127,15 +100,6 @@ def test_rows_without_weight_are_in_no_leaf():
     tree = select_n_clusters(X, sample_weight=weights, random_state=0).tree
     assert (tree.leaves[:10] == -1).all()
     assert (tree.leaves[10:] >= 0).all()
-
-
-def test_words():
-    X, *_ = nested(0)
-    tree = cluster_tree(X, random_state=0)
-    lines = str(tree).splitlines()
-    assert lines[0] == "The tree is stable at 3 and 9 clusters."
-    assert lines[1] == "cluster 0 of 3: 151 rows"
-    assert sum(line.startswith("    ") for line in lines) == 9
 
 
 def test_too_few_rows_for_a_tree():

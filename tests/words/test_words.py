@@ -76,6 +76,7 @@ def test_a_number_of_clusters_in_few_words():
     tree = known.tree
     assert count_headline(known) == "9 clusters"
     assert count_headline(said(0)) == "no structure"
+    assert str(said(0, rank=0)).startswith("No structure: no eigenvalue stands out")
     assert count_headline(said(3, 4, 2)) == "perhaps 3 clusters, or 4 or 2"
     assert "there are too few rows to look for groups" in str(said(1))
     assert "do not agree on any groups" in str(
@@ -88,10 +89,6 @@ def test_a_number_of_clusters_in_few_words():
     alone = replace(tree, splits=(), levels=())
     assert str(said(1, tree=alone)).startswith("Probably one cluster")
     assert "stopped at max_clusters=3" in str(said(3, tree=tree, most=3))
-
-
-def test_estimators_keep_the_diagram_of_scikit_learn(sample):
-    assert "sk-" in IhSC(2).fit(sample[0])._repr_html_()
 
 
 def test_a_result_of_a_file_finds_its_words(sample, tmp_path):

@@ -326,9 +326,7 @@ def test_figures_are_those_of_the_benchmarks(page):
                 assert value in rounded, f"{page.name}: {shown} is not in {files}"
 
 
-OLDER = {
-    "backends.md", "clusters.md", "counts.md", "cpu.md", "missing.md", "scaling.md",
-}  # fmt: skip
+OLDER = {"backends.md", "counts.md", "missing.md", "scaling.md"}
 """Results that were not measured again: pages that link to them name the version."""
 
 

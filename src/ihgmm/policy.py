@@ -343,6 +343,7 @@ class Cautions:
     """
 
     AGREE, MORE = 0.9, 0.3  # share where halves agree; by which more than with labels
+    ENTRIES = 2**22  # of rows in which columns are compared, at most
     RULING = 0.8  # share of the variance in one column (benchmarks/tables.py)
     HUGE = 5  # rows so many times as long as the median show no column
     LEAST_ROWS = 10  # below which nothing is said of columns

@@ -175,3 +175,23 @@ def test_clusters_that_overlap_are_not_told_to_whiten(seed):
     X = np.random.default_rng(seed).standard_normal((300, 50)) + 1.0
     with pytest.warns(UnstableLabelsWarning, match="ask for fewer clusters"):
         IhSC(4).fit(X)
+
+
+def test_the_hint_at_counts_is_right_more_often_than_wrong():
+    better = worse = 0
+    for seed in range(3):
+        for size in (20, 40, 80):
+            rng, k = np.random.default_rng([seed, size]), 3 + seed
+            profiles = rng.gamma(0.5, size=200) + rng.gamma(0.5, size=(k, 200))
+            profiles *= size / profiles.sum(axis=1, keepdims=True)
+            kinds, depths = np.arange(200) % k, rng.lognormal(-0.25, 0.7, (200, 1))
+            X = rng.poisson(depths * profiles[kinds])
+            X, kinds = X[X.any(axis=1)], kinds[X.any(axis=1)]
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")  # of noise that is too large, too
+                labels = [IhSC(k, whiten=w).fit_predict(X) for w in (None, "counts")]
+            assert any("looks like counts" in str(one.message) for one in caught)
+            plain, white = (misclassification_rate(kinds, found) for found in labels)
+            better += white < plain
+            worse += white > plain
+    assert better > 2 * worse

@@ -266,7 +266,8 @@ def ruling_column(data: Matrix) -> tuple[int, float] | None:
     ops, sqnorms, live = data.ops, data.sqnorms, data.sqnorms > 0
     # A few huge rows would show their own columns.
     usual = live & (sqnorms <= Cautions.HUGE**2 * ops.median(sqnorms, live))
-    part = data.take(ops.draw_rows(usual, Refitting.ROWS, np.random.default_rng(0)))
+    rows = min(Refitting.ROWS, max(Cautions.ENTRIES // data.shape[1], 1))
+    part = data.take(ops.draw_rows(usual, rows, np.random.default_rng(0)))
     n = part.shape[0]
     if n < Cautions.LEAST_ROWS:
         return None

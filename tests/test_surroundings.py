@@ -1,0 +1,52 @@
+"""What surrounds a call: a locale, a folder where nothing may be written."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def command(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "ihgmm", *map(str, arguments)],
+        capture_output=True, text=True, timeout=120, **options,
+    )  # fmt: skip
+
+
+def as_others():
+    """Take from root, in a new process, what lets it write everywhere."""
+    ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="not Linux")
+def test_a_folder_where_nothing_may_be_written_is_named(tmp_path):
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0o555)
+    model = folder / "model.npz"
+    done = command("fit", "iris", "-k", 3, "--save", model, preexec_fn=as_others)
+    assert done.returncode == 1, done.stderr
+    assert "model.npz could not be written (Permission denied)" in done.stderr
+    assert not list(folder.iterdir())
+
+
+def test_a_decimal_comma_of_the_locale_changes_nothing(tmp_path):
+    made = subprocess.run(
+        ["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"],
+        capture_output=True,
+    ) if Path("/usr/bin/localedef").exists() else None  # fmt: skip
+    if made is None or made.returncode:
+        pytest.skip("this machine has no German locale")
+    german = {"LOCPATH": str(tmp_path), "LC_ALL": "de_DE.UTF-8"}
+    written = []
+    for name, words in {"here": {}, "there": german}.items():
+        labels = tmp_path / f"{name}.csv"
+        done = command(
+            "fit", "iris", "-k", 3, "-o", labels, "--quiet", env={**os.environ, **words}
+        )
+        assert done.returncode == 0, done.stderr
+        written.append(labels.read_bytes())
+    assert written[0] == written[1]
+    assert b";" not in written[0]

@@ -152,7 +152,12 @@ def rank_features(
 
     others = np.where((sizes.sum() > sizes)[:, None], others, np.nan)
     figures = contrasts, errors, means, others, not shifted, has_noise
-    more, less, most = map(clearest, (contrasts > 0, contrasts < 0, contrasts != 0))
+    # Plain means, and those of observed cells, may say the opposite of a contrast.
+    above, below = (
+        (contrasts > 0) & ~(means < others),
+        (contrasts < 0) & ~(means > others),
+    )
+    more, less, most = map(clearest, (above, below, above | below))
     pairs = zip(most, contrasts, strict=True)
     most = [line[np.argsort(own[line] < 0, kind="stable")] for line, own in pairs]
     return TopFeatures(fit.clusters, sizes, names, *figures, more, less, most)

@@ -20,6 +20,7 @@ from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import Spectral, spectral_clustering
+from ihgmm.numerics.whitening import noise_to_whiten
 from ihgmm.policy import Doubt, Rounds, Small
 from ihgmm.statistics import covariance as noises
 from ihgmm.statistics import likelihood
@@ -164,6 +165,7 @@ class IhGMM(DensityMixin, Transformer):
             say(f"{n:,} rows, {p:,} features")
             live = checks.warn_zero_rows(rows.counted, rows.unobserved)
             self._warn_of_units(rows.counted)
+            noise_to_whiten(rows.counted, None, "Biwhitener, or IhSC with {},")
 
         # Count the clusters, and leave out rows that fit none.
         rows, k = self._choose(rows, live, rng, steps)

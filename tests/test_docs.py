@@ -327,7 +327,7 @@ def test_figures_are_those_of_the_benchmarks(page):
 
 
 OLDER = {
-    "backends.md", "clusters.md", "cpu.md", "scaling.md",
+    "backends.md", "scaling.md",
 }  # fmt: skip
 """Results that were not measured again: pages that link to them name the version."""
 

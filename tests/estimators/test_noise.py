@@ -62,6 +62,8 @@ def test_directions_of_noise_are_used_where_they_stand_as_high_as_clusters():
         model = IhSC(4, random_state=0).fit(X)
         assert model.embedding_.shape[1] > 10  # 2K + 2
         assert misclassification_rate(labels, model.labels_) < 0.05, f"seed {seed}"
+        alike = make_ihgmm(400, 150, 4, random_state=seed)[0]
+        assert IhSC(4, random_state=0).fit(alike).embedding_.shape[1] == 4
 
 
 @pytest.mark.parametrize("noise", ["individual", "common"])

@@ -440,9 +440,12 @@ def warn_zero_rows(X: Matrix, unobserved: int = 0) -> int:
             "how X was read or preprocessed."
         )
     if zero:
-        holes = f", {unobserved} of them without an observed cell" * bool(unobserved)
+        are = "have no observed cell"
+        if zero > unobserved:
+            holes = f", {unobserved} of them without an observed cell"
+            are = "are zero" + holes * bool(unobserved)
         warn(
-            f"{zero} of {X.shape[0]} rows are zero{holes}. They show no pattern, and "
+            f"{zero} of {X.shape[0]} rows {are}. They show no pattern, and "
             "their labels mean nothing; drop them if they should not be labelled.",
             DataConversionWarning,
         )

@@ -78,4 +78,4 @@ def test_rows_without_an_observed_cell_are_called_so(zeros, text):
     done = invoke("fit", "x.csv", "-k", "3", "--id-column", "name")
     assert f"{2 + zeros} rows without an observed cell{text} mean" in done.stdout
     if not zeros:
-        assert "2 of 120 rows are zero, 2 of them without an observed" in done.stderr
+        assert "2 of 120 rows have no observed cell" in done.stderr

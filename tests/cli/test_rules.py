@@ -22,6 +22,12 @@ from ihgmm.cli.tables.columns import no_measurement
         ("#", [3, 7, 12, 15], "looks like ids; --id-column takes them"),
         ("#", [3, 7, 7, 15], "codes, as its name says"),
         ("dept", [4, 4, 11], "codes, as its name says"),
+        (
+            "Sample Number",
+            [*range(1, 13), *range(1, 7)],
+            "numbers of rows, which start again: 1 to 12",
+        ),
+        ("number", [1, 2, 3, 3, 7], ""),  # of tumours
         ("schoolid", [20, 20, 31], "codes, as its name says"),
         ("humid", [20, 20, 31], ""),
         ("site_latitude", [36.03, 36.1], "coordinates"),

@@ -112,7 +112,7 @@ def test_rows_and_columns_without_a_cell():
     gaps[[5, 8]] = np.nan
     gaps[:, [1, 4]] = np.nan
     model = IhSC(3, missing="fit", random_state=0)
-    rows = "2 of 300 rows are zero, 2 of them without an observed cell"
+    rows = "2 of 300 rows have no observed cell"
     columns = "2 of 60 columns of X have no observed cell: 1, 4. They are filled"
     with (
         pytest.warns(DataConversionWarning, match=rows),

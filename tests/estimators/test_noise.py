@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import IhGMM, IhSC
-from ihgmm.metrics import misclassification_rate
+from ihgmm import IhGMM, IhSC, make_ihgmm
+from ihgmm.metrics import match_labels, misclassification_rate
 
 KINDS = ("common", "class", "individual", "tied")
 
@@ -62,3 +62,30 @@ def test_directions_of_noise_are_used_where_they_stand_as_high_as_clusters():
         model = IhSC(4, random_state=0).fit(X)
         assert model.embedding_.shape[1] > 10  # 2K + 2
         assert misclassification_rate(labels, model.labels_) < 0.05, f"seed {seed}"
+        alike = make_ihgmm(400, 150, 4, random_state=seed)[0]
+        assert IhSC(4, random_state=0).fit(alike).embedding_.shape[1] == 4
+
+
+@pytest.mark.parametrize("noise", ["individual", "common"])
+def test_noise_between_the_centres_tempers_memberships(noise):
+    # Untempered, rows above .9 said .99 and were right in .90.
+    sure, right = [], []
+    for seed in range(4):
+        rng, labels = np.random.default_rng(seed), np.arange(300) % 4
+        blocks = np.eye(10).repeat(10, axis=1)
+        turn = np.linalg.qr(rng.standard_normal((10, 4)))[0].T
+        X = 1.26 * rng.lognormal(0, 0.5, (300, 1)) * (turn @ blocks)[labels]
+        X += np.sqrt(0.9) * rng.standard_normal(X.shape)
+        X += np.sqrt(0.3) * rng.standard_normal((300, 10)) @ blocks
+        model = IhGMM(4, noise=noise, random_state=0).fit(X)
+        assert model.temperature_ == pytest.approx(2.8, abs=0.3)
+        assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+        sure.append(model.memberships_.max(axis=1))
+        right.append(match_labels(labels, model.labels_) == labels)
+        same = make_ihgmm(300, 60, 3, noise_structure=noise, random_state=seed)[0]
+        assert IhGMM(3, noise=noise, random_state=0).fit(same).temperature_ < 1.1
+    sure, right = np.concatenate(sure), np.concatenate(right)
+    clear = sure > 0.9
+    assert 0.1 < 1 - right.mean() < 0.3
+    assert clear.mean() > 0.3
+    assert right[clear].mean() == pytest.approx(sure[clear].mean(), abs=0.02)

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ihgmm import IhSC, UnstableLabelsWarning, make_ihgmm, select_n_clusters
+from ihgmm import (
+    Biwhitener,
+    IhGMM,
+    IhSC,
+    UnstableLabelsWarning,
+    make_ihgmm,
+    select_n_clusters,
+)
 from ihgmm.metrics import misclassification_rate
 from ihgmm.report.facts import Facts
 from ihgmm.storage import load_model, save_model
@@ -84,6 +91,18 @@ def test_the_hint_is_right_in_four_of_five_cases():
             better += errors[1] < errors[0]
             worse += errors[1] > errors[0]
     assert better >= 4 * max(worse, 1)
+
+
+@pytest.mark.parametrize(("noise", "share"), [("gamma", 0.7), ("counts", 0.3)])
+def test_a_mixture_names_the_whitening_that_helps(noise, share):
+    X, labels = with_zeros(0, noise, share)
+    with pytest.warns(
+        UserWarning, match=r"Biwhitener, or IhSC with whiten='\w+', makes"
+    ):
+        plain = IhGMM(4, random_state=0).fit_predict(X)
+    white = IhGMM(4, random_state=0).fit_predict(Biwhitener().fit_transform(X))
+    assert misclassification_rate(labels, plain) > 0.3
+    assert misclassification_rate(labels, white) < 0.03
 
 
 @pytest.mark.parametrize("options", [{}, {"signed": True}, {"outliers": "auto"}])

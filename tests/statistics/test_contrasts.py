@@ -55,6 +55,19 @@ def test_others_are_made_as_large_and_count_by_their_rows():
     assert top.p_values.max() == 0
 
 
+def test_what_is_listed_as_more_has_the_larger_mean():
+    # Shifted columns show plain means, and contrasts are of rows made as large.
+    X, labels = noisy(np.array([[30, 0], [-5, -5], [-5, 5], [2.5, -2.5]]), [20] * 4)
+    top = top_features(X, labels, original=X + 100)
+    assert not top.same_size
+    apart = np.sign(top.means - top.others)
+    assert (apart * top.contrasts < 0).any()
+    for k in range(4):
+        assert (apart[k, top.more[k]] > 0).all()
+        assert (apart[k, top.less[k]] < 0).all()
+        assert {*top.features[k]} == {*top.more[k], *top.less[k]}
+
+
 def test_a_column_without_noise_among_others():
     X, labels = noisy(2 * np.eye(3) + 1, [20, 20, 20])
     X = np.column_stack([X, 1000.0 * (labels == 1), np.zeros(60)])

@@ -237,7 +237,7 @@ class Clusterer(sklearn.ClusterMixin, Checked):
             name = repr(data.names[column]) if data.names else str(column)
             warn(
                 f"Column {name} holds {share:.0%} of the variance of X, and clusters "
-                "follow it. If columns are in different units, "
+                "depend on its unit. If columns are in different units, "
                 f"{parameters.option('ColumnScaler')} makes them comparable.",
                 PreparationWarning,
             )

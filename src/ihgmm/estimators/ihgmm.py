@@ -20,6 +20,7 @@ from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import Spectral, spectral_clustering
+from ihgmm.numerics.whitening import noise_to_whiten
 from ihgmm.policy import Doubt, Rounds, Small
 from ihgmm.statistics import covariance as noises
 from ihgmm.statistics import likelihood
@@ -61,6 +62,9 @@ class IhGMM(DensityMixin, Transformer):
     memberships_ : ndarray of shape (n_samples, n_clusters)
         Probability of each cluster for each row of the fit, given the other rows; of
         rows that the final centres place elsewhere, given these; 0 for outliers.
+    temperature_ : float
+        By what log-odds of clusters were divided: how much louder noise is between the
+        centres than in all directions, 1 if it is not.
     weights_ : ndarray of shape (n_clusters,)
         Shares of the clusters, equal unless sizes differ by more than chance.
     cluster_centers_, center_errors_ : ndarray of shape (n_clusters, n_features)
@@ -95,8 +99,9 @@ class IhGMM(DensityMixin, Transformer):
     A round sums rows, weighted by scale over noise variance, to centres, and compares
     each row with the centres *without that row*, since a row fits best a centre that
     contains its own noise. Memberships are calibrated under the model if scales differ
-    widely, and too sure if the noise is not the same in all directions, unless
-    ``noise="tied"`` finds these: :doc:`/inference` has the figures.
+    widely. Where noise is louder between the centres than elsewhere they are tempered
+    (``temperature_``); ``noise="tied"`` models such noise, and has fewer errors then:
+    :doc:`/inference` has the figures.
 
     :meth:`predict` and the methods beside it judge rows, new or old, by centres, their
     errors, ``weights_`` and ``noise_levels_`` alone. A row of the fit that they place
@@ -160,6 +165,7 @@ class IhGMM(DensityMixin, Transformer):
             say(f"{n:,} rows, {p:,} features")
             live = checks.warn_zero_rows(rows.counted, rows.unobserved)
             self._warn_of_units(rows.counted)
+            noise_to_whiten(rows.counted, None, "Biwhitener, or IhSC with {},")
 
         # Count the clusters, and leave out rows that fit none.
         rows, k = self._choose(rows, live, rng, steps)
@@ -250,7 +256,6 @@ class IhGMM(DensityMixin, Transformer):
         estimates = estimates_of_labels(
             data, self.labels_, np.arange(k), observed_only=self.noise_ != "tied"
         )
-        self.memberships_ = ops.persist(mixture.memberships)
         self.weights_ = data.to_device(mixture.mixing_weights)
         self.cluster_centers_ = estimates.centers
         self.scales_ = ops.persist(estimates.scales)
@@ -272,11 +277,20 @@ class IhGMM(DensityMixin, Transformer):
             self.noise_components_ = data.cast(covariance.directions.T[::-1])
             deviations = covariance.deviations[::-1] * to_host(self.noise_levels_)
             self.component_levels_ = data.cast(deviations)
+        units = HOST.unit_rows(covariance.color(self._unit_centers()[0], -1))
+        white = covariance.whiten(data)
+        self.temperature_ = likelihood.temperature(white, self.labels_, units)
+        odds = ops.xp.log(ops.clip(mixture.memberships, Small.TINY, None))
+        self.memberships_ = ops.persist(self._tempered(odds))
         count = int(ops.number(ops.xp.count_nonzero(live)))
         value = mixture.log_likelihood - count * covariance.log_volume
         self.log_likelihood_ = value - _log_unit(data, count)
         self.converged_ = mixture.change <= self.tol
         self.n_iter_ = mixture.n_iter
+
+    def _tempered(self, joint: Tall) -> Tall:
+        """Return memberships of log-likelihoods of rows and clusters."""
+        return ops_of(joint).softmax(joint / self.temperature_)
 
     def _placed(self, X: Matrix) -> dict[str, Tall]:
         """Return what the centres alone say of rows."""
@@ -287,7 +301,7 @@ class IhGMM(DensityMixin, Transformer):
         lengths = ops.take_lines(row_lengths(centers), labels)
         return {
             "labels_": labels,
-            "memberships_": ops.softmax(joint),
+            "memberships_": self._tempered(joint),
             "scales_": scales,
             "scale_errors_": X.cast(ops.ratio(ops.widen(levels), lengths)),
             "noise_levels_": levels * X.unit,
@@ -332,7 +346,7 @@ class IhGMM(DensityMixin, Transformer):
         Rows sum to 1, those of outliers to 0.
         """
         data = self._check_new(X)
-        memberships = data.ops.softmax(self._joint(data))
+        memberships = self._tempered(self._joint(data))
         return mark(data.ops, memberships, self._is_outlier(data), 0.0)
 
     @usual_errors()

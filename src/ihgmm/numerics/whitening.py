@@ -269,7 +269,7 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> NoiseKind | None:
 
 
 def noise_to_whiten(
-    X: Matrix, whiten: NoiseKind | Literal["auto"] | None
+    X: Matrix, whiten: NoiseKind | Literal["auto"] | None, remedy: str = "{}"
 ) -> NoiseKind | None:
     """Return which noise is made alike: given, "auto", or None, which may warn."""
     if whiten in NOISE_KINDS:
@@ -284,8 +284,8 @@ def noise_to_whiten(
         "learned": "X has many zeros, and some entries far above the others. Such "
         "noise grows with the mean of a column, so that large columns dominate.",
     }[suited]
-    remedy = f"{option('whiten', suited)} makes the noise alike in all."
-    warn(f"{reason} {remedy}", PreparationWarning)
+    remedy = remedy.format(option("whiten", suited))
+    warn(f"{reason} {remedy} makes the noise alike in all.", PreparationWarning)
     return None
 
 

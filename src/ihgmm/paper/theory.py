@@ -385,7 +385,9 @@ def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, fl
 
 
 def cluster_limits(n_samples: int, n_features: int) -> dict[str, float]:
-    """Return the orders that K must stay below (tab:comparison), for n of at least 3.
+    """Return the orders that K must stay below, for n of at least 3.
+
+    That of IhSC is what Corollary 1 asks for, the others are those of tab:comparison.
 
     Examples
     --------

@@ -83,7 +83,8 @@ def top_features(
         A fitted model, or labels of any kind, from any method. Outliers, -1 beside
         clusters numbered from 0, are left out.
     names : sequence of str, optional
-        Names of features; by default those of the fit or of X, or x0, x1, ...
+        Names of features; by default those of the fit, of ``original`` or of X, or x0,
+        x1, ...
     n_features : int, default=10
         How many features to list of those a cluster has more, and less, of.
     original : array-like or sparse matrix of shape (n_samples, n_features), optional
@@ -115,7 +116,8 @@ def top_features(
       2 (100 rows): more x13, x29, x24; less x94, x86, x4
     """
     fit = described_fit(X, model)
-    names = checks.feature_names(names, model, X, fit.data.shape[1])
+    named = original if hasattr(original, "columns") else X
+    names = checks.feature_names(names, model, named, fit.data.shape[1])
     return rank_features(fit, model, names, n_features, original)
 
 
@@ -152,7 +154,12 @@ def rank_features(
 
     others = np.where((sizes.sum() > sizes)[:, None], others, np.nan)
     figures = contrasts, errors, means, others, not shifted, has_noise
-    more, less, most = map(clearest, (contrasts > 0, contrasts < 0, contrasts != 0))
+    # Plain means, and those of observed cells, may say the opposite of a contrast.
+    above, below = (
+        (contrasts > 0) & ~(means < others),
+        (contrasts < 0) & ~(means > others),
+    )
+    more, less, most = map(clearest, (above, below, above | below))
     pairs = zip(most, contrasts, strict=True)
     most = [line[np.argsort(own[line] < 0, kind="stable")] for line, own in pairs]
     return TopFeatures(fit.clusters, sizes, names, *figures, more, less, most)

@@ -397,6 +397,34 @@ def joint_log_likelihood(
     return value + ops.to_device(np.log(shares), value)
 
 
+def temperature(X: Matrix, labels: Tall, units: np.ndarray) -> float:
+    """Return how much louder noise is between the centres than elsewhere; 1 if less.
+
+    Noise that is the same in all directions has a share in the span of the centres
+    that follows from the number of directions alone, whatever the levels of rows. If
+    its share is larger, log-odds of clusters are too large by as much.
+    """
+    _, values, basis = np.linalg.svd(units, full_matrices=False)
+    span = basis[values > Small.SINE].T
+    if span.shape[1] < 2:
+        return 1.0
+
+    def work(block: Matrix, sqnorms: Tall, labels: Tall, counts: Tall | None) -> Any:
+        ops, xp = block.ops, block.ops.xp
+        Y = ops.widen(block @ span)
+        own = ops.pick(Y @ ops.to_device((units @ span).T, Y), labels) ** 2
+        # Rows that are their centre have no noise.
+        left = ops.clip(ops.widen(sqnorms) - own, 0.0, None)
+        left = xp.where(left > Small.ROUNDING * sqnorms, left, xp.zeros_like(left))
+        share = ops.clip(ops.ratio(xp.sum(Y * Y, axis=1) - own, left), 0.0, 1.0)
+        rows = ops.widen(left > 0) if counts is None else ops.widen(left > 0) * counts
+        return (), (xp.sum(share * rows), xp.sum(rows))
+
+    _, (shares, rows) = X.sweep(work, X.sqnorms, labels, X.weights)
+    expected = (span.shape[1] - 1) / (X.shape[1] - 1)
+    return max(1.0, float(shares) / max(float(rows), Small.TINY) / expected)
+
+
 def mixing_weights(sizes: np.ndarray) -> np.ndarray:
     """Return the shares of clusters of some sizes, pulled towards equal ones."""
     # As far as chance alone would have moved them (James and Stein), and no further:

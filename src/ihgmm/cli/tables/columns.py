@@ -273,7 +273,7 @@ def no_measurement(name: str, values: np.ndarray) -> str:
     """Return why a column measures nothing, or ""; a name may be "" as well."""
     each = np.unique(values)
     low, high, each_once = each[0], each[-1], len(each) == len(values)
-    is_code = re.fullmatch(_CODED, name)
+    is_code, is_numbered = re.fullmatch(_CODED, name), re.fullmatch(_NUMBERED, name)
     # Few measurements may be in a row, such as heights from 58 to 72 inches.
     is_long = len(each) >= (10 if low in (0, 1) else 100)
     in_a_row = each_once and high == low + len(each) - 1
@@ -286,9 +286,12 @@ def no_measurement(name: str, values: np.ndarray) -> str:
         # A constant, whatever it is; and true and false, by whatever name.
         "": low == high or (each != np.round(each)).any() or (low, high) == (0, 1),
         "looks like ids; --id-column takes them": (
-            each_once and (is_code or re.fullmatch(_NUMBERED, name))
+            each_once and (is_code or is_numbered)
         ),
         ranks: in_a_row and is_long,
+        f"numbers of rows, which start again: 1 to {high:.0f}": (
+            is_numbered and is_long and low == 1 and high == len(each)
+        ),
         "years": re.fullmatch(_YEARS, name) or (low >= 1700 and high <= 2100),
         "dates": is_date and (each // 100 % 100 < 13).all(),
         "days of the month": is_day and re.fullmatch(_DAYS, name),

@@ -42,6 +42,11 @@ def test_words_are_the_features_and_other_columns_keep_their_roles():
     assert found["n_features"] == 15  # salt is in both
     assert "Used 15 words: 'anchor'" in found["notes"][0]
     assert "Left out 1 column: 'price' (beside the texts)." in found["notes"]
+    # People see how the most typical text begins.
+    out, line = good(*FIT, *columns), found["clusters"][0]
+    cells = pd.read_csv("t.csv").set_index("doc")["text"]
+    assert line["texts"] == cells[line["typical"]].tolist()
+    assert f"\n0: {line['texts'][0][:69]}" in out
     words = {f["feature"] for line in found["clusters"] for f in line["features"]}
     assert words <= {*WORDS["sea"], *WORDS["kitchen"]} - {"salt"}
     assert [row["doc"] for row in read("l.csv")][:2] == ["d0", "d1"]

@@ -21,7 +21,7 @@ from ihgmm.statistics.contrasts import described_fit, nearest_rows, rank_feature
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.words.diagnoses import CLUSTER_WORDS, class_words, feature_words
-from ihgmm.words.phrases import counted
+from ihgmm.words.phrases import counted, shorten
 
 Lines = list[dict[str, Any]]  # one for each cluster
 
@@ -49,7 +49,7 @@ def figures_of(
 
 
 def cluster_lines(
-    labels: np.ndarray, k: int, figures: dict[str, np.ndarray], ids: np.ndarray
+    labels: np.ndarray, k: int, figures: dict[str, np.ndarray], table: Table
 ) -> Lines:
     """Return a line about each of k clusters, and one about outliers if any."""
     lines = []
@@ -66,8 +66,11 @@ def cluster_lines(
         line |= {"scale_5%": low, "scale_95%": high}
         # The one label that there is cannot be wrong, which says nothing.
         line["certainty"] = certainty.mean() if k > 1 else np.nan
-        nearest = [ids[rows[i]] for i in np.argsort(typical) if typical[i] >= 1]
-        lines.append({**line, "typical": nearest})
+        nearest = [rows[i] for i in np.argsort(typical) if typical[i] >= 1]
+        line["typical"] = table.ids[nearest].tolist()
+        if table.texts is not None:
+            line["texts"] = table.texts[nearest].tolist()
+        lines.append(line)
     return lines
 
 
@@ -79,10 +82,10 @@ def describe_fit(
     diagnosis = diagnose_fit(model, table.X, labels)
     known = fit.data, fit.labels, fit.scales, fit.centers, diagnosis
     figures = figures_of(*known, getattr(model, "outlier_scores_", None))
-    lines = cluster_lines(labels, k, figures, table.ids)
+    lines = cluster_lines(labels, k, figures, table)
     apart = rank_features(fit, model, [*table.column_names], 5, table.original)
     # A text is known by the words that it has more of.
-    listed = apart.more if table.counts_words else apart.features
+    listed = apart.more if table.texts is not None else apart.features
     shown = {"mean": apart.means, "others": apart.others}
     shown |= {"contrast": apart.contrasts, "error": apart.errors}
     for line in lines:
@@ -146,6 +149,10 @@ def print_clusters(screen: Screen, clusters: Lines) -> None:
     formats = {"cluster": "", "rows": ",", "share": ".1%", "size": ".4g"}
     screen.table(formats | {"scales": "", "certainty": ".0%", "typical": ""}, rows)
     screen.explain(CLUSTER_WORDS)
+    for line in clusters:
+        for text in line.get("texts", ())[:1]:  # how the most typical one begins
+            text = shorten(" ".join(text.split()), 70)
+            screen.say(f"{line['cluster']}: {text}", "dim")
 
 
 def print_features(

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ihgmm._checks import complete_matrix
 from ihgmm._parameters import check_count
 from ihgmm.matrix import to_host
 from ihgmm.metrics import class_agreement
@@ -161,8 +160,7 @@ def plot_confidence(
     clusters = clusters_of(model, "plot_confidence")
     codes, sure = clusters.codes, Diagnosis.certain_from
     if X is not None:
-        data = complete_matrix(X, model, whitened=True)
-        values = to_host(diagnose(data, codes).certainty)
+        values = to_host(diagnose(X, model).certainty)
     else:
         memberships = fitted(model, "memberships_", "plot_confidence")
         values = np.where(codes < 0, np.nan, memberships[np.arange(len(codes)), codes])

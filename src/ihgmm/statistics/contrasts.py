@@ -78,17 +78,17 @@ def top_features(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data of the fit, wherever they are.
+        The data of the fit, wherever they are; texts, if a pipeline takes texts.
     model : fitted estimator, or array-like of shape (n_samples,)
-        A fitted model, or labels of any kind, from any method. Outliers, -1 beside
-        clusters numbered from 0, are left out.
+        A fitted model, a pipeline that ends with one, or labels of any kind, from any
+        method. Outliers, -1 beside clusters numbered from 0, are left out.
     names : sequence of str, optional
-        Names of features; by default those of the fit or of X, or x0, x1, ...
+        Names of features; by default those of the pipeline, the fit or X, or x0, ...
     n_features : int, default=10
         How many features to list of those a cluster has more, and less, of.
     original : array-like or sparse matrix of shape (n_samples, n_features), optional
         The data before their columns were shifted or divided, for means in units that
-        readers know. Default: X.
+        readers know. Default: X, also of a pipeline whose steps only change cells.
 
     Returns
     -------
@@ -114,6 +114,7 @@ def top_features(
       1 (100 rows): more x70, x90, x86; less x79, x20, x67
       2 (100 rows): more x13, x29, x24; less x94, x86, x4
     """
+    X, model, names, original = checks.last_step(X, model, names, original)
     fit = described_fit(X, model)
     names = checks.feature_names(names, model, X, fit.data.shape[1])
     return rank_features(fit, model, names, n_features, original)
@@ -176,6 +177,7 @@ class DescribedFit(NamedTuple):
 
 def described_fit(X: Any, model: Any) -> DescribedFit:
     """Return rows with labels, scales and centres: the model's own, or estimates."""
+    X, model, *_ = checks.last_step(X, model)
     X, given = checks.data_and_labels(X, model)
     data = checks.check_matrix(X)
     if checks.is_model(model):
@@ -290,9 +292,10 @@ def typical_rows(X: Any, model: Any, *, n_rows: int = 3) -> list[np.ndarray]:
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data of the fit, wherever they are.
+        The data of the fit, wherever they are; texts, if a pipeline takes texts.
     model : fitted estimator, or array-like of shape (n_samples,)
-        A fitted model, or labels of any kind, from any method.
+        A fitted model, a pipeline that ends with one, or labels of any kind, from any
+        method.
     n_rows : int, default=3
         How many rows to return of each cluster.
 

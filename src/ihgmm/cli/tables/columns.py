@@ -174,7 +174,8 @@ def _words(
     left_out = dict.fromkeys(raw.frame.columns.drop([*own]), "beside the texts")
     about |= {"names": counter.get_feature_names_out().tolist(), "left_out": left_out}
     about |= {"notes": [*_reading_notes(raw, {}), *notes]}
-    return Table(request.source, X, **about, is_sparse=True, counts_words=True)
+    about |= {"texts": column.texts.fillna("").to_numpy(object)}
+    return Table(request.source, X, **about, is_sparse=True)
 
 
 def left_out_note(left_out: dict[str, str]) -> str:

@@ -46,7 +46,7 @@ def test_words_are_the_features_and_other_columns_keep_their_roles():
     out, line = good(*FIT, *columns), found["clusters"][0]
     cells = pd.read_csv("t.csv").set_index("doc")["text"]
     assert line["texts"] == cells[line["typical"]].tolist()
-    assert f"\n0: {line['texts'][0][:69]}" in out
+    assert f"\ntypical of 0: {line['texts'][0][:69]}" in out
     words = {f["feature"] for line in found["clusters"] for f in line["features"]}
     assert words <= {*WORDS["sea"], *WORDS["kitchen"]} - {"salt"}
     assert [row["doc"] for row in read("l.csv")][:2] == ["d0", "d1"]

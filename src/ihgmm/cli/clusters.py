@@ -152,7 +152,7 @@ def print_clusters(screen: Screen, clusters: Lines) -> None:
     for line in clusters:
         for text in line.get("texts", ())[:1]:  # how the most typical one begins
             text = shorten(" ".join(text.split()), 70)
-            screen.say(f"{line['cluster']}: {text}", "dim")
+            screen.say(f"typical of {line['cluster']}: {text}", "dim")
 
 
 def print_features(

@@ -223,6 +223,7 @@ def test_a_first_column_of_text_without_a_name_holds_the_ids():
 
 def test_categories_are_used_if_asked_for():
     frame = shop().assign(region=np.resize(["north", "south", "west"], 90))
+    frame = frame.assign(opened=np.resize(["2024-01-31", "2025-01-31"], 90))
     frame.loc[4, "region"] = None
     frame.to_csv("a.csv", index=False)
     asked = ("fit", "a.csv", "-k", 3, "--label-column", "region")
@@ -230,6 +231,7 @@ def test_categories_are_used_if_asked_for():
     asked = asked[:-2]
     notes = document(*asked)["notes"]
     assert "'region' (text such as 'north'; --use-categories takes it)" in notes[1]
+    assert "'opened' (dates such as '2024-01-31')" in notes[1]
     options = ("--use-categories", "--save", "m.npz", "-o", "a.out.csv")
     found = document(*asked, *options)
     assert found["n_features"] == 8

@@ -83,15 +83,16 @@ def describe_fit(
     known = fit.data, fit.labels, fit.scales, fit.centers, diagnosis
     figures = figures_of(*known, getattr(model, "outlier_scores_", None))
     lines = cluster_lines(labels, k, figures, table)
-    apart = rank_features(fit, model, [*table.column_names], 5, table.original)
+    shown = max(2, min(5, 30 // len(lines), table.X.shape[1] // 2))
+    apart = rank_features(fit, model, [*table.column_names], shown, table.original)
     # A text is known by the words that it has more of.
     listed = apart.more if table.texts is not None else apart.features
-    shown = {"mean": apart.means, "others": apart.others}
-    shown |= {"contrast": apart.contrasts, "error": apart.errors}
+    told = {"mean": apart.means, "others": apart.others}
+    told |= {"contrast": apart.contrasts, "error": apart.errors}
     for line in lines:
         i = line["cluster"]
         line["features"] = [
-            {"feature": apart.names[j], **{name: shown[name][i, j] for name in shown}}
+            {"feature": apart.names[j], **{name: told[name][i, j] for name in told}}
             for j in (listed[i] if k > 1 and i >= 0 else ())
         ]
     return figures, lines, diagnosis, apart.same_size
@@ -155,18 +156,14 @@ def print_clusters(screen: Screen, clusters: Lines) -> None:
             screen.say(f"typical of {line['cluster']}: {text}", "dim")
 
 
-def print_features(
-    screen: Screen, clusters: Lines, same_size: bool, n_features: int
-) -> None:
-    """Print two to five features that set each of the 12 largest clusters apart."""
-    shown = max(2, min(5, 30 // len(clusters), n_features // 2))
+def print_features(screen: Screen, clusters: Lines, same_size: bool) -> None:
+    """Print the features that set each of the 12 largest clusters apart."""
     described = [line for line in clusters if line["features"]]
     rows = []
     for line in described[:12]:
-        features, called = line["features"], str(line["cluster"])
-        doubts = [2 * one["error"] - abs(one["contrast"]) for one in features]
-        for i in sorted(np.argsort(doubts, kind="stable")[:shown]):
-            rows.append((called, *[*features[i].values()][:4]))
+        called = str(line["cluster"])
+        for one in line["features"]:
+            rows.append((called, *[*one.values()][:4]))
             called = ""
     if rows:
         others = "others, same size" if same_size else "others"

@@ -106,7 +106,7 @@ def heatmap(
 def wrap_title(ax: Axes, title: str) -> None:
     """Write a title in lines that are no wider than the axes."""
     # Characters are half as wide as they are high, on average.
-    letter = 0.5 * ax.title.get_fontsize() * ax.figure.dpi / 72
+    letter = 0.5 * float(ax.title.get_fontsize()) * ax.figure.dpi / 72
     ax.set_title(fill(title, max(int(ax.get_window_extent().width / letter), 20)))
 
 

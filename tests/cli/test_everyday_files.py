@@ -93,7 +93,8 @@ def with_ids_and_dates(path):
     return kinds, [
         "'customer_id' (looks like ids",
         "'since' (dates such as '2021-01-31'), 'birthday' (dates such as "
-        "'31.01.2021'), 'day' (dates), 'city' (text such as 'Rome'; --use-categories takes it)",
+        "'31.01.2021'), 'day' (dates), 'city' (text such as 'Rome'; "
+        "--use-categories takes it)",
     ]
 
 

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import validation
 
@@ -279,12 +279,32 @@ def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any
     refuse_model(X)
     if not is_model(labels):
         return X, labels
+    X, labels, *_ = last_step(X, labels)
     if not hasattr(labels, "labels_"):
         name = type(labels).__name__
         raise ValueError(f"This {name} has no labels_; fit it first, or give labels.")
     if hasattr(labels, "preparation_"):
         X = complete_matrix(X, labels, whitened=whitened)
     return X, labels.labels_
+
+
+def last_step(
+    X: Any, model: Any, names: Any = None, original: Any = None
+) -> tuple[Any, Any, Any, Any]:
+    """Return the last step of a pipeline, its data, names of columns, and originals.
+
+    Any other model stays as it is. X is the original of steps that only change cells.
+    """
+    if not (is_model(model) and hasattr(model, "steps")):
+        return X, model, names, original
+    *before, (_, last) = model.steps
+    if before:
+        if all(isinstance(step, OneToOneFeatureMixin) for _, step in before):
+            original = X if original is None else original
+        with suppress(AttributeError, ValueError):  # some steps name no columns
+            names = model[:-1].get_feature_names_out() if names is None else names
+        X = None if X is None else model[:-1].transform(X)
+    return X, last, names, original
 
 
 def refuse_model(X: Any) -> None:

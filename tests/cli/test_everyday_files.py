@@ -62,8 +62,9 @@ def with_ids_and_dates(path):
     table.to_csv(path, index=False)
     return kinds, [
         "'customer_id' (looks like ids",
-        "'since' (text such as '2021-01-31'), 'birthday' (text such as '31.01.2021'), "
-        "'day' (dates), 'city' (text such as 'Rome'; --use-categories takes it)",
+        "'since' (dates such as '2021-01-31'), 'birthday' (dates such as "
+        "'31.01.2021'), 'day' (dates), 'city' (text such as 'Rome'; "
+        "--use-categories takes it)",
     ]
 
 

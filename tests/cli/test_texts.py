@@ -42,6 +42,11 @@ def test_words_are_the_features_and_other_columns_keep_their_roles():
     assert found["n_features"] == 15  # salt is in both
     assert "Used 15 words: 'anchor'" in found["notes"][0]
     assert "Left out 1 column: 'price' (beside the texts)." in found["notes"]
+    # People see how the most typical text begins.
+    out, line = good(*FIT, *columns), found["clusters"][0]
+    cells = pd.read_csv("t.csv").set_index("doc")["text"]
+    assert line["texts"] == cells[line["typical"]].tolist()
+    assert f"\ntypical of 0: {line['texts'][0][:69]}" in out
     words = {f["feature"] for line in found["clusters"] for f in line["features"]}
     assert words <= {*WORDS["sea"], *WORDS["kitchen"]} - {"salt"}
     assert [row["doc"] for row in read("l.csv")][:2] == ["d0", "d1"]
@@ -209,6 +214,7 @@ def test_a_first_column_of_text_without_a_name_holds_the_ids():
 
 def test_categories_are_used_if_asked_for():
     frame = shop().assign(region=np.resize(["north", "south", "west"], 90))
+    frame = frame.assign(opened=np.resize(["2024-01-31", "2025-01-31"], 90))
     frame.loc[4, "region"] = None
     frame.to_csv("a.csv", index=False)
     asked = ("fit", "a.csv", "-k", 3, "--label-column", "region")
@@ -216,6 +222,7 @@ def test_categories_are_used_if_asked_for():
     asked = asked[:-2]
     notes = document(*asked)["notes"]
     assert "'region' (text such as 'north'; --use-categories takes it)" in notes[1]
+    assert "'opened' (dates such as '2024-01-31')" in notes[1]
     options = ("--use-categories", "--save", "m.npz", "-o", "a.out.csv")
     found = document(*asked, *options)
     assert found["n_features"] == 8

@@ -224,6 +224,7 @@ def test_tree_marks_its_levels(counted):
     sizes = np.bincount(tree.labels(9))
     names = texts(ax.get_xticklabels())
     assert names == [f"{c}\n{sizes[c]}" for c in range(9)]
+    assert all(float(name) > 0 for name in texts(ax.get_yticklabels()))  # no powers
     colors = np.array([to_hex(line.get_color()) for line in brackets(ax)])
     above, inside = colors[heights > marks[1]], colors[heights < marks[1]]
     assert len({*above}) == 1
@@ -375,7 +376,9 @@ def test_confusion_is_matched_and_framed():
     assert [p.get_xy() for p in ax.patches] == frames
     rand = adjusted_rand_score(true, pred)
     title = "16.7% of rows not of their cluster's main class, "
-    assert ax.get_title() == f"{title}adjusted Rand index {rand:.2f}"
+    assert " ".join(ax.get_title().split()) == f"{title}adjusted Rand index {rand:.2f}"
+    ax.figure.draw_without_rendering()
+    assert ax.title.get_window_extent().width < ax.get_window_extent().width
     ax = plot_confusion(true, np.where(pred == 9, 7, pred))  # as many as classes
     assert texts(ax.get_xticklabels()) == ["7", "3", "5"]
     assert ax.get_title() == "16.7% of rows misplaced"

@@ -1,8 +1,13 @@
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.pipeline import make_pipeline
 
-from ihgmm import IhSC, make_ihgmm, top_features, typical_rows
+from ihgmm import ColumnScaler, IhSC, diagnose, make_ihgmm, top_features, typical_rows
+from ihgmm.plotting import plot_confidence
+from ihgmm.report import write_report
 
 
 def noisy(centers, sizes, seed=0, noise=0.1):
@@ -36,8 +41,9 @@ def test_contrasts_by_their_definition():
         assert_array_equal(top.more[k], np.argsort(-own)[:5])
         assert_array_equal(top.less[k], np.argsort(own)[:5])
         largest = np.argsort(-top.scores[k])[:5]
-        first = [j for j in largest if own[j] > 0]
-        assert top.features[k].tolist() == first + [j for j in largest if own[j] < 0]
+        ahead = [j for j in top.more[k][:3] if top.scores[k, j] > 0]
+        chosen = ahead + [j for j in largest if j not in ahead][: 5 - len(ahead)]
+        assert top.features[k].tolist() == sorted(chosen, key=lambda j: contrast[j] < 0)
     assert 0 not in np.concatenate(top.features)
 
 
@@ -176,6 +182,43 @@ def test_typical_rows_follow_the_definition(signed):
         fit = IhSC(3, signed=signed, random_state=0).fit(X)
         found = typical_rows(X, fit, n_rows=4)
         assert [rows.tolist() for rows in found] == typical_by_definition(X, fit, 4)
+
+
+def test_a_pipeline_stands_for_its_last_step():
+    texts = ["oars " * i + "sail wave" for i in range(1, 9)]
+    texts += ["oven " * i + "salt pan" for i in range(1, 9)]
+    model = make_pipeline(CountVectorizer(), TfidfTransformer(norm=None), IhSC(2))
+    model.fit(texts)
+    X, last = model[:-1].transform(texts), model[-1]
+    top = top_features(texts, model)
+    words = [{top.names[j] for j in columns} for columns in top.more]
+    assert sorted(map(sorted, words)) == [
+        ["oars", "sail", "wave"],
+        ["oven", "pan", "salt"],
+    ]
+    for mine, plain in zip(
+        typical_rows(texts, model), typical_rows(X, last), strict=True
+    ):
+        assert mine.tolist() == plain.tolist()
+    assert diagnose(texts, model).verdict == diagnose(X, last).verdict
+    assert (
+        plot_confidence(texts, model).get_title()
+        == plot_confidence(X, last).get_title()
+    )
+    page = write_report(texts, model).html
+    row = typical_rows(texts, model)[0][0]
+    assert f"{texts[row]}</q>" in page
+    assert "Pipeline(" in page
+
+
+def test_means_of_a_pipeline_are_in_the_units_of_the_data():
+    X, _ = make_ihgmm(100, 5, 2, random_state=0)
+    frame = pd.DataFrame(1000 + X * [1, 10, 100, 1, 1], columns=list("abcde"))
+    model = make_pipeline(ColumnScaler(), IhSC(2)).fit(frame)
+    top = top_features(frame, model)
+    assert top.names == list("abcde")
+    means = frame.groupby(model[-1].labels_).mean()
+    assert_allclose(top.means, means)
 
 
 def test_typical_rows_are_complete_and_many():

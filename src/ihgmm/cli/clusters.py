@@ -21,7 +21,7 @@ from ihgmm.statistics.contrasts import described_fit, nearest_rows, rank_feature
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.words.diagnoses import CLUSTER_WORDS, class_words, feature_words
-from ihgmm.words.phrases import counted
+from ihgmm.words.phrases import counted, shorten
 
 Lines = list[dict[str, Any]]  # one for each cluster
 
@@ -49,7 +49,7 @@ def figures_of(
 
 
 def cluster_lines(
-    labels: np.ndarray, k: int, figures: dict[str, np.ndarray], ids: np.ndarray
+    labels: np.ndarray, k: int, figures: dict[str, np.ndarray], table: Table
 ) -> Lines:
     """Return a line about each of k clusters, and one about outliers if any."""
     lines = []
@@ -66,8 +66,11 @@ def cluster_lines(
         line |= {"scale_5%": low, "scale_95%": high}
         # The one label that there is cannot be wrong, which says nothing.
         line["certainty"] = certainty.mean() if k > 1 else np.nan
-        nearest = [ids[rows[i]] for i in np.argsort(typical) if typical[i] >= 1]
-        lines.append({**line, "typical": nearest})
+        nearest = [rows[i] for i in np.argsort(typical) if typical[i] >= 1]
+        line["typical"] = table.ids[nearest].tolist()
+        if table.texts is not None:
+            line["texts"] = table.texts[nearest].tolist()
+        lines.append(line)
     return lines
 
 
@@ -79,16 +82,17 @@ def describe_fit(
     diagnosis = diagnose_fit(model, table.X, labels)
     known = fit.data, fit.labels, fit.scales, fit.centers, diagnosis
     figures = figures_of(*known, getattr(model, "outlier_scores_", None))
-    lines = cluster_lines(labels, k, figures, table.ids)
-    apart = rank_features(fit, model, [*table.column_names], 5, table.original)
+    lines = cluster_lines(labels, k, figures, table)
+    shown = max(2, min(5, 30 // len(lines), table.X.shape[1] // 2))
+    apart = rank_features(fit, model, [*table.column_names], shown, table.original)
     # A text is known by the words that it has more of.
-    listed = apart.more if table.counts_words else apart.features
-    shown = {"mean": apart.means, "others": apart.others}
-    shown |= {"contrast": apart.contrasts, "error": apart.errors}
+    listed = apart.more if table.texts is not None else apart.features
+    told = {"mean": apart.means, "others": apart.others}
+    told |= {"contrast": apart.contrasts, "error": apart.errors}
     for line in lines:
         i = line["cluster"]
         line["features"] = [
-            {"feature": apart.names[j], **{name: shown[name][i, j] for name in shown}}
+            {"feature": apart.names[j], **{name: told[name][i, j] for name in told}}
             for j in (listed[i] if k > 1 and i >= 0 else ())
         ]
     return figures, lines, diagnosis, apart.same_size
@@ -146,20 +150,20 @@ def print_clusters(screen: Screen, clusters: Lines) -> None:
     formats = {"cluster": "", "rows": ",", "share": ".1%", "size": ".4g"}
     screen.table(formats | {"scales": "", "certainty": ".0%", "typical": ""}, rows)
     screen.explain(CLUSTER_WORDS)
+    for line in clusters:
+        for text in line.get("texts", ())[:1]:  # how the most typical one begins
+            text = shorten(" ".join(text.split()), 70)
+            screen.say(f"typical of {line['cluster']}: {text}", "dim")
 
 
-def print_features(
-    screen: Screen, clusters: Lines, same_size: bool, n_features: int
-) -> None:
-    """Print two to five features that set each of the 12 largest clusters apart."""
-    shown = max(2, min(5, 30 // len(clusters), n_features // 2))
+def print_features(screen: Screen, clusters: Lines, same_size: bool) -> None:
+    """Print the features that set each of the 12 largest clusters apart."""
     described = [line for line in clusters if line["features"]]
     rows = []
     for line in described[:12]:
-        features, called = line["features"], str(line["cluster"])
-        doubts = [2 * one["error"] - abs(one["contrast"]) for one in features]
-        for i in sorted(np.argsort(doubts, kind="stable")[:shown]):
-            rows.append((called, *[*features[i].values()][:4]))
+        called = str(line["cluster"])
+        for one in line["features"]:
+            rows.append((called, *[*one.values()][:4]))
             called = ""
     if rows:
         others = "others, same size" if same_size else "others"

@@ -95,7 +95,7 @@ def fit(
     elif count and count.n_clusters > 1:
         screen.say(str(count))  # of any other count, a warning has said it
     cl.print_clusters(screen, clusters)
-    cl.print_features(screen, clusters, same_size, table.X.shape[1])
+    cl.print_features(screen, clusters, same_size)
     trust = trust_sentence(diagnosis)
     if screen.silent and diagnosis.verdict is Verdict.NO_SEPARATION:
         print_message("warning", trust)

@@ -69,7 +69,7 @@ def predict(
         table = table.noting(Warned(text))
     remarks = files.write_labels(output, table, labels, figures, raw_cells, estimator)
     known_labels, comparison = cl.compare_labels(table, labels)
-    clusters = cl.cluster_lines(labels, k, figures, table.ids)
+    clusters = cl.cluster_lines(labels, k, figures, table)
     kind = type(estimator).__name__
     heading = f"{data}: {counted(n, 'row')} labelled by {model} ({kind})"
     facts = {"model": model, "method": kind, "clusters": clusters}

@@ -61,6 +61,7 @@ def report(
             labels_true=table.labels,
             notes=list(table.notes),
             original=table.original,
+            texts=table.texts,
             source=table.source,
             command=ctx.find_root().obj,
         )

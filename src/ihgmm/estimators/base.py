@@ -322,8 +322,8 @@ class DistanceClusterer(Transformer):
         """Return minus the sum of squared distances of rows to their nearest centre.
 
         Rows may be new or old, and count by their weights; ``y`` is ignored. More
-        centres are nearer: to compare numbers of clusters, take
-        :func:`ihgmm.metrics.stability_score` instead.
+        centres are nearer, so that ``GridSearchCV`` picks the most clusters: give it
+        ``scoring=``:func:`ihgmm.metrics.stability_score`.
         """
         data = self._check_new(X)
         ops = data.ops

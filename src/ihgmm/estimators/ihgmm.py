@@ -368,7 +368,8 @@ class IhGMM(DensityMixin, Transformer):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the (weighted) mean of :meth:`score_samples` over rows of clusters.
 
-        Outliers do not count. ``y`` is ignored.
+        Outliers do not count. ``y`` is ignored. Of the rows of the fit it grows with
+        the number of clusters: compare numbers by :meth:`bic`.
         """
         data = self._check_new(X)
         ops, values = data.ops, self._log_likelihoods(data)

@@ -152,8 +152,8 @@ class SphericalKMeans(Transformer):
         """Return minus the (weighted) sum of ``1 - cosine`` with the nearest centre.
 
         Rows, new or old, and weights are given as for :meth:`fit`. More centres are
-        nearer: to compare numbers of clusters, take
-        :func:`ihgmm.metrics.stability_score` instead.
+        nearer, so that ``GridSearchCV`` picks the most clusters: give it
+        ``scoring=``:func:`ihgmm.metrics.stability_score`.
         """
         data = self._check_new(X)
         ops = data.ops

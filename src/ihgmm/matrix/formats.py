@@ -197,7 +197,8 @@ def check_claim(X: Any) -> None:
     Entries that are not stored read as zeros, so that a file of 2 kB can claim to hold
     more than any memory.
     """
-    claimed = math.prod(map(int, X.shape)) * X.dtype.itemsize
+    # HDF5 has arrays without a shape, in which AnnData keeps None.
+    claimed = math.prod(map(int, X.shape or ())) * X.dtype.itemsize
     elsewhere = getattr(X, "is_virtual", False) or getattr(X, "external", None)
     if claimed <= 2**30 or elsewhere:  # so much does no harm
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,7 @@ _COLORS = """
 """
 LIGHT, DARK = _COLORS.split()[:50], _COLORS.split()[50:]
 NEUTRAL = "#8c8c8c"  # of outliers: grey on light and on dark ground
+WIDEST, HIGHEST = 7.08, 9.5  # of a new figure, in inches: a page of a journal
 
 
 def color(cluster: int, ax: Axes) -> str:
@@ -50,21 +52,21 @@ def ink(ax: Axes) -> str:
 
 
 def given_or_new(ax: Axes | None, size: tuple[float, float], *place: int) -> Axes:
-    """Return the axes given, or new ones in a figure of a size in inches."""
+    """Return the axes given, or new ones in a figure of a size in inches at most."""
     if ax is not None:
         return ax
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError("Pictures need matplotlib: pip install matplotlib") from error
+    size = min(size[0], WIDEST), min(size[1], HIGHEST)
     figure = plt.figure(figsize=size, layout="constrained")
     return figure.add_subplot(*place)
 
 
 def column_axes(ax: Axes | None, names: Sequence[str]) -> Axes:
     """Return axes with a column for each name; new ones are wide enough for all."""
-    # In inches: 0.22 hold a number of two digits and fifty clusters fit a page.
-    ax = given_or_new(ax, (float(np.clip(1.5 + 0.22 * len(names), 6.0, 13.0)), 4.0))
+    ax = given_or_new(ax, (max(1.5 + 0.22 * len(names), 6.0), 4.0))
     ax.set_xlim(-0.6, len(names) - 0.4)
     name_ticks(ax, names)
     return ax
@@ -99,6 +101,24 @@ def heatmap(
     name_ticks(ax, rows, "y")
     ax.set_xlabel("cluster")
     return ax, bar
+
+
+def wrap_title(ax: Axes, title: str) -> None:
+    """Write a title in lines that are no wider than the axes."""
+    # Characters are half as wide as they are high, on average.
+    letter = 0.5 * float(ax.title.get_fontsize()) * ax.figure.dpi / 72
+    ax.set_title(fill(title, max(int(ax.get_window_extent().width / letter), 20)))
+
+
+def plain_log_axis(ax: Axes) -> None:
+    """Make y a log axis with figures as people write them, and enough of them."""
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    if high < 300 * low:  # so few powers of ten are too few figures
+        subs = (1, 1.2, 1.5, *range(2, 10)) if high < 4 * low else (1, 2, 5)
+        ax.locator_params("y", subs=subs)
+        ax.yaxis.set_minor_formatter("")
+    ax.yaxis.set_major_formatter("{x:g}")
 
 
 def quiet(ax: Axes) -> Axes:

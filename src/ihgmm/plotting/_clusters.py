@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_labels, is_model, is_outlier
+from ihgmm._checks import check_labels, is_model, is_outlier, last_step
 from ihgmm.matrix import to_host
 from ihgmm.metrics import match_labels
 
@@ -79,6 +79,7 @@ class Clusters:
 
 def fitted(model: Any, name: str, picture: str) -> np.ndarray:
     """Return an attribute of a fitted model, or say why it is not there."""
+    model = last_step(None, model)[1]
     value = getattr(model, name, None)
     if value is not None:
         return to_host(value)
@@ -99,6 +100,7 @@ def clusters_of(source: Any, picture: str) -> Clusters:
         classes, codes = np.unique(labels, return_inverse=True)
         first = int(is_outlier(labels).any())
         return Clusters(codes - first, [str(name) for name in classes[first:]])
+    source = last_step(None, source)[1]
     labels = fitted(source, "labels_", picture)
     centers = getattr(source, "cluster_centers_", None)
     count = int(labels.max()) + 1 if centers is None else int(centers.shape[0])

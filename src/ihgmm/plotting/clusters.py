@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ihgmm._checks import complete_matrix
 from ihgmm._parameters import check_count
 from ihgmm.matrix import to_host
 from ihgmm.metrics import class_agreement
-from ihgmm.plotting._axes import color, column_axes, font_size, heatmap, ink, quiet
+from ihgmm.plotting._axes import (
+    color,
+    column_axes,
+    font_size,
+    heatmap,
+    ink,
+    plain_log_axis,
+    quiet,
+    wrap_title,
+)
 from ihgmm.plotting._clusters import clusters_of, fitted
 from ihgmm.statistics.contrasts import TopFeatures
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
@@ -49,13 +57,7 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
             ax.plot(np.full(len(values), k), values, "o", ms=4, color=color(k, ax))
         else:
             _violin(ax, k, values)
-    ax.set_yscale("log")
-    low, high = ax.get_ylim()
-    if high < 300 * low:  # so few powers of ten are too few figures
-        subs = (1, 1.2, 1.5, *range(2, 10)) if high < 4 * low else (1, 2, 5)
-        ax.locator_params("y", subs=subs)
-        ax.yaxis.set_minor_formatter("")
-    ax.yaxis.set_major_formatter("{x:g}")
+    plain_log_axis(ax)
     zero = int((~(scales > 0)).sum())
     label = "cluster; bar: middle half, dot: median"
     ax.set_xlabel(label + (f"\nrows of scale 0, not shown: {zero:,}" if zero else ""))
@@ -117,14 +119,12 @@ def plot_top_features(
     # ... by the cluster that they describe best.
     sizes = np.abs(top.contrasts[:, shown])
     shown = shown[np.lexsort((-sizes.max(axis=0), sizes.argmax(axis=0)))]
-    width = float(np.clip(1.9 + 0.22 * k, 6.4, 13.4))
-    height = float(np.clip(1.2 + 0.24 * len(shown), 3.0, 13.5))
     ax, bar = heatmap(
         ax,
         top.contrasts[:, shown].T,
         [top.names[j] for j in shown],
         [str(name) for name in top.clusters],
-        (width, height),
+        (max(1.9 + 0.22 * k, 6.4), max(1.2 + 0.24 * len(shown), 3.0)),
         largest=float(sizes.max()) or 1.0,
         signed=True,
     )
@@ -161,8 +161,7 @@ def plot_confidence(
     clusters = clusters_of(model, "plot_confidence")
     codes, sure = clusters.codes, Diagnosis.certain_from
     if X is not None:
-        data = complete_matrix(X, model, whitened=True)
-        values = to_host(diagnose(data, codes).certainty)
+        values = to_host(diagnose(X, model).certainty)
     else:
         memberships = fitted(model, "memberships_", "plot_confidence")
         values = np.where(codes < 0, np.nan, memberships[np.arange(len(codes)), codes])
@@ -215,7 +214,7 @@ def plot_confusion(
     table = true.table(pred)[:, order]
     share = table / table.sum(axis=1, keepdims=True)
     columns = [pred.names[j] for j in order]
-    side = float(np.clip(2.0 + 0.32 * max(table.shape), 4.2, 11.0))
+    side = max(2.0 + 0.32 * max(table.shape), 4.2)
     ax, bar = heatmap(ax, share, true.names, columns, (side + 0.8, side), largest=1.0)
     bar.set_label("share of the known label")
     bar.ax.yaxis.set_major_formatter("{x:.0%}")
@@ -236,6 +235,7 @@ def plot_confusion(
     if agreement.by_majority:
         title = f"{percent(agreement.rate)} of rows not of their cluster's main class, "
         title += f"adjusted Rand index {agreement.adjusted_rand_index:.2f}"
-    ax.set(ylabel="known label", title=title)
+    wrap_title(ax, title)
+    ax.set_ylabel("known label")
     ax.set_xlabel("cluster; framed where it goes with a label")
     return ax

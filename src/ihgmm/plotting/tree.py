@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ihgmm.plotting._axes import color, font_size, given_or_new, ink, quiet
+from ihgmm.plotting._axes import (
+    WIDEST,
+    color,
+    font_size,
+    given_or_new,
+    ink,
+    plain_log_axis,
+    quiet,
+    wrap_title,
+)
 from ihgmm.plotting._clusters import fitted
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.statistics.tree import ClusterTree
@@ -114,8 +123,7 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
     # A model's own clusters are named, and else those of the last level.
     level = tree.n_leaves if tree.of_model else max(tree.levels, default=1)
     numbers = tree.numbers(level)
-    ax.set_yscale("log")
-    base = 0.6 * float(tree.costs.min(initial=1.0))
+    base = 0.6 * float(tree.costs.min() if len(tree.costs) else 1.0)
     for bracket in brackets:
         stroke = ink(ax)
         if bracket.n_clusters > level > 1:  # within a cluster of the last level
@@ -132,7 +140,11 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
     closest = np.diff(np.sort(middles)).min(initial=len(order)) * wide / (right + 0.5)
     roomy = 0.65 * size * len(f"{sizes.max():,}") < closest
     names = [f"{c}\n{sizes[c]:,}" if roomy else f"{c}" for c in range(level)]
-    ax.set_xticks(middles, names)
+    # Numbers stand upright where they would overlap, and are smaller if even so.
+    upright = 0.65 * size * len(str(level - 1)) >= closest
+    small = min(1.0, 0.9 * closest / size) if upright else 1.0
+    style: dict[str, Any] = {"rotation": 90 if upright else 0}
+    ax.set_xticks(middles, names, fontsize=small * size * 72 / ax.figure.dpi, **style)
     ax.set_xlabel("cluster" + (" and its rows" if roomy else ""))
     for k, height in level_heights(tree, base):
         ends = (-0.5, len(order) - 0.5)
@@ -141,11 +153,12 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
         ax.text(right, height, f"{k} clusters", **beside)
     top = brackets[-1].height if brackets else 1.0
     ax.set(xlim=(-0.5, right), ylim=(base, 1.3 * top))
+    plain_log_axis(ax)
     ax.set_ylabel("cost of merging, per row")
     title = tree_headline(tree)
     if isinstance(source, ClusterCount):
         title = f"{count_headline(source)} (confidence {source.confidence.value})"
-    ax.set_title(title)
+    wrap_title(ax, title)
     return quiet(ax)
 
 
@@ -163,6 +176,6 @@ def plot_result(result: ClusterTree | ClusterCount, ax: Axes | None = None) -> A
     if result.tree is None or not result.tree.splits:
         return plot_scree(result, ax=ax)
     if ax is None:
-        ax = given_or_new(None, (10.0, 4.0), 1, 2, 1)
+        ax = given_or_new(None, (WIDEST, 3.4), 1, 2, 1)
         plot_scree(result, ax=ax.figure.add_subplot(1, 2, 2))
     return plot_tree(result, ax=ax)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import check_labels, feature_names, names_of, text_of
+from ihgmm._checks import check_labels, feature_names, last_step, names_of, text_of
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
@@ -35,9 +35,18 @@ class Facts:
     """
 
     def __init__(
-        self, X: Any, model: Any, ids: Any, features: Any, known: Any, original: Any
+        self,
+        X: Any,
+        model: Any,
+        ids: Any,
+        features: Any,
+        known: Any,
+        original: Any,
+        texts: Any,
     ) -> None:
-        self.method, self.call = type(model).__name__, repr(model)
+        self.call, given = repr(model), X
+        X, model, features, original = last_step(X, model, features, original)
+        self.method = type(model).__name__
         if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
             raise ValueError(
                 f"{self.method} has no labels_ or no cluster_centers_; fit a clusterer "
@@ -65,7 +74,7 @@ class Facts:
         if k > 2 and hasattr(model, "embedding_"):
             self.tree = tree_of_model(model, np.random.default_rng(0))
         self.clusters = Clusters(own, [str(j) for j in range(k)])
-        self.ids, self.id_name = _ids(ids, X, len(labels), inside)
+        self.ids, self.id_name = _ids(ids, given, len(labels), inside)
         columns = features, model, X, every.shape[1]
         self.features = feature_names(*columns, "feature_names")
         self.known = self.k_means = None
@@ -99,6 +108,16 @@ class Facts:
         typical = nearest_rows(data, own, self.centers, self.scales)
         ids = self.ids or [*map(str, range(1, self.n_samples + 1))]
         self.typical = [[shorten(ids[i]) for i in rows] for rows in typical]
+        # How the texts begin that these rows stand for.
+        self.snippets: list[list[str]] | None = None
+        if texts is None and X is not given and not hasattr(given, "columns"):
+            texts = given if all(isinstance(one, str) for one in given) else None
+        if texts is not None:
+            texts = names_of("texts", texts, len(labels), "row")
+            self.snippets = [
+                [shorten(" ".join(texts[inside[i]].split()), 120) for i in rows]
+                for rows in typical
+            ]
 
     def _map(
         self, model: Any, data: Matrix, centers: np.ndarray, inside: np.ndarray

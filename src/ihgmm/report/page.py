@@ -77,6 +77,7 @@ def write_report(
     notes: Iterable[str] = (),
     names: Any = None,
     original: Any = None,
+    texts: Any = None,
     source: str | None = None,
     command: str | None = None,
 ) -> Path | Page:
@@ -89,9 +90,10 @@ def write_report(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data of the fit, wherever they are.
+        The data of the fit, wherever they are; texts, if a pipeline takes texts.
     model : estimator
-        A fitted clusterer of this package, such as :class:`ihgmm.IhSC`.
+        A fitted clusterer of this package, such as :class:`ihgmm.IhSC`, or a pipeline
+        that ends with one.
     path : str or path, optional
         The file to write, ending in .html or .htm. It is written whole or not at all.
         Without one the page is returned, and a notebook shows it.
@@ -114,7 +116,11 @@ def write_report(
         Names of clusters. They can be given and changed in the page as well.
     original : array-like or sparse matrix of shape (n_samples, n_features), optional
         The data before columns were scaled or otherwise prepared, for means in units
-        that readers know; by default X.
+        that readers know; by default X, also of a pipeline whose steps only change
+        cells.
+    texts : sequence of length n_samples, optional
+        Texts that rows stand for, such as those of embeddings: typical rows show how
+        theirs begin. By default X, if a pipeline takes texts.
     source, command : str, optional
         Where the data came from, and what made the page. It names them beside its
         date, the model and its options.
@@ -137,7 +143,7 @@ def write_report(
     target = None if path is None else regular_target(path, (".html", ".htm"))
     template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
-    facts = Facts(X, model, ids, feature_names, labels_true, original)
+    facts = Facts(X, model, ids, feature_names, labels_true, original, texts)
     facts.names = cluster_names(names, facts.n_clusters)
     facts.id_name = str(id_name or facts.id_name)
     if facts.n_outliers:
@@ -265,7 +271,9 @@ def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
 
 def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
     """Return the features that set a cluster apart, with their means."""
-    features = facts.apart.features[k]
+    # A text is known by the words that it has more of.
+    is_text = facts.snippets is not None
+    features = (facts.apart.more if is_text else facts.apart.features)[k]
     contrasts = facts.apart.contrasts[k, features]
     # Bars of a card share a scale: an outlier elsewhere would make them hairlines.
     longest = np.abs(contrasts).max(initial=0.0) or 1.0

@@ -39,7 +39,8 @@ class TopFeatures(Result):
     has_noise: bool  #: whether the unit of contrasts is the noise level
     more: list[np.ndarray]  #: columns a cluster has more of, the clearest first
     less: list[np.ndarray]  #: the same of less
-    features: list[np.ndarray]  #: those that differ most, what it has more of first
+    #: Those that differ most; of five, three of what it has more of, which come first.
+    features: list[np.ndarray]
 
     @property
     def scores(self) -> np.ndarray:
@@ -78,18 +79,18 @@ def top_features(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data of the fit, wherever they are.
+        The data of the fit, wherever they are; texts, if a pipeline takes texts.
     model : fitted estimator, or array-like of shape (n_samples,)
-        A fitted model, or labels of any kind, from any method. Outliers, -1 beside
-        clusters numbered from 0, are left out.
+        A fitted model, a pipeline that ends with one, or labels of any kind, from any
+        method. Outliers, -1 beside clusters numbered from 0, are left out.
     names : sequence of str, optional
-        Names of features; by default those of the fit, of ``original`` or of X, or x0,
-        x1, ...
+        Names of features; by default those of the pipeline, the fit, ``original`` or X,
+        or x0, x1, ...
     n_features : int, default=10
         How many features to list of those a cluster has more, and less, of.
     original : array-like or sparse matrix of shape (n_samples, n_features), optional
         The data before their columns were shifted or divided, for means in units that
-        readers know. Default: X.
+        readers know. Default: X, also of a pipeline whose steps only change cells.
 
     Returns
     -------
@@ -115,6 +116,7 @@ def top_features(
       1 (100 rows): more x70, x90, x86; less x79, x20, x67
       2 (100 rows): more x13, x29, x24; less x94, x86, x4
     """
+    X, model, names, original = checks.last_step(X, model, names, original)
     fit = described_fit(X, model)
     named = original if hasattr(original, "columns") else X
     names = checks.feature_names(names, model, named, fit.data.shape[1])
@@ -155,13 +157,16 @@ def rank_features(
     others = np.where((sizes.sum() > sizes)[:, None], others, np.nan)
     figures = contrasts, errors, means, others, not shifted, has_noise
     # Plain means, and those of observed cells, may say the opposite of a contrast.
-    above, below = (
-        (contrasts > 0) & ~(means < others),
-        (contrasts < 0) & ~(means > others),
-    )
+    above = (contrasts > 0) & ~(means < others)
+    below = (contrasts < 0) & ~(means > others)
     more, less, most = map(clearest, (above, below, above | below))
-    pairs = zip(most, contrasts, strict=True)
-    most = [line[np.argsort(own[line] < 0, kind="stable")] for line, own in pairs]
+    for i, line in enumerate(most):
+        # Most people ask what a cluster has: three of five tell that, if it is clear.
+        ahead = more[i][: -(-3 * count // 5)]
+        ahead = ahead[scores[i, ahead] > 0]
+        rest = line[~np.isin(line, ahead)][: len(line) - len(ahead)]
+        line = np.append(ahead, rest)
+        most[i] = line[np.argsort(contrasts[i, line] < 0, kind="stable")]
     return TopFeatures(fit.clusters, sizes, names, *figures, more, less, most)
 
 
@@ -183,6 +188,7 @@ class DescribedFit(NamedTuple):
 
 def described_fit(X: Any, model: Any) -> DescribedFit:
     """Return rows with labels, scales and centres: the model's own, or estimates."""
+    X, model, *_ = checks.last_step(X, model)
     X, given = checks.data_and_labels(X, model)
     data = checks.check_matrix(X)
     if checks.is_model(model):
@@ -297,9 +303,10 @@ def typical_rows(X: Any, model: Any, *, n_rows: int = 3) -> list[np.ndarray]:
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data of the fit, wherever they are.
+        The data of the fit, wherever they are; texts, if a pipeline takes texts.
     model : fitted estimator, or array-like of shape (n_samples,)
-        A fitted model, or labels of any kind, from any method.
+        A fitted model, a pipeline that ends with one, or labels of any kind, from any
+        method.
     n_rows : int, default=3
         How many rows to return of each cluster.
 

@@ -103,9 +103,10 @@ def diagnose(
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data that were clustered, wherever they are.
     labels : array-like of shape (n_samples,), or fitted estimator
-        The cluster of each row, of any kind, from any method. A fitted model stands for
-        its ``labels_``, and fills missing cells, and whitens, as in its fit. Outliers,
-        -1 beside clusters numbered from 0, are left out: their certainty is NaN.
+        The cluster of each row, of any kind, from any method. A fitted model, or a
+        pipeline that ends with one, stands for its ``labels_``, and prepares X as in
+        its fit. Outliers, -1 beside clusters numbered from 0, are left out: their
+        certainty is NaN.
     missing : {"error", "fit"}, default="error"
         Whether to refuse missing cells, or fill them in as :class:`ihgmm.IhSC` does.
     random_state : int, RandomState, Generator or None, default=0

@@ -127,8 +127,12 @@ def read_h5ad(path: Path, request: Request) -> Table:
     if kind is not None and request.features is None:  # which are those of a model
         others = [name for name in ("counts", "raw") if name in layers.keys() - {layer}]
         text = f"{layer} of {path} is {kind}: cells of a type are then no multiples of "
-        text += "one pattern. If there are counts, take them: --layer "
-        notes.append(tb.Warned(f"{text}{[*others, 'LAYER'][0]}."))
+        text += "one pattern. "
+        undo = ", or undo the logarithm: np.expm1" * (kind == "logged")
+        remedy = f"Give counts{undo}."
+        for name in others[:1]:
+            remedy = f"If there are counts, take them: --layer {name}."
+        notes.append(tb.Warned(text + remedy))
     # Beside each entry of a sparse matrix stands its place.
     stays = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1) > request.memory
     if stays:

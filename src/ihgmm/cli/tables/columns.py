@@ -174,7 +174,8 @@ def _words(
     left_out = dict.fromkeys(raw.frame.columns.drop([*own]), "beside the texts")
     about |= {"names": counter.get_feature_names_out().tolist(), "left_out": left_out}
     about |= {"notes": [*_reading_notes(raw, {}), *notes]}
-    return Table(request.source, X, **about, is_sparse=True, counts_words=True)
+    about |= {"texts": column.texts.fillna("").to_numpy(object)}
+    return Table(request.source, X, **about, is_sparse=True)
 
 
 def left_out_note(left_out: dict[str, str]) -> str:
@@ -235,7 +236,9 @@ def _judge_text(name: str, column: _Column, raw: RawTable) -> None:
     if 2 * len(bad) > len(known):
         column.is_text, column.reason = True, f"text such as {cell}"
         values = sorted(set(known))
-        if 1 < len(values) <= min(MOST_VALUES, len(known) // 5):
+        if known.str.match(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{2,4}\b").all():
+            column.reason = f"dates such as {cell}"
+        elif 1 < len(values) <= min(MOST_VALUES, len(known) // 5):
             column.categories = values
             column.reason += "; --use-categories takes it"
         elif known.head(200).str.split().map(len).median() >= LONG_TEXT:

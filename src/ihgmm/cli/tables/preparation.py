@@ -23,7 +23,7 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
     """Return columns that say something, with missing cells handled in such a way."""
     if handling == "auto":
         handling = "fit" if fills else "drop"
-    if table.counts_words and not request.features:
+    if table.texts is not None and not request.features:
         table = _with_words(table, handling)
     cells, is_array = table.cells, not (table.on_disk or table.is_sparse)
     bad = np.flatnonzero((cells.high == np.inf) | (cells.low == -np.inf))
@@ -132,7 +132,7 @@ def prepare_columns(
         noise = suited_noise(as_matrix(table.X), surely=whiten is None)
         noise = noise if whiten in (None, "auto") else whiten
     leaves = whiten is not None and noise is not None
-    if how == "auto" and table.counts_words and not leaves:
+    if how == "auto" and table.texts is not None and not leaves:
         return _weigh_words(table)
     if how == "none" or (how == "auto" and not (table.is_mixed or noise == "counts")):
         return table

@@ -70,10 +70,11 @@ def read_table(
         table = _read_standard_input(request)
     else:
         table = _read(path, request) if path.exists() else _built_in(request)
-    has_choice = source not in BUILT_IN and (table.is_mixed or table.counts_words)
+    has_texts = table.texts is not None
+    has_choice = source not in BUILT_IN and (table.is_mixed or has_texts)
     table = prep.complete_table(table, request, missing, fills)
     if has_choice or table.left_out:
-        names, thing = table.column_names, "word" if table.counts_words else "column"
+        names, thing = table.column_names, "word" if has_texts else "column"
         said = [f"Used {counted(len(names), thing)}: {quote_all(names)}."]
         said += filter(None, [columns.left_out_note(table.left_out)])
         table = replace(table, notes=[*said, *table.notes])

@@ -50,7 +50,7 @@ class Table:
     is_sparse: bool = False  # entries that are not stored are 0
     has_missing: bool = False  # cells are NaN, for the model to fill in
     is_mixed: bool = False  # columns may be in different units, as in a spreadsheet
-    counts_words: bool = False  # columns are words, and cells how often texts have them
+    texts: np.ndarray | None = None  # of which the columns of X count words
     places: Sequence[int] | np.ndarray = ()  # of rows in the file, counted from 1
     place_words: str = "row {}"
     left_out: dict[str, str] = field(default_factory=dict)  # columns, and why
@@ -113,9 +113,10 @@ class Table:
     def keep_rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
         X = self.X.keep_rows(rows) if self.on_disk else self.X[rows]
-        kept: dict[str, Any] = {name: getattr(self, name) for name in BESIDE}
-        kept = {name: cells for name, cells in kept.items() if cells is not None}
-        kept = {name: cells[rows] for name, cells in kept.items()}
+        kept: dict[str, Any] = {}
+        for name in (*BESIDE, "texts"):
+            cells = getattr(self, name)
+            kept[name] = None if cells is None else cells[rows]
         return replace(self, X=X, places=np.asarray(self.places)[rows], **kept)
 
     def keep_columns(self, places: Sequence[int] | np.ndarray) -> Table:

@@ -60,6 +60,8 @@ def test_every_kind_of_input_gives_the_same_result(model, small, kind):
     X = kind(small.copy())
     got = clone(model).fit(X)
     assert_array_equal(got.labels_, wanted.labels_)
+    # KMeans has labels of this type.
+    assert got.labels_.dtype == got.predict(X).dtype == np.int32
     assert_allclose(got.cluster_centers_, wanted.cluster_centers_, atol=1e-8)
     for name, values in said(got, X).items():
         assert_allclose(values, said(wanted, small)[name], rtol=1e-6, atol=1e-6)

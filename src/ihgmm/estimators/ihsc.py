@@ -289,6 +289,7 @@ class IhSC(Transformer):
             fitted = estimation.in_data_units(fitted, white, labels, weights)
 
         self.n_clusters_ = k
+        labels = ops.as_labels(labels)
         self.labels_ = ops.persist(mark(ops, labels, rows.outliers, -1))
         in_units = recipe.unit_norm or spectral.space == "eigenvectors"
         self.embedding_ = embedded if in_units else embedded * float(data.unit)
@@ -347,7 +348,8 @@ class IhSC(Transformer):
         grown = grow(data, k, weights, old, start)
         given.warn_of_drift(grown, k)
         centers, placement = grown.growth.centers, grown.placement
-        self.labels_, in_unit = grown.labels, centers / data.unit
+        self.labels_ = data.ops.as_labels(grown.labels)
+        in_unit = centers / data.unit
         self.scales_, levels = estimation.fit_to_centers(data, self.labels_, in_unit)
         self.noise_levels_ = levels * data.dtype.type(data.unit)
         self.embedding_ = placement.embedding(data)
@@ -496,7 +498,7 @@ class IhSC(Transformer):
         """
         if batch is None and not hasattr(self, "batches_"):
             return self._named(super().predict(X))
-        return self._named(self._nearest(X, batch))
+        return self._named(self._labels(X, batch))
 
     @usual_errors()
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> np.ndarray:

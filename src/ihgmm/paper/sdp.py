@@ -157,7 +157,7 @@ class SDPKMeans(DistanceClusterer):
         else:
             seed = int(generator(self.random_state).integers(2**31))
             kmeans = KMeans(k, n_init=10, random_state=seed)
-            labels = kmeans.fit_predict(embedding).astype(np.intp)
+            labels = kmeans.fit_predict(embedding)
         labels = np.argsort(HOST.order_by_size(labels, k))[labels]
         same = labels[:, None] == labels
         # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
@@ -165,7 +165,7 @@ class SDPKMeans(DistanceClusterer):
         self.exact_ = bool(np.linalg.norm(Z - same / same.sum(axis=1)) <= 1e-2)
         sizes = np.maximum(np.bincount(labels, minlength=k), 1)
         centers = (np.eye(k)[labels] / sizes).T @ rows
-        self.labels_ = np.zeros(n, dtype=labels.dtype)
+        self.labels_ = np.zeros(n, dtype=np.int32)
         self.labels_[live] = labels
         self.cluster_centers_ = (centers * X.unit).astype(X.dtype)
         self.solution_ = np.zeros((n, n))

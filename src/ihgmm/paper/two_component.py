@@ -84,7 +84,7 @@ class TwoComponentLloyd(DistanceClusterer):
         start = np.where(top.vectors[:, 0] < 0, -one, one)
         signs, self.n_iter_ = _iterate(G, start, self.max_iter)
         live = X.sqnorms > 0
-        self.labels_ = np.zeros(len(signs), dtype=np.intp)
+        self.labels_ = np.zeros(len(signs), dtype=np.int32)
         sides = (signs[live] < 0).astype(np.intp)
         self.labels_[live] = np.argsort(HOST.order_by_size(sides, 2))[sides]
         count = np.count_nonzero(live)
@@ -103,7 +103,7 @@ class TwoComponentLloyd(DistanceClusterer):
         center = HOST.unit_rows(to_host(self.cluster_centers_)[:1])
         side = (self._check_new(X) @ center.T)[:, 0] < 0
         xp = ops_of(side).xp
-        return xp.astype(side, xp.int64)
+        return xp.astype(side, xp.int32)
 
 
 def _iterate(

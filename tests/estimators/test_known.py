@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.teaching import Taught, matching, overlap_of, taught_members
+from ihgmm.numerics.matching import confusion, kept_order
+from ihgmm.numerics.teaching import Taught, taught_members
 from ihgmm.storage import load_model, save_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -164,7 +165,7 @@ def test_clusters_keep_the_numbers_of_an_older_model(sample):
     more = IhSC(5, init=old).fit(X)
     assert np.mean(more.labels_ == old.labels_) > 0.75
     fewer = IhSC(3, init=old).fit(X)
-    counts = overlap_of(old.labels_, fewer.labels_, 3)[:3]
+    counts = confusion(old.labels_, fewer.labels_, (4, 3))[:3]
     assert counts.trace() >= np.sort(counts.max(axis=1))[1:].sum()
     assert clone(new).init is old
 
@@ -191,10 +192,11 @@ def test_memberships_give_the_labels(sample):
 
 
 def test_matching_and_starts():
-    overlap = np.array([[0, 5, 0], [4, 0, 0]])
-    np.testing.assert_array_equal(matching(overlap), [1, 0, 2])
+    counts = np.array([[0, 5, 0], [4, 0, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(kept_order(counts), [1, 0, 2])
     # Of four old clusters and two new ones, numbers above the new ones are not kept.
-    np.testing.assert_array_equal(matching(np.eye(4, dtype=int)[:, [3, 1]]), [0, 1])
+    order = Taught(start=np.arange(4)).order(np.arange(2), np.array([-1, 1, -1, 0]))
+    np.testing.assert_array_equal(order, [0, 1])
     rows = np.eye(3)[[0, 0, 1, 1, 2]]
     members = taught_members(rows, np.array([1, -1, 2, -1, -1]), 3)
     np.testing.assert_array_equal(members.argmax(axis=0), [1, 1, 2, 2, 0])

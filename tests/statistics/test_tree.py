@@ -47,6 +47,11 @@ def test_the_tree_of_a_model_has_its_clusters_as_leaves():
     assert 9 not in tree.levels
     assert "    cluster 8 of 9: " in str(tree)
     assert adjusted_rand_score(coarse, tree.labels(3)) > 0.98
+    # Numbers need not be by size: those of an older model stay, at each level.
+    model.labels_ = (model.labels_ + 4) % 9
+    tree = cluster_tree(model, random_state=0)
+    assert (tree.labels(9) == model.labels_).all()
+    assert (tree.labels(8) == model.labels_).mean() > 0.7
     with pytest.raises(TypeError, match="IhGMM has no embedding_; give the data"):
         cluster_tree(IhGMM(3, random_state=0).fit(X))
     with pytest.raises(NotFittedError):

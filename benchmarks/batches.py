@@ -28,8 +28,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from labelled import HELD_OUT, SETS, blood, clean, digits, frame, mnist, package_file
-from labelled import paper, sampled
+from labelled import (
+    HELD_OUT,
+    SETS,
+    blood,
+    clean,
+    digits,
+    frame,
+    mnist,
+    package_file,
+    paper,
+    sampled,
+)
 from measure import markdown, save
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
@@ -223,7 +233,9 @@ def mixing(rows: np.ndarray, y: np.ndarray, batch: np.ndarray) -> float:
     near = np.argpartition(-cosines, 10, axis=1)[:, :10]
     others = np.mean(batch[near] != batch[:, None])
     sizes = np.array([np.sum(y == c) for c in y])
-    same = np.array([np.sum((y == c) & (batch == b)) for c, b in zip(y, batch)])
+    same = np.array(
+        [np.sum((y == c) & (batch == b)) for c, b in zip(y, batch, strict=True)]
+    )
     return float(others / np.mean(1 - (same - 1) / np.maximum(sizes - 1, 1)))
 
 

@@ -403,15 +403,20 @@ class IhSC(Transformer):
                     "with batch=..., or leave batch out."
                 )
             return super()._check_new(X)
-        return self._prepared(self.without_batches(X, batch))
+        return self._prepared(self._without_batches(X, batch))
 
-    def without_batches(self, X: Any, batch: Any) -> Matrix:
-        """Return rows, new or old, without the factors of their batches, in memory.
+    @usual_errors()
+    def without_batches(self, X: Any, batch: Any) -> Any:
+        """Return rows, new or old, without the factors of their batches.
 
-        The model has to be fitted with batches; ``batch`` is as in :meth:`predict`.
-        ``numpy.asarray`` makes an array of the result.
+        They are a NumPy array, or sparse as X is. The model has to be fitted with
+        batches; ``batch`` is as in :meth:`predict`.
         """
         check_is_fitted(self, "batches_")
+        data = self._without_batches(X, batch)
+        return data.array * data.unit  # type: ignore[attr-defined]
+
+    def _without_batches(self, X: Any, batch: Any) -> Matrix:
         data = checks.check_matrix(X, self, reset=False)
 
         def label(part: Matrix) -> Tall:

@@ -352,7 +352,7 @@ class IhSC(Transformer):
         in_unit = centers / data.unit
         self.scales_, levels = estimation.fit_to_centers(data, self.labels_, in_unit)
         self.noise_levels_ = levels * data.dtype.type(data.unit)
-        self.embedding_ = placement.embedding(data)
+        self.embedding_ = grown.embedded
         self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
         self.cluster_centers_ = data.cast(centers)
         self.placement_, self.space_ = placement, grown.space

@@ -146,13 +146,13 @@ def _factors(
         # Not shrunk yet, or centres would take over what factors lose.
         logs = np.log(found)
     # About their mean in each batch, shrunk by their noise.
-    usual = np.median(variances, axis=1, keepdims=True)
-    weights = 1 / (variances + np.where(np.isfinite(usual), usual, 1.0) + 1e-12) ** 2
+    usual = np.minimum(np.median(variances, axis=1, keepdims=True), 1.0)
+    weights = 1 / (variances + usual + 1e-12) ** 2
     weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     logs = logs - (weights * logs).sum(axis=1, keepdims=True)
     finite = np.where(np.isfinite(variances), variances, 0.0)
     excess = (weights * (logs**2 - finite)).sum(axis=1, keepdims=True)
-    # Where few columns differ, and by much, those that clearly do are shrunk less.
+    # If batches have an effect at all, columns that clearly differ are shrunk less.
     clear = logs**2 - Batching.CLEAR**2 * variances
-    excess = np.maximum(np.maximum(excess, clear), 0.0)
+    excess = np.maximum(np.maximum(excess, clear), 0.0) * (excess > 0).any()
     return np.exp(logs * HOST.ratio(excess, excess + variances)), middle

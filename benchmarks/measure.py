@@ -16,6 +16,7 @@ RESULTS = Path(__file__).parent / "results"
 PACKAGES = (
     "ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu", "dask", "torch",
     "cupy-cuda13x", "flash-kmeans", "wordllama", "umap-learn", "hdbscan", "evoc",
+    "scanpy", "harmonypy", "scanorama",
 )  # fmt: skip
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, is_outlier
 from ihgmm._parameters import usual_errors
 from ihgmm.matrix import to_host
+from ihgmm.numerics.matching import best_matching, confusion
 
 __all__ = [
     "exact_recovery",
@@ -177,21 +177,6 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     if len(np.unique(predicted)) < 2 or len(np.unique(refitted)) < 2:
         return 0.0
     return float(adjusted_rand_score(predicted, refitted))
-
-
-def confusion(first: np.ndarray, second: np.ndarray, shape: Any) -> np.ndarray:
-    """Count the rows of each pair of groups, numbered from 0; -1 is no group."""
-    both = (first >= 0) & (second >= 0)
-    pairs = first[both] * shape[1] + second[both]
-    return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
-
-
-def best_matching(counts: np.ndarray) -> np.ndarray:
-    """Return the row that goes with each column, -1 for none, so that sums are most."""
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    partners = np.full(counts.shape[1], -1)
-    partners[columns] = rows
-    return partners
 
 
 class _Matching(NamedTuple):

@@ -117,6 +117,7 @@ class Batching:
     ROUNDS, SETTLED = 5, 0.002  # of turns, at most, until so few labels change
     ROWS, NEW_ROWS = 2, 10  # of a cluster in a batch; of a new batch: fewer say nothing
     FLOOR = 0.1  # of the usual size of a column: smaller factors would blow up noise
+    CLEAR = 2.0  # standard errors; with 3, two of five sets lose .16 and .09
 
 
 class Filling:

@@ -74,6 +74,11 @@ def test_sparse_rows_weights_and_float32():
     dense = IhSC(4).fit(X, batch=batch)
     sparse = IhSC(4).fit(sp.csc_array(X), batch=batch)
     np.testing.assert_array_equal(dense.labels_, sparse.labels_)
+    rows = sparse.without_batches(sp.csr_array(1e120 * X), batch)
+    known = dense.without_batches(1e120 * X, batch)
+    np.testing.assert_allclose(rows.toarray(), known, rtol=1e-6)
+    factor = dense.batches_.factors[dense.batches_.codes(batch)]
+    np.testing.assert_allclose(known * factor, 1e120 * X, rtol=1e-6)
     single = IhSC(4).fit(X.astype(np.float32), batch=batch)
     assert single.cluster_centers_.dtype == np.float32
     weights = np.where(np.arange(900) < 100, 0, 1)

@@ -266,3 +266,9 @@ def test_as_many_clusters_as_rows(Estimator):
         assert set(model.labels_) <= set(range(k))
     assert (Estimator(1, random_state=0).fit(X).labels_ == 0).all()
     assert Estimator(1, random_state=0).fit(X[:1]).labels_ == [0]
+
+
+@every
+def test_every_estimator_can_tell_of_its_steps(model, small, capsys):
+    clone(model).set_params(verbose=True).fit(small)
+    assert " s " in capsys.readouterr().err

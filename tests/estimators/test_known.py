@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.teaching import overlap_of
+from ihgmm.numerics.matching import confusion
 from ihgmm.storage import load_model, save_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -151,7 +151,7 @@ def test_clusters_keep_the_numbers_of_an_older_model(sample):
     more = IhSC(5, init=old).fit(X)
     assert np.mean(more.labels_ == old.labels_) > 0.75
     fewer = IhSC(3, init=old).fit(X)
-    counts = overlap_of(old.labels_, fewer.labels_, 3)[:3]
+    counts = confusion(old.labels_, fewer.labels_, (4, 3))[:3]
     assert counts.trace() >= np.sort(counts.max(axis=1))[1:].sum()
     assert clone(new).init is old
 

@@ -36,7 +36,7 @@ def test_labels_come_in_the_chunks_of_the_data():
     assert_array_equal(model.labels_.compute(), wanted().labels_)
     found = model.predict(stored)
     assert isinstance(found, da.Array)
-    assert found.dtype == np.intp
+    assert found.dtype == np.int32
     assert_array_equal(found.compute(), wanted().predict(X))
     # Columns in chunks become whole rows.
     model.fit(da.from_array(X, chunks=(300, 10)))

@@ -40,6 +40,12 @@ def test_the_clusters_of_a_model_are_shown_whether_or_not_they_are_a_level():
     tree = cluster_tree(IhSC(9, random_state=0).fit(X), random_state=0)
     assert 9 not in tree.levels
     assert "    cluster 8 of 9: " in str(tree)
+    # Numbers need not be by size: those of an older model stay, at each level.
+    model = IhSC(9, random_state=0).fit(X)
+    model.labels_ = (model.labels_ + 4) % 9
+    tree = cluster_tree(model, random_state=0)
+    assert (tree.labels(9) == model.labels_).all()
+    assert (tree.labels(8) == model.labels_).mean() > 0.7
     with pytest.raises(TypeError, match="IhGMM has no embedding_; give the data"):
         cluster_tree(IhGMM(3, random_state=0).fit(X))
     with pytest.raises(NotFittedError):

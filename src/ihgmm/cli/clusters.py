@@ -110,7 +110,7 @@ def without_batches(model: Any, table: Table) -> tuple[Any, Table]:
     # Columns were matched by name when they were read.
     with ignored(UserWarning, "X does not have valid feature names"):
         model, data = as_without_batches(model, table.X, table.batch)
-    return model, replace(table, X=data.array, batch=None)
+    return model, replace(table, X=data, batch=None)
 
 
 def compare_labels(

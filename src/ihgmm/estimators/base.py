@@ -132,7 +132,7 @@ class Clusterer(sklearn.ClusterMixin, Checked):
 
     # What placing a row needs of the fit, which may go to other processes.
     _placing: ClassVar[Any] = ("cluster_centers_", "n_features_in_", "preparation_")
-    _nearest: Callable[[Any], Tall]  # returns the label of each row
+    _nearest: Callable[..., Tall]  # returns the label of each row
     n_clusters: Any
     # Of estimators that have no such parameters.
     missing: Any = None
@@ -186,7 +186,11 @@ class Clusterer(sklearn.ClusterMixin, Checked):
         """Return the cluster of each row, new or old; of dask arrays when asked for."""
         check_is_fitted(self)
         rows = checks.open_matrix(X, self, reset=False)
-        return rows.map_rows(self._light()._nearest, np.intp)
+        return rows.map_rows(self._light()._labels, np.int32)
+
+    def _labels(self, X: Any, *batch: Any) -> Tall:
+        labels = self._nearest(X, *batch)
+        return ops_of(labels).as_labels(labels)
 
     def _light(self) -> Self:
         """Return the estimator without what the fit knows of its own rows."""

@@ -250,7 +250,8 @@ class IhGMM(DensityMixin, Transformer):
         likeliest = ops.persist(ops.xp.where(live, likeliest, nowhere))
         order = ops.order_by_size(likeliest, k, data.weights)
         mixture = mixture.in_order(order, ops)
-        self.labels_ = ops.persist(ops.take_lines(np.argsort(order), likeliest))
+        labels = ops.take_lines(np.argsort(order), likeliest)
+        self.labels_ = ops.persist(ops.as_labels(labels))
         # Where columns share noise, a centre that is fitted to each column's observed
         # cells may be far off in directions of little noise.
         estimates = estimates_of_labels(
@@ -335,6 +336,9 @@ class IhGMM(DensityMixin, Transformer):
     @usual_errors()
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely cluster of each row; -1 for outliers."""
+        return self._labels(X)
+
+    def _nearest(self, X: Any) -> Tall:
         data = self._check_new(X)
         labels = data.ops.xp.argmax(self._joint(data), axis=1)
         return mark(data.ops, labels, self._is_outlier(data), -1)

@@ -289,6 +289,7 @@ class IhSC(Transformer):
             fitted = estimation.in_data_units(fitted, white, labels, weights)
 
         self.n_clusters_ = k
+        labels = ops.as_labels(labels)
         self.labels_ = ops.persist(mark(ops, labels, rows.outliers, -1))
         in_units = recipe.unit_norm or spectral.space == "eigenvectors"
         self.embedding_ = embedded if in_units else embedded * float(data.unit)
@@ -347,10 +348,11 @@ class IhSC(Transformer):
         grown = grow(data, k, weights, old, start)
         given.warn_of_drift(grown, k)
         centers, placement = grown.growth.centers, grown.placement
-        self.labels_, in_unit = grown.labels, centers / data.unit
+        self.labels_ = data.ops.as_labels(grown.labels)
+        in_unit = centers / data.unit
         self.scales_, levels = estimation.fit_to_centers(data, self.labels_, in_unit)
         self.noise_levels_ = levels * data.dtype.type(data.unit)
-        self.embedding_ = placement.embedding(data)
+        self.embedding_ = grown.embedded
         self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
         self.cluster_centers_ = data.cast(centers)
         self.placement_, self.space_ = placement, grown.space
@@ -401,15 +403,20 @@ class IhSC(Transformer):
                     "with batch=..., or leave batch out."
                 )
             return super()._check_new(X)
-        return self._prepared(self.without_batches(X, batch))
+        return self._prepared(self._without_batches(X, batch))
 
-    def without_batches(self, X: Any, batch: Any) -> Matrix:
-        """Return rows, new or old, without the factors of their batches, in memory.
+    @usual_errors()
+    def without_batches(self, X: Any, batch: Any) -> Any:
+        """Return rows, new or old, without the factors of their batches.
 
-        The model has to be fitted with batches; ``batch`` is as in :meth:`predict`.
-        ``numpy.asarray`` makes an array of the result.
+        They are a NumPy array, or sparse as X is. The model has to be fitted with
+        batches; ``batch`` is as in :meth:`predict`.
         """
         check_is_fitted(self, "batches_")
+        data = self._without_batches(X, batch)
+        return data.array * data.unit  # type: ignore[attr-defined]
+
+    def _without_batches(self, X: Any, batch: Any) -> Matrix:
         data = checks.check_matrix(X, self, reset=False)
 
         def label(part: Matrix) -> Tall:
@@ -496,7 +503,7 @@ class IhSC(Transformer):
         """
         if batch is None and not hasattr(self, "batches_"):
             return self._named(super().predict(X))
-        return self._named(self._nearest(X, batch))
+        return self._named(self._labels(X, batch))
 
     @usual_errors()
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> np.ndarray:

@@ -66,7 +66,7 @@ class SphericalKMeans(Transformer):
     >>> from ihgmm import SphericalKMeans
     >>> X = np.array([[1.0, 0.1], [20.0, 1.0], [30.0, 2.0], [0.1, 1.0], [1.0, 30.0]])
     >>> SphericalKMeans(n_clusters=2, random_state=0).fit_predict(X)
-    array([0, 0, 0, 1, 1])
+    array([0, 0, 0, 1, 1], dtype=int32)
     """
 
     _checks: ClassVar = {**Transformer._checks, "tol": partial(check_number, least=0)}
@@ -130,7 +130,7 @@ class SphericalKMeans(Transformer):
         else:
             labels = CosinePlacement(centers)(everything)
         some = ops.xp.astype(everything.sqnorms > 0, labels.dtype)
-        self.labels_ = ops.persist(labels * some)
+        self.labels_ = ops.persist(ops.as_labels(labels * some))
         self.cluster_centers_ = data.cast(centers)
         # In the fit, weights are 1 on average.
         given = checks.check_weights(sample_weight, everything.shape[0])

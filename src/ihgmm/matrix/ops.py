@@ -244,10 +244,15 @@ class Ops:
 
     # Labels and groups of rows
 
+    def as_labels(self, labels: Tall) -> Tall:
+        """Return labels for users: int32 as of KMeans, of torch what it indexes by."""
+        kind = self.xp.int64 if "torch" in self.xp.__name__ else self.xp.int32
+        return self.xp.astype(labels, kind, copy=False)
+
     def pick(self, rows: Tall, labels: Tall) -> Tall:
         """Return one entry of each row, at the column its label says."""
         xp, (n, k) = self.xp, rows.shape
-        start = xp.arange(n, dtype=labels.dtype, device=compat.device(rows)) * k
+        start = xp.arange(n, dtype=xp.int64, device=compat.device(rows)) * k
         return xp.take(xp.reshape(rows, (-1,)), start + labels)
 
     def one_hot(self, labels: Tall, n_groups: int, like: Tall) -> Tall:

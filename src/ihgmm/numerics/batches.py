@@ -141,15 +141,18 @@ def _factors(
         found = HOST.ratio(np.einsum("bk,bkp->bp", counts, means) + typical, total, 1.0)
         found = (found + Batching.FLOOR) / (1 + Batching.FLOOR)
         spread = np.sqrt(counts.sum(axis=1)[:, None] * noise)
-        variances = HOST.ratio(spread, total * found, np.inf) ** 2
+        # By what is expected: found ones would be thought surer if they are too large.
+        variances = HOST.ratio(spread, total, np.inf) ** 2
         # Not shrunk yet, or centres would take over what factors lose.
         logs = np.log(found)
     # About their mean in each batch, shrunk by their noise.
-    usual = np.median(variances, axis=1, keepdims=True)
-    weights = 1 / (variances + np.where(np.isfinite(usual), usual, 1.0) + 1e-12) ** 2
+    usual = np.minimum(np.median(variances, axis=1, keepdims=True), 1.0)
+    weights = 1 / (variances + usual + 1e-12) ** 2
     weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     logs = logs - (weights * logs).sum(axis=1, keepdims=True)
     finite = np.where(np.isfinite(variances), variances, 0.0)
     excess = (weights * (logs**2 - finite)).sum(axis=1, keepdims=True)
-    excess = np.maximum(excess, 0.0)
+    # If batches have an effect at all, columns that clearly differ are shrunk less.
+    clear = logs**2 - Batching.CLEAR**2 * variances
+    excess = np.maximum(np.maximum(excess, clear), 0.0) * (excess > 0).any()
     return np.exp(logs * HOST.ratio(excess, excess + variances)), middle

@@ -85,9 +85,10 @@ class Sample:
 
 def _highest(priorities: np.ndarray, most: int) -> tuple[np.ndarray, float]:
     """Return where the highest priorities above 0 are, and the highest left out."""
-    order = np.argsort(-priorities, kind="stable")
+    some = np.flatnonzero(priorities)
+    order = some[np.argsort(-priorities[some], kind="stable")]
     cut = float(priorities[order[most]]) if len(order) > most else 0.0
-    return np.sort(order[: min(most, np.count_nonzero(priorities))]), cut
+    return np.sort(order[:most]), cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +122,7 @@ class Grown(NamedTuple):
     placement: Placement
     space: Space
     labels: Tall  # of the new rows
+    embedded: Tall  # the new rows, as they were compared
     n_iter: int
     emptied: list[int]  # clusters that new rows no longer come to, said for once
     novel: float  # share of new rows that were far from all clusters, said for once
@@ -153,12 +155,15 @@ def grow(
         directions = known.directions.merged(directions, width)
     novel, first = 0.0, np.full(n, -1) if start is None else start
     if old:
-        labels = ops.persist(old[1](X))
+        embedded = old[1].embedding(X)
+        labels = ops.persist(old[1](X, embedded))
         novel, first = _novel_share(X, inverse, known, labels), ops.to_host(labels)
 
     most = max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)
     uniform = 1 - np.random.default_rng(seen).random(n)
     priorities = ops.to_host(counts) / uniform
+    if known:  # those of lower ones would not stay
+        priorities[priorities <= known.sample.cut] = 0.0
     sample = _sample(X, directions, weights, priorities, first, most)
     if known:
         turn = known.directions.vectors.T @ directions.vectors
@@ -179,30 +184,32 @@ def grow(
         learnt, looked = seen, known.looked if found else seen
         placement, space, pull, n_iter = found or _look(embedding, sample, k)
         embedded = placement.embedding.rows(HOST, _coordinates(embedding, sample.rows))
-        labels = np.asarray(placement.rule(HOST, embedded))
-        before = np.where(sample.labels >= 0, sample.labels, labels)
-        moved = np.average(labels != before, weights=sample.weights)
-        sample = replace(sample, labels=labels)
+        own = np.asarray(placement.rule(HOST, embedded))
+        before = np.where(sample.labels >= 0, sample.labels, own)
+        moved = np.average(own != before, weights=sample.weights)
+        sample = replace(sample, labels=own)
+        embedded = placement.embedding(X)
+        labels = placement(X, embedded)
         if known and not found:
             settled = novel == 0 and moved < Growing.SETTLED
 
     # Running sums for centres; from the sample where clusters are others now.
-    all_labels, pointers = placement(X), _pointers(sample, k)
+    pointers = _pointers(sample, k)
     if known is None or moved > Growing.MOVED:
         sums, figures = _sums_of_sample(directions, sample, pointers)
     else:
         pointers = pointers @ directions.vectors.T
-        sums, figures = _sums(X, pointers, all_labels, counts)
+        sums, figures = _sums(X, pointers, labels, counts)
         sums, figures = known.sums + sums, known.lengths + figures
     unseen, said, emptied = np.zeros(k), np.zeros(k + 1, bool), []
     if known:
-        came = ops.group_sums(all_labels, k, counts)
+        came = ops.group_sums(labels, k, counts)
         unseen, said = _drift(known, came, novel)
         *gone, new = said & ~known.said
         emptied, novel = [*map(int, np.flatnonzero(gone))], novel if new else 0.0
     times = seen, learnt, looked, settled
     growth = Growth(directions, sample, sums, figures, pull, *times, unseen, said)
-    return Grown(growth, placement, space, all_labels, n_iter, emptied, novel)
+    return Grown(growth, placement, space, labels, embedded, n_iter, emptied, novel)
 
 
 def _sample(
@@ -282,8 +289,8 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
 
 def _pointers(sample: Sample, k: int) -> np.ndarray:
     """Return the unit direction of each cluster, (k, m), in those of the sample."""
-    weights = (sample.weights / sample.weights.max())[:, None]
-    return HOST.unit_rows((np.eye(k)[sample.labels] * weights).T @ sample.rows)
+    weights = sample.weights / sample.weights.max()
+    return HOST.unit_rows(HOST.sums_of_rows(sample.labels, k, sample.rows, weights))
 
 
 def _sums(
@@ -312,11 +319,12 @@ def _sums_of_sample(
 def _novel_share(X: Matrix, inverse: Tall, known: Growth, labels: Tall) -> float:
     """Return the share of rows far from all clusters; 0 if that may be chance."""
     ops, n, k = X.ops, X.shape[0], len(known.sums)
-    rows, own = known.sample.rows, known.sample.labels
-    counted = rows * known.sample.weights[:, None]
-    sums = np.eye(k)[own].T @ counted
-    others = HOST.unit_rows(sums[own] - counted)
-    cosines = np.einsum("ij,ij->i", rows, others)
+    rows, own, weights = known.sample.rows, known.sample.labels, known.sample.weights
+    sums = HOST.sums_of_rows(own, k, rows, weights)
+    # Cosines of rows with sums of the others of their cluster.
+    inner, squares = HOST.pick(rows @ sums.T, own), HOST.row_dots(rows, rows)
+    lengths = HOST.row_dots(sums, sums)[own] + weights * (weights * squares - 2 * inner)
+    cosines = HOST.ratio(inner - weights * squares, np.sqrt(np.maximum(lengths, 0.0)))
     sizes = np.bincount(own, minlength=k)
     limits, rates = np.full(k, -1.0), np.maximum(Growing.RARE, 1 / (sizes + 1))
     for cluster in np.flatnonzero(sizes):

@@ -27,9 +27,10 @@ class Placement:
     embedding: Embedding
     rule: Any  # a LinearRule, or a NeighborRule
 
-    def __call__(self, X: Matrix) -> Tall:
+    def __call__(self, X: Matrix, embedded: Tall | None = None) -> Tall:
         """Return labels; zero rows are in the largest cluster, 0, if rows are units."""
-        labels = self.rule(X.ops, self.embedding(X))
+        embedded = self.embedding(X) if embedded is None else embedded
+        labels = self.rule(X.ops, embedded)
         if not self.embedding.unit_norm:
             return labels
         return labels * X.ops.xp.astype(X.sqnorms > 0, labels.dtype)

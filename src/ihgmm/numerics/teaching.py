@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
+from ihgmm.numerics.matching import confusion, kept_order
 from ihgmm.policy import Small, Teaching
 
 
@@ -61,8 +61,9 @@ class Taught(NamedTuple):
             return np.append(np.arange(classes), by_size[by_size >= classes])
         if self.start is None:
             return by_size
-        overlap = overlap_of(self.start, to_host(labels), k, self.nearness)
-        return by_size[matching(overlap[:, by_size])]
+        old = np.where(self.start < k, self.start, -1)
+        counts = confusion(old, to_host(labels), (k, k), self.nearness)
+        return by_size[kept_order(counts[:, by_size])]
 
     def begin(
         self, ops: Ops, spaces: Sequence[Tall], starts: list[Tall], k: int
@@ -71,10 +72,9 @@ class Taught(NamedTuple):
         if self.known is not None:
             # The same clusters, in an order that agrees with known labels.
             lessons = self.known[:, None] == np.arange(k)
-            starts = [
-                ops.few_rows(start, matching((np.abs(ops.to_host(start)) @ lessons).T))
-                for start in starts
-            ]
+            counts = [(np.abs(ops.to_host(start)) @ lessons).T for start in starts]
+            pairs = zip(starts, map(kept_order, counts), strict=True)
+            starts = [ops.few_rows(*pair) for pair in pairs]
         for labels in (self.known, self.start):
             if labels is not None:
                 # Where all rows have labels, spaces do not matter.
@@ -99,25 +99,3 @@ def taught_members(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
     near = np.argmax(rows @ centers.T, axis=1)
     near = np.where(members.any(axis=1), labels, near)
     return np.eye(k, dtype=rows.dtype)[near].T
-
-
-def matching(overlap: np.ndarray) -> np.ndarray:
-    """Return the order in which most rows keep numbers, by counts of (old, new)."""
-    k = overlap.shape[1]
-    old, new = linear_sum_assignment(-overlap[:k])
-    kept = overlap[old, new] > 0
-    order = np.full(k, -1)
-    order[old[kept]] = new[kept]
-    order[order < 0] = np.setdiff1d(np.arange(k), order)
-    return order
-
-
-def overlap_of(
-    old: np.ndarray, new: np.ndarray, k: int, weights: np.ndarray | None = None
-) -> np.ndarray:
-    """Return how many rows are in each old and new cluster, (old, k); -1 is in none."""
-    seen = (old >= 0) & (new >= 0)
-    size = max(int(old.max(initial=-1)) + 1, k)
-    weights = None if weights is None else weights[seen]
-    pairs = np.bincount(old[seen] * k + new[seen], weights, minlength=size * k)
-    return pairs.reshape(size, k)

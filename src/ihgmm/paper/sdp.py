@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_matrix, check_row_count, warn_zero_rows
 from ihgmm._parameters import check_choice, generator
+from ihgmm._progress import Steps
 from ihgmm._warnings import ClusterCountWarning, ignored, warn
 from ihgmm.estimators.base import DistanceClusterer, atomic
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
@@ -39,6 +40,8 @@ class SDPKMeans(DistanceClusterer):
         Cap on the iterations of the solver of the relaxation.
     tol : float, default=1e-5
         Accuracy of that solver, relative to the largest eigenvalue of the Gram matrix.
+    verbose : bool or int, default=False
+        Whether to say on standard error how long the solver took.
     random_state : int, RandomState, Generator or None, default=None
         Seed; the same seed gives the same labels.
 
@@ -105,6 +108,7 @@ class SDPKMeans(DistanceClusterer):
         max_samples: int = 500,
         max_iter: int = 10_000,
         tol: float = 1e-5,
+        verbose: bool | int = False,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -112,6 +116,7 @@ class SDPKMeans(DistanceClusterer):
         self.max_samples = max_samples
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
         self.random_state = random_state
 
     @atomic
@@ -139,7 +144,9 @@ class SDPKMeans(DistanceClusterer):
         # constant: products then lose no digits to the mean.
         mean = rows.mean(axis=0, dtype=np.float64)
         A = (rows - mean) @ (rows - mean).T
-        Z, self.status_, self.n_iter_ = _solve(A, k, self.max_iter, self.tol)
+        with Steps(self.verbose).step("solver") as say:
+            Z, self.status_, self.n_iter_ = _solve(A, k, self.max_iter, self.tol)
+            say(f"{self.n_iter_} iterations")
         embedding = np.linalg.eigh(Z)[1][:, : -k - 1 : -1]
         # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
         peaks = embedding[np.abs(embedding).argmax(axis=0), np.arange(k)]
@@ -157,7 +164,7 @@ class SDPKMeans(DistanceClusterer):
         else:
             seed = int(generator(self.random_state).integers(2**31))
             kmeans = KMeans(k, n_init=10, random_state=seed)
-            labels = kmeans.fit_predict(embedding).astype(np.intp)
+            labels = kmeans.fit_predict(embedding)
         labels = np.argsort(HOST.order_by_size(labels, k))[labels]
         same = labels[:, None] == labels
         # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
@@ -165,7 +172,7 @@ class SDPKMeans(DistanceClusterer):
         self.exact_ = bool(np.linalg.norm(Z - same / same.sum(axis=1)) <= 1e-2)
         sizes = np.maximum(np.bincount(labels, minlength=k), 1)
         centers = (np.eye(k)[labels] / sizes).T @ rows
-        self.labels_ = np.zeros(n, dtype=labels.dtype)
+        self.labels_ = np.zeros(n, dtype=np.int32)
         self.labels_[live] = labels
         self.cluster_centers_ = (centers * X.unit).astype(X.dtype)
         self.solution_ = np.zeros((n, n))

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_matrix, warn_zero_rows
+from ihgmm._progress import Steps
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.estimators.base import DistanceClusterer, atomic
 from ihgmm.matrix import HOST, Tall, ops_of, to_host
@@ -27,6 +28,8 @@ class TwoComponentLloyd(DistanceClusterer):
         Cap on the iterations after the spectral start.
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true eigenvector.
+    verbose : bool or int, default=False
+        Whether to say on standard error how long the iterations took.
 
     Attributes
     ----------
@@ -66,9 +69,12 @@ class TwoComponentLloyd(DistanceClusterer):
     True
     """
 
-    def __init__(self, *, max_iter: int = 300, tol: float = 1e-2) -> None:
+    def __init__(
+        self, *, max_iter: int = 300, tol: float = 1e-2, verbose: bool | int = False
+    ) -> None:
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
 
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -82,9 +88,11 @@ class TwoComponentLloyd(DistanceClusterer):
         top = leading_eigenpairs(G, 1, tol=self.tol)
         one = G.A.dtype.type(1)
         start = np.where(top.vectors[:, 0] < 0, -one, one)
-        signs, self.n_iter_ = _iterate(G, start, self.max_iter)
+        with Steps(self.verbose).step("iterations") as say:
+            signs, self.n_iter_ = _iterate(G, start, self.max_iter)
+            say(f"{self.n_iter_} iterations")
         live = X.sqnorms > 0
-        self.labels_ = np.zeros(len(signs), dtype=np.intp)
+        self.labels_ = np.zeros(len(signs), dtype=np.int32)
         sides = (signs[live] < 0).astype(np.intp)
         self.labels_[live] = np.argsort(HOST.order_by_size(sides, 2))[sides]
         count = np.count_nonzero(live)
@@ -103,7 +111,7 @@ class TwoComponentLloyd(DistanceClusterer):
         center = HOST.unit_rows(to_host(self.cluster_centers_)[:1])
         side = (self._check_new(X) @ center.T)[:, 0] < 0
         xp = ops_of(side).xp
-        return xp.astype(side, xp.int64)
+        return xp.astype(side, xp.int32)
 
 
 def _iterate(

@@ -10,6 +10,7 @@ import numpy as np
 from ihgmm._checks import check_labels, is_model, is_outlier, last_step
 from ihgmm.matrix import to_host
 from ihgmm.metrics import match_labels
+from ihgmm.numerics.matching import confusion
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +51,8 @@ class Clusters:
 
     def table(self, other: Clusters) -> np.ndarray:
         """Return how many rows each cluster here shares with each one there."""
-        counts = np.zeros((len(self.names), len(other.names)), dtype=np.intp)
-        both = (self.codes >= 0) & (other.codes >= 0)
-        np.add.at(counts, (self.codes[both], other.codes[both]), 1)
-        return counts
+        shape = len(self.names), len(other.names)
+        return confusion(self.codes, other.codes, shape)
 
     def partners(self, other: Clusters, *, by_majority: bool) -> np.ndarray:
         """Return which of the others each cluster goes with, or -1."""

@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
 from ihgmm.matrix.threads import one_thread
-from ihgmm.metrics import best_matching, confusion
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import LinearRule, starting_members
+from ihgmm.numerics.matching import best_matching, confusion
 from ihgmm.numerics.mixture import tied_clusters
 from ihgmm.numerics.spectral import Placement, spectral_clustering
 from ihgmm.numerics.whitening import NoiseKind, learn_whitener, suited_noise

@@ -20,8 +20,10 @@ from ihgmm.matrix import HOST, Matrix, ops_of, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.labels import learn_rule
+from ihgmm.numerics.matching import confusion
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import Placement, spectral_clustering
+from ihgmm.numerics.teaching import Taught
 from ihgmm.policy import Counting, Small
 
 
@@ -75,7 +77,10 @@ class ClusterTree(Result):
         return len(self.members)
 
     def labels(self, n_clusters: int) -> np.ndarray:
-        """Return labels of so many clusters, numbered by decreasing size."""
+        """Return labels of so many clusters, numbered by decreasing size.
+
+        In the tree of a model they have its numbers, as far as they share rows.
+        """
         k = check_count("n_clusters", n_clusters)
         if k > self.n_leaves:
             raise ValueError(f"n_clusters={k} is more than the {self.n_leaves} leaves.")
@@ -86,6 +91,9 @@ class ClusterTree(Result):
         members = self.members[n_clusters - 1]
         rows = np.bincount(self.leaves[self.leaves >= 0], minlength=len(members))
         order = np.argsort(-np.bincount(members, rows), kind="stable")
+        if self.of_model:
+            own = Taught(start=np.arange(len(members)), nearness=rows)
+            order = own.order(order, members)
         return np.argsort(order)[members]
 
     def drawn(self) -> tuple[np.ndarray, list[Bracket]]:
@@ -335,6 +343,6 @@ def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
 
 def _best_overlaps(one: np.ndarray, other: np.ndarray, k: int) -> np.ndarray:
     """Return the share of rows that each of k clusters has in common with its like."""
-    table = np.bincount(k * one + other, minlength=k * k).reshape(k, k)
+    table = confusion(one, other, (k, k))
     union = np.add.outer(table.sum(axis=1), table.sum(axis=0)) - table
     return np.asarray((table / np.maximum(union, 1)).max(axis=1))

@@ -147,6 +147,16 @@ def test_memory_map_cut_short_while_it_is_read(tmp_path):
         list(work)
 
 
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+def test_memory_map_cut_short_before_it_is_read(mode, tmp_path):
+    memory_map(sample(), tmp_path)
+    stored = np.load(tmp_path / "x.npy", mmap_mode=mode)
+    os.truncate(tmp_path / "x.npy", 1000)
+    for rows in (stored, stored[3:], stored[:, :7]):
+        with pytest.raises(OSError, match=r"x.npy now ends at byte 1000, not 160128"):
+            IhSC(4).fit(rows)
+
+
 def written_memory_map(X, folder):
     np.save(folder / "x.npy", np.zeros_like(X))
     stored = np.load(folder / "x.npy", mmap_mode="r+")

@@ -331,11 +331,12 @@ class IhSC(Transformer):
         given.check_can_grow(self)
         first = not hasattr(self, "placement_")
         data = checks.check_matrix(X, self, reset=first)
-        weights = checks.check_weights(sample_weight, data.shape[0])
-        live, old, start = checks.warn_zero_rows(data), None, None
+        weights = given.check_growing_weights(sample_weight, data.shape[0])
+        counted = data if weights.all() else data.keep_rows(np.flatnonzero(weights))
+        live, old, start = checks.warn_zero_rows(counted), None, None
         if first:
             rng, steps = generator(self.random_state), Steps(self.verbose)
-            self.n_clusters_ = self._count_clusters(data, live, rng, steps)
+            self.n_clusters_ = self._count_clusters(counted, live, rng, steps)
             if self.init is not None:
                 start, _ = given.old_labels(self.init, X)
         else:

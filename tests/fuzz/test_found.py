@@ -15,6 +15,12 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 # fmt: off
 FOUND = {
+    "one row with a weight, in a model that grows":
+        case("IhSC", "few", 33, 6, "offset", seed=18, k=2, weights="one") | {"grows":
+        True},
+    "weights of 1e-310, in a model that grows":
+        case("IhSC", "exact", 29, 29, "small column", seed=305, weights="tiny",
+        then=["partial_fit"]) | {"grows": True},
     "eigenvalues whose squares fill single precision":
         case("IhSC", "sparse", 30, 20, "small row", "scales over decades", seed=112017,
         k=2, dtype="float32", n_clusters="auto"),

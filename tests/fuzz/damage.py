@@ -163,10 +163,10 @@ def _array_claim(path, n, p):
     import zarr
 
     if path.suffix == ".zarr":
-        zarr.create_array(str(path), shape=(n, p), chunks=(1000, p), dtype="f8")
+        zarr.create_array(str(path), shape=(n, p), chunks=(min(n, 1000), p), dtype="f8")
         return
     with h5py.File(path, "w") as file:
-        file.create_dataset("X", (n, p), "f8", chunks=(1000, p))
+        file.create_dataset("X", (n, p), "f8", chunks=(min(n, 1000), p))
 
 
 def _npy(n, p):

@@ -160,12 +160,8 @@ def _from_memmap(X: np.memmap) -> Stored | None:
             f"The file of the memory map {X.filename} now ends at byte {pages.size()}, "
             f"not {begin + len(pages)}; write it and open it again."
         )
-    if (
-        X.mode not in ("r", "r+")
-        or X.ndim != 2
-        or X.size == 0
-        or not X.flags.c_contiguous
-    ):
+    in_rows = X.ndim == 2 and X.size > 0 and X.flags.c_contiguous
+    if X.mode not in ("r", "r+") or not in_rows:
         return None
     try:  # a file may be cut short: to touch its pages would then end the process
         file = open(X.filename or "", "rb", buffering=0)  # noqa: SIM115

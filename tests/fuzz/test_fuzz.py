@@ -41,6 +41,6 @@ def test_a_short_form_of_the_long_run():
     script = Path(__file__).with_name("long.py")
     done = subprocess.run(
         [sys.executable, script, "--minutes", "0"],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

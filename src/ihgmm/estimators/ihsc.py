@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -385,8 +385,10 @@ class IhSC(Transformer):
             fit = spectral_clustering(data, int(k), recipe, signed=self.signed)
             return fit.labels, int(k)
 
+        with ignored(DataConversionWarning):  # of zero rows, which the fit says later
+            live = checks.warn_zero_rows(rows.counted)
         if self.n_clusters != "auto":
-            checks.check_row_count(rows.counted.shape[0], self.n_clusters)
+            checks.check_row_count(rows.counted.shape[0], self.n_clusters, live)
         self.batches_, counted = given.fit_batches(rows.counted, names[counts], label)
         everything = counted
         if rows.counts is not None:

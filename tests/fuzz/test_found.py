@@ -15,6 +15,9 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 # fmt: off
 FOUND = {
+    "contrasts of centres that are next to zero":
+        case("PSC", "counts", 4, 4, "small row", "small row", seed=8589, k=1,
+        kind="csc", n_clusters=3, missing="fit", then=["report"]),
     "batches of rows that are all zero":
         case("IhSC", "counts", 18, 9, "denormal", seed=5822, dtype="int64",
         n_clusters="auto") | {"batch": "two"},

@@ -14,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 import warnings
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -345,3 +346,25 @@ def test_results_are_of_this_version_or_pages_say_of_which(results):
         if link.search(text) and made_by != {now}:
             named = any(f"version {one}" in text for one in made_by)
             assert named, f"{page.name} has figures of version {made_by}"
+
+
+def test_the_oldest_versions_are_tried_that_we_say_we_support():
+    run = ROOT / ".ci" / "run"
+    if not run.exists():
+        pytest.skip("not in a clone")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = project["dependencies"] + [
+        name for extra in ("cli", "plot", "sdp", "large", "anndata", "test")
+        for name in extras[extra] if not re.match("ihgmm|.*playwright", name)
+    ]  # fmt: skip
+    floors = dict(re.match(r"([\w-]+)[^>]*>=(.*)", name).groups() for name in wanted)
+    oldest = run.read_text().partition("oldest() {")[2].partition("\n}")[0]
+    tried = dict(re.findall(r"([\w-]+)==(\S+)", oldest))
+    for name, floor in floors.items():
+        assert f"{tried[name]}.".startswith(f"{floor}."), name
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text()
+    for name, floor in re.findall(r"- ([\w-]+) >=([\d.]+)", recipe):
+        if not name.startswith("hatch"):
+            assert floor == floors[name.replace("matplotlib-base", "matplotlib")], name
+    assert f'python_min: "{project["requires-python"].strip(">=")}"' in recipe

@@ -9,6 +9,12 @@ from pathlib import Path
 import pytest
 
 
+try:
+    import resource
+except ImportError:  # on Windows
+    resource = None
+
+
 def command(*arguments, **options):
     return subprocess.run(
         [sys.executable, "-m", "ihgmm", *map(str, arguments)],
@@ -30,6 +36,24 @@ def test_a_folder_where_nothing_may_be_written_is_named(tmp_path):
     assert done.returncode == 1, done.stderr
     assert "model.npz could not be written (Permission denied)" in done.stderr
     assert not list(folder.iterdir())
+
+
+def with_little_room():
+    """Let files of a new process have 20 kB at most, as on a disk that is full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+@pytest.mark.skipif(resource is None, reason="limits are of Unix")
+@pytest.mark.parametrize("what", ["fit", "report"])
+def test_a_full_disk_leaves_no_half_of_a_file(what, tmp_path):
+    file = tmp_path / {"fit": "model.npz", "report": "page.html"}[what]
+    file.write_text("old")
+    where = ("--save", file) if what == "fit" else ("-o", file)
+    done = command(what, "digits", "-k", 10, *where, preexec_fn=with_little_room)
+    assert done.returncode == 1, done.stderr
+    assert f"{file.name} could not be written (File too large)" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    assert file.read_text() == "old"
 
 
 def test_a_decimal_comma_of_the_locale_changes_nothing(tmp_path):

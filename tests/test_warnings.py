@@ -1,6 +1,7 @@
 """Warnings point at the user's line, and filters of a fit do not stay behind."""
 
 import runpy
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, TwoComponentLloyd, make_ihgmm
+from ihgmm import (
+    PSC,
+    IhGMM,
+    IhSC,
+    SphericalKMeans,
+    TwoComponentLloyd,
+    cluster_tree,
+    diagnose,
+    make_ihgmm,
+)
 from ihgmm._warnings import ignored
 from ihgmm.matrix.threads import one_thread
 
@@ -118,10 +128,39 @@ def test_concurrent_fits_restore_threads_and_filters():
     X, _ = make_ihgmm(150, 40, 3, random_state=0)
     models = [IhSC(3), IhSC(3, refine=True), IhGMM(3), PSC(3), SphericalKMeans(3)]
     models += [IhSC("auto", random_state=0), TwoComponentLloyd()]
+    filters = list(warnings.filters)
     with threadpool_limits(2), ThreadPoolExecutor(8) as pool:
         before = blas_threads()
         labels = list(pool.map(lambda model: clone(model).fit(X).labels_, models))
         assert blas_threads() == before
     assert all(len(found) == 150 for found in labels)
-    # scikit-learn's own checks of arrays, in threads, may leave filters of others.
-    assert not [f for f in warnings.filters if f[2] is ConvergenceWarning]
+    assert warnings.filters == filters
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_calls_from_three_threads_leave_filters_as_they_were():
+    X, labels = make_ihgmm(40, 6, 2, random_state=0)
+    calls = [
+        lambda: cluster_tree(X, random_state=0),
+        lambda: diagnose(X, labels),
+        lambda: IhSC(2).fit(X, sample_weight=labels + 1.0).predict(X),
+        lambda: IhSC.paper(2).fit(X),
+    ]
+    filters, interval = list(warnings.filters), sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # of threads, so that they meet
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            for done in [pool.submit(calls[i % 4]) for i in range(48)]:
+                done.result()
+    finally:
+        sys.setswitchinterval(interval)
+    assert warnings.filters == filters
+
+
+def test_a_filter_of_the_user_is_not_taken_away():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = list(warnings.filters)
+        with ignored(Warning):
+            pass
+        assert list(warnings.filters) == before

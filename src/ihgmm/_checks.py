@@ -13,7 +13,12 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import validation
 
 from ihgmm._parameters import call, making_array, option
-from ihgmm._warnings import ClusterCountWarning, UnstableLabelsWarning, warn
+from ihgmm._warnings import (
+    ClusterCountWarning,
+    UnstableLabelsWarning,
+    sklearn_filters,
+    warn,
+)
 from ihgmm.matrix import Filled, Matrix, Scaled, Tall, as_matrix, recognize, to_host
 from ihgmm.matrix.kinds import NA_OF_R
 from ihgmm.numerics.missing import Filler
@@ -139,10 +144,11 @@ def open_matrix(
         "ensure_all_finite": False,  # the row norms show it, and cost less
     }
     try:
-        if estimator is None:
-            array = validation.check_array(X, input_name="X", **options)
-        else:
-            array = validation.validate_data(estimator, X, reset=reset, **options)
+        with sklearn_filters:
+            if estimator is None:
+                array = validation.check_array(X, input_name="X", **options)
+            else:
+                array = validation.validate_data(estimator, X, reset=reset, **options)
         matrix = as_matrix(array)
     except (TypeError, ValueError) as error:
         if "inhomogeneous" in str(error):
@@ -237,7 +243,7 @@ def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) ->
 def label_array(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
     """Return a one-dimensional, non-empty array of labels, whatever they are."""
     wanted = "one label for each row, as in labels_ of a model or adata.obs['ihsc']"
-    with making_array(name, wanted):
+    with making_array(name, wanted), sklearn_filters:
         # Of AnnData, NumPy would look for an array without end.
         if hasattr(labels, "obs") or to_host(labels).ndim == 0:
             raise TypeError(f"it is of type {type(labels).__name__}")
@@ -398,7 +404,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     if np.ma.isMaskedArray(sample_weight):  # NumPy would forget what is masked
         sample_weight = np.ma.filled(sample_weight.astype(np.float64), np.nan)
     wanted = f"{n_samples} numbers, one for each row, above 0, or 0 to leave it out"
-    with making_array("sample_weight", wanted):
+    with making_array("sample_weight", wanted), sklearn_filters:
         weights: np.ndarray = validation._check_sample_weight(
             to_host(sample_weight),
             np.empty(n_samples),

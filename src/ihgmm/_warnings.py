@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from os import sep
 from os.path import dirname
-from threading import Lock
+from threading import Lock, RLock
 
 # What lies between a user's line and a warning: this package, scikit-learn's searches
 # and pipelines, and joblib, which runs the searches. They take long to import.
@@ -19,6 +19,9 @@ _INNER = tuple(
     for name in ("ihgmm", "sklearn", "joblib")
 )
 _lock = Lock()
+# scikit-learn's checks and scores set filters of the process for a moment. Two at a
+# time, in threads, may leave one behind: whoever calls them holds this.
+sklearn_filters = RLock()
 _ignored: dict[tuple[type[Warning], str], int] = {}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ihgmm._checks import check_labels, is_outlier
 from ihgmm._parameters import usual_errors
+from ihgmm._warnings import sklearn_filters
 from ihgmm.matrix import to_host
 from ihgmm.numerics.matching import best_matching, confusion
 
@@ -130,7 +131,8 @@ def class_agreement(labels_true: Any, labels_pred: Any) -> ClassAgreement:
     by_majority = m.counts.shape[0] != m.counts.shape[1]
     right = m.n_outliers + int(m.counts.max(axis=0).sum()) if by_majority else m.right
     wrong, n = len(m.pred) - right, len(m.pred)
-    rand = float(adjusted_rand_score(m.true, m.pred))
+    with sklearn_filters:
+        rand = float(adjusted_rand_score(m.true, m.pred))
     return ClassAgreement(wrong, wrong / n, rand, by_majority)
 
 
@@ -176,7 +178,8 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     refitted = to_host(clone(model).fit_predict(X))
     if len(np.unique(predicted)) < 2 or len(np.unique(refitted)) < 2:
         return 0.0
-    return float(adjusted_rand_score(predicted, refitted))
+    with sklearn_filters:
+        return float(adjusted_rand_score(predicted, refitted))
 
 
 class _Matching(NamedTuple):

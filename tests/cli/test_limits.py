@@ -122,6 +122,18 @@ def test_standard_input_that_is_closed():
     assert done.stderr.startswith(b"error: Standard input is empty, or holds no text")
 
 
+def test_standard_input_with_a_suffix(sample):
+    np.savez("-.npz", X=sample[0])
+    message = fail("fit", "-.npz", "-k", 3).replace("\u2502 ", "")
+    assert "- alone is standard input, which takes CSV, TSV or JSON lines" in message
+    good("fit", "./-.npz", "-k", 3, "-q")
+
+
+def test_bad_bytes_are_told_with_the_name_of_their_file():
+    Path("a.csv").write_bytes(b"\x00\x81\x8d,\n\x9d\x8f,3\n")
+    assert "error: a.csv cannot be read as csv: " in fail("fit", "a.csv", "-k", 2)
+
+
 def test_python_without_docstrings_and_an_encoding_that_lacks_letters(sample):
     table = named(sample[0]).rename(columns={"f0": "\u65e5\u672c", "f1": "\u20ac"})
     table.to_csv("a.csv", index=False)

@@ -55,6 +55,8 @@ def test_frames(model, small):
     assert_array_equal(model.labels_, plain.labels_)
     assert_array_equal(model.feature_names_in_, names)
     assert_array_equal(model.predict(frame), plain.predict(small))
+    # KMeans has labels of this type.
+    assert model.labels_.dtype == model.predict(frame).dtype == np.int32
     assert isinstance(model.score(frame), float)
     if hasattr(model, "transform"):
         out = model.set_output(transform="pandas").transform(frame)

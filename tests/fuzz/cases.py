@@ -7,6 +7,7 @@ run again, or become a test, as it is printed.
 
 import io
 import linecache
+import pickle
 import warnings
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import fields
@@ -56,6 +57,7 @@ SHAPES = {
     "identity": lambda rng, n, p, *_: np.eye(n, p),
     "constant": lambda rng, n, p, *_: np.full((n, p), 3.0),
     "counts": lambda rng, n, p, *_: rng.poisson(0.4, size=(n, p)),
+    "positive": lambda rng, n, p, *rest: np.exp(0.1 * _model(rng, n, p, *rest)),
     "few": lambda rng, n, p, k, labels, scales: rng.integers(-1, 2, (k, p))[
         labels
     ].astype(float),
@@ -134,10 +136,75 @@ def make_weights(case):
     return kinds[case.get("weights")]
 
 
+def make_known(case):
+    """Return what is known of the classes of a case."""
+    rng, n = np.random.default_rng(case["data"]["seed"]), case["data"]["n"]
+    classes = rng.integers(case["data"]["k"], size=n)
+    some = np.where(rng.random(n) < 0.3, classes, -1)
+    kinds = {
+        None: None,
+        "all": classes,
+        "some": some,
+        "texts": [f"k{c}" if c >= 0 else None for c in some.tolist()],
+        "floats": np.where(some < 0, np.nan, some + 0.5),
+        "one": np.where(np.arange(n) == 0, 7, -1),
+        "none": np.full(n, -1),
+        "each its own": np.arange(n),
+        "short": classes[1:],
+        "mixed": [None, "a", 3, np.nan][:n] + [-1] * (n - 4),
+    }
+    return kinds[case.get("known")]
+
+
+def make_batch(case, n=None):
+    """Return the batches of a case."""
+    n = case["data"]["n"] if n is None else n
+    kinds = {
+        None: None,
+        "two": np.arange(n) % 2,
+        "texts": [f"lab {i % 3}" for i in range(n)],
+        "one": ["a"] * n,
+        "each its own": np.arange(n),
+        "halves": np.arange(n) > n // 2,
+        "nan": np.full(n, np.nan),
+        "short": np.arange(n)[1:],
+    }
+    return kinds[case.get("batch")]
+
+
 def _frame(X):
     import pandas as pd
 
     return pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])])
+
+
+def _nullable(X):
+    return _frame(X).astype(X.dtype.name.title() if X.dtype.itemsize > 2 else "Float32")
+
+
+def _arrow_frame(X):
+    import pandas as pd
+    import pyarrow as pa
+
+    return _frame(X).astype(pd.ArrowDtype(pa.from_numpy_dtype(X.dtype)))
+
+
+def _sparse_frame(X):
+    import pandas as pd
+
+    return _frame(X).astype(pd.SparseDtype(X.dtype, 0))
+
+
+def _arrow(X):
+    import pyarrow as pa
+
+    return pa.table({f"c{i}": column for i, column in enumerate(X.T.copy())})
+
+
+def _polars(X):
+    import polars as pl
+
+    return pl.from_numpy(X, schema=[f"c{i}" for i in range(X.shape[1])])
 
 
 def _torch(X):
@@ -159,6 +226,13 @@ KINDS = {
     "csr": sp.csr_array,
     "csc": sp.csc_matrix,
     "frame": _frame,
+    "nullable": _nullable,
+    "sparse frame": _sparse_frame,
+    "arrow frame": _arrow_frame,
+    "arrow": _arrow,
+    "polars": _polars,
+    "masked": lambda X: np.ma.masked_invalid(X),
+    "objects": lambda X: X.astype(object),
     "view": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
     "read only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
     "torch": _torch,
@@ -237,8 +311,11 @@ CALLS = {
         "whiten": WHITEN,
         "missing": COMMON["missing"],
     },
+    "cluster_tree": {"max_clusters": st.sampled_from([1, 2, 8, 50])},
     "diagnose": {},
     "estimate_parameters": {},
+    "top_features": {"n_features": st.sampled_from([1, 3, 100])},
+    "typical_rows": {"n_rows": st.sampled_from([1, 3, 100])},
     "scale_heterogeneity_test": {},
     "make_ihgmm": {
         "scale_ratio": st.sampled_from([1.0, 20.0, 1e12, 1e200, 0.5]),
@@ -249,9 +326,12 @@ CALLS = {
     },
     "metrics": {},
 }
+# After some of these the model is another one: that of a file or a pickle, or one that
+# learnt from other rows.
 AFTER = [
     "predict", "transform", "score", "predict_proba", "score_samples", "bic", "icl",
-    "save", "diagnose", "estimate", "report",
+    "aic", "diagnose", "estimate", "report", "top_features", "typical_rows",
+    "stability", "save", "pickle", "partial_fit", "fit", "follow",
 ]  # fmt: skip
 
 
@@ -281,8 +361,22 @@ def cases(draw):
         weights += ["negative", "nan", "short", "whole"]
         case["weights"] = draw(st.sampled_from(weights))
     if is_fit:
-        case["then"] = draw(st.lists(st.sampled_from(AFTER), max_size=3, unique=True))
+        case["then"] = draw(st.lists(st.sampled_from(AFTER), max_size=5))
         case["new"] = draw(st.sampled_from([None, *SPOILS]))
+    if ask == "IhSC":
+        # A part of the sequences begins with a model that grows.
+        case["grows"] = draw(st.integers(0, 5)) == 0
+        if case["grows"]:
+            case["options"] = draw(_options({"n_clusters": N_CLUSTERS}))
+            case["then"] += ["partial_fit", *draw(st.lists(st.sampled_from(AFTER)))]
+        elif draw(st.integers(0, 3)) == 0:
+            known = ["all", "some", "texts", "floats", "one", "none", "each its own"]
+            case["known"] = draw(st.sampled_from([*known, "short", "mixed"]))
+        elif draw(st.integers(0, 3)) == 0:
+            batch = ["two", "texts", "one", "each its own", "halves", "nan", "short"]
+            case["batch"] = draw(st.sampled_from(batch))
+            shape = st.sampled_from(["positive", "counts", "one-hot", data["shape"]])
+            case["data"]["shape"] = draw(shape)
     return case
 
 
@@ -358,7 +452,7 @@ def is_sentence(error):
 def _prepared(case):
     spec = case["data"]
     X = make_data(spec)
-    if X.dtype == np.float16 and spec["kind"] in ("csr", "csc"):
+    if X.dtype == np.float16 and spec["kind"] in ("csr", "csc", "sparse frame"):
         X = X.astype(np.float32)  # scipy knows no smaller ones
     return X, KINDS[spec["kind"]](X)
 
@@ -378,16 +472,32 @@ def _fit(case):
     model.set_params(**options)
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
-    weights = make_weights(case)
-    if weights is not None and case["ask"] in ("IhSC", "IhGMM", "PSC"):
-        model.fit(given, sample_weight=weights)
+    beside = {}
+    if case["ask"] in ("IhSC", "IhGMM", "PSC"):
+        beside["sample_weight"] = make_weights(case)
+    if case.get("grows"):
+        model.partial_fit(given, **beside)
     else:
-        model.fit(given)
-    if not np.array_equal(X, before, equal_nan=True):
-        raise UnclearError("the fit changed X")
+        if case.get("known"):
+            beside["known_labels"] = make_known(case)
+        if case.get("batch"):
+            beside["batch"] = make_batch(case)
+        model.fit(given, **beside)
     _check_model(model, X)
     for step in case.get("then", ()):
-        _go_on(model, step, case, X, given)
+        held = dict(vars(model))
+        try:
+            model = _go_on(model, step, case, X, given) or model
+        except Exception as error:
+            # What says why it cannot be done leaves the model as it was.
+            if isinstance(error, UnclearError) or not is_sentence(error):
+                raise
+            if {name: id(value) for name, value in vars(model).items()} != {
+                name: id(value) for name, value in held.items()
+            }:
+                raise UnclearError(f"{step} failed and changed the model") from error
+    if not np.array_equal(X, before, equal_nan=True):
+        raise UnclearError("a call changed X")
 
 
 # Errors are not known of all rows and centres; the square of a large number is none.
@@ -430,17 +540,45 @@ def _check_finite(name, value, model=None):
         raise UnclearError(f"{name} has {count} not finite")
 
 
+def _new_rows(case, X):
+    """Return other rows, as the case has them."""
+    if not case.get("new"):
+        return X
+    rng = np.random.default_rng(case["data"]["seed"])
+    with np.errstate(all="ignore"):
+        return SPOILS[case["new"]](rng, X.astype(float)).astype(X.dtype)
+
+
 def _go_on(model, step, case, X, given):
-    if not hasattr(model, "labels_") and step != "transform":
-        return
-    if step == "save":
-        with TemporaryDirectory() as folder:
-            save_model(model, f"{folder}/model")
-            again = load_model(f"{folder}/model")
+    """Do one more thing; return the model with which to go on, if it is another."""
+    if not hasattr(model, "labels_") and step not in ("transform", "pickle", "save"):
+        return None
+    batch = {"batch": make_batch(case)} if hasattr(model, "batches_") else {}
+    new = KINDS[case["data"]["kind"]](_new_rows(case, X))
+    if step in ("save", "pickle"):
+        again = _copy(model, step)
+        ask = "predict" if hasattr(model, "predict") else "transform"
         with suppress(ValueError, TypeError):
-            expected = model.predict(given)
-            if not np.array_equal(_host(expected), _host(again.predict(given))):
-                raise UnclearError("a loaded model predicts otherwise")
+            expected, found = (
+                getattr(either, ask)(given, **batch) for either in (model, again)
+            )
+            if not np.array_equal(
+                _host(expected), _host(found), equal_nan=ask[0] == "t"
+            ):
+                raise UnclearError(f"a model after {step} answers otherwise")
+        return again
+    if step == "fit":
+        model.fit(new)
+        _check_model(model, X)
+    elif step == "partial_fit":
+        if hasattr(model, step):
+            model.partial_fit(new)
+            _check_model(model, X)
+    elif step == "follow":
+        if hasattr(model, "partial_fit"):
+            other = ihgmm.IhSC(model.n_clusters_, init=model).fit(new)
+            _check_model(other, X)
+            return other
     elif step == "diagnose":
         missing = getattr(model, "missing", None) or "error"
         str(ihgmm.diagnose(given, model.labels_, missing=missing))
@@ -450,20 +588,28 @@ def _go_on(model, step, case, X, given):
     elif step == "report":
         with TemporaryDirectory() as folder:
             model.report(given, f"{folder}/a.html")
+    elif step in ("top_features", "typical_rows"):
+        str(getattr(ihgmm, step)(given, model))
+    elif step == "stability":
+        metrics.stability_score(model, given)
     elif not hasattr(model, step):
-        return
-    elif step in ("bic", "icl"):
+        return None
+    elif step in ("bic", "icl", "aic"):
         _check_finite(step, getattr(model, step)(given))
     else:
-        new = X
-        if case.get("new"):
-            rng = np.random.default_rng(case["data"]["seed"])
-            with np.errstate(all="ignore"):
-                new = SPOILS[case["new"]](rng, X.astype(float)).astype(X.dtype)
-        answer = getattr(model, step)(KINDS[case["data"]["kind"]](new))
+        answer = getattr(model, step)(new, **batch)
         # Squared distances of large numbers are infinite.
         answer = np.maximum(answer, -1e308) if step == "score" else answer
         _check_finite(step, answer, model)
+    return None
+
+
+def _copy(model, way):
+    if way == "pickle":
+        return pickle.loads(pickle.dumps(model))
+    with TemporaryDirectory() as folder:
+        save_model(model, f"{folder}/model")
+        return load_model(f"{folder}/model")
 
 
 def _call(case):
@@ -484,7 +630,7 @@ def _call(case):
         call, ask = getattr(ihgmm, case["ask"]), case["ask"]
         if ask in ("select_n_clusters", "estimate_parameters"):
             options["sample_weight"] = make_weights(case)
-        if ask == "select_n_clusters":
+        if ask in ("select_n_clusters", "cluster_tree"):
             str(call(given, **options, random_state=0))
             return
         found = call(given, labels, **options)

@@ -155,8 +155,82 @@ PARTS = st.fixed_dictionaries(
 )
 
 
+# Small files that claim to be large, by two numbers
+
+
+def _array_claim(path, n, p):
+    import h5py
+    import zarr
+
+    if path.suffix == ".zarr":
+        zarr.create_array(str(path), shape=(n, p), chunks=(min(n, 1000), p), dtype="f8")
+        return
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", (n, p), "f8", chunks=(min(n, 1000), p))
+
+
+def _npy(n, p):
+    file = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": (n, p)}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue() + bytes(8000)
+
+
+def _archive_claim(path, n, p):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", _npy(n, p))
+        archive.writestr("rest", bytes(min(n, 10**7)))
+
+
+def _sparse_claim(path, n, p):
+    sp.save_npz(path, sp.coo_array(([1.0], ([0], [0])), shape=(n, p)))
+
+
+def _text_claim(path, n, p):
+    row = ",".join("1" * p).encode() + b"\n"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(min(n // 1000, 2 * 10**7 // len(row) // 1000) + 1):
+            file.write(row * 1000)
+
+
+def _nested_claim(path, n, p):
+    depth = min(n, 10**5)
+    path.write_text(f'{{"a": 1}}\n{{"a": {"[" * depth}{"]" * depth}}}\n')
+
+
+def _sheet_claim(path, n, p):
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for i in range(min(p, 30)):
+        sheet = book.create_sheet(f"s{i}")
+        sheet.cell(min(n, 2**20), min(p * 100, 2**14), 1.0)
+    book.save(path)
+
+
+CLAIMS = {
+    "a.h5": _array_claim,
+    "a.h5ad": _array_claim,
+    "a.zarr": _array_claim,
+    "a.npy": lambda path, n, p: path.write_bytes(_npy(n, p)),
+    "a.npz": _archive_claim,
+    "sparse.npz": _sparse_claim,
+    "a.csv.gz": _text_claim,
+    "a.jsonl": _nested_claim,
+    "a.xlsx": _sheet_claim,
+}
+MOST = 1.0  # GB that a case may take more than those before
+
+
 def cases():
     """Draw a file, its damage and its reader."""
+    claims = st.fixed_dictionaries(
+        {
+            "file": st.sampled_from(list(CLAIMS)),
+            "claims": st.tuples(st.integers(1, 15), st.integers(1, 500)),
+            "reader": st.sampled_from(["fit", "blocks", "open"]),
+        }
+    )
     tables = st.fixed_dictionaries(
         {
             "file": st.sampled_from(list(TABLES)),
@@ -171,7 +245,7 @@ def cases():
             "reader": st.just("model"),
         }
     )
-    return st.one_of(tables, tables, models)
+    return st.one_of(tables, tables, tables, models, models, claims)
 
 
 def damaged(raw, damage):
@@ -243,23 +317,38 @@ def _change_array(parts, name, change):
 
 def run(case):
     """Read a damaged file; return None, or what was not clear about it."""
-    raw = damaged(whole(case["file"]), case["damage"])
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", RuntimeWarning)
         path = Path(folder, case["file"])
-        path.write_bytes(raw)
+        if "claims" in case:
+            digits, p = case["claims"]
+            CLAIMS[case["file"]](path, 10**digits, p)
+        else:
+            path.write_bytes(damaged(whole(case["file"]), case["damage"]))
+        before = _peak()
         try:
-            return _READERS[case["reader"]](path)
+            failure = _READERS[case["reader"]](path)
         except Exception as error:
             return f"{type(error).__name__}: {error}"[:300]
+        more = _peak() - before
+        return failure or (f"took {more:.1f} GB" if more > MOST else None)
+
+
+def _peak():
+    """Return the most memory that this process has taken so far, in GB."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return 0.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def _command(path, *options):
     out, told = io.StringIO(), io.StringIO()
     try:
         with redirect_stdout(out), redirect_stderr(told):
-            app(["fit", str(path), "-k", "2", "--json", *options])
+            app(["fit", str(path), "-k", "2", "--json", "--memory", "0.01", *options])
     except SystemExit as ended:
         said = [line for line in told.getvalue().splitlines() if line.strip()]
         error = next((line for line in said if line.startswith("error: ")), "")
@@ -279,7 +368,7 @@ def foreign(message):
 
 
 def _open(path):
-    if path.name not in STREAMED:
+    if path.name not in (*STREAMED, "a.h5", "a.zarr"):
         return _command(path)
     try:
         X = open_data(path)

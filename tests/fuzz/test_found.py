@@ -15,6 +15,24 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 # fmt: off
 FOUND = {
+    "contrasts of centres that are next to zero":
+        case("PSC", "counts", 4, 4, "small row", "small row", seed=8589, k=1,
+        kind="csc", n_clusters=3, missing="fit", then=["report"]),
+    "batches of rows that are all zero":
+        case("IhSC", "counts", 18, 9, "denormal", seed=5822, dtype="int64",
+        n_clusters="auto") | {"batch": "two"},
+    "moments of noise that rounding makes negative":
+        case("typical_rows", "rank one", 32, 7, seed=67700, k=5, dtype="float16",
+        kind="csr"),
+    "one row, whose class is known":
+        case("IhSC", "rank one", 1, 2, seed=202224, k=4, n_clusters="auto") | {"known":
+        "each its own"},
+    "one row with a weight, in a model that grows":
+        case("IhSC", "few", 33, 6, "offset", seed=18, k=2, weights="one") | {"grows":
+        True},
+    "weights of 1e-310, in a model that grows":
+        case("IhSC", "exact", 29, 29, "small column", seed=305, weights="tiny",
+        then=["partial_fit"]) | {"grows": True},
     "eigenvalues whose squares fill single precision":
         case("IhSC", "sparse", 30, 20, "small row", "scales over decades", seed=112017,
         k=2, dtype="float32", n_clusters="auto"),

@@ -1,4 +1,4 @@
-"""A few cases of each kind, always the same; ``run.py`` and ``kills.py`` try more."""
+"""A few cases of each kind, always the same; scripts beside this one try more."""
 
 import subprocess
 import sys
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import cases
 import damage
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 few = settings(
@@ -33,3 +34,13 @@ def test_killed_commands_leave_whole_files():
     script = Path(__file__).with_name("kills.py")
     command = [sys.executable, script, "2"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=120)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="not Linux")
+def test_a_short_form_of_the_long_run():
+    script = Path(__file__).with_name("long.py")
+    done = subprocess.run(
+        [sys.executable, script, "--minutes", "0"],
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

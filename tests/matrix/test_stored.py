@@ -86,6 +86,16 @@ def test_memory_map_cut_short_while_it_is_read(tmp_path):
         list(work)
 
 
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+def test_memory_map_cut_short_before_it_is_read(mode, tmp_path):
+    memory_map(sample(), tmp_path)
+    stored = np.load(tmp_path / "x.npy", mmap_mode=mode)
+    os.truncate(tmp_path / "x.npy", 1000)
+    for rows in (stored, stored[3:], stored[:, :7]):
+        with pytest.raises(OSError, match=r"x.npy now ends at byte 1000, not 160128"):
+            IhSC(4).fit(rows)
+
+
 def grow(stored, path):
     with open(path, "ab") as file:
         file.write(bytes(1000))

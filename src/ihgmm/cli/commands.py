@@ -52,7 +52,15 @@ class LateCommand(TyperCommand):
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Hand the arguments to the command itself."""
-        return load_command(str(self.name)).make_context(*args, **extra)
+        try:
+            return load_command(str(self.name)).make_context(*args, **extra)
+        except Exception as error:
+            if getattr(error, "option_name", "") == "-.":  # as in -.npz
+                error.message = (  # type: ignore[attr-defined]
+                    "Write ./ before the name of a file that begins with a dash; - "
+                    "alone is standard input, which takes CSV, TSV or JSON lines."
+                )
+            raise
 
 
 class Commands(TyperGroup):

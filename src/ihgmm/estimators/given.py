@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._checks import check_labels, label_array
+from ihgmm._checks import check_labels, check_weights, label_array
 from ihgmm._parameters import option
 from ihgmm._warnings import DriftWarning, PreparationWarning, warn
 from ihgmm.matrix import Matrix, Tall, to_host
@@ -180,6 +180,18 @@ def check_can_grow(model: Any) -> None:
             f"partial_fit cannot go on with {unusual[0]}; leave that out, or fit to "
             "all rows at once."
         )
+
+
+def check_growing_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Return weights that can be added up over all calls, in single precision too."""
+    weights = check_weights(sample_weight, n_samples)
+    odd = weights[(weights > 0) & ((weights < 1e-9) | (weights > 1e9))]
+    if len(odd):
+        raise ValueError(
+            f"sample_weight has {odd[0]:.3g}. Weights of all calls of partial_fit are "
+            "added up: give 0, or numbers from 1e-9 to 1e9."
+        )
+    return weights
 
 
 def warn_of_drift(grown: Grown, n_clusters: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -332,11 +332,12 @@ class IhSC(Transformer):
         given.check_can_grow(self)
         first = not hasattr(self, "placement_")
         data = checks.check_matrix(X, self, reset=first)
-        weights = checks.check_weights(sample_weight, data.shape[0])
-        live, old, start = checks.warn_zero_rows(data), None, None
+        weights = given.check_growing_weights(sample_weight, data.shape[0])
+        counted = data if weights.all() else data.keep_rows(np.flatnonzero(weights))
+        live, old, start = checks.warn_zero_rows(counted), None, None
         if first:
             rng, steps = generator(self.random_state), Steps(self.verbose)
-            self.n_clusters_ = self._count_clusters(data, live, rng, steps)
+            self.n_clusters_ = self._count_clusters(counted, live, rng, steps)
             if self.init is not None:
                 start, _ = given.old_labels(self.init, X)
         else:
@@ -386,8 +387,10 @@ class IhSC(Transformer):
             fit = spectral_clustering(data, int(k), recipe, signed=self.signed)
             return fit.labels, int(k)
 
+        with ignored(DataConversionWarning):  # of zero rows, which the fit says later
+            live = checks.warn_zero_rows(rows.counted)
         if self.n_clusters != "auto":
-            checks.check_row_count(rows.counted.shape[0], self.n_clusters)
+            checks.check_row_count(rows.counted.shape[0], self.n_clusters, live)
         self.batches_, counted = given.fit_batches(rows.counted, names[counts], label)
         everything = counted
         if rows.counts is not None:

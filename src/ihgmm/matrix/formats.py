@@ -152,8 +152,16 @@ def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
 def _from_memmap(X: np.memmap) -> Stored | None:
     """Return the rows of a map as its file has them; None for what is in memory."""
     pages: Any = getattr(X, "_mmap", None)
-    shared = pages is not None and X.mode in ("r", "r+")
-    if not shared or X.ndim != 2 or X.size == 0 or not X.flags.c_contiguous:
+    if pages is None:
+        return None
+    begin = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
+    if pages.size() < begin + len(pages):
+        raise OSError(
+            f"The file of the memory map {X.filename} now ends at byte {pages.size()}, "
+            f"not {begin + len(pages)}; write it and open it again."
+        )
+    in_rows = X.ndim == 2 and X.size > 0 and X.flags.c_contiguous
+    if X.mode not in ("r", "r+") or not in_rows:
         return None
     try:  # a file may be cut short: to touch its pages would then end the process
         file = open(X.filename or "", "rb", buffering=0)  # noqa: SIM115
@@ -163,8 +171,7 @@ def _from_memmap(X: np.memmap) -> Stored | None:
         file.close()
         return None
     at = X.ctypes.data - np.frombuffer(pages, np.uint8).ctypes.data
-    begin = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + at
-    read = rows_of_file(file, begin, X.shape[1], X.dtype)
+    read = rows_of_file(file, begin + at, X.shape[1], X.dtype)
     source = f"memory map {X.filename}"
     check = unchanged(file.fileno(), source, settled=X.mode == "r")
     return Stored(read, X.shape, X.dtype, check=check, source=source)

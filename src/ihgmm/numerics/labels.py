@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._warnings import ignored
+from ihgmm._warnings import ignored, sklearn_filters
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.krylov import leading_pairs
@@ -203,7 +203,8 @@ def _kmeans(
         n_init = int(np.clip(n_init, *Labelling.KMEANS_STARTS))
     most = min(k, len(rows))
     run = KMeans(most, n_init=n_init, max_iter=max_iter, random_state=seed)
-    with ignored(ConvergenceWarning):  # of empty clusters, which estimators count
+    # Of empty clusters, which estimators count.
+    with ignored(ConvergenceWarning), sklearn_filters:
         run.fit(rows, sample_weight=weights)
     # Of equal centres the first has the rows: clusters without any stay empty.
     used = run.cluster_centers_[np.unique(run.labels_)]

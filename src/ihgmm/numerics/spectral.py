@@ -298,7 +298,7 @@ def _known_rows(
     rows = rows[np.argsort(own, kind="stable")[:size]]
     if taught.known is not None:
         lessons = np.flatnonzero(taught.known >= 0)
-        lessons = lessons[sampled(len(lessons), size // 2)]
+        lessons = lessons[sampled(len(lessons), (size + 1) // 2)]
         rows = np.append(lessons, rows[~np.isin(rows, lessons)])[:size]
     return rows
 

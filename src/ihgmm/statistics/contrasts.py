@@ -219,7 +219,9 @@ def _contrasts(
     live, lengths = unit.any(axis=1)[:, None], lengths[:, None]
     counts = live[:, 0] * sizes
     contrasts = np.where(live, unit - _others(unit, counts), 0.0)
-    squares = HOST.ratio(errors / levels, lengths + 0 * errors) ** 2
+    with np.errstate(over="ignore"):  # of centres next to zero errors are not known
+        squares = HOST.ratio(errors / levels, lengths + 0 * errors) ** 2
+    squares[np.isinf(squares)] = np.nan
     errors = np.sqrt(squares + _others(squares, counts, power=2))
     size = 1.0 if noise is None else lengths
     return contrasts * size, errors * size

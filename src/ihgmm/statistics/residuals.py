@@ -88,7 +88,7 @@ def noise_along(
     swapped = np.swapaxes(units, 1, 2)[:, None]
     within = (units[:, None] * variances[:, :, None]) @ swapped
     values, vectors = np.linalg.eigh(within)
-    values = np.maximum(values, Small.ROUNDING * values[..., -1:])
+    values = np.maximum(values, Small.ROUNDING * np.abs(values[..., -1:]))
     values, swapped = np.sqrt(values)[..., None, :], np.swapaxes(vectors, -1, -2)
     roots = (vectors * values) @ swapped
     inverses = (vectors * HOST.ratio(1.0, values)) @ swapped

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._display import Result, draw
 from ihgmm._parameters import check_count
-from ihgmm._warnings import ignored
+from ihgmm._warnings import ignored, sklearn_filters
 from ihgmm.matrix import HOST, Matrix, ops_of, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.matrix.threads import one_thread
@@ -332,8 +332,9 @@ def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
         own, *others = (tree.members[k - 1][tree.leaves] for tree in (whole, *halves))
         overlaps = [_best_overlaps(own, other, k) for other in others]
         stability.append(float(np.mean(overlaps, axis=0).min()))
-        agreed = map(adjusted_rand_score, others[::2], others[1::2])
-        agreement.append(float(np.mean(list(agreed))))
+        with sklearn_filters:
+            agreed = [*map(adjusted_rand_score, others[::2], others[1::2])]
+        agreement.append(float(np.mean(agreed)))
     drops = [one - next_one for one, next_one in pairwise(stability)]
     gaps = np.mean([half.gaps[: most - 1] for half in halves], axis=0).min(axis=1)
     gaps = np.cumsum(gaps) / np.arange(1, most)  # of all cuts that make k clusters

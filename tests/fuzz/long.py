@@ -1,0 +1,158 @@
+"""A long run in one process: python tests/fuzz/long.py [--minutes M]
+
+Chapter after chapter come data of other sizes and kinds: fits, predictions, files and
+pickles, and updates of one model that lives on. At the end memory has stayed flat, no
+file or thread is left, and a fresh process that does some chapters again, and all
+updates, has the same answers to the last bit.
+"""
+
+import argparse
+import gc
+import hashlib
+import os
+import pickle
+import subprocess
+import sys
+import time
+import warnings
+from tempfile import TemporaryDirectory
+from threading import active_count
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+import ihgmm
+from ihgmm.storage import load_model, save_model
+
+WARM = 8  # chapters until every kind of data and model was there once
+FULL = 30_000  # rows of the first update, so that the sample that a model keeps is full
+GROWTH = 20  # MB by which memory may differ: allocators keep what they please
+
+
+def make_data(seed, folder):
+    """Return data of a size and kind that change with the chapter."""
+    rng = np.random.default_rng(seed)
+    n, p, k = (int(rng.integers(*ends)) for ends in ((40, 400), (5, 60), (2, 6)))
+    X = ihgmm.make_ihgmm(n, p, k, random_state=seed)[0]
+    path = f"{folder}/x.{['npy', 'parquet'][seed % 2]}"
+    if seed % 2:
+        pd.DataFrame(X).to_parquet(path)
+    else:
+        np.save(path, X)
+    kinds = [
+        lambda: X,
+        lambda: pd.DataFrame(X, columns=[f"c{j}" for j in range(p)]),
+        lambda: np.load(path, mmap_mode="r"),
+        lambda: ihgmm.open_data(path),
+        lambda: sp.csr_array(X * (X > 0)),
+        lambda: X.astype(np.float32),
+        lambda: ihgmm.open_data(path),
+        lambda: da.from_array(X, chunks=(n // 3, p)),
+    ]
+    return kinds[seed % len(kinds)](), k
+
+
+def chapter(seed):
+    """Return a digest of all answers of a chapter."""
+    with TemporaryDirectory() as folder:
+        X, k = make_data(seed, folder)
+        models = [
+            ihgmm.IhSC(k),
+            ihgmm.IhGMM(k, noise="tied"),
+            ihgmm.IhSC("auto", outliers="auto", random_state=0),
+            ihgmm.PSC(k, random_state=0),
+            ihgmm.SphericalKMeans(k, random_state=0),
+        ]
+        model = models[seed % len(models)].fit(X)
+        answers = [model.labels_, model.cluster_centers_]
+        save_model(model, f"{folder}/model.npz")
+        loaded = load_model(f"{folder}/model.npz")
+        for other in (model, loaded, pickle.loads(pickle.dumps(model))):
+            answers.append(other.predict(X))
+        if seed % 9 == 0:
+            model.report(X, f"{folder}/page.html")
+        return digest(*answers)
+
+
+def update(model, seed):
+    """Go on with new rows of clusters that drift; return the model or a copy of it."""
+    rng = np.random.default_rng(seed)
+    centers = np.random.default_rng(0).normal(size=(3, 12))
+    centers += 0.3 * np.sin(seed / 50 + np.arange(12))
+    n = 80 if seed else FULL
+    X = centers[rng.integers(3, size=n)] * rng.lognormal(size=(n, 1))
+    model.partial_fit(X + 0.1 * rng.normal(size=X.shape))
+    return pickle.loads(pickle.dumps(model)) if seed % 7 == 0 else model
+
+
+def digest(*answers):
+    found = hashlib.sha256()
+    for answer in answers:
+        found.update(np.ascontiguousarray(answer).tobytes())
+    return found.hexdigest()
+
+
+def resources():
+    """Return the memory of this process in MB, its open files and its threads."""
+    gc.collect()
+    with open("/proc/self/statm") as file:
+        memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return memory, len(os.listdir("/proc/self/fd")), active_count()
+
+
+def do_again(seeds):
+    """Print the digests of some chapters, then that of all updates up to the last."""
+    for seed in seeds:
+        print(chapter(seed))
+    model = ihgmm.IhSC(3)
+    for seed in range(seeds[-1] + 1):
+        model = update(model, seed)
+    print(digest(model.cluster_centers_, model.labels_))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--again", type=int, nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if options.again:
+        do_again(options.again)
+        return
+    model, digests, used = ihgmm.IhSC(3), [], []
+    begin = told = time.monotonic()
+    while len(digests) < 2 * WARM or time.monotonic() - begin < 60 * options.minutes:
+        model = update(model, len(digests))
+        digests.append(chapter(len(digests)))
+        used.append((*resources(), len(pickle.dumps(model))))
+        if time.monotonic() - told > 60:
+            told = time.monotonic()
+            print(f"{len(digests)} chapters: {_in_words(used[-1])}", flush=True)
+    halves = np.array_split(used[WARM:], 2)
+    first, last = (np.median(half, axis=0) for half in halves)
+    print(f"the first half: {_in_words(first)}\nthe second half: {_in_words(last)}")
+    assert last[0] < first[0] + GROWTH, "memory grew"
+    assert used[-1][1:3] == used[WARM][1:3], "files or threads are left"
+    assert last[3] < 1.01 * first[3], "the model grew"
+    end = len(digests) - 1
+    seeds = np.linspace(0, end, min(end // 4, 41), dtype=int).tolist()
+    command = [sys.executable, __file__, "--again", *map(str, seeds)]
+    fresh = subprocess.run(command, check=True, capture_output=True, text=True)
+    expected = [digests[seed] for seed in seeds]
+    expected.append(digest(model.cluster_centers_, model.labels_))
+    assert fresh.stdout.split() == expected, "a fresh process answers otherwise"
+    print(f"{len(seeds)} chapters and {end + 1} updates again, afresh: the same")
+
+
+def _in_words(used):
+    memory, files, threads, size = used
+    return (
+        f"{memory:.0f} MB, {files:.0f} files, {threads:.0f} threads, "
+        f"the model {size / 1e3:.0f} kB"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-
 try:
     import resource
 except ImportError:  # on Windows

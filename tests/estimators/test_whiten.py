@@ -18,7 +18,7 @@ from ihgmm.metrics import misclassification_rate
 from ihgmm.report.facts import Facts
 from ihgmm.storage import load_model, save_model
 
-NOTHING = dict.fromkeys(("ids", "features", "known", "original"))
+NOTHING = dict.fromkeys(("ids", "features", "known", "original", "texts"))
 
 
 @pytest.mark.parametrize("seed", [0, 3])

@@ -333,7 +333,8 @@ def test_clusters(kind, dtype, tmp_path):
     for name, values in wanted.items():
         own = to_host(found[name])
         if name in ("labels_", "predict"):
-            assert own.dtype == np.intp
+            # torch has its own type of indices.
+            assert own.dtype in (np.int32, np.int64)
             assert_array_equal(own, values)
         else:
             close(own, values, dtype, FACTORS.get(name, 1e4))

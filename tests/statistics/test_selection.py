@@ -237,7 +237,7 @@ def test_one_cluster_is_never_silent():
 
 def test_no_clusters_stay_plausible_beside_a_weak_best_guess():
     basis = np.linalg.qr(np.random.default_rng(0).standard_normal((100, 4)))[0]
-    X = ihgmm_rows(2.8 * basis.T, 0, n=300, spread=0.3)
+    X = ihgmm_rows(2.6 * basis.T, 0, n=300, spread=0.3)
     count = select_n_clusters(X, random_state=0)
     assert count.n_clusters == 4
     assert count.may_be_one

@@ -100,6 +100,15 @@ def test_lengths_of_rows_seed_and_order_change_no_label(shape):
             assert exact_recovery(wanted, IhSC(shape[2]).fit_predict(Y))
 
 
+@pytest.mark.parametrize("k", [10, 12])
+def test_single_precision_finds_the_same_clusters_whatever_the_order(k):
+    X = load_digits().data
+    labels = IhSC(k).fit_predict(X)
+    rows = np.random.default_rng(0).permutation(len(X))
+    single = IhSC(k).fit_predict(X[rows].astype(np.float32))
+    assert misclassification_rate(labels[rows], single) <= 2 / len(X)
+
+
 @unchanged
 @pytest.mark.parametrize("shape", SHAPES[1:])
 def test_every_kind_of_array_has_the_same_labels(shape, tmp_path_factory):

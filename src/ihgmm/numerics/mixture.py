@@ -20,20 +20,26 @@ from ihgmm.policy import Labelling, Small
 
 
 def pivots(rows: np.ndarray, k: int) -> np.ndarray:
-    """Return the positions of k rows, each the one that those before span the least."""
+    """Return the positions of k rows, each the one that those before span the least.
+
+    The first is the one that all together point to the least: a choice by the data,
+    which rounding and the order of rows leave as it is.
+    """
     left = np.einsum("ij,ij->i", rows, rows)
     most = max(left.max(), Small.TINY)
+    shared = np.einsum("ij,ij->i", rows @ (rows.T @ rows), rows)
+    at = np.argmin(np.where(left > most / 2, shared, np.inf))  # but no zero row
     # A pivoted Cholesky decomposition of the rows' products, a column at a time: what
     # it leaves on the diagonal is what the pivots do not span.
     factor = np.zeros((k, len(rows)), dtype=rows.dtype)
     chosen = np.zeros(k, dtype=np.intp)
     for i in range(k):
-        # Rows may all have unit norm: the first of them, not one that rounding raised.
-        at = chosen[i] = np.argmax(np.round(left / (most * Small.TIE)))
+        chosen[i] = at
         factor[i] = rows @ rows[at] - factor[:i, at] @ factor[:i]
         # Beyond the rank of the rows nothing is left but rounding, and no direction.
         factor[i] /= np.sqrt(max(left[at], Small.EXACT * most))
         left = left - factor[i] ** 2
+        at = np.argmax(np.round(left / (most * Small.TIE)))
     return chosen
 
 
@@ -82,7 +88,7 @@ def spherical_lloyd(
         if score - before <= least:
             moved = None
             if score - settled > least:
-                moved = _moved(sums, *map(ops.to_host, (rows, cosines, labels, ends)))
+                moved = _moved(ops, rows, cosines, labels, ends, sums)
             if moved is None:
                 break
             centers, settled, score = moved, score, -np.inf
@@ -100,15 +106,19 @@ def spherical_lloyd(
     return members
 
 
-def _moved(sums: np.ndarray, *of_rows: np.ndarray) -> np.ndarray | None:
+def _moved(
+    ops: Ops, rows: Tall, cosines: Tall, labels: Tall, ends: Tall, sums: np.ndarray
+) -> np.ndarray | None:
     """Return sums of clusters where one is given up and another split, if it gains."""
-    rows, cosines, labels, ends = of_rows
-    (n, k), counts = cosines.shape, np.abs(ends)
-    best = cosines[np.arange(n), labels]
-    others = cosines - 4 * np.eye(k, dtype=cosines.dtype)[labels]
-    losses = np.bincount(labels, counts * (best - others.max(axis=1)), k)
-    misfits = np.bincount(labels, counts * (1 - best), k)
+    k, xp, counts = len(sums), ops.xp, ops.xp.abs(ends)
+    best = ops.pick(cosines, labels)
+    others = xp.max(cosines - 4 * ops.one_hot(labels, k, cosines), axis=1)
+    losses = ops.group_sums(labels, k, counts * (best - others))
+    misfits = ops.group_sums(labels, k, counts * (1 - best))
     least = np.argmin(losses)
+    if misfits.max() <= losses[least]:  # as where clusters are clear
+        return None
+    rows, labels, ends = map(ops.to_host, (rows, labels, ends))
     for widest in np.argsort(-misfits, kind="stable")[: Labelling.WIDEST]:
         if widest == least or misfits[widest] <= losses[least]:
             continue

@@ -100,6 +100,7 @@ def test_lengths_of_rows_seed_and_order_change_no_label(shape):
             assert exact_recovery(wanted, IhSC(shape[2]).fit_predict(Y))
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize("k", [10, 12])
 def test_single_precision_finds_the_same_clusters_whatever_the_order(k):
     X = load_digits().data

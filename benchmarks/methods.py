@@ -184,7 +184,8 @@ METHODS: dict[str, Method] = {
 }
 LEGEND = """\
 "IhSC" has its defaults, "before" is that of the version before, and "rival" is the
-default method on a page (`rival.py`). "paper" has the paper's settings. "cells",
+default method in a short script (`rival.py`). "paper" has the paper's settings,
+"paper-magnitude" with the largest eigenvalues of either sign. "cells",
 "whiten" and "refine" are IhSC with `outliers="cells"`, `whiten="auto"` and
 `refine=True`, "IhGMM-auto" is IhGMM with `noise="auto"`. "naive" forms the n by n
 matrix. "k-means" runs on unit rows from ten starts ("k-means-1": from one,

@@ -109,30 +109,38 @@ def spherical_lloyd(
 def _moved(
     ops: Ops, rows: Tall, cosines: Tall, labels: Tall, ends: Tall, sums: np.ndarray
 ) -> np.ndarray | None:
-    """Return sums of clusters where one is given up and another split, if it gains."""
+    """Return sums of clusters where some are given up and others split, if it gains."""
     k, xp, counts = len(sums), ops.xp, ops.xp.abs(ends)
     best = ops.pick(cosines, labels)
-    others = xp.max(cosines - 4 * ops.one_hot(labels, k, cosines), axis=1)
-    losses = ops.group_sums(labels, k, counts * (best - others))
+    others = cosines - 4 * ops.one_hot(labels, k, cosines)
+    losses = ops.group_sums(labels, k, counts * (best - xp.max(others, axis=1)))
     misfits = ops.group_sums(labels, k, counts * (1 - best))
-    least = np.argmin(losses)
-    if misfits.max() <= losses[least]:  # as where clusters are clear
+    if misfits.max() <= losses.min():  # as where clusters are clear
         return None
+    heirs = ops.to_host(xp.argmax(others, axis=1))
     rows, labels, ends = map(ops.to_host, (rows, labels, ends))
-    for widest in np.argsort(-misfits, kind="stable")[: Labelling.WIDEST]:
-        if widest == least or misfits[widest] <= losses[least]:
+    moved, free = sums.copy(), np.ones(k, dtype=bool)
+    wide = np.argsort(-misfits, kind="stable")
+    for least in np.argsort(losses, kind="stable"):
+        if not free[least]:
             continue
-        members = labels == widest
-        own = rows[members] * ends[members, None]
-        apart = own - own.mean(axis=0)
-        half = apart @ np.linalg.eigh(apart.T @ apart)[1][:, -1] > 0
-        parts = np.stack([own[half].sum(axis=0), own[~half].sum(axis=0)])
-        gain = np.linalg.norm(parts, axis=1).sum() - np.linalg.norm(sums[widest])
-        if gain > losses[least]:
-            sums = sums.copy()
-            sums[[widest, least]] = parts
-            return sums
-    return None
+        for widest in wide[free[wide]][: Labelling.WIDEST]:
+            if widest == least or misfits[widest] <= losses[least]:
+                continue
+            members = labels == widest
+            own = rows[members] * ends[members, None]
+            apart = own - own.mean(axis=0)
+            half = apart @ np.linalg.eigh(apart.T @ apart)[1][:, -1] > 0
+            parts = np.stack([own[half].sum(axis=0), own[~half].sum(axis=0)])
+            gain = np.linalg.norm(parts, axis=1).sum() - np.linalg.norm(sums[widest])
+            if gain > losses[least]:
+                moved[[widest, least]] = parts
+                # Those that take up its rows stay, at least until the next look.
+                free[[widest, least, *heirs[labels == least]]] = False
+                break
+        else:
+            break  # of others more would be lost
+    return None if free.all() else moved
 
 
 class TiedClusters(NamedTuple):

@@ -194,4 +194,4 @@ KINDS = tuple(kind for family in FAMILIES for kind in family)
 def opened(X, n_bytes=2**15):
     """Return a matrix that holds X; on disk, in several blocks."""
     matrix = as_matrix(X)
-    return matrix.in_blocks(n_bytes) if isinstance(matrix, Stored) else matrix
+    return matrix._anew(block_bytes=n_bytes) if isinstance(matrix, Stored) else matrix

@@ -74,7 +74,11 @@ class DaskRows(Blocks):
         yield from lazy.gather(self._results(work, *tall))
 
     def sweep(self, work: Callable[..., Any], *tall: Any) -> tuple[Any, Any]:
-        results = lazy.persist(self._results(partial(_summed, work), *tall))
+        def with_sums_here(block: Matrix, *tall: Any) -> Any:
+            lines, sums = work(block, *tall)
+            return tuple(map(to_host, sums)), lines
+
+        results = lazy.persist(self._results(with_sums_here, *tall))
         sums = lazy.blockwise(
             lambda result: result and result[0], (results,), np.empty(0, object)
         )
@@ -149,12 +153,6 @@ class DaskRows(Blocks):
         given = self.X, lazy.row_numbers(self.X.chunks[0])
         work = partial(_named, work, empty)
         return lazy.blockwise(work, given, empty, self.shape[1:] if whole else ())
-
-
-def _summed(work: Callable[..., Any], block: Matrix, *tall: Any) -> Any:
-    """Do the work of a sweep on a block; its sums come to the host."""
-    lines, sums = work(block, *tall)
-    return tuple(map(to_host, sums)), lines
 
 
 def _line(number: int, like: Any, result: Any) -> Any:

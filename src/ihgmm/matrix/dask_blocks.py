@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from functools import partial
 from itertools import pairwise
 from operator import getitem
 from typing import Any
@@ -143,12 +142,11 @@ def rows_where(array: Any, mask: Any, chunks: tuple[int, ...]) -> Any:
 
 def objects(work: Work, *given: Any) -> Any:
     """Return what some work makes of each block that has rows; as a dask array."""
-    work = partial(_unless_empty, work)
-    return blockwise(work, given, np.empty(0, dtype=object))
 
+    def unless_empty(block: Any, *others: Any) -> Any:
+        return work(block, *others) if block.shape[0] else None
 
-def _unless_empty(work: Work, block: Any, *others: Any) -> Any:
-    return work(block, *others) if block.shape[0] else None
+    return blockwise(unless_empty, given, np.empty(0, dtype=object))
 
 
 def gather(results: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import NOTHING, About, Index
+from ihgmm.matrix.base import NOTHING, About
 from ihgmm.matrix.memory import Array, Dense, Held
 from ihgmm.matrix.ops import Tall, library_ops, to_host
 from ihgmm.matrix.threads import one_thread, row_ranges
@@ -42,11 +42,6 @@ class Device(OnDevice, Array):
     def adjoint(self, V: Any) -> Tall:
         return self.array.T @ self.cast(V)
 
-    def rows(self, rows: Index) -> Tall:
-        if isinstance(rows, slice):
-            return self.array[rows, ...]
-        return self.xp.take(self.array, self.to_device(rows), axis=0)
-
     def to_memory(self) -> Dense:
         return Dense(to_host(self.array), self.about.of_taken_rows())
 
@@ -56,15 +51,12 @@ class Device(OnDevice, Array):
         entries = max(2**27, self.n_entries // 16)
         return row_ranges(self.shape[0], entries // self.shape[1])
 
-    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
-        if len(self.row_blocks) > 1:
-            return super().row_sqnorms(column_weights)
+    def own_row_sqnorms(self, column_weights: np.ndarray | None) -> Tall:
         rows = self.array
         if column_weights is not None:
             rows = rows * self.cast(np.sqrt(column_weights))
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            norms = self.xp.linalg.vector_norm(rows, axis=1)
-            return self.xp.square(self.ops.widen(norms))
+        norms = self.xp.linalg.vector_norm(rows, axis=1)
+        return self.xp.square(self.ops.widen(norms))
 
     def column_sqnorms(self) -> np.ndarray:
         if len(self.row_blocks) > 1:

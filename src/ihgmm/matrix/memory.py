@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, parts_of, times_lines
-from ihgmm.matrix.ops import to_host
+from ihgmm.matrix.ops import HOST, to_host
 from ihgmm.matrix.threads import in_parts, one_thread, row_ranges, sized_threads
 
 
@@ -38,6 +38,9 @@ class InMemory(Matrix):
             for results in in_parts(len(blocks), several):
                 yield from results
 
+    def to_memory(self) -> Self:
+        return self
+
 
 class Held(Matrix):
     """Rows whose stored numbers, ``values``, are in an array, here or on a device."""
@@ -47,6 +50,16 @@ class Held(Matrix):
     @abstractmethod
     def with_values(self, values: Any, about: About) -> Self:
         """Return the matrix with other values in the same places."""
+
+    @abstractmethod
+    def own_row_sqnorms(self, column_weights: np.ndarray | None) -> Any:
+        """Return what :meth:`row_sqnorms` does, of rows that are one block."""
+
+    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Any:
+        if len(self.row_blocks) > 1:
+            return super().row_sqnorms(column_weights)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return self.own_row_sqnorms(column_weights)
 
     def gram_product(self, W: Any, row_scale: Any = None) -> Any:
         Y = times_lines(self @ W, row_scale)
@@ -94,6 +107,9 @@ class Array(Held):
     def entry(self, number: int) -> tuple[int, int, float]:
         row, column = divmod(number, self.shape[1])
         return row, column, float(self.array[row, column])
+
+    def rows(self, rows: Index) -> Any:
+        return self.ops.few_rows(self.array, rows)
 
     def take(self, rows: Index) -> Self:
         return type(self)(self.rows(rows), self.about.of_taken_rows())
@@ -156,18 +172,18 @@ class Dense(InMemory, Array):
         for _ in self.map(write, out):
             pass
 
-    def rows(self, rows: Index) -> np.ndarray:
-        return self.array[rows]
-
-    def to_memory(self) -> Dense:
-        return self
-
-    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
-        if len(self.row_blocks) > 1:
-            return np.asarray(super().row_sqnorms(column_weights))
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            norms = _sqnorms(self.array, column_weights)
-        return norms.astype(np.float64, copy=False)
+    def own_row_sqnorms(self, column_weights: np.ndarray | None) -> np.ndarray:
+        X, (n, p) = self.array, self.shape
+        if column_weights is not None:
+            return HOST.widen(np.einsum("ij,ij,j->i", X, X, column_weights))
+        # Those of 256 float32 add up in float64.
+        sums = 1 if X.dtype == np.float64 else max(1, -(-p // 256))
+        if sums == 1:
+            return HOST.widen(np.einsum("ij,ij->i", X, X))
+        width = p // sums
+        cut, rest = X[:, : sums * width].reshape(n, sums, width), X[:, sums * width :]
+        total = np.einsum("ijk,ijk->ij", cut, cut).sum(axis=1, dtype=np.float64)
+        return np.asarray(total + np.einsum("ij,ij->i", rest, rest))
 
     def column_sqnorms(self) -> np.ndarray:
         total = np.zeros(self.shape[1])
@@ -203,21 +219,6 @@ class Dense(InMemory, Array):
         # After a product of dense blocks the threads of BLAS spin for a while and would
         # hold up ours.
         return one_thread() if self._by_blocks else sized_threads(self.n_entries)
-
-
-def _sqnorms(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Return the sum of squares of each row; those of 256 float32 add up in float64."""
-    if weights is not None:
-        return np.einsum("ij,ij,j->i", rows, rows, weights)
-    n, p = rows.shape
-    sums = 1 if rows.dtype == np.float64 else max(1, -(-p // 256))
-    if sums == 1:
-        return np.einsum("ij,ij->i", rows, rows)
-    width = p // sums
-    cut = rows[:, : sums * width].reshape(n, sums, width)
-    total = np.einsum("ijk,ijk->ij", cut, cut).sum(axis=1, dtype=np.float64)
-    rest = rows[:, sums * width :]
-    return np.asarray(total + np.einsum("ij,ij->i", rest, rest))
 
 
 def random_signs(rng: np.random.Generator, size: int, dtype: np.dtype) -> np.ndarray:

@@ -418,10 +418,6 @@ class Groups:
         """Return, for each row, the value of its group."""
         return self.ops.take_lines(values, self.labels)
 
-    def maxima(self, values: Tall) -> np.ndarray:
-        """Return the largest value of each group, 0 if none is positive."""
-        return self.ops.group_maxima(self.labels, len(self.sizes), values)
-
     def row_sums(self, *values: Tall) -> list[Tall]:
         """Return, for each row, the sum of each of some values over its group."""
         sums = self.ops.many_group_sums(self.labels, len(self.sizes), *values)

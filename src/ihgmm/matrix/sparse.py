@@ -54,9 +54,7 @@ class Entries(Held):
 
     # Squares may take twice the memory of X: those of large data are made by blocks.
 
-    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Any:
-        if len(self.row_blocks) > 1:
-            return super().row_sqnorms(column_weights)
+    def own_row_sqnorms(self, column_weights: np.ndarray | None) -> Any:
         weights = np.ones(self.shape[1]) if column_weights is None else column_weights
         return self.with_values(self._squares(), NOTHING) @ weights
 
@@ -162,9 +160,6 @@ class Sparse(InMemory, Entries):
 
     def rows(self, rows: Index) -> np.ndarray:
         return np.asarray(self.array[rows].toarray())
-
-    def to_memory(self) -> Sparse:
-        return self
 
     def fit_at_entries(self, parts: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """Return ``parts @ directions.T`` at stored entries, which are by rows."""

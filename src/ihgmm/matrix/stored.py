@@ -110,10 +110,6 @@ class Stored(Blocks):
         n, p = self.shape
         return f"<{self.source}: {n:,} rows, {p:,} features, {self.dtype}>"
 
-    def in_blocks(self, n_bytes: int) -> Stored:
-        """Return the same rows, to be read in blocks of about so many bytes."""
-        return self._anew(block_bytes=n_bytes)
-
     def in_type(self, dtype: Any) -> Stored:
         """Return the same rows, their numbers converted to float32 or float64."""
         return self._anew(dtype=float_type(dtype))

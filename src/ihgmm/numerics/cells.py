@@ -35,7 +35,12 @@ class CellFiller(Filler):
 
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing and wild cells."""
-        mark = partial(_mark_rows, self.look(X), self.limit)
+        look, limit = self.look(X), self.limit
+
+        def mark(rows: Tall) -> Tall:
+            xp = ops_of(rows).xp
+            return xp.where(look(rows).wild(limit), xp.full_like(rows, np.nan), rows)
+
         return super().__call__(with_gaps(X, mark))
 
     def look(self, X: Matrix) -> Callable[[Tall], _Look]:
@@ -53,12 +58,6 @@ class _Look(NamedTuple):
     def wild(self, limit: float) -> Tall:
         """Tell which cells are wild: far off, and by more than the usual cell is."""
         return (self.far > limit) & (self.off > 1)
-
-
-def _mark_rows(look: Callable[[Tall], _Look], limit: float, rows: Tall) -> Tall:
-    """Return rows with NaN where a cell is wild."""
-    xp = ops_of(rows).xp
-    return xp.where(look(rows).wild(limit), xp.full_like(rows, np.nan), rows)
 
 
 def _look_at(model: Model, columns: np.ndarray, growth: float, rows: Tall) -> _Look:
@@ -125,22 +124,15 @@ def learn_cell_filler(X: Matrix) -> CellFiller:
         # Noise levels by medians: some wild cells of a column may not be known yet.
         medians = _medians(np.where(usual, seen.far, np.nan), 0, WildCells.LEAST_NOISE)
         levels = rule.noise_levels * medians / WildCells.NORMAL_MEDIAN
-        growth = rule.growth + _growth(seen.far[usual], seen.heights[usual])
-        growth = float(np.clip(growth, 0.0, 1.0))
-        levels = np.maximum(levels, least)
+        far, logs, growth = seen.far[usual], np.log(seen.heights[usual]), rule.growth
+        above = logs > np.median(logs) if len(logs) else np.zeros(0, dtype=bool)
+        if above.any():  # by which power of heights distances grow, from low to high
+            rise = np.log(np.median(far[above]) / np.median(far[~above]))
+            rise_of_logs = logs[above].mean() - logs[~above].mean()
+            growth += float(rise / max(rise_of_logs, WildCells.LEAST_RISE))
+        levels, growth = np.maximum(levels, least), min(max(growth, 0.0), 1.0)
         rule = replace(rule, noise_levels=levels, growth=growth)
     return replace(rule, limit=largest_usual(rule.look(X)(cells).far, n))
-
-
-def _growth(far: np.ndarray, heights: np.ndarray) -> float:
-    """Return by which power of heights distances grow, from low to high ones."""
-    above = heights > np.median(heights) if len(far) else np.zeros(0, dtype=bool)
-    if not above.any():
-        return 0.0
-    rise = np.log(np.median(far[above]) / np.median(far[~above]))
-    logs = np.log(heights)
-    rise_of_logs = logs[above].mean() - logs[~above].mean()
-    return float(rise / max(rise_of_logs, WildCells.LEAST_RISE))
 
 
 def _rough_look(cells: np.ndarray) -> _Look:
@@ -150,11 +142,30 @@ def _rough_look(cells: np.ndarray) -> _Look:
     judged = values != 0
     rows, columns = _sizes(np.abs(values), judged)
     values = values / rows[:, None] / columns
-    fit = _expected(values, known)
-    off = np.abs(values - fit)
+    n, p = values.shape
+    rank = max(1, min(WildCells.RANK, p // 2, n // 10))
+    clipped = np.clip(values, -WildCells.CLIP, WildCells.CLIP)
+    V = leading_directions(as_matrix(clipped), rank, quiet=True).vectors
+    together, expected = clipped @ V, np.empty_like(values)
+    for part in row_ranges(p, WildCells.ENTRIES // (n * rank)):
+        mine, seen = values.T[part, :, None], known.T[part, :, None]
+        # A column says nothing of itself.
+        places = together - clipped.T[part, :, None] * V[part, None, :]
+        edges, left = np.full((1, 1, 1), WildCells.ROUGH_CLIP), np.abs(mine)
+        for _ in range(2 * WildCells.ROUNDS):
+            weights = seen * (edges / np.maximum(left, edges))
+            weighted = (weights * places).swapaxes(-1, -2)
+            systems = weighted @ places + WildCells.LEAST_NOISE * np.eye(rank)
+            fit = places @ np.linalg.solve(systems, weighted @ mine)
+            left = np.abs(mine - fit)
+            medians = _medians(np.where(seen, left, np.nan), 1, WildCells.LEAST_NOISE)
+            # They never grow: else many wild cells of a column would pass for usual.
+            edges = np.minimum(edges, WildCells.ROUGH_CLIP * medians[:, :, None])
+        expected[:, part] = fit[:, :, 0].T
+    off = np.abs(values - expected)
     rows, columns = _sizes(off, judged, WildCells.LEAST_NOISE)
     far = np.where(judged, off / rows[:, None] / columns, 0.0)
-    return _Look(far, off, np.abs(fit))
+    return _Look(far, off, np.abs(expected))
 
 
 def largest_usual(far: np.ndarray, n_rows: int) -> float:
@@ -189,28 +200,3 @@ def _medians(values: np.ndarray, axis: int, least: float) -> np.ndarray:
     alone = np.isnan(values).all(axis=axis, keepdims=True)
     medians = np.nanmedian(np.where(alone, 1.0, values), axis=axis)
     return np.maximum(medians, max(least, np.finfo(float).tiny))
-
-
-def _expected(values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return what robust regressions on the other cells of its row say of each cell."""
-    n, p = values.shape
-    rank = max(1, min(WildCells.RANK, p // 2, n // 10))
-    clipped = np.clip(values, -WildCells.CLIP, WildCells.CLIP)
-    V = leading_directions(as_matrix(clipped), rank, quiet=True).vectors
-    together, expected = clipped @ V, np.empty_like(values)
-    for part in row_ranges(p, WildCells.ENTRIES // (n * rank)):
-        mine, seen = values.T[part, :, None], known.T[part, :, None]
-        # A column says nothing of itself.
-        places = together - clipped.T[part, :, None] * V[part, None, :]
-        edges, left = np.full((1, 1, 1), WildCells.ROUGH_CLIP), np.abs(mine)
-        for _ in range(2 * WildCells.ROUNDS):
-            weights = seen * (edges / np.maximum(left, edges))
-            weighted = (weights * places).swapaxes(-1, -2)
-            systems = weighted @ places + WildCells.LEAST_NOISE * np.eye(rank)
-            fit = places @ np.linalg.solve(systems, weighted @ mine)
-            left = np.abs(mine - fit)
-            medians = _medians(np.where(seen, left, np.nan), 1, WildCells.LEAST_NOISE)
-            # They never grow: else many wild cells of a column would pass for usual.
-            edges = np.minimum(edges, WildCells.ROUGH_CLIP * medians[:, :, None])
-        expected[:, part] = fit[:, :, 0].T
-    return expected

@@ -130,7 +130,12 @@ def leading_directions(
     width, count, n_iter = block_width(k), min(k + extra, n, p), 0
     with A.threads():
         if n < p and n * p <= Solving.READ_WHOLE and _is_cheaper(n, p, n, width):
-            values, vectors = _by_rows(A, count)
+            rows = A.toarray().astype(np.float64, copy=False)
+            values, left = leading_pairs(rows @ rows.T, count)
+            # Beyond the rank of the rows there is nothing but rounding, no direction.
+            lengths = np.sqrt(np.maximum(values, 0.0))
+            lengths[lengths <= Solving.NO_DIRECTION * lengths[0]] = np.inf
+            vectors = rows.T @ (left / lengths)
         elif p <= Solving.FEATURES * width or _is_cheaper(n, p, p, width):
             gram = A.sweep(_gram_of_features)[1][0].astype(np.float64, copy=False)
             values, vectors = leading_pairs(gram, count)
@@ -166,16 +171,6 @@ def _from_block(
 
     block, options["dtype"] = np.linalg.qr(block)[0], A.dtype
     return block_krylov(there_and_back, block, k, extra=extra, **options)
-
-
-def _by_rows(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return directions by the Gram matrix of the rows, which are few."""
-    rows = A.toarray().astype(np.float64, copy=False)
-    values, left = leading_pairs(rows @ rows.T, count)
-    # Beyond the rank of the rows there is nothing but rounding, and no direction.
-    lengths = np.sqrt(np.maximum(values, 0.0))
-    lengths[lengths <= Solving.NO_DIRECTION * lengths[0]] = np.inf
-    return values, rows.T @ (left / lengths)
 
 
 def _gram_of_features(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:

@@ -5,7 +5,7 @@ The signal goes and the noise stays. Rows are few, and in the memory of the host
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
@@ -97,21 +97,13 @@ def _top_eigenvalue(
     return max(value, float(diagonal[late].mean() + 2 * beside[late].mean()))
 
 
-class Spectrum(NamedTuple):
-    """Eigenpairs, and how many are above the edge that null eigenvalues have."""
-
-    pairs: EigenPairs
-    rank: int
-    null: np.ndarray
-    edge: float
-
-
 def count_above_noise(
     G: GramOperator, most: int, rng: np.random.Generator, *, least: int = 11
-) -> Spectrum:
+) -> tuple[EigenPairs, int, np.ndarray, float]:
     """Count eigenvalues above the edge of flipped data, taking strong ones out first.
 
-    ``least`` eigenpairs are returned, if there are.
+    Returned are eigenpairs, ``least`` of them if there are so many, the count, the null
+    eigenvalues and the edge.
     """
     rounding = Counting.ROUNDING * float(np.finfo(G.A.dtype).eps)
     # Less effort for large data, whose flips vary little.
@@ -142,7 +134,7 @@ def count_above_noise(
                 break
         if above <= rank or above == most:
             # What new flips do not confirm does not count.
-            return Spectrum(pairs, above, null, edge)
+            return pairs, above, null, edge
         rank = above
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ihgmm.matrix import HOST, Matrix, Stretched, Tall, to_host
-from ihgmm.matrix.ops import Groups, sampled
+from ihgmm.matrix.ops import sampled
 from ihgmm.policy import Small, TiedNoise
 from ihgmm.statistics.likelihood import (
     MixtureFit,
@@ -150,7 +150,12 @@ def leading_covariance(
     counts = rows.counted(ops.widen(X.sqnorms > 0))
     sizes = rows.sums(counts)
     n = int(sizes.sum())
-    units = _unit_centers(X, rows)
+    # Directions of the centres; rows count by their length along them.
+    weights = ops.ratio(1.0, ops.xp.sqrt(X.sqnorms))
+    for _ in range(2):
+        sums = rows.weighted_sums(X, rows.counted(weights))
+        units = HOST.unit_rows(sums.astype(np.float64))
+        weights = ops.clip(rows.inner_products(X, units), 0.0, None)
     centers = np.linalg.svd(units, full_matrices=False)
     span = centers[2][centers[1] > Small.SINE].T
     width = min(n // TiedNoise.ROWS_A_DIRECTION, TiedNoise.DIRECTIONS)
@@ -178,16 +183,6 @@ def leading_covariance(
     shrink = np.append(np.ones(span.shape[1]), np.sqrt(ratios))
     values, vectors = np.linalg.eigh(S * np.outer(shrink, shrink))
     return Covariance(L @ vectors, np.sqrt(np.maximum(values, TiedNoise.RIDGE)))
-
-
-def _unit_centers(X: Matrix, rows: Groups) -> np.ndarray:
-    """Return directions of the centres; rows count by their length along them."""
-    weights = X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms))
-    for _ in range(2):
-        sums = rows.weighted_sums(X, rows.counted(weights))
-        units = HOST.unit_rows(sums.astype(np.float64))
-        weights = X.ops.clip(rows.inner_products(X, units), 0.0, None)
-    return np.asarray(units)
 
 
 def _leading_outside(

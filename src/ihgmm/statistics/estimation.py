@@ -313,7 +313,8 @@ def _scales(
     """Return scales from products with other rows, and where they are solved for."""
     ops, xp = rows.ops, rows.ops.xp
     products = ops.clip(weights * inner, 0.0, None)
-    relative = ops.persist(ops.ratio(products, rows.spread(rows.maxima(products))))
+    largest = ops.group_maxima(rows.labels, len(rows.sizes), products)
+    relative = ops.persist(ops.ratio(products, rows.spread(largest)))
 
     def smaller_roots(y: np.ndarray, rest: np.ndarray) -> Tall:
         """Return roots for ``y * (1 - y)``, times ``rest / (1 - y)``."""

@@ -191,7 +191,8 @@ class _Rounds(NamedTuple):
 
         def work(block: Matrix, sqnorms: Tall, counts: Tall | None, given: Tall) -> Any:
             members = _weighted(given, counts)
-            weights = unit_weights(block.ops, members, sqnorms, level)
+            lengths = block.ops.xp.sqrt(sqnorms)
+            weights = members * block.ops.ratio(level, lengths)[:, None]
             return (weights,), _sums(block, weights, given, members, sqnorms)
 
         (weights,), sums = X.sweep(work, X.sqnorms, X.weights, memberships)
@@ -334,13 +335,6 @@ class Projections(NamedTuple):
             weights = weights / self.sines
             norms = self.ops.ratio(1.0, norms)
         return weights * norms[:, None]
-
-
-def unit_weights(
-    ops: Ops, memberships: Tall, sqnorms: Tall, level: float = 1.0
-) -> Tall:
-    """Return weights with which all rows count as if of the same length."""
-    return memberships * ops.ratio(level, ops.xp.sqrt(sqnorms))[:, None]
 
 
 def indicators(X: Matrix, labels: Tall, n_clusters: int) -> Tall:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -78,10 +78,15 @@ def refit_halves(
         ops.place(data.to_device(view / n_splits), at) for view in (*views, redrawn)
     ]
     if len(drawn) < n:
-        work, nothing = partial(_mean_opinion, judges[:2]), xp.zeros_like(tall[0])
-        others, _ = data.sweep(work, codes)
+        first, nothing = judges[:2], xp.zeros_like(tall[0])
+
+        def mean_opinion(block: Matrix, codes: Tall) -> tuple[tuple[Tall, ...], Any]:
+            views = zip(*(judge(block, codes)[1:] for judge in first), strict=True)
+            return tuple(sum(view) / 2 for view in views), ()
+
+        others, _ = data.sweep(mean_opinion, codes)
         if gaps is not None:
-            (_, again, _), _ = gaps.redraw(n_splits, None).sweep(work, codes)
+            (_, again, _), _ = gaps.redraw(n_splits, None).sweep(mean_opinion, codes)
             others = (*others, again)
         tall = [
             xp.where(at, mine, xp.where(live, ops.widen(theirs), nothing))
@@ -129,7 +134,9 @@ class _Judge:
         best = xp.argmax(scores, axis=1)
         ahead = ops.widen(_log_odds(ops, scores, codes)) * ops.widen(short)
         odds = xp.exp(ops.clip(ahead * ops.widen(short), -50.0, 50.0))
-        return best, ops.widen(best == codes), 1 / (1 + odds), label_lead(ops, ahead)
+        # On a scale where twice as far ahead is little more.
+        lead = ops.sign_of(ahead) * xp.log(1 + xp.abs(ahead))
+        return best, ops.widen(best == codes), 1 / (1 + odds), lead
 
 
 def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> float:
@@ -195,25 +202,11 @@ def calmer_noise(
     return kind if calmer < Doubt.CALMER * doubt else None
 
 
-def label_lead(ops: Ops, log_odds: Tall) -> Tall:
-    """Return log-odds of labels on a scale where twice as far ahead is little more."""
-    return ops.sign_of(log_odds) * ops.xp.log(1 + ops.xp.abs(log_odds))
-
-
 def _log_odds(ops: Ops, scores: Tall, codes: Tall) -> Tall:
     """Return how far the score of a row's label is ahead of all others, by belief."""
     xp, own = ops.xp, ops.one_hot(codes, scores.shape[1], scores)
     others = xp.where(own > 0, xp.full_like(scores, -np.inf), scores)
     return Refitting.BELIEF * (ops.pick(scores, codes) - xp.max(others, axis=1))
-
-
-def _mean_opinion(
-    judges: list[_Judge], block: Matrix, codes: Tall
-) -> tuple[tuple[Tall, ...], tuple[()]]:
-    """Return the means over judges of what they say of rows."""
-    opinions = [judge(block, codes)[1:] for judge in judges]
-    views = zip(*opinions, strict=True)
-    return tuple(sum(view) / len(judges) for view in views), ()
 
 
 def _names(labels: np.ndarray, like: np.ndarray, k: int) -> np.ndarray:

@@ -45,16 +45,6 @@ def shared_covariance(
     return np.asarray(S)
 
 
-def moments_of(
-    rows: np.ndarray, codes: np.ndarray, n_groups: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sums of ``y @ y.T`` over the rows y of each group, and its size."""
-    order = np.argsort(codes, kind="stable")
-    ends = np.searchsorted(codes[order], np.arange(n_groups + 1))
-    groups = np.split(rows[order], ends[1:-1])
-    return np.stack([own.T @ own for own in groups]), np.diff(ends).astype(np.float64)
-
-
 def column_variances(left: np.ndarray, units: np.ndarray) -> tuple[Any, Any]:
     """Return variances of noise by column, and along centres were it independent."""
     # ``left`` are mean squares of residuals, which have no part along their centre.
@@ -188,10 +178,13 @@ def compare_halves(
     free = np.maximum(size - 1, 1.0)  # the mean of a half costs one of its rows
     codes = (groups % 2 * n_folds + folds) * k + groups // 2
     along = np.where((groups % 2 == 0)[:, None], along[:, 1::2], along[:, ::2])
-    moments, counts = moments_of(along, codes, 2 * n_folds * k)
-    moments = moments.reshape(2, n_folds, k, k, k)
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(2 * n_folds * k + 1))
+    parts = np.split(along[order], ends[1:-1])
+    moments = np.stack([own.T @ own for own in parts]).reshape(2, n_folds, k, k, k)
     moments = _without_folds(moments * (enough * size / free)[:, None, :, None, None])
-    counts = _without_folds(counts.reshape(2, n_folds, k) * enough)
+    counts = np.diff(ends).astype(np.float64).reshape(2, n_folds, k)
+    counts = _without_folds(counts * enough)
     by_column, plain = column_variances(squares * (enough / free)[..., None], others)
     # A row nearer to the mean than rounding says nothing.
     rounding = (64 * np.finfo(X.dtype).eps) ** 2 * np.square(centers).sum(axis=2)

@@ -330,7 +330,11 @@ def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
     stability, agreement = [], []
     for k in range(2, most + 1):
         own, *others = (tree.members[k - 1][tree.leaves] for tree in (whole, *halves))
-        overlaps = [_best_overlaps(own, other, k) for other in others]
+        overlaps = []  # the share of rows that clusters have in common with their like
+        for other in others:
+            table = confusion(own, other, (k, k))
+            union = np.add.outer(table.sum(axis=1), table.sum(axis=0)) - table
+            overlaps.append((table / np.maximum(union, 1)).max(axis=1))
         stability.append(float(np.mean(overlaps, axis=0).min()))
         with sklearn_filters:
             agreed = [*map(adjusted_rand_score, others[::2], others[1::2])]
@@ -340,10 +344,3 @@ def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
     gaps = np.cumsum(gaps) / np.arange(1, most)  # of all cuts that make k clusters
     evidence = contrasts.tolist(), agreement, stability, [*drops, 0.0], gaps.tolist()
     return tuple(map(Split, range(2, most + 1), *evidence))
-
-
-def _best_overlaps(one: np.ndarray, other: np.ndarray, k: int) -> np.ndarray:
-    """Return the share of rows that each of k clusters has in common with its like."""
-    table = confusion(one, other, (k, k))
-    union = np.add.outer(table.sum(axis=1), table.sum(axis=0)) - table
-    return np.asarray((table / np.maximum(union, 1)).max(axis=1))

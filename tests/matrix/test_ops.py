@@ -63,13 +63,10 @@ def test_the_largest_values(put, ops, n, count):
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0])
-def test_medians_are_exact(put, ops, scale):
+def test_order_is_exact(put, ops, scale):
     """Whatever the spread: all alike, ordinary, over many orders of magnitude."""
     rng = np.random.default_rng(0)
     values = np.round(np.exp(scale * rng.standard_normal(20_000)), 3)
-    some = values > 0.5
-    kept = np.sort(values[some])
-    assert ops.median(put(values), put(some)) == kept[len(kept) // 2]
     at = np.array([0, 19_999, 7])
     assert_array_equal(ops.in_order(put(values), at), np.sort(values)[at])
 

@@ -325,11 +325,6 @@ class Ops:
         """Return the positions of the ``count`` largest values, in any order."""
         return self.to_host(self.xp.argsort(values)[values.shape[0] - count :])
 
-    def median(self, values: Tall, where: Tall) -> float:
-        """Return the median, the upper one of two, of numbers where a mask is true."""
-        some = self.rows_where(values, where)
-        return float(self.in_order(some, np.array([some.shape[0] // 2]))[0])
-
     def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
         """Return the values at some places of their order."""
         return self.to_host(self.few_rows(self.xp.sort(values), places))

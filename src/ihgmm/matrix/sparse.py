@@ -226,7 +226,20 @@ class SparseDevice(OnDevice, Entries):
         self.array, self.n_entries = array, int(self.values.shape[0])
 
     def made(self, arrays: tuple[Any, Any, Any], about: About) -> Self:
-        return type(self)(_csr(*arrays, self.shape[1]), about)
+        indptr, indices, values = arrays
+        shape = int(indptr.shape[0]) - 1, self.shape[1]
+        if compat.is_torch_array(values):
+            import torch
+
+            # Torch says, once, that it does not check what was checked before.
+            with ignored(UserWarning):
+                array = torch.sparse_csr_tensor(*arrays, shape, check_invariants=False)
+        else:
+            from cupyx.scipy.sparse import csr_matrix
+
+            array = csr_matrix((values, indices, indptr), shape=shape)
+            array.has_canonical_format = True  # else CuPy looks before each product
+        return type(self)(array, about)
 
     def __matmul__(self, W: Any) -> Tall:
         return self._product(self.array, W)
@@ -275,24 +288,6 @@ class SparseDevice(OnDevice, Entries):
         parts = tuple(map(to_host, (self.values, self.indices, self.indptr)))
         array = sp.csr_array(parts, shape=self.shape)
         return Sparse(array, self.about.of_taken_rows())
-
-
-def _csr(indptr: Any, indices: Any, values: Any, n_columns: int) -> Any:
-    """Return the CSR matrix of a library of three of its arrays."""
-    shape = int(indptr.shape[0]) - 1, n_columns
-    if compat.is_torch_array(values):
-        import torch
-
-        # Torch says, once, that it does not check what was checked before.
-        with ignored(UserWarning):
-            return torch.sparse_csr_tensor(
-                indptr, indices, values, shape, check_invariants=False
-            )
-    from cupyx.scipy.sparse import csr_matrix
-
-    array = csr_matrix((values, indices, indptr), shape=shape)
-    array.has_canonical_format = True  # else CuPy looks before each product
-    return array
 
 
 def open_sparse(given: Any) -> SparseDevice | None:

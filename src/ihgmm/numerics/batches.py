@@ -120,21 +120,17 @@ def _factors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return factors of batches, shrunk by their noise, and centres of clusters."""
     means = sums * HOST.ratio(1.0, counts)[:, :, None]
-    is_known, logs = centers is not None, np.zeros((len(sums), sums.shape[2]))
-    middle = np.zeros(sums.shape[1:]) if centers is None else centers
+    logs, used = np.zeros((len(sums), sums.shape[2])), counts.sum(axis=0) > 0
+    shares = counts * HOST.ratio(1.0, counts.sum(axis=0))
     for _ in range(Batching.ROUNDS):
         plain = means / np.exp(logs)[:, None]
-        if not is_known:
-            shares = counts * HOST.ratio(1.0, counts.sum(axis=0))
-            middle = np.einsum("bk,bkp->kp", shares, plain)
+        middle = np.einsum("bk,bkp->kp", shares, plain) if centers is None else centers
         # Unit rows of a cluster with factors are longer or shorter by a number.
         squares = np.einsum("kp,kp->k", middle, middle)
         gains = np.einsum("bkp,kp->bk", plain, middle) * HOST.ratio(1.0, squares)
-        if not is_known:
-            shares = shares * HOST.ratio(1.0, gains)
-            middle = np.einsum("bk,bkp->kp", shares, plain)
+        if centers is None:
+            middle = np.einsum("bk,bkp->kp", shares * HOST.ratio(1.0, gains), plain)
         expected = np.einsum("bk,kp->bp", counts * gains, middle)
-        used = counts.sum(axis=0) > 0
         typical = middle[used].mean(axis=0) if used.any() else np.zeros_like(noise)
         # One row more, of a factor of 1, stands in where there are hardly any entries.
         total = expected + typical

@@ -12,14 +12,7 @@ import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
 from ihgmm.matrix.ops import sampled
-from ihgmm.numerics.krylov import (
-    EigenPairs,
-    Order,
-    block_krylov,
-    block_width,
-    leading_pairs,
-    orthonormal,
-)
+from ihgmm.numerics import krylov
 from ihgmm.policy import Solving
 
 
@@ -42,11 +35,6 @@ class GramOperator:
             A = Scaled(A, rows=A.ops.xp.sqrt(A.weights))
         return cls(A, A.ops.persist(A.cast(A.sqnorms)))
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n_samples, n_samples)."""
-        return (self.A.shape[0], self.A.shape[0])
-
     def __matmul__(self, V: Tall) -> Tall:
         """Return ``G @ V`` for a vector or a block of vectors."""
         if V.ndim == 1:
@@ -68,11 +56,11 @@ def leading_eigenpairs(
     G: GramOperator,
     k: int,
     *,
-    order: Order = "algebraic",
+    order: krylov.Order = "algebraic",
     tol: float = 1e-6,
     dense: bool | None = None,
     quiet: bool = False,
-) -> EigenPairs:
+) -> krylov.EigenPairs:
     """Return the k leading eigenpairs of a Gram operator, also where its rank is less.
 
     Leading are the largest eigenvalues or, by ``"magnitude"``, those of largest
@@ -82,30 +70,23 @@ def leading_eigenpairs(
     where that is cheaper. Pairs that do not converge give a warning unless ``quiet``.
     """
     (n, p), ops = G.A.shape, G.A.ops
-    width = block_width(k)
+    width = krylov.block_width(k)
     if dense is None:
         # Beyond the features eigenvalues are close to each other, and hard to tell.
         hard = k > p and n <= Solving.DENSE_ROWS
         dense = n * p <= Solving.READ_WHOLE and (hard or _is_cheaper(n, p, n, width))
     with G.A.threads():
         if dense or n <= Solving.FEW_ROWS * width:
-            values, vectors = leading_pairs(G.toarray(), k, order)
-            pairs = EigenPairs(values, G.A.to_device(vectors.astype(G.A.dtype)))
+            values, vectors = krylov.leading_pairs(G.toarray(), k, order)
+            pairs = krylov.EigenPairs(values, G.A.to_device(vectors.astype(G.A.dtype)))
         else:
             rng = np.random.default_rng(0)
             # Half a product better than a random block.
             start = G.A @ rng.standard_normal((p, width)).astype(G.A.dtype)
-            size = _magnitude(G.A)
-            pairs = block_krylov(
-                lambda V: G @ (V / size),
-                orthonormal(ops, start, rng),
-                k,
-                order=order,
-                tol=tol,
-                dtype=G.A.dtype,
-                quiet=quiet,
-                ops=ops,
-            )
+            size, block = _magnitude(G.A), krylov.orthonormal(ops, start, rng)
+            options: Any = {"order": order, "tol": tol, "quiet": quiet, "ops": ops}
+            options["dtype"] = G.A.dtype
+            pairs = krylov.block_krylov(lambda V: G @ (V / size), block, k, **options)
             pairs = replace(pairs, values=pairs.values * size)
     return replace(pairs, vectors=ops.fix_signs(pairs.vectors))
 
@@ -118,7 +99,7 @@ def leading_directions(
     start: np.ndarray | None = None,
     tol: float = 1e-6,
     quiet: bool = False,
-) -> EigenPairs:
+) -> krylov.EigenPairs:
     """Return the right singular vectors of A, and the squares of singular values.
 
     They are eigenpairs of ``A.T @ A``: k leading ones and, as far as they matter,
@@ -127,25 +108,25 @@ def leading_directions(
     depends on the shape of A alone, so that every kind of array gives the same.
     """
     n, p = A.shape
-    width, count, n_iter = block_width(k), min(k + extra, n, p), 0
+    width, count, n_iter = krylov.block_width(k), min(k + extra, n, p), 0
     with A.threads():
         if n < p and n * p <= Solving.READ_WHOLE and _is_cheaper(n, p, n, width):
             rows = A.toarray().astype(np.float64, copy=False)
-            values, left = leading_pairs(rows @ rows.T, count)
+            values, left = krylov.leading_pairs(rows @ rows.T, count)
             # Beyond the rank of the rows there is nothing but rounding, no direction.
             lengths = np.sqrt(np.maximum(values, 0.0))
             lengths[lengths <= Solving.NO_DIRECTION * lengths[0]] = np.inf
             vectors = rows.T @ (left / lengths)
         elif p <= Solving.FEATURES * width or _is_cheaper(n, p, p, width):
-            gram = A.sweep(_gram_of_features)[1][0].astype(np.float64, copy=False)
-            values, vectors = leading_pairs(gram, count)
+            gram = A.sweep(_gram)[1][0].astype(np.float64, copy=False)
+            values, vectors = krylov.leading_pairs(gram, count)
         else:
             size = _magnitude(A)
             block = _start_block(A, k, size) if start is None else start[:, :width]
             pairs = _from_block(A, size, block, k, count - k, tol=tol, quiet=quiet)
             values, vectors, n_iter = pairs.values * size, pairs.vectors, pairs.n_iter
     vectors = HOST.fix_signs(np.array(vectors))
-    return EigenPairs(np.maximum(values, 0.0), vectors, n_iter)
+    return krylov.EigenPairs(np.maximum(values, 0.0), vectors, n_iter)
 
 
 def _magnitude(A: Matrix) -> float:
@@ -162,7 +143,7 @@ def _is_cheaper(n: int, p: int, side: int, width: int) -> bool:
 
 def _from_block(
     A: Matrix, size: float, block: np.ndarray, k: int, extra: int, **options: Any
-) -> EigenPairs:
+) -> krylov.EigenPairs:
     """Find directions from others, and eigenvalues over a size."""
 
     def there_and_back(W: np.ndarray) -> np.ndarray:
@@ -170,10 +151,10 @@ def _from_block(
         return to_host(product).astype(np.float64)
 
     block, options["dtype"] = np.linalg.qr(block)[0], A.dtype
-    return block_krylov(there_and_back, block, k, extra=extra, **options)
+    return krylov.block_krylov(there_and_back, block, k, extra=extra, **options)
 
 
-def _gram_of_features(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
+def _gram(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
     """Return ``A.T @ A`` of a block of rows, to be summed."""
     rows = block.rows(slice(None))
     return (), (block.ops.widen(rows.T @ rows),)
@@ -181,7 +162,7 @@ def _gram_of_features(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
 
 def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
     """Return random directions or, of large data, those in which some rows lie."""
-    (n, p), width, part = A.shape, block_width(k), A
+    (n, p), width, part = A.shape, krylov.block_width(k), A
     if n * p >= Solving.LARGE:
         most = max(Solving.ROWS_A_FEATURE, width**2 // 8) * max(p, width)
         part = A.drawn(sampled(n, min(n // Solving.ONE_ROW_IN, most)))

@@ -116,7 +116,7 @@ def count_above_noise(
     def lead(k: int) -> EigenPairs:
         return leading_eigenpairs(G, k, tol=1.0, quiet=True)
 
-    pairs, rank = lead(min(least, most + 1, G.shape[0])), 0
+    pairs, rank = lead(min(least, most + 1, G.A.shape[0])), 0
     while True:
         left = residual(G.A, pairs.vectors[:, :rank])
         # A first rough look, at one flip, is enough if components stand out clearly.

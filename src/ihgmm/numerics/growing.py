@@ -12,17 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
+from ihgmm.numerics import spectral
 from ihgmm.numerics.eigen import leading_directions
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.labels import LinearRule, learn_rule
 from ihgmm.numerics.mixture import tied_clusters
-from ihgmm.numerics.spectral import (
-    Placement,
-    clear_rows,
-    direction_counts,
-    stands_on,
-    with_weights,
-)
 from ihgmm.numerics.teaching import Taught
 from ihgmm.policy import Growing, Labelling, Leading, Small
 
@@ -119,7 +113,7 @@ class Grown(NamedTuple):
     """A model after some more rows."""
 
     growth: Growth
-    placement: Placement
+    placement: spectral.Placement
     space: Space
     labels: Tall  # of the new rows
     embedded: Tall  # the new rows, as they were compared
@@ -142,7 +136,7 @@ def grow(
     ops, (n, p) = X.ops, X.shape
     known = old and old[0]
     seen = n + (known.n_samples if known else 0)
-    lead, extra = direction_counts(k, max(seen, 4 * p), p)
+    lead, extra = spectral.direction_counts(k, max(seen, 4 * p), p)
     width = min(p, max(Growing.DIRECTIONS, 2 * (lead + extra)))
     inverse = ops.ratio(1.0, ops.xp.sqrt(X.sqnorms))
     counts = ops.xp.astype(X.sqnorms > 0, X.sqnorms.dtype) * X.to_device(weights)
@@ -194,11 +188,10 @@ def grow(
             settled = novel == 0 and moved < Growing.SETTLED
 
     # Running sums for centres; from the sample where clusters are others now.
-    pointers = _pointers(sample, k)
     if known is None or moved > Growing.MOVED:
-        sums, figures = _sums_of_sample(directions, sample, pointers)
+        sums, figures = _sums_of_sample(directions, sample, k)
     else:
-        pointers = pointers @ directions.vectors.T
+        pointers = _pointers(sample, k) @ directions.vectors.T
         sums, figures = _sums(X, pointers, labels, counts)
         sums, figures = known.sums + sums, known.lengths + figures
     unseen, said, emptied = np.zeros(k), np.zeros(k + 1, bool), []
@@ -232,14 +225,14 @@ def _sample(
 def _embedding(directions: Directions, k: int, n: int) -> Embedding:
     """Return the map to coordinates that a fit to all rows would have, or nearly so."""
     p, width = directions.vectors.shape
-    lead, extra = direction_counts(k, n, p)
+    lead, extra = spectral.direction_counts(k, n, p)
     most = min(width, p - 1, n // Leading.ROWS_A_DIRECTION) - lead
-    values, total = directions.values, directions.total
-    while extra < most and stands_on(n, p, total, values[: lead + extra], lead):
+    values = directions.values[: lead + extra]
+    while extra < most and spectral.stands_on(n, p, directions.total, values, lead):
         extra = min(2 * extra, most)
-    values = values[: lead + extra]
-    along = directions.vectors[:, : lead + extra] * np.sqrt(values)
-    return Embedding(*with_weights(along, values, lead), unit_rows=True)
+        values = directions.values[: lead + extra]
+    along = directions.vectors[:, : len(values)] * np.sqrt(values)
+    return Embedding(*spectral.with_weights(along, values, lead), unit_rows=True)
 
 
 def _coordinates(embedding: Embedding, rows: np.ndarray) -> np.ndarray:
@@ -248,7 +241,7 @@ def _coordinates(embedding: Embedding, rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows[:, : len(values)] / np.sqrt(values))
 
 
-Learnt = tuple[Placement, Space, float, int]  # the pull, and iterations
+Learnt = tuple[spectral.Placement, Space, float, int]  # the pull, and iterations
 
 
 def _move_on(embedding: Embedding, sample: Sample, old: Any, k: int) -> Learnt | None:
@@ -262,7 +255,7 @@ def _move_on(embedding: Embedding, sample: Sample, old: Any, k: int) -> Learnt |
     if fit is None:
         return None
     rule = LinearRule(fit.coefficients, fit.intercepts)
-    return Placement(embedding, rule), space, fit.pull, fit.n_iter
+    return spectral.Placement(embedding, rule), space, fit.pull, fit.n_iter
 
 
 def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
@@ -272,7 +265,7 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
     taught = Taught(start=sample.labels if (sample.labels >= 0).any() else None)
     # In an order without sense, since starts are tried on the first rows.
     order = np.random.default_rng(0).permutation(len(known))
-    clear = clear_rows(HOST, embedding, known)
+    clear = spectral.clear_rows(HOST, embedding, known)
     order = order if clear is None else order[clear[order]]
     learnt = learn_rule(
         [one.rows(HOST, known[order]) for one in maps],
@@ -283,7 +276,7 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
     embedding = maps[learnt.space]
     labels = np.asarray(learnt.rule(HOST, embedding.rows(HOST, known)))
     numbers = taught.order(HOST.order_by_size(labels, k, sample.weights), labels)
-    placement = Placement(embedding, learnt.rule.in_order(numbers))
+    placement = spectral.Placement(embedding, learnt.rule.in_order(numbers))
     return placement, SPACES[learnt.space], learnt.pull, learnt.n_iter
 
 
@@ -308,10 +301,13 @@ def _sums(
 
 
 def _sums_of_sample(
-    directions: Directions, sample: Sample, pointers: np.ndarray
+    directions: Directions, sample: Sample, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return sums of clusters that stand for all rows seen."""
-    rows = as_matrix(sample.rows * sample.lengths[:, None])
+    rows, pointers = (
+        as_matrix(sample.rows * sample.lengths[:, None]),
+        _pointers(sample, k),
+    )
     sums, figures = _sums(rows, pointers, sample.labels, sample.weights)
     return sums @ directions.vectors.T, figures
 
@@ -348,7 +344,7 @@ def _drift(
     return unseen, known.said | np.append(unseen >= Growing.EXPECTED, novel > 0)
 
 
-def growth_of_fit(placement: Placement, model: Any, n_clusters: int) -> Growth:
+def growth_of_fit(placement: spectral.Placement, model: Any, n_clusters: int) -> Growth:
     """Return what a model that was fitted at once would remember of its rows."""
     embedding, k = placement.embedding, n_clusters
     n = len(model.labels_)
@@ -365,6 +361,6 @@ def growth_of_fit(placement: Placement, model: Any, n_clusters: int) -> Growth:
     rows = HOST.unit_rows(rows) * HOST.ratio(sizes, lengths)[:, None]
     labels, ones = to_host(model.labels_)[chosen], np.ones(len(chosen))
     sample = Sample(rows, lengths, ones, priorities[chosen], labels, cut)
-    sums = _sums_of_sample(directions, sample, _pointers(sample, k))
+    sums = _sums_of_sample(directions, sample, k)
     memory = directions, sample, *sums, Labelling.PULL
     return Growth(*memory, n, n, n, False, np.zeros(k), np.zeros(k + 1, bool))

@@ -7,7 +7,7 @@ they are. Nothing is random: the same rows give the same clusters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -203,9 +203,7 @@ def tied_clusters(
     ends: list[tuple[int, int, TiedClusters]] = []
     ahead, n_iter = bar, 0
 
-    def expected_sums(
-        coefficients: np.ndarray, intercepts: np.ndarray, part: slice
-    ) -> list[np.ndarray]:
+    def expected_sums(part: slice) -> list[np.ndarray]:
         """Return sizes of clusters, sums of rows, and log-likelihoods, of each run."""
         known = None if prior is None else prior[:, part]
         fit = coefficients, intercepts, signed, known
@@ -227,12 +225,11 @@ def tied_clusters(
         intercepts = np.log(sizes) - (centers * coefficients).sum(axis=2) / 2
         # The terms of rows alone add up to a trace.
         terms = (inverse * moments).sum(axis=(1, 2)) + np.linalg.slogdet(covariance)[1]
-        work = partial(expected_sums, coefficients, intercepts)
         if ops is HOST and coefficients.size * n >= Labelling.THREADS:
-            parts: Any = zip(*in_parts(n, work), strict=True)
+            parts: Any = zip(*in_parts(n, expected_sums), strict=True)
             sizes, sums, logs = (sum(part) for part in parts)
         else:
-            sizes, sums, logs = work(slice(0, n))
+            sizes, sums, logs = expected_sums(slice(0, n))
         gains = logs - (terms + one) / 2
         worth = gains - price[run]
         ended = (gains - before < Labelling.GAIN) | (n_iter >= max_iter)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -158,16 +157,9 @@ def spectral_clustering(
             labels = ops.persist(ops.place(labels, live))
             if signed:
                 signs = ops.place(signs, live, ops.xp.ones_like(embedded[:, 0]))
-    return Spectral(
-        labels=labels,
-        rows=embedded,
-        coordinates=coordinates,
-        placement=Placement(embedding, rule),
-        space=spaces[learnt.space],
-        n_iter=learnt.n_iter,
-        signs=signs,
-        known=few_ops.to_host(everyone[learnt.space]),
-    )
+    placed = embedded, coordinates, Placement(embedding, rule), spaces[learnt.space]
+    seen = few_ops.to_host(everyone[learnt.space])
+    return Spectral(labels, *placed, learnt.n_iter, signs, seen)
 
 
 def looks_signed(X: Matrix, fit: Spectral, k: int) -> bool:
@@ -287,8 +279,14 @@ def _known_rows(
     They depend on the rows themselves, as if these were shuffled: neither their order
     in the data nor a seed changes labels.
     """
-    keys = ops.persist(ops.row_map(partial(_keys, embedding), coordinates))
-    n = coordinates.shape[0]
+
+    def keys_of(ops: Ops, coordinates: Tall) -> Tall:
+        """Return a number between 0 and 1 for each row that looks random."""
+        rows = coordinates * ops.cast_like(embedding.weights, coordinates)
+        factors = 100 * np.random.default_rng(0).random(rows.shape[1])
+        return (ops.xp.abs(ops.unit_rows(rows)) @ ops.cast_like(factors, rows)) % 1
+
+    keys, n = ops.persist(ops.row_map(keys_of, coordinates)), coordinates.shape[0]
     size = min(n, max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k))
     # Keys are spread evenly, or nearly so: few of many come to the host.
     rows = np.flatnonzero(ops.to_host(keys < 2 * size / n))
@@ -301,10 +299,3 @@ def _known_rows(
         lessons = lessons[sampled(len(lessons), (size + 1) // 2)]
         rows = np.append(lessons, rows[~np.isin(rows, lessons)])[:size]
     return rows
-
-
-def _keys(embedding: Embedding, ops: Ops, coordinates: Tall) -> Tall:
-    """Return a number between 0 and 1 for each row that looks random, by the row."""
-    rows = coordinates * ops.cast_like(embedding.weights, coordinates)
-    factors = 100 * np.random.default_rng(0).random(rows.shape[1])
-    return (ops.xp.abs(ops.unit_rows(rows)) @ ops.cast_like(factors, rows)) % 1

@@ -15,12 +15,7 @@ from numpy.random import Generator
 from ihgmm.matrix import HOST, Matrix, Stretched, Tall, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.policy import Small, TiedNoise
-from ihgmm.statistics.likelihood import (
-    MixtureFit,
-    fit_mixture,
-    indicators,
-    refine_labels,
-)
+from ihgmm.statistics import likelihood
 from ihgmm.statistics.model import NOISE_STRUCTURES
 from ihgmm.statistics.residuals import shared_covariance
 
@@ -76,22 +71,23 @@ def fit_noise(
     rng: Generator,
     covariances: int = TiedNoise.COVARIANCES,
     **rounds: Any,
-) -> tuple[MixtureFit, Covariance]:
+) -> tuple[likelihood.MixtureFit, Covariance]:
     """Fit a mixture with noise of some kind, with the options ``rounds``.
 
     A tied covariance is that of the labels. Once it is taken off, a mixture with common
     noise fits, whose labels give the next of ``covariances``, until they stay the same.
     """
     if noise != "tied":
-        labels = refine_labels(X, labels, n_clusters).labels
-        start = indicators(X, labels, n_clusters)
-        return fit_mixture(X, start, noise=noise, **rounds), Covariance.none(X.shape[1])
+        labels = likelihood.refine_labels(X, labels, n_clusters).labels
+        start = likelihood.indicators(X, labels, n_clusters)
+        mixture = likelihood.fit_mixture(X, start, noise=noise, **rounds)
+        return mixture, Covariance.none(X.shape[1])
     # Refined labels would go by cosines, which such noise makes wrong.
     for _ in range(covariances):
         covariance = leading_covariance(X, labels, n_clusters, rng)
         white, before = covariance.whiten(X), labels
-        start = indicators(X, labels, n_clusters)
-        mixture = fit_mixture(white, start, noise="common", **rounds)
+        start = likelihood.indicators(X, labels, n_clusters)
+        mixture = likelihood.fit_mixture(white, start, noise="common", **rounds)
         labels = X.ops.persist(X.ops.xp.argmax(mixture.memberships, axis=1))
         if not X.ops.number(X.ops.xp.any(labels != before)):
             break
@@ -118,7 +114,7 @@ def compare_noises(
 
 def information(
     X: Matrix,
-    mixture: MixtureFit,
+    mixture: likelihood.MixtureFit,
     covariance: Covariance,
     noise: Structure,
     *,

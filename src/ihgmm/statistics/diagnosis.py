@@ -266,7 +266,9 @@ def ruling_column(data: Matrix) -> tuple[int, float] | None:
     """Return the column that would decide clusters alone, and its share of variance."""
     ops, sqnorms, live = data.ops, data.sqnorms, data.sqnorms > 0
     # A few huge rows would show their own columns.
-    usual = live & (sqnorms <= Cautions.HUGE**2 * ops.median(sqnorms, live))
+    some = ops.rows_where(sqnorms, live)
+    (median,) = ops.in_order(some, np.array([some.shape[0] // 2]))
+    usual = live & (sqnorms <= Cautions.HUGE**2 * float(median))
     rows = min(Refitting.ROWS, max(Cautions.ENTRIES // data.shape[1], 1))
     part = data.take(ops.draw_rows(usual, rows, np.random.default_rng(0)))
     n = part.shape[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import polygamma, stdtrit
@@ -12,11 +12,11 @@ from ihgmm import _checks as checks
 from ihgmm._parameters import check_count, check_number, usual_errors
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import Groups, row_lengths
-from ihgmm.numerics.roots import falling_root
 from ihgmm.numerics.spectral import Spectral
 from ihgmm.policy import Small, Weighting
+from ihgmm.statistics.likelihood import falling_root
 from ihgmm.statistics.observed import fit_observed, mean_lengths
-from ihgmm.statistics.residuals import independent_entries, noise_of_centers
+from ihgmm.statistics.residuals import Fit, independent_entries, noise_of_centers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -233,9 +233,7 @@ def estimates_of_labels(
     rows = X.ops.groups(labels, len(classes), X.weights)
     fit = _fit(X, rows, rows.counted(X.ops.xp.ones_like(X.sqnorms)))
     fit = _fit(X, rows, rows.counted(_steady_weights(X, fit, rows)))
-    ratio, variances = noise_of_centers(
-        X, rows, fit.centers, fit.scales, fit.weights, fit.variances
-    )
+    ratio, variances = noise_of_centers(X, rows, fit)
     errors = _scale_variances(fit, rows, X.shape[1], rows.spread(ratio)) ** 0.5
     variances[rows.sizes < 2] = np.inf
     # Satterthwaite's degrees of freedom of the errors of centres.
@@ -261,24 +259,13 @@ def estimates_of_labels(
     )
 
 
-def _parameters(X: Matrix, fit: _Fit) -> tuple[Tall, Tall, Tall]:
+def _parameters(X: Matrix, fit: Fit) -> tuple[Tall, Tall, Tall]:
     """Return centres, scales and noise levels in the units of the data."""
     centers = X.to_device(fit.centers * X.dtype.type(X.unit))
     return centers, X.cast(fit.scales), X.cast(fit.variances**0.5 * X.unit)
 
 
-class _Fit(NamedTuple):
-    """A fit and what its errors are made of; docs/statistics.md has the formulas."""
-
-    weights: Tall  # divided by A, so that weights @ scales is 1 in a cluster
-    scales: Tall
-    centers: np.ndarray
-    true_squares: np.ndarray  # of the true centres, free of the noise in ours
-    variances: Tall
-    solved: Tall | None  # whether the equations for a row's cluster have a solution
-
-
-def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> _Fit:
+def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> Fit:
     """Fit centres and noise with these weights; also scales, unless they are given."""
     ops, solved = X.ops, None
     sqnorms, weights = X.sqnorms, ops.persist(weights)
@@ -304,7 +291,7 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
     nothing = nothing | (rows.spread(rows.sizes) == 1)
     left = ops.xp.where(nothing, ops.xp.zeros_like(left), left)
     variances = ops.persist(left / max(X.shape[1] - 1, 1))
-    return _Fit(weights, scales, centers, length, variances, solved)
+    return Fit(weights, scales, centers, length, variances, solved)
 
 
 def _scales(
@@ -344,7 +331,7 @@ def _scales(
     return xp.where(pair, norms, scales), solved & ~pair
 
 
-def _scale_variances(fit: _Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
+def _scale_variances(fit: Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
     """Return the variances of the scales' errors, in linear time."""
     # With B_ij = (i == j) / c_i - w_i * (slope_i * b_j + level_j), each sum over j is
     # a quadratic in slope_i with a cluster's sums in it.
@@ -387,7 +374,7 @@ def _scale_variances(fit: _Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
     return ops.persist(xp.where(exact, xp.zeros_like(variances), variances))
 
 
-def _steady_weights(X: Matrix, fit: _Fit, rows: Groups) -> Tall:
+def _steady_weights(X: Matrix, fit: Fit, rows: Groups) -> Tall:
     """Return weights of rows by scale and noise, pulled towards the mean."""
     # A scale rises with the noise of its row along the centre. If weights rose with it,
     # all noise that is correlated with that would turn the centre. So small rows get a
@@ -400,7 +387,7 @@ def _steady_weights(X: Matrix, fit: _Fit, rows: Groups) -> Tall:
     noise = rows.over_mean(fit.variances)
     one = xp.ones_like(noise)
     noise = xp.where(noise > 0, ops.clip(noise, Weighting.LEAST_VARIANCE, None), one)
-    entries = independent_entries(X, rows, fit.centers, fit.scales)
+    entries = independent_entries(X, rows, fit)
     error = one * float(polygamma(1, entries / 2))
     v = ops.persist(rows.over_mean(xp.exp(_pulled(xp.log(noise), error, rows))))
     mean = rows.means(scales)

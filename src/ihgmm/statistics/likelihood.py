@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, as_matrix, to_host
-from ihgmm.numerics.roots import falling_root
 from ihgmm.policy import Rounds, Small
 from ihgmm.statistics.model import NoiseStructure
 
@@ -453,3 +452,30 @@ def _noise_variances(seen: Projections, members: Tall, noise: str) -> np.ndarray
         high[:] = overall
     variances = falling_root(excess, np.zeros_like(high), high)
     return np.maximum(variances, Small.EXACT * overall)
+
+
+def falling_root(
+    function: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """Return where functions fall to zero between two ends; positive ones, the upper.
+
+    Secants meet the root in a few steps; where one would move one end only, the value
+    at the other counts half (the Illinois rule).
+    """
+    above, below = function(low), function(high)
+    side, middle = np.zeros(len(high)), high
+    for _ in range(60):  # more than a float64 has bits
+        before, slope = middle, above - below
+        falls = slope > 0
+        step = np.where(falls, above / np.where(falls, slope, 1.0), 1.0)
+        step = np.clip(step, 0.0, 1.0)
+        middle = low + (high - low) * step
+        value = function(middle)
+        more = value > 0
+        below = np.where(more, np.where(side > 0, below / 2, below), value)
+        above = np.where(more, value, np.where(side < 0, above / 2, above))
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+        side = np.where(more, 1.0, -1.0)
+        if (np.abs(middle - before) <= 1e-15 * np.abs(middle)).all():
+            break
+    return middle

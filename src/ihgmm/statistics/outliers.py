@@ -18,7 +18,7 @@ from scipy.stats import poisson
 from ihgmm._parameters import option
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
 from ihgmm.numerics.embedding import Embedding
-from ihgmm.numerics.spectral import Spectral, spectral_clustering
+from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.policy import Outliers, Small
 
 _LEVELS = (np.arange(Outliers.QUANTILES) + 0.5) / Outliers.QUANTILES
@@ -134,8 +134,14 @@ def find_outliers(
     for i in range(Outliers.ROUNDS):
         rest = X if inside.all() else X.keep_rows(np.flatnonzero(inside))
         fit = spectral_clustering(rest, n_clusters, signed=signed)
-        embedding = fit.placement.embedding
-        centers = _directions(fit, n_clusters, signed)
+        embedding, labels = fit.placement.embedding, to_host(fit.labels)
+        lines = to_host(fit.coordinates).astype(np.float64) * _roots(embedding)
+        if signed:  # along which the rows of a cluster are longest
+            groups = [lines[labels == j] for j in range(n_clusters)]
+            mains = [np.linalg.eigh(own.T @ own)[1][:, -1] for own in groups]
+            centers = np.array(mains)
+        else:
+            centers = HOST.unit_rows(np.eye(n_clusters)[labels].T @ lines)
         seen = to_host(embedding.coordinates(X)), sqnorms
         rows = _measure(HOST, *seen, embedding, centers, signed, X.unit)
         counted = weights * (rows.noise > 0)
@@ -186,17 +192,6 @@ def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarr
     weights = np.ones(len(scores))
     weights[order[:count]] = np.minimum(odds[:count], 1.0)
     return count, weights
-
-
-def _directions(fit: Spectral, k: int, signed: bool) -> np.ndarray:
-    """Return the directions of clusters in an embedding, of unit norm."""
-    roots = _roots(fit.placement.embedding)
-    rows = to_host(fit.coordinates).astype(np.float64) * roots
-    labels = to_host(fit.labels)
-    if signed:  # along which the rows of a cluster are longest
-        groups = [rows[labels == j] for j in range(k)]
-        return np.array([np.linalg.eigh(own.T @ own)[1][:, -1] for own in groups])
-    return np.asarray(HOST.unit_rows(np.eye(k)[labels].T @ rows))
 
 
 def _roots(embedding: Embedding) -> np.ndarray:
@@ -278,17 +273,12 @@ def _learn(
     excess = noise - np.interp(length, *knots)
     over = np.maximum(excess - _quantiles(excess, weights, 0.75), 0.0)
     tail = (weights * over).sum() / max(weights[over > 0].sum(), Small.TINY)
-    return OutlierRule(
-        embedding,
-        centers,
-        lengths,
-        noises,
-        _quantiles(relative[full], for_length[full], _LEVELS),
-        _quantiles(excess, weights, _LEVELS),
-        knots,
-        max(float(tail), _least_tail(embedding)),
-        float(_quantiles((rest / lengths[labels])[some], weights, 0.5)),
-    )
+    of_lengths = _quantiles(relative[full], for_length[full], _LEVELS)
+    of_noise = _quantiles(excess, weights, _LEVELS)
+    tail = max(float(tail), _least_tail(embedding))
+    share = float(_quantiles((rest / lengths[labels])[some], weights, 0.5))
+    clusters = embedding, centers, lengths, noises
+    return OutlierRule(*clusters, of_lengths, of_noise, knots, tail, share)
 
 
 def _noise_by_length(

@@ -124,6 +124,17 @@ def random_parts(codes: np.ndarray, n_folds: int, rng: Generator) -> list[np.nda
     return [*parts]
 
 
+class Fit(NamedTuple):
+    """A fit and what its errors are made of; docs/statistics.md has the formulas."""
+
+    weights: Tall  # divided by A, so that weights @ scales is 1 in a cluster
+    scales: Tall
+    centers: np.ndarray
+    true_squares: np.ndarray  # of the true centres, free of the noise in ours
+    variances: Tall
+    solved: Tall | None  # whether the equations for a row's cluster have a solution
+
+
 class Halves(NamedTuple):
     """Variances of the rows of halves, along the means of the other half.
 
@@ -207,21 +218,16 @@ def _without_folds(parts: np.ndarray) -> np.ndarray:
 
 
 def noise_of_centers(
-    X: Matrix,
-    rows: Groups,
-    centers: np.ndarray,
-    scales: Tall,
-    weights: Tall,
-    variances: Tall,
+    X: Matrix, rows: Groups, fit: Fit
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return noise along centres, over that of entries, and variances of centres."""
-    centers = centers.astype(np.float64)
+    centers, weights = fit.centers.astype(np.float64), fit.weights
     (k, p), units = centers.shape, HOST.unit_rows(centers)
     mean = rows.counted(rows.ops.xp.ones_like(weights))
     mean = mean / rows.row_sums(mean)[0]  # the part of a row in the mean of the scales
     # A residual is too small by the share of the row in its own centre, which may be
     # all of it.
-    share = rows.ops.clip(weights * scales, None, Scales.LARGEST_SHARE)
+    share = rows.ops.clip(weights * fit.scales, None, Scales.LARGEST_SHARE)
 
     def work(block: Matrix, *tall: Tall) -> tuple[tuple[()], tuple[Any, ...]]:
         """Sum up squares of residuals, with three weights."""
@@ -237,7 +243,7 @@ def noise_of_centers(
             total = total + ops.tall_dot(xp.concat(by_weight, axis=1), squares)
         return (), (total,)
 
-    tall = rows.labels, scales, share, weights**2, weights * mean
+    tall = rows.labels, fit.scales, share, weights**2, weights * mean
     _, (total,) = X.sweep(work, *map(X.to_device, tall))
     left, across, both = total.reshape(3, k, p)
     n = np.maximum(rows.sizes, 1.0)[:, None]
@@ -249,23 +255,22 @@ def noise_of_centers(
     halves = compare_halves(X.take(drawn), *parts, n_clusters=k)
     known = HOST.ratio(halves.noise[:, 0], halves.independent, 1.0)
     ratio = ratio * known.mean(axis=0)
-    noise = variances * rows.spread(ratio)
+    noise = fit.variances * rows.spread(ratio)
     loss = rows.sums(weights * mean * noise)[:, None]
     q = units**2
     growth = rows.sums(mean**2 * noise)[:, None] + 2 * both - 2 * (1 - q) * loss
     return ratio, np.maximum(across + q * growth, 0.0)
 
 
-def independent_entries(
-    X: Matrix, rows: Groups, centers: np.ndarray, scales: Tall
-) -> float:
+def independent_entries(X: Matrix, rows: Groups, fit: Fit) -> float:
     """Return how many independent entries vary in length as the noise of a row."""
     # One over the mean squared cosine of the noise of two rows, of all pairs of some.
     n, p = X.shape
     drawn = sampled(n, min(Scales.PAIRED_ROWS, max(Scales.PAIRED_ENTRIES // p, 16)))
     few = rows.ops.few_rows
-    labels, own = to_host(few(rows.labels, drawn)), to_host(few(scales, drawn))
-    left = X.take(drawn).toarray() - own[:, None] * centers[labels].astype(np.float64)
+    labels, own = to_host(few(rows.labels, drawn)), to_host(few(fit.scales, drawn))
+    centers = fit.centers[labels].astype(np.float64)
+    left = X.take(drawn).toarray() - own[:, None] * centers
     units = HOST.unit_rows(left)
     squares = (units @ units.T) ** 2
     np.fill_diagonal(squares, 0.0)

@@ -16,16 +16,11 @@ from ihgmm._display import Result, doubts_of_count, draw
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.matrix import Matrix, Scaled, to_host
 from ihgmm.matrix.threads import sized_threads
+from ihgmm.numerics import whitening
 from ihgmm.numerics.eigen import GramOperator
 from ihgmm.numerics.flips import count_above_noise
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.numerics.spectral import Placement
-from ihgmm.numerics.whitening import (
-    NOISE_KINDS,
-    NoiseKind,
-    learn_whitener,
-    noise_to_whiten,
-)
 from ihgmm.policy import Counting
 from ihgmm.statistics.tree import ClusterTree, Split, tree_of_model, tree_of_rows
 
@@ -92,7 +87,7 @@ def select_n_clusters(
     *,
     max_clusters: int = MAX_CLUSTERS,
     signed: bool = False,
-    whiten: NoiseKind | Literal["auto"] | None = None,
+    whiten: whitening.NoiseKind | Literal["auto"] | None = None,
     missing: Missing = "error",
     sample_weight: Any = None,
     random_state: Any = None,
@@ -139,14 +134,14 @@ def select_n_clusters(
     most = parameters.check_count("max_clusters", max_clusters)
     parameters.check_flag("signed", signed)
     parameters.check_choice("missing", missing, MISSING_WAYS)
-    parameters.check_choice("whiten", whiten, ("auto", *NOISE_KINDS, None))
+    parameters.check_choice("whiten", whiten, ("auto", *whitening.NOISE_KINDS, None))
     rng = parameters.generator(random_state)
     data, counts = counted_rows(check_matrix(X, missing=missing), sample_weight)
     if missing == "fit":
         data = learn_filler(data)(data)
-    noise = noise_to_whiten(data, whiten)
+    noise = whitening.noise_to_whiten(data, whiten)
     if noise is not None:
-        data = learn_whitener(data, noise, rng)(data)
+        data = whitening.learn_whitener(data, noise, rng)(data)
     count = count_clusters(data, rng, max_clusters=most, signed=signed)
     if counts is None or count.tree is None:
         return count

@@ -7,7 +7,6 @@ they are. Nothing is random: the same rows give the same clusters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -123,11 +123,7 @@ class Grown(NamedTuple):
 
 
 def grow(
-    X: Matrix,
-    k: int,
-    weights: np.ndarray,
-    old: Any = None,
-    start: np.ndarray | None = None,
+    X: Matrix, k: int, weights: np.ndarray, old: Any = None, start: Any = None
 ) -> Grown:
     """Learn from more rows; ``start`` are labels for the first ones.
 
@@ -267,12 +263,8 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
     order = np.random.default_rng(0).permutation(len(known))
     clear = spectral.clear_rows(HOST, embedding, known)
     order = order if clear is None else order[clear[order]]
-    learnt = learn_rule(
-        [one.rows(HOST, known[order]) for one in maps],
-        k,
-        weights=sample.weights[order],
-        taught=taught.at(order),
-    )
+    rows, lessons = [one.rows(HOST, known[order]) for one in maps], taught.at(order)
+    learnt = learn_rule(rows, k, weights=sample.weights[order], taught=lessons)
     embedding = maps[learnt.space]
     labels = np.asarray(learnt.rule(HOST, embedding.rows(HOST, known)))
     numbers = taught.order(HOST.order_by_size(labels, k, sample.weights), labels)
@@ -304,11 +296,9 @@ def _sums_of_sample(
     directions: Directions, sample: Sample, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return sums of clusters that stand for all rows seen."""
-    rows, pointers = (
-        as_matrix(sample.rows * sample.lengths[:, None]),
-        _pointers(sample, k),
-    )
-    sums, figures = _sums(rows, pointers, sample.labels, sample.weights)
+    rows = as_matrix(sample.rows * sample.lengths[:, None])
+    figures_of = _pointers(sample, k), sample.labels, sample.weights
+    sums, figures = _sums(rows, *figures_of)
     return sums @ directions.vectors.T, figures
 
 

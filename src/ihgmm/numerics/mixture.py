@@ -155,8 +155,8 @@ class TiedClusters(NamedTuple):
         self, rows: Tall, signed: bool, ops: Ops = HOST, prior: Tall | None = None
     ) -> Tall:
         """Return memberships of rows, (k, n), with signs."""
-        fit = self.coefficients.T[None], self.intercepts[None]
-        return _expected(ops, rows, *fit, signed, prior)[1][0, ...]
+        fit = np.column_stack([self.coefficients.T, self.intercepts])[None]
+        return _expected(ops, rows, fit, signed, prior)[1][0, ...]
 
 
 def tied_clusters(
@@ -205,8 +205,8 @@ def tied_clusters(
     def expected_sums(part: slice) -> list[np.ndarray]:
         """Return sizes of clusters, sums of rows, and log-likelihoods, of each run."""
         known = None if prior is None else prior[:, part]
-        fit = coefficients, intercepts, signed, known
-        members, signs, logs = _expected(ops, rows[part, ...], *fit)
+        fit = np.dstack([coefficients, intercepts])
+        members, signs, logs = _expected(ops, rows[part, ...], fit, signed, known)
         flat = ops.xp.reshape(signs, (-1, signs.shape[2]))
         sums = ops.xp.reshape(flat @ counted[part, ...], coefficients.shape)
         return [*map(ops.to_host, (members @ share[part], sums, logs @ share[part]))]
@@ -252,16 +252,14 @@ def tied_clusters(
 
 
 def _expected(
-    ops: Ops,
-    rows: Tall,
-    coefficients: np.ndarray,
-    intercepts: np.ndarray,
-    signed: bool,
-    prior: Tall | None,
+    ops: Ops, rows: Tall, fit: np.ndarray, signed: bool, prior: Tall | None
 ) -> tuple[Tall, Tall, Tall]:
-    """Return memberships, the same at one end of a cluster less the other, and logs."""
-    xp, (s, k, m) = ops.xp, coefficients.shape
-    fit = ops.cast_like(np.dstack([coefficients, intercepts]), rows)
+    """Return memberships, the same at one end of a cluster less the other, and logs.
+
+    A fit has the coefficients of each run and cluster, and at the end the intercept.
+    """
+    xp, (s, k, width), fit = ops.xp, fit.shape, ops.cast_like(fit, rows)
+    m = width - 1
     products = xp.reshape(fit[:, :, :m], (s * k, m)) @ rows.T
     products = xp.reshape(products, (s, k, -1))
     scores = xp.abs(products) if signed else products

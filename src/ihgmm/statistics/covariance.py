@@ -126,9 +126,8 @@ def information(
     """
     live = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms)))
     n, p, k = max(live, 1), X.shape[1], len(mixture.mixing_weights)
-    levels, cells = {"individual": (live, p), "class": (k, n * p)}.get(
-        noise, (1, n * p)
-    )
+    sizes = {"individual": (live, p), "class": (k, n * p)}
+    levels, cells = sizes.get(noise, (1, n * p))
     others = k - 1 + covariance.n_parameters
     penalty = 2 * (others + levels)
     if not akaike:

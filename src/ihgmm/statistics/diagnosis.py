@@ -162,18 +162,16 @@ def diagnose_fit(
     return diagnose(data, labels)
 
 
-def _diagnose(
-    data: Matrix, classes: np.ndarray, codes: Tall, rng: Generator
-) -> Diagnosis:
+def _diagnose(X: Matrix, classes: np.ndarray, codes: Tall, rng: Generator) -> Diagnosis:
     """Diagnose labels of rows that are all in clusters."""
-    (n, p), k, ops, xp = data.shape, len(classes), data.ops, data.ops.xp
-    live = data.sqnorms > 0
+    (n, p), k, ops, xp = X.shape, len(classes), X.ops, X.ops.xp
+    live = X.sqnorms > 0
     n_live = int(ops.number(xp.count_nonzero(live)))
     if n_live == 0:
-        checks.warn_zero_rows(data)
+        checks.warn_zero_rows(X)
     # Zero rows show no pattern: they only count as rows of their cluster.
     groups = ops.groups(codes, k, ops.widen(live))
-    refits = refit_halves(data, codes, k, rng) if k > 1 else None
+    refits = refit_halves(X, codes, k, rng) if k > 1 else None
     # Of one cluster nothing is in doubt, and of too few rows nothing is known.
     one = 1.0 if k == 1 else np.nan
     stays, doubt, error = np.full(k, one * n_live), 0.0 * one, 0.0 * one
@@ -197,7 +195,7 @@ def _diagnose(
     size, ends = (n, p, k, classes, ops.groups(codes, k).sizes), error_range(error, k)
     figures = certainty, uncertain_share
     diagnosis = Diagnosis(*size, *of_halves, error, ends, *figures)
-    return replace(diagnosis, cautions=tuple(_cautions(diagnosis, data, refits)))
+    return replace(diagnosis, cautions=tuple(_cautions(diagnosis, X, refits)))
 
 
 def expected_error(doubt: float, n: int, k: int) -> float:

@@ -310,9 +310,7 @@ def _scales(
 
     half = np.full(len(rows.sizes), 0.5)
     below_half = rows.sums(smaller_roots(half, half)) >= 1
-    low, high, total = np.where(
-        below_half, [[0.0], [0.5], [1.0]], [[0.5], [1.0], [2.0]]
-    )
+    low, high, total = np.where(below_half, [[0], [0.5], [1]], [[0.5], [1], [2]])
 
     def missing(y: np.ndarray) -> np.ndarray:
         # Above a half the largest share is the larger root, and all equations hold at
@@ -345,9 +343,7 @@ def _scale_variances(fit: Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
         b = ops.persist(a / c)
         h, total = rows.row_sums(b * w, w / c)
         # dask divides later, when warnings are heard: NaN, unlike 0, raises none.
-        one, safe = (
-            xp.where(x == 0, xp.full_like(x, np.nan), x) for x in (1 + h, length)
-        )
+        one, safe = (xp.where(x == 0, np.nan * x, x) for x in (1 + h, length))
         slope = 1 / (c * one)
         level = ops.persist((1 / c - b * total / one) / n_rows)
         g = v * a

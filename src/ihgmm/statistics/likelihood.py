@@ -238,10 +238,8 @@ def _sums(
     ops = block.ops
     live = members * ops.widen(sqnorms > 0)[:, None]
     totals = (weights * weights, memberships, live)
-    return (
-        ops.widen(block.adjoint(weights)),
-        *(ops.xp.sum(values, axis=0) for values in totals),
-    )
+    sums = (ops.xp.sum(values, axis=0) for values in totals)
+    return ops.widen(block.adjoint(weights)), *sums
 
 
 def _weighted(values: Tall, counts: Tall | None) -> Tall:

@@ -74,9 +74,8 @@ def refit_halves(
             names = _names(labels[0], labels[1], k)
             agreement.append(np.mean(names[labels[0]] == labels[1]))
     at = data.to_device(np.isin(np.arange(n), drawn))
-    tall = [
-        ops.place(data.to_device(view / n_splits), at) for view in (*views, redrawn)
-    ]
+    means = np.vstack([views, redrawn]) / n_splits
+    tall = [ops.place(data.to_device(view), at) for view in means]
     if len(drawn) < n:
         first, nothing = judges[:2], xp.zeros_like(tall[0])
 
@@ -109,14 +108,12 @@ class _Judge:
     typical: float  # length of rows it did not see, the median
 
     @classmethod
-    def learn(
-        cls, part: Matrix, codes: np.ndarray, k: int, unseen: np.ndarray
-    ) -> _Judge:
+    def learn(cls, part: Matrix, own: np.ndarray, k: int, unseen: np.ndarray) -> _Judge:
         """Fit all rows but some; name clusters as the labels of these rows do."""
         seen = np.setdiff1d(np.arange(part.shape[0]), unseen)
         fit = spectral_clustering(part.take(seen), k)
         embedding, rule = fit.placement.embedding, fit.placement.rule
-        names = _names(to_host(fit.labels), codes[seen], k)
+        names = _names(to_host(fit.labels), own[seen], k)
         # Rows of the fit are longer than others in the directions of noise.
         others = part.take(np.sort(unseen)) if len(unseen) else part
         rows = to_host(embedding.coordinates(others)) * embedding.weights

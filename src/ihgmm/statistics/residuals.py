@@ -217,9 +217,7 @@ def _without_folds(parts: np.ndarray) -> np.ndarray:
     return np.concatenate([total, total - parts], axis=1)
 
 
-def noise_of_centers(
-    X: Matrix, rows: Groups, fit: Fit
-) -> tuple[np.ndarray, np.ndarray]:
+def noise_of_centers(X: Matrix, rows: Groups, fit: Fit) -> tuple[Any, Any]:
     """Return noise along centres, over that of entries, and variances of centres."""
     centers, weights = fit.centers.astype(np.float64), fit.weights
     (k, p), units = centers.shape, HOST.unit_rows(centers)

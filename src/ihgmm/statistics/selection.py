@@ -248,9 +248,8 @@ def _count(
     # Rows at unit length: noisy ones are not louder and hide no cluster.
     units = Scaled(X, rows=X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)))
     few = p <= Counting.FEW_FEATURES
-    pairs, rank, null, edge = count_above_noise(
-        GramOperator.of(units), most, rng, least=p + 1 if few else 11
-    )
+    G, least = GramOperator.of(units), p + 1 if few else 11
+    pairs, rank, null, edge = count_above_noise(G, most, rng, least=least)
     if p == 1:
         rank = 1  # flips change nothing, and there is one direction to share
     wide, values = rank, pairs.values

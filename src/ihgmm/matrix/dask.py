@@ -97,10 +97,27 @@ class DaskRows(Blocks):
         """Return what some work makes of each block, as a dask array of objects."""
         self.read["rows"] += self.n_stored
         given = self.X, lazy.row_numbers(self.X.chunks[0]), *map(self.to_device, tall)
-        about = self.about.of_taken_rows()
-        return lazy.objects(
-            partial(_call, work, self.sparse, self.dtype, self.factor, about), *given
+        sparse, kind = (
+            self.sparse,
+            (self.dtype, self.factor, self.about.of_taken_rows()),
         )
+
+        def on_matrix(block: Any, rows: tuple[int, int], *tall: Any) -> Any:
+            """Do the work on a block, which is as it was announced, as a matrix."""
+            if block.shape[0] != rows[1] - rows[0]:
+                raise ValueError(
+                    f"The chunk of rows {rows[0]} to {rows[1] - 1} of the dask array X "
+                    f"has {block.shape[0]} rows; call X.compute_chunk_sizes() first."
+                )
+            if sp.issparse(block) and not sparse:
+                raise ValueError(
+                    "A chunk of the dask array X is sparse where a dense one was "
+                    "announced; give X.map_blocks its "
+                    "meta=scipy.sparse.csr_array((0, 0))."
+                )
+            return work(held(block, *kind), *tall)
+
+        return lazy.objects(on_matrix, *given)
 
     def take(self, rows: Index) -> Matrix:
         X, heights = self.X, self.X.chunks[0]
@@ -151,45 +168,20 @@ class DaskRows(Blocks):
     ) -> Any:
         empty = self.X._meta[:0].astype(dtype) if whole else np.empty(0, dtype=dtype)
         given = self.X, lazy.row_numbers(self.X.chunks[0])
-        work = partial(_named, work, empty)
-        return lazy.blockwise(work, given, empty, self.shape[1:] if whole else ())
+
+        def named(block: Any, rows: tuple[int, int]) -> Any:
+            """Do the work on a block, unless it is empty; an error names its rows."""
+            try:
+                return work(block) if block.shape[0] else empty
+            except ValueError as error:
+                where = f"rows {rows[0]} to {rows[1] - 1}"
+                raise ValueError(f"In the chunk of {where}: {error}") from error
+
+        return lazy.blockwise(named, given, empty, self.shape[1:] if whole else ())
 
 
 def _line(number: int, like: Any, result: Any) -> Any:
     return like if result is None else result[1][number]
-
-
-def _named(work: Callable[[Any], T], empty: T, block: Any, rows: tuple[int, int]) -> T:
-    """Do some work on a block, unless it is empty; an error names its rows."""
-    try:
-        return work(block) if block.shape[0] else empty
-    except ValueError as error:
-        where = f"rows {rows[0]} to {rows[1] - 1}"
-        raise ValueError(f"In the chunk of {where}: {error}") from error
-
-
-def _call(
-    work: Callable[..., T],
-    sparse: bool,
-    dtype: np.dtype,
-    factor: float,
-    about: About,
-    block: Any,
-    rows: tuple[int, int],
-    *tall: Any,
-) -> T:
-    """Do some work on a block, which is as it was announced, as a matrix."""
-    if block.shape[0] != rows[1] - rows[0]:
-        raise ValueError(
-            f"The chunk of rows {rows[0]} to {rows[1] - 1} of the dask array X has "
-            f"{block.shape[0]} rows; call X.compute_chunk_sizes() first."
-        )
-    if sp.issparse(block) and not sparse:
-        raise ValueError(
-            "A chunk of the dask array X is sparse where a dense one was announced; "
-            "give X.map_blocks its meta=scipy.sparse.csr_array((0, 0))."
-        )
-    return work(held(block, dtype, factor, about), *tall)
 
 
 class BlockOps(Ops):

@@ -192,8 +192,11 @@ def grow(
         sums, figures = known.sums + sums, known.lengths + figures
     unseen, said, emptied = np.zeros(k), np.zeros(k + 1, bool), []
     if known:
-        came = ops.group_sums(labels, k, counts)
-        unseen, said = _drift(known, came, novel)
+        came, seen_so_far = ops.group_sums(labels, k, counts), known.lengths[:, 0]
+        expected = came.sum() * seen_so_far / max(seen_so_far.sum(), Small.TINY)
+        thin = came < Growing.EMPTIED * expected
+        unseen = np.where(thin, known.unseen + expected, 0.0)
+        said = known.said | np.append(unseen >= Growing.EXPECTED, novel > 0)
         *gone, new = said & ~known.said
         emptied, novel = [*map(int, np.flatnonzero(gone))], novel if new else 0.0
     times = seen, learnt, looked, settled
@@ -321,17 +324,6 @@ def _novel_share(X: Matrix, inverse: Tall, known: Growth, labels: Tall) -> float
     expected = float(rates @ ops.group_sums(labels, k))
     most = Growing.NOVEL * n + 2 * expected + Growing.LEAST_NOVEL
     return far / n if far > most else 0.0
-
-
-def _drift(
-    known: Growth, came: np.ndarray, novel: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many rows of clusters did not come, and what is said by now."""
-    shares = known.lengths[:, 0] / max(known.lengths[:, 0].sum(), Small.TINY)
-    expected = shares * came.sum()
-    thin = came < Growing.EMPTIED * expected
-    unseen = np.where(thin, known.unseen + expected, 0.0)
-    return unseen, known.said | np.append(unseen >= Growing.EXPECTED, novel > 0)
 
 
 def growth_of_fit(placement: spectral.Placement, model: Any, n_clusters: int) -> Growth:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -47,37 +46,38 @@ class Filler:
         return filled(X, self._fill(X, seed))
 
     def _fill(self, X: Matrix, seed: int | None) -> Callable[[Tall], Tall]:
-        return partial(_fill_rows, *self.in_columns(X), self.nonnegative, seed)
+        """Return what replaces NaN by draws, or without a seed by means, else by 0."""
+        (model, columns), nonnegative = self.in_columns(X), self.nonnegative
+
+        def fill(rows: Tall) -> Tall:
+            ops = ops_of(rows)  # rows come without their matrix
+            xp, missing = ops.xp, ops.xp.isnan(rows)
+            if not xp.any(missing):
+                return rows
+            units = ops.cast_like(columns, rows)
+            known = xp.astype(~missing, rows.dtype)
+            values = xp.where(missing, xp.zeros_like(rows), rows) / units
+            # Root mean squares of observed cells, whose squares might overflow or
+            # vanish.
+            largest = xp.max(xp.abs(values), axis=1, keepdims=True)
+            squares = xp.sum(ops.ratio(values, largest) ** 2, axis=1, keepdims=True)
+            count = xp.sum(known, axis=1, keepdims=True)
+            sizes = largest * ops.ratio(squares, count) ** 0.5
+            wide = ops.widen(sizes)
+            logs = xp.log(xp.where(sizes > 0, wide, xp.ones_like(wide)))
+            seen = model.look(ops, ops.ratio(values, sizes), known, logs[:, 0])
+            means = seed is None
+            fit = seen.means() if means else seen.draw(np.random.default_rng(seed))
+            fit = xp.clip(fit, 0.0, None) if nonnegative else fit
+            return xp.where(missing, fit * sizes * units, rows)
+
+        return fill
 
     def in_columns(self, X: Matrix) -> tuple[Model, np.ndarray]:
         """Return the model in units of columns, and these in the unit of X."""
         B, levels = self.loadings / self.sizes[:, None], self.noise_levels / self.sizes
         model = Model(B, levels**2, self.mean, 0.0, self.spread)
         return model, (self.sizes / X.unit).astype(X.dtype)
-
-
-def _fill_rows(
-    model: Model, columns: np.ndarray, nonnegative: bool, seed: int | None, rows: Tall
-) -> Tall:
-    """Return rows with NaN replaced by draws, or without a seed by means, else 0."""
-    ops = ops_of(rows)  # rows come without their matrix
-    xp, missing = ops.xp, ops.xp.isnan(rows)
-    if not xp.any(missing):
-        return rows
-    units = ops.cast_like(columns, rows)
-    known = xp.astype(~missing, rows.dtype)
-    values = xp.where(missing, xp.zeros_like(rows), rows) / units
-    # Root mean squares of observed cells, whose squares might overflow or vanish.
-    largest = xp.max(xp.abs(values), axis=1, keepdims=True)
-    squares = xp.sum(ops.ratio(values, largest) ** 2, axis=1, keepdims=True)
-    count = xp.sum(known, axis=1, keepdims=True)
-    sizes = largest * ops.ratio(squares, count) ** 0.5
-    wide = ops.widen(sizes)
-    logs = xp.log(xp.where(sizes > 0, wide, xp.ones_like(wide)))
-    seen = model.look(ops, ops.ratio(values, sizes), known, logs[:, 0])
-    fit = seen.means() if seed is None else seen.draw(np.random.default_rng(seed))
-    fit = xp.clip(fit, 0.0, None) if nonnegative else fit
-    return xp.where(missing, fit * sizes * units, rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -254,8 +254,15 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> NoiseKind | None:
         return None
     # Larger floats are whole numbers, whatever they measure.
     whole = (rows == np.round(rows)).all() and rows.max() < 1 / np.finfo(rows.dtype).eps
-    if whole and _are_rare_events(rows):
-        return "counts"
+    if whole:
+        values, times = np.unique(rows[rows > 0].compressed(), return_counts=True)
+        # Events, most of which are rare; 0 and 1 alone are answers, not counts.
+        rare = 2 * times.sum() <= rows.count() and values[times.argmax()] == 1
+        means = rows.mean(axis=0)
+        # Chance alone adds to the squares of means what it adds to their variance.
+        squares = (np.square(means) - means / len(rows)).mean()
+        if rare and len(times) > 1 and squares > Whitening.UNEQUAL * means.mean() ** 2:
+            return "counts"
     # Of few columns, what a fit of low rank leaves shows little.
     weighted = not whole and zeros > Whitening.MOST_ZEROS
     if weighted or (whole and surely) or rows.shape[1] < Whitening.COLUMNS:
@@ -287,18 +294,6 @@ def noise_to_whiten(
     remedy = remedy.format(option("whiten", suited))
     warn(f"{reason} {remedy} makes the noise alike in all.", PreparationWarning)
     return None
-
-
-def _are_rare_events(rows: Any) -> bool:
-    """Tell whether whole numbers look like counts of events, most of which are rare."""
-    values, times = np.unique(rows[rows > 0].compressed(), return_counts=True)
-    # 0 and 1 alone are answers, not counts.
-    if 2 * times.sum() > rows.count() or values[times.argmax()] != 1 or len(times) == 1:
-        return False
-    means = rows.mean(axis=0)
-    # Chance alone adds to the squares of means what it adds to their variance.
-    squares = (np.square(means) - means / len(rows)).mean()
-    return bool(squares > Whitening.UNEQUAL * means.mean() ** 2)
 
 
 def _first_rows(X: Matrix, n_entries: int) -> Any:

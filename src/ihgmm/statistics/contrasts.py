@@ -130,9 +130,20 @@ def rank_features(
     count = check_count("n_features", n_features)
     data, labels, sizes = fit.data, fit.labels, fit.sizes
     means, errors, noise = _means_and_noise(fit)
-    means, centers = means * data.unit, np.nan_to_num(means)
-    contrasts, errors = _contrasts(centers, errors, noise, sizes)
-    (k, p), has_noise = contrasts.shape, noise is not None
+    (k, p), has_noise = means.shape, noise is not None
+    centers, levels = np.nan_to_num(means), noise if has_noise else 1.0
+    means = means * data.unit
+    # How far centres are from all other rows, and the errors of that.
+    unit, lengths = HOST.unit_rows(centers / levels), row_lengths(centers / levels)
+    live, lengths = unit.any(axis=1)[:, None], lengths[:, None]
+    counts = live[:, 0] * sizes
+    contrasts = np.where(live, unit - _others(unit, counts), 0.0)
+    with np.errstate(over="ignore"):  # of centres next to zero errors are not known
+        squares = HOST.ratio(errors / levels, lengths + 0 * errors) ** 2
+    squares[np.isinf(squares)] = np.nan
+    errors = np.sqrt(squares + _others(squares, counts, power=2))
+    if has_noise:
+        contrasts, errors = contrasts * lengths, errors * lengths
     if data.incomplete is not None:
         means = _means(data.incomplete, labels, k)
     offsets = np.zeros(p)
@@ -142,7 +153,6 @@ def rank_features(
         prepared, means = means, _means(checks.turned_rows(before, model), labels, k)
         offsets = _offsets(prepared, means)
     # The mean pattern of other rows, at the length of each cluster; NaN without others.
-    lengths = row_lengths(centers / noise if has_noise else centers)[:, None]
     shifted = bool(np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means)))
     patterns = means if shifted else HOST.ratio(means - offsets, lengths + 0 * means)
     others = _others(patterns, sizes) * (1.0 if shifted else lengths)
@@ -208,23 +218,6 @@ def described_fit(X: Any, model: Any) -> DescribedFit:
         known = estimates.scales, estimates.centers
     scales, centers = (to_host(values).astype(np.float64) for values in known)
     return DescribedFit(data, labels, clusters, scales, centers)
-
-
-def _contrasts(
-    centers: np.ndarray, errors: np.ndarray, noise: np.ndarray | None, sizes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return how far centres are from all other rows, and the errors of that."""
-    levels = 1.0 if noise is None else noise
-    unit, lengths = HOST.unit_rows(centers / levels), row_lengths(centers / levels)
-    live, lengths = unit.any(axis=1)[:, None], lengths[:, None]
-    counts = live[:, 0] * sizes
-    contrasts = np.where(live, unit - _others(unit, counts), 0.0)
-    with np.errstate(over="ignore"):  # of centres next to zero errors are not known
-        squares = HOST.ratio(errors / levels, lengths + 0 * errors) ** 2
-    squares[np.isinf(squares)] = np.nan
-    errors = np.sqrt(squares + _others(squares, counts, power=2))
-    size = 1.0 if noise is None else lengths
-    return contrasts * size, errors * size
 
 
 def _others(values: np.ndarray, sizes: np.ndarray, power: int = 1) -> np.ndarray:

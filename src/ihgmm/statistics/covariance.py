@@ -158,7 +158,16 @@ def leading_covariance(
     root = ops.persist(X.cast(counts**0.5))
     if n <= n_clusters:
         return Covariance.none(p)
-    outside, squares = _leading_outside(X, root, span, width, rng)
+    # Leading right singular vectors outside of the span, and squares.
+    outside, squares = np.zeros((p, 0)), np.zeros(0)
+    if width:
+        W = rng.standard_normal((p, min(width + TiedNoise.SPARE, p - span.shape[1])))
+        for _ in range(TiedNoise.POWERS):
+            W = np.linalg.qr(W - span @ (span.T @ W))[0]
+            W = to_host(X.gram_product(W, root)).astype(np.float64)
+        W = np.linalg.qr(W - span @ (span.T @ W))[0]
+        squares, vectors = np.linalg.eigh(ops.tall_dot(Y := (X @ W) * root[:, None], Y))
+        outside, squares = (W @ vectors)[:, ::-1][:, :width], squares[::-1][:width]
     inside = np.trace(ops.tall_dot(Y := (X @ span) * root[:, None], Y))
     squared = ops.number(ops.xp.sum(counts * X.sqnorms))
     total = max(squared - inside, 0.0) / n
@@ -178,23 +187,6 @@ def leading_covariance(
     shrink = np.append(np.ones(span.shape[1]), np.sqrt(ratios))
     values, vectors = np.linalg.eigh(S * np.outer(shrink, shrink))
     return Covariance(L @ vectors, np.sqrt(np.maximum(values, TiedNoise.RIDGE)))
-
-
-def _leading_outside(
-    X: Matrix, root: Tall, span: np.ndarray, width: int, rng: Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return leading right singular vectors of X outside a subspace, and squares."""
-    p = X.shape[1]
-    if width == 0:
-        return np.zeros((p, 0)), np.zeros(0)
-    W = rng.standard_normal((p, min(width + TiedNoise.SPARE, p - span.shape[1])))
-    for _ in range(TiedNoise.POWERS):
-        W = np.linalg.qr(W - span @ (span.T @ W))[0]
-        W = to_host(X.gram_product(W, root)).astype(np.float64)
-    W = np.linalg.qr(W - span @ (span.T @ W))[0]
-    products = X.ops.tall_dot(Y := (X @ W) * root[:, None], Y)
-    squares, vectors = np.linalg.eigh(products)
-    return (W @ vectors)[:, ::-1][:, :width], squares[::-1][:width]
 
 
 def _standing_out(

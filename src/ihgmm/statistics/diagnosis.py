@@ -15,7 +15,7 @@ from scipy.special import expit, logit
 from ihgmm import _checks as checks
 from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator, usual_errors
-from ihgmm.matrix import Matrix, Ops, Tall, to_host
+from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.policy import Cautions, Columns, Refitting, Small, Trust
 from ihgmm.statistics.observed import filled_cells
@@ -180,7 +180,11 @@ def _diagnose(X: Matrix, classes: np.ndarray, codes: Tall, rng: Generator) -> Di
         stays = groups.sums(refits.stays)
         doubt = ops.number(xp.sum(refits.doubt)) / n_live
         error = expected_error(doubt, n_live, k)
-        certainty = label_certainty(ops, refits.lead, error, live)
+        # Log-odds rise with the lead, such that live rows have a mean of 1 - error.
+        scores, step = Trust.ROWS * refits.lead, max(1, n // Trust.MEAN_ROWS)
+        some = to_host(scores[::step])[to_host(live[::step])]
+        shift = brentq(lambda shift: expit(-some - shift).mean() - error, -99.0, 99.0)
+        certainty = 1 / (1 + xp.exp(-scores - float(shift)))
         certainty = xp.where(live, certainty, xp.full_like(certainty, 1 / k))
         if refits.kept is not None:
             certainty = certainty * refits.kept
@@ -217,16 +221,6 @@ def error_range(error: float, k: int) -> tuple[float, float]:
         for slope, shift in (Trust.LEAST, Trust.LARGEST)
     )
     return float(min(low, error)), float(max(high, error))
-
-
-def label_certainty(ops: Ops, lead: Tall, error: float, live: Tall) -> Tall:
-    """Return the probability that each label is right, by its lead over others."""
-    # Log-odds rise with the lead, such that live rows have a mean of 1 - error.
-    scores = Trust.ROWS * lead
-    step = max(1, lead.shape[0] // Trust.MEAN_ROWS)
-    some = to_host(scores[::step])[to_host(live[::step])]
-    shift = brentq(lambda shift: expit(-some - shift).mean() - error, -99.0, 99.0)
-    return 1 / (1 + ops.xp.exp(-scores - float(shift)))
 
 
 def _cautions(

@@ -14,7 +14,7 @@ from ihgmm._parameters import generator, usual_errors
 from ihgmm.matrix import HOST, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.policy import Scales
-from ihgmm.statistics.residuals import Halves, compare_halves, random_parts
+from ihgmm.statistics.residuals import compare_halves, random_parts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,7 +103,14 @@ def scale_heterogeneity_test(
     p_values = fdtrc(freedom, _freedom(noise), ratios)
     error = np.sqrt(2 / freedom + 2 / _freedom(noise))
     statistic = HOST.ratio(np.log(ratios), error, np.nan)
-    squares = _squared_spreads(halves)
+    # Squared spreads by cluster and of all; NaN of weak centres.
+    excess = (halves.sizes[:, None] * (halves.seen - halves.noise)).sum(axis=0)
+    energy = (halves.sizes * halves.levels**2).sum(axis=0)
+    floor = halves.noise[:, 0].sum(axis=0)
+    clear = (energy > 3**2 * floor) & (floor > 0)
+    square = _with_total(np.where(clear, energy - floor, 0.0))
+    excess = _with_total(excess * clear)
+    squares = HOST.ratio(excess, square + 0 * excess, np.nan)
     spreads = np.sqrt(np.maximum(squares[0], 0.0))
     reach = stdtrit(n_folds - 1, 0.975) * np.sqrt(_variance(squares[:, -1]))
     low, high = np.sqrt(np.maximum(squares[0, -1] + np.array([-reach, reach]), 0.0))
@@ -126,14 +133,3 @@ def _freedom(variances: np.ndarray) -> np.ndarray:
     """Return degrees of freedom of variances: of their logarithms, 2 / variance."""
     logs = np.log(np.where(variances > 0, variances, 1.0))
     return np.asarray(np.minimum(HOST.ratio(2.0, _variance(logs), np.inf), 1e9))
-
-
-def _squared_spreads(halves: Halves) -> np.ndarray:
-    """Return squared spreads of scales by cluster and of all; NaN of weak centres."""
-    excess = (halves.sizes[:, None] * (halves.seen - halves.noise)).sum(axis=0)
-    energy = (halves.sizes * halves.levels**2).sum(axis=0)
-    noise = halves.noise[:, 0].sum(axis=0)
-    clear = (energy > 3**2 * noise) & (noise > 0)
-    square = _with_total(np.where(clear, energy - noise, 0.0))
-    excess = _with_total(excess * clear)
-    return np.asarray(HOST.ratio(excess, square + 0 * excess, np.nan))

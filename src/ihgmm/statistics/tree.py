@@ -299,7 +299,7 @@ def _clearance(distances: np.ndarray) -> float:
 
 
 def _grown(grow: Callable[..., _Branches], n: int, rng: Generator, rank: int) -> Any:
-    """Return a tree of all rows, judged by trees of halves."""
+    """Return a tree of all rows, judged by trees of halves; rank clusters fit it."""
     whole = grow(None)
     halves: list[_Branches] = []
     enough = 1 < len(whole.members) < n // 2
@@ -307,17 +307,16 @@ def _grown(grow: Callable[..., _Branches], n: int, rng: Generator, rank: int) ->
         order = rng.permutation(n)
         halves += [grow(np.sort(half)) for half in (order[: n // 2], order[n // 2 :])]
     splits = _judged(whole, halves)
-    levels = tuple(split.n_clusters for split in splits if _is_level(split, rank))
-    return ClusterTree(whole.leaves, whole.members, splits, levels, whole.costs, n)
-
-
-def _is_level(split: Split, rank: int) -> bool:
-    """Tell whether a tree is stable at a split; rank clusters fit the model."""
-    stable = min(split.agreement, split.stability) >= Counting.AGREEMENT
-    evidence = split.contrast + split.drop + split.agreement
-    # A level beyond the most clusters under the model needs much support.
-    expected = split.n_clusters <= rank or split.support >= Counting.HIGH
-    return stable and expected and evidence >= Counting.LEVEL
+    levels = []
+    for split in splits:
+        stable = min(split.agreement, split.stability) >= Counting.AGREEMENT
+        evidence = split.contrast + split.drop + split.agreement
+        # A level beyond the most clusters under the model needs much support.
+        expected = split.n_clusters <= rank or split.support >= Counting.HIGH
+        if stable and expected and evidence >= Counting.LEVEL:
+            levels.append(split.n_clusters)
+    tree = whole.leaves, whole.members, splits, tuple(levels), whole.costs
+    return ClusterTree(*tree, n)
 
 
 def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:

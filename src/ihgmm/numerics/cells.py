@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from ihgmm.matrix.base import About
 from ihgmm.matrix.ops import Ops
 from ihgmm.matrix.threads import row_ranges
 from ihgmm.numerics.eigen import leading_directions
-from ihgmm.numerics.missing import Filler, Model, learn_filler, sampled_cells
+from ihgmm.numerics.missing import Filler, learn_filler, sampled_cells
 from ihgmm.policy import Filling, WildCells
 
 
@@ -44,8 +43,37 @@ class CellFiller(Filler):
         return super().__call__(with_gaps(X, mark))
 
     def look(self, X: Matrix) -> Callable[[Tall], _Look]:
-        """Return what looks at the cells of rows."""
-        return partial(_look_at, *self.in_columns(X), self.growth)
+        """Return what compares cells with what their row says; wild ones count less."""
+        (model, columns), growth = self.in_columns(X), self.growth
+
+        def compare(rows: Tall) -> _Look:
+            ops = ops_of(rows)
+            xp, missing = ops.xp, ops.xp.isnan(rows)
+            values = xp.where(missing, xp.zeros_like(rows), rows)
+            values = values / ops.cast_like(columns, rows)
+            known, judged = xp.astype(~missing, rows.dtype), values != 0
+            sizes = _row_medians(ops, xp.abs(values), judged)
+            values = values / sizes
+            logs = xp.log(ops.widen(sizes))[:, 0]
+            levels = ops.cast_like(model.variances**0.5, rows)
+            count = xp.sum(xp.astype(judged, rows.dtype), axis=1, keepdims=True)
+            edges, far = xp.ones_like(sizes), xp.abs(values)
+            for _ in range(WildCells.ROUNDS):
+                edges = WildCells.CLIP * edges
+                weights = known * (edges / xp.where(far > edges, far, edges))
+                seen = model.look(ops, weights * values, weights, logs)
+                fit, scales = seen.means(), xp.astype(seen.mean(1.0), rows.dtype)
+                heights = 1 + xp.abs(fit) / (levels * scales)
+                far = xp.abs(values - fit) / (levels * heights**growth)
+                # The median of a few cells says little: the model knows how much noise
+                # a row of this scale has, too.
+                own = _row_medians(ops, far, judged) / WildCells.NORMAL_MEDIAN
+                usual = Filling.PRIOR_CELLS * scales
+                edges = (count * own + usual) / (count + Filling.PRIOR_CELLS)
+            far = xp.where(judged, far / edges, xp.zeros_like(far))
+            return _Look(far, xp.abs(values - fit), heights)
+
+        return compare
 
 
 class _Look(NamedTuple):
@@ -58,35 +86,6 @@ class _Look(NamedTuple):
     def wild(self, limit: float) -> Tall:
         """Tell which cells are wild: far off, and by more than the usual cell is."""
         return (self.far > limit) & (self.off > 1)
-
-
-def _look_at(model: Model, columns: np.ndarray, growth: float, rows: Tall) -> _Look:
-    """Compare cells with what their row says; those far off count less in that."""
-    ops = ops_of(rows)
-    xp, missing = ops.xp, ops.xp.isnan(rows)
-    values = xp.where(missing, xp.zeros_like(rows), rows)
-    values = values / ops.cast_like(columns, rows)
-    known, judged = xp.astype(~missing, rows.dtype), values != 0
-    sizes = _row_medians(ops, xp.abs(values), judged)
-    values = values / sizes
-    logs = xp.log(ops.widen(sizes))[:, 0]
-    levels = ops.cast_like(model.variances**0.5, rows)
-    count = xp.sum(xp.astype(judged, rows.dtype), axis=1, keepdims=True)
-    edges, far = xp.ones_like(sizes), xp.abs(values)
-    for _ in range(WildCells.ROUNDS):
-        edges = WildCells.CLIP * edges
-        weights = known * (edges / xp.where(far > edges, far, edges))
-        seen = model.look(ops, weights * values, weights, logs)
-        fit, scales = seen.means(), xp.astype(seen.mean(1.0), rows.dtype)
-        heights = 1 + xp.abs(fit) / (levels * scales)
-        far = xp.abs(values - fit) / (levels * heights**growth)
-        # The median of a few cells says little: the model knows how much noise a row
-        # of this scale has, too.
-        own = _row_medians(ops, far, judged) / WildCells.NORMAL_MEDIAN
-        usual = Filling.PRIOR_CELLS * scales
-        edges = (count * own + usual) / (count + Filling.PRIOR_CELLS)
-    far = xp.where(judged, far / edges, xp.zeros_like(far))
-    return _Look(far, xp.abs(values - fit), heights)
 
 
 def _row_medians(ops: Ops, values: Tall, judged: Tall) -> Tall:

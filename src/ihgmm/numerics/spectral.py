@@ -197,7 +197,12 @@ def _embed(X: Matrix, k: int, recipe: Recipe) -> tuple[Embedding, Tall]:
         pairs = leading_eigenpairs(G, lead + extra, **options)
         values, along = pairs.values, to_host(G.A.adjoint(pairs.vectors))
     else:
-        A, start = _counted_rows(X, unit), None
+        # Rows as they count in directions: at unit length, by their weights.
+        factors = X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)) if unit else None
+        if X.weights is not None:
+            roots = X.ops.xp.sqrt(X.weights)
+            factors = roots if factors is None else factors * roots
+        A, start = X if factors is None else Scaled(X, rows=factors), None
         total = A.ops.number(A.ops.xp.sum(A.sqnorms))
         most = min(p - 1, n // Leading.ROWS_A_DIRECTION) - lead
         while True:
@@ -223,15 +228,6 @@ def with_weights(
     # A direction without any data in it is rounding.
     keep = (weights > 0) & (lengths >= Leading.LEAST_LENGTH * lengths.max())
     return along[:, keep], values[keep], weights[keep]
-
-
-def _counted_rows(X: Matrix, unit: bool) -> Matrix:
-    """Return rows as they count in directions: at unit length, by their weights."""
-    factors = X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)) if unit else None
-    if X.weights is not None:
-        roots = X.ops.xp.sqrt(X.weights)
-        factors = roots if factors is None else factors * roots
-    return X if factors is None else Scaled(X, rows=factors)
 
 
 def stands_on(n: int, p: int, total: float, values: np.ndarray, lead: int) -> bool:

@@ -147,8 +147,8 @@ def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Paramete
     else:
         rows = X.ops.groups(labels, k, X.weights)
         scales = rows.over_mean(_lengths_along_centers(X, fit, k))
-        weights = rows.counted(scales)
-        fitted = Parameters(*_parameters(X, _fit(X, rows, weights, scales)))
+        solved = _fit(X, rows, rows.counted(scales), scales)
+        fitted = Parameters(*_parameters(X, solved))
         if X.incomplete is not None:
             fitted, *_ = fit_observed(fitted, X, rows)
     return fitted if signs is None else replace(fitted, scales=fitted.scales * signs)

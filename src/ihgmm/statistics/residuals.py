@@ -88,28 +88,24 @@ def noise_along(
     told = ((squares > 0) & (squares < 1 / Small.ROUNDING))[:, None]
     moments = inverses[:, None] @ moments @ inverses[:, None] * told[..., None, None]
     sizes = sizes * told
-    prior = _prior_rows(hidden, moments[:, 0], sizes[:, 0])
-    S = shared_covariance(hidden[:, None], moments, sizes, prior)
-    own = np.einsum("skki->ski", roots)[:, None]
-    return np.asarray(((own @ S) * own).sum(axis=-1))
-
-
-def _prior_rows(hidden: np.ndarray, moments: np.ndarray, sizes: np.ndarray) -> float:
-    """Return for how many rows it counts that entries are independent as a rule."""
-    # The further the noise that shows is from independent, the fewer. Products of two
-    # samples measure that, of halves or of clusters: squares would count chance too.
-    k, n = sizes.shape[1], max(sizes.sum() / 2, 1.0)
-    toward = HOST.ratio(hidden, np.sqrt(np.square(hidden).sum(axis=-1))[..., None])
+    # For so many rows it counts that entries are independent as a rule: the fewer, the
+    # further the noise that shows is from that. Products of two samples, of halves or
+    # of clusters, measure it: squares would count chance too.
+    all_rows, n = sizes[:, 0], max(sizes[:, 0].sum() / 2, 1.0)
+    toward = HOST.ratio(hidden, np.sqrt(squares)[..., None])
     across = np.eye(k) - toward[..., None] * toward[..., None, :]
-    shown = across @ moments @ across - sizes[..., None, None] * across
-    cells = k * (k - 1) / 2
-    of_halves = shown.prod(axis=0).sum() / (cells * max(sizes.prod(axis=0).sum(), 1.0))
+    shown = across @ moments[:, 0] @ across - all_rows[..., None, None] * across
+    cells, both = k * (k - 1) / 2, max(all_rows.prod(axis=0).sum(), 1.0)
+    of_halves = shown.prod(axis=0).sum() / (cells * both)
     pairs = np.square(shown.sum(axis=1)) - np.square(shown).sum(axis=1)
-    together = np.square(sizes.sum(axis=1)) - np.square(sizes).sum(axis=1)
+    together = np.square(all_rows.sum(axis=1)) - np.square(all_rows).sum(axis=1)
     cells = max((k - 1) * (k - 2) / 2, 0.5)
     of_clusters = pairs.sum() / (cells * max(together.sum(), 1.0))
     excess = max(float(of_halves), float(of_clusters), Small.ROUNDING)
-    return max(min(2 / excess, 4 / (n * excess**2)), 1.0)
+    prior = max(min(2 / excess, 4 / (n * excess**2)), 1.0)
+    S = shared_covariance(hidden[:, None], moments, sizes, prior)
+    own = np.einsum("skki->ski", roots)[:, None]
+    return np.asarray(((own @ S) * own).sum(axis=-1))
 
 
 def random_parts(codes: np.ndarray, n_folds: int, rng: Generator) -> list[np.ndarray]:

@@ -65,10 +65,6 @@ class Held(Matrix):
         Y = times_lines(self @ W, row_scale)
         return self.adjoint(times_lines(Y, row_scale))
 
-    def entrywise(self, change: Callable[[Any], Any]) -> Self:
-        """Return the rows with each entry changed alike, 0 to 0."""
-        return self.with_values(change(self.values), self.about)
-
     def rescaled(self, factor: float) -> Self:
         with np.errstate(over="ignore"):  # the type may hold 1 / factor alone
             fits = np.isfinite(self.dtype.type(factor))

@@ -6,8 +6,7 @@ Runs from several starts go side by side, their centres in one product with the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,9 +57,25 @@ def _lloyd(
     """Run iterations from centres of unit length, (n_runs, k, n_features)."""
     going, turns, n_iter = np.arange(len(centers)), np.full(len(centers), np.inf), 0
     ends: dict[int, Spherical] = {}
+
+    def look(block: Matrix, sqnorms: Tall, weights: Tall | None) -> Any:
+        """Return labels and misfits of rows; of runs, sums of unit rows and inertias."""
+        ops, xp, (n_runs, k, p) = block.ops, block.ops.xp, centers.shape
+        lines, shape = block.shape[0] * n_runs, (block.shape[0], n_runs)
+        products = xp.reshape(block @ centers.reshape(-1, p).T, (lines, k))
+        labels = xp.argmax(products, axis=1)
+        best = xp.reshape(ops.widen(ops.pick(products, labels)), shape)
+        shares = ops.ratio(1.0, xp.sqrt(sqnorms))
+        gaps = 1.0 - ops.clip(best * shares[:, None], None, 1.0)
+        if weights is not None:
+            shares, gaps = shares * weights, gaps * weights[:, None]
+        shares = block.cast(shares)
+        members = xp.reshape(ops.one_hot(labels, k, shares), (shape[0], n_runs * k))
+        sums = block.adjoint(members * shares[:, None])
+        return (xp.reshape(labels, shape), gaps), (sums, xp.sum(gaps, axis=0))
+
     while len(going):
-        work = partial(_step, centers)
-        (labels, gaps), (sums, inertias) = X.sweep(work, X.sqnorms, X.weights)
+        (labels, gaps), (sums, inertias) = X.sweep(look, X.sqnorms, X.weights)
         ended = (turns <= tol) | (n_iter == max_iter)
         for i in np.flatnonzero(ended):
             end = labels[:, i], centers[i], float(inertias[i]), n_iter
@@ -72,25 +87,6 @@ def _lloyd(
         turns = np.linalg.norm(after - centers, axis=2).max(axis=1)[~ended]
         centers, going, n_iter = after[~ended], going[~ended], n_iter + 1
     return [ends[run] for run in sorted(ends)]
-
-
-def _step(
-    centers: np.ndarray, block: Matrix, sqnorms: Tall, weights: Tall | None
-) -> tuple[tuple[Tall, Tall], tuple[Tall, Tall]]:
-    """Return labels and misfits of rows; sums of unit rows, and inertias, of runs."""
-    ops, xp, (n_runs, k, p) = block.ops, block.ops.xp, centers.shape
-    lines, shape = block.shape[0] * n_runs, (block.shape[0], n_runs)
-    products = xp.reshape(block @ centers.reshape(-1, p).T, (lines, k))
-    labels = xp.argmax(products, axis=1)
-    best = xp.reshape(ops.widen(ops.pick(products, labels)), shape)
-    shares = ops.ratio(1.0, xp.sqrt(sqnorms))
-    gaps = 1.0 - ops.clip(best * shares[:, None], None, 1.0)
-    if weights is not None:
-        shares, gaps = shares * weights, gaps * weights[:, None]
-    shares = block.cast(shares)
-    members = xp.reshape(ops.one_hot(labels, k, shares), (shape[0], n_runs * k))
-    sums = block.adjoint(members * shares[:, None])
-    return (xp.reshape(labels, shape), gaps), (sums, xp.sum(gaps, axis=0))
 
 
 def _worst_rows(X: Matrix, gaps: Tall, before: np.ndarray) -> np.ndarray:

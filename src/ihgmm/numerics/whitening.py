@@ -171,7 +171,7 @@ def _column_sums(
     _refuse_negative(block)
     ops, entries = block.ops, [block]
     if dispersion:  # sums of squares are exact in any type of float, unlike variances
-        entries.append(block.entrywise(lambda x: x * x))
+        entries.append(block.with_values(block.values**2, block.about))
 
     def variances(sums: Callable[[Any], Tall]) -> Tall:
         first, *second = [ops.widen(sums(X)) for X in entries]

@@ -145,8 +145,24 @@ def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Paramete
     if fit.placement.embedding.hollow:  # eigenvectors lack the own term of a row
         fitted = estimates_of_labels(X, labels, np.arange(k))
     else:
-        rows = X.ops.groups(labels, k, X.weights)
-        scales = rows.over_mean(_lengths_along_centers(X, fit, k))
+        # Lengths along centres in the leading directions, where noise is averaged away.
+        ops, embedding = X.ops, fit.placement.embedding
+        roots = np.sqrt(np.maximum(embedding.eigenvalues[:k], 0.0))
+        lines = fit.coordinates[:, : len(roots)]
+        lines = lines * ops.cast_like(roots, lines)
+        if fit.signs is not None:
+            lines = lines * ops.cast_like(fit.signs, lines)[:, None]
+        counts = ops.xp.ones_like(fit.labels) if X.weights is None else X.weights
+        sums = ops.sums_of_rows(fit.labels, k, lines, counts)
+        centers = HOST.unit_rows(sums).astype(ops.host_dtype(lines))
+        along = ops.widen(ops.row_dots(lines, ops.take_lines(centers, fit.labels)))
+        lengths = ops.clip(along, 0.0, None)
+        if embedding.unit_rows:
+            lengths = lengths * ops.xp.sqrt(X.sqnorms)
+        # Lengths of rows that are alike are 1, and so is their mean, to the last digit.
+        lengths = ops.persist(lengths / (ops.number(ops.xp.max(lengths)) or 1.0))
+        rows = ops.groups(labels, k, X.weights)
+        scales = rows.over_mean(lengths)
         solved = _fit(X, rows, rows.counted(scales), scales)
         fitted = Parameters(*_parameters(X, solved))
         if X.incomplete is not None:
@@ -204,26 +220,6 @@ def fit_to_centers(
     left = ops.clip(ops.to_device(X.sqnorms, labels) - along**2, 0.0, None)
     variances = left / max(X.shape[1] - 1, 1)
     return X.cast(ops.ratio(along, lengths)), X.cast(variances**0.5)
-
-
-def _lengths_along_centers(X: Matrix, fit: Spectral, n_clusters: int) -> Tall:
-    """Return lengths of rows along their centres, up to a factor for each cluster."""
-    # In the leading directions, where noise is averaged away.
-    ops, embedding, labels = X.ops, fit.placement.embedding, fit.labels
-    roots = np.sqrt(np.maximum(embedding.eigenvalues[:n_clusters], 0.0))
-    rows = fit.coordinates[:, : len(roots)]
-    rows = rows * ops.cast_like(roots, rows)
-    if fit.signs is not None:
-        rows = rows * ops.cast_like(fit.signs, rows)[:, None]
-    weights = ops.xp.ones_like(labels) if X.weights is None else X.weights
-    sums = ops.sums_of_rows(labels, n_clusters, rows, weights)
-    centers = HOST.unit_rows(sums).astype(ops.host_dtype(rows))
-    along = ops.widen(ops.row_dots(rows, ops.take_lines(centers, labels)))
-    lengths = ops.clip(along, 0.0, None)
-    if embedding.unit_rows:
-        lengths = lengths * ops.xp.sqrt(X.sqnorms)
-    # Lengths of rows that are alike are 1, and so is their mean, to the last digit.
-    return ops.persist(lengths / (ops.number(ops.xp.max(lengths)) or 1.0))
 
 
 def estimates_of_labels(

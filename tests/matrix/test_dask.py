@@ -1,12 +1,12 @@
 """dask arrays: bad ones, and a cluster of processes that may be lost."""
 
 import os
-import pickle
 import signal
 import threading
 import time
 from contextlib import contextmanager
 
+import cloudpickle
 import dask
 import dask.array as da
 import dask.bag
@@ -92,7 +92,9 @@ def test_tasks_get_their_part_only():
 
     class Watch(Callback):
         def _start(self, graph):
-            graphs.append({key: len(pickle.dumps(task)) for key, task in graph.items()})
+            graphs.append(
+                {key: len(cloudpickle.dumps(task)) for key, task in graph.items()}
+            )
 
     rows = as_matrix(ones)
     with Watch():
@@ -238,7 +240,7 @@ def test_large_data_leave_little_with_the_client(monkeypatch):
 
     def measured(*collections):
         found = compute(*collections)
-        sizes.append(len(pickle.dumps(found)))
+        sizes.append(len(cloudpickle.dumps(found)))
         return found
 
     monkeypatch.setattr(dask_blocks, "compute", measured)

@@ -59,7 +59,7 @@ def _lloyd(
     ends: dict[int, Spherical] = {}
 
     def look(block: Matrix, sqnorms: Tall, weights: Tall | None) -> Any:
-        """Return labels and misfits of rows; of runs, sums of unit rows and inertias."""
+        """Return labels and misfits of rows; of runs, sums of rows and inertias."""
         ops, xp, (n_runs, k, p) = block.ops, block.ops.xp, centers.shape
         lines, shape = block.shape[0] * n_runs, (block.shape[0], n_runs)
         products = xp.reshape(block @ centers.reshape(-1, p).T, (lines, k))

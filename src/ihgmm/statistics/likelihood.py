@@ -163,11 +163,6 @@ def fit_mixture(
     return MixtureFit(*seen, rounds.seen_from, float(log_likelihood), n_iter, change)
 
 
-Judge = Callable[..., tuple[Tall, tuple[Any, ...]]]
-"""Takes projections of rows, their memberships, how much they count and the noise
-variances; returns memberships and figures to be added up over rows."""
-
-
 class _Rounds(NamedTuple):
     """Where rounds have led. What there is for each row is where the data are."""
 
@@ -207,8 +202,12 @@ class _Rounds(NamedTuple):
 
         return self.X.sweep(look_and_work, self.X.sqnorms, self.weights, *tall)
 
-    def next(self, judge: Judge, memberships: Tall | None = None) -> _Rounds:
-        """Look at every row, let a judge move it, and sum up the next centres."""
+    def next(self, judge: Callable[..., Any], memberships: Any = None) -> _Rounds:
+        """Look at every row, let a judge move it, and sum up the next centres.
+
+        It takes projections of rows, memberships, how much rows count, and variances of
+        noise; it returns memberships, and figures to be added up over rows.
+        """
         given = self.memberships if memberships is None else memberships
         variances, noise, level, counts = None, self.noise, self.level, self.X.weights
         if noise != "individual":
@@ -295,11 +294,6 @@ class Directions(NamedTuple):
     sums: np.ndarray  # (n_features, n_clusters): weighted sums of the rows
     loads: np.ndarray  # (n_clusters,): sums of squared weights, which multiply noise
 
-    @property
-    def sqnorms(self) -> np.ndarray:
-        """Squared norms of the sums."""
-        return np.asarray((self.sums**2).sum(axis=0))
-
 
 class Projections(NamedTuple):
     """Rows seen from the centres; all arrays are float64, where the data are."""
@@ -350,7 +344,7 @@ def look(
     inner = ops.widen(block @ (sums / size)) * size
     if weights is None:
         weights = xp.zeros_like(inner)
-    total = ops.to_device(directions.sqnorms, inner)
+    total = ops.to_device((sums**2).sum(axis=0), inner)
     own = weights * sqnorms[:, None]
     squares = total - weights * (2 * inner - own)
     # Where nothing is left without the row, rounding must not pass for a centre.

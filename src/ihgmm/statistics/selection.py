@@ -273,9 +273,22 @@ def _answer(
         alone = tree is not None or max_clusters == 1
         number = none if alone else min(rank, max_clusters)
         return number, (), (number,), Confidence.LOW
-    best, numbers = _ranked(tree.splits, 0 if few_features else rank)
+
+    def likelihood(split: Split) -> float:
+        price = Counting.MANY_PRICE * np.log(split.n_clusters)  # small numbers lead
+        worth = Counting.AGREEMENT_WORTH * split.agreement
+        return float(split.support + worth - price)
+
+    order = sorted(tree.splits, key=likelihood, reverse=True)
+    agreed = [split for split in tree.splits if split.agreement >= Counting.AGREEMENT]
+    best = max(agreed, key=attrgetter("support"), default=order[0])
+    # As many as directions stand out are expected under the model.
+    at_rank = None if few_features else tree.split(rank)
+    if at_rank is not None and at_rank.drop >= Counting.AT_RANK_DROP:
+        best = at_rank if at_rank.support >= Counting.AT_RANK else best
     best = tree.splits[min(best.n_clusters, max_clusters) - 2]
     levels = [n for n in tree.levels if n <= max_clusters]
+    numbers = [split.n_clusters for split in order]
     ranked = dict.fromkeys([best.n_clusters, *levels, *numbers])
     shown = [n for n in ranked if n <= max_clusters][: Counting.PLAUSIBLE]
     agreement = max(split.agreement for split in tree.splits)
@@ -299,21 +312,3 @@ def _answer(
     elif best.support < Counting.LOW:
         confidence = Confidence.LOW
     return best.n_clusters, tuple(levels), tuple(shown), confidence
-
-
-def _ranked(splits: tuple[Split, ...], rank: int) -> tuple[Split, list[int]]:
-    """Return the best number of clusters, and all numbers, the likeliest first."""
-
-    def likelihood(split: Split) -> float:
-        price = Counting.MANY_PRICE * np.log(split.n_clusters)  # small numbers lead
-        worth = Counting.AGREEMENT_WORTH * split.agreement
-        return float(split.support + worth - price)
-
-    order = sorted(splits, key=likelihood, reverse=True)
-    agreed = [split for split in splits if split.agreement >= Counting.AGREEMENT]
-    best = max(agreed, key=attrgetter("support"), default=order[0])
-    # As many as directions stand out are expected under the model.
-    for split in splits[rank - 2 : rank - 1] if rank > 1 else ():
-        if split.drop >= Counting.AT_RANK_DROP and split.support >= Counting.AT_RANK:
-            best = split
-    return best, [split.n_clusters for split in order]

@@ -139,8 +139,7 @@ def grow(
     A = Scaled(X, rows=inverse * ops.xp.sqrt(counts))
     head = min(lead, n)
     pairs = leading_directions(A, head, width - head, tol=Growing.TOLERANCE, quiet=True)
-    total = ops.number(ops.xp.sum(counts))
-    directions = Directions(pairs.vectors, pairs.values, total)
+    directions = Directions(pairs.vectors, pairs.values, ops.number(ops.xp.sum(counts)))
     if known:
         directions = known.directions.merged(directions, width)
     novel, first = 0.0, np.full(n, -1) if start is None else start
@@ -150,11 +149,15 @@ def grow(
         novel, first = _novel_share(X, inverse, known, labels), ops.to_host(labels)
 
     most = max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)
-    uniform = 1 - np.random.default_rng(seen).random(n)
-    priorities = ops.to_host(counts) / uniform
+    priorities = ops.to_host(counts) / (1 - np.random.default_rng(seen).random(n))
     if known:  # those of lower ones would not stay
         priorities[priorities <= known.sample.cut] = 0.0
-    sample = _sample(X, directions, weights, priorities, first, most)
+    chosen, cut = _highest(priorities, most)
+    few = X.take(chosen)
+    lengths = np.sqrt(to_host(few.sqnorms))
+    rows = to_host(few @ directions.vectors).astype(np.float64) / lengths[:, None]
+    drawn = weights[chosen], priorities[chosen], first[chosen]
+    sample = Sample(rows, lengths * X.unit, *drawn, cut)
     if known:
         turn = known.directions.vectors.T @ directions.vectors
         turned = replace(known.sample, rows=known.sample.rows @ turn)
@@ -202,23 +205,6 @@ def grow(
     times = seen, learnt, looked, settled
     growth = Growth(directions, sample, sums, figures, pull, *times, unseen, said)
     return Grown(growth, placement, space, labels, embedded, n_iter, emptied, novel)
-
-
-def _sample(
-    X: Matrix,
-    directions: Directions,
-    weights: np.ndarray,
-    priorities: np.ndarray,
-    labels: np.ndarray,
-    most: int,
-) -> Sample:
-    """Return the rows of the highest priorities, with labels from before this call."""
-    chosen, cut = _highest(priorities, most)
-    few = X.take(chosen)
-    rows = to_host(few @ directions.vectors).astype(np.float64)
-    lengths = np.sqrt(to_host(few.sqnorms))
-    drawn = weights[chosen], priorities[chosen], labels[chosen]
-    return Sample(rows / lengths[:, None], lengths * X.unit, *drawn, cut)
 
 
 def _embedding(directions: Directions, k: int, n: int) -> Embedding:
@@ -300,8 +286,7 @@ def _sums_of_sample(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return sums of clusters that stand for all rows seen."""
     rows = as_matrix(sample.rows * sample.lengths[:, None])
-    figures_of = _pointers(sample, k), sample.labels, sample.weights
-    sums, figures = _sums(rows, *figures_of)
+    sums, figures = _sums(rows, _pointers(sample, k), sample.labels, sample.weights)
     return sums @ directions.vectors.T, figures
 
 

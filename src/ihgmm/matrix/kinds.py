@@ -102,7 +102,14 @@ def _refuse(X: Any) -> None:
             f"X is of {dtype}: times, which have no zero; give numbers, such as the "
             "days since some date."
         )
-    if _has_na_of_r(X):
+    # Whole numbers, of an array or of columns.
+    if hasattr(X, "select_dtypes"):
+        X = X.select_dtypes("int32").to_numpy()
+    elif sp.issparse(X):
+        # Its own minimum would first add up entries of one cell, in the user's matrix.
+        X = X.data if X.format in ("csr", "csc", "coo") else X.tocoo().data
+    whole = getattr(X, "dtype", None) == np.int32 and getattr(X, "size", 0) > 0
+    if whole and X.min() == NA_OF_R:
         raise ValueError(
             f"X holds {NA_OF_R}, which is how R stores NA among whole numbers; in R, "
             'write storage.mode(X) <- "double" first, or of a data frame '
@@ -113,14 +120,3 @@ def _refuse(X: Any) -> None:
 NA_OF_R = -(2**31)
 NO_MATRIX = (str, bytes, bytearray, os.PathLike, Number, Mapping, Iterator, Set)
 READABLE = ("__len__", "__array__", "__dataframe__", "__array_interface__")
-
-
-def _has_na_of_r(X: Any) -> bool:
-    """Tell whether whole numbers, of an array or of columns, have R's NA among them."""
-    if hasattr(X, "select_dtypes"):
-        X = X.select_dtypes("int32").to_numpy()
-    elif sp.issparse(X):
-        # Its own minimum would first add up entries of one cell, in the user's matrix.
-        X = X.data if X.format in ("csr", "csc", "coo") else X.tocoo().data
-    whole = getattr(X, "dtype", None) == np.int32 and getattr(X, "size", 0) > 0
-    return whole and bool(X.min() == NA_OF_R)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,11 +142,22 @@ def fit_mixture(
     for _ in range(settling):
         rounds = rounds.next(_stay)
     n_iter, change, log_likelihood = 0, np.inf, 0.0
+
+    def move(seen: Projections, old: Tall, counts: Tall | None, variances: Any) -> Any:
+        """Move memberships to what is likely; add up by how much, log-likelihoods."""
+        ops, xp = seen.ops, seen.ops.xp
+        joint = joint_log_likelihood(seen, shares, variances)
+        likely = ops.softmax(joint)
+        value = ops.logsumexp(joint) * ops.widen(seen.sqnorms > 0)
+        value = value if counts is None else value * counts
+        # Only half the way after a while, lest memberships swing for ever.
+        if n_iter > Rounds.FULL_STEPS:
+            likely = old + 0.5 * (likely - old)
+        return likely, (xp.sum(xp.abs(likely - old)), xp.sum(value))
+
     while n_iter < max_iter and change > tol:
         before, n_iter = rounds, n_iter + 1
-        # Only half the way after a while, lest memberships swing for ever.
-        step = 0.5 if n_iter > Rounds.FULL_STEPS else 1.0
-        rounds = before.next(partial(_move, shares, step))
+        rounds = before.next(move)
         total, log_likelihood = rounds.figures
         if rounds.sizes.min() < 0.5:  # the last row of a vanishing cluster stays
             memberships = rounds.memberships
@@ -267,25 +277,6 @@ def _to_nearest(seen: Projections, memberships: Tall, *_: Any) -> tuple[Tall, An
     # Zero rows fit everywhere alike and keep their label.
     labels = xp.where(seen.sqnorms == 0, xp.argmax(memberships, axis=1), labels)
     return ops.one_hot(labels, memberships.shape[1], memberships), ()
-
-
-def _move(
-    shares: np.ndarray,
-    step: float,
-    seen: Projections,
-    memberships: Tall,
-    counts: Tall | None,
-    variances: np.ndarray | None,
-) -> tuple[Tall, tuple[Any, Any]]:
-    """Move memberships to what is likely; return by how much, and log-likelihoods."""
-    ops, xp = seen.ops, seen.ops.xp
-    joint = joint_log_likelihood(seen, shares, variances)
-    likely = ops.softmax(joint)
-    value = ops.logsumexp(joint) * ops.widen(seen.sqnorms > 0)
-    value = value if counts is None else value * counts
-    if step < 1:
-        likely = memberships + step * (likely - memberships)
-    return likely, (xp.sum(xp.abs(likely - memberships)), xp.sum(value))
 
 
 class Directions(NamedTuple):

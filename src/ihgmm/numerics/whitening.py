@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -153,35 +152,34 @@ def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
     """Find factors of columns that, with those of rows, make mean variances one."""
     n, p = X.shape
     squares = np.ones(p)
+
+    def column_sums(block: Any, counts: Tall | None) -> Any:
+        """Return sums of columns: of variances over the mean of the row, of entries."""
+        _refuse_negative(block)
+        ops, entries = block.ops, [block]
+        if (
+            dispersion
+        ):  # sums of squares are exact in any type of float, unlike variances
+            entries.append(block.with_values(block.values**2, block.about))
+
+        def variances(sums: Callable[[Any], Tall]) -> Tall:
+            first, *second = [ops.widen(sums(X)) for X in entries]
+            first = first / block.unit
+            return _count_variances(first, second[0], dispersion) if second else first
+
+        weights = ops.ratio(float(block.shape[1]), variances(lambda X: X @ squares))
+        ones = ops.xp.ones_like(weights) if counts is None else ops.widen(counts)
+        columns = variances(lambda X: X.adjoint(weights * ones))
+        return (), (columns, ops.widen(block.adjoint(ones)))
+
     for _ in range(2):  # of Sinkhorn's algorithm: ten gave the same errors
-        work = partial(_column_sums, squares, dispersion)
-        variances, counts = X.sweep(work, X.weights)[1]
+        variances, counts = X.sweep(column_sums, X.weights)[1]
         squares = _over_squares(X, variances)
     # Two rows that share an event in a column of mean m have 1 / m added to their inner
     # product, in which noise is the root of the number of columns. Rarer columns, where
     # one coincidence would be more than all noise, are left quieter than others.
     columns = np.sqrt(squares * np.minimum(counts * (X.unit / n) * np.sqrt(p), 1.0))
     return Whitener("counts", columns, np.zeros((p, 0)), np.zeros(0), dispersion)
-
-
-def _column_sums(
-    squares: np.ndarray, dispersion: float, block: Any, counts: Tall | None
-) -> tuple[tuple[()], tuple[Tall, Tall]]:
-    """Return sums of variances, over the mean of the row, and of entries of columns."""
-    _refuse_negative(block)
-    ops, entries = block.ops, [block]
-    if dispersion:  # sums of squares are exact in any type of float, unlike variances
-        entries.append(block.with_values(block.values**2, block.about))
-
-    def variances(sums: Callable[[Any], Tall]) -> Tall:
-        first, *second = [ops.widen(sums(X)) for X in entries]
-        first = first / block.unit
-        return _count_variances(first, second[0], dispersion) if second else first
-
-    weights = ops.ratio(float(block.shape[1]), variances(lambda X: X @ squares))
-    ones = ops.xp.ones_like(weights) if counts is None else ops.widen(counts)
-    columns = variances(lambda X: X.adjoint(weights * ones))
-    return (), (columns, ops.widen(block.adjoint(ones)))
 
 
 def _over_squares(X: Matrix, squares: np.ndarray) -> np.ndarray:

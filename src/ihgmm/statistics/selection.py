@@ -147,7 +147,7 @@ def select_n_clusters(
         return count
     leaves = np.full(counts.shape[0], -1)  # rows of weight 0 are in none
     leaves[to_host(counts)] = count.tree.leaves
-    return _with_leaves(count, leaves)
+    return replace(count, tree=replace(count.tree, leaves=leaves))
 
 
 @parameters.usual_errors()
@@ -222,16 +222,11 @@ def count_clusters(
     few = X.take(rows).to_memory()
     with sized_threads(few.n_entries):
         count, placement = _count(few, rng, max_clusters, signed)
-    if placement is not None and len(rows) < X.shape[0]:
-        small = X.ops.xp.astype(placement(X), X.ops.xp.uint16)  # to be moved
-        count = _with_leaves(count, to_host(small).astype(np.intp))
-    return count
-
-
-def _with_leaves(count: ClusterCount, leaves: np.ndarray) -> ClusterCount:
-    """Return a count whose tree has the leaves of other rows."""
-    assert count.tree is not None
-    return replace(count, tree=replace(count.tree, leaves=leaves))
+    if count.tree is None or placement is None or len(rows) == X.shape[0]:
+        return count
+    small = X.ops.xp.astype(placement(X), X.ops.xp.uint16)  # to be moved
+    tree = replace(count.tree, leaves=to_host(small).astype(np.intp))
+    return replace(count, tree=tree)
 
 
 def _count(

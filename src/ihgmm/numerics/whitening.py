@@ -157,9 +157,7 @@ def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
         """Return sums of columns: of variances over the mean of the row, of entries."""
         _refuse_negative(block)
         ops, entries = block.ops, [block]
-        if (
-            dispersion
-        ):  # sums of squares are exact in any type of float, unlike variances
+        if dispersion:  # sums of squares are exact in any type, unlike variances
             entries.append(block.with_values(block.values**2, block.about))
 
         def variances(sums: Callable[[Any], Tall]) -> Tall:

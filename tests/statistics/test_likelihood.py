@@ -78,8 +78,7 @@ def test_accuracy_is_the_squared_cosine_with_the_true_centre():
         _, directions = leave_one_out(X, weights)
         seen = look(X, X.sqnorms, directions)
         cosines = np.einsum("jk,kj->k", directions.sums, s.centers)
-        lengths = np.linalg.norm(directions.sums, axis=0)
-        cosines /= lengths * np.linalg.norm(s.centers, axis=1)
+        cosines /= np.sqrt(directions.sqnorms) * np.linalg.norm(s.centers, axis=1)
         errors.append(seen.accuracy(np.ones(2))[0] - cosines**2)
     assert abs(np.mean(errors)) < 0.01
 

@@ -285,6 +285,11 @@ class Directions(NamedTuple):
     sums: np.ndarray  # (n_features, n_clusters): weighted sums of the rows
     loads: np.ndarray  # (n_clusters,): sums of squared weights, which multiply noise
 
+    @property
+    def sqnorms(self) -> np.ndarray:
+        """Squared norms of the sums."""
+        return np.asarray((self.sums**2).sum(axis=0))
+
 
 class Projections(NamedTuple):
     """Rows seen from the centres; all arrays are float64, where the data are."""
@@ -335,7 +340,7 @@ def look(
     inner = ops.widen(block @ (sums / size)) * size
     if weights is None:
         weights = xp.zeros_like(inner)
-    total = ops.to_device((sums**2).sum(axis=0), inner)
+    total = ops.to_device(directions.sqnorms, inner)
     own = weights * sqnorms[:, None]
     squares = total - weights * (2 * inner - own)
     # Where nothing is left without the row, rounding must not pass for a centre.

@@ -306,7 +306,8 @@ def _scales(
 
     half = np.full(len(rows.sizes), 0.5)
     below_half = rows.sums(smaller_roots(half, half)) >= 1
-    low, high, total = np.where(below_half, [[0], [0.5], [1]], [[0.5], [1], [2]])
+    low = np.where(below_half, 0.0, 0.5)
+    high, total = low + 0.5, 2 * low + 1
 
     def missing(y: np.ndarray) -> np.ndarray:
         # Above a half the largest share is the larger root, and all equations hold at

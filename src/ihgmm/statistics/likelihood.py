@@ -221,9 +221,14 @@ class _Rounds(NamedTuple):
         given = self.memberships if memberships is None else memberships
         variances, noise, level, counts = None, self.noise, self.level, self.X.weights
         if noise != "individual":
-            (*tall,), _ = self.sweep(lambda _, seen: (seen[:4], ()))
-            seen = Projections._make((*tall, self.X.shape[1], self.X.ops))
-            variances = _noise_variances(seen, _weighted(given, counts), noise)
+            ops, (n, p) = self.X.ops, self.X.shape
+            tall, _ = self.sweep(lambda _, seen: (seen[:4], ()))
+            tall = *tall, _weighted(given, counts)
+            if n * given.shape[1] < 2**20:  # they come sooner than dask makes a graph
+                tall = [ops.few_rows(lines, slice(None)) for lines in tall]
+                ops = ops.few_ops
+            seen = Projections(*tall[:4], p, ops)
+            variances = _noise_variances(seen, tall[4], noise)
 
         def work(
             block: Matrix, seen: Projections, counts: Tall | None, memberships: Tall

@@ -205,7 +205,7 @@ def tied_clusters(
     def expected_sums(part: slice) -> list[np.ndarray]:
         """Return sizes of clusters, sums of rows, and log-likelihoods, of each run."""
         known = None if prior is None else prior[:, part]
-        fit = np.dstack([coefficients, intercepts])
+        fit = np.concatenate([coefficients, intercepts[:, :, None]], axis=2)
         members, signs, logs = _expected(ops, rows[part, ...], fit, signed, known)
         flat = ops.xp.reshape(signs, (-1, signs.shape[2]))
         sums = ops.xp.reshape(flat @ counted[part, ...], coefficients.shape)

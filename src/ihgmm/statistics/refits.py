@@ -162,8 +162,9 @@ def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> float:
             if fit is None:
                 continue
             own = LinearRule(fit.coefficients, fit.intercepts, signed)
-            names = _names(own(HOST, half), labels[~unseen], k)
-            scores = own.in_order(np.argsort(names)).scores(HOST, rows[unseen])
+            scores = own.scores(HOST, rows)
+            names = _names(scores[~unseen].argmax(axis=1), labels[~unseen], k)
+            scores = scores[unseen][:, np.argsort(names)]
             doubt *= np.mean(expit(-_log_odds(HOST, scores, labels[unseen])))
             if np.sqrt(doubt) < Doubt.LEAST * (1 - 1 / k):
                 break  # whatever the other half says, no warning comes of it

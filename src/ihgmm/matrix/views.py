@@ -21,6 +21,7 @@ from ihgmm.matrix.ops import Tall, to_host
 
 Work = Callable[..., Any]
 Fill = Callable[[Tall], Tall]  # rows with NaN to the same rows without
+Draw = Callable[[Matrix, int], Matrix]  # the same, by a seed
 
 
 class View(Matrix):
@@ -229,11 +230,7 @@ class Filled(View):
         return lambda block, _: question(block)
 
 
-def filled(
-    X: Matrix,
-    fill: Fill | None = None,
-    draw: Callable[[Matrix, int], Matrix] | None = None,
-) -> Matrix:
+def filled(X: Matrix, fill: Fill | None = None, draw: Draw | None = None) -> Matrix:
     """Return the matrix with its missing cells filled, by zeros if nothing is given.
 
     Data in memory become a copy. All else is filled anew whenever it is read. With

@@ -113,10 +113,7 @@ def _ratio(means: np.ndarray, overall: np.ndarray) -> np.ndarray:
 
 
 def _factors(
-    sums: np.ndarray,
-    counts: np.ndarray,
-    noise: np.ndarray,
-    centers: np.ndarray | None = None,
+    sums: np.ndarray, counts: np.ndarray, noise: np.ndarray, centers: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return factors of batches, shrunk by their noise, and centres of clusters."""
     means = sums * HOST.ratio(1.0, counts)[:, :, None]

@@ -57,8 +57,7 @@ class Filler:
             units = ops.cast_like(columns, rows)
             known = xp.astype(~missing, rows.dtype)
             values = xp.where(missing, xp.zeros_like(rows), rows) / units
-            # Root mean squares of observed cells, whose squares might overflow or
-            # vanish.
+            # Root mean squares of observed cells, whose squares might overflow.
             largest = xp.max(xp.abs(values), axis=1, keepdims=True)
             squares = xp.sum(ops.ratio(values, largest) ** 2, axis=1, keepdims=True)
             count = xp.sum(known, axis=1, keepdims=True)
@@ -66,8 +65,7 @@ class Filler:
             wide = ops.widen(sizes)
             logs = xp.log(xp.where(sizes > 0, wide, xp.ones_like(wide)))
             seen = model.look(ops, ops.ratio(values, sizes), known, logs[:, 0])
-            means = seed is None
-            fit = seen.means() if means else seen.draw(np.random.default_rng(seed))
+            fit = seen.means() if seed is None else seen.draw(seed)
             fit = xp.clip(fit, 0.0, None) if nonnegative else fit
             return xp.where(missing, fit * sizes * units, rows)
 
@@ -143,9 +141,10 @@ class _Seen(NamedTuple):
         """Return the mean of every cell."""
         return self._cells(self.own + self.mean(1.0) * self.drawn)
 
-    def draw(self, rng: np.random.Generator) -> Tall:
+    def draw(self, seed: int) -> Tall:
         """Return every cell as it may be."""
         ops, xp, (n, rank) = self.ops, self.ops.xp, self.own.shape
+        rng = np.random.default_rng(seed)
         # The first of several that come at these rates is one of them by its chance.
         race = ops.cast_like(rng.exponential(size=(n, len(MULTIPLES))), self.own)
         at = xp.argmax(self.chances / race, axis=1)

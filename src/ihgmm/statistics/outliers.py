@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -55,7 +55,7 @@ class OutlierRule:
         seen_from = self.embedding, self.centers, self.signed, X.unit
 
         def work(ops: Ops, coordinates: Tall, sqnorms: Tall) -> Tall:
-            rows = _measure(ops, coordinates, sqnorms, *seen_from)
+            rows = _measure(ops, coordinates, sqnorms, seen_from)
             return ops.to_device(self._score(rows), sqnorms)
 
         given = self.embedding.coordinates(X), X.sqnorms
@@ -142,8 +142,8 @@ def find_outliers(
             centers = np.array(mains)
         else:
             centers = HOST.unit_rows(np.eye(n_clusters)[labels].T @ lines)
-        seen = to_host(embedding.coordinates(X)), sqnorms
-        rows = _measure(HOST, *seen, embedding, centers, signed, X.unit)
+        seen_from = embedding, centers, signed, X.unit
+        rows = _measure(HOST, to_host(embedding.coordinates(X)), sqnorms, seen_from)
         counted = weights * (rows.noise > 0)
         known = _start(embedding, centers, rows) if i == 0 else (counted, counted)
         rule = _learn(embedding, centers, rows, *known)
@@ -199,16 +199,9 @@ def _roots(embedding: Embedding) -> np.ndarray:
     return np.asarray(np.sqrt(np.maximum(embedding.eigenvalues, 0.0)))
 
 
-def _measure(
-    ops: Ops,
-    coordinates: Tall,
-    sqnorms: Tall,
-    embedding: Embedding,
-    centers: np.ndarray,
-    signed: bool,
-    unit: float,
-) -> _Rows:
-    """Look from the nearest centre at rows in units of ``unit``."""
+def _measure(ops: Ops, coordinates: Tall, sqnorms: Tall, seen_from: Any) -> _Rows:
+    """Look at rows, in some unit, from the nearest of the centres in an embedding."""
+    embedding, centers, signed, unit = seen_from
     along = coordinates @ ops.cast_like((_roots(embedding) * centers).T, coordinates)
     along = ops.xp.abs(along) if signed else along
     labels = ops.to_host(ops.xp.argmax(along, axis=1))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
@@ -35,12 +36,7 @@ class Refits:
 
 
 def refit_halves(
-    data: Matrix,
-    codes: Tall,
-    k: int,
-    rng: np.random.Generator,
-    *,
-    max_rows: int = Refitting.ROWS,
+    data: Matrix, codes: Tall, k: int, rng: Generator, *, max_rows: int = Refitting.ROWS
 ) -> Refits | None:
     """Fit halves of the rows anew and ask each fit about the rows it did not see.
 

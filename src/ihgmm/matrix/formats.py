@@ -368,9 +368,7 @@ def open_parquet(X: Any, *, batch_bytes: int = 2**24) -> Stored:
     return Stored(read, shape, dtype, names=names, source=source)
 
 
-def _batches(
-    fragments: list[Any], names: list[str], n_rows: int
-) -> Iterator[np.ndarray]:
+def _batches(fragments: list[Any], names: list[str], size: int) -> Iterator[np.ndarray]:
     """Yield rows of the files, so many at a time; NaN where nothing is in a place."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
@@ -382,7 +380,7 @@ def _batches(
         try:
             with fragment.open() as source:
                 file = ParquetFile(source, metadata=fragment.metadata, **options)
-                for batch in file.iter_batches(n_rows, columns=names):
+                for batch in file.iter_batches(size, columns=names):
                     columns = batch.select(names).columns
                     for i, column in enumerate(columns):
                         # Tensors know floats and integers only.

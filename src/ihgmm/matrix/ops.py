@@ -25,6 +25,7 @@ from ihgmm.matrix.threads import in_parts, one_thread, row_ranges
 
 Tall = Any
 """An array of n rows: of NumPy, of dask, or of another library on its device."""
+RangeWork = Callable[[slice], Any]
 
 
 class Ops:
@@ -96,9 +97,7 @@ class Ops:
         """Return how many rows to work on at a time, ``width`` numbers a row."""
         return max(2**12, 2**24 // max(width, 1))
 
-    def map_ranges(
-        self, rows: Tall, width: int, work: Callable[[slice], Any]
-    ) -> list[Any]:
+    def map_ranges(self, rows: Tall, width: int, work: RangeWork) -> list[Any]:
         """Return the results of some work on ranges of rows, in order."""
         return [work(r) for r in row_ranges(rows.shape[0], self.at_once(width))]
 
@@ -365,9 +364,7 @@ class HostOps(Ops):
     def at_once(self, width: int) -> int:
         return 2**12
 
-    def map_ranges(
-        self, rows: Tall, width: int, work: Callable[[slice], Any]
-    ) -> list[Any]:
+    def map_ranges(self, rows: Tall, width: int, work: RangeWork) -> list[Any]:
         # Ranges, and sums over them, do not depend on how many threads there are.
         if rows.shape[0] < 2**15:
             return super().map_ranges(rows, width, work)

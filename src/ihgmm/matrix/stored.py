@@ -23,9 +23,7 @@ from ihgmm.matrix.ops import is_foreign
 from ihgmm.matrix.sparse import Sparse, without_duplicates
 
 
-def held(
-    rows: Any, dtype: np.dtype, factor: float = 1.0, about: About = NOTHING
-) -> Matrix:
+def held(rows: Any, dtype: Any, factor: float = 1.0, about: About = NOTHING) -> Matrix:
     """Return rows that are in memory, or on a device, as a matrix, times a factor."""
     matrix: Any
     if is_foreign(rows):

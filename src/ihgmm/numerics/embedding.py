@@ -46,14 +46,12 @@ class Embedding:
                 f"X is some {factor:.0e} times as large as the rows of the fit; give "
                 "new rows in the units of the fit."
             )
-        work = partial(self._coordinates, 1.0 if self.unit_rows else factor)
+        work = partial(self._solve, 1.0 if self.unit_rows else factor)
         products = X @ self.directions
         tall = products, X.sqnorms
         return X.ops.persist(X.ops.row_map(work, *tall, width=products.shape[1]))
 
-    def _coordinates(
-        self, factor: float, ops: Ops, products: Tall, sqnorms: Tall
-    ) -> Tall:
+    def _solve(self, factor: float, ops: Ops, products: Tall, sqnorms: Tall) -> Tall:
         largest = float(np.abs(self.eigenvalues).max()) or 1.0
         values = ops.cast_like(self.eigenvalues / largest, products)
         if self.unit_rows:

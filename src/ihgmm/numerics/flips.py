@@ -67,13 +67,11 @@ def null_eigenvalues(
         for i in range(n_flips):
             G = GramOperator.of(flip_signs(A, rng))
             start = G.A @ rng.standard_normal(A.shape[1]).astype(A.dtype)
-            values[i] = _top_eigenvalue(G, start, min(steps, A.shape[0]), accuracy)
+            values[i] = _largest(G, start, min(steps, A.shape[0]), accuracy)
     return values
 
 
-def _top_eigenvalue(
-    G: GramOperator, start: np.ndarray, steps: int, accuracy: float
-) -> float:
+def _largest(G: GramOperator, start: np.ndarray, steps: int, accuracy: float) -> float:
     """Return the largest eigenvalue by Lanczos, or where its coefficients point to."""
     basis = np.empty((steps, len(start)), dtype=start.dtype)
     diagonal, beside = np.zeros(steps), np.zeros(steps)

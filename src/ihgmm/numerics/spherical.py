@@ -45,15 +45,13 @@ def spherical_kmeans(
             starts = iter([HOST.unit_rows(init)[None]])
         else:
             starts = _plus_plus(X, n_clusters, n_init, step, rng)
-        runs = [run for several in starts for run in _lloyd(X, several, max_iter, tol)]
+        runs = [run for several in starts for run in _run(X, several, max_iter, tol)]
     # Runs that end in the same place differ by rounding, which must not choose.
     least = min(run.inertia for run in runs)
     return next(run for run in runs if run.inertia <= least * Labelling.SAME_END)
 
 
-def _lloyd(
-    X: Matrix, centers: np.ndarray, max_iter: int, tol: float
-) -> list[Spherical]:
+def _run(X: Matrix, centers: np.ndarray, max_iter: int, tol: float) -> list[Spherical]:
     """Run iterations from centres of unit length, (n_runs, k, n_features)."""
     going, turns, n_iter = np.arange(len(centers)), np.full(len(centers), np.inf), 0
     ends: dict[int, Spherical] = {}

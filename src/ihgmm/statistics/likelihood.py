@@ -230,10 +230,8 @@ class _Rounds(NamedTuple):
             seen = Projections(*tall[:4], p, ops)
             variances = _noise_variances(seen, tall[4], noise)
 
-        def work(
-            block: Matrix, seen: Projections, counts: Tall | None, memberships: Tall
-        ) -> Any:
-            new, figures = judge(seen, memberships, counts, variances)
+        def work(block: Matrix, seen: Projections, counts: Any, old: Tall) -> Any:
+            new, figures = judge(seen, old, counts, variances)
             members = _weighted(new, counts)
             weights = seen.weights(members, noise, level)
             sums = _sums(block, weights, new, members, seen.sqnorms)

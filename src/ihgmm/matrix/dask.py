@@ -87,11 +87,15 @@ class DaskRows(Blocks):
         kinds = delayed(lambda result: [line[:0] for line in result[1]])
         kinds = kinds(results.to_delayed()[some])
         totals, kinds = lazy.compute(lazy.sum_objects(sums), kinds)
-        lines = []
-        for number, like in enumerate(kinds):
-            one = partial(_line, number, like)
-            lines.append(lazy.blockwise(one, (results,), like, like.shape[1:]))
-        return tuple(map(lazy.persist, lines)), totals
+
+        def line(number: int, like: Any) -> Any:
+            def of_block(result: Any) -> Any:
+                return like if result is None else result[1][number]
+
+            made = lazy.blockwise(of_block, (results,), like, like.shape[1:])
+            return lazy.persist(made)
+
+        return tuple(line(*kind) for kind in enumerate(kinds)), totals
 
     def _results(self, work: Callable[..., Any], *tall: Any) -> Any:
         """Return what some work makes of each block, as a dask array of objects."""
@@ -178,10 +182,6 @@ class DaskRows(Blocks):
                 raise ValueError(f"In the chunk of {where}: {error}") from error
 
         return lazy.blockwise(named, given, empty, self.shape[1:] if whole else ())
-
-
-def _line(number: int, like: Any, result: Any) -> Any:
-    return like if result is None else result[1][number]
 
 
 class BlockOps(Ops):

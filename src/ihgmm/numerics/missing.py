@@ -227,32 +227,8 @@ def _best_model(
     rows = rng.choice(n, size, replace=False) if size < n else np.arange(n)
     cells, observed, log_sizes = (values[rows] for values in sample)
     asked = observed & (rng.random(cells.shape) < Filling.ASKED)
-    some = _Sample(cells, observed & ~asked, log_sizes)
-    guess, start = _best_guess(some, asked, ranks, rng)
-    tried, middle = {}, float(np.median(log_sizes))
-    # Zeros may say that a scale is small: then equal ones predict better. Small rows
-    # count as much as others here.
-    for spread in (Filling.LEAST_SPREAD, Filling.FIRST_SPREAD):
-        model = _start(guess, some.known, start[:, -Filling.SCALE_RANK :])
-        model = replace(model, log_scale=middle, spread=spread)
-        for _ in range(Filling.ROUNDS):
-            model = _improved(some, model)
-        errors = (some.look(model).means() - cells)[asked]
-        tried[float(np.sum(errors**2))] = model
-    model = tried[min(tried)]
-    if start.shape[1] > Filling.SCALE_RANK:
-        more = _start(guess, some.known, start)
-        model = replace(more, log_scale=model.log_scale, spread=model.spread)
-    for _ in range(Filling.LAST_ROUNDS):
-        model = _improved(sample, model)
-    return model
-
-
-def _best_guess(
-    sample: _Sample, asked: np.ndarray, ranks: tuple[int, ...], rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return a guess of all cells, by the rank that is best where asked; loadings."""
-    (cells, known, log_sizes), p = sample, sample.cells.shape[1]
+    known = observed & ~asked
+    # A guess of all cells, by the rank that is best where asked, and its loadings.
     guess = np.where(known, cells, _column_means(cells, known))
     sizes = np.exp(log_sizes - np.median(log_sizes))
     count = np.minimum(sizes, Filling.CLIP)[:, None]  # a few large rows do not rule
@@ -273,7 +249,24 @@ def _best_guess(
         error, worse = float(np.sum(((fit - cells) * count)[asked] ** 2)), worse + 1
         if error < least:
             best, least, worse = (guess, loadings), error, 0
-    return best
+    (guess, start), some = best, _Sample(cells, known, log_sizes)
+    tried, middle = {}, float(np.median(log_sizes))
+    # Zeros may say that a scale is small: then equal ones predict better. Small rows
+    # count as much as others here.
+    for spread in (Filling.LEAST_SPREAD, Filling.FIRST_SPREAD):
+        model = _start(guess, known, start[:, -Filling.SCALE_RANK :])
+        model = replace(model, log_scale=middle, spread=spread)
+        for _ in range(Filling.ROUNDS):
+            model = _improved(some, model)
+        errors = (some.look(model).means() - cells)[asked]
+        tried[float(np.sum(errors**2))] = model
+    model = tried[min(tried)]
+    if start.shape[1] > Filling.SCALE_RANK:
+        more = _start(guess, known, start)
+        model = replace(more, log_scale=model.log_scale, spread=model.spread)
+    for _ in range(Filling.LAST_ROUNDS):
+        model = _improved(sample, model)
+    return model
 
 
 def _start(guess: np.ndarray, known: np.ndarray, start: np.ndarray) -> Model:

@@ -54,7 +54,7 @@ def spherical_kmeans(
 def _run(X: Matrix, centers: np.ndarray, max_iter: int, tol: float) -> list[Spherical]:
     """Run iterations from centres of unit length, (n_runs, k, n_features)."""
     going, turns, n_iter = np.arange(len(centers)), np.full(len(centers), np.inf), 0
-    ends: dict[int, Spherical] = {}
+    ops, ends = X.ops, dict[int, Spherical]()
 
     def look(block: Matrix, sqnorms: Tall, weights: Tall | None) -> Any:
         """Return labels and misfits of rows; of runs, sums of rows and inertias."""
@@ -81,22 +81,17 @@ def _run(X: Matrix, centers: np.ndarray, max_iter: int, tol: float) -> list[Sphe
         after = HOST.unit_rows(sums.T).reshape(centers.shape)
         empty = ~after.any(axis=2)
         for i in np.flatnonzero(empty.any(axis=1) & ~ended):
-            after[i, empty[i]] = _worst_rows(X, gaps[:, i], centers[i, empty[i]])
+            # Empty clusters go to the rows that fit worst, if any do.
+            misfits = gaps[:, i] * ops.xp.astype(X.sqnorms > 0, gaps.dtype)
+            far = np.sort(ops.largest(misfits, int(empty[i].sum())))
+            worst = ops.to_host(ops.few_rows(misfits, far))
+            after[i, empty[i]] = centers[i, empty[i]]
+            if worst.min() > Small.EXACT:
+                far = far[np.argsort(-worst, kind="stable")]
+                after[i, empty[i]] = HOST.unit_rows(ops.to_host(X.rows(far)))
         turns = np.linalg.norm(after - centers, axis=2).max(axis=1)[~ended]
         centers, going, n_iter = after[~ended], going[~ended], n_iter + 1
     return [ends[run] for run in sorted(ends)]
-
-
-def _worst_rows(X: Matrix, gaps: Tall, before: np.ndarray) -> np.ndarray:
-    """Return centres for empty clusters: the unit rows that fit worst, if any do."""
-    ops = X.ops
-    gaps = gaps * ops.xp.astype(X.sqnorms > 0, gaps.dtype)
-    far = np.sort(ops.largest(gaps, len(before)))
-    misfits = ops.to_host(ops.few_rows(gaps, far))
-    if misfits.min() <= Small.EXACT:
-        return before
-    far = far[np.argsort(-misfits, kind="stable")]
-    return HOST.unit_rows(ops.to_host(X.rows(far)))
 
 
 def _plus_plus(

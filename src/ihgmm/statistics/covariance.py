@@ -171,7 +171,17 @@ def leading_covariance(
     inside = np.trace(ops.tall_dot(Y := (X @ span) * root[:, None], Y))
     squared = ops.number(ops.xp.sum(counts * X.sqnorms))
     total = max(squared - inside, 0.0) / n
-    m, level, ratios = _standing_out(squares / n, total, p - span.shape[1], n)
+    # How many directions stand out, and the level of noise in the others.
+    squares, n_directions, left, m = squares / n, p - span.shape[1], total, 0
+    gamma = n_directions / n
+    edge = (1 + gamma**0.5) ** 2
+    while m < len(squares) and n_directions - m > 1:
+        rest = (left - squares[m]) / (n_directions - m - 1)
+        if squares[m] <= TiedNoise.MARGIN * edge * rest:
+            break
+        left -= squares[m]
+        m += 1
+    level = left / max(n_directions - m, 1)
     L = np.hstack([span, outside[:, :m]])
     if level <= Small.ROUNDING * squared / n or not L.size:  # no noise is seen
         return Covariance.none(p)
@@ -184,27 +194,11 @@ def leading_covariance(
 
     _, (moments,) = X.sweep(sums_of, labels, counts)
     S = shared_covariance(units @ L, moments / level, sizes)
-    shrink = np.append(np.ones(span.shape[1]), np.sqrt(ratios))
-    values, vectors = np.linalg.eigh(S * np.outer(shrink, shrink))
-    return Covariance(L @ vectors, np.sqrt(np.maximum(values, TiedNoise.RIDGE)))
-
-
-def _standing_out(
-    values: np.ndarray, total: float, n_directions: int, n: int
-) -> tuple[int, float, np.ndarray]:
-    """Return how many eigenvalues stand out, the level of the rest, and corrections."""
-    gamma, left, m = n_directions / n, total, 0
-    edge = (1 + gamma**0.5) ** 2
-    while m < len(values) and n_directions - m > 1:
-        rest = (left - values[m]) / (n_directions - m - 1)
-        if values[m] <= TiedNoise.MARGIN * edge * rest:
-            break
-        left -= values[m]
-        m += 1
-    level = left / max(n_directions - m, 1)
     # Beside a variance so many times as large, noise is none.
-    least = max(max(values[:1], default=0.0) / TiedNoise.RATIO, np.finfo(float).tiny)
-    seen = np.maximum(values[:m] / max(level, least), edge)
+    least = max(max(squares[:1], default=0.0) / TiedNoise.RATIO, np.finfo(float).tiny)
+    seen = np.maximum(squares[:m] / max(level, least), edge)
     b = seen + 1 - gamma
     true = (b + np.sqrt(np.maximum(b**2 - 4 * seen, 0.0))) / 2
-    return m, level, true / seen
+    shrink = np.append(np.ones(span.shape[1]), np.sqrt(true / seen))
+    values, vectors = np.linalg.eigh(S * np.outer(shrink, shrink))
+    return Covariance(L @ vectors, np.sqrt(np.maximum(values, TiedNoise.RIDGE)))

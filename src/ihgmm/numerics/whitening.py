@@ -195,23 +195,6 @@ def _low_rank(white: Matrix, rank: int) -> tuple[np.ndarray, np.ndarray]:
     return A.column_sqnorms(), fit
 
 
-def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
-    """Return what a fit leaves of the squared norms of columns, each by the others.
-
-    A direction that one column makes alone takes all of its noise: the column would
-    pass for quiet, and rule the direction the more. So the fit of a column counts by
-    what directions have without it: by ``S' / (S' + e)`` with ``S' = S - f @ f.T``, f
-    being the column along them and e the mean noise of a direction.
-    """
-    p, m = fit.shape
-    squares = np.square(fit)
-    left = np.maximum(total - squares.sum(axis=1), 0.0)
-    level = max(left.sum(), Whitening.LEAST_NOISE * total.sum(), Small.TINY)
-    noise = level / ((n - m) * (p - m)) * max(n, p)
-    own = (squares / (squares.sum(axis=0) + noise)).sum(axis=1)
-    return np.maximum(left + noise * own / (1 - own), Whitening.LEAST_NOISE * total)
-
-
 def _learned_whitener(X: Matrix) -> Whitener:
     """Learn factors of columns, and the directions of the pattern beside the noise."""
     n, p = X.shape
@@ -222,7 +205,16 @@ def _learned_whitener(X: Matrix) -> Whitener:
     for _ in range(Whitening.ROUNDS):
         white = whitener(X)
         total, fit = _low_rank(white, rank)
-        left = _left_of_columns(total, fit, n)
+        squares = np.square(fit)
+        left = np.maximum(total - squares.sum(axis=1), 0.0)
+        level = max(left.sum(), Whitening.LEAST_NOISE * total.sum(), Small.TINY)
+        noise = level / ((n - rank) * (p - rank)) * max(n, p)
+        # A direction that one column makes alone takes all of its noise: the column
+        # would pass for quiet, and rule the direction the more. So the fit of a column
+        # counts by what directions have without it: by ``S' / (S' + e)`` with ``S' = S
+        # - f @ f.T``, f being the column along them and e the noise of a direction.
+        own = (squares / (squares.sum(axis=0) + noise)).sum(axis=1)
+        left = np.maximum(left + noise * own / (1 - own), Whitening.LEAST_NOISE * total)
         factors = np.sqrt(HOST.ratio(float(n - rank), left))
         # Rows of the fit are longer than others in directions of noise: take fewer.
         directions = np.linalg.qr((fit * factors[:, None])[:, : rank // 2])[0]

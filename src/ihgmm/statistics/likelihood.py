@@ -227,7 +227,7 @@ class _Rounds(NamedTuple):
             if n * given.shape[1] < 2**20:  # they come sooner than dask makes a graph
                 tall = [ops.few_rows(lines, slice(None)) for lines in tall]
                 ops = ops.few_ops
-            seen = Projections(*tall[:4], p, ops)
+            seen = Projections._make((*tall[:4], p, ops))
             variances = _noise_variances(seen, tall[4], noise)
 
         def work(block: Matrix, seen: Projections, counts: Any, old: Tall) -> Any:

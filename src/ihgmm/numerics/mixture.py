@@ -199,8 +199,7 @@ def tied_clusters(
     sizes = np.repeat(ops.to_host(ops.xp.abs(members) @ share), len(pulls), axis=0)
     sums = np.repeat(ops.to_host(members @ counted), len(pulls), axis=0)
     k, run, gains = sizes.shape[1], np.arange(len(sums)), np.full(len(sums), -np.inf)
-    ends: list[tuple[int, int, TiedClusters]] = []
-    ahead, n_iter = bar, 0
+    ends, ahead, n_iter = list[tuple[int, int, TiedClusters]](), bar, 0
 
     def expected_sums(part: slice) -> list[np.ndarray]:
         """Return sizes of clusters, sums of rows, and log-likelihoods, of each run."""
@@ -226,7 +225,7 @@ def tied_clusters(
         terms = (inverse * moments).sum(axis=(1, 2)) + np.linalg.slogdet(covariance)[1]
         if ops is HOST and coefficients.size * n >= Labelling.THREADS:
             parts: Any = zip(*in_parts(n, expected_sums), strict=True)
-            sizes, sums, logs = (sum(part) for part in parts)
+            sizes, sums, logs = map(sum, parts)
         else:
             sizes, sums, logs = expected_sums(slice(0, n))
         gains = logs - (terms + one) / 2

@@ -225,7 +225,7 @@ def tied_clusters(
         terms = (inverse * moments).sum(axis=(1, 2)) + np.linalg.slogdet(covariance)[1]
         if ops is HOST and coefficients.size * n >= Labelling.THREADS:
             parts: Any = zip(*in_parts(n, expected_sums), strict=True)
-            sizes, sums, logs = map(sum, parts)
+            sizes, sums, logs = (sum(part) for part in parts)
         else:
             sizes, sums, logs = expected_sums(slice(0, n))
         gains = logs - (terms + one) / 2

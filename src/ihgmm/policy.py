@@ -247,6 +247,7 @@ class Scales:
     LARGEST_SHARE = 0.9  # of an entry in its row, of a row in its centre, at most
     ROWS = 2**17  # that show how noise is correlated: variances to half a percent
     FOLDS = 20  # without each of which the test looks again
+    CORRELATED = 10  # rows for which it counts that noise is not: with fewer, it is
     PAIRED_ROWS, PAIRED_ENTRIES = 256, 2**22  # whose pairs show correlation
 
 

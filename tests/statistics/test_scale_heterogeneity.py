@@ -30,13 +30,19 @@ def test_level(n, p, k, options):
     assert np.mean([test.p_value < 0.05 for test in found]) < 0.17
 
 
-def correlated(seed, r, spread=0.0, n=160, p=60, k=4):
-    """Noise that is autoregressive along the features; scales of some spread."""
+def correlated(seed, r, spread=0.0, common=None, n=160, p=60, k=4):
+    """Noise that is autoregressive along the features; scales of some spread.
+
+    Centres are orthogonal, or positive with something ``common``.
+    """
     rng = np.random.default_rng(seed)
     labels, noise = np.arange(n) % k, rng.standard_normal((n, p))
     for j in range(1, p):
         noise[:, j] = r * noise[:, j - 1] + np.sqrt(1 - r**2) * noise[:, j]
     centers = 6 * np.linalg.qr(rng.standard_normal((p, k)))[0].T
+    if common is not None:
+        centers = common + rng.random((k, p))
+        centers *= 12 / np.linalg.norm(centers, axis=1, keepdims=True)
     scales = 1 + spread * rng.standard_normal((n, 1))
     return scales * centers[labels] + noise, labels
 
@@ -74,6 +80,18 @@ def test_scales_are_found_beside_correlated_noise(r):
     tests = [scale_heterogeneity_test(*correlated(s, r, 0.15)) for s in range(30)]
     assert np.mean([test.p_value < 0.05 for test in tests]) > 0.8
     assert np.median([test.spread for test in tests]) == pytest.approx(0.15, abs=0.03)
+
+
+@pytest.mark.parametrize(("common", "power"), [(0, 0.7), (1, 0)])
+def test_correlated_noise_is_no_scale_though_centres_are_alike(common, power):
+    # Cosines are .76 and .97: the more alike, the less anything can tell.
+    found = [
+        scale_heterogeneity_test(*correlated(seed, 0.9, spread, common)).p_value < 0.05
+        for seed in range(25)
+        for spread in (0.0, 0.12)
+    ]
+    assert np.mean(found[::2]) < 0.15
+    assert np.mean(found[1::2]) >= power
 
 
 def positive(seed, noise, spread, n=300, p=100, k=4):

@@ -64,8 +64,8 @@ def noise_along(
     variances: np.ndarray,
     moments: np.ndarray,
     sizes: np.ndarray,
-) -> np.ndarray:
-    """Return the variance of noise along centres.
+) -> tuple[np.ndarray, float]:
+    """Return the variance of noise along centres, and the rows that the prior counts.
 
     ``moments`` are of coordinates along ``units``, in which the signal of cluster k is
     a multiple of ``hidden[k]``; ``variances`` are those of columns. The first axis is
@@ -73,7 +73,7 @@ def noise_along(
     """
     k = units.shape[1]
     if k == 1:
-        return (units**2 * variances).sum(axis=2)[:, None] + 0 * sizes
+        return (units**2 * variances).sum(axis=2)[:, None] + 0 * sizes, np.inf
     # Coordinates in which independent entries make noise of variance 1.
     swapped = np.swapaxes(units, 1, 2)[:, None]
     within = (units[:, None] * variances[:, :, None]) @ swapped
@@ -105,7 +105,7 @@ def noise_along(
     prior = max(min(2 / excess, 4 / (n * excess**2)), 1.0)
     S = shared_covariance(hidden[:, None], moments, sizes, prior)
     own = np.einsum("skki->ski", roots)[:, None]
-    return np.asarray(((own @ S) * own).sum(axis=-1))
+    return np.asarray(((own @ S) * own).sum(axis=-1)), prior
 
 
 def random_parts(codes: np.ndarray, n_folds: int, rng: Generator) -> list[np.ndarray]:
@@ -146,9 +146,19 @@ class Halves(NamedTuple):
 
 
 def compare_halves(
-    X: Matrix, groups: np.ndarray, folds: np.ndarray, *, n_clusters: int
+    X: Matrix,
+    groups: np.ndarray,
+    folds: np.ndarray,
+    *,
+    n_clusters: int,
+    apart: bool = False,
 ) -> Halves:
-    """Return variances of both halves; weights are 0 where there is no telling."""
+    """Return variances of both halves; weights are 0 where there is no telling.
+
+    With ``apart``, where noise is correlated, they are not along means but along what
+    sets each mean apart from all others: rows of other clusters have no signal there,
+    so that they show all of the noise, even if centres are alike.
+    """
     k, n_folds = n_clusters, int(folds.max(initial=0)) + 1
     rows = X.ops.groups(X.to_device(groups), 2 * k)
     sizes = rows.sizes.astype(np.float64)
@@ -200,7 +210,19 @@ def compare_halves(
     for _ in range(2):  # residuals lack what noise is found along their centre
         more = HOST.ratio(noise[:, 0] - plain, by_column.sum(axis=2))
         full = by_column * ((1 + more) * (plain > 0))[..., None]
-        noise = noise_along(others, signal, full, moments, counts)
+        noise, prior = noise_along(others, signal, full, moments, counts)
+    if apart and prior < Scales.CORRELATED:
+        turn = np.linalg.pinv(others @ others.swapaxes(1, 2), hermitian=True)
+        others = turn @ others
+        lengths = np.sqrt(np.square(others).sum(axis=2))[..., None]
+        turn, others = HOST.ratio(turn, lengths), HOST.ratio(others, lengths)
+        moments = turn[:, None, None] @ moments @ turn.swapaxes(1, 2)[:, None, None]
+        independent = by_column @ np.square(others).swapaxes(1, 2)
+        squares = HOST.ratio(np.einsum("sbjkk->sbjk", moments), independent[:, None])
+        elsewhere = 1 - np.eye(k)
+        noise = HOST.ratio((squares * elsewhere).sum(axis=2), counts @ elsewhere)
+        plain = np.einsum("skk->sk", independent) * (plain > 0)
+        noise, signal = noise * plain[:, None], centers @ others.swapaxes(1, 2)
     seen = HOST.ratio(np.einsum("sbkkk->sbk", moments), counts)
     levels = np.maximum(np.einsum("skk->sk", signal), 0.0)
     weights = HOST.ratio(size * levels**2 + plain, plain**2)

@@ -251,7 +251,7 @@ def test_no_clusters_stay_plausible_beside_a_weak_best_guess():
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_a_doubtful_number_is_said_to_be():
-    X = load_digits().data[:300]
+    X = load_digits().data[:200]
     with pytest.warns(ClusterCountWarning, match="which is doubtful") as caught:
         model = IhSC("auto", random_state=0).fit(X)
     (text,) = [str(w.message) for w in caught if "doubtful" in str(w.message)]

@@ -176,7 +176,7 @@ def cluster_tree(X: Any, *, random_state: Any = None, **options: Any) -> Cluster
     >>> tree = cluster_tree(X, random_state=0)
     >>> tree.levels, len(set(tree.labels(4))), tree.splits[2].agreement > 0.9
     ((4,), 4, True)
-    >>> cluster_tree(IhSC(6, random_state=0).fit(X), random_state=0).levels
+    >>> cluster_tree(IhSC(8).fit(X), random_state=0).levels
     (4,)
     """
     if hasattr(X, "get_params"):

@@ -12,7 +12,7 @@ import shlex
 import warnings
 from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -29,7 +29,8 @@ COMMANDS = {
     "report": "Cluster the rows of DATA and write a report about it.",
     "reproduce": "Run the experiments of the paper, or its table of real data.",
 }
-
+# Where it is not the module of its own name.
+MODULES = {"report": "fit", "update": "predict", "choose-k": "choose_k"}
 
 # What messages of the package call parameters and functions, while a command runs.
 ALIKE = "jobs max_clusters method missing outliers prepare refine repeats signed whiten"
@@ -99,8 +100,8 @@ class Commands(TyperGroup):
             except BrokenPipeError:
                 raise  # the reader has gone: nobody to tell
             except FAILURES as error:
-                text = "not enough memory: " * isinstance(error, MemoryError)
-                text += str(error)
+                memory = "not enough memory: " * isinstance(error, MemoryError)
+                text = f"{memory}{error}"
                 if isinstance(error, ModuleNotFoundError):
                     package = (error.name or "").partition(".")[0]
                     text += f"; install it: pip install {package}"
@@ -120,26 +121,21 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(
+        False, "--version", help="Show the version.", metavar=""
+    ),
+) -> None:
+    if version:
         typer.echo(f"ihgmm {__version__}")
         raise typer.Exit
 
 
-VERSION = typer.Option(
-    "--version", help="Show the version.", metavar="", callback=_show_version
-)
-
-
-@app.callback()
-def _root(version: Annotated[bool, VERSION] = False) -> None:
-    pass
-
-
 def load_command(name: str) -> Any:
     """Import a command: the function of that name; its docstring is the help."""
-    module = name.replace("-", "_")
-    function = getattr(import_module(f"ihgmm.cli.{module}"), module)
+    module = import_module(f"ihgmm.cli.{MODULES.get(name, name)}")
+    function = getattr(module, name.replace("-", "_"))
     described = function.__doc__ or COMMANDS[name]  # Python may be told to drop it
     # Lines of a paragraph are joined, but not examples: they break on the screen.
     text = re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(described))

@@ -30,33 +30,24 @@ def recommendation(test: ScaleTest) -> str:
     return f"Ih-GMM: {differ} by about {spread:.0%} ({p})."
 
 
-def _assumption(test: ScaleTest) -> str:
-    """Return what the test took for granted about the noise."""
-    tested = np.count_nonzero(~np.isnan(test.p_values))
-    if tested == 0:
-        return ""
-    if tested > 1:
-        return "This assumes that noise is correlated alike in all clusters."
-    return (
-        "This assumes that entries of the noise are independent; one cluster alone "
-        "cannot show whether they are."
-    )
-
-
 def scale_text(test: ScaleTest) -> str:
     """Return the figures of each cluster in a table, and the recommendation."""
-    names = [*map(str, test.clusters), "all"]
-    figures = (
-        np.append(test.sizes, test.sizes.sum()),
-        np.append(test.spreads, test.spread),
-    )
-    width = max(map(len, (*names, "cluster")))
+    rows = [*zip(test.clusters, test.sizes, test.spreads, test.p_values, strict=True)]
+    rows.append(("all", test.sizes.sum(), test.spread, test.p_value))
+    width = max(len(str(name)) for name in (*test.clusters, "cluster"))
     lines = [f"{'cluster':<{width}}     rows  spread  p-value"]
-    p_values = np.append(test.p_values, test.p_value)
-    for name, size, spread, p in zip(names, *figures, p_values, strict=True):
+    for name, size, spread, p in rows:
         shown = "-" if np.isnan(spread) else f"{spread:.1%}"
         # A smaller one says no more: it depends on the last digits of the data.
         p_value = "-" if np.isnan(p) else "<1e-16" if p < 1e-16 else f"{p:.2g}"
-        lines.append(f"{name:<{width}}  {int(size):>7}  {shown:>6}  {p_value:>7}")
-    lines += [recommendation(test), _assumption(test)]
-    return "\n".join(lines).rstrip()
+        lines.append(f"{name!s:<{width}}  {int(size):>7}  {shown:>6}  {p_value:>7}")
+    lines.append(recommendation(test))
+    n_tested = np.count_nonzero(~np.isnan(test.p_values))
+    if n_tested == 1:
+        lines.append(
+            "This assumes that entries of the noise are independent; one cluster alone "
+            "cannot show whether they are."
+        )
+    elif n_tested:
+        lines.append("This assumes that noise is correlated alike in all clusters.")
+    return "\n".join(lines)

@@ -45,6 +45,8 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     >>> plot_scales(IhSC(3, random_state=0).fit(X)).get_yscale()
     'log'
     """
+    from scipy.stats import gaussian_kde
+
     scales = fitted(model, "scales_", "plot_scales").astype(np.float64)
     clusters = clusters_of(model, "plot_scales")
     ax = column_axes(ax, clusters.names)
@@ -55,8 +57,17 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
         # A density of fewer than ten rows would be a guess.
         if len(values) < 10 or values[0] == values[-1]:
             ax.plot(np.full(len(values), k), values, "o", ms=4, color=color(k, ax))
-        else:
-            _violin(ax, k, values)
+            continue
+        # The density is that of the logarithms, which is what a log axis shows. A
+        # thousand quantiles of a larger cluster look the same, and cost less.
+        logs = np.log(np.quantile(values, np.linspace(0, 1, min(len(values), 1000))))
+        grid = np.linspace(logs[0], logs[-1], 100)
+        width = gaussian_kde(logs)(grid)
+        ends = k + np.outer([-0.4, 0.4], width / width.max())
+        ax.fill_betweenx(np.exp(grid), *ends, color=color(k, ax), alpha=0.55, lw=0)
+        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+        ax.plot([k, k], [low, high], color=ink(ax), lw=2.5, solid_capstyle="butt")
+        ax.plot(k, middle, "o", mfc=ax.get_facecolor(), mec=ink(ax), ms=4.5, mew=1.2)
     plain_log_axis(ax)
     zero = int((~(scales > 0)).sum())
     label = "cluster; bar: middle half, dot: median"
@@ -64,23 +75,6 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("scale (cluster mean 1)")
     ax.set_title("scales of the rows of each cluster")
     return quiet(ax)
-
-
-def _violin(ax: Axes, k: int, values: np.ndarray) -> None:
-    """Draw the density of the scales of a cluster, their quartiles and median."""
-    from scipy.stats import gaussian_kde
-
-    # The density is that of the logarithms, which is what a log axis shows. A thousand
-    # quantiles of a larger cluster look the same, and cost less.
-    logs = np.log(np.quantile(values, np.linspace(0, 1, min(len(values), 1000))))
-    grid = np.linspace(logs[0], logs[-1], 100)
-    width = gaussian_kde(logs)(grid)
-    width *= 0.4 / width.max()
-    left, right = k - width, k + width
-    ax.fill_betweenx(np.exp(grid), left, right, color=color(k, ax), alpha=0.55, lw=0)
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    ax.plot([k, k], [low, high], color=ink(ax), lw=2.5, solid_capstyle="butt")
-    ax.plot(k, middle, "o", mfc=ax.get_facecolor(), mec=ink(ax), ms=4.5, mew=1.2)
 
 
 def plot_top_features(

@@ -51,6 +51,7 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
     if rows.shape[1] < 2:
         raise ValueError("The rows have 1 coordinate; fit more clusters to draw 2.")
     ax, used = given_or_new(ax, (6.0, 5.6)), np.flatnonzero(clusters.sizes).tolist()
+    number: dict[str, Any] = {"weight": "bold", "ha": "center", "va": "center"}
     in_use = np.nan_to_num(clusters.means(rows)).any(axis=0)
     if in_use.sum() <= 2 or len(used) < 2:
         chosen = np.sort(np.argsort(~in_use, kind="stable")[:2])
@@ -58,9 +59,13 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
         x, y = (f"coordinate {dim}" for dim in chosen)
         ax.set(xlabel=x + note, ylabel=y)
         ax.set_aspect("equal", adjustable="datalim")
+        from matplotlib.patheffects import withStroke
+
+        # An outline sets numbers off from the points around them.
+        halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
         means = clusters.means(rows[:, chosen])
         for k in used:
-            _label(ax, means[k], str(k))
+            ax.text(*means[k], str(k), path_effects=halo, **number)
         return quiet(ax)
     points, means, corners = circle_view(rows, clusters)
     # The mean that is furthest out is drawn at distance 1.
@@ -81,7 +86,7 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
         place = ring * corners[k]
         ends = np.column_stack([means[k] / unit, 0.965 * place])
         ax.plot(*ends, color=color(k, ax), lw=0.7, zorder=1.5)
-        _label(ax, place, str(k), color=ink(ax), size=size, path_effects=[])
+        ax.text(*place, str(k), color=ink(ax), size=size, **number)
     return ax
 
 
@@ -159,12 +164,3 @@ def _scatter(ax: Axes, points: np.ndarray, clusters: Clusters) -> tuple[Any, str
     total, n = len(shown), len(points)
     ax.set_title(f"{counted(n, 'row')} in {counted(len(kept), 'cluster')}")
     return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
-
-
-def _label(ax: Axes, place: np.ndarray, text: str, **style: Any) -> None:
-    """Write a number, with an outline that sets it off from points around it."""
-    from matplotlib.patheffects import withStroke
-
-    halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
-    style = {"weight": "bold", "path_effects": halo, **style}
-    ax.text(place[0], place[1], text, ha="center", va="center", **style)

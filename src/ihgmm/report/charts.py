@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ihgmm.plotting.tree import level_heights
+from ihgmm.statistics.selection import ClusterCount
 from ihgmm.statistics.tree import ClusterTree
+from ihgmm.words.phrases import figure
 
 
 class ScaleAxis:
@@ -56,10 +58,9 @@ class ScaleAxis:
         return drawn | {"shape": f"M{points}Z"}
 
 
-def scree_chart(
-    values: np.ndarray, n_clusters: int, edge: float
-) -> dict[str, Any] | None:
+def scree_chart(count: ClusterCount, n_clusters: int) -> dict[str, Any] | None:
     """Return the chart of the eigenvalues, the gap after those of the clusters."""
+    values, edge = count.eigenvalues, count.edge
     if not np.isfinite(values).all():  # of data whose squares no float can hold
         return None
     wide, high, bottom = 720.0, 260.0, 226.0
@@ -86,7 +87,7 @@ def scree_chart(
         "bars": list(zip(middles, upper.tolist(), heights.tolist(), strict=True)),
         "numbers": [*enumerate(middles, 1)][:: -(-len(values) // 20)],
         "gap": left + n_clusters * step if n_clusters < len(values) else None,
-        "edge": None if edge is None else y(edge),
+        "edge": y(edge),
     }
 
 
@@ -139,14 +140,6 @@ def compact(value: float) -> str:
 
 
 def signed(score: float) -> str:
-    """Return a score in two digits or few more."""
-    size = abs(score)
-    if size == np.inf:
-        text = "∞"
-    elif size >= 9999.5:
-        text = compact(size)
-    elif size >= 99.5:  # from where two digits are not enough
-        text = f"{size:,.0f}"
-    else:
-        text = f"{size:.{2 if size >= 0.01 else 1}g}"
+    """Return a score in two digits, or all that stand before the point."""
+    text = "∞" if np.isinf(score) else figure(abs(score), 2)
     return ("+" if score >= 0 else "\N{MINUS SIGN}") + text

@@ -201,6 +201,11 @@ def _templates() -> Any:
     pages.filters["breakable"] = lambda text: Markup("<wbr>").join(
         joints.split(written(text))
     )
+    # A name that is read from right to left would turn the words around it, unless it
+    # has a direction of its own: every second piece is a name as Python quotes it. An
+    # apostrophe within a word quotes nothing.
+    quoted = re.compile(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""")
+    pages.filters["around_names"] = quoted.split
     pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
     return pages
 
@@ -216,7 +221,7 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         table = cross_table(facts.clusters, facts.known, agreement.by_majority)
     chart = eigenvalues = None
     if count is not None:
-        chart = scree_chart(count.eigenvalues, facts.n_clusters, count.edge)
+        chart = scree_chart(count, facts.n_clusters)
         eigenvalues = ", ".join(f"{value:.3g}" for value in count.eigenvalues[:60])
     return {
         "data": inline_json(_payload(facts, kept)),
@@ -240,7 +245,6 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "version": version("ihgmm"),
         "light": LIGHT,
         "dark": DARK,
-        "around_names": _around_names,
         "counted": counted,
         "percent": percent,
         "shown": partial(shorten, longest=120),
@@ -287,13 +291,6 @@ def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
         }
         for j, contrast in zip(features, contrasts, strict=True)
     ]
-
-
-def _around_names(text: str) -> list[str]:
-    """Return a sentence in pieces, every second one a name as Python quotes it."""
-    # A name that is read from right to left would turn the words around it, unless it
-    # has a direction of its own. An apostrophe within a word quotes nothing.
-    return re.split(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""", text)
 
 
 def kept_rows(

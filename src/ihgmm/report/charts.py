@@ -88,6 +88,7 @@ def scree_chart(count: ClusterCount, n_clusters: int) -> dict[str, Any] | None:
         "numbers": [*enumerate(middles, 1)][:: -(-len(values) // 20)],
         "gap": left + n_clusters * step if n_clusters < len(values) else None,
         "edge": y(edge),
+        "said": ", ".join(f"{value:.3g}" for value in values[:60]),
     }
 
 

@@ -21,11 +21,10 @@ import numpy as np
 from ihgmm._checks import names_of, refuse_model
 from ihgmm._files import atomic_write, regular_target
 from ihgmm._parameters import usual_errors
-from ihgmm.metrics import class_agreement
 from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
-from ihgmm.report.facts import Facts, cluster_names, cross_table
+from ihgmm.report.facts import Facts, cross_table
 from ihgmm.words.counts import count_headline, tree_headline
 from ihgmm.words.diagnoses import class_words, figure_table, outlier_note
 from ihgmm.words.phrases import counted, percent, sentence, shorten
@@ -143,8 +142,7 @@ def write_report(
     target = None if path is None else regular_target(path, (".html", ".htm"))
     template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
-    facts = Facts(X, model, ids, feature_names, labels_true, original, texts)
-    facts.names = cluster_names(names, facts.n_clusters)
+    facts = Facts(X, model, ids, feature_names, labels_true, original, texts, names)
     facts.id_name = str(id_name or facts.id_name)
     if facts.n_outliers:
         notes = [*notes, outlier_note(facts.n_outliers, facts.n_samples)]
@@ -207,22 +205,16 @@ def _templates() -> Any:
     quoted = re.compile(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""")
     pages.filters["around_names"] = quoted.split
     pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
+    pages.globals.update(counted=counted, percent=percent, class_words=class_words)
+    pages.globals.update(light=LIGHT, dark=DARK, version=version("ihgmm"))
+    pages.globals.update(shown=partial(shorten, longest=120))
     return pages
 
 
 def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     """Return what fills the slots of the page: figures, words and colours."""
     sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
-    count, agreement, rival, table = facts.count, None, None, None
-    if facts.known is not None:
-        agreement = class_agreement(facts.known.codes, facts.clusters.codes)
-        if facts.k_means is not None:
-            rival = class_agreement(facts.known.codes, facts.k_means)
-        table = cross_table(facts.clusters, facts.known, agreement.by_majority)
-    chart = eigenvalues = None
-    if count is not None:
-        chart = scree_chart(count, facts.n_clusters)
-        eigenvalues = ", ".join(f"{value:.3g}" for value in count.eigenvalues[:60])
+    count = facts.count
     return {
         "data": inline_json(_payload(facts, kept)),
         "facts": facts,
@@ -233,21 +225,11 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "axis": axis,
         "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
         "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
-        "chart": chart,
-        "tree": tree_chart(facts.tree) if facts.tree and facts.tree.splits else None,
+        "chart": count and scree_chart(count, facts.n_clusters),
+        "tree": facts.tree and tree_chart(facts.tree),
         "tree_words": facts.tree and sentence(tree_headline(facts.tree)),
-        "eigenvalues": eigenvalues,
-        "known": table,
-        "matching": agreement,
-        "rival": rival,
-        "class_words": class_words,
+        "known": facts.known and cross_table(facts),
         "doubt": count_headline(count) if count and count.is_doubtful else None,
-        "version": version("ihgmm"),
-        "light": LIGHT,
-        "dark": DARK,
-        "counted": counted,
-        "percent": percent,
-        "shown": partial(shorten, longest=120),
     }
 
 

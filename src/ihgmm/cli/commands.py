@@ -10,7 +10,7 @@ import inspect
 import re
 import shlex
 import warnings
-from collections.abc import Callable
+from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Any
 
@@ -139,31 +139,23 @@ def load_command(name: str) -> Any:
     described = function.__doc__ or COMMANDS[name]  # Python may be told to drop it
     # Lines of a paragraph are joined, but not examples: they break on the screen.
     text = re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(described))
-    alone = typer.Typer(add_completion=False)
-    add = alone.command(name, help=text, no_args_is_help=True)
-    add(_spell_out(function))
-    return typer.main.get_command(alone)
-
-
-def _spell_out(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with an option for each field of its parameters' dataclasses."""
-    parameters = inspect.signature(command, eval_str=True).parameters
-    groups: dict[str, list[str]] = {}
+    # A dataclass among its parameters has an option for each field.
     options: list[inspect.Parameter] = []
-    for name, parameter in parameters.items():
-        kind: Any = parameter.annotation
-        fields = {name: parameter}
-        if hasattr(kind, "__dataclass_fields__"):
-            fields = dict(inspect.signature(kind, eval_str=True).parameters)
-            groups[name] = list(fields)
-        options += [field.replace(kind=parameter.kind) for field in fields.values()]
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    for key, parameter in inspect.signature(function, eval_str=True).parameters.items():
+        kind, fields = parameter.annotation, [parameter]
+        if is_dataclass(kind):
+            fields = [*inspect.signature(kind, eval_str=True).parameters.values()]
+            groups[key] = kind, [field.name for field in fields]
+        options += [field.replace(kind=parameter.kind) for field in fields]
 
     def run(**values: Any) -> None:
-        for name, fields in groups.items():
-            given = {field: values.pop(field) for field in fields}
-            values[name] = parameters[name].annotation(**given)
-        command(**values)
+        for key, (kind, names) in groups.items():
+            values[key] = kind(**{name: values.pop(name) for name in names})
+        function(**values)
 
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in options}
-    return run
+    alone = typer.Typer(add_completion=False)
+    alone.command(name, help=text, no_args_is_help=True)(run)
+    return typer.main.get_command(alone)

@@ -142,21 +142,11 @@ def report(
         text = "The page does without known labels: some rows have none."
         table = table.noting(Warned(text), labels=None)
     with screen.working("writing the report"), files.real_file(output, ".html") as page:
-        write_report(
-            table.X,
-            model,
-            page,
-            ids=table.ids,
-            id_name=table.id_name,
-            feature_names=table.names,
-            title=title or f"Clusters of {Path(data).stem}",
-            labels_true=table.labels,
-            notes=list(table.notes),
-            original=table.original,
-            texts=table.texts,
-            source=table.source,
-            command=ctx.find_root().obj,
-        )
+        same = ("ids", "id_name", "notes", "original", "texts", "source")
+        options: dict[str, Any] = {name: getattr(table, name) for name in same}
+        options |= {"feature_names": table.names, "labels_true": table.labels}
+        options["title"] = title or f"Clusters of {Path(data).stem}"
+        write_report(table.X, model, page, **options, command=ctx.find_root().obj)
     k = len(model.cluster_centers_)
     facts = {"n_clusters": k, "report_file": output}
     screen.begin("report", table, f"{table.heading}, {counted(k, 'cluster')}", **facts)

@@ -23,22 +23,19 @@ class ScaleAxis:
         ends = np.quantile(live, [0.0005, 0.9995]) if len(live) else (1.0, 1.0)
         self.first = np.log10(min(ends[0], 0.8))
         self.last = np.log10(max(ends[1], 1.25))
-        self.ticks = [(float(self.place(tick)), f"{tick:g}") for tick in self._round()]
+        powers = range(int(np.floor(self.first)), int(np.ceil(self.last)) + 1)
+        for steps in ((1, 2, 5), (1, 3), (1,)):  # round scales, at most five
+            ticks = [s * 10.0**e for e in powers for s in steps]
+            ticks = [t for t in ticks if self.first <= np.log10(t) <= self.last]
+            if len(ticks) <= 5:
+                break
+        ticks = ticks[:: -(-len(ticks) // 5)]
+        self.ticks = [(float(self.place(tick)), f"{tick:g}") for tick in ticks]
 
     def place(self, scale: np.ndarray | float) -> np.ndarray:
         """Return where a scale is drawn, from left to right."""
         share = (np.log10(scale) - self.first) / (self.last - self.first)
         return np.asarray(6 + np.clip(share, 0, 1) * (self.wide - 12))
-
-    def _round(self) -> list[float]:
-        """Return round scales, at most five; 1 is always among them."""
-        powers = range(int(np.floor(self.first)), int(np.ceil(self.last)) + 1)
-        for steps in ((1, 2, 5), (1, 3), (1,)):
-            ticks = [s * 10.0**e for e in powers for s in steps]
-            ticks = [t for t in ticks if self.first <= np.log10(t) <= self.last]
-            if len(ticks) <= 5:
-                break
-        return ticks[:: -(-len(ticks) // 5)]
 
     def density(self, scales: np.ndarray) -> dict[str, Any]:
         """Return where quartiles are, and the outline of a density of five or more."""

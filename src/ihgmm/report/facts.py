@@ -204,16 +204,16 @@ def _classes_of(known: np.ndarray) -> Clusters:
     return Clusters(np.array([numbers[name] for name in texts]), names)
 
 
-def cross_table(facts: Facts, most_columns: int = 60) -> dict[str, Any]:
+def cross_table(facts: Facts) -> dict[str, Any]:
     """Return how many rows clusters and known classes share, and which go together."""
     known, by_majority = facts.known, facts.agreement.by_majority
     names, counts = known.names, facts.clusters.table(known)
     pairs = facts.clusters.partners(known, by_majority=by_majority)
     partners = np.array([*dict.fromkeys(pairs[pairs >= 0])], dtype=np.intp)
     # First come the classes that clusters are matched to, in the order of these, then
-    # classes without a partner; if not all find room, the largest. The last column
-    # counts the others, where there are any.
-    room = len(names) if len(names) <= most_columns else most_columns - 1
+    # classes without a partner; if 60 columns are too few, the largest. The last
+    # one counts the others, where there are any.
+    room = len(names) if len(names) <= 60 else 59
     alone = np.setdiff1d(np.arange(len(names)), partners)
     largest = np.argsort(-counts[:, alone].sum(axis=0), kind="stable")
     more = np.sort(alone[largest[: max(room - len(partners), 0)]])

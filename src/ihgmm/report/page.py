@@ -276,18 +276,14 @@ def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
 
 
 def kept_rows(
-    clusters: Clusters,
-    ids: list[str] | None,
-    most_rows: int = 100_000,
-    most_text: int = 4_500_000,
+    clusters: Clusters, ids: list[str] | None, most_rows: int = 100_000
 ) -> np.ndarray:
     """Return the rows of the page: as many as a browser searches without delay."""
     n = len(clusters.codes)
     most = min(n, most_rows)
     if ids is not None:
-        text = len(inline_json(ids).encode("utf-8"))
-        if text * most > most_text * n:
-            most = max(1, most_text * n // text)
+        n_bytes = len(inline_json(ids).encode("utf-8"))
+        most = min(most, max(1, 4_500_000 * n // n_bytes))
     return np.sort(np.concatenate(clusters.thinned(most, 20)))
 
 

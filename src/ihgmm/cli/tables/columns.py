@@ -58,13 +58,12 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     others = {name for _, name in request.named(*BESIDE.values(), "drop_columns")}
     tried = [name for name in asked or names if name not in others]
     columns = {name: _judge(name, raw, bool(asked)) for name in tried}
-    flags: list[str] = []
-    if request.use_categories:
-        texts = {name: c.categories for name, c in columns.items() if c.categories}
-        flags = [f"{name}={value}" for name in texts for value in texts[name]]
-        raw = _with_flags(raw, flags)
-        columns = {name: c for name, c in columns.items() if name not in texts}
-        columns |= {flag: _judge(flag, raw, True) for flag in flags}
+    flags = []
+    for name in tried if request.use_categories else ():
+        if columns[name].categories:
+            flags += [f"{name}={value}" for value in columns.pop(name).categories]
+    raw = _with_flags(raw, flags)
+    columns |= {flag: _judge(flag, raw, True) for flag in flags}
     numbers = {name: column for name, column in columns.items() if not column.reason}
     left_out = {name: c.reason for name, c in columns.items() if c.reason}
     told = _reading_notes(raw, numbers)
@@ -120,12 +119,12 @@ def find_ids(raw: RawTable, request: Request) -> tuple[Request, list[str]]:
     request, notes = request.resolve(list(raw.frame.columns))
     if request.id_column is not None or first in [name for _, name in request.named()]:
         return request, notes
-    if not request.transpose:  # a first column of text without a name may have ids
-        column = _judge(first, raw, False)
-        if first not in NO_NAMES or not (column.is_text and column.texts.is_unique):
-            return request, notes
+    column = _judge(first, raw, False)
+    has_ids = first in NO_NAMES and column.is_text and column.texts.is_unique
+    if has_ids and not request.transpose:
         notes.append(f"Took ids from the first column, {quote(first)}.")
-    return replace(request, id_column=first), notes
+    is_id = has_ids or request.transpose  # which begins with the names of columns
+    return (replace(request, id_column=first) if is_id else request), notes
 
 
 def beside_rows(
@@ -277,6 +276,7 @@ def no_measurement(name: str, values: np.ndarray) -> str:
     each = np.unique(values)
     low, high, each_once = each[0], each[-1], len(each) == len(values)
     is_code, is_numbered = re.fullmatch(_CODED, name), re.fullmatch(_NUMBERED, name)
+    is_id = each_once and (is_code or is_numbered)
     # Few measurements may be in a row, such as heights from 58 to 72 inches.
     is_long = len(each) >= (10 if low in (0, 1) else 100)
     in_a_row = each_once and high == low + len(each) - 1
@@ -288,9 +288,7 @@ def no_measurement(name: str, values: np.ndarray) -> str:
         "coordinates": low < high and re.fullmatch(_PLACES, name),
         # A constant, whatever it is; and true and false, by whatever name.
         "": low == high or (each != np.round(each)).any() or (low, high) == (0, 1),
-        "looks like ids; --id-column takes them": (
-            each_once and (is_code or is_numbered)
-        ),
+        "looks like ids; --id-column takes them": is_id,
         ranks: in_a_row and is_long,
         f"numbers of rows, which start again: 1 to {high:.0f}": (
             is_numbered and is_long and low == 1 and high == len(each)

@@ -115,8 +115,7 @@ def load_text(path: Path, request: Request) -> RawTable:
     if len(frame) != content.rstrip(b"\r\n\0").count(b"\n") + 2 - first:
         first, words = 1, "row {}"
     names = header if has_names else tb.place_names(len(header))
-    how = {"phrases": phrases, "point": point, "place_words": words}
-    return _raw(frame, names, first, **how)
+    return _raw(frame, names, first, phrases=phrases, point=point, place_words=words)
 
 
 def _read_bytes(path: Path, request: Request) -> bytes:

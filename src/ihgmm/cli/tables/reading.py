@@ -123,11 +123,10 @@ def _read(path: Path, request: Request) -> Table:
     loading.check_size(path, request, n_bytes)
     if suffix in READERS:
         return READERS[suffix](path, request)
-    table = None
     if suffix == ".parquet" and not (request.text_column or request.transpose):
         table = _by_blocks(path, request)
-    if table is not None:
-        return table
+        if table is not None:
+            return table
     raw = LOADERS[suffix](path, request)
     raw = columns.transposed(raw) if request.transpose else raw
     return columns.choose_columns(raw, request)

@@ -1,7 +1,5 @@
 """The command ``ihgmm choose-k``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

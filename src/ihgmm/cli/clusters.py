@@ -1,7 +1,5 @@
 """What is known about rows in clusters, and what is said about each cluster."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any

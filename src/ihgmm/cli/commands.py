@@ -4,8 +4,6 @@
 ``files`` writes, and ``screen`` tells. An error is one line and an exit code.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import shlex

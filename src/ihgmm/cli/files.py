@@ -1,7 +1,5 @@
 """Files that commands write."""
 
-from __future__ import annotations
-
 import csv
 import re
 import sys

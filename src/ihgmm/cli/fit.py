@@ -1,7 +1,5 @@
 """The commands ``ihgmm fit`` and ``ihgmm report``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

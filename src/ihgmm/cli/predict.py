@@ -1,7 +1,5 @@
 """The commands ``ihgmm predict`` and ``ihgmm update``."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The command ``ihgmm reproduce``."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from dataclasses import asdict, fields

@@ -1,7 +1,5 @@
 """Charts and figures of the report: where lines and bars are; templates draw them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The facts of a report, worked out once from the model and its data."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The page as a whole, and its way to disk or into a notebook."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -294,6 +292,8 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     span = np.maximum(high - low, 1e-12)
     square = facts.basis != "scale and fit"  # whether both axes have one unit
     x, y = _quantised(places[kept], low, high).T
+    # Of rows too few to judge nothing is known: they count as least certain.
+    certainty = np.nan_to_num(facts.certainty[kept])
     # What stands beside the ids in the file that the page saves.
     columns = ("cluster", "name", "scale", "size", "certainty", "filled", "known")
     data: dict[str, Any] = {
@@ -303,39 +303,36 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "lengths": facts.lengths.tolist(),
         "names": facts.names,
         "aspect": float(span[0] / span[1]) if square else None,
-        "x": _packed(x),
-        "y": _packed(y),
-        "cluster": _packed(facts.clusters.codes[kept].astype(np.uint16)),
-        "scale": _packed(facts.scales[kept].astype(np.float32)),
-        # Of rows too few to judge nothing is known: they count as least certain.
-        "certainty": _packed(_quantised(np.nan_to_num(facts.certainty[kept]), 0, 1)),
+        "x": _packed(x, "u2"),
+        "y": _packed(y, "u2"),
+        "cluster": _packed(facts.clusters.codes[kept], "u2"),
+        "scale": _packed(facts.scales[kept], "f4"),
+        "certainty": _packed(_quantised(certainty, 0, 1), "u2"),
     }
     if facts.ids is not None:
         data["ids"] = [facts.ids[i] for i in kept]
     elif len(kept) < facts.n_samples:
-        data["numbers"] = _packed((kept + 1).astype(np.uint32))
+        data["numbers"] = _packed(kept + 1, "u4")
     if facts.filled.any():
-        data["filled"] = _packed(facts.filled[kept].astype(np.uint32))
+        data["filled"] = _packed(facts.filled[kept], "u4")
     if facts.known is not None:
         used, codes = np.unique(facts.known.codes[kept], return_inverse=True)
         data["classes"] = [facts.known.names[j] for j in used]
-        data["known"] = _packed(codes.astype(np.uint32))
+        data["known"] = _packed(codes, "u4")
     # By which a browser knows the page again, and the names that were given in it.
     data["key"] = sha256(inline_json(data).encode()).hexdigest()[:16]
     return data
 
 
-def _packed(values: np.ndarray) -> dict[str, str]:
-    """Return an array as its type and its little-endian bytes."""
-    plain = values.astype(values.dtype.newbyteorder("<"))
-    kind = f"{plain.dtype.kind}{plain.dtype.itemsize}"
-    return {"type": kind, "data": _base64(plain.tobytes())}
+def _packed(values: np.ndarray, kind: str) -> dict[str, str]:
+    """Return an array as its type, such as u2, and its little-endian bytes."""
+    return {"type": kind, "data": _base64(values.astype(f"<{kind}").tobytes())}
 
 
 def _quantised(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
-    """Return values between two ends as 16-bit whole numbers."""
+    """Return values between two ends as whole numbers of 16 bits."""
     span = np.where(high > low, high - low, 1.0)
-    return np.round((values - low) / span * 65535).clip(0, 65535).astype(np.uint16)
+    return np.round((values - low) / span * 65535).clip(0, 65535)
 
 
 def _base64(content: bytes) -> str:

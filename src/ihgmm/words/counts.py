@@ -1,7 +1,5 @@
 """A number of clusters, and a tree of clusters, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

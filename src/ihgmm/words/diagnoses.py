@@ -1,7 +1,5 @@
 """A diagnosis in words: the verdict, what figures mean, and what to look at."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from textwrap import fill

@@ -1,7 +1,5 @@
 """The parts of what people read: numbers and lists."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 

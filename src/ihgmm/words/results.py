@@ -1,7 +1,5 @@
 """What shells and notebooks show of a result, by its type."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from textwrap import fill
 from typing import Any

@@ -1,7 +1,5 @@
 """The test of individual scales in words."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ihgmm.policy import Scales

@@ -1,7 +1,5 @@
 """Tables with named columns: which columns and rows are used, which not, and why."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Files with named columns, as libraries read them, and how they were read."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import gzip

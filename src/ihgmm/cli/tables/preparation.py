@@ -1,7 +1,5 @@
 """Tables made ready for a model: missing cells, constants, columns in other units."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

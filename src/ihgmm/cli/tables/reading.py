@@ -1,7 +1,5 @@
 """Reading data: what is built in, and files in every format."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import zipfile

@@ -13,12 +13,8 @@ from ihgmm.cli.tables.numbers import NOT_KNOWN, as_texts, parse_numbers
 from ihgmm.cli.tables.table import BESIDE, Request, Table, quote, quote_all
 from ihgmm.words.phrases import counted
 
-LONG_TEXT = 8  # words of a text that is read, and no name
-LEAST_TEXTS = 2  # that have a word; in one alone, it says nothing about others
 # What a first column is called that has no name of its own.
 NO_NAMES = ("Unnamed: 0", "row.names", "rownames")
-MOST_VALUES = 20  # of a category; on average it has five rows for each
-WIDE = 100  # columns from which their names are those of words or genes
 
 
 @dataclass
@@ -159,13 +155,14 @@ def _words(
     if not column.is_text:
         where = f"that column of {request.source}"
         raise ValueError(f"{option}: {where} holds no texts; name another.")
-    counter = CountVectorizer(vocabulary=words, min_df=LEAST_TEXTS, dtype=float)
+    # A word of one text alone says nothing about others.
+    counter = CountVectorizer(vocabulary=words, min_df=2, dtype=float)
     try:
         X = sp.csr_array(counter.fit_transform(column.texts.fillna("")))
     except ValueError:
         raise ValueError(
-            f"{option}: the texts of {request.source} have no word that is in "
-            f"{LEAST_TEXTS} of them or more; give more texts, or longer ones."
+            f"{option}: the texts of {request.source} have no word that is in 2 of "
+            "them or more; give more texts, or longer ones."
         ) from None
     own = {name, *(other for _, other in request.named(*BESIDE.values()))}
     left_out = dict.fromkeys(raw.frame.columns.drop([*own]), "beside the texts")
@@ -211,8 +208,8 @@ def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
         column.reason = "empty"
     if not (column.reason or asked):
         # Among many columns a name is a word or a gene, and says nothing of this kind.
-        name = "" if raw.frame.shape[1] > WIDE else name
-        column.reason = no_measurement(name, known)
+        is_wide = raw.frame.shape[1] > 100
+        column.reason = no_measurement("" if is_wide else name, known)
     return column
 
 
@@ -235,10 +232,10 @@ def _judge_text(name: str, column: _Column, raw: RawTable) -> None:
         values = sorted(set(known))
         if known.str.match(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{2,4}\b").all():
             column.reason = f"dates such as {cell}"
-        elif 1 < len(values) <= min(MOST_VALUES, len(known) // 5):
+        elif 1 < len(values) <= min(20, len(known) // 5):  # five rows for each
             column.categories = values
             column.reason += "; --use-categories takes it"
-        elif known.head(200).str.split().map(len).median() >= LONG_TEXT:
+        elif known.head(200).str.split().map(len).median() >= 8:  # words: no name
             column.reason += f"; --text-column {quote(name)} takes its words"
     # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
     elif 10 * len(bad) > len(known):

@@ -12,9 +12,8 @@ from ihgmm.cli.tables.table import Request, Table, Warned, quote
 from ihgmm.matrix import Scaled, as_matrix
 from ihgmm.words.phrases import counted, figure, percent, sentence
 
-HANDLING = ("auto", "fit", "zero", "drop", "error")
-MANY = 0.2  # the share of cells or rows from which results may not represent the data
 PREPARATIONS = ("auto", "none", "scale", "standardize")
+MANY = 0.2  # the share of cells or rows from which results may not represent the data
 
 
 def complete_table(table: Table, request: Request, handling: str, fills: bool) -> Table:

@@ -37,7 +37,8 @@ def choose_k(
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
     if reading.batch_column is not None:
         raise ValueError("--batch-column: only ihgmm fit -k auto takes batches out.")
-    table = reading.load(data, screen, whiten=whiten)
+    with screen.working(f"reading {data}"):
+        table = reading.load(data, whiten=whiten)
     with screen.working("counting"), table.quiet:
         count = select_n_clusters(
             table.named_data,

@@ -159,7 +159,8 @@ def fit_table(
     model = fitting.model(reading.missing)
     wild = getattr(model, "outliers", None) == "cells"
     options = {"fills": model.missing is not None, "wild_cells": wild}
-    table = reading.load(data, screen, whiten=fitting.whiten, **options)
+    with screen.working(f"reading {data}"):
+        table = reading.load(data, whiten=fitting.whiten, **options)
     if table.has_missing:
         model.missing = "fit"
     given = {"known_labels": table.known, "batch": table.batch}

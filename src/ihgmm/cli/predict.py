@@ -151,7 +151,8 @@ def read_for_model(
     if missing == "auto":  # rows are not left out unless it is asked for
         missing = "fit" if fills else "zero" if saved.empty_is_zero else "error"
     as_fit = {"missing": missing, "fills": fills, "text_column": text_column}
-    table = reading.load(data, screen, **as_fit, prepare="none", fit=saved)
+    with screen.working(f"reading {data}"):
+        table = reading.load(data, **as_fit, prepare="none", fit=saved)
     p, fitted_p = table.X.shape[1], saved.model.n_features_in_
     if p != fitted_p:
         raise ValueError(

@@ -41,6 +41,7 @@ class Table:
     source: str  # the file, or the name of the data set
     X: Any  # n_samples by n_features: an array, sparse, or a Matrix that is on disk
     ids: np.ndarray  # a name for each row; its number, from 1, unless given
+    places: np.ndarray  # of rows in the file, counted from 1
     id_name: str = "row"
     labels: np.ndarray | None = None  # those known, one for each row
     known: np.ndarray | None = None  # classes that teach the clusters
@@ -51,7 +52,6 @@ class Table:
     has_missing: bool = False  # cells are NaN, for the model to fill in
     is_mixed: bool = False  # columns may be in different units, as in a spreadsheet
     texts: np.ndarray | None = None  # of which the columns of X count words
-    places: Sequence[int] | np.ndarray = ()  # of rows in the file, counted from 1
     place_words: str = "row {}"
     left_out: dict[str, str] = field(default_factory=dict)  # columns, and why
     flags: Sequence[str] = ()  # columns that say whether a text has one of few values
@@ -113,11 +113,11 @@ class Table:
     def keep_rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
         X = self.X.keep_rows(rows) if self.on_disk else self.X[rows]
-        kept: dict[str, Any] = {}
-        for name in (*BESIDE, "texts"):
-            cells = getattr(self, name)
-            kept[name] = None if cells is None else cells[rows]
-        return replace(self, X=X, places=np.asarray(self.places)[rows], **kept)
+        beside = {name: getattr(self, name) for name in (*BESIDE, "texts", "places")}
+        kept = {
+            name: cells[rows] for name, cells in beside.items() if cells is not None
+        }
+        return replace(self, X=X, **kept)
 
     def keep_columns(self, places: Sequence[int] | np.ndarray) -> Table:
         """Return some columns; where they had no names, they have them now."""

@@ -114,9 +114,7 @@ class Table:
         """Return some rows."""
         X = self.X.keep_rows(rows) if self.on_disk else self.X[rows]
         beside = {name: getattr(self, name) for name in (*BESIDE, "texts", "places")}
-        kept = {
-            name: cells[rows] for name, cells in beside.items() if cells is not None
-        }
+        kept = {name: v[rows] for name, v in beside.items() if v is not None}
         return replace(self, X=X, **kept)
 
     def keep_columns(self, places: Sequence[int] | np.ndarray) -> Table:

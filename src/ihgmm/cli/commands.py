@@ -77,6 +77,9 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
+        if ctx.params["version"]:
+            return typer.echo(f"ihgmm {__version__}")
+
         from ihgmm._parameters import spelled_for_shell
         from ihgmm.cli.screen import print_message
 
@@ -125,9 +128,7 @@ def _root(
         False, "--version", help="Show the version.", metavar=""
     ),
 ) -> None:
-    if version:
-        typer.echo(f"ihgmm {__version__}")
-        raise typer.Exit
+    pass  # the version is shown before anything is loaded
 
 
 def load_command(name: str) -> Any:

@@ -8,7 +8,6 @@ import inspect
 import re
 import shlex
 import warnings
-from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Any
 
@@ -142,8 +141,9 @@ def load_command(name: str) -> Any:
     options: list[inspect.Parameter] = []
     groups: dict[str, tuple[Any, list[str]]] = {}
     for key, parameter in inspect.signature(function, eval_str=True).parameters.items():
-        kind, fields = parameter.annotation, [parameter]
-        if is_dataclass(kind):
+        kind: Any = parameter.annotation
+        fields = [parameter]
+        if hasattr(kind, "__dataclass_fields__"):
             fields = [*inspect.signature(kind, eval_str=True).parameters.values()]
             groups[key] = kind, [field.name for field in fields]
         options += [field.replace(kind=parameter.kind) for field in fields]

@@ -65,7 +65,7 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
         halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
         means = clusters.means(rows[:, chosen])
         for k in used:
-            ax.text(*means[k], str(k), path_effects=halo, **number)
+            ax.text(means[k, 0], means[k, 1], str(k), path_effects=halo, **number)
         return quiet(ax)
     points, means, corners = circle_view(rows, clusters)
     # The mean that is furthest out is drawn at distance 1.
@@ -86,7 +86,7 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
         place = ring * corners[k]
         ends = np.column_stack([means[k] / unit, 0.965 * place])
         ax.plot(*ends, color=color(k, ax), lw=0.7, zorder=1.5)
-        ax.text(*place, str(k), color=ink(ax), size=size, **number)
+        ax.text(place[0], place[1], str(k), color=ink(ax), size=size, **number)
     return ax
 
 

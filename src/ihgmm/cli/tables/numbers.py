@@ -26,7 +26,8 @@ def parse_numbers(texts: Any, point: str = ".") -> tuple[np.ndarray, str | None]
 
     Where 1,234 may be read in two ways, the ``point`` of the file decides.
     """
-    found, lower = [], texts.str.lower()
+    found: list[tuple[int, bool, Any, str | None]] = []
+    lower = texts.str.lower()
     if lower.dropna().isin(["true", "false"]).all():
         flags = lower.replace({"true": "1", "false": "0"})
         found.append((len(texts), True, flags, None))

@@ -68,13 +68,13 @@ def split_words(tree: ClusterTree) -> dict[str, str]:
     """Return what the columns of the evidence mean: gaps too, where they decide."""
     words = {
         "contrast": "how much more the next merger would cost than the last one, as a\n"
-        "      difference of logarithms",
-        "agreement": "how well trees of separate halves of the rows agree, at most 1",
-        "stability": "how well such trees recover the least stable cluster, 0 to 1",
-        "drop": "how much stability falls with one more cluster",
+        "      difference of logarithms.",
+        "agreement": "how well trees of separate halves of the rows agree, at most 1.",
+        "stability": "how well such trees recover the least stable cluster, 0 to 1.",
+        "drop": "how much stability falls with one more cluster.",
         "gap": "how far rows stay away from the cuts between clusters, in standard\n"
-        f"      errors; below {Counting.GAP:g} they may be one cloud: one cluster",
-        "level": "yes for a stable number: halves agree, contrast and drop are large",
+        f"      errors; below {Counting.GAP:g} they may be one cloud: one cluster.",
+        "level": "yes for a stable number: halves agree, contrast and drop are large.",
     }
     if not any(split.gap for split in tree.splits):
         del words["gap"]

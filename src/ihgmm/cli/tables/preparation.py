@@ -43,16 +43,14 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
 def _with_words(table: Table, handling: str) -> Table:
     """Leave out texts that are empty, or have no word of another, or refuse them."""
     counts = np.diff(table.X.indptr)
-    for first in np.flatnonzero(counts == 0)[:1]:
-        what = f"{counted(int((counts == 0).sum()), 'text')} without a word that "
-        what += f"another has, the first is in {table.place(first)}"
-        if handling == "error":
-            raise ValueError(
-                f"{table.source} has {what}. Add --missing drop to leave them out."
-            )
-        kept = table.keep_rows(np.flatnonzero(counts))
-        return kept.noting(Warned(f"Left out {what}."))
-    return table
+    if counts.all():
+        return table
+    what = f"{counted(int((counts == 0).sum()), 'text')} without a word that another "
+    what += f"has, the first is in {table.place(int(counts.argmin()))}"
+    if handling == "error":
+        text = f"{table.source} has {what}. Add --missing drop to leave them out."
+        raise ValueError(text)
+    return table.keep_rows(np.flatnonzero(counts)).noting(Warned(f"Left out {what}."))
 
 
 def _handle_missing(table: Table, handling: str) -> Table:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import complete_matrix
-from ihgmm._warnings import ignored
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table
 from ihgmm.estimators.given import as_without_batches
@@ -100,9 +99,7 @@ def without_batches(model: Any, table: Table) -> tuple[Any, Table]:
             "The model was fitted with batches; name the column that holds those of "
             f"these rows, --batch-column. It had {', '.join(model.batches_.names)}."
         )
-    # Columns were matched by name when they were read.
-    with ignored(UserWarning, "X does not have valid feature names"):
-        model, data = as_without_batches(model, table.X, table.batch)
+    model, data = as_without_batches(model, table.X, table.batch)
     return model, replace(table, X=data, batch=None)
 
 

@@ -92,6 +92,8 @@ class Commands(TyperGroup):
 
         with warnings.catch_warnings(), spelled_for_shell(SHELL_NAMES):
             warnings.showwarning = tell_once
+            # Columns are matched by name when they are read.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt as stop:

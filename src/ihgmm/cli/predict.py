@@ -9,7 +9,6 @@ from sklearn.pipeline import Pipeline
 
 from ihgmm import IhSC, SphericalKMeans
 from ihgmm._checks import complete_matrix
-from ihgmm._warnings import ignored
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
@@ -53,10 +52,8 @@ def predict(
     screen.leave_room_for(output)
     _, estimator, table = read_for_model(model, data, reading, screen)
     estimator, table = cl.without_batches(estimator, table)
-    # Columns were matched by name when they were read.
-    with ignored(UserWarning, "X does not have valid feature names"):
-        # Numbers of clusters, where predict has names of classes.
-        labels = to_host(getattr(estimator, "_nearest", estimator.predict)(table.X))
+    # Numbers of clusters, where predict has names of classes.
+    labels = to_host(getattr(estimator, "_nearest", estimator.predict)(table.X))
     n, k = len(labels), len(estimator.cluster_centers_)
     complete = complete_matrix(table.X, estimator, of_fit=False)
     figures = _figures(estimator, table.X, complete, labels)
@@ -105,9 +102,7 @@ def update(
     if type(estimator) is not IhSC:
         kind = type(estimator).__name__
         raise ValueError(f"{model} is a model of {kind}; only one of IhSC can go on.")
-    # Columns were matched by name when they were read.
-    names = ignored(UserWarning, "X does not have valid feature names")
-    with screen.working("updating"), names:
+    with screen.working("updating"):
         estimator.partial_fit(table.X)
     about = {one.name: getattr(saved, one.name) for one in fields(saved)[1:]}
     save_model(saved.model, save, **about)

@@ -20,12 +20,13 @@ from ihgmm.statistics.observed import filled_cells
 from ihgmm.words.diagnoses import CLUSTER_WORDS, class_words, feature_words
 from ihgmm.words.phrases import counted, shorten
 
+Figures = dict[str, np.ndarray]  # of rows, by the columns of the labels file
 Lines = list[dict[str, Any]]  # one for each cluster
 
 
 def figures_of(
     fit: ct.DescribedFit, diagnosis: Diagnosis | None, outlier_scores: Any = None
-) -> dict[str, np.ndarray]:
+) -> Figures:
     """Return figures of complete rows, NaN where not known, for the labels file."""
     unknown = np.full(len(fit.labels), np.nan)
     lengths = np.minimum(row_lengths(fit.centers), np.finfo(float).max)
@@ -41,9 +42,7 @@ def figures_of(
     return figures | {"filled": filled_cells(fit.data)}
 
 
-def cluster_lines(
-    labels: np.ndarray, k: int, figures: dict[str, np.ndarray], table: Table
-) -> Lines:
+def cluster_lines(labels: np.ndarray, k: int, figures: Figures, table: Table) -> Lines:
     """Return a line about each of k clusters, and one about outliers if any."""
     lines = []
     for number in [*range(k), *[-1] * int((labels < 0).any())]:
@@ -69,7 +68,7 @@ def cluster_lines(
 
 def describe_fit(
     model: Any, table: Table, labels: np.ndarray
-) -> tuple[dict[str, np.ndarray], Lines, Diagnosis, bool]:
+) -> tuple[Figures, Lines, Diagnosis, bool]:
     """Return figures, lines, a diagnosis, and if clusters are compared at one size."""
     fit, k = ct.described_fit(table.X, model), len(model.cluster_centers_)
     diagnosis = diagnose_fit(model, table.X, labels)

@@ -159,9 +159,7 @@ def read_for_model(
     return saved, estimator, table
 
 
-def _figures(
-    estimator: Any, X: Any, data: Matrix, labels: np.ndarray
-) -> dict[str, np.ndarray]:
+def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> cl.Figures:
     """Return figures of rows; the scale is that of the nearest multiple of a centre."""
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
     weighted = centers  # as columns were in the fit

@@ -115,11 +115,8 @@ def update(
     heading = f"{model} has learnt from {rows} of {data}, and {seen:,} in all"
     facts = {"model": model, "n_samples_seen": seen, "clusters": lines}
     screen.begin("update", table, heading, **facts, model_file=save)
-    for line in lines:
-        screen.say(
-            f"cluster {line['cluster']}: {line['new_rows']:,} new rows, "
-            f"{line['share_of_all']:.1%} of all"
-        )
+    formats = {"cluster": "", "new rows": ",", "share of all": ".1%"}
+    screen.table(formats, [line.values() for line in lines])
     screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
 
 

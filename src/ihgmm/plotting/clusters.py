@@ -64,8 +64,7 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     zero = int((~(scales > 0)).sum())
     label = "cluster; bar: middle half, dot: median"
     ax.set_xlabel(label + (f"\nrows of scale 0, not shown: {zero:,}" if zero else ""))
-    ax.set_ylabel("scale (cluster mean 1)")
-    ax.set_title("scales of the rows of each cluster")
+    ax.set(ylabel="scale (cluster mean 1)", title="scales of the rows of each cluster")
     return draw.quiet(ax)
 
 
@@ -209,14 +208,12 @@ def plot_confusion(
             tone = "white" if share[i, j] < 0.5 else "black"
             ax.text(j, i, figure, ha="center", va="center", color=tone)
     matched = partners[order][: np.count_nonzero(partners >= 0)]
-    stroke = 1.5 if len(order) <= 20 else 0.8
-    frame: dict[str, Any] = {"fill": False, "ec": "#d55e00", "lw": stroke}
-    ax.bar(range(len(matched)), 1, 1, matched - 0.5, **frame)
+    lw = 1.5 if len(order) <= 20 else 0.8
+    ax.bar(range(len(matched)), 1, 1, matched - 0.5, fill=False, ec="#d55e00", lw=lw)
     title = f"{percent(agreement.rate)} of rows misplaced"
     if agreement.by_majority:
         title = f"{percent(agreement.rate)} of rows not of their cluster's main class, "
         title += f"adjusted Rand index {agreement.adjusted_rand_index:.2f}"
     draw.wrap_title(ax, title)
-    ax.set_ylabel("known label")
-    ax.set_xlabel("cluster; framed where it goes with a label")
+    ax.set(xlabel="cluster; framed where it goes with a label", ylabel="known label")
     return ax

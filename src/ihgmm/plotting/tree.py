@@ -141,10 +141,9 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
         ends = (-0.5, len(order) - 0.5)
         ax.plot(ends, (height, height), color=draw.color(1, ax), ls="--", lw=1.2)
         ax.text(right, height, f"{k} clusters", ha="right", va="center", size="small")
-    top = brackets[-1].height if brackets else 1.0
-    ax.set(xlim=(-0.5, right), ylim=(base, 1.3 * top))
+    top = 1.3 * (brackets[-1].height if brackets else 1.0)
+    ax.set(xlim=(-0.5, right), ylim=(base, top), ylabel="cost of merging, per row")
     draw.plain_log_axis(ax)
-    ax.set_ylabel("cost of merging, per row")
     title = tree_headline(tree)
     if isinstance(source, ClusterCount):
         title = f"{count_headline(source)} (confidence {source.confidence.value})"

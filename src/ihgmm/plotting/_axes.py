@@ -1,7 +1,5 @@
 """What pictures share: axes, colours, and text that keeps its place."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -9,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.colorbar import Colorbar
+else:  # matplotlib is loaded when something is drawn
+    Axes = Colorbar = Any
 
 # Fifty colours for light ground, and the same hues for dark ground, one for one. Any
 # two of the first ten are 15 units of CIELAB apart or more, also without red, green or

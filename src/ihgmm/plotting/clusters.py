@@ -1,8 +1,6 @@
 """Clusters side by side: scales, patterns, certainty, and known labels."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +8,11 @@ from ihgmm._parameters import check_count
 from ihgmm.matrix import to_host
 from ihgmm.metrics import class_agreement
 from ihgmm.plotting import _axes as draw
+from ihgmm.plotting._axes import Axes
 from ihgmm.plotting._clusters import clusters_of, fitted
 from ihgmm.statistics.contrasts import TopFeatures
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 from ihgmm.words.phrases import percent
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:

@@ -1,20 +1,16 @@
 """How many clusters there are, drawn: eigenvalues, and a tree of clusters."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ihgmm.plotting import _axes as draw
+from ihgmm.plotting._axes import Axes
 from ihgmm.plotting._clusters import fitted
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.statistics.tree import ClusterTree
 from ihgmm.words.counts import count_headline, tree_headline
 from ihgmm.words.phrases import counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def plot_scree(source: Any, *, ax: Axes | None = None) -> Axes:

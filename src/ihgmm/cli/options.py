@@ -163,10 +163,9 @@ class Fitting:
         if wrong:
             raise ValueError(wrong)
         kind = getattr(estimators, str(name))
-        given = {name: getattr(self, name) for name in ("refine", "whiten", "signed")}
-        given |= {"outliers": _number(self.outliers)}
-        given |= {"missing": missing if missing == "fit" else None}
-        given |= {"recipe": "paper" if self.paper else None}
+        given = {"refine": self.refine, "whiten": self.whiten, "signed": self.signed}
+        given |= {"outliers": _number(self.outliers), "recipe": self.paper and "paper"}
+        given |= {"missing": missing == "fit" and "fit"}
         given = {key: v for key, v in given.items() if not (v is None or v is False)}
         able = {*kind().get_params()} - ({"recipe"} if name != "IhSC" else set())
         for key in given.keys() - able:

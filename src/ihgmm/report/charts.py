@@ -65,7 +65,12 @@ def scree_chart(count: ClusterCount, n_clusters: int) -> dict[str, Any] | None:
     def y(value: Any) -> Any:
         return 12 + (top - value) / (top - floor) * (bottom - 12)
 
-    ticks = [(y(tick), compact(tick)) for tick in _round_ticks(floor, top)]
+    # At round numbers, in four steps or so.
+    raw = (top - floor) / 4
+    size = 10.0 ** np.floor(np.log10(raw))
+    unit = float(size * next(s for s in (1, 2, 2.5, 5, 10) if s * size >= raw))
+    places = range(int(np.ceil(floor / unit)), int(top / unit + 1e-9) + 1)
+    ticks = [(y(i * unit), compact(i * unit)) for i in places]
     # On narrow screens text is large beside the chart: 13 units a character.
     left = 24.0 + 13 * max(len(text) for _, text in ticks)
     step = (wide - left - 16) / len(values)
@@ -115,14 +120,6 @@ def tree_chart(tree: ClusterTree) -> dict[str, Any]:
         "leaves": [(x(i), int(leaf)) for i, leaf in enumerate(order)],
         "levels": [(y(height), k) for k, height in level_heights(tree, base)],
     }
-
-
-def _round_ticks(low: float, high: float) -> list[float]:
-    raw = (high - low) / 4
-    size = 10.0 ** np.floor(np.log10(raw))
-    step = float(size * next(s for s in (1, 2, 2.5, 5, 10) if s * size >= raw))
-    first = int(np.ceil(low / step))
-    return [i * step for i in range(first, int(high / step + 1e-9) + 1)]
 
 
 def compact(value: float) -> str:

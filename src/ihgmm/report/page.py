@@ -194,9 +194,8 @@ def _templates() -> Any:
     # Where a narrow screen may begin a new line within a name: after signs that join
     # its words, and before the capitals of ThatKind.
     joints = re.compile(r"(?<=[_./:=-])(?=\w)|(?<=[a-z0-9])(?=[A-Z])")
-    pages.filters["breakable"] = lambda text: Markup("<wbr>").join(
-        joints.split(written(text))
-    )
+    wbr = Markup("<wbr>")
+    pages.filters["breakable"] = lambda text: wbr.join(joints.split(written(text)))
     # A name that is read from right to left would turn the words around it, unless it
     # has a direction of its own: every second piece is a name as Python quotes it. An
     # apostrophe within a word quotes nothing.

@@ -11,6 +11,8 @@ from ihgmm.statistics.selection import ClusterCount, Confidence
 from ihgmm.statistics.tree import ClusterTree, Split
 from ihgmm.words.phrases import counted, listed, sentence
 
+OTHERWISE = "noise that features share looks like this, and so do clusters that overlap"
+
 
 def count_headline(count: ClusterCount) -> str:
     """Return the finding in a few words."""
@@ -148,11 +150,8 @@ def _few_clusters(count: ClusterCount) -> str:
         why = "halves of the rows do not agree on any groups"
         why = "there are too few rows to look for groups" if count.tree is None else why
         return f"{sentence(number)}: {start}, and {why}."
-    text = (
-        f"Probably {number}: {start}, but halves of the rows do not agree on any "
-        "number of groups with gaps between them. Noise that features share looks like "
-        "this, and so do clusters that overlap."
-    )
+    text = f"Probably {number}: {start}, but halves of the rows do not agree on any "
+    text += f"number of groups with gaps between them. {sentence(OTHERWISE)}."
     if others:
         likely = listed(others, "or")
         text += f" If there are clusters, their number is most likely {likely}."
@@ -177,10 +176,7 @@ def _clusters(count: ClusterCount) -> str:
     if others:
         text += f" Also plausible: {listed(others, 'or')}."
     if count.may_be_one:
-        text += (
-            " There may be no clusters at all: noise that features share looks like "
-            "this, and so do clusters that overlap."
-        )
+        text += f" There may be no clusters at all: {OTHERWISE}."
     if count.rank:
         return f"{text} {sentence(start)}."
     why = f", as happens with {counted(count.n_features, 'feature')}"

@@ -21,7 +21,7 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
     lines += [
         f"  {name:<{wide}}  {fig:>{deep}}  {means}" for name, fig, means in figures
     ]
-    if has_range(diagnosis):
+    if _wrong_labels(diagnosis):
         lines.append("Stable clusters need not be the classes that you have in mind.")
     for text in map(caution_text, diagnosis.cautions):
         lines.append(fill(text, 80, initial_indent="! ", subsequent_indent="  "))
@@ -33,9 +33,9 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
     verdict = f"{sentence(diagnosis.verdict)}."
     if not _is_judged(diagnosis):
         return verdict
-    if has_range(diagnosis):
+    if wrong := _wrong_labels(diagnosis):
         rest = f"on real data with as much doubt ({percent(diagnosis.doubt)}), usually "
-        rest += f"{error_words(diagnosis)} of the labels were wrong"
+        rest += f"{wrong} of the labels were wrong"
     else:
         largest = percent(diagnosis.sizes.max() / diagnosis.sizes.sum())
         rest = f"{largest} of the rows are in the largest cluster anyway"
@@ -47,13 +47,10 @@ def _is_judged(diagnosis: Diagnosis) -> bool:
     return diagnosis.n_clusters > 1 and not np.isnan(diagnosis.stability)
 
 
-def has_range(diagnosis: Diagnosis) -> bool:
-    """Tell whether real data say how many labels are wrong."""
-    return _is_judged(diagnosis) and diagnosis.verdict is not Verdict.NO_SEPARATION
-
-
-def error_words(diagnosis: Diagnosis) -> str:
-    """Return the range of the share of labels that may be wrong."""
+def _wrong_labels(diagnosis: Diagnosis) -> str:
+    """Return the share of labels that may be wrong, where real data say it, or ""."""
+    if not _is_judged(diagnosis) or diagnosis.verdict is Verdict.NO_SEPARATION:
+        return ""
     low, high = diagnosis.error_range
     return "less than 1%" if high < 0.01 else f"{100 * low:.0f}% to {100 * high:.0f}%"
 
@@ -78,7 +75,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
         (judged, "stability", percent(d.stability), stays),
         (judged, "doubt", percent(d.doubt), other),
         (judged and len(few) > 0, "not judged", f"{len(few):,}", unjudged),
-        (has_range(d), "wrong labels", error_words(d), wrong),
+        (_wrong_labels(d) != "", "wrong labels", _wrong_labels(d), wrong),
         (judged, "uncertain rows", percent(d.uncertain_share), sure),
     ]
     return [line[1:] for line in lines if line[0]]

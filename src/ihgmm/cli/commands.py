@@ -50,15 +50,7 @@ class LateCommand(TyperCommand):
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Hand the arguments to the command itself."""
-        try:
-            return load_command(str(self.name)).make_context(*args, **extra)
-        except Exception as error:
-            if getattr(error, "option_name", "") == "-.":  # as in -.npz
-                error.message = (  # type: ignore[attr-defined]
-                    "Write ./ before the name of a file that begins with a dash; - "
-                    "alone is standard input, which takes CSV, TSV or JSON lines."
-                )
-            raise
+        return load_command(str(self.name)).make_context(*args, **extra)
 
 
 class Commands(TyperGroup):
@@ -71,6 +63,11 @@ class Commands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Remember what was typed, for pages that say what made them."""
+        if any(word.startswith("-.") for word in args):  # as in -.npz
+            raise typer.BadParameter(
+                "Write ./ before the name of a file that begins with a dash; - alone "
+                "is standard input, which takes CSV, TSV or JSON lines."
+            )
         ctx.obj = shlex.join(["ihgmm", *args])
         return list(super().parse_args(ctx, args))
 

@@ -36,7 +36,7 @@ from ihgmm import (
     select_n_clusters,
 )
 from ihgmm import policy as table
-from ihgmm.words.scales import recommendation
+from ihgmm.words.results import recommendation
 
 NAMES = [
     "gaussian", "ar80", "overlap", "large80-12", "p10", "customers", "outliers5-3",

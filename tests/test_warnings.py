@@ -11,16 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ihgmm import (
-    PSC,
-    IhGMM,
-    IhSC,
-    SphericalKMeans,
-    TwoComponentLloyd,
-    cluster_tree,
-    diagnose,
-    make_ihgmm,
-)
+import ihgmm
 from ihgmm._warnings import ignored
 from ihgmm.matrix.threads import one_thread
 
@@ -125,9 +116,10 @@ def test_filters_of_others_stay():
 
 
 def test_concurrent_fits_restore_threads_and_filters():
-    X, _ = make_ihgmm(150, 40, 3, random_state=0)
-    models = [IhSC(3), IhSC(3, refine=True), IhGMM(3), PSC(3), SphericalKMeans(3)]
-    models += [IhSC("auto", random_state=0), TwoComponentLloyd()]
+    X, _ = ihgmm.make_ihgmm(150, 40, 3, random_state=0)
+    models = [ihgmm.IhSC(3), ihgmm.IhGMM(3), ihgmm.PSC(3), ihgmm.SphericalKMeans(3)]
+    models += [ihgmm.IhSC(3, refine=True), ihgmm.IhSC("auto", random_state=0)]
+    models += [ihgmm.TwoComponentLloyd()]
     filters = list(warnings.filters)
     with threadpool_limits(2), ThreadPoolExecutor(8) as pool:
         before = blas_threads()
@@ -139,12 +131,12 @@ def test_concurrent_fits_restore_threads_and_filters():
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_calls_from_three_threads_leave_filters_as_they_were():
-    X, labels = make_ihgmm(40, 6, 2, random_state=0)
+    X, labels = ihgmm.make_ihgmm(40, 6, 2, random_state=0)
     calls = [
-        lambda: cluster_tree(X, random_state=0),
-        lambda: diagnose(X, labels),
-        lambda: IhSC(2).fit(X, sample_weight=labels + 1.0).predict(X),
-        lambda: IhSC.paper(2).fit(X),
+        lambda: ihgmm.cluster_tree(X, random_state=0),
+        lambda: ihgmm.diagnose(X, labels),
+        lambda: ihgmm.IhSC(2).fit(X, sample_weight=labels + 1.0).predict(X),
+        lambda: ihgmm.IhSC.paper(2).fit(X),
     ]
     filters, interval = list(warnings.filters), sys.getswitchinterval()
     sys.setswitchinterval(1e-5)  # of threads, so that they meet
@@ -155,12 +147,3 @@ def test_calls_from_three_threads_leave_filters_as_they_were():
     finally:
         sys.setswitchinterval(interval)
     assert warnings.filters == filters
-
-
-def test_a_filter_of_the_user_is_not_taken_away():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        before = list(warnings.filters)
-        with ignored(Warning):
-            pass
-        assert list(warnings.filters) == before

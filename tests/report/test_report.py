@@ -23,7 +23,6 @@ from ihgmm import (
     TwoComponentLloyd,
     cluster_tree,
     diagnose,
-    estimate_parameters,
     make_ihgmm,
 )
 from ihgmm.matrix import as_matrix
@@ -320,7 +319,6 @@ def test_a_report_reads_the_data_as_often_as_its_parts(sample, tmp_path):
     one, two = as_matrix(stored), as_matrix(stored)
     model.report(one, tmp_path / "r.html")
     diagnose(two, model)
-    estimate_parameters(two, model)
     # Once more for the means of features, and once for typical rows.
     assert one.passes == two.passes + 2 > 2
 

@@ -1,7 +1,5 @@
 """The command ``ihgmm choose-k``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +37,8 @@ def choose_k(
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
     if reading.batch_column is not None:
         raise ValueError("--batch-column: only ihgmm fit -k auto takes batches out.")
-    table = reading.load(data, screen, whiten=whiten)
+    with screen.working(f"reading {data}"):
+        table = reading.load(data, whiten=whiten)
     with screen.working("counting"), table.quiet:
         count = select_n_clusters(
             table.named_data,
@@ -60,21 +59,16 @@ def choose_k(
     screen.begin("choose-k", table, heading, **facts, plot_file=plot)
     screen.say(summary)
     if tree is not None and tree.splits:
-        branches = words.tree_lines(tree, count.n_clusters)
-        if branches:
+        if branches := words.tree_lines(tree, count.n_clusters):
+            screen.say("A fit places rows anew: its clusters may differ from a tree's.")
             screen.say("The tree of clusters:", "bold")
         for line in branches:
             screen.say(f"    {line}")
-        last = 2 + max(count.plausible)
+        last, meanings = 2 + max(count.plausible), words.split_words(tree)
         shown = [split for split in tree.splits if split.n_clusters <= last]
-        formats = dict.fromkeys(words.split_head(tree), ".2f")
-        formats |= {"clusters": "", "level": ""}
+        formats = {"clusters": ""} | dict.fromkeys(meanings, ".2f") | {"level": ""}
         screen.table(formats, words.split_rows(tree, shown))
-        screen.explain(words.split_words(tree))
-        if branches:
-            screen.say(
-                "A fit places rows anew: its clusters may differ from the tree's."
-            )
+        screen.explain(f"{name}: {meaning}" for name, meaning in meanings.items())
     formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f"}
     screen.table(formats | {"stands out": ""}, words.eigenvalue_rows(count))
     screen.explain(words.edge_words(count))

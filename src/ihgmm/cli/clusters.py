@@ -1,7 +1,5 @@
 """What is known about rows in clusters, and what is said about each cluster."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -9,48 +7,42 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import complete_matrix
-from ihgmm._warnings import ignored
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table
 from ihgmm.estimators.given import as_without_batches
-from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
 from ihgmm.report.facts import k_means_labels
-from ihgmm.statistics.contrasts import described_fit, nearest_rows, rank_features
+from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.words.diagnoses import CLUSTER_WORDS, class_words, feature_words
 from ihgmm.words.phrases import counted, shorten
 
+Figures = dict[str, np.ndarray]  # of rows, by the columns of the labels file
 Lines = list[dict[str, Any]]  # one for each cluster
 
 
 def figures_of(
-    data: Matrix,
-    labels: np.ndarray,
-    scales: np.ndarray,
-    centers: np.ndarray,
-    diagnosis: Diagnosis | None,
-    outlier_scores: Any = None,
-) -> dict[str, np.ndarray]:
+    fit: ct.DescribedFit, diagnosis: Diagnosis | None, outlier_scores: Any = None
+) -> Figures:
     """Return figures of complete rows, NaN where not known, for the labels file."""
-    unknown = np.full(len(labels), np.nan)
-    sizes = scales * np.minimum(row_lengths(centers), np.finfo(float).max)[labels]
+    unknown = np.full(len(fit.labels), np.nan)
+    lengths = np.minimum(row_lengths(fit.centers), np.finfo(float).max)
+    sizes = fit.scales * lengths[fit.labels]
     certainty = unknown if diagnosis is None else to_host(diagnosis.certainty)
     typical = unknown.copy()  # 1 for the most typical row of a cluster, 2 and 3
-    for rows in nearest_rows(data, labels, centers, sizes):
+    for rows in ct.nearest_rows(fit.data, fit.labels, fit.centers, sizes):
         typical[rows] = np.arange(1, len(rows) + 1)
-    figures = {"scale": scales, "size": sizes, "certainty": certainty.astype(float)}
-    figures["typical"] = typical
+    figures = {"scale": fit.scales, "size": sizes}
+    figures |= {"certainty": certainty.astype(float), "typical": typical}
     if outlier_scores is not None:
         figures["outlier_score"] = to_host(outlier_scores).astype(float)
-    return figures | {"filled": filled_cells(data)}
+    return figures | {"filled": filled_cells(fit.data)}
 
 
-def cluster_lines(
-    labels: np.ndarray, k: int, figures: dict[str, np.ndarray], table: Table
-) -> Lines:
+def cluster_lines(labels: np.ndarray, k: int, figures: Figures, table: Table) -> Lines:
     """Return a line about each of k clusters, and one about outliers if any."""
     lines = []
     for number in [*range(k), *[-1] * int((labels < 0).any())]:
@@ -76,15 +68,14 @@ def cluster_lines(
 
 def describe_fit(
     model: Any, table: Table, labels: np.ndarray
-) -> tuple[dict[str, np.ndarray], Lines, Diagnosis, bool]:
+) -> tuple[Figures, Lines, Diagnosis, bool]:
     """Return figures, lines, a diagnosis, and if clusters are compared at one size."""
-    fit, k = described_fit(table.X, model), len(model.cluster_centers_)
+    fit, k = ct.described_fit(table.X, model), len(model.cluster_centers_)
     diagnosis = diagnose_fit(model, table.X, labels)
-    known = fit.data, fit.labels, fit.scales, fit.centers, diagnosis
-    figures = figures_of(*known, getattr(model, "outlier_scores_", None))
+    figures = figures_of(fit, diagnosis, getattr(model, "outlier_scores_", None))
     lines = cluster_lines(labels, k, figures, table)
     shown = max(2, min(5, 30 // len(lines), table.X.shape[1] // 2))
-    apart = rank_features(fit, model, [*table.column_names], shown, table.original)
+    apart = ct.rank_features(fit, model, [*table.column_names], shown, table.original)
     # A text is known by the words that it has more of.
     listed = apart.more if table.texts is not None else apart.features
     told = {"mean": apart.means, "others": apart.others}
@@ -107,9 +98,7 @@ def without_batches(model: Any, table: Table) -> tuple[Any, Table]:
             "The model was fitted with batches; name the column that holds those of "
             f"these rows, --batch-column. It had {', '.join(model.batches_.names)}."
         )
-    # Columns were matched by name when they were read.
-    with ignored(UserWarning, "X does not have valid feature names"):
-        model, data = as_without_batches(model, table.X, table.batch)
+    model, data = as_without_batches(model, table.X, table.batch)
     return model, replace(table, X=data, batch=None)
 
 
@@ -117,19 +106,18 @@ def compare_labels(
     table: Table, labels: np.ndarray, model: Any = None
 ) -> tuple[dict[str, Any] | None, str]:
     """Return how labels go with those known; with a model of a fit, also k-means'."""
-    found = [] if table.labels is None else [one is not None for one in table.labels]
-    rows = np.flatnonzero(found)
+    if table.labels is None:
+        return None, ""
+    rows = np.flatnonzero([label is not None for label in table.labels])
     own, n = labels[rows], len(rows)
-    if table.labels is None or len(np.unique(own[own >= 0])) < 2:
+    if len(np.unique(own[own >= 0])) < 2:
         return None, ""  # nothing to say of one cluster
     known = table.labels[rows].astype(str)
-    agreement, classes = class_agreement(known, own), len(set(known))
-    others = rival = None
+    agreement, classes, rival = class_agreement(known, own), len(set(known)), None
     if model is not None:
         k = len(model.cluster_centers_)
         others = k_means_labels(complete_matrix(table.X, model), k)
-    if others is not None:
-        rival = class_agreement(known, others[rows])
+        rival = None if others is None else class_agreement(known, others[rows])
     unknown = f"; {counted(len(labels) - n, 'row')} without one" * (n < len(labels))
     text = f"against the known labels ({classes} class{'es' * (classes != 1)}{unknown})"
     figures = {**asdict(agreement), "classes": classes, "rows": n}

@@ -4,15 +4,12 @@
 ``files`` writes, and ``screen`` tells. An error is one line and an exit code.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import shlex
 import warnings
-from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -29,7 +26,8 @@ COMMANDS = {
     "report": "Cluster the rows of DATA and write a report about it.",
     "reproduce": "Run the experiments of the paper, or its table of real data.",
 }
-
+# Where it is not the module of its own name.
+MODULES = {"report": "fit", "update": "predict", "choose-k": "choose_k"}
 
 # What messages of the package call parameters and functions, while a command runs.
 ALIKE = "jobs max_clusters method missing outliers prepare refine repeats signed whiten"
@@ -52,15 +50,7 @@ class LateCommand(TyperCommand):
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Hand the arguments to the command itself."""
-        try:
-            return load_command(str(self.name)).make_context(*args, **extra)
-        except Exception as error:
-            if getattr(error, "option_name", "") == "-.":  # as in -.npz
-                error.message = (  # type: ignore[attr-defined]
-                    "Write ./ before the name of a file that begins with a dash; - "
-                    "alone is standard input, which takes CSV, TSV or JSON lines."
-                )
-            raise
+        return load_command(str(self.name)).make_context(*args, **extra)
 
 
 class Commands(TyperGroup):
@@ -73,11 +63,19 @@ class Commands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Remember what was typed, for pages that say what made them."""
+        if any(word.startswith("-.") for word in args):  # as in -.npz
+            raise typer.BadParameter(
+                "Write ./ before the name of a file that begins with a dash; - alone "
+                "is standard input, which takes CSV, TSV or JSON lines."
+            )
         ctx.obj = shlex.join(["ihgmm", *args])
         return list(super().parse_args(ctx, args))
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
+        if ctx.params["version"]:
+            return typer.echo(f"ihgmm {__version__}")
+
         from ihgmm._parameters import spelled_for_shell
         from ihgmm.cli.screen import print_message
 
@@ -91,6 +89,8 @@ class Commands(TyperGroup):
 
         with warnings.catch_warnings(), spelled_for_shell(SHELL_NAMES):
             warnings.showwarning = tell_once
+            # Columns are matched by name when they are read.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt as stop:
@@ -99,8 +99,8 @@ class Commands(TyperGroup):
             except BrokenPipeError:
                 raise  # the reader has gone: nobody to tell
             except FAILURES as error:
-                text = "not enough memory: " * isinstance(error, MemoryError)
-                text += str(error)
+                memory = "not enough memory: " * isinstance(error, MemoryError)
+                text = f"{memory}{error}"
                 if isinstance(error, ModuleNotFoundError):
                     package = (error.name or "").partition(".")[0]
                     text += f"; install it: pip install {package}"
@@ -120,54 +120,40 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"ihgmm {__version__}")
-        raise typer.Exit
-
-
-VERSION = typer.Option(
-    "--version", help="Show the version.", metavar="", callback=_show_version
-)
-
-
-@app.callback()
-def _root(version: Annotated[bool, VERSION] = False) -> None:
-    pass
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(
+        False, "--version", help="Show the version.", metavar=""
+    ),
+) -> None:
+    pass  # the version is shown before anything is loaded
 
 
 def load_command(name: str) -> Any:
     """Import a command: the function of that name; its docstring is the help."""
-    module = name.replace("-", "_")
-    function = getattr(import_module(f"ihgmm.cli.{module}"), module)
+    module = import_module(f"ihgmm.cli.{MODULES.get(name, name)}")
+    function = getattr(module, name.replace("-", "_"))
     described = function.__doc__ or COMMANDS[name]  # Python may be told to drop it
     # Lines of a paragraph are joined, but not examples: they break on the screen.
     text = re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(described))
-    alone = typer.Typer(add_completion=False)
-    add = alone.command(name, help=text, no_args_is_help=True)
-    add(_spell_out(function))
-    return typer.main.get_command(alone)
-
-
-def _spell_out(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with an option for each field of its parameters' dataclasses."""
-    parameters = inspect.signature(command, eval_str=True).parameters
-    groups: dict[str, list[str]] = {}
+    # A dataclass among its parameters has an option for each field.
     options: list[inspect.Parameter] = []
-    for name, parameter in parameters.items():
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    for key, parameter in inspect.signature(function, eval_str=True).parameters.items():
         kind: Any = parameter.annotation
-        fields = {name: parameter}
+        fields = [parameter]
         if hasattr(kind, "__dataclass_fields__"):
-            fields = dict(inspect.signature(kind, eval_str=True).parameters)
-            groups[name] = list(fields)
-        options += [field.replace(kind=parameter.kind) for field in fields.values()]
+            fields = [*inspect.signature(kind, eval_str=True).parameters.values()]
+            groups[key] = kind, [field.name for field in fields]
+        options += [field.replace(kind=parameter.kind) for field in fields]
 
     def run(**values: Any) -> None:
-        for name, fields in groups.items():
-            given = {field: values.pop(field) for field in fields}
-            values[name] = parameters[name].annotation(**given)
-        command(**values)
+        for key, (kind, names) in groups.items():
+            values[key] = kind(**{name: values.pop(name) for name in names})
+        function(**values)
 
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in options}
-    return run
+    alone = typer.Typer(add_completion=False)
+    alone.command(name, help=text, no_args_is_help=True)(run)
+    return typer.main.get_command(alone)

@@ -1,7 +1,5 @@
 """Files that commands write."""
 
-from __future__ import annotations
-
 import csv
 import re
 import sys
@@ -102,16 +100,11 @@ def write_labels(
     ]
 
 
-def is_like_a_formula(text: str) -> bool:
-    """Return whether a spreadsheet could take text for a formula and run it."""
-    # Formulas begin so, also in the wide letters of East Asia; numbers are none.
-    number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
-    formula = rf"(?!{number}\Z)[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]"
-    return re.match(formula, text, re.ASCII) is not None
-
-
 def _guarded(cell: Any) -> Any:
     """Return a cell with an apostrophe in front if a spreadsheet could run it."""
-    # One that has apostrophes already gets another, so that it can be undone.
-    risky = isinstance(cell, str) and is_like_a_formula(cell.lstrip("'"))
+    # Formulas begin so, also in the wide letters of East Asia; numbers are none. One
+    # that has apostrophes already gets another, so that it can be undone.
+    number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+    formula = rf"'*(?!{number}\Z)[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]"
+    risky = isinstance(cell, str) and re.match(formula, cell, re.ASCII)
     return f"'{cell}" if risky else cell

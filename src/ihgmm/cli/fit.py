@@ -1,18 +1,17 @@
-"""The command ``ihgmm fit``."""
-
-from __future__ import annotations
+"""The commands ``ihgmm fit`` and ``ihgmm report``."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
 from ihgmm.cli.tables.loading import DELIMITERS
-from ihgmm.cli.tables.table import Table, quote
+from ihgmm.cli.tables.table import Table, Warned, quote
 from ihgmm.matrix import to_host
 from ihgmm.words.phrases import counted
 
@@ -60,10 +59,9 @@ def fit(
     if save is not None:
         beside = ("id_column", "label_column", "batch_column", "text_column", "layer")
         asked: dict[str, Any] = {name: getattr(reading, name) for name in beside}
-        asked |= {"feature_names": table.names}
         asked |= {"empty_is_zero": reading.missing == "zero"}
         whole = make_pipeline(table.scaler, model) if table.scaler else model
-        save_model(whole, save, **asked)
+        save_model(whole, save, feature_names=table.names, **asked)
     model, table = cl.without_batches(model, table)
     labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
     with screen.working("describing"):
@@ -75,19 +73,17 @@ def fit(
         text = caution_text(caution, table.column_names, prepared=prepared)
         helps = prepared and caution.kind is CautionKind.RULING_COLUMN
         cautions.append(text + " Add --drop-columns." * helps)
-    wild = getattr(model, "outlier_cells_", None)
-    if wild is not None:
-        wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
+    wild = getattr(model, "outlier_cells_", ())
+    wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
     if wild:
         table = table.noting(wild_cells_note(len(wild), table.X.shape))
     method, count = type(model).__name__, getattr(model, "selection_", None)
+    judged = ("verdict", "stability", "doubt", "expected_error", "error_range")
     facts = {"method": method, "n_clusters": k, "clusters": clusters}
-    facts |= {"count": count and str(count), "verdict": str(diagnosis.verdict)}
-    for name in ("stability", "doubt", "expected_error", "error_range"):
-        facts[name] = getattr(diagnosis, name)
+    facts |= {"count": count and str(count), "outlier_cells": wild}
+    facts |= {name: getattr(diagnosis, name) for name in judged}
     facts |= {"eigenvalues": getattr(model, "eigenvalues_", None)}
-    facts |= {"outlier_cells": wild, "known_labels": known_labels}
-    facts |= {"labels_file": output, "model_file": save}
+    facts |= {"known_labels": known_labels, "labels_file": output, "model_file": save}
     heading = f"{table.heading}, {counted(k, 'cluster')} ({method})"
     screen.begin("fit", table, heading, [*cautions, *remarks], **facts)
     if count and count.is_doubtful:
@@ -96,10 +92,9 @@ def fit(
         screen.say(str(count))  # of any other count, a warning has said it
     cl.print_clusters(screen, clusters)
     cl.print_features(screen, clusters, same_size)
-    trust = trust_sentence(diagnosis)
     if screen.silent and diagnosis.verdict is Verdict.NO_SEPARATION:
-        print_message("warning", trust)
-    screen.say(trust)
+        print_message("warning", trust_sentence(diagnosis))
+    screen.say(trust_sentence(diagnosis))
     for text in cautions:
         screen.say(text, "yellow")
     cl.print_labels(screen, comparison, output, remarks)
@@ -107,6 +102,53 @@ def fit(
         screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
     if not screen.explains:
         screen.say("what the words mean: --explain", "dim")
+
+
+def report(
+    *,
+    ctx: typer.Context,
+    data: str = opt.DATA,
+    fitting: opt.Fitting,
+    output: Path = opt.output_option(
+        "The page, ending in .html; an existing file is replaced.", ..., "-o --output"
+    ),
+    title: str | None = opt.output_option("Heading of the page."),
+    reading: opt.Reading,
+    screen: Screen,
+) -> None:
+    """Cluster the rows of DATA and write a report about it.
+
+    The report is one HTML page that opens in any browser, also offline. It has a
+    verdict, a map of the rows, their scales, the features that set clusters apart, and
+    a table to search. Readers can name the clusters.
+
+    [bold]Examples[/]
+
+      ihgmm report iris -k 3 -o report.html
+      ihgmm report cells.csv -k 8 --id-column barcode -o report.html
+      ihgmm report wine -k 3 --prepare standardize --title "Wines" -o wine.html
+    """
+    # The help does without what these load.
+    from ihgmm.cli.clusters import without_batches
+    from ihgmm.report import write_report
+
+    files.check_output(output, "-o", (".html", ".htm"), [data], streams=True)
+    screen.leave_room_for(output)
+    model, table = fit_table(data, fitting, reading, screen)
+    model, table = without_batches(model, table)
+    if table.labels is not None and any(label is None for label in table.labels):
+        text = "The page does without known labels: some rows have none."
+        table = table.noting(Warned(text), labels=None)
+    with screen.working("writing the report"), files.real_file(output, ".html") as page:
+        same = ("ids", "id_name", "notes", "original", "texts", "source")
+        options: dict[str, Any] = {name: getattr(table, name) for name in same}
+        options |= {"feature_names": table.names, "labels_true": table.labels}
+        options["title"] = title or f"Clusters of {Path(data).stem}"
+        write_report(table.X, model, page, **options, command=ctx.find_root().obj)
+    k = len(model.cluster_centers_)
+    facts = {"n_clusters": k, "report_file": output}
+    screen.begin("report", table, f"{table.heading}, {counted(k, 'cluster')}", **facts)
+    screen.say(f"report written to {output}; open it in a browser")
 
 
 def fit_table(
@@ -117,7 +159,8 @@ def fit_table(
     model = fitting.model(reading.missing)
     wild = getattr(model, "outliers", None) == "cells"
     options = {"fills": model.missing is not None, "wild_cells": wild}
-    table = reading.load(data, screen, whiten=fitting.whiten, **options)
+    with screen.working(f"reading {data}"):
+        table = reading.load(data, whiten=fitting.whiten, **options)
     if table.has_missing:
         model.missing = "fit"
     given = {"known_labels": table.known, "batch": table.batch}

@@ -1,21 +1,16 @@
 """Options that commands share, one by one and in groups, and how they are declared."""
 
-from __future__ import annotations
-
 import csv
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
 from ihgmm.cli.tables.table import Table
 from ihgmm.datasets import list_datasets
-
-if TYPE_CHECKING:
-    from ihgmm.cli.screen import Screen
 
 
 def option(text: str, default: Any = None, names: str = "", **more: Any) -> Any:
@@ -84,14 +79,13 @@ class RowReading:
         "free; larger Parquet, H5AD and NPY files are read block by block."
     )
 
-    def load(self, data: str, screen: Screen, **more: Any) -> Table:
+    def load(self, data: str, **more: Any) -> Table:
         """Return the data; further options are those of :func:`read_table`."""
         given = {name: v for name, v in vars(self).items() if v is not None}
         for name in {"columns", "drop_columns"} & given.keys():
             # Names in lists such as ``a,b`` or ``"a,b",c``.
             given[name] = [column for row in csv.reader(given[name]) for column in row]
-        with screen.working(f"reading {data}"):
-            return read_table(data, **given | more)
+        return read_table(data, **given | more)
 
 
 @dataclass(frozen=True)
@@ -169,10 +163,9 @@ class Fitting:
         if wrong:
             raise ValueError(wrong)
         kind = getattr(estimators, str(name))
-        given = {name: getattr(self, name) for name in ("refine", "whiten", "signed")}
-        given |= {"outliers": _number(self.outliers)}
-        given |= {"missing": missing if missing == "fit" else None}
-        given |= {"recipe": "paper" if self.paper else None}
+        given = {"refine": self.refine, "whiten": self.whiten, "signed": self.signed}
+        given |= {"outliers": _number(self.outliers), "recipe": self.paper and "paper"}
+        given |= {"missing": missing == "fit" and "fit"}
         given = {key: v for key, v in given.items() if not (v is None or v is False)}
         able = {*kind().get_params()} - ({"recipe"} if name != "IhSC" else set())
         for key in given.keys() - able:

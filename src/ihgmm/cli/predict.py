@@ -1,28 +1,26 @@
-"""The command ``ihgmm predict``."""
+"""The commands ``ihgmm predict`` and ``ihgmm update``."""
 
-from __future__ import annotations
-
-from dataclasses import replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ihgmm import SphericalKMeans
+from ihgmm import IhSC, SphericalKMeans
 from ihgmm._checks import complete_matrix
-from ihgmm._warnings import ignored
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
 from ihgmm.cli import options as opt
-from ihgmm.cli.screen import ExplainingScreen
+from ihgmm.cli.screen import ExplainingScreen, Screen
 from ihgmm.cli.tables.loading import DELIMITERS
-from ihgmm.cli.tables.preparation import prepared_columns
+from ihgmm.cli.tables.preparation import apply_scaler
 from ihgmm.cli.tables.table import Table, Warned
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
+from ihgmm.statistics.contrasts import DescribedFit
 from ihgmm.statistics.diagnosis import diagnose_fit
-from ihgmm.storage import SavedModel, load_saved
+from ihgmm.storage import SavedModel, load_saved, save_model
 from ihgmm.words.phrases import counted
 
 
@@ -54,10 +52,8 @@ def predict(
     screen.leave_room_for(output)
     _, estimator, table = read_for_model(model, data, reading, screen)
     estimator, table = cl.without_batches(estimator, table)
-    # Columns were matched by name when they were read.
-    with ignored(UserWarning, "X does not have valid feature names"):
-        # Numbers of clusters, where predict has names of classes.
-        labels = to_host(getattr(estimator, "_nearest", estimator.predict)(table.X))
+    # Numbers of clusters, where predict has names of classes.
+    labels = to_host(getattr(estimator, "_nearest", estimator.predict)(table.X))
     n, k = len(labels), len(estimator.cluster_centers_)
     complete = complete_matrix(table.X, estimator, of_fit=False)
     figures = _figures(estimator, table.X, complete, labels)
@@ -79,8 +75,53 @@ def predict(
     cl.print_labels(screen, comparison, output, remarks)
 
 
+def update(
+    *,
+    model: Path = opt.MODEL,
+    data: str = opt.DATA,
+    save: Path = opt.output_option(
+        "Write the model to this file; it may be MODEL itself. Required.", ...
+    ),
+    reading: opt.RowReading,
+    screen: Screen,
+) -> None:
+    """Let a saved model go on with the rows of DATA.
+
+    Clusters keep their numbers, and the model does not become larger. It learns from
+    all rows that it has seen, without keeping them. Columns are found by name and
+    prepared as they were for the fit. A warning says if a cluster gets no more rows, or
+    if another one seems to appear. Models of IhSC with its default recipe can go on,
+    without options for outliers, missing cells, signs, whitening or batches.
+
+    [bold]Examples[/]
+
+      ihgmm update model.npz tuesday.csv --save model.npz
+    """
+    files.check_output(save, "--save", others=[data])
+    saved, estimator, table = read_for_model(model, data, reading, screen)
+    if type(estimator) is not IhSC:
+        kind = type(estimator).__name__
+        raise ValueError(f"{model} is a model of {kind}; only one of IhSC can go on.")
+    with screen.working("updating"):
+        estimator.partial_fit(table.X)
+    about = {one.name: getattr(saved, one.name) for one in fields(saved)[1:]}
+    save_model(saved.model, save, **about)
+    k, seen = len(estimator.cluster_centers_), estimator.n_samples_seen_
+    sizes = np.bincount(to_host(estimator.labels_), minlength=k)
+    shares = estimator.growth_.lengths[:, 0] / estimator.growth_.lengths[:, 0].sum()
+    pairs = enumerate(zip(sizes.tolist(), shares.tolist(), strict=True))
+    lines = [{"cluster": i, "new_rows": n, "share_of_all": s} for i, (n, s) in pairs]
+    rows = counted(table.X.shape[0], "row")
+    heading = f"{model} has learnt from {rows} of {data}, and {seen:,} in all"
+    facts = {"model": model, "n_samples_seen": seen, "clusters": lines}
+    screen.begin("update", table, heading, **facts, model_file=save)
+    formats = {"cluster": "", "new rows": ",", "share of all": ".1%"}
+    screen.table(formats, [line.values() for line in lines])
+    screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
+
+
 def read_for_model(
-    model: Path, data: str, reading: opt.RowReading, screen: ExplainingScreen
+    model: Path, data: str, reading: opt.RowReading, screen: Screen
 ) -> tuple[SavedModel, Any, Table]:
     """Return a saved model, its estimator, and the data as it takes them."""
     if not model.is_file():
@@ -102,7 +143,8 @@ def read_for_model(
     if missing == "auto":  # rows are not left out unless it is asked for
         missing = "fit" if fills else "zero" if saved.empty_is_zero else "error"
     as_fit = {"missing": missing, "fills": fills, "text_column": text_column}
-    table = reading.load(data, screen, **as_fit, prepare="none", fit=saved)
+    with screen.working(f"reading {data}"):
+        table = reading.load(data, **as_fit, prepare="none", fit=saved)
     p, fitted_p = table.X.shape[1], saved.model.n_features_in_
     if p != fitted_p:
         raise ValueError(
@@ -110,13 +152,11 @@ def read_for_model(
             "Give a file with those columns alone."
         )
     for scaler in scalers:
-        table = replace(table, X=prepared_columns(table, scaler))
+        table = apply_scaler(table, scaler)
     return saved, estimator, table
 
 
-def _figures(
-    estimator: Any, X: Any, data: Matrix, labels: np.ndarray
-) -> dict[str, np.ndarray]:
+def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> cl.Figures:
     """Return figures of rows; the scale is that of the nearest multiple of a centre."""
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
     weighted = centers  # as columns were in the fit
@@ -136,7 +176,8 @@ def _figures(
         diagnosis = diagnose_fit(estimator, X, labels, of_fit=False)
     if hasattr(estimator, "outlier_rule_"):
         scores = estimator.outlier_rule_.scores(data)
-    figures = cl.figures_of(data, labels, scales, centers, diagnosis, scores)
+    fit = DescribedFit(data, labels, np.arange(k), scales, centers)
+    figures = cl.figures_of(fit, diagnosis, scores)
     if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
         figures["scale"] = np.full(n, np.nan)
     return figures

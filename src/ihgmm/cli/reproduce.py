@@ -1,7 +1,5 @@
 """The command ``ihgmm reproduce``."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from dataclasses import asdict, fields
@@ -89,8 +87,7 @@ def reproduce(
                     jobs=jobs or os.cpu_count() or 1,
                     progress=update,
                 )
-            tell = _tell_table if is_table else _tell_simulation
-            facts = done[name] = tell(study, results, output, screen)
+            facts = done[name] = _tell(study, results, output, screen)
             facts["files"].append(f"{name}-runs.csv")
             screen.say(f"  written to {output}: {', '.join(facts['files'])}")
     except KeyboardInterrupt:
@@ -101,10 +98,19 @@ def reproduce(
     screen.document("reproduce", folder=output, studies=done)
 
 
-def _tell_simulation(
+def _tell(
     study: Study, results: list[Result], output: Path, screen: Screen
 ) -> dict[str, Any]:
-    """Write and print a summary of a simulation, and return it."""
+    """Write and print what came of a study, and return it."""
+    if study.name == "table":
+        cells = table_cells(results)
+        texts = {"table.md": to_markdown(cells), "table.tex": to_latex(cells)}
+        for name, text in texts.items():
+            with atomic_write(output / name, "w") as file:
+                file.write(text)
+        screen.say("misclassified rows, median over seeds (range); the paper's beside:")
+        screen.say(texts["table.md"])
+        return {"cells": [asdict(cell) for cell in cells], "files": [*texts]}
     summary = summarize(study, results)
     columns = [field.name for field in fields(Summary)]
     forms = {"x": "g", "rate": ".6f", "exact_share": ".4f"}
@@ -121,17 +127,3 @@ def _tell_simulation(
         shares = f"exact recovery {exact:.3f} (least {least:.2f})"
         screen.say(f"  {method:<19} mean error {error:.3f}   {shares}")
     return {"methods": methods, "files": files}
-
-
-def _tell_table(
-    study: Study, results: list[Result], output: Path, screen: Screen
-) -> dict[str, Any]:
-    """Write and print the table of real data, and return its cells."""
-    cells = table_cells(results)
-    texts = {"table.md": to_markdown(cells), "table.tex": to_latex(cells)}
-    for name, text in texts.items():
-        with atomic_write(output / name, "w") as file:
-            file.write(text)
-    screen.say("misclassified rows, median over seeds (range); the paper's beside:")
-    screen.say(texts["table.md"])
-    return {"cells": [asdict(cell) for cell in cells], "files": [*texts]}

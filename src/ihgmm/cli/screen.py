@@ -1,7 +1,5 @@
 """What a command prints: for people on a screen, or for machines as JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,16 +1,16 @@
 """What pictures share: axes, colours, and text that keeps its place."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.colorbar import Colorbar
+else:  # matplotlib is loaded when something is drawn
+    Axes = Colorbar = Any
 
 # Fifty colours for light ground, and the same hues for dark ground, one for one. Any
 # two of the first ten are 15 units of CIELAB apart or more, also without red, green or
@@ -78,24 +78,18 @@ def heatmap(
     rows: Sequence[str],
     columns: Sequence[str],
     size: tuple[float, float],
-    *,
-    largest: float,
-    signed: bool = False,
+    largest: float | None = None,
 ) -> tuple[Axes, Colorbar]:
-    """Draw cells with named rows and columns; return their axes and the colour bar."""
+    """Draw shares, or numbers up to the largest; return axes and the colour bar."""
     # Names at the left take 0.075 inches a character.
     names = 0.075 * max(len(shortened(name)) for name in rows)
     ax = given_or_new(ax, (size[0] + names, size[1]))
-    # Dark is low and bright is high, in colour and in grey print. Signed numbers are
-    # red above and blue below, and pale near 0.
-    mesh = ax.imshow(
-        cells,
-        aspect="auto",
-        rasterized=True,
-        cmap="RdBu_r" if signed else "cividis",
-        vmin=-largest if signed else 0.0,
-        vmax=largest,
-    )
+    # Of shares dark is low and bright is high, in colour and in grey print. Numbers
+    # with a sign are red above and blue below, and pale near 0.
+    look: dict[str, Any] = {"cmap": "cividis", "vmin": 0.0, "vmax": 1.0}
+    if largest is not None:
+        look = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
+    mesh = ax.imshow(cells, aspect="auto", rasterized=True, **look)
     bar = ax.figure.colorbar(mesh, ax=ax, fraction=0.06, pad=0.03)
     name_ticks(ax, columns)
     name_ticks(ax, rows, "y")

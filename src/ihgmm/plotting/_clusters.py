@@ -1,9 +1,7 @@
 """What a picture needs of a fitted model, with clear errors where it is missing."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,12 +28,12 @@ class Clusters:
         """Rows in no cluster."""
         return np.flatnonzero(self.codes < 0)
 
-    def with_outliers(self) -> Clusters:
+    def with_outliers(self) -> Self:
         """Return clusters of which outliers, if there are any, are the last."""
         if not len(self.outliers):
             return self
         codes = np.where(self.codes < 0, len(self.names), self.codes)
-        return Clusters(codes, [*self.names, "outlier"])
+        return replace(self, codes=codes, names=[*self.names, "outlier"])
 
     def rows(self) -> list[np.ndarray]:
         """Return the rows of each cluster, in their order."""
@@ -49,12 +47,12 @@ class Clusters:
             means[k] = values[self.codes == k].mean(axis=0)
         return means
 
-    def table(self, other: Clusters) -> np.ndarray:
+    def table(self, other: Self) -> np.ndarray:
         """Return how many rows each cluster here shares with each one there."""
         shape = len(self.names), len(other.names)
         return confusion(self.codes, other.codes, shape)
 
-    def partners(self, other: Clusters, *, by_majority: bool) -> np.ndarray:
+    def partners(self, other: Self, *, by_majority: bool) -> np.ndarray:
         """Return which of the others each cluster goes with, or -1."""
         if by_majority:
             return np.asarray(self.table(other).argmax(axis=1))

@@ -1,31 +1,18 @@
 """Clusters side by side: scales, patterns, certainty, and known labels."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ihgmm._parameters import check_count
 from ihgmm.matrix import to_host
 from ihgmm.metrics import class_agreement
-from ihgmm.plotting._axes import (
-    color,
-    column_axes,
-    font_size,
-    heatmap,
-    ink,
-    plain_log_axis,
-    quiet,
-    wrap_title,
-)
+from ihgmm.plotting import _axes as draw
+from ihgmm.plotting._axes import Axes
 from ihgmm.plotting._clusters import clusters_of, fitted
 from ihgmm.statistics.contrasts import TopFeatures
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 from ihgmm.words.phrases import percent
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
@@ -45,42 +32,36 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     >>> plot_scales(IhSC(3, random_state=0).fit(X)).get_yscale()
     'log'
     """
+    from scipy.stats import gaussian_kde
+
     scales = fitted(model, "scales_", "plot_scales").astype(np.float64)
     clusters = clusters_of(model, "plot_scales")
-    ax = column_axes(ax, clusters.names)
-    ax.axhline(1.0, color=ink(ax), lw=0.8, ls=":", zorder=0)
+    ax = draw.column_axes(ax, clusters.names)
+    ink, ground = draw.ink(ax), ax.get_facecolor()
+    ax.axhline(1.0, color=ink, lw=0.8, ls=":", zorder=0)
     for k, rows in enumerate(clusters.rows()):
         values = np.sort(scales[rows])
         values = values[values > 0]
         # A density of fewer than ten rows would be a guess.
         if len(values) < 10 or values[0] == values[-1]:
-            ax.plot(np.full(len(values), k), values, "o", ms=4, color=color(k, ax))
-        else:
-            _violin(ax, k, values)
-    plain_log_axis(ax)
+            ax.plot(np.full(len(values), k), values, "o", ms=4, color=draw.color(k, ax))
+            continue
+        # The density is that of the logarithms, which is what a log axis shows. A
+        # thousand quantiles of a larger cluster look the same, and cost less.
+        logs = np.log(np.quantile(values, np.linspace(0, 1, min(len(values), 1000))))
+        grid = np.linspace(logs[0], logs[-1], 100)
+        width = gaussian_kde(logs)(grid)
+        ends = k + np.outer([-0.4, 0.4], width / width.max())
+        ax.fill_betweenx(np.exp(grid), *ends, color=draw.color(k, ax), alpha=0.55, lw=0)
+        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+        ax.plot([k, k], [low, high], color=ink, lw=2.5, solid_capstyle="butt")
+        ax.plot(k, middle, "o", mfc=ground, mec=ink, ms=4.5, mew=1.2)
+    draw.plain_log_axis(ax)
     zero = int((~(scales > 0)).sum())
     label = "cluster; bar: middle half, dot: median"
     ax.set_xlabel(label + (f"\nrows of scale 0, not shown: {zero:,}" if zero else ""))
-    ax.set_ylabel("scale (cluster mean 1)")
-    ax.set_title("scales of the rows of each cluster")
-    return quiet(ax)
-
-
-def _violin(ax: Axes, k: int, values: np.ndarray) -> None:
-    """Draw the density of the scales of a cluster, their quartiles and median."""
-    from scipy.stats import gaussian_kde
-
-    # The density is that of the logarithms, which is what a log axis shows. A thousand
-    # quantiles of a larger cluster look the same, and cost less.
-    logs = np.log(np.quantile(values, np.linspace(0, 1, min(len(values), 1000))))
-    grid = np.linspace(logs[0], logs[-1], 100)
-    width = gaussian_kde(logs)(grid)
-    width *= 0.4 / width.max()
-    left, right = k - width, k + width
-    ax.fill_betweenx(np.exp(grid), left, right, color=color(k, ax), alpha=0.55, lw=0)
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    ax.plot([k, k], [low, high], color=ink(ax), lw=2.5, solid_capstyle="butt")
-    ax.plot(k, middle, "o", mfc=ax.get_facecolor(), mec=ink(ax), ms=4.5, mew=1.2)
+    ax.set(ylabel="scale (cluster mean 1)", title="scales of the rows of each cluster")
+    return draw.quiet(ax)
 
 
 def plot_top_features(
@@ -119,15 +100,10 @@ def plot_top_features(
     # ... by the cluster that they describe best.
     sizes = np.abs(top.contrasts[:, shown])
     shown = shown[np.lexsort((-sizes.max(axis=0), sizes.argmax(axis=0)))]
-    ax, bar = heatmap(
-        ax,
-        top.contrasts[:, shown].T,
-        [top.names[j] for j in shown],
-        [str(name) for name in top.clusters],
-        (max(1.9 + 0.22 * k, 6.4), max(1.2 + 0.24 * len(shown), 3.0)),
-        largest=float(sizes.max()) or 1.0,
-        signed=True,
-    )
+    rows, columns = [top.names[j] for j in shown], [*map(str, top.clusters)]
+    cells, largest = top.contrasts[:, shown].T, float(sizes.max()) or 1.0
+    size = max(1.9 + 0.22 * k, 6.4), max(1.2 + 0.24 * len(shown), 3.0)
+    ax, bar = draw.heatmap(ax, cells, rows, columns, size, largest)
     ax.set_title("features that set clusters apart")
     measure = "noise levels" if top.has_noise else "share of the mean's length"
     bar.set_label(f"above all other rows\n({measure})")
@@ -165,7 +141,7 @@ def plot_confidence(
     else:
         memberships = fitted(model, "memberships_", "plot_confidence")
         values = np.where(codes < 0, np.nan, memberships[np.arange(len(codes)), codes])
-    ax = column_axes(ax, clusters.names)
+    ax = draw.column_axes(ax, clusters.names)
     for k, rows in enumerate(clusters.rows()):
         known = values[rows][~np.isnan(values[rows])]
         # A column has no more pixels than 400.
@@ -173,16 +149,16 @@ def plot_confidence(
         steps = np.quantile(known, shares, method="nearest") if len(known) else known
         # All columns are equally wide, so that small clusters can be seen.
         edges = np.linspace(k - 0.42, k + 0.42, len(steps) + 1)
-        ax.stairs(steps, edges, fill=True, color=color(k, ax), alpha=0.55, lw=0)
-        ax.stairs(steps, edges, baseline=None, color=color(k, ax), lw=1.2)
-    ax.axhline(0, color=ink(ax), lw=0.8)
-    ax.axhline(sure, color=ink(ax), lw=0.9, ls="--")
+        ax.stairs(steps, edges, fill=True, color=draw.color(k, ax), alpha=0.55, lw=0)
+        ax.stairs(steps, edges, baseline=None, color=draw.color(k, ax), lw=1.2)
+    ax.axhline(0, color=draw.ink(ax), lw=0.8)
+    ax.axhline(sure, color=draw.ink(ax), lw=0.9, ls="--")
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.set(ylim=(0, 1.04), ylabel="certainty of the label")
     ax.set_xlabel("cluster; rows sorted within")
     below = percent(float((values[codes >= 0] < sure).mean()))
     ax.set_title(f"{below} of rows are less than {sure:.0%} certain")
-    return quiet(ax)
+    return draw.quiet(ax)
 
 
 def plot_confusion(
@@ -215,12 +191,12 @@ def plot_confusion(
     share = table / table.sum(axis=1, keepdims=True)
     columns = [pred.names[j] for j in order]
     side = max(2.0 + 0.32 * max(table.shape), 4.2)
-    ax, bar = heatmap(ax, share, true.names, columns, (side + 0.8, side), largest=1.0)
+    ax, bar = draw.heatmap(ax, share, true.names, columns, (side + 0.8, side))
     bar.set_label("share of the known label")
     bar.ax.yaxis.set_major_formatter("{x:.0%}")
     # Counts are written if all of them fit; the colour bar may take a little room yet.
     figures = np.vectorize(lambda count: f"{count:,}" if count else "")(table)
-    box, height = ax.get_window_extent(), font_size(ax)
+    box, height = ax.get_window_extent(), draw.font_size(ax)
     width = 0.65 * height * (max(map(len, figures.flat)) + 1)
     room = 0.85 * box.width / len(order), box.height / len(true.names)
     if width <= room[0] and 1.2 * height <= room[1]:
@@ -228,14 +204,12 @@ def plot_confusion(
             tone = "white" if share[i, j] < 0.5 else "black"
             ax.text(j, i, figure, ha="center", va="center", color=tone)
     matched = partners[order][: np.count_nonzero(partners >= 0)]
-    stroke = 1.5 if len(order) <= 20 else 0.8
-    frame: dict[str, Any] = {"fill": False, "ec": "#d55e00", "lw": stroke}
-    ax.bar(range(len(matched)), 1, 1, matched - 0.5, **frame)
+    lw = 1.5 if len(order) <= 20 else 0.8
+    ax.bar(range(len(matched)), 1, 1, matched - 0.5, fill=False, ec="#d55e00", lw=lw)
     title = f"{percent(agreement.rate)} of rows misplaced"
     if agreement.by_majority:
         title = f"{percent(agreement.rate)} of rows not of their cluster's main class, "
         title += f"adjusted Rand index {agreement.adjusted_rand_index:.2f}"
-    wrap_title(ax, title)
-    ax.set_ylabel("known label")
-    ax.set_xlabel("cluster; framed where it goes with a label")
+    draw.wrap_title(ax, title)
+    ax.set(xlabel="cluster; framed where it goes with a label", ylabel="known label")
     return ax

@@ -1,20 +1,16 @@
 """The rows on the sphere where the clusters are found, in a view that shows them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, complete_matrix
 from ihgmm.matrix import HOST, Matrix, to_host
-from ihgmm.plotting._axes import NEUTRAL, color, font_size, given_or_new, ink, quiet
+from ihgmm.plotting import _axes as draw
+from ihgmm.plotting._axes import Axes
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
 from ihgmm.words.phrases import counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) -> Axes:
@@ -50,7 +46,8 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
         rows = cosines(data, fitted(model, "cluster_centers_", "plot_embedding"))
     if rows.shape[1] < 2:
         raise ValueError("The rows have 1 coordinate; fit more clusters to draw 2.")
-    ax, used = given_or_new(ax, (6.0, 5.6)), np.flatnonzero(clusters.sizes).tolist()
+    used, ax = np.flatnonzero(clusters.sizes).tolist(), draw.given_or_new(ax, (6, 5.6))
+    number: dict[str, Any] = {"weight": "bold", "ha": "center", "va": "center"}
     in_use = np.nan_to_num(clusters.means(rows)).any(axis=0)
     if in_use.sum() <= 2 or len(used) < 2:
         chosen = np.sort(np.argsort(~in_use, kind="stable")[:2])
@@ -58,10 +55,14 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
         x, y = (f"coordinate {dim}" for dim in chosen)
         ax.set(xlabel=x + note, ylabel=y)
         ax.set_aspect("equal", adjustable="datalim")
+        from matplotlib.patheffects import withStroke
+
+        # An outline sets numbers off from the points around them.
+        halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
         means = clusters.means(rows[:, chosen])
         for k in used:
-            _label(ax, means[k], str(k))
-        return quiet(ax)
+            ax.text(means[k, 0], means[k, 1], str(k), path_effects=halo, **number)
+        return draw.quiet(ax)
     points, means, corners = circle_view(rows, clusters)
     # The mean that is furthest out is drawn at distance 1.
     unit = np.sqrt(np.nanmax(np.square(means).sum(axis=1))) or 1.0
@@ -75,13 +76,13 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
     box = ax.get_window_extent()
     # Two digits are 1.3 times as wide as they are high, and want a gap.
     room = np.pi * 0.85 * min(box.width, box.height) / (1.6 * len(corners))
-    size = min(font_size(ax), room) * 72 / ax.figure.dpi
+    size = min(draw.font_size(ax), room) * 72 / ax.figure.dpi
     # Numbers are on a circle around the rows, with a line to each cluster.
     for k in used:
         place = ring * corners[k]
         ends = np.column_stack([means[k] / unit, 0.965 * place])
-        ax.plot(*ends, color=color(k, ax), lw=0.7, zorder=1.5)
-        _label(ax, place, str(k), color=ink(ax), size=size, path_effects=[])
+        ax.plot(*ends, color=draw.color(k, ax), lw=0.7, zorder=1.5)
+        ax.text(place[0], place[1], str(k), color=draw.ink(ax), size=size, **number)
     return ax
 
 
@@ -148,23 +149,14 @@ def _scatter(ax: Axes, points: np.ndarray, clusters: Clusters) -> tuple[Any, str
         if len(rows):
             # With seven markers and fifty colours, the pair is a cluster's own up to
             # 350 clusters; in grey print the marker is left.
-            look = {"c": color(k, ax), "marker": "os^Dv<>"[k % 7], "linewidths": 0}
+            look = {"c": draw.color(k, ax), "marker": "os^Dv<>"[k % 7], "linewidths": 0}
             ax.scatter(*points[rows].T, **options | look)
     outliers = points[clusters.outliers][:2000]
     if len(outliers):
-        look = {"c": NEUTRAL, "marker": "x", "linewidths": 0.8, "zorder": 1}
+        look = {"c": draw.NEUTRAL, "marker": "x", "linewidths": 0.8, "zorder": 1}
         ax.scatter(*outliers.T, **options | look, label="outlier")
         shown = np.concatenate([shown, outliers])
         ax.legend(loc="upper right", frameon=False)
     total, n = len(shown), len(points)
     ax.set_title(f"{counted(n, 'row')} in {counted(len(kept), 'cluster')}")
     return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
-
-
-def _label(ax: Axes, place: np.ndarray, text: str, **style: Any) -> None:
-    """Write a number, with an outline that sets it off from points around it."""
-    from matplotlib.patheffects import withStroke
-
-    halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
-    style = {"weight": "bold", "path_effects": halo, **style}
-    ax.text(place[0], place[1], text, ha="center", va="center", **style)

@@ -1,29 +1,16 @@
 """How many clusters there are, drawn: eigenvalues, and a tree of clusters."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ihgmm.plotting._axes import (
-    WIDEST,
-    color,
-    font_size,
-    given_or_new,
-    ink,
-    plain_log_axis,
-    quiet,
-    wrap_title,
-)
+from ihgmm.plotting import _axes as draw
+from ihgmm.plotting._axes import Axes
 from ihgmm.plotting._clusters import fitted
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.statistics.tree import ClusterTree
 from ihgmm.words.counts import count_headline, tree_headline
 from ihgmm.words.phrases import counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def plot_scree(source: Any, *, ax: Axes | None = None) -> Axes:
@@ -47,12 +34,12 @@ def plot_scree(source: Any, *, ax: Axes | None = None) -> Axes:
     """
     is_count = isinstance(source, ClusterCount)
     count = source if is_count else getattr(source, "selection_", None)
-    ax = given_or_new(ax, (6.0, 4.0))
+    ax = draw.given_or_new(ax, (6.0, 4.0))
     if count is not None:
         k, names = count.rank, ("above", "not above")
         # Far more may be known, which are all noise.
         values = count.eigenvalues[: max(k + 5, 10)]
-        lowest, noise = count.null.min(initial=count.edge), color(1, ax)
+        lowest, noise = count.null.min(initial=count.edge), draw.color(1, ax)
         copies = ax.axhspan(lowest, count.edge, color=noise, alpha=0.25, lw=0)
         copies.set_label("sign-flipped copies")
         ax.axhline(count.edge, color=noise, lw=1.2, label="edge of noise")
@@ -65,18 +52,18 @@ def plot_scree(source: Any, *, ax: Axes | None = None) -> Axes:
             f"the model's own {counted(len(values), 'eigenvalue')} only;\n"
             "pass select_n_clusters(X) to see noise beside them"
         )
-        ax.set_title(note, fontsize="small", color=ink(ax), alpha=0.75)
+        ax.set_title(note, fontsize="small", color=draw.ink(ax), alpha=0.75)
     place, size = np.arange(1, len(values) + 1), 7 if len(values) <= 25 else 4
     label = f"{names[0]}: {k}" if k else None
-    ax.plot(place[:k], values[:k], "o", color=color(0, ax), ms=size, label=label)
+    ax.plot(place[:k], values[:k], "o", color=draw.color(0, ax), ms=size, label=label)
     if len(values) > k:
         # A grey that can be seen on white and on black.
         grey: dict[str, Any] = {"mfc": "none", "color": "#777777", "ms": size}
         ax.plot(place[k:], values[k:], "o", label=names[1], **grey)
     if 0 < k < len(values) and values[k] > 0:
-        label = f"gap: {values[k - 1] / values[k]:.1f}-fold"
-        style: dict[str, Any] = {"color": ink(ax), "lw": 1.2, "marker": "_", "ms": 8}
-        ax.plot([k + 0.5] * 2, values[k - 1 : k + 1], label=label, **style)
+        between, ends = [k + 0.5] * 2, values[k - 1 : k + 1]
+        label = f"gap: {ends[0] / ends[1]:.1f}-fold"
+        ax.plot(between, ends, "_-", color=draw.ink(ax), lw=1.2, ms=8, label=label)
     top, bottom = values.max(), values.min()
     least = bottom if count is None else count.edge
     if least > 0 and top > 20 * least:  # the largest would dwarf all others
@@ -95,7 +82,7 @@ def plot_scree(source: Any, *, ax: Axes | None = None) -> Axes:
         # gap, the title says all.
         frame = ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa")
         frame.set_zorder(6)
-    return quiet(ax)
+    return draw.quiet(ax)
 
 
 def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> Axes:
@@ -118,22 +105,22 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
     tree = source.tree if isinstance(source, ClusterCount) else source
     if tree is None:
         raise ValueError("This count has no tree: there were too few rows.")
-    ax = given_or_new(ax, (6.0, 4.0))
+    ax = draw.given_or_new(ax, (6.0, 4.0))
     order, brackets = tree.drawn()
     # A model's own clusters are named, and else those of the last level.
     level = tree.n_leaves if tree.of_model else max(tree.levels, default=1)
     numbers = tree.numbers(level)
     base = 0.6 * float(tree.costs.min() if len(tree.costs) else 1.0)
     for bracket in brackets:
-        stroke = ink(ax)
+        stroke = draw.ink(ax)
         if bracket.n_clusters > level > 1:  # within a cluster of the last level
-            stroke = color(int(numbers[bracket.leaf]), ax)
+            stroke = draw.color(int(numbers[bracket.leaf]), ax)
         (x, low), (other, other_low) = bracket.left, bracket.right
         corners = [max(low, base), *2 * [bracket.height], max(other_low, base)]
         ax.plot([x, x, other, other], corners, color=stroke, lw=1.4)
     sizes = np.bincount(tree.labels(level)[tree.leaves >= 0], minlength=level)
     middles = [float(np.flatnonzero(numbers[order] == c).mean()) for c in range(level)]
-    size, wide = font_size(ax), ax.get_window_extent().width
+    size, wide = draw.font_size(ax), ax.get_window_extent().width
     # Beside the tree is room for the names of its levels.
     label = 0.55 * size * len(f"{level:,} clusters")
     right = len(order) * wide / max(wide - label * bool(tree.levels), 1) - 0.5
@@ -143,23 +130,21 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
     # Numbers stand upright where they would overlap, and are smaller if even so.
     upright = 0.65 * size * len(str(level - 1)) >= closest
     small = min(1.0, 0.9 * closest / size) if upright else 1.0
-    style: dict[str, Any] = {"rotation": 90 if upright else 0}
-    ax.set_xticks(middles, names, fontsize=small * size * 72 / ax.figure.dpi, **style)
+    points = small * size * 72 / ax.figure.dpi
+    ax.set_xticks(middles, names, fontsize=points, rotation=90 if upright else 0)
     ax.set_xlabel("cluster" + (" and its rows" if roomy else ""))
     for k, height in level_heights(tree, base):
         ends = (-0.5, len(order) - 0.5)
-        ax.plot(ends, (height, height), color=color(1, ax), ls="--", lw=1.2)
-        beside: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": "small"}
-        ax.text(right, height, f"{k} clusters", **beside)
-    top = brackets[-1].height if brackets else 1.0
-    ax.set(xlim=(-0.5, right), ylim=(base, 1.3 * top))
-    plain_log_axis(ax)
-    ax.set_ylabel("cost of merging, per row")
+        ax.plot(ends, (height, height), color=draw.color(1, ax), ls="--", lw=1.2)
+        ax.text(right, height, f"{k} clusters", ha="right", va="center", size="small")
+    top = 1.3 * (brackets[-1].height if brackets else 1.0)
+    ax.set(xlim=(-0.5, right), ylim=(base, top), ylabel="cost of merging, per row")
+    draw.plain_log_axis(ax)
     title = tree_headline(tree)
     if isinstance(source, ClusterCount):
         title = f"{count_headline(source)} (confidence {source.confidence.value})"
-    wrap_title(ax, title)
-    return quiet(ax)
+    draw.wrap_title(ax, title)
+    return draw.quiet(ax)
 
 
 def level_heights(tree: ClusterTree, base: float) -> list[tuple[int, float]]:
@@ -176,6 +161,6 @@ def plot_result(result: ClusterTree | ClusterCount, ax: Axes | None = None) -> A
     if result.tree is None or not result.tree.splits:
         return plot_scree(result, ax=ax)
     if ax is None:
-        ax = given_or_new(None, (WIDEST, 3.4), 1, 2, 1)
+        ax = draw.given_or_new(None, (draw.WIDEST, 3.4), 1, 2, 1)
         plot_scree(result, ax=ax.figure.add_subplot(1, 2, 2))
     return plot_tree(result, ax=ax)

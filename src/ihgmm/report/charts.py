@@ -1,13 +1,13 @@
 """Charts and figures of the report: where lines and bars are; templates draw them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from ihgmm.plotting.tree import level_heights
+from ihgmm.statistics.selection import ClusterCount
 from ihgmm.statistics.tree import ClusterTree
+from ihgmm.words.phrases import figure
 
 
 class ScaleAxis:
@@ -21,22 +21,19 @@ class ScaleAxis:
         ends = np.quantile(live, [0.0005, 0.9995]) if len(live) else (1.0, 1.0)
         self.first = np.log10(min(ends[0], 0.8))
         self.last = np.log10(max(ends[1], 1.25))
-        self.ticks = [(float(self.place(tick)), f"{tick:g}") for tick in self._round()]
+        powers = range(int(np.floor(self.first)), int(np.ceil(self.last)) + 1)
+        for steps in ((1, 2, 5), (1, 3), (1,)):  # round scales, at most five
+            ticks = [s * 10.0**e for e in powers for s in steps]
+            ticks = [t for t in ticks if self.first <= np.log10(t) <= self.last]
+            if len(ticks) <= 5:
+                break
+        ticks = ticks[:: -(-len(ticks) // 5)]
+        self.ticks = [(float(self.place(tick)), f"{tick:g}") for tick in ticks]
 
     def place(self, scale: np.ndarray | float) -> np.ndarray:
         """Return where a scale is drawn, from left to right."""
         share = (np.log10(scale) - self.first) / (self.last - self.first)
         return np.asarray(6 + np.clip(share, 0, 1) * (self.wide - 12))
-
-    def _round(self) -> list[float]:
-        """Return round scales, at most five; 1 is always among them."""
-        powers = range(int(np.floor(self.first)), int(np.ceil(self.last)) + 1)
-        for steps in ((1, 2, 5), (1, 3), (1,)):
-            ticks = [s * 10.0**e for e in powers for s in steps]
-            ticks = [t for t in ticks if self.first <= np.log10(t) <= self.last]
-            if len(ticks) <= 5:
-                break
-        return ticks[:: -(-len(ticks) // 5)]
 
     def density(self, scales: np.ndarray) -> dict[str, Any]:
         """Return where quartiles are, and the outline of a density of five or more."""
@@ -56,10 +53,9 @@ class ScaleAxis:
         return drawn | {"shape": f"M{points}Z"}
 
 
-def scree_chart(
-    values: np.ndarray, n_clusters: int, edge: float
-) -> dict[str, Any] | None:
+def scree_chart(count: ClusterCount, n_clusters: int) -> dict[str, Any] | None:
     """Return the chart of the eigenvalues, the gap after those of the clusters."""
+    values, edge = count.eigenvalues, count.edge
     if not np.isfinite(values).all():  # of data whose squares no float can hold
         return None
     wide, high, bottom = 720.0, 260.0, 226.0
@@ -69,7 +65,12 @@ def scree_chart(
     def y(value: Any) -> Any:
         return 12 + (top - value) / (top - floor) * (bottom - 12)
 
-    ticks = [(y(tick), compact(tick)) for tick in _round_ticks(floor, top)]
+    # At round numbers, in four steps or so.
+    raw = (top - floor) / 4
+    size = 10.0 ** np.floor(np.log10(raw))
+    unit = float(size * next(s for s in (1, 2, 2.5, 5, 10) if s * size >= raw))
+    places = range(int(np.ceil(floor / unit)), int(top / unit + 1e-9) + 1)
+    ticks = [(y(i * unit), compact(i * unit)) for i in places]
     # On narrow screens text is large beside the chart: 13 units a character.
     left = 24.0 + 13 * max(len(text) for _, text in ticks)
     step = (wide - left - 16) / len(values)
@@ -86,7 +87,8 @@ def scree_chart(
         "bars": list(zip(middles, upper.tolist(), heights.tolist(), strict=True)),
         "numbers": [*enumerate(middles, 1)][:: -(-len(values) // 20)],
         "gap": left + n_clusters * step if n_clusters < len(values) else None,
-        "edge": None if edge is None else y(edge),
+        "edge": y(edge),
+        "said": ", ".join(f"{value:.3g}" for value in values[:60]),
     }
 
 
@@ -120,14 +122,6 @@ def tree_chart(tree: ClusterTree) -> dict[str, Any]:
     }
 
 
-def _round_ticks(low: float, high: float) -> list[float]:
-    raw = (high - low) / 4
-    size = 10.0 ** np.floor(np.log10(raw))
-    step = float(size * next(s for s in (1, 2, 2.5, 5, 10) if s * size >= raw))
-    first = int(np.ceil(low / step))
-    return [i * step for i in range(first, int(high / step + 1e-9) + 1)]
-
-
 def compact(value: float) -> str:
     """Return a number of three digits, with k, M or G for thousands and so on."""
     if np.isnan(value):
@@ -139,14 +133,6 @@ def compact(value: float) -> str:
 
 
 def signed(score: float) -> str:
-    """Return a score in two digits or few more."""
-    size = abs(score)
-    if size == np.inf:
-        text = "∞"
-    elif size >= 9999.5:
-        text = compact(size)
-    elif size >= 99.5:  # from where two digits are not enough
-        text = f"{size:,.0f}"
-    else:
-        text = f"{size:.{2 if size >= 0.01 else 1}g}"
+    """Return a score in two digits, or all that stand before the point."""
+    text = "∞" if np.isinf(score) else figure(abs(score), 2)
     return ("+" if score >= 0 else "\N{MINUS SIGN}") + text

@@ -1,10 +1,9 @@
 """The facts of a report, worked out once from the model and its data."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,12 @@ from ihgmm._checks import check_labels, feature_names, last_step, names_of, text
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
+from ihgmm.metrics import class_agreement
 from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting.embedding import circle_view, cosines
 from ihgmm.statistics.contrasts import described_fit, nearest_rows, rank_features
 from ihgmm.statistics.diagnosis import diagnose_fit
-from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.tree import ClusterTree, tree_of_model
 from ihgmm.words.diagnoses import caution_text
@@ -34,6 +33,12 @@ class Facts:
     Outliers are counted; everything else is about the rows of clusters.
     """
 
+    tree: ClusterTree | None = None  # of three clusters or more
+    known: Any = None  # classes of rows, if there are known labels
+    agreement: Any = None  # with these labels
+    rival: Any = None  # the same of k-means, if it is quick
+    snippets: list[list[str]] | None = None  # how texts of typical rows begin
+
     def __init__(
         self,
         X: Any,
@@ -43,6 +48,7 @@ class Facts:
         known: Any,
         original: Any,
         texts: Any,
+        names: Any,
     ) -> None:
         self.call, given = repr(model), X
         X, model, features, original = last_step(X, model, features, original)
@@ -55,9 +61,8 @@ class Facts:
         fit = described_fit(X, model)
         every, labels = fit.data, fit.labels
         inside = np.flatnonzero(labels >= 0)
-        data, own = every, labels[inside]
-        if len(inside) < len(labels):
-            data = every.keep_rows(inside)
+        data = every.keep_rows(inside) if len(inside) < len(labels) else every
+        own = labels[inside]
         self.n_samples, self.n_outliers = len(inside), len(labels) - len(inside)
         self.filled = filled_cells(data)
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
@@ -68,22 +73,21 @@ class Facts:
         # How many clusters the data have, if the fit counted them.
         self.count: Any = getattr(model, "selection_", None)
         self.n_clusters = k = len(fit.clusters)  # also of those without rows
-        self.names = cluster_names(None, k)
-        # Which clusters belong together; of two there is nothing to say.
-        self.tree: ClusterTree | None = None
+        self.names = _cluster_names(names, k)
         if k > 2 and hasattr(model, "embedding_"):
-            self.tree = tree_of_model(model, np.random.default_rng(0))
+            tree = tree_of_model(model, np.random.default_rng(0))
+            self.tree = tree if tree.splits else None
         self.clusters = Clusters(own, [str(j) for j in range(k)])
         self.ids, self.id_name = _ids(ids, given, len(labels), inside)
         columns = features, model, X, every.shape[1]
         self.features = feature_names(*columns, "feature_names")
-        self.known = self.k_means = None
         if known is not None:
             classes = check_labels("labels_true", known, len(labels))
             self.known = _classes_of(classes[inside])
+            self.agreement = class_agreement(self.known.codes, own)
             others = k_means_labels(every, k)
-            self.k_means = None if others is None else others[inside]
-        estimates = estimate_parameters(data, own, k)
+            if others is not None:
+                self.rival = class_agreement(self.known.codes, others[inside])
         self.scales, self.centers = fit.scales[inside], fit.centers
         self.lengths = np.minimum(row_lengths(fit.centers), np.finfo(np.float64).max)
         with np.errstate(over="ignore"):
@@ -101,15 +105,12 @@ class Facts:
         # Rows beyond what is written as "> 99.9%" count as equally sure.
         self.highest = float(self.certainty.max())
         self.n_surest = int((self.certainty >= min(self.highest - 1e-6, 0.999)).sum())
-        # Where rows are on the map, and what it shows them by. Without a unit.
-        centers = to_host(estimates.centers).astype(np.float64) / data.unit
-        self.places, self.basis = self._map(model, data, centers, inside)
+        # Where rows are on the map, and what it shows them by.
+        self.places, self.basis = self._map(model, data, inside)
         # The names of the most typical rows of each cluster.
         typical = nearest_rows(data, own, self.centers, self.scales)
         ids = self.ids or [*map(str, range(1, self.n_samples + 1))]
         self.typical = [[shorten(ids[i]) for i in rows] for rows in typical]
-        # How the texts begin that these rows stand for.
-        self.snippets: list[list[str]] | None = None
         if texts is None and X is not given and not hasattr(given, "columns"):
             texts = given if all(isinstance(one, str) for one in given) else None
         if texts is not None:
@@ -120,13 +121,13 @@ class Facts:
             ]
 
     def _map(
-        self, model: Any, data: Matrix, centers: np.ndarray, inside: np.ndarray
+        self, model: Any, data: Matrix, inside: np.ndarray
     ) -> tuple[np.ndarray, str]:
         used = np.flatnonzero(self.clusters.sizes)
         if len(used) == 1:  # nothing to keep apart
             least = self.scales[self.scales > 0].min(initial=1.0)
             sizes = np.log(np.maximum(self.scales, least))
-            fit = cosines(data, centers[used])
+            fit = cosines(data, self.centers[used])
             return np.column_stack([sizes, fit]), "scale and fit"
         if hasattr(model, "embedding_"):
             rows = to_host(model.embedding_).astype(np.float64)[inside]
@@ -134,7 +135,7 @@ class Facts:
             even = np.allclose(lengths[lengths > 0], 1, atol=1e-3)
             basis = "unit rows" if even else "rows of all sizes"
         else:
-            rows, basis = cosines(data, centers), "cosines"
+            rows, basis = cosines(data, self.centers), "cosines"
         # Twelve clusters find room side by side on a circle; more need a disc.
         return circle_view(rows, self.clusters, most_on_circle=12)[0], basis
 
@@ -172,7 +173,7 @@ def _ids(
     return [texts[i] for i in inside], usual
 
 
-def cluster_names(given: Any, k: int) -> list[str]:
+def _cluster_names(given: Any, k: int) -> list[str]:
     """Return a name for each cluster, empty where there is none."""
     names: Any = {} if given is None else given
     if isinstance(names, Mapping):
@@ -187,35 +188,30 @@ def cluster_names(given: Any, k: int) -> list[str]:
 
 def _classes_of(known: np.ndarray) -> Clusters:
     """Return the classes that known labels make, in the order that people expect."""
+
+    def as_read(name: str) -> tuple[Any, ...]:  # numbers by size, before and in texts
+        with suppress(ValueError):
+            if math.isfinite(float(name)):
+                return (0, float(name), name)
+        pieces = re.split("0*([0-9]+)", name)  # texts and numbers in turn
+        return (1, [(len(s), s) if i % 2 else s for i, s in enumerate(pieces)], name)
+
     texts = [text_of(name) for name in known]
-    names = sorted(set(texts), key=_as_read)
+    names = sorted(set(texts), key=as_read)
     numbers = {name: j for j, name in enumerate(names)}
     return Clusters(np.array([numbers[name] for name in texts]), names)
 
 
-def _as_read(name: str) -> tuple[Any, ...]:
-    """Return a key that sorts numbers by size, before and within texts."""
-    try:
-        value = float(name)
-    except ValueError:
-        value = math.nan
-    if math.isfinite(value):
-        return (0, value, name)
-    pieces = re.split("0*([0-9]+)", name)  # texts and numbers in turn
-    return (1, [(len(s), s) if i % 2 else s for i, s in enumerate(pieces)], name)
-
-
-def cross_table(
-    clusters: Clusters, known: Clusters, by_majority: bool, most_columns: int = 60
-) -> dict[str, Any]:
+def cross_table(facts: Facts) -> dict[str, Any]:
     """Return how many rows clusters and known classes share, and which go together."""
-    names, counts = known.names, clusters.table(known)
-    pairs = clusters.partners(known, by_majority=by_majority)
+    known, by_majority = facts.known, facts.agreement.by_majority
+    names, counts = known.names, facts.clusters.table(known)
+    pairs = facts.clusters.partners(known, by_majority=by_majority)
     partners = np.array([*dict.fromkeys(pairs[pairs >= 0])], dtype=np.intp)
     # First come the classes that clusters are matched to, in the order of these, then
-    # classes without a partner; if not all find room, the largest. The last column
-    # counts the others, where there are any.
-    room = len(names) if len(names) <= most_columns else most_columns - 1
+    # classes without a partner; if 60 columns are too few, the largest. The last
+    # one counts the others, where there are any.
+    room = len(names) if len(names) <= 60 else 59
     alone = np.setdiff1d(np.arange(len(names)), partners)
     largest = np.argsort(-counts[:, alone].sum(axis=0), kind="stable")
     more = np.sort(alone[largest[: max(room - len(partners), 0)]])

@@ -1,7 +1,5 @@
 """The page as a whole, and its way to disk or into a notebook."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -21,11 +19,10 @@ import numpy as np
 from ihgmm._checks import names_of, refuse_model
 from ihgmm._files import atomic_write, regular_target
 from ihgmm._parameters import usual_errors
-from ihgmm.metrics import class_agreement
 from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
-from ihgmm.report.facts import Facts, cluster_names, cross_table
+from ihgmm.report.facts import Facts, cross_table
 from ihgmm.words.counts import count_headline, tree_headline
 from ihgmm.words.diagnoses import class_words, figure_table, outlier_note
 from ihgmm.words.phrases import counted, percent, sentence, shorten
@@ -143,8 +140,7 @@ def write_report(
     target = None if path is None else regular_target(path, (".html", ".htm"))
     template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
-    facts = Facts(X, model, ids, feature_names, labels_true, original, texts)
-    facts.names = cluster_names(names, facts.n_clusters)
+    facts = Facts(X, model, ids, feature_names, labels_true, original, texts, names)
     facts.id_name = str(id_name or facts.id_name)
     if facts.n_outliers:
         notes = [*notes, outlier_note(facts.n_outliers, facts.n_samples)]
@@ -198,26 +194,24 @@ def _templates() -> Any:
     # Where a narrow screen may begin a new line within a name: after signs that join
     # its words, and before the capitals of ThatKind.
     joints = re.compile(r"(?<=[_./:=-])(?=\w)|(?<=[a-z0-9])(?=[A-Z])")
-    pages.filters["breakable"] = lambda text: Markup("<wbr>").join(
-        joints.split(written(text))
-    )
+    wbr = Markup("<wbr>")
+    pages.filters["breakable"] = lambda text: wbr.join(joints.split(written(text)))
+    # A name that is read from right to left would turn the words around it, unless it
+    # has a direction of its own: every second piece is a name as Python quotes it. An
+    # apostrophe within a word quotes nothing.
+    quoted = re.compile(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""")
+    pages.filters["around_names"] = quoted.split
     pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
+    pages.globals.update(counted=counted, percent=percent, class_words=class_words)
+    pages.globals.update(light=LIGHT, dark=DARK, version=version("ihgmm"))
+    pages.globals.update(shown=partial(shorten, longest=120))
     return pages
 
 
 def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     """Return what fills the slots of the page: figures, words and colours."""
     sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
-    count, agreement, rival, table = facts.count, None, None, None
-    if facts.known is not None:
-        agreement = class_agreement(facts.known.codes, facts.clusters.codes)
-        if facts.k_means is not None:
-            rival = class_agreement(facts.known.codes, facts.k_means)
-        table = cross_table(facts.clusters, facts.known, agreement.by_majority)
-    chart = eigenvalues = None
-    if count is not None:
-        chart = scree_chart(count.eigenvalues, facts.n_clusters, count.edge)
-        eigenvalues = ", ".join(f"{value:.3g}" for value in count.eigenvalues[:60])
+    count = facts.count
     return {
         "data": inline_json(_payload(facts, kept)),
         "facts": facts,
@@ -228,22 +222,11 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "axis": axis,
         "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
         "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
-        "chart": chart,
-        "tree": tree_chart(facts.tree) if facts.tree and facts.tree.splits else None,
+        "chart": count and scree_chart(count, facts.n_clusters),
+        "tree": facts.tree and tree_chart(facts.tree),
         "tree_words": facts.tree and sentence(tree_headline(facts.tree)),
-        "eigenvalues": eigenvalues,
-        "known": table,
-        "matching": agreement,
-        "rival": rival,
-        "class_words": class_words,
+        "known": facts.known and cross_table(facts),
         "doubt": count_headline(count) if count and count.is_doubtful else None,
-        "version": version("ihgmm"),
-        "light": LIGHT,
-        "dark": DARK,
-        "around_names": _around_names,
-        "counted": counted,
-        "percent": percent,
-        "shown": partial(shorten, longest=120),
     }
 
 
@@ -289,26 +272,15 @@ def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
     ]
 
 
-def _around_names(text: str) -> list[str]:
-    """Return a sentence in pieces, every second one a name as Python quotes it."""
-    # A name that is read from right to left would turn the words around it, unless it
-    # has a direction of its own. An apostrophe within a word quotes nothing.
-    return re.split(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""", text)
-
-
 def kept_rows(
-    clusters: Clusters,
-    ids: list[str] | None,
-    most_rows: int = 100_000,
-    most_text: int = 4_500_000,
+    clusters: Clusters, ids: list[str] | None, most_rows: int = 100_000
 ) -> np.ndarray:
     """Return the rows of the page: as many as a browser searches without delay."""
     n = len(clusters.codes)
     most = min(n, most_rows)
     if ids is not None:
-        text = len(inline_json(ids).encode("utf-8"))
-        if text * most > most_text * n:
-            most = max(1, most_text * n // text)
+        n_bytes = len(inline_json(ids).encode("utf-8"))
+        most = min(most, max(1, 4_500_000 * n // n_bytes))
     return np.sort(np.concatenate(clusters.thinned(most, 20)))
 
 
@@ -319,6 +291,8 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     span = np.maximum(high - low, 1e-12)
     square = facts.basis != "scale and fit"  # whether both axes have one unit
     x, y = _quantised(places[kept], low, high).T
+    # Of rows too few to judge nothing is known: they count as least certain.
+    certainty = np.nan_to_num(facts.certainty[kept])
     # What stands beside the ids in the file that the page saves.
     columns = ("cluster", "name", "scale", "size", "certainty", "filled", "known")
     data: dict[str, Any] = {
@@ -328,39 +302,36 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "lengths": facts.lengths.tolist(),
         "names": facts.names,
         "aspect": float(span[0] / span[1]) if square else None,
-        "x": _packed(x),
-        "y": _packed(y),
-        "cluster": _packed(facts.clusters.codes[kept].astype(np.uint16)),
-        "scale": _packed(facts.scales[kept].astype(np.float32)),
-        # Of rows too few to judge nothing is known: they count as least certain.
-        "certainty": _packed(_quantised(np.nan_to_num(facts.certainty[kept]), 0, 1)),
+        "x": _packed(x, "u2"),
+        "y": _packed(y, "u2"),
+        "cluster": _packed(facts.clusters.codes[kept], "u2"),
+        "scale": _packed(facts.scales[kept], "f4"),
+        "certainty": _packed(_quantised(certainty, 0, 1), "u2"),
     }
     if facts.ids is not None:
         data["ids"] = [facts.ids[i] for i in kept]
     elif len(kept) < facts.n_samples:
-        data["numbers"] = _packed((kept + 1).astype(np.uint32))
+        data["numbers"] = _packed(kept + 1, "u4")
     if facts.filled.any():
-        data["filled"] = _packed(facts.filled[kept].astype(np.uint32))
+        data["filled"] = _packed(facts.filled[kept], "u4")
     if facts.known is not None:
         used, codes = np.unique(facts.known.codes[kept], return_inverse=True)
         data["classes"] = [facts.known.names[j] for j in used]
-        data["known"] = _packed(codes.astype(np.uint32))
+        data["known"] = _packed(codes, "u4")
     # By which a browser knows the page again, and the names that were given in it.
     data["key"] = sha256(inline_json(data).encode()).hexdigest()[:16]
     return data
 
 
-def _packed(values: np.ndarray) -> dict[str, str]:
-    """Return an array as its type and its little-endian bytes."""
-    plain = values.astype(values.dtype.newbyteorder("<"))
-    kind = f"{plain.dtype.kind}{plain.dtype.itemsize}"
-    return {"type": kind, "data": _base64(plain.tobytes())}
+def _packed(values: np.ndarray, kind: str) -> dict[str, str]:
+    """Return an array as its type, such as u2, and its little-endian bytes."""
+    return {"type": kind, "data": _base64(values.astype(f"<{kind}").tobytes())}
 
 
 def _quantised(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
-    """Return values between two ends as 16-bit whole numbers."""
+    """Return values between two ends as whole numbers of 16 bits."""
     span = np.where(high > low, high - low, 1.0)
-    return np.round((values - low) / span * 65535).clip(0, 65535).astype(np.uint16)
+    return np.round((values - low) / span * 65535).clip(0, 65535)
 
 
 def _base64(content: bytes) -> str:

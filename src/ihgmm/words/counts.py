@@ -1,7 +1,5 @@
 """A number of clusters, and a tree of clusters, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,6 +11,8 @@ from ihgmm.statistics.selection import ClusterCount, Confidence
 from ihgmm.statistics.tree import ClusterTree, Split
 from ihgmm.words.phrases import counted, listed, sentence
 
+OTHERWISE = "noise that features share looks like this, and so do clusters that overlap"
+
 
 def count_headline(count: ClusterCount) -> str:
     """Return the finding in a few words."""
@@ -20,7 +20,7 @@ def count_headline(count: ClusterCount) -> str:
     if count.n_clusters == 0:
         return "no structure"
     if count.is_doubtful and others:
-        return f"perhaps {clusters}, or {_either(others)}"
+        return f"perhaps {clusters}, or {listed(others, 'or')}"
     return clusters
 
 
@@ -36,8 +36,7 @@ def count_text(count: ClusterCount) -> str:
 def tree_headline(tree: ClusterTree) -> str:
     """Return at which numbers of clusters a tree is stable, in a few words."""
     if tree.levels:
-        levels = listed([f"{k:,}" for k in tree.levels], "and")
-        return f"the tree is stable at {levels} clusters"
+        return f"the tree is stable at {listed(tree.levels, 'and')} clusters"
     if tree.of_model:
         return "no smaller number of clusters stands out"
     return "the tree is not stable at any number of clusters"
@@ -67,35 +66,28 @@ def tree_lines(tree: ClusterTree, n_clusters: int | None = None) -> list[str]:
     return [*below(0, tree.leaves >= 0)]
 
 
-def split_head(tree: ClusterTree) -> tuple[str, ...]:
-    """Return the columns of the evidence: gaps too, where they decide."""
-    gap = ["gap"] if any(split.gap for split in tree.splits) else []
-    return ("clusters", "contrast", "agreement", "stability", "drop", *gap, "level")
+def split_words(tree: ClusterTree) -> dict[str, str]:
+    """Return what the columns of the evidence mean: gaps too, where they decide."""
+    words = {
+        "contrast": "how much more the next merger would cost than the last one, as a\n"
+        "      difference of logarithms.",
+        "agreement": "how well trees of separate halves of the rows agree, at most 1.",
+        "stability": "how well such trees recover the least stable cluster, 0 to 1.",
+        "drop": "how much stability falls with one more cluster.",
+        "gap": "how far rows stay away from the cuts between clusters, in standard\n"
+        f"      errors; below {Counting.GAP:g} they may be one cloud: one cluster.",
+        "level": "yes for a stable number: halves agree, contrast and drop are large.",
+    }
+    if not any(split.gap for split in tree.splits):
+        del words["gap"]
+    return words
 
 
 def split_rows(tree: ClusterTree, splits: Iterable[Split]) -> Iterator[tuple[Any, ...]]:
-    """Yield what is shown of splits, by the columns of :func:`split_head`."""
+    """Yield the number of clusters of splits, and the columns of the evidence."""
     for split in splits:
-        figures = (getattr(split, name) for name in split_head(tree)[1:-1])
-        level = "yes" if split.n_clusters in tree.levels else ""
-        yield split.n_clusters, *figures, level
-
-
-def split_words(tree: ClusterTree) -> list[str]:
-    """Return what the columns of the evidence mean, a line each."""
-    gap = [
-        "gap: how far rows stay away from the cuts between clusters, in standard",
-        f"    errors; below {Counting.GAP:g} they may be one cloud: one cluster",
-    ]
-    return [
-        "contrast: how much more the next merger would cost than the last one, as a",
-        "    difference of logarithms",
-        "agreement: how well trees of separate halves of the rows agree, at most 1",
-        "stability: how well such trees recover the least stable cluster, from 0 to 1",
-        "drop: how much stability falls with one more cluster",
-        *(gap if "gap" in split_head(tree) else ()),
-        "level: yes for a stable number: halves agree, contrast and drop are large",
-    ]
+        figures = (getattr(split, name) for name in [*split_words(tree)][:-1])
+        yield split.n_clusters, *figures, "yes" * (split.n_clusters in tree.levels)
 
 
 def count_doubts(count: ClusterCount) -> Iterator[str]:
@@ -142,11 +134,6 @@ def edge_words(count: ClusterCount) -> list[str]:
     ]
 
 
-def _either(numbers: Iterable[int]) -> str:
-    """Return numbers of which one is meant."""
-    return listed([f"{number:,}" for number in numbers], "or")
-
-
 def _standing_out(count: ClusterCount) -> str:
     if count.rank == 0:
         return "no eigenvalue stands out from noise"
@@ -163,13 +150,12 @@ def _few_clusters(count: ClusterCount) -> str:
         why = "halves of the rows do not agree on any groups"
         why = "there are too few rows to look for groups" if count.tree is None else why
         return f"{sentence(number)}: {start}, and {why}."
-    likely = " If there are clusters, their number is most likely "
-    likely = f"{likely}{_either(others)}." if others else ""
-    return (
-        f"Probably {number}: {start}, but halves of the rows do not agree on any "
-        "number of groups with gaps between them. Noise that features share looks like "
-        f"this, and so do clusters that overlap.{likely}"
-    )
+    text = f"Probably {number}: {start}, but halves of the rows do not agree on any "
+    text += f"number of groups with gaps between them. {sentence(OTHERWISE)}."
+    if others:
+        likely = listed(others, "or")
+        text += f" If there are clusters, their number is most likely {likely}."
+    return text
 
 
 def _clusters(count: ClusterCount) -> str:
@@ -184,16 +170,13 @@ def _clusters(count: ClusterCount) -> str:
     text = f"{first}: trees of halves of the rows have an agreement of "
     text += f"{split.agreement:.2f}{more if split.drop >= 0 else ''}."
     if set(count.levels) - {count.n_clusters}:
-        levels = listed([f"{k:,}" for k in count.levels], "and")
+        levels = listed(count.levels, "and")
         text += f" Clusters are nested: the tree is stable at {levels} clusters."
     others = [k for k in count.plausible[1:] if k not in count.levels and k > 1]
     if others:
-        text += f" Also plausible: {_either(others)}."
+        text += f" Also plausible: {listed(others, 'or')}."
     if count.may_be_one:
-        text += (
-            " There may be no clusters at all: noise that features share looks like "
-            "this, and so do clusters that overlap."
-        )
+        text += f" There may be no clusters at all: {OTHERWISE}."
     if count.rank:
         return f"{text} {sentence(start)}."
     why = f", as happens with {counted(count.n_features, 'feature')}"

@@ -1,7 +1,5 @@
 """A diagnosis in words: the verdict, what figures mean, and what to look at."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from textwrap import fill
@@ -23,7 +21,7 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
     lines += [
         f"  {name:<{wide}}  {fig:>{deep}}  {means}" for name, fig, means in figures
     ]
-    if has_range(diagnosis):
+    if _wrong_labels(diagnosis):
         lines.append("Stable clusters need not be the classes that you have in mind.")
     for text in map(caution_text, diagnosis.cautions):
         lines.append(fill(text, 80, initial_indent="! ", subsequent_indent="  "))
@@ -35,9 +33,9 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
     verdict = f"{sentence(diagnosis.verdict)}."
     if not _is_judged(diagnosis):
         return verdict
-    if has_range(diagnosis):
+    if wrong := _wrong_labels(diagnosis):
         rest = f"on real data with as much doubt ({percent(diagnosis.doubt)}), usually "
-        rest += f"{error_words(diagnosis)} of the labels were wrong"
+        rest += f"{wrong} of the labels were wrong"
     else:
         largest = percent(diagnosis.sizes.max() / diagnosis.sizes.sum())
         rest = f"{largest} of the rows are in the largest cluster anyway"
@@ -49,13 +47,10 @@ def _is_judged(diagnosis: Diagnosis) -> bool:
     return diagnosis.n_clusters > 1 and not np.isnan(diagnosis.stability)
 
 
-def has_range(diagnosis: Diagnosis) -> bool:
-    """Tell whether real data say how many labels are wrong."""
-    return _is_judged(diagnosis) and diagnosis.verdict is not Verdict.NO_SEPARATION
-
-
-def error_words(diagnosis: Diagnosis) -> str:
-    """Return the range of the share of labels that may be wrong."""
+def _wrong_labels(diagnosis: Diagnosis) -> str:
+    """Return the share of labels that may be wrong, where real data say it, or ""."""
+    if not _is_judged(diagnosis) or diagnosis.verdict is Verdict.NO_SEPARATION:
+        return ""
     low, high = diagnosis.error_range
     return "less than 1%" if high < 0.01 else f"{100 * low:.0f}% to {100 * high:.0f}%"
 
@@ -80,7 +75,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
         (judged, "stability", percent(d.stability), stays),
         (judged, "doubt", percent(d.doubt), other),
         (judged and len(few) > 0, "not judged", f"{len(few):,}", unjudged),
-        (has_range(d), "wrong labels", error_words(d), wrong),
+        (_wrong_labels(d) != "", "wrong labels", _wrong_labels(d), wrong),
         (judged, "uncertain rows", percent(d.uncertain_share), sure),
     ]
     return [line[1:] for line in lines if line[0]]
@@ -144,25 +139,17 @@ CLUSTER_WORDS = (
 
 def feature_words(same_size: bool) -> tuple[str, ...]:
     """Return what the words of a table of features mean."""
-    stretched = (
-        "others, same size: the mean in the other clusters, if their rows were as",
-        "    large as those of this cluster",
-    )
-    prepared = (
-        "    It compares the prepared rows, so its sign can differ from that of the",
-        "    difference of the two means.",
-    )
-    return (
-        "mean: the mean of the feature in the cluster, in the units of the data",
-        *(
-            stretched
-            if same_size
-            else ["others: the mean of the rows of all other clusters"]
-        ),
+    mean = "mean: the mean of the feature in the cluster, in the units of the data"
+    contrast = (
         "contrast: how far the cluster is above (+) or below (-) others of its size,",
         "    in noise levels of the feature: how far its cells stray by chance",
-        *(() if same_size else prepared),
     )
+    if same_size:
+        others = "others, same size: the mean in the other clusters, if their rows were"
+        return mean, others, "    as large as those of this cluster", *contrast
+    others = "others: the mean of the rows of all other clusters"
+    sign = "    It compares the prepared rows, so its sign can differ from that of the"
+    return mean, others, *contrast, sign, "    difference of the two means."
 
 
 def wild_cells_note(n_cells: int, shape: tuple[int, int]) -> str:

@@ -1,8 +1,6 @@
 """The parts of what people read: numbers and lists."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 
 def counted(number: int, thing: str) -> str:
@@ -10,9 +8,9 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}" + ("" if number == 1 else "s")
 
 
-def listed(words: Sequence[str], last: str) -> str:
-    """Return words with commas, and a word before the last."""
-    *others, final = words
+def listed(numbers: Iterable[int], last: str) -> str:
+    """Return numbers with commas, and a word before the last."""
+    *others, final = (f"{number:,}" for number in numbers)
     return f"{', '.join(others)} {last} {final}" if others else final
 
 
@@ -27,8 +25,8 @@ def percent(share: float) -> str:
 
 def figure(value: float, digits: int = 3) -> str:
     """Return so many digits of a number, or all that stand before the point."""
-    # People do not read 1.02e+04.
-    is_long = 10**digits <= abs(value) < 1e9
+    # People do not read 1.02e+04, nor 1e+03 for 999.9.
+    is_long = 10**digits - 0.5 <= abs(value) < 1e9
     return f"{value:,.0f}" if is_long else f"{value:.{digits}g}"
 
 

@@ -1,7 +1,5 @@
 """Arrays in files: NumPy's, sparse ones, and AnnData files with names beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables with named columns: which columns and rows are used, which not, and why."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +13,8 @@ from ihgmm.cli.tables.numbers import NOT_KNOWN, as_texts, parse_numbers
 from ihgmm.cli.tables.table import BESIDE, Request, Table, quote, quote_all
 from ihgmm.words.phrases import counted
 
-LONG_TEXT = 8  # words of a text that is read, and no name
-LEAST_TEXTS = 2  # that have a word; in one alone, it says nothing about others
 # What a first column is called that has no name of its own.
 NO_NAMES = ("Unnamed: 0", "row.names", "rownames")
-MOST_VALUES = 20  # of a category; on average it has five rows for each
-WIDE = 100  # columns from which their names are those of words or genes
 
 
 @dataclass
@@ -58,13 +52,12 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     others = {name for _, name in request.named(*BESIDE.values(), "drop_columns")}
     tried = [name for name in asked or names if name not in others]
     columns = {name: _judge(name, raw, bool(asked)) for name in tried}
-    flags: list[str] = []
-    if request.use_categories:
-        texts = {name: c.categories for name, c in columns.items() if c.categories}
-        flags = [f"{name}={value}" for name in texts for value in texts[name]]
-        raw = _with_flags(raw, flags)
-        columns = {name: c for name, c in columns.items() if name not in texts}
-        columns |= {flag: _judge(flag, raw, True) for flag in flags}
+    flags = []
+    for name in tried if request.use_categories else ():
+        if columns[name].categories:
+            flags += [f"{name}={value}" for value in columns.pop(name).categories]
+    raw = _with_flags(raw, flags)
+    columns |= {flag: _judge(flag, raw, True) for flag in flags}
     numbers = {name: column for name, column in columns.items() if not column.reason}
     left_out = {name: c.reason for name, c in columns.items() if c.reason}
     told = _reading_notes(raw, numbers)
@@ -120,12 +113,12 @@ def find_ids(raw: RawTable, request: Request) -> tuple[Request, list[str]]:
     request, notes = request.resolve(list(raw.frame.columns))
     if request.id_column is not None or first in [name for _, name in request.named()]:
         return request, notes
-    if not request.transpose:  # a first column of text without a name may have ids
-        column = _judge(first, raw, False)
-        if first not in NO_NAMES or not (column.is_text and column.texts.is_unique):
-            return request, notes
+    column = _judge(first, raw, False)
+    has_ids = first in NO_NAMES and column.is_text and column.texts.is_unique
+    if has_ids and not request.transpose:
         notes.append(f"Took ids from the first column, {quote(first)}.")
-    return replace(request, id_column=first), notes
+    is_id = has_ids or request.transpose  # which begins with the names of columns
+    return (replace(request, id_column=first) if is_id else request), notes
 
 
 def beside_rows(
@@ -162,13 +155,14 @@ def _words(
     if not column.is_text:
         where = f"that column of {request.source}"
         raise ValueError(f"{option}: {where} holds no texts; name another.")
-    counter = CountVectorizer(vocabulary=words, min_df=LEAST_TEXTS, dtype=float)
+    # A word of one text alone says nothing about others.
+    counter = CountVectorizer(vocabulary=words, min_df=2, dtype=float)
     try:
         X = sp.csr_array(counter.fit_transform(column.texts.fillna("")))
     except ValueError:
         raise ValueError(
-            f"{option}: the texts of {request.source} have no word that is in "
-            f"{LEAST_TEXTS} of them or more; give more texts, or longer ones."
+            f"{option}: the texts of {request.source} have no word that is in 2 of "
+            "them or more; give more texts, or longer ones."
         ) from None
     own = {name, *(other for _, other in request.named(*BESIDE.values()))}
     left_out = dict.fromkeys(raw.frame.columns.drop([*own]), "beside the texts")
@@ -214,8 +208,8 @@ def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
         column.reason = "empty"
     if not (column.reason or asked):
         # Among many columns a name is a word or a gene, and says nothing of this kind.
-        name = "" if raw.frame.shape[1] > WIDE else name
-        column.reason = no_measurement(name, known)
+        is_wide = raw.frame.shape[1] > 100
+        column.reason = no_measurement("" if is_wide else name, known)
     return column
 
 
@@ -238,10 +232,10 @@ def _judge_text(name: str, column: _Column, raw: RawTable) -> None:
         values = sorted(set(known))
         if known.str.match(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{2,4}\b").all():
             column.reason = f"dates such as {cell}"
-        elif 1 < len(values) <= min(MOST_VALUES, len(known) // 5):
+        elif 1 < len(values) <= min(20, len(known) // 5):  # five rows for each
             column.categories = values
             column.reason += "; --use-categories takes it"
-        elif known.head(200).str.split().map(len).median() >= LONG_TEXT:
+        elif known.head(200).str.split().map(len).median() >= 8:  # words: no name
             column.reason += f"; --text-column {quote(name)} takes its words"
     # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
     elif 10 * len(bad) > len(known):
@@ -277,6 +271,7 @@ def no_measurement(name: str, values: np.ndarray) -> str:
     each = np.unique(values)
     low, high, each_once = each[0], each[-1], len(each) == len(values)
     is_code, is_numbered = re.fullmatch(_CODED, name), re.fullmatch(_NUMBERED, name)
+    is_id = each_once and (is_code or is_numbered)
     # Few measurements may be in a row, such as heights from 58 to 72 inches.
     is_long = len(each) >= (10 if low in (0, 1) else 100)
     in_a_row = each_once and high == low + len(each) - 1
@@ -288,9 +283,7 @@ def no_measurement(name: str, values: np.ndarray) -> str:
         "coordinates": low < high and re.fullmatch(_PLACES, name),
         # A constant, whatever it is; and true and false, by whatever name.
         "": low == high or (each != np.round(each)).any() or (low, high) == (0, 1),
-        "looks like ids; --id-column takes them": (
-            each_once and (is_code or is_numbered)
-        ),
+        "looks like ids; --id-column takes them": is_id,
         ranks: in_a_row and is_long,
         f"numbers of rows, which start again: 1 to {high:.0f}": (
             is_numbered and is_long and low == 1 and high == len(each)

@@ -1,7 +1,5 @@
 """Files with named columns, as libraries read them, and how they were read."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import gzip
@@ -115,8 +113,7 @@ def load_text(path: Path, request: Request) -> RawTable:
     if len(frame) != content.rstrip(b"\r\n\0").count(b"\n") + 2 - first:
         first, words = 1, "row {}"
     names = header if has_names else tb.place_names(len(header))
-    how = {"phrases": phrases, "point": point, "place_words": words}
-    return _raw(frame, names, first, **how)
+    return _raw(frame, names, first, phrases=phrases, point=point, place_words=words)
 
 
 def _read_bytes(path: Path, request: Request) -> bytes:

@@ -1,7 +1,5 @@
 """Numbers in columns, also as people write them: money, percent, thousands apart."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -28,10 +26,11 @@ def parse_numbers(texts: Any, point: str = ".") -> tuple[np.ndarray, str | None]
 
     Where 1,234 may be read in two ways, the ``point`` of the file decides.
     """
+    found: list[tuple[int, bool, Any, str | None]] = []
     lower = texts.str.lower()
     if lower.dropna().isin(["true", "false"]).all():
-        return _floats(lower.replace({"true": "1", "false": "0"})), None
-    found = []
+        flags = lower.replace({"true": "1", "false": "0"})
+        found.append((len(texts), True, flags, None))
     for mark, other in ((".", ","), (",", ".")):
         # Apostrophes and spaces of all widths may stand between thousands, too.
         between = f"{other}'\u2019\u00a0\u202f\\s"
@@ -46,7 +45,9 @@ def parse_numbers(texts: Any, point: str = ".") -> tuple[np.ndarray, str | None]
         values = bare.str.replace(mark, ".", regex=False)
         found.append((matches.sum(), mark == point, values, None if is_plain else mark))
     *_, values, special = max(found, key=lambda way: way[:2])
-    return _floats(values), special
+    # Arrow knows no plus in front of a number.
+    numbers = values.str.removeprefix("+").astype("double[pyarrow]")
+    return numbers.to_numpy(dtype=np.float64, na_value=np.nan), special
 
 
 def decimal_point(frame: Any, delimiter: str) -> str:
@@ -57,9 +58,3 @@ def decimal_point(frame: Any, delimiter: str) -> str:
         if has_commas and texts.dropna().str.fullmatch(_DECIMAL_COMMAS).all():
             return ","
     return "."
-
-
-def _floats(texts: Any) -> np.ndarray:
-    # Arrow knows no plus in front of a number.
-    values = texts.str.removeprefix("+").astype("double[pyarrow]")
-    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -1,7 +1,5 @@
 """Tables made ready for a model: missing cells, constants, columns in other units."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +12,8 @@ from ihgmm.cli.tables.table import Request, Table, Warned, quote
 from ihgmm.matrix import Scaled, as_matrix
 from ihgmm.words.phrases import counted, figure, percent, sentence
 
-HANDLING = ("auto", "fit", "zero", "drop", "error")
-MANY = 0.2  # the share of cells or rows from which results may not represent the data
 PREPARATIONS = ("auto", "none", "scale", "standardize")
+MANY = 0.2  # the share of cells or rows from which results may not represent the data
 
 
 def complete_table(table: Table, request: Request, handling: str, fills: bool) -> Table:
@@ -46,16 +43,14 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
 def _with_words(table: Table, handling: str) -> Table:
     """Leave out texts that are empty, or have no word of another, or refuse them."""
     counts = np.diff(table.X.indptr)
-    for first in np.flatnonzero(counts == 0)[:1]:
-        what = f"{counted(int((counts == 0).sum()), 'text')} without a word that "
-        what += f"another has, the first is in {table.place(first)}"
-        if handling == "error":
-            raise ValueError(
-                f"{table.source} has {what}. Add --missing drop to leave them out."
-            )
-        kept = table.keep_rows(np.flatnonzero(counts))
-        return kept.noting(Warned(f"Left out {what}."))
-    return table
+    if counts.all():
+        return table
+    what = f"{counted(int((counts == 0).sum()), 'text')} without a word that another "
+    what += f"has, the first is in {table.place(int(counts.argmin()))}"
+    if handling == "error":
+        text = f"{table.source} has {what}. Add --missing drop to leave them out."
+        raise ValueError(text)
+    return table.keep_rows(np.flatnonzero(counts)).noting(Warned(f"Left out {what}."))
 
 
 def _handle_missing(table: Table, handling: str) -> Table:
@@ -125,6 +120,8 @@ def prepare_columns(
 
     ``"auto"`` leaves columns to a model that whitens them, and data in one unit alone.
     """
+    from sklearn.feature_extraction.text import TfidfTransformer
+
     from ihgmm.numerics.whitening import suited_noise
 
     noise: str | None = None
@@ -133,7 +130,10 @@ def prepare_columns(
         noise = noise if whiten in (None, "auto") else whiten
     leaves = whiten is not None and noise is not None
     if how == "auto" and table.texts is not None and not leaves:
-        return _weigh_words(table)
+        # As docs/tables.md compares it with others.
+        weights = TfidfTransformer(norm=None, sublinear_tf=True).fit(table.X)
+        note = "Weighed words by tf-idf: rare and repeated ones count more."
+        return apply_scaler(table.noting(note), weights)
     if how == "none" or (how == "auto" and not (table.is_mixed or noise == "counts")):
         return table
     if leaves:
@@ -146,18 +146,19 @@ def prepare_columns(
         return table.noting(f"Left the columns as they are: {why}")
     kinds, what = [], {"divided": "divided {} by the deviation"}
     what["centred and divided"] = "gave {} mean 0 and deviation 1"
-    for decision in what:
+    for decision, words in what.items():
         places = np.flatnonzero(decisions == decision)
         for j in places[:1]:  # one of each kind, before and after
             old = np.array([scaler.data_min_[j], scaler.data_max_[j]])
             new = (old - scaler.center_[j]) / scaler.scale_[j]
             before, after = (" to ".join(map(figure, ends)) for ends in (old, new))
-            done = what[decision].format(counted(len(places), "column"))
+            done = words.format(counted(len(places), "column"))
             name = quote(table.column_names[j])
             kinds.append(f"{done} ({name}: {before} became {after})")
     why = f" {scaler.reason_}" * (how == "auto")
     why += " Another way to even it out is --whiten counts." * (noise == "counts")
-    return _prepared(table, scaler, f"{sentence(', '.join(kinds))}.{why}")
+    note = f"{sentence(', '.join(kinds))}.{why}"
+    return apply_scaler(table.noting(note), scaler)
 
 
 def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
@@ -186,30 +187,18 @@ def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
     return scaler
 
 
-def _weigh_words(table: Table) -> Table:
-    """Return tf-idf of logarithms, as docs/tables.md compares it with others."""
-    from sklearn.feature_extraction.text import TfidfTransformer
-
-    weights = TfidfTransformer(norm=None, sublinear_tf=True).fit(table.X)
-    note = "Weighed words by tf-idf: rare and repeated ones count more."
-    return _prepared(table, weights, note)
-
-
-def _prepared(table: Table, scaler: Any, note: str) -> Table:
-    X = prepared_columns(table, scaler)
-    return table.noting(note, X=X, scaler=scaler, original=table.X)
-
-
-def prepared_columns(table: Table, scaler: Any) -> Any:
-    """Return the data with its columns prepared as for the fit."""
+def apply_scaler(table: Table, scaler: Any) -> Table:
+    """Return a table whose columns are prepared, for a fit or as they were for one."""
     if not table.on_disk:
         # Columns were matched by name when they were read.
         with ignored(UserWarning, "X does not have valid feature names"):
             X = scaler.transform(table.X)
-        return sp.csr_array(X) if table.is_sparse else X
-    if getattr(scaler, "center_", np.ones(1)).any():
+        X = sp.csr_array(X) if table.is_sparse else X
+    elif getattr(scaler, "center_", np.ones(1)).any():
         raise ValueError(
             f"{table.source} is read block by block, without means subtracted or words "
             "weighed; fit with --prepare scale, or raise --memory."
         )
-    return Scaled(table.X, columns=1 / scaler.scale_)
+    else:
+        X = Scaled(table.X, columns=1 / scaler.scale_)
+    return replace(table, X=X, scaler=scaler, original=table.X)

@@ -1,7 +1,5 @@
 """Reading data: what is built in, and files in every format."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import zipfile
@@ -59,7 +57,7 @@ def read_table(
     Options are those of the command. The model ``fills`` missing cells in, takes
     ``wild_cells`` for missing, or whitens: then columns are left alone.
     """
-    check_choice("missing", missing, prep.HANDLING)
+    check_choice("missing", missing, ("auto", "fit", "zero", "drop", "error"))
     check_choice("prepare", prepare, prep.PREPARATIONS)
     if memory is not None and not 0 <= memory < float("inf"):
         raise ValueError(f"--memory {memory:g}: give a number of GB from 0 on.")
@@ -123,11 +121,10 @@ def _read(path: Path, request: Request) -> Table:
     loading.check_size(path, request, n_bytes)
     if suffix in READERS:
         return READERS[suffix](path, request)
-    table = None
     if suffix == ".parquet" and not (request.text_column or request.transpose):
         table = _by_blocks(path, request)
-    if table is not None:
-        return table
+        if table is not None:
+            return table
     raw = LOADERS[suffix](path, request)
     raw = columns.transposed(raw) if request.transpose else raw
     return columns.choose_columns(raw, request)
@@ -187,8 +184,7 @@ def _built_in(request: Request) -> Table:
 
         X, labels = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)
         return array_table(request, X, labels=labels)
-    load = getattr(datasets, f"load_{name}", None)
-    bunch = load_dataset(name) if load is None else load()
+    bunch = datasets.load_digits() if name == "digits" else load_dataset(name)
     X = np.asarray(bunch.data, dtype=np.float64)
     labels = np.asarray(bunch.target_names)[bunch.target]
     names = [str(feature) for feature in bunch.feature_names]

@@ -1,24 +1,18 @@
 """What is asked of the data, and the matrix that comes of it."""
 
-from __future__ import annotations
-
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from ihgmm._warnings import PreparationWarning, ignored
 from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.words.phrases import shorten
-
-if TYPE_CHECKING:
-    from ihgmm.storage import SavedModel
 
 
 class Warned(str):
@@ -41,6 +35,7 @@ class Table:
     source: str  # the file, or the name of the data set
     X: Any  # n_samples by n_features: an array, sparse, or a Matrix that is on disk
     ids: np.ndarray  # a name for each row; its number, from 1, unless given
+    places: np.ndarray  # of rows in the file, counted from 1
     id_name: str = "row"
     labels: np.ndarray | None = None  # those known, one for each row
     known: np.ndarray | None = None  # classes that teach the clusters
@@ -51,7 +46,6 @@ class Table:
     has_missing: bool = False  # cells are NaN, for the model to fill in
     is_mixed: bool = False  # columns may be in different units, as in a spreadsheet
     texts: np.ndarray | None = None  # of which the columns of X count words
-    places: Sequence[int] | np.ndarray = ()  # of rows in the file, counted from 1
     place_words: str = "row {}"
     left_out: dict[str, str] = field(default_factory=dict)  # columns, and why
     flags: Sequence[str] = ()  # columns that say whether a text has one of few values
@@ -100,7 +94,7 @@ class Table:
         n, p = self.X.shape
         return f"{self.source}: {n:,} rows, {p:,} features"
 
-    def noting(self, note: str, **changes: Any) -> Table:
+    def noting(self, note: str, **changes: Any) -> Self:
         """Return a changed table with a further note."""
         return replace(self, notes=[*self.notes, note], **changes)
 
@@ -110,16 +104,14 @@ class Table:
             return f"{self.id_name} {quote(self.ids[row])}"
         return self.place_words.format(self.places[row])
 
-    def keep_rows(self, rows: np.ndarray) -> Table:
+    def keep_rows(self, rows: np.ndarray) -> Self:
         """Return some rows."""
         X = self.X.keep_rows(rows) if self.on_disk else self.X[rows]
-        kept: dict[str, Any] = {}
-        for name in (*BESIDE, "texts"):
-            cells = getattr(self, name)
-            kept[name] = None if cells is None else cells[rows]
-        return replace(self, X=X, places=np.asarray(self.places)[rows], **kept)
+        beside = {name: getattr(self, name) for name in (*BESIDE, "texts", "places")}
+        kept = {name: v[rows] for name, v in beside.items() if v is not None}
+        return replace(self, X=X, **kept)
 
-    def keep_columns(self, places: Sequence[int] | np.ndarray) -> Table:
+    def keep_columns(self, places: Sequence[int] | np.ndarray) -> Self:
         """Return some columns; where they had no names, they have them now."""
         chosen, names = np.array(places, dtype=int), self.column_names
         X = self.X.keep_columns(chosen) if self.on_disk else self.X[:, chosen]
@@ -137,6 +129,7 @@ class Request:
     """The data, and what is asked of its columns."""
 
     source: str  # a file, or the name of a data set
+    memory: int  # bytes that the data may take
     label_column: str | None = None  # with known labels
     id_column: str | None = None  # with names of rows
     known_column: str | None = None  # with classes that teach the clusters
@@ -148,8 +141,7 @@ class Request:
     transpose: bool = False  # whether rows of the file are columns of the table
     layer: str | None = None  # of an AnnData file; X, if None
     sheet: str | None = None  # of a workbook; the one with most rows, if None
-    memory: int = sys.maxsize - 1  # bytes that the data may take
-    fit: SavedModel | None = None  # the model that the data are for
+    fit: Any = None  # the SavedModel that the data are for
 
     @property
     def features(self) -> list[str] | None:
@@ -171,7 +163,7 @@ class Request:
         """The columns to cluster by that are named: they hold no ids and no labels."""
         return [self.text_column] if self.text_column else self.features or self.columns
 
-    def resolve(self, names: Sequence[str]) -> tuple[Request, list[str]]:
+    def resolve(self, names: Sequence[str]) -> tuple[Self, list[str]]:
         """Return the request with the columns of the fit among these, and notes."""
         there, changes, notes = set(names) - set(self.used), {}, []
         for option in ("label_column", "id_column", "batch_column"):

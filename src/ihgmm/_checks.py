@@ -205,19 +205,14 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
         raise ValueError(f"Found array with {n} row(s) and {p} feature(s); give some.")
     if estimator is None:
         return
-    names = None if X.names is None else np.asarray(X.names, dtype=object)
-    if reset:
-        estimator.n_features_in_ = p
-        if names is not None:
-            estimator.feature_names_in_ = names
+    validation._check_n_features(estimator, X, reset=reset)
+    if X.names is None:
         return
-    if p != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {p} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
+    names = np.asarray(X.names, dtype=object)
+    if reset:
+        estimator.feature_names_in_ = names
     fitted: Any = getattr(estimator, "feature_names_in_", names)
-    if names is not None and (names != fitted).any():
+    if (names != fitted).any():
         at = int((names != fitted).argmax())
         raise ValueError(
             "The feature names should match those that were passed during fit: feature "

@@ -82,7 +82,10 @@ def check_number(
         return value
     wanted = f"above {above:g}" if above > -np.inf else f"at least {least:g}"
     wanted += f" and at most {most:g}" if most < np.inf else ""
-    wanted = f"{_listed(words)}a {'whole ' * (kind is Integral)}number {wanted}"
+    # None is not given on the command line.
+    known = [repr(w) for w in words if w is not None or _shell.get() is None]
+    listed = ", ".join(known) + " or " * bool(known)
+    wanted = f"{listed}a {'whole ' * (kind is Integral)}number {wanted}"
     if words and isinstance(value, str):
         raise ValueError(f"{option(name, value)} is not known; give {wanted}.")
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
@@ -92,12 +95,6 @@ def check_number(
     if not (least <= number <= most and number > above and np.isfinite(number)):
         raise ValueError(f"{option(name, value)} is out of range; give {wanted}.")
     return number
-
-
-def _listed(words: Words) -> str:
-    if _shell.get() is not None:  # where None is not given
-        words = [word for word in words if word is not None]
-    return ", ".join(map(repr, words)) + " or " * bool(words)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str | None]) -> None:

@@ -80,7 +80,7 @@ class Rows(NamedTuple):
     everything: Matrix
     counted: Matrix  # those with a weight that are no outliers
     counts: Tall | None  # which of all rows these are; None for all
-    unobserved: int  # rows that count and have no observed cell
+    live: int  # rows that count and are not zero
     outliers: Tall | None = None  # which of all rows are; None where nobody looked
 
 
@@ -101,8 +101,6 @@ class Checked(sklearn.BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        if tags.transformer_tags is not None:
-            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def _check_parameters(self) -> None:
@@ -124,7 +122,12 @@ class Scaler(sklearn.OneToOneFeatureMixin, sklearn.TransformerMixin, Checked):
         return data.map_rows(self._changed, data.dtype, whole=True)
 
 
-class Clusterer(sklearn.ClusterMixin, Checked):
+class Clusterer(
+    sklearn.ClassNamePrefixFeaturesOutMixin,
+    sklearn.TransformerMixin,
+    sklearn.ClusterMixin,
+    Checked,
+):
     """A clusterer that fills in cells, counts clusters, and sets rows aside.
 
     It does each only if it has a parameter for it.
@@ -152,6 +155,10 @@ class Clusterer(sklearn.ClusterMixin, Checked):
             # scikit-learn's checks read off this how many columns it has.
             tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
         return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.cluster_centers_.shape[0])
 
     @property
     def sizes_(self) -> np.ndarray:
@@ -188,6 +195,23 @@ class Clusterer(sklearn.ClusterMixin, Checked):
         rows = checks.open_matrix(X, self, reset=False)
         return rows.map_rows(self._light()._labels, np.int32)
 
+    @usual_errors()
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the cosine of each row, new or old, with each cluster centre.
+
+        It is zero for zero rows and empty clusters.
+        """
+        return cosines(self._compared_centers(), self._check_new(X))
+
+    def _compared_centers(self) -> np.ndarray:
+        """Return centres on the host, whitened as rows are."""
+        centers = to_host(self.cluster_centers_)
+        for change in self.preparation_:
+            # No cell of a centre is missing or wild.
+            if isinstance(change, Whitener):
+                centers = change(checks.check_matrix(centers)).toarray()
+        return centers
+
     def _labels(self, X: Any, *batch: Any) -> Tall:
         labels = self._nearest(X, *batch)
         return ops_of(labels).as_labels(labels)
@@ -212,19 +236,20 @@ class Clusterer(sklearn.ClusterMixin, Checked):
 
     # The steps of a fit
 
-    def _read(self, X: Any, sample_weight: Any) -> Rows:
+    def _read(self, X: Any, sample_weight: Any, say: Callable[[str], None]) -> Rows:
         """Check the data, find the rows that count, and fill in missing cells."""
         everything = checks.check_matrix(X, self, missing=self.missing)
+        say("{:,} rows, {:,} features".format(*everything.shape))
         counted, counts = checks.counted_rows(everything, sample_weight)
         unobserved = checks.warn_missing(counted, everything.names)
-        rows = Rows(everything, counted, counts, unobserved)
+        rows = Rows(everything, counted, counts, live=0)
         if self.outliers == "cells":
             given = rows.everything if self.missing == "fit" else None
             rows = self._prepare(rows, learn_cell_filler(counted))
             self.outlier_cells_ = missing_cells(rows.everything.incomplete, given)
         elif self.missing == "fit":
             rows = self._prepare(rows, learn_filler(counted))
-        return rows
+        return rows._replace(live=checks.warn_zero_rows(rows.counted, unobserved))
 
     def _prepare(self, rows: Rows, change: Filler | Whitener) -> Rows:
         """Return rows after a change, which new rows will go through too."""
@@ -247,10 +272,10 @@ class Clusterer(sklearn.ClusterMixin, Checked):
             )
 
     def _choose(
-        self, rows: Rows, live: int, rng: np.random.Generator, steps: Steps
+        self, rows: Rows, rng: np.random.Generator, steps: Steps
     ) -> tuple[Rows, int]:
         """Count the clusters, and leave out rows that fit none, if asked to."""
-        k = self._count_clusters(rows.counted, live, rng, steps)
+        k = self._count_clusters(rows.counted, rows.live, rng, steps)
         checks.warn_few_weighty_rows(rows.counted, k)
         if self.outliers is None or self.outliers == "cells":
             return rows, k
@@ -299,17 +324,7 @@ class Clusterer(sklearn.ClusterMixin, Checked):
         return prepared
 
 
-class Transformer(
-    sklearn.ClassNamePrefixFeaturesOutMixin, sklearn.TransformerMixin, Clusterer
-):
-    """A clusterer with a column for each cluster in what ``transform`` returns."""
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.cluster_centers_.shape[0])
-
-
-class DistanceClusterer(Transformer):
+class DistanceClusterer(Clusterer):
     """A clusterer that places new rows by their distance to ``cluster_centers_``."""
 
     @usual_errors()
@@ -332,8 +347,7 @@ class DistanceClusterer(Transformer):
         data = self._check_new(X)
         ops = data.ops
         nearest = ops.widen(ops.xp.min(self._distances(data), axis=1))
-        weights = checks.check_weights(sample_weight, data.shape[0])
-        weights = ops.to_device(weights, nearest)
+        weights = data.to_device(checks.check_weights(sample_weight, data.shape[0]))
         with np.errstate(over="ignore"):
             return -ops.number(ops.xp.sum(weights * nearest * nearest))
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_n_features, check_is_fitted
 
 from ihgmm._checks import open_matrix
 from ihgmm._parameters import check_choice
@@ -191,11 +191,7 @@ class ColumnScaler(Scaler):
         """Return rows in the units of the data again."""
         check_is_fitted(self)
         data = open_matrix(X)
-        if data.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {data.shape[1]} features, but ColumnScaler is expecting "
-                f"{self.n_features_in_} features as input."
-            )
+        _check_n_features(self, data, reset=False)
         change = partial(self._changed, back=True)
         return data.map_rows(change, data.dtype, whole=True)
 
@@ -226,9 +222,8 @@ def column_ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:
     if hasattr(X, "nnz"):
         low, high = (bound(axis=0).toarray().ravel() for bound in (X.nanmin, X.nanmax))
         return low, high
-    known = ~np.isnan(X)
-    low = np.min(X, axis=0, where=known, initial=np.inf)
-    return low, np.max(X, axis=0, where=known, initial=-np.inf)
+    low = np.fmin.reduce(X, axis=0, initial=np.inf)
+    return low, np.fmax.reduce(X, axis=0, initial=-np.inf)
 
 
 def _entries(block: Matrix) -> Any:

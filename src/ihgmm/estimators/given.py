@@ -118,11 +118,9 @@ def check_known(known_labels: Any, n_samples: int) -> tuple[np.ndarray, np.ndarr
 
 def _is_unknown(label: Any) -> bool:
     """Tell None, NaN, the missing values of pandas, and -1 from labels."""
-    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+    if label is None or type(label).__name__ == "NAType":
         return True
-    return isinstance(label, int | float | np.number) and (
-        label == -1 or bool(np.isnan(label))
-    )
+    return bool(label != label or label == -1)
 
 
 def class_names(classes: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from ihgmm import _checks as checks
 from ihgmm._parameters import check_count, generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import UnstableLabelsWarning, warn
-from ihgmm.estimators.base import MAY_COUNT, Rows, Transformer, atomic, cosines, mark
+from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, mark
 from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import misclassification_rate
@@ -29,7 +29,7 @@ from ihgmm.statistics.model import NoiseStructure
 from ihgmm.statistics.refits import label_doubt
 
 
-class IhGMM(DensityMixin, Transformer):
+class IhGMM(DensityMixin, Clusterer):
     """Mixture of patterns at individual scales, fitted by likelihood.
 
     IhGMM stands beside :class:`~ihgmm.IhSC` as ``GaussianMixture`` beside ``KMeans``:
@@ -98,16 +98,11 @@ class IhGMM(DensityMixin, Transformer):
     -----
     A round sums rows, weighted by scale over noise variance, to centres, and compares
     each row with the centres *without that row*, since a row fits best a centre that
-    contains its own noise. Memberships are calibrated under the model if scales differ
-    widely. Where noise is louder between the centres than elsewhere they are tempered
-    (``temperature_``); ``noise="tied"`` models such noise, and has fewer errors then:
-    :doc:`/inference` has the figures.
-
-    :meth:`predict` and the methods beside it judge rows, new or old, by centres, their
-    errors, ``weights_`` and ``noise_levels_`` alone. A row of the fit that they place
-    elsewhere than the rounds did, one or two in a hundred of real data, gets that
-    label, so that ``predict(X)`` equals ``labels_``. Probabilities of the rows of the
-    fit are better in ``memberships_``.
+    contains its own noise. :meth:`predict` and the methods beside it judge rows, new or
+    old, by the final centres. A row of the fit that these place elsewhere, one or two
+    in a hundred of real data, gets that label, so that ``predict(X)`` equals
+    ``labels_``. Probabilities of the rows of the fit are better in ``memberships_``;
+    :doc:`/noise` says how far to trust them.
 
     Examples
     --------
@@ -160,15 +155,12 @@ class IhGMM(DensityMixin, Transformer):
         rng, steps = generator(self.random_state), Steps(self.verbose)
         # Check the data, and fill in what is missing.
         with steps.step("check") as say:
-            rows = self._read(X, sample_weight)
-            n, p = rows.everything.shape
-            say(f"{n:,} rows, {p:,} features")
-            live = checks.warn_zero_rows(rows.counted, rows.unobserved)
+            rows = self._read(X, sample_weight, say)
             self._warn_of_units(rows.counted)
             noise_to_whiten(rows.counted, None, "Biwhitener, or IhSC with {},")
 
         # Count the clusters, and leave out rows that fit none.
-        rows, k = self._choose(rows, live, rng, steps)
+        rows, k = self._choose(rows, rng, steps)
         data = rows.counted
 
         # Spectral clusters start the rounds.
@@ -352,11 +344,6 @@ class IhGMM(DensityMixin, Transformer):
         data = self._check_new(X)
         memberships = self._tempered(self._joint(data))
         return mark(data.ops, memberships, self._is_outlier(data), 0.0)
-
-    @usual_errors()
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the cosine of each row with each centre, as :meth:`IhSC.transform`."""
-        return cosines(to_host(self.cluster_centers_), self._check_new(X))
 
     @usual_errors()
     def score_samples(self, X: Any) -> np.ndarray:

@@ -32,7 +32,6 @@ def check_matrix(
     estimator: BaseEstimator | None = None,
     *,
     reset: bool = True,
-    in_memory: bool = False,
     missing: str | None = None,
 ) -> Matrix:
     """Return data of any kind as a matrix whose squares neither overflow nor vanish.
@@ -41,8 +40,6 @@ def check_matrix(
     vanish beside the longest are zero. ``missing="fit"`` allows NaN.
     """
     matrix = open_matrix(X, estimator, reset=reset)
-    if in_memory and not matrix.on_host:
-        matrix = matrix.to_memory()
     info = np.finfo(matrix.dtype)
     tiny, largest = float(info.tiny), float(info.max)
     # A row with a smaller square than this could not be divided by it.

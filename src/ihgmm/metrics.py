@@ -45,9 +45,7 @@ def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:
 
 
 def misclassification_rate(labels_true: Any, labels_pred: Any) -> float:
-    """Return the share of misclassified rows under the best matching of labels.
-
-    It is :func:`misclassification_loss` over the number of rows.
+    """Return :func:`misclassification_loss` over the number of rows.
 
     Examples
     --------
@@ -142,7 +140,6 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
 
     It is a scorer for ``GridSearchCV`` over the number of clusters, where a model's own
     ``score`` prefers too many. Few and large folds serve it best, such as ``cv=3``.
-    :func:`~ihgmm.select_n_clusters` counts clusters in one call.
 
     Parameters
     ----------

@@ -8,15 +8,19 @@ from typing import Any, ClassVar, Literal, Self
 from ihgmm._checks import check_matrix
 from ihgmm._parameters import check_choice, generator
 from ihgmm.estimators.base import Scaler, atomic
-from ihgmm.numerics import whitening
+from ihgmm.numerics.whitening import (
+    NOISE_KINDS,
+    NoiseKind,
+    learn_whitener,
+    suited_noise,
+)
 
 
 class Biwhitener(Scaler):
     """Multiply rows and columns so that noise has variance one in each, on average.
 
-    Noise that is louder in some columns or rows, as in counts, draws eigenvectors to
-    them. ``IhSC(whiten=...)`` does the same inside and returns centres and scales in
-    the units of the data; this transformer serves other methods and pipelines.
+    ``IhSC(whiten=...)`` does the same inside and returns centres and scales in the
+    units of the data; this transformer serves other methods and pipelines.
     :doc:`/counts` says when to use it.
 
     Parameters
@@ -67,15 +71,10 @@ class Biwhitener(Scaler):
     [2.4, 0.1]
     """
 
-    _checks: ClassVar = {
-        "noise": partial(check_choice, choices=("auto", *whitening.NOISE_KINDS))
-    }
+    _checks: ClassVar = {"noise": partial(check_choice, choices=("auto", *NOISE_KINDS))}
 
     def __init__(
-        self,
-        noise: whitening.NoiseKind | Literal["auto"] = "auto",
-        *,
-        random_state: Any = None,
+        self, noise: NoiseKind | Literal["auto"] = "auto", *, random_state: Any = None
     ) -> None:
         self.noise = noise
         self.random_state = random_state
@@ -88,10 +87,8 @@ class Biwhitener(Scaler):
         ignored. Returns the transformer itself.
         """
         data = check_matrix(X, self)
-        noise = self.noise
-        if noise == "auto":
-            noise = whitening.suited_noise(data) or "learned"
-        whitener = whitening.learn_whitener(data, noise, generator(self.random_state))
+        noise = self.noise if self.noise != "auto" else suited_noise(data) or "learned"
+        whitener = learn_whitener(data, noise, generator(self.random_state))
         self.whitener_, self.noise_ = whitener, whitener.noise
         self.column_factors_ = whitener.columns
         self.dispersion_ = whitener.dispersion

@@ -32,14 +32,13 @@ class ColumnScaler(Scaler):
     Parameters
     ----------
     method : {"auto", "scale", "standardize", "none"}, default="auto"
-        ``"scale"`` divides each column by its standard deviation. Zero stays zero, so
-        rows stay multiples of a pattern. ``"standardize"`` also subtracts its mean
-        before, which sparse data do not allow. ``"none"`` leaves columns alone.
-        ``"auto"`` looks for a column whose deviation is more than three times that of
-        the median column. If there is none, all columns are left alone. If there is
-        one, all are divided, and columns whose zero lies more than three deviations
-        from their mean, such as temperatures and years, are centred before. Counts of
-        rare events are always divided.
+        ``"scale"`` divides each column by its standard deviation. ``"standardize"``
+        also subtracts its mean before, which sparse data do not allow. ``"none"``
+        leaves columns alone. ``"auto"`` looks for a column whose deviation is more than
+        three times that of the median column. If there is none, all columns are left
+        alone. If there is one, all are divided, and columns whose zero lies more than
+        three deviations from their mean, such as temperatures and years, are centred
+        before. Counts of rare events are always divided.
 
     Attributes
     ----------

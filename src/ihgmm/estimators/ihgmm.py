@@ -116,12 +116,6 @@ class IhGMM(DensityMixin, Clusterer):
     """
 
     _checks: ClassVar = MAY_COUNT
-    memberships_: np.ndarray
-    weights_: np.ndarray
-    center_errors_: np.ndarray
-    noise_components_: np.ndarray
-    component_levels_: np.ndarray
-    noise_: noises.Structure
 
     def __init__(
         self,
@@ -449,13 +443,13 @@ class IhGMM(DensityMixin, Clusterer):
             memberships, data = ops.few_rows(memberships, rows), data.keep_rows(rows)
         covariance = self._covariance()
         white = covariance.whiten(data)
-        settle: Any = {"settling": Rounds.SETTLING, "max_iter": 1}
         mixture = likelihood.fit_mixture(
-            white, memberships, noise=self._rounds, **settle
+            white, memberships, noise=self._rounds, settling=Rounds.SETTLING, max_iter=1
         )
         live = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms)))
-        given = data, mixture, covariance, self.noise_
-        value = noises.information(*given, akaike=akaike)
+        value = noises.information(
+            data, mixture, covariance, self.noise_, akaike=akaike
+        )
         return value + 2 * _log_unit(data, live), mixture.memberships
 
     def _joint(self, data: Matrix) -> Tall:

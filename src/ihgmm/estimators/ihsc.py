@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from copy import deepcopy
 from dataclasses import fields
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from ihgmm import _checks as checks
 from ihgmm._parameters import generator, option, usual_errors
@@ -20,9 +18,7 @@ from ihgmm.estimators import given
 from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, cosines, mark
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics import whitening
-from ihgmm.numerics.batches import Batches, without
-from ihgmm.numerics.embedding import Space
-from ihgmm.numerics.growing import Growth, grow, growth_of_fit
+from ihgmm.numerics.growing import grow, growth_of_fit
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import (
@@ -37,7 +33,6 @@ from ihgmm.policy import Doubt
 from ihgmm.statistics import estimation
 from ihgmm.statistics.likelihood import refine_labels
 from ihgmm.statistics.refits import calmer_noise, label_doubt
-from ihgmm.statistics.selection import resolve
 
 
 class IhSC(Clusterer):
@@ -143,14 +138,6 @@ class IhSC(Clusterer):
 
     _checks: ClassVar = MAY_COUNT
     _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
-    embedding_: np.ndarray
-    eigenvalues_: np.ndarray
-    space_: Space
-    placement_: Placement | CosinePlacement
-    noise_levels_: np.ndarray
-    classes_: np.ndarray
-    growth_: Growth
-    batches_: Batches
 
     def __init__(
         self,
@@ -228,7 +215,7 @@ class IhSC(Clusterer):
             rows = self._read(X, sample_weight, say)
             noise = whitening.noise_to_whiten(rows.counted, self.whiten)
             if batch is not None:
-                rows = self._take_batches_out(rows, batch, recipe, noise, rng)
+                self.batches_, rows = given.fit_batches(self, rows, batch, noise, rng)
             if noise is not None:
                 # Without the factors of batches, counts are no whole numbers.
                 with nullcontext() if batch is None else ignored(PreparationWarning):
@@ -353,41 +340,10 @@ class IhSC(Clusterer):
         """Rows of all calls of partial_fit, of models that have grown."""
         return self.growth_.n_samples
 
-    def _take_batches_out(
-        self,
-        rows: Rows,
-        batch: Any,
-        recipe: Recipe,
-        noise: whitening.NoiseKind | None,
-        rng: np.random.Generator,
-    ) -> Rows:
-        """Learn the factors of batches, and return rows without them."""
-        names = given.check_batch_fit(self, rows.everything, batch)
-        counts = slice(None) if rows.counts is None else to_host(rows.counts)
-
-        def label(data: Matrix) -> tuple[Tall, int]:
-            k = self.n_clusters
-            if noise is not None:
-                with ignored(PreparationWarning):
-                    data = whitening.learn_whitener(data, noise, deepcopy(rng))(data)
-            if k == "auto":
-                k = max(resolve(data, deepcopy(rng), signed=self.signed).n_clusters, 1)
-            fit = spectral_clustering(data, int(k), recipe, signed=self.signed)
-            return fit.labels, int(k)
-
-        if self.n_clusters != "auto":
-            checks.check_row_count(rows.counted.shape[0], self.n_clusters, rows.live)
-        self.batches_, counted = given.fit_batches(rows.counted, names[counts], label)
-        everything = counted
-        if rows.counts is not None:
-            codes = self.batches_.codes(names)
-            everything = without(rows.everything, self.batches_.factors, codes)
-        return rows._replace(everything=everything, counted=counted)
-
     def _check_new(self, X: Any, batch: Any = None) -> Matrix:
         if batch is None and not hasattr(self, "batches_"):
             return super()._check_new(X)
-        return self._prepared(self._without_batches(X, batch))
+        return self._prepared(given.rows_without_batches(self, X, batch))
 
     @usual_errors()
     def without_batches(self, X: Any, batch: Any) -> Any:
@@ -396,22 +352,8 @@ class IhSC(Clusterer):
         They are a NumPy array, or sparse as X is. The model has to be fitted with
         batches; ``batch`` is as in :meth:`predict`.
         """
-        data = self._without_batches(X, batch)
+        data = given.rows_without_batches(self, X, batch)
         return data.array * data.unit  # type: ignore[attr-defined]
-
-    def _without_batches(self, X: Any, batch: Any) -> Matrix:
-        check_is_fitted(self)
-        if not hasattr(self, "batches_"):
-            raise ValueError(
-                "batch is given, and the model was fitted without batches; fit it with "
-                "batch=..., or leave batch out."
-            )
-        data = checks.check_matrix(X, self, reset=False)
-
-        def label(part: Matrix) -> Tall:
-            return self.placement_(self._prepared(part))
-
-        return given.take_out(self.batches_, data, batch, label)
 
     def _teach(
         self, X: Any, rows: Rows, k: int, labels: Any, batch: Any

@@ -70,7 +70,6 @@ class SphericalKMeans(Clusterer):
     _checks: ClassVar = {**Clusterer._checks, "tol": partial(check_number, least=0)}
 
     _centers_are_directions = True  # with which rows of any size are compared
-    inertia_: float
 
     def __init__(
         self,

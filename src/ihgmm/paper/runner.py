@@ -49,23 +49,20 @@ def run_study(
 ) -> list[Result]:
     """Run methods on samples of settings, or what is missing of it.
 
+    Each repetition is added to the table of runs as soon as it is finished: after an
+    interruption the same call goes on where it stopped. It returns all results in the
+    table. Another run at work on that is a BlockingIOError.
+
     Parameters
     ----------
     settings, methods
         Those of a :class:`~ihgmm.paper.studies.Study`, or some of the settings.
     path : Path
-        The table of runs, a CSV file. Every repetition is added as soon as it is
-        finished: after an interruption the same call goes on where it stopped.
-        Another run at work on it is a BlockingIOError.
+        The table of runs, a CSV file.
     reps, jobs : int
         Repetitions of each setting; processes, on which results do not depend.
     progress : callable, optional
         Called with the numbers of repetitions done and wanted.
-
-    Returns
-    -------
-    list of Result
-        All results in the table.
 
     Examples
     --------

@@ -28,8 +28,8 @@ class TwoComponentLloyd(DistanceClusterer):
         Cap on the iterations after the spectral start.
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true eigenvector.
-    verbose : bool or int, default=False
-        Whether to say on standard error how long the iterations took.
+    verbose
+        As for :class:`~ihgmm.IhSC`.
 
     Attributes
     ----------
@@ -47,10 +47,9 @@ class TwoComponentLloyd(DistanceClusterer):
 
     Notes
     -----
-    The point half-way between the clusters has to be the origin. Where it is not, and
-    the clusters are of about one size, subtract the mean of X first. ``predict`` places
-    rows by the sign of their inner product with ``theta``; rows of the fit on the
-    border may differ from ``labels_``. Zero rows get label 0, with a warning.
+    The point half-way between the clusters has to be the origin: subtract the mean of X
+    first where it is not. ``predict`` places rows by the sign of their inner product
+    with ``theta``; rows on the border may differ from ``labels_``.
 
     References
     ----------
@@ -82,7 +81,7 @@ class TwoComponentLloyd(DistanceClusterer):
 
         ``y`` is ignored. Returns the fitted estimator itself.
         """
-        X = check_matrix(X, self, in_memory=True)
+        X = check_matrix(X, self).to_memory()
         warn_zero_rows(X)
         G = GramOperator.of(X)
         top = leading_eigenpairs(G, 1, tol=self.tol)

@@ -47,33 +47,13 @@ def run_study(
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Result]:
-    """Run methods on samples of settings, or what is missing of it.
+    """Run methods on samples of settings, all or some of those of a study.
 
-    Each repetition is added to the table of runs as soon as it is finished: after an
-    interruption the same call goes on where it stopped. It returns all results in the
-    table. Another run at work on that is a BlockingIOError.
-
-    Parameters
-    ----------
-    settings, methods
-        Those of a :class:`~ihgmm.paper.studies.Study`, or some of the settings.
-    path : Path
-        The table of runs, a CSV file.
-    reps, jobs : int
-        Repetitions of each setting; processes, on which results do not depend.
-    progress : callable, optional
-        Called with the numbers of repetitions done and wanted.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from ihgmm.paper.studies import STUDIES
-    >>> study = STUDIES["exp3"]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "exp3-runs.csv"
-    ...     results = run_study(study.settings[:1], study.methods, path, reps=1)
-    >>> [result.errors for result in results if result.method == "IhSC"]
-    [0]
+    Each repetition is added to a table, the CSV file at ``path``, as soon as it is
+    finished: after an interruption the same call goes on where it stopped. All results
+    in the table are returned. They do not depend on ``jobs``, the number of processes.
+    ``progress`` is called with the numbers of repetitions done and wanted. Another run
+    at work on the table is a BlockingIOError.
     """
     report = progress or (lambda done, wanted: None)
     # Repetition by repetition, so that an early look sees every setting.
@@ -191,16 +171,7 @@ class Summary:
 
 
 def summarize(study: Study, results: Iterable[Result]) -> list[Summary]:
-    """Average the repetitions of each method at each setting of a simulation.
-
-    Examples
-    --------
-    >>> from ihgmm.paper.studies import STUDIES
-    >>> runs = [Result("exp1/n>>p/500/gaussian", i, "IhSC", 500, 5 * i) for i in (0, 1)]
-    >>> (summary,) = summarize(STUDIES["exp1"], runs)
-    >>> summary.panel, summary.rate, summary.exact_share
-    ('n>>p', 0.005, 0.5)
-    """
+    """Average the repetitions of each method at each setting of a simulation."""
     rates: dict[tuple[str, str], list[float]] = {}
     for r in results:
         rates.setdefault((r.setting, r.method), []).append(r.errors / r.n_samples)

@@ -92,13 +92,6 @@ class Study:
 
     A setting has a ``key``, which is the same on every machine, a number of entries,
     and ``draw(rep)``, which returns a sample with ``X`` and ``labels``, and a seed.
-
-    Examples
-    --------
-    >>> study = STUDIES["exp1"]
-    >>> sample, seed = study.settings[0].draw(0)
-    >>> study.reps, len(study.settings), sample.X.shape, seed
-    (200, 30, (500, 200), 902423127)
     """
 
     name: str  #: a word for files
@@ -148,13 +141,6 @@ def correlated_sample(
 
     ``cosine`` is that between any two centres, from 0 to 0.99; their distance does not
     depend on it. All else is as in :func:`ihgmm.make_ihgmm`.
-
-    Examples
-    --------
-    >>> options = {"cosine": 0.6, "separation_constant": 1.0, "return_params": True}
-    >>> a, b, _ = correlated_sample(50, 20, 3, **options, random_state=0).centers
-    >>> round(float(a @ b / np.sqrt((a @ a) * (b @ b))), 6)
-    0.6
     """
     check_number("cosine", cosine, least=0, most=0.99)
     rng = generator(random_state)

@@ -51,9 +51,6 @@ CHECKS: dict[str, Any] = {
     "verbose": parameters.check_verbose,
 }
 
-# Of estimators that can count the clusters themselves.
-MAY_COUNT = {**CHECKS, "n_clusters": partial(parameters.check_count, words=("auto",))}
-
 
 def atomic(fit: F) -> F:
     """Make a fit set all that it has learnt at its end, or nothing if it fails.
@@ -91,6 +88,18 @@ def mark(ops: Ops, values: Tall, outliers: Tall | None, value: float) -> Tall:
     outliers = ops.to_device(outliers, values)
     outliers = outliers if values.ndim == 1 else outliers[:, None]
     return ops.xp.where(outliers, ops.xp.full_like(values, value), values)
+
+
+def number_by_size(X: Matrix, labels: Tall, k: int) -> tuple[Tall, np.ndarray]:
+    """Give clusters numbers by decreasing size; return labels, and their order.
+
+    Zero rows do not count, and are in the largest cluster.
+    """
+    ops, live = X.ops, X.sqnorms > 0
+    weights = None if X.weights is None else ops.rows_where(X.weights, live)
+    order = ops.order_by_size(ops.rows_where(labels, live), k, weights)
+    labels = ops.take_lines(np.argsort(order), labels)
+    return ops.persist(labels * ops.xp.astype(live, labels.dtype)), order
 
 
 class Checked(sklearn.BaseEstimator):
@@ -133,6 +142,10 @@ class Clusterer(
     It does each only if it has a parameter for it.
     """
 
+    _checks: ClassVar = {
+        **CHECKS,
+        "n_clusters": partial(parameters.check_count, words=("auto",)),
+    }
     # What placing a row needs of the fit, which may go to other processes.
     _placing: ClassVar[Any] = ("cluster_centers_", "n_features_in_", "preparation_")
     _nearest: Callable[..., Tall]  # returns the label of each row

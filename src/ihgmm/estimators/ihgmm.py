@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import DensityMixin
@@ -13,7 +13,7 @@ from ihgmm import _checks as checks
 from ihgmm._parameters import check_count, generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import UnstableLabelsWarning, warn
-from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, mark
+from ihgmm.estimators.base import Clusterer, Rows, atomic, mark, number_by_size
 from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import misclassification_rate
@@ -114,8 +114,6 @@ class IhGMM(DensityMixin, Clusterer):
     >>> IhGMM(3, noise="auto", random_state=0).fit(X).noise_
     'individual'
     """
-
-    _checks: ClassVar = MAY_COUNT
 
     def __init__(
         self,
@@ -228,16 +226,11 @@ class IhGMM(DensityMixin, Clusterer):
         data: Matrix,
     ) -> None:
         """Set the attributes that the rows of the fit give."""
-        k, ops, live = self.n_clusters_, data.ops, data.sqnorms > 0
-        likeliest = ops.xp.argmax(mixture.memberships, axis=1)
-        # Zero rows are in the largest cluster.
-        largest = int(np.argmax(ops.groups(likeliest, k).sizes))
-        nowhere = ops.xp.full_like(likeliest, largest)
-        likeliest = ops.persist(ops.xp.where(live, likeliest, nowhere))
-        order = ops.order_by_size(likeliest, k, data.weights)
+        k, ops = self.n_clusters_, data.ops
+        likeliest = ops.persist(ops.xp.argmax(mixture.memberships, axis=1))
+        labels, order = number_by_size(data, likeliest, k)
         mixture = mixture.in_order(order, ops)
-        labels = ops.take_lines(np.argsort(order), likeliest)
-        self.labels_ = ops.persist(ops.as_labels(labels))
+        self.labels_ = ops.as_labels(labels)
         # Where columns share noise, a centre that is fitted to each column's observed
         # cells may be far off in directions of little noise.
         estimates = estimates_of_labels(
@@ -269,7 +262,7 @@ class IhGMM(DensityMixin, Clusterer):
         self.temperature_ = likelihood.temperature(white, self.labels_, units)
         odds = ops.xp.log(ops.clip(mixture.memberships, Small.TINY, None))
         self.memberships_ = ops.persist(self._tempered(odds))
-        count = int(ops.number(ops.xp.count_nonzero(live)))
+        count = checks.count_rows(data, data.sqnorms)
         value = mixture.log_likelihood - count * covariance.log_volume
         self.log_likelihood_ = value - _log_unit(data, count)
         self.converged_ = mixture.change <= self.tol
@@ -446,7 +439,7 @@ class IhGMM(DensityMixin, Clusterer):
         mixture = likelihood.fit_mixture(
             white, memberships, noise=self._rounds, settling=Rounds.SETTLING, max_iter=1
         )
-        live = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms)))
+        live = checks.count_rows(data, data.sqnorms)
         value = noises.information(
             data, mixture, covariance, self.noise_, akaike=akaike
         )

@@ -15,7 +15,7 @@ from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored, warn
 from ihgmm.estimators import given
-from ihgmm.estimators.base import MAY_COUNT, Clusterer, Rows, atomic, cosines, mark
+from ihgmm.estimators.base import Clusterer, Rows, atomic, cosines, mark, number_by_size
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics import whitening
 from ihgmm.numerics.growing import grow, growth_of_fit
@@ -136,7 +136,6 @@ class IhSC(Clusterer):
     True
     """
 
-    _checks: ClassVar = MAY_COUNT
     _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(
@@ -520,11 +519,5 @@ def _refined(X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
         )
     # Once labels have settled, these cosines give them: a row is nearer still to the
     # centre that it is part of.
-    ops, live = X.ops, X.sqnorms > 0
-    labels = CosinePlacement(refined.centers)(X)
-    weights = None if X.weights is None else ops.rows_where(X.weights, live)
-    order = ops.order_by_size(ops.rows_where(labels, live), k, weights)
-    labels = ops.take_lines(np.argsort(order), labels)
-    # Zero rows are in the largest cluster, whichever that is by now.
-    labels = ops.persist(labels * ops.xp.astype(live, labels.dtype))
+    labels, order = number_by_size(X, CosinePlacement(refined.centers)(X), k)
     return labels, CosinePlacement(refined.centers[order])

@@ -10,7 +10,7 @@ import numpy as np
 from ihgmm import _checks as checks
 from ihgmm._parameters import check_number, generator, making_array, usual_errors
 from ihgmm._progress import Steps
-from ihgmm.estimators.base import Clusterer, atomic, cosines
+from ihgmm.estimators.base import CHECKS, Clusterer, atomic, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.spectral import CosinePlacement
 from ihgmm.numerics.spherical import spherical_kmeans
@@ -67,7 +67,7 @@ class SphericalKMeans(Clusterer):
     array([0, 0, 0, 1, 1], dtype=int32)
     """
 
-    _checks: ClassVar = {**Clusterer._checks, "tol": partial(check_number, least=0)}
+    _checks: ClassVar = {**CHECKS, "tol": partial(check_number, least=0)}
 
     _centers_are_directions = True  # with which rows of any size are compared
 

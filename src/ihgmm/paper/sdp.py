@@ -15,7 +15,7 @@ from ihgmm._checks import check_matrix, check_row_count, warn_zero_rows
 from ihgmm._parameters import check_choice, generator
 from ihgmm._progress import Steps
 from ihgmm._warnings import ClusterCountWarning, ignored, warn
-from ihgmm.estimators.base import DistanceClusterer, atomic
+from ihgmm.estimators.base import CHECKS, DistanceClusterer, atomic
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 
 
@@ -88,7 +88,7 @@ class SDPKMeans(DistanceClusterer):
     """
 
     _checks: ClassVar = {
-        **DistanceClusterer._checks,
+        **CHECKS,
         "gram": partial(check_choice, choices=("full", "cosine")),
     }
 

@@ -376,14 +376,16 @@ class IhSC(Clusterer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if not self.signed:
+            return
         recipe = Recipe.of(self.recipe)
-        one_way = {option("refine", True): self.refine}
-        one_way[f"labels={recipe.labels!r}"] = recipe.labels != "tied"
-        one_way["unit_norm=False"] = not recipe.unit_norm
-        if self.signed and any(one_way.values()):
+        one_way = [option("refine", True)] * bool(self.refine)
+        one_way += [f"labels={recipe.labels!r}"] * (recipe.labels != "tied")
+        one_way += ["unit_norm=False"] * (not recipe.unit_norm)
+        if one_way:
             raise ValueError(
-                f"{max(one_way, key=one_way.__getitem__)} expects positive scales and "
-                f"cannot be combined with {option('signed', True)}; leave one out."
+                f"{one_way[0]} expects positive scales and cannot be combined with "
+                f"{option('signed', True)}; leave one out."
             )
 
     def _warn_of_doubt(

@@ -272,21 +272,6 @@ class IhGMM(DensityMixin, Clusterer):
         """Return memberships of log-likelihoods of rows and clusters."""
         return ops_of(joint).softmax(joint / self.temperature_)
 
-    def _placed(self, X: Matrix) -> dict[str, Tall]:
-        """Return what the centres alone say of rows."""
-        joint, ops = self._joint(X), X.ops
-        labels = ops.xp.argmax(joint, axis=1)
-        centers = to_host(self.cluster_centers_) / X.unit
-        scales, levels = fit_to_centers(X, labels, centers)
-        lengths = ops.take_lines(row_lengths(centers), labels)
-        return {
-            "labels_": labels,
-            "memberships_": self._tempered(joint),
-            "scales_": scales,
-            "scale_errors_": X.cast(ops.ratio(ops.widen(levels), lengths)),
-            "noise_levels_": levels * X.unit,
-        }
-
     def _place_rows(self, rows: Rows) -> None:
         """Move rows to where :meth:`predict` places them; place those left out.
 
@@ -294,13 +279,21 @@ class IhGMM(DensityMixin, Clusterer):
         place a row elsewhere than the centres of the other rows did.
         """
         X, counts = rows.everything, rows.counts
-        ops, xp, placed = X.ops, X.ops.xp, self._placed(X)
-        if self.noise_ != "individual":
-            del placed["noise_levels_"]
-        labels = self.labels_
-        if counts is not None:
-            labels = ops.place(labels, counts, placed["labels_"])
-        moved = (placed["labels_"] != labels) & (X.sqnorms > 0)
+        ops, xp, joint = X.ops, X.ops.xp, self._joint(X)
+        labels, own = xp.argmax(joint, axis=1), self.labels_
+        centers = to_host(self.cluster_centers_) / X.unit
+        scales, levels = fit_to_centers(X, labels, centers)
+        lengths = ops.take_lines(row_lengths(centers), labels)
+        placed = {
+            "labels_": labels,
+            "memberships_": self._tempered(joint),
+            "scales_": scales,
+            "scale_errors_": X.cast(ops.ratio(ops.widen(levels), lengths)),
+        }
+        if self.noise_ == "individual":
+            placed["noise_levels_"] = levels * X.unit
+        own = own if counts is None else ops.place(own, counts, labels)
+        moved = (labels != own) & (X.sqnorms > 0)
         for name, values in placed.items():
             own = getattr(self, name)
             there = ops.cast_like(values, own)

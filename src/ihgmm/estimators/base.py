@@ -185,10 +185,7 @@ class Clusterer(
 
     @usual_errors()
     def typical_rows(self, X: Any, n_rows: int = 3) -> list[np.ndarray]:
-        """Return rows of X, the data of the fit, that show what each cluster is like.
-
-        As :func:`ihgmm.typical_rows`, which takes labels of other methods too.
-        """
+        """Return rows of X, the data of the fit, as :func:`ihgmm.typical_rows` does."""
         check_is_fitted(self)
         return typical_rows(X, self, n_rows=n_rows)
 

@@ -72,24 +72,19 @@ class IhGMM(DensityMixin, Clusterer):
         mean 1.
     scales_, scale_errors_ : ndarray of shape (n_samples,)
         Scale of each row in its cluster, and its standard error; NaN for outliers.
-    noise_ : str
-        The kind of noise, given or found.
-    noise_evidence_ : dict
-        The criterion of each kind of noise, a row, over that of the best; only with
-        ``noise="auto"``.
+    noise_, noise_evidence_ : str, dict
+        The kind of noise, given or found; and with ``noise="auto"`` the criterion of
+        each kind, a row, over that of the best.
     noise_levels_ : ndarray of shape (n_samples,), (n_clusters,) or (1,)
         Standard deviation of the noise: of each row, each cluster or all.
     noise_components_ : ndarray of shape (n_components, n_features)
-        Orthonormal directions in which noise has a level of its own, sorted by it; only
-        with ``noise="tied"``.
+        With ``noise="tied"``, orthonormal directions in which noise has its own level.
     component_levels_ : ndarray of shape (n_components,)
         Standard deviations of the noise along them; elsewhere it is ``noise_levels_``.
     log_likelihood_ : float
         Log-likelihood of the rows of the fit, each given the others.
-    converged_ : bool
-        Whether the memberships settled before the cap.
-    n_iter_ : int
-        Rounds that were run.
+    converged_, n_iter_ : bool, int
+        Whether the memberships settled before the cap, and rounds that were run.
     sizes_, n_clusters_, preparation_, selection_, outlier_scores_, outlier_threshold_,
     outlier_cells_, n_features_in_, feature_names_in_
         As of :class:`~ihgmm.IhSC`.

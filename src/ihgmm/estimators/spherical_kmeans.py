@@ -46,10 +46,8 @@ class SphericalKMeans(Clusterer):
         The cluster of each row, numbered by decreasing (weighted) size.
     cluster_centers_ : array of shape (n_clusters, n_features)
         Unit centres.
-    inertia_ : float
-        Weighted sum over rows of ``1 - cosine`` with the nearest centre.
-    n_iter_ : int
-        Iterations.
+    inertia_, n_iter_ : float, int
+        Weighted sum over rows of ``1 - cosine`` with the nearest centre; iterations.
     n_features_in_, feature_names_in_
         As of :class:`~ihgmm.IhSC`.
 

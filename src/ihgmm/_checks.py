@@ -50,7 +50,16 @@ def check_matrix(
         total = _total(known, least)
     if np.sqrt(tiny) < total < np.sqrt(largest) * 1e12:
         return matrix
-    _check_finite(known, estimator, matrix.names)
+    count, row, column, value = known.not_finite()
+    if count:
+        name = column if matrix.names is None else repr(matrix.names[column])
+        raise ValueError(
+            f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row "
+            f"{row}, column {name} (NaN, masked or infinite entries in all: {count}). "
+            f"{'ihgmm' if estimator is None else type(estimator).__name__} does not "
+            "accept them: drop those rows, or fill them in (for NaN, IhSC and IhGMM do "
+            f"with {option('missing', 'fit')})."
+        )
     peak = known.max_abs()
     if peak == 0:
         return matrix
@@ -160,19 +169,6 @@ def open_matrix(
     if names is None or not all(isinstance(name, str) for name in names):
         return matrix
     return matrix.named(names)
-
-
-def _check_finite(matrix: Matrix, estimator: Any, names: list[str] | None) -> None:
-    count, row, column, value = matrix.not_finite()
-    if count:
-        raise ValueError(
-            f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row "
-            f"{row}, column {column if names is None else repr(names[column])} "
-            f"(NaN, masked or infinite entries in all: {count}). "
-            f"{'ihgmm' if estimator is None else type(estimator).__name__} does not "
-            "accept them: drop those rows, or fill them in (for NaN, IhSC and IhGMM do "
-            f"with {option('missing', 'fit')})."
-        )
 
 
 def _check_numbers(columns: dict[Any, Any], error: Exception | None = None) -> None:

@@ -218,13 +218,14 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
 
 def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) -> None:
     """Raise when there are fewer rows, or fewer that are not zero, than clusters."""
-    what = option("n_samples", n_samples)
-    if live is not None and n_clusters <= n_samples:
-        n_samples, what = live, f"the {live} rows of X that are not zero"
-    if n_clusters > n_samples:
+    most = n_samples if live is None else live
+    if n_clusters > most:
+        what = f"the {live} rows of X that are not zero"
+        if n_clusters > n_samples:
+            most, what = n_samples, option("n_samples", n_samples)
         raise ValueError(
             f"{option('n_clusters', n_clusters)} is more than {what}; give at most "
-            f"{n_samples} clusters, or more rows."
+            f"{most} clusters, or more rows."
         )
 
 

@@ -111,6 +111,7 @@ def zscore(data: np.ndarray) -> np.ndarray:
            [ 0.,  0.],
            [ 1.,  0.]])
     """
-    from scipy.stats import zscore
-
-    return np.nan_to_num(zscore(data, ddof=1))  # NaN in constant columns
+    # By rounding, the deviation of a constant column may be 1e-17 instead of 0.
+    constant = data.min(axis=0) == data.max(axis=0)
+    deviations = np.where(constant, 1.0, data.std(axis=0, ddof=1))
+    return np.where(constant, 0.0, (data - data.mean(axis=0)) / deviations)

@@ -164,7 +164,7 @@ class Clusterer(
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing == "fit"
-        if hasattr(self, "predict_proba"):
+        if hasattr(type(self), "predict_proba"):
             # scikit-learn's checks read off this how many columns it has.
             tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
         return tags

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._checks import check_matrix, warn_zero_rows
 from ihgmm._progress import Steps
 from ihgmm._warnings import ClusterCountWarning, warn
-from ihgmm.estimators.base import DistanceClusterer, atomic
+from ihgmm.estimators.base import DistanceClusterer, atomic, number_by_size
 from ihgmm.matrix import HOST, Tall, ops_of, to_host
 from ihgmm.numerics.eigen import GramOperator, leading_eigenpairs
 
@@ -90,11 +90,8 @@ class TwoComponentLloyd(DistanceClusterer):
         with Steps(self.verbose).step("iterations") as say:
             signs, self.n_iter_ = _iterate(G, start, self.max_iter)
             say(f"{self.n_iter_} iterations")
-        live = X.sqnorms > 0
-        self.labels_ = np.zeros(len(signs), dtype=np.int32)
-        sides = (signs[live] < 0).astype(np.intp)
-        self.labels_[live] = np.argsort(HOST.order_by_size(sides, 2))[sides]
-        count = np.count_nonzero(live)
+        labels, _ = number_by_size(X, (signs < 0).astype(np.intp), 2)
+        self.labels_, count = labels.astype(np.int32), np.count_nonzero(X.sqnorms)
         if count > 1 and not self.labels_.any():
             warn(
                 f"All {count} rows that are not zero are in one cluster, on one side "

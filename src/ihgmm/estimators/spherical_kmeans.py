@@ -10,7 +10,7 @@ import numpy as np
 from ihgmm import _checks as checks
 from ihgmm._parameters import check_number, generator, making_array, usual_errors
 from ihgmm._progress import Steps
-from ihgmm.estimators.base import CHECKS, Clusterer, atomic, cosines, number_by_size
+from ihgmm.estimators.base import CHECKS, Clusterer, atomic, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.spectral import CosinePlacement
 from ihgmm.numerics.spherical import spherical_kmeans
@@ -109,11 +109,22 @@ class SphericalKMeans(Clusterer):
             rng = generator(self.random_state)
             best = spherical_kmeans(data, k, rng=rng, **given)
             say(f"{best.n_iter} iterations")
-        labels, order = number_by_size(data, best.labels, k)
+        # Zero rows have no direction: they do not count in sizes. Clusters of one
+        # size stay as they were drawn, which does not depend on the order of the
+        # rows; rounding must not choose.
+        live, weights = data.sqnorms > 0, data.weights
+        groups = ops.groups(ops.persist(ops.rows_where(best.labels, live)), k)
+        sizes = groups.sizes.astype(np.float64)
+        if weights is not None:
+            sizes = groups.sums(ops.rows_where(weights, live))
+        order = np.argsort(-sizes.round(6), kind="stable")
         centers = best.centers[order]
-        if rows.counts is not None:
+        if rows.counts is None:
+            labels = ops.take_lines(np.argsort(order), best.labels)
+        else:
             labels = CosinePlacement(centers)(everything)
-        self.labels_ = ops.persist(ops.as_labels(labels))
+        some = ops.xp.astype(everything.sqnorms > 0, labels.dtype)
+        self.labels_ = ops.persist(ops.as_labels(labels * some))
         self.cluster_centers_ = data.cast(centers)
         # In the fit, weights are 1 on average.
         total = float(checks.check_weights(sample_weight, everything.shape[0]).sum())

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
 
 from ihgmm._checks import check_labels, is_outlier
 from ihgmm._parameters import usual_errors
@@ -123,8 +125,6 @@ def class_agreement(labels_true: Any, labels_pred: Any) -> ClassAgreement:
     As many clusters as classes are matched one to one. Otherwise a cluster stands for
     the class that most of its rows have: parts of a class are not wrong.
     """
-    from sklearn.metrics import adjusted_rand_score
-
     m = _matched(labels_true, labels_pred)
     by_majority = m.counts.shape[0] != m.counts.shape[1]
     right = m.n_outliers + int(m.counts.max(axis=0).sum()) if by_majority else m.right
@@ -168,9 +168,6 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     ...     search.fit(X).best_params_
     {'n_clusters': 3}
     """
-    from sklearn.base import clone
-    from sklearn.metrics import adjusted_rand_score
-
     predicted = to_host(model.predict(X))
     refitted = to_host(clone(model).fit_predict(X))
     if len(np.unique(predicted)) < 2 or len(np.unique(refitted)) < 2:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import functools
-import io
 import itertools
 import os
 import signal
@@ -58,7 +57,8 @@ def run_study(
     report = progress or (lambda done, wanted: None)
     # Repetition by repetition, so that an early look sees every setting.
     wanted = [(setting, rep) for rep in range(reps) for setting in settings]
-    with regular_target(path).open("ab") as file:
+    with regular_target(path).open("a", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
         _lock(file, path)
         results = read_results(path, methods)
         finished = {(result.setting, result.rep) for result in results}
@@ -66,19 +66,19 @@ def run_study(
         # A process that was killed may have left a part of a line.
         file.truncate(path.read_bytes().rfind(b"\n") + 1)
         if file.seek(0, os.SEEK_END) == 0:
-            file.write(_lines([Result._fields]))
+            writer.writerow(Result._fields)
         before = len(wanted) - len(missing)
         report(before, len(wanted))
         with contextlib.closing(_execute_all(missing, methods, jobs)) as outputs:
             for count, output in enumerate(outputs, before + 1):
-                file.write(_lines(output))
+                writer.writerows(output)
                 file.flush()
                 results += output
                 report(count, len(wanted))
     return results
 
 
-def _lock(file: IO[bytes], path: Path) -> None:
+def _lock(file: IO[str], path: Path) -> None:
     """Lock a table until it is closed; raise if another run has done so."""
     try:
         import fcntl
@@ -93,8 +93,12 @@ def _lock(file: IO[bytes], path: Path) -> None:
         pass
 
 
-def execute(setting: Any, rep: int, methods: Mapping[str, Method]) -> list[Result]:
+def _execute(
+    parent: int, setting: Any, rep: int, methods: Mapping[str, Method]
+) -> list[Result]:
     """Draw the sample of one repetition and run every method on it."""
+    if os.getpid() != parent:
+        _follow(parent)
     sample, seed = setting.draw(rep)
     n, results = len(sample.labels), []
     # One thread, since processes share the cores. Where there is next to no signal,
@@ -112,18 +116,12 @@ def _execute_all(
     """Yield the results of each run as soon as they are there, in any order."""
     # One run at a time: joblib would wait for all of a batch before it hands out any.
     parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
-    task = delayed(_execute_for)
+    task = delayed(_execute)
     outputs = parallel(task(os.getpid(), *run, methods) for run in runs)
     # To close it after an interrupt ends the workers. Tasks that are cancelled or not
     # used, of which joblib warns, are what is wanted then.
     with ignored(UserWarning, r"\d+ tasks "), contextlib.closing(outputs):
         yield from outputs
-
-
-def _execute_for(parent: int, *run: Any) -> list[Result]:
-    if os.getpid() != parent:
-        _follow(parent)
-    return execute(*run)
 
 
 @functools.cache
@@ -182,9 +180,3 @@ def summarize(study: Study, results: Iterable[Result]) -> list[Summary]:
             figures = len(values), float(np.mean(values)), float(share)
             summary.append(Summary(s.study, s.panel, s.x, s.noise, method, *figures))
     return summary
-
-
-def _lines(rows: Iterable[Iterable[Any]]) -> bytes:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue().encode()

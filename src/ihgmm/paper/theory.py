@@ -287,12 +287,9 @@ def sub_gaussian_norm(
         return float(sigma * np.sqrt(8 / 3))
     if noise == "rademacher":
         return float(sigma / np.sqrt(np.log(2)))
-    width = np.sqrt(3.0)
-
-    def excess(t: float) -> float:
-        return float(t / width * np.sqrt(np.pi) / 2 * erfi(width / t) - 2)
-
-    return float(sigma * brentq(excess, 1.0, 2.0, xtol=1e-14))
+    # Of x uniform on (-1, 1) the mean is t * sqrt(pi) / 2 * erfi(1 / t).
+    root = brentq(lambda t: t * erfi(1 / t) - 4 / np.sqrt(np.pi), 0.5, 1.5, xtol=1e-14)
+    return float(sigma * np.sqrt(3.0) * root)
 
 
 def corollary_conditions(

@@ -306,7 +306,7 @@ class Clusterer(
         data = rows.counted.keep_rows(np.flatnonzero(inside))
         live = checks.count_rows(data, data.sqnorms)
         k = self._count_clusters(data, live, rng, steps)
-        return rows._replace(counted=data, counts=counts), k
+        return rows._replace(counted=data, counts=counts, live=live), k
 
     def _count_clusters(
         self, data: Matrix, live: int, rng: np.random.Generator, steps: Steps

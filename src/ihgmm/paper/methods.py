@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
+from ihgmm.matrix import HOST
 from ihgmm.statistics.model import IhGMMSample
 
 Method = Callable[[Any, int], np.ndarray]
@@ -55,24 +56,19 @@ def label_oracle(sample: IhGMMSample) -> np.ndarray:
         inner = weights @ (gram * same)
         squares = (weights * inner) @ same - 2 * weights * inner
         squares += weights**2 * sqnorms
-        cosines = _ratio(inner - weights * sqnorms, np.sqrt(squares.clip(0) * sqnorms))
+        lengths = np.sqrt(squares.clip(0) * sqnorms)
+        cosines = HOST.ratio(inner - weights * sqnorms, lengths)  # 0 without a centre
         # No row fits a centre without any noise: its squared sine is 1e-12 at least.
         cosines = cosines.clip(0, np.sqrt(1 - 1e-12))
         weights = cosines / ((1 - cosines**2) * np.sqrt(sqnorms))
         np.fill_diagonal(weights, 0.0)
     lengths = np.sqrt((weights * (weights @ (gram * same))) @ members)
-    return np.asarray(_ratio((weights * gram) @ members, lengths).argmax(axis=1))
-
-
-def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Divide, with 0 where there is no centre."""
-    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    return np.asarray(HOST.ratio((weights * gram) @ members, lengths).argmax(axis=1))
 
 
 def center_oracle(sample: IhGMMSample) -> np.ndarray:
     """Return labels by one who knows the centres: each row to the largest cosine."""
-    directions = sample.centers / np.linalg.norm(sample.centers, axis=1)[:, None]
-    return np.asarray((sample.X @ directions.T).argmax(axis=1))
+    return np.asarray((sample.X @ HOST.unit_rows(sample.centers).T).argmax(axis=1))
 
 
 METHODS: dict[str, Method] = {

@@ -380,6 +380,5 @@ def cosines(centers: np.ndarray, X: Matrix) -> Tall:
     """Return the cosine of each row with each centre; 0 where one of them is zero."""
     ops = X.ops
     products = X @ HOST.unit_rows(centers).T
-    lengths = ops.cast_like(ops.xp.sqrt(X.sqnorms), products)
-    lengths = ops.xp.where(lengths == 0, ops.xp.ones_like(lengths), lengths)
-    return ops.clip(products / lengths[:, None], -1.0, 1.0)
+    lengths = ops.cast_like(ops.xp.sqrt(X.sqnorms), products)[:, None]
+    return ops.clip(ops.ratio(products, lengths), -1.0, 1.0)

@@ -143,10 +143,7 @@ class SDPKMeans(DistanceClusterer):
         with Steps(self.verbose).step("solver") as say:
             Z, self.status_, self.n_iter_ = _solve(A, k, self.max_iter, self.tol)
             say(f"{self.n_iter_} iterations")
-        embedding = np.linalg.eigh(Z)[1][:, : -k - 1 : -1]
-        # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
-        peaks = embedding[np.abs(embedding).argmax(axis=0), np.arange(k)]
-        embedding = embedding * np.where(peaks < 0, -1, 1)
+        embedding = HOST.fix_signs(np.linalg.eigh(Z)[1][:, : -k - 1 : -1])
         # Parallel rows at unit norm are the same, but for rounding.
         rounding = 10 * np.finfo(rows.dtype).eps if self.gram == "cosine" else 0.0
         first_like = (cdist(rows, rows) <= rounding).argmax(axis=1)

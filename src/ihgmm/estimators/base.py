@@ -235,9 +235,8 @@ class Clusterer(
     def _check_new(self, X: Any) -> Matrix:
         """Return rows, new or old, prepared as those of the fit were."""
         check_is_fitted(self)
-        return self._prepared(
-            checks.check_matrix(X, self, reset=False, missing=self.missing)
-        )
+        data = checks.check_matrix(X, self, reset=False, missing=self.missing)
+        return self._prepared(data)
 
     def _prepared(self, data: Matrix) -> Matrix:
         for change in self.preparation_:

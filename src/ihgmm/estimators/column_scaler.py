@@ -198,8 +198,8 @@ class ColumnScaler(Scaler):
         """Return rows in memory or on their device, scaled or as they were before."""
         data = open_matrix(X)
         rows: Any = data.take(slice(0, data.shape[0]))
-        isinf, any_of = rows.ops.xp.isinf, rows.ops.xp.any
-        if not data.sparse and rows.ops.number(any_of(isinf(rows.array))):
+        xp = rows.ops.xp
+        if not data.sparse and rows.ops.number(xp.any(xp.isinf(rows.array))):
             raise ValueError("X has infinite cells; replace them by numbers, or NaN.")
         if not self.center_.any():
             factors = rows.cast(self.scale_ if back else 1 / self.scale_)

@@ -32,7 +32,7 @@ from scipy.special import logsumexp, ndtri
 
 from ihgmm import make_ihgmm
 from ihgmm.metrics import misclassification_rate
-from ihgmm.paper.oracles import label_oracle
+from ihgmm.paper.methods import label_oracle
 from ihgmm.statistics.model import IhGMMSample
 
 USUAL = [

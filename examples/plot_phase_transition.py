@@ -16,7 +16,7 @@ import numpy as np
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
 from ihgmm.estimators import IhGMM
 from ihgmm.metrics import misclassification_rate
-from ihgmm.paper.oracles import label_oracle
+from ihgmm.paper.methods import label_oracle
 from ihgmm.paper.theory import exact_recovery_limit, ihsc_threshold
 
 # %%

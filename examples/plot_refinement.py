@@ -16,7 +16,7 @@ import numpy as np
 
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.metrics import misclassification_rate
-from ihgmm.paper.oracles import label_oracle
+from ihgmm.paper.methods import label_oracle
 
 # Where patterns are hard to tell apart, fits warn.
 warnings.filterwarnings("ignore", "Labels may be unstable")

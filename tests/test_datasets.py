@@ -6,8 +6,8 @@ import http.server
 import os
 import re
 import threading
-from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -70,9 +70,10 @@ def server(monkeypatch):
     server.requests, server.release = [], threading.Event()
     server.answer = lambda handler: handler.body(TOY)
     data, target = np.array([[1.5, 2.0], [2.5, 1.0], [3.5, -4.0]]), np.array([0, 0, 1])
-    server.entry = _cache.Entry(
+    server.entry = SimpleNamespace(
         title="Toy", about="Three rows.", citation="Nobody.", preprocessing="zscore",
         url=f"http://127.0.0.1:{server.server_port}/toy.txt", layout="spaces",
+        first_label=1, precision=1e-8,
         counts=(2, 1), sums=tuple(_cache.class_sums(data, target, 2)),
         feature_names=("a", "b"), target_names=("x", "y"),
     )  # fmt: skip
@@ -188,9 +189,8 @@ def test_bad_download_leaves_nothing(answer, message, server, tmp_path):
     assert load_dataset("toy", data_home=tmp_path).data.shape == (3, 2)
 
 
-def test_archives_are_unpacked(server, monkeypatch, tmp_path):
-    entry = replace(server.entry, url="http://127.0.0.1:9/toy.bz2")
-    monkeypatch.setitem(_cache.CATALOG, "toy", entry)
+def test_archives_are_unpacked(server, tmp_path):
+    server.entry.url = "http://127.0.0.1:9/toy.bz2"
     (tmp_path / "toy.bz2").write_bytes(bz2.compress(TOY))
     assert load_dataset("toy", data_home=tmp_path).data.shape == (3, 2)
     (tmp_path / "toy.bz2").write_bytes(bz2.compress(TOY)[:-9])

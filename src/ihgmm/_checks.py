@@ -32,7 +32,6 @@ def check_matrix(
     estimator: BaseEstimator | None = None,
     *,
     reset: bool = True,
-    in_memory: bool = False,
     missing: str | None = None,
 ) -> Matrix:
     """Return data of any kind as a matrix whose squares neither overflow nor vanish.
@@ -41,8 +40,6 @@ def check_matrix(
     vanish beside the longest are zero. ``missing="fit"`` allows NaN.
     """
     matrix = open_matrix(X, estimator, reset=reset)
-    if in_memory and not matrix.on_host:
-        matrix = matrix.to_memory()
     info = np.finfo(matrix.dtype)
     tiny, largest = float(info.tiny), float(info.max)
     # A row with a smaller square than this could not be divided by it.
@@ -53,7 +50,16 @@ def check_matrix(
         total = _total(known, least)
     if np.sqrt(tiny) < total < np.sqrt(largest) * 1e12:
         return matrix
-    _check_finite(known, estimator, matrix.names)
+    count, row, column, value = known.not_finite()
+    if count:
+        name = column if matrix.names is None else repr(matrix.names[column])
+        raise ValueError(
+            f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row "
+            f"{row}, column {name} (NaN, masked or infinite entries in all: {count}). "
+            f"{'ihgmm' if estimator is None else type(estimator).__name__} does not "
+            "accept them: drop those rows, or fill them in (for NaN, IhSC and IhGMM do "
+            f"with {option('missing', 'fit')})."
+        )
     peak = known.max_abs()
     if peak == 0:
         return matrix
@@ -165,19 +171,6 @@ def open_matrix(
     return matrix.named(names)
 
 
-def _check_finite(matrix: Matrix, estimator: Any, names: list[str] | None) -> None:
-    count, row, column, value = matrix.not_finite()
-    if count:
-        raise ValueError(
-            f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row "
-            f"{row}, column {column if names is None else repr(names[column])} "
-            f"(NaN, masked or infinite entries in all: {count}). "
-            f"{'ihgmm' if estimator is None else type(estimator).__name__} does not "
-            "accept them: drop those rows, or fill them in (for NaN, IhSC and IhGMM do "
-            f"with {option('missing', 'fit')})."
-        )
-
-
 def _check_numbers(columns: dict[Any, Any], error: Exception | None = None) -> None:
     """Raise if a column does not hold numbers, as scikit-learn may have found."""
     # Of a mixture of texts and numbers scikit-learn says what is no number.
@@ -205,19 +198,14 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
         raise ValueError(f"Found array with {n} row(s) and {p} feature(s); give some.")
     if estimator is None:
         return
-    names = None if X.names is None else np.asarray(X.names, dtype=object)
-    if reset:
-        estimator.n_features_in_ = p
-        if names is not None:
-            estimator.feature_names_in_ = names
+    validation._check_n_features(estimator, X, reset=reset)
+    if X.names is None:
         return
-    if p != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {p} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
+    names = np.asarray(X.names, dtype=object)
+    if reset:
+        estimator.feature_names_in_ = names
     fitted: Any = getattr(estimator, "feature_names_in_", names)
-    if names is not None and (names != fitted).any():
+    if (names != fitted).any():
         at = int((names != fitted).argmax())
         raise ValueError(
             "The feature names should match those that were passed during fit: feature "
@@ -230,13 +218,14 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
 
 def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) -> None:
     """Raise when there are fewer rows, or fewer that are not zero, than clusters."""
-    what = option("n_samples", n_samples)
-    if live is not None and n_clusters <= n_samples:
-        n_samples, what = live, f"the {live} rows of X that are not zero"
-    if n_clusters > n_samples:
+    most = n_samples if live is None else live
+    if n_clusters > most:
+        what = f"the {live} rows of X that are not zero"
+        if n_clusters > n_samples:
+            most, what = n_samples, option("n_samples", n_samples)
         raise ValueError(
             f"{option('n_clusters', n_clusters)} is more than {what}; give at most "
-            f"{n_samples} clusters, or more rows."
+            f"{most} clusters, or more rows."
         )
 
 

@@ -80,24 +80,22 @@ def check_number(
     """Return ``value`` as a float in a range, or one of some words, or say what."""
     if isinstance(value, str | None) and value in words:
         return value
-    wanted = f"above {above:g}" if above > -np.inf else f"at least {least:g}"
-    wanted += f" and at most {most:g}" if most < np.inf else ""
-    wanted = f"{_listed(words)}a {'whole ' * (kind is Integral)}number {wanted}"
+    error: type[Exception] = ValueError
     if words and isinstance(value, str):
-        raise ValueError(f"{option(name, value)} is not known; give {wanted}.")
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
-        own = type(value).__name__
-        raise TypeError(f"{option(name, value)} is a {own}; give {wanted}.")
-    number = float(value)
-    if not (least <= number <= most and number > above and np.isfinite(number)):
-        raise ValueError(f"{option(name, value)} is out of range; give {wanted}.")
-    return number
-
-
-def _listed(words: Words) -> str:
-    if _shell.get() is not None:  # where None is not given
-        words = [word for word in words if word is not None]
-    return ", ".join(map(repr, words)) + " or " * bool(words)
+        fault = "is not known"
+    elif isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
+        error, fault = TypeError, f"is a {type(value).__name__}"
+    elif least <= (number := float(value)) <= most and above < number < np.inf:
+        return number
+    else:
+        fault = "is out of range"
+    # None is not given on the command line.
+    known = [repr(w) for w in words if w is not None or _shell.get() is None]
+    listed = ", ".join(known) + " or " * bool(known)
+    listed += "a whole" if kind is Integral else "a"
+    size = f"above {above:g}" if above > -np.inf else f"at least {least:g}"
+    size += f" and at most {most:g}" if most < np.inf else ""
+    raise error(f"{option(name, value)} {fault}; give {listed} number {size}.")
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str | None]) -> None:

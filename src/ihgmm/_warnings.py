@@ -18,6 +18,7 @@ _INNER = tuple(
     dirname(getattr(find_spec(name), "origin", None) or name) + sep
     for name in ("ihgmm", "sklearn", "joblib")
 )
+_INNER += (contextmanager.__code__.co_filename,)  # which decorators go through
 _lock = Lock()
 # scikit-learn's checks and scores set filters of the process for a moment. Two at a
 # time, in threads, may leave one behind: whoever calls them holds this.
@@ -52,14 +53,9 @@ class PreparationWarning(UserWarning):
 def warn(message: str, category: type[Warning]) -> None:
     """Warn of something, at the first line outside this package and scikit-learn."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and _is_inner(frame.f_code.co_filename):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INNER):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
-
-
-def _is_inner(path: str) -> bool:
-    # Context managers and decorators of the standard library are on the way.
-    return path.startswith(_INNER) or path.endswith("contextlib.py")
 
 
 @contextmanager

@@ -72,9 +72,8 @@ def ihsc(
     -------
     AnnData or None
         The copy if ``copy=True``. With ``key`` for ``key_added``, ``obs[key]`` is the
-        cluster, as a string, ``"0"`` the largest; ``obs[f"{key}_scale"]`` the scale, in
-        each cluster 1 on average; ``obs[f"{key}_size"]`` that times the length of the
-        cluster's pattern, which compares cells of all clusters;
+        cluster, as a string, ``"0"`` the largest; ``obs[f"{key}_scale"]`` and
+        ``obs[f"{key}_size"]`` are ``scales_`` and ``sizes_`` of :class:`~ihgmm.IhSC`,
         ``obs[f"{key}_confidence"]`` the ``certainty`` of :func:`~ihgmm.diagnose`.
         ``obsm[f"X_{key}"]`` is the embedding, and ``varm[f"{key}_centers"]`` the
         pattern of each cluster, or ``uns[key]["centers"]`` where ``use_rep`` is given.
@@ -83,9 +82,8 @@ def ihsc(
 
     Notes
     -----
-    Give counts with ``whiten="counts"``: a few genes that are everywhere drown all
-    others, else. After ``sc.pp.log1p`` or ``sc.pp.scale`` cells of a type are no
-    multiples of one pattern, and ``ihsc`` warns. See :doc:`/tutorial-single-cell`.
+    Give counts, with ``whiten="counts"``; ``ihsc`` warns of data after ``sc.pp.log1p``
+    or ``sc.pp.scale``. See :doc:`/tutorial-single-cell`.
 
     Examples
     --------

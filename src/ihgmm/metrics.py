@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
 
 from ihgmm._checks import check_labels, is_outlier
 from ihgmm._parameters import usual_errors
@@ -45,9 +47,7 @@ def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:
 
 
 def misclassification_rate(labels_true: Any, labels_pred: Any) -> float:
-    """Return the share of misclassified rows under the best matching of labels.
-
-    It is :func:`misclassification_loss` over the number of rows.
+    """Return :func:`misclassification_loss` over the number of rows.
 
     Examples
     --------
@@ -125,8 +125,6 @@ def class_agreement(labels_true: Any, labels_pred: Any) -> ClassAgreement:
     As many clusters as classes are matched one to one. Otherwise a cluster stands for
     the class that most of its rows have: parts of a class are not wrong.
     """
-    from sklearn.metrics import adjusted_rand_score
-
     m = _matched(labels_true, labels_pred)
     by_majority = m.counts.shape[0] != m.counts.shape[1]
     right = m.n_outliers + int(m.counts.max(axis=0).sum()) if by_majority else m.right
@@ -142,7 +140,6 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
 
     It is a scorer for ``GridSearchCV`` over the number of clusters, where a model's own
     ``score`` prefers too many. Few and large folds serve it best, such as ``cv=3``.
-    :func:`~ihgmm.select_n_clusters` counts clusters in one call.
 
     Parameters
     ----------
@@ -171,9 +168,6 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     ...     search.fit(X).best_params_
     {'n_clusters': 3}
     """
-    from sklearn.base import clone
-    from sklearn.metrics import adjusted_rand_score
-
     predicted = to_host(model.predict(X))
     refitted = to_host(clone(model).fit_predict(X))
     if len(np.unique(predicted)) < 2 or len(np.unique(refitted)) < 2:

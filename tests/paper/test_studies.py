@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm.paper.figures import LIMIT, threshold_constants
-from ihgmm.paper.oracles import center_oracle, label_oracle
+from ihgmm.paper.methods import center_oracle, label_oracle
 from ihgmm.paper.runner import Result, Summary, summarize
 from ihgmm.paper.studies import EXPERIMENTS, PHASE, STUDIES, correlated_sample
 from ihgmm.paper.theory import ihsc_threshold, thresholds

@@ -7,7 +7,7 @@ from scipy.stats import norm
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.matrix import HOST, as_matrix, to_host
 from ihgmm.metrics import misclassification_rate
-from ihgmm.paper.oracles import label_oracle
+from ihgmm.paper.methods import label_oracle
 from ihgmm.statistics.likelihood import (
     Directions,
     Projections,

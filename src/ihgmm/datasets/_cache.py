@@ -6,36 +6,19 @@ import bz2
 import io
 import os
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from types import SimpleNamespace
 
 import numpy as np
 
 from ihgmm._files import atomic_write
 
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A data set, as ``catalog.toml`` describes it."""
-
-    title: str
-    about: str
-    citation: str
-    preprocessing: Literal["none", "zscore"]  # what reproduces the paper's table
-    url: str = ""  # of the file; empty for data that scikit-learn ships
-    layout: Literal["svmlight", "spaces", "commas"] = "svmlight"
-    first_label: int = 1  # classes are numbered from here in the file
-    precision: float = 1e-8
-    counts: Sequence[int]
-    sums: Sequence[float] = ()
-    feature_names: Sequence[str] = ()
-    target_names: Sequence[str] = ()
-
-
 _text = Path(__file__).with_name("catalog.toml").read_text(encoding="utf-8")
-CATALOG = {name: Entry(**table) for name, table in tomllib.loads(_text).items()}
+_usual = {"url": "", "layout": "svmlight", "first_label": 1, "precision": 1e-8}
+CATALOG = {
+    name: SimpleNamespace(**(_usual | table))
+    for name, table in tomllib.loads(_text).items()
+}
 """The data sets by name, in the order of the paper."""
 
 
@@ -44,7 +27,7 @@ class DatasetError(OSError):
 
 
 def fetch(
-    entry: Entry,
+    entry: SimpleNamespace,
     data_home: str | os.PathLike[str] | None,
     download_if_missing: bool,
     timeout: float,
@@ -88,7 +71,7 @@ def fetch(
         ) from error
 
 
-def parse(entry: Entry, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
+def parse(entry: SimpleNamespace, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Return the data and the class of each row, from 0, without incomplete rows."""
     if entry.url.endswith(".bz2"):
         raw = bz2.decompress(raw)
@@ -129,7 +112,7 @@ def class_sums(data: np.ndarray, target: np.ndarray, n_classes: int) -> np.ndarr
     return np.bincount(target.astype(np.intp), waves, n_classes)
 
 
-def check_content(entry: Entry, data: np.ndarray, target: np.ndarray) -> None:
+def check_content(entry: SimpleNamespace, data: np.ndarray, target: np.ndarray) -> None:
     """Raise unless these are the rows, classes and values of the data set."""
     (n, p), k = data.shape, len(entry.counts)
     classes, counts = np.unique(target, return_counts=True)

@@ -51,9 +51,6 @@ CHECKS: dict[str, Any] = {
     "verbose": parameters.check_verbose,
 }
 
-# Of estimators that can count the clusters themselves.
-MAY_COUNT = {**CHECKS, "n_clusters": partial(parameters.check_count, words=("auto",))}
-
 
 def atomic(fit: F) -> F:
     """Make a fit set all that it has learnt at its end, or nothing if it fails.
@@ -80,7 +77,7 @@ class Rows(NamedTuple):
     everything: Matrix
     counted: Matrix  # those with a weight that are no outliers
     counts: Tall | None  # which of all rows these are; None for all
-    unobserved: int  # rows that count and have no observed cell
+    live: int  # rows that count and are not zero
     outliers: Tall | None = None  # which of all rows are; None where nobody looked
 
 
@@ -93,6 +90,18 @@ def mark(ops: Ops, values: Tall, outliers: Tall | None, value: float) -> Tall:
     return ops.xp.where(outliers, ops.xp.full_like(values, value), values)
 
 
+def number_by_size(X: Matrix, labels: Tall, k: int) -> tuple[Tall, np.ndarray]:
+    """Give clusters numbers by decreasing size; return labels, and their order.
+
+    Zero rows do not count, and are in the largest cluster.
+    """
+    ops, live = X.ops, X.sqnorms > 0
+    weights = None if X.weights is None else ops.rows_where(X.weights, live)
+    order = ops.order_by_size(ops.rows_where(labels, live), k, weights)
+    labels = ops.take_lines(np.argsort(order), labels)
+    return ops.persist(labels * ops.xp.astype(live, labels.dtype)), order
+
+
 class Checked(sklearn.BaseEstimator):
     """An estimator whose ``fit`` checks its parameters first, see :func:`atomic`."""
 
@@ -101,8 +110,6 @@ class Checked(sklearn.BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        if tags.transformer_tags is not None:
-            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def _check_parameters(self) -> None:
@@ -124,12 +131,21 @@ class Scaler(sklearn.OneToOneFeatureMixin, sklearn.TransformerMixin, Checked):
         return data.map_rows(self._changed, data.dtype, whole=True)
 
 
-class Clusterer(sklearn.ClusterMixin, Checked):
+class Clusterer(
+    sklearn.ClassNamePrefixFeaturesOutMixin,
+    sklearn.TransformerMixin,
+    sklearn.ClusterMixin,
+    Checked,
+):
     """A clusterer that fills in cells, counts clusters, and sets rows aside.
 
     It does each only if it has a parameter for it.
     """
 
+    _checks: ClassVar = {
+        **CHECKS,
+        "n_clusters": partial(parameters.check_count, words=("auto",)),
+    }
     # What placing a row needs of the fit, which may go to other processes.
     _placing: ClassVar[Any] = ("cluster_centers_", "n_features_in_", "preparation_")
     _nearest: Callable[..., Tall]  # returns the label of each row
@@ -148,10 +164,14 @@ class Clusterer(sklearn.ClusterMixin, Checked):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing == "fit"
-        if hasattr(self, "predict_proba"):
+        if hasattr(type(self), "predict_proba"):
             # scikit-learn's checks read off this how many columns it has.
             tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
         return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.cluster_centers_.shape[0])
 
     @property
     def sizes_(self) -> np.ndarray:
@@ -165,10 +185,7 @@ class Clusterer(sklearn.ClusterMixin, Checked):
 
     @usual_errors()
     def typical_rows(self, X: Any, n_rows: int = 3) -> list[np.ndarray]:
-        """Return rows of X, the data of the fit, that show what each cluster is like.
-
-        As :func:`ihgmm.typical_rows`, which takes labels of other methods too.
-        """
+        """Return rows of X, the data of the fit, as :func:`ihgmm.typical_rows` does."""
         check_is_fitted(self)
         return typical_rows(X, self, n_rows=n_rows)
 
@@ -188,6 +205,23 @@ class Clusterer(sklearn.ClusterMixin, Checked):
         rows = checks.open_matrix(X, self, reset=False)
         return rows.map_rows(self._light()._labels, np.int32)
 
+    @usual_errors()
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the cosine of each row, new or old, with each cluster centre.
+
+        It is zero for zero rows and empty clusters.
+        """
+        return cosines(self._compared_centers(), self._check_new(X))
+
+    def _compared_centers(self) -> np.ndarray:
+        """Return centres on the host, whitened as rows are."""
+        centers = to_host(self.cluster_centers_)
+        for change in self.preparation_:
+            # No cell of a centre is missing or wild.
+            if isinstance(change, Whitener):
+                centers = change(checks.check_matrix(centers)).toarray()
+        return centers
+
     def _labels(self, X: Any, *batch: Any) -> Tall:
         labels = self._nearest(X, *batch)
         return ops_of(labels).as_labels(labels)
@@ -201,9 +235,8 @@ class Clusterer(sklearn.ClusterMixin, Checked):
     def _check_new(self, X: Any) -> Matrix:
         """Return rows, new or old, prepared as those of the fit were."""
         check_is_fitted(self)
-        return self._prepared(
-            checks.check_matrix(X, self, reset=False, missing=self.missing)
-        )
+        data = checks.check_matrix(X, self, reset=False, missing=self.missing)
+        return self._prepared(data)
 
     def _prepared(self, data: Matrix) -> Matrix:
         for change in self.preparation_:
@@ -212,19 +245,20 @@ class Clusterer(sklearn.ClusterMixin, Checked):
 
     # The steps of a fit
 
-    def _read(self, X: Any, sample_weight: Any) -> Rows:
+    def _read(self, X: Any, sample_weight: Any, say: Callable[[str], None]) -> Rows:
         """Check the data, find the rows that count, and fill in missing cells."""
         everything = checks.check_matrix(X, self, missing=self.missing)
+        say("{:,} rows, {:,} features".format(*everything.shape))
         counted, counts = checks.counted_rows(everything, sample_weight)
         unobserved = checks.warn_missing(counted, everything.names)
-        rows = Rows(everything, counted, counts, unobserved)
+        rows = Rows(everything, counted, counts, live=0)
         if self.outliers == "cells":
             given = rows.everything if self.missing == "fit" else None
             rows = self._prepare(rows, learn_cell_filler(counted))
             self.outlier_cells_ = missing_cells(rows.everything.incomplete, given)
         elif self.missing == "fit":
             rows = self._prepare(rows, learn_filler(counted))
-        return rows
+        return rows._replace(live=checks.warn_zero_rows(rows.counted, unobserved))
 
     def _prepare(self, rows: Rows, change: Filler | Whitener) -> Rows:
         """Return rows after a change, which new rows will go through too."""
@@ -247,10 +281,10 @@ class Clusterer(sklearn.ClusterMixin, Checked):
             )
 
     def _choose(
-        self, rows: Rows, live: int, rng: np.random.Generator, steps: Steps
+        self, rows: Rows, rng: np.random.Generator, steps: Steps
     ) -> tuple[Rows, int]:
         """Count the clusters, and leave out rows that fit none, if asked to."""
-        k = self._count_clusters(rows.counted, live, rng, steps)
+        k = self._count_clusters(rows.counted, rows.live, rng, steps)
         checks.warn_few_weighty_rows(rows.counted, k)
         if self.outliers is None or self.outliers == "cells":
             return rows, k
@@ -271,7 +305,7 @@ class Clusterer(sklearn.ClusterMixin, Checked):
         data = rows.counted.keep_rows(np.flatnonzero(inside))
         live = checks.count_rows(data, data.sqnorms)
         k = self._count_clusters(data, live, rng, steps)
-        return rows._replace(counted=data, counts=counts), k
+        return rows._replace(counted=data, counts=counts, live=live), k
 
     def _count_clusters(
         self, data: Matrix, live: int, rng: np.random.Generator, steps: Steps
@@ -299,17 +333,7 @@ class Clusterer(sklearn.ClusterMixin, Checked):
         return prepared
 
 
-class Transformer(
-    sklearn.ClassNamePrefixFeaturesOutMixin, sklearn.TransformerMixin, Clusterer
-):
-    """A clusterer with a column for each cluster in what ``transform`` returns."""
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.cluster_centers_.shape[0])
-
-
-class DistanceClusterer(Transformer):
+class DistanceClusterer(Clusterer):
     """A clusterer that places new rows by their distance to ``cluster_centers_``."""
 
     @usual_errors()
@@ -332,8 +356,7 @@ class DistanceClusterer(Transformer):
         data = self._check_new(X)
         ops = data.ops
         nearest = ops.widen(ops.xp.min(self._distances(data), axis=1))
-        weights = checks.check_weights(sample_weight, data.shape[0])
-        weights = ops.to_device(weights, nearest)
+        weights = data.to_device(checks.check_weights(sample_weight, data.shape[0]))
         with np.errstate(over="ignore"):
             return -ops.number(ops.xp.sum(weights * nearest * nearest))
 
@@ -356,6 +379,5 @@ def cosines(centers: np.ndarray, X: Matrix) -> Tall:
     """Return the cosine of each row with each centre; 0 where one of them is zero."""
     ops = X.ops
     products = X @ HOST.unit_rows(centers).T
-    lengths = ops.cast_like(ops.xp.sqrt(X.sqnorms), products)
-    lengths = ops.xp.where(lengths == 0, ops.xp.ones_like(lengths), lengths)
-    return ops.clip(products / lengths[:, None], -1.0, 1.0)
+    lengths = ops.cast_like(ops.xp.sqrt(X.sqnorms), products)[:, None]
+    return ops.clip(ops.ratio(products, lengths), -1.0, 1.0)

@@ -19,9 +19,8 @@ from ihgmm.numerics.whitening import (
 class Biwhitener(Scaler):
     """Multiply rows and columns so that noise has variance one in each, on average.
 
-    Noise that is louder in some columns or rows, as in counts, draws eigenvectors to
-    them. ``IhSC(whiten=...)`` does the same inside and returns centres and scales in
-    the units of the data; this transformer serves other methods and pipelines.
+    ``IhSC(whiten=...)`` does the same inside and returns centres and scales in the
+    units of the data; this transformer serves other methods and pipelines.
     :doc:`/counts` says when to use it.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_n_features, check_is_fitted
 
 from ihgmm._checks import open_matrix
 from ihgmm._parameters import check_choice
@@ -32,14 +32,13 @@ class ColumnScaler(Scaler):
     Parameters
     ----------
     method : {"auto", "scale", "standardize", "none"}, default="auto"
-        ``"scale"`` divides each column by its standard deviation. Zero stays zero, so
-        rows stay multiples of a pattern. ``"standardize"`` also subtracts its mean
-        before, which sparse data do not allow. ``"none"`` leaves columns alone.
-        ``"auto"`` looks for a column whose deviation is more than three times that of
-        the median column. If there is none, all columns are left alone. If there is
-        one, all are divided, and columns whose zero lies more than three deviations
-        from their mean, such as temperatures and years, are centred before. Counts of
-        rare events are always divided.
+        ``"scale"`` divides each column by its standard deviation. ``"standardize"``
+        also subtracts its mean before, which sparse data do not allow. ``"none"``
+        leaves columns alone. ``"auto"`` looks for a column whose deviation is more than
+        three times that of the median column. If there is none, all columns are left
+        alone. If there is one, all are divided, and columns whose zero lies more than
+        three deviations from their mean, such as temperatures and years, are centred
+        before. Counts of rare events are always divided.
 
     Attributes
     ----------
@@ -191,11 +190,7 @@ class ColumnScaler(Scaler):
         """Return rows in the units of the data again."""
         check_is_fitted(self)
         data = open_matrix(X)
-        if data.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {data.shape[1]} features, but ColumnScaler is expecting "
-                f"{self.n_features_in_} features as input."
-            )
+        _check_n_features(self, data, reset=False)
         change = partial(self._changed, back=True)
         return data.map_rows(change, data.dtype, whole=True)
 
@@ -203,8 +198,8 @@ class ColumnScaler(Scaler):
         """Return rows in memory or on their device, scaled or as they were before."""
         data = open_matrix(X)
         rows: Any = data.take(slice(0, data.shape[0]))
-        isinf, any_of = rows.ops.xp.isinf, rows.ops.xp.any
-        if not data.sparse and rows.ops.number(any_of(isinf(rows.array))):
+        xp = rows.ops.xp
+        if not data.sparse and rows.ops.number(xp.any(xp.isinf(rows.array))):
             raise ValueError("X has infinite cells; replace them by numbers, or NaN.")
         if not self.center_.any():
             factors = rows.cast(self.scale_ if back else 1 / self.scale_)
@@ -226,9 +221,8 @@ def column_ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:
     if hasattr(X, "nnz"):
         low, high = (bound(axis=0).toarray().ravel() for bound in (X.nanmin, X.nanmax))
         return low, high
-    known = ~np.isnan(X)
-    low = np.min(X, axis=0, where=known, initial=np.inf)
-    return low, np.max(X, axis=0, where=known, initial=-np.inf)
+    low = np.fmin.reduce(X, axis=0, initial=np.inf)
+    return low, np.fmax.reduce(X, axis=0, initial=-np.inf)
 
 
 def _entries(block: Matrix) -> Any:

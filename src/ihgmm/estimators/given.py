@@ -5,48 +5,63 @@ Here it is checked, and what is to be said of it is said.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._checks import check_labels, check_weights, label_array
+from ihgmm import _checks as checks
 from ihgmm._parameters import option
-from ihgmm._warnings import DriftWarning, PreparationWarning, warn
+from ihgmm._warnings import DriftWarning, PreparationWarning, ignored, warn
+from ihgmm.estimators.base import Rows
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.batches import Batches, learn_batches, without
 from ihgmm.numerics.growing import Grown
 from ihgmm.numerics.recipe import Recipe
+from ihgmm.numerics.spectral import spectral_clustering
+from ihgmm.numerics.whitening import learn_whitener
 from ihgmm.policy import Batching
+from ihgmm.statistics.selection import resolve
 
 # Batches
 
 
-def check_batch_fit(model: Any, X: Matrix, batch: Any) -> np.ndarray:
-    """Return the name of each row's batch; raise if X cannot have factors."""
+def fit_batches(
+    model: Any, rows: Rows, batch: Any, noise: Any, rng: np.random.Generator
+) -> tuple[Batches, Rows]:
+    """Learn factors of batches; return them, and rows without these."""
+    k, n = model.n_clusters, rows.counted.shape[0]
     if model.missing != "error" or model.outliers == "cells":
         raise ValueError(
             "batch cannot be combined with missing cells: leave out "
             f"{option('missing', 'fit')} and {option('outliers', 'cells')}, or fill in "
             "cells first."
         )
-    least = X.most_negative() * X.unit
+    least = rows.everything.most_negative() * rows.everything.unit
     if least < 0:
         raise ValueError(
             f"The smallest entry of X is {least:.3g}, and a batch multiplies values of "
             "0 or more. Give data before they are centred."
         )
-    return check_labels("batch", batch, X.shape[0]).astype(str)
+    names = checks.check_labels("batch", batch, rows.everything.shape[0]).astype(str)
+    if k != "auto":
+        checks.check_row_count(n, k, rows.live)
 
+    def label(data: Matrix) -> tuple[Tall, int]:
+        if noise is not None:
+            with ignored(PreparationWarning):
+                data = learn_whitener(data, noise, deepcopy(rng))(data)
+        count = k
+        if k == "auto":
+            count = max(resolve(data, deepcopy(rng), signed=model.signed).n_clusters, 1)
+        recipe = Recipe.of(model.recipe)
+        fit = spectral_clustering(data, int(count), recipe, signed=model.signed)
+        return fit.labels, int(count)
 
-def fit_batches(
-    X: Matrix, names: np.ndarray, label: Callable[[Matrix], tuple[Tall, int]]
-) -> tuple[Batches, Matrix]:
-    """Learn factors of batches; return them, and rows without these."""
-    known, codes = np.unique(names, return_inverse=True)
-    batches, homes = learn_batches(X, codes, tuple(map(str, known)), label)
+    counts = slice(None) if rows.counts is None else to_host(rows.counts)
+    known, codes = np.unique(names[counts], return_inverse=True)
+    batches, homes = learn_batches(rows.counted, codes, tuple(map(str, known)), label)
     alone = [f"{k} (batch {known[home]})" for k, home in enumerate(homes) if home >= 0]
     if alone and len(known) > 1:
         warn(
@@ -55,7 +70,10 @@ def fit_batches(
             "Look at their rows, or ask for fewer clusters.",
             PreparationWarning,
         )
-    return batches, without(X, batches.factors, codes)
+    everything = counted = without(rows.counted, batches.factors, codes)
+    if rows.counts is not None:
+        everything = without(rows.everything, batches.factors, batches.codes(names))
+    return batches, rows._replace(everything=everything, counted=counted)
 
 
 def as_without_batches(model: Any, X: Any, batch: Any) -> tuple[Any, Any]:
@@ -68,18 +86,27 @@ def as_without_batches(model: Any, X: Any, batch: Any) -> tuple[Any, Any]:
     return model, X
 
 
-def take_out(
-    batches: Batches, X: Matrix, batch: Any, label: Callable[[Matrix], Tall]
-) -> Matrix:
+def rows_without_batches(model: Any, X: Any, batch: Any) -> Matrix:
     """Return rows without the factors of their batches; new ones get theirs first."""
+    check_is_fitted(model)
+    if not hasattr(model, "batches_"):
+        raise ValueError(
+            "batch is given, and the model was fitted without batches; fit it with "
+            "batch=..., or leave batch out."
+        )
+    data, batches = checks.check_matrix(X, model, reset=False), model.batches_
     if batch is None:
         raise ValueError(
             "The model was fitted with batches; give the batch of each row, batch=..., "
             f"one of {', '.join(batches.names)} or a new one."
         )
-    batch = [batch] * X.shape[0] if isinstance(batch, str) else batch
-    names = check_labels("batch", batch, X.shape[0]).astype(str)
+    batch = [batch] * data.shape[0] if isinstance(batch, str) else batch
+    names = checks.check_labels("batch", batch, data.shape[0]).astype(str)
     codes, factors = batches.codes(names), batches.factors
+
+    def label(part: Matrix) -> Tall:
+        return model.placement_(model._prepared(part))
+
     for name in np.unique(names[codes < 0]):
         own = np.flatnonzero(names == name)
         if len(own) < Batching.NEW_ROWS:
@@ -90,8 +117,8 @@ def take_out(
                 f"{', '.join(batches.names)}."
             )
         codes[own] = len(factors)
-        factors = np.vstack([factors, batches.factors_of_new(X.take(own), label)])
-    return without(X, factors, codes)
+        factors = np.vstack([factors, batches.factors_of_new(data.take(own), label)])
+    return without(data, factors, codes)
 
 
 # Classes that are known of some rows, and an older model
@@ -99,14 +126,14 @@ def take_out(
 
 def check_known(known_labels: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Return classes, sorted, and the number of each row's class; -1 for unknown."""
-    given = label_array("known_labels", known_labels, n_samples)
+    given = checks.label_array("known_labels", known_labels, n_samples)
     unknown = np.array([_is_unknown(label) for label in given.astype(object)])
     if unknown.all():
         raise ValueError(
             "known_labels has no known label: all are -1, None or NaN. Give one at "
             "least, or leave known_labels out."
         )
-    labels = check_labels("known_labels", given[~unknown])
+    labels = checks.check_labels("known_labels", given[~unknown])
     if labels.dtype.kind == "O":
         labels = np.array(labels.tolist())
     if labels.dtype.kind == "f" and (labels == np.round(labels)).all():
@@ -118,11 +145,9 @@ def check_known(known_labels: Any, n_samples: int) -> tuple[np.ndarray, np.ndarr
 
 def _is_unknown(label: Any) -> bool:
     """Tell None, NaN, the missing values of pandas, and -1 from labels."""
-    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+    if label is None or type(label).__name__ == "NAType":
         return True
-    return isinstance(label, int | float | np.number) and (
-        label == -1 or bool(np.isnan(label))
-    )
+    return bool(label != label or label == -1)
 
 
 def class_names(classes: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -184,7 +209,7 @@ def check_can_grow(model: Any) -> None:
 
 def check_growing_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Return weights that can be added up over all calls, in single precision too."""
-    weights = check_weights(sample_weight, n_samples)
+    weights = checks.check_weights(sample_weight, n_samples)
     odd = weights[(weights > 0) & ((weights < 1e-9) | (weights > 1e9))]
     if len(odd):
         raise ValueError(

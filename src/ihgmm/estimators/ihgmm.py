@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import DensityMixin
@@ -13,7 +13,7 @@ from ihgmm import _checks as checks
 from ihgmm._parameters import check_count, generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import UnstableLabelsWarning, warn
-from ihgmm.estimators.base import MAY_COUNT, Rows, Transformer, atomic, cosines, mark
+from ihgmm.estimators.base import Clusterer, Rows, atomic, mark, number_by_size
 from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import misclassification_rate
@@ -29,7 +29,7 @@ from ihgmm.statistics.model import NoiseStructure
 from ihgmm.statistics.refits import label_doubt
 
 
-class IhGMM(DensityMixin, Transformer):
+class IhGMM(DensityMixin, Clusterer):
     """Mixture of patterns at individual scales, fitted by likelihood.
 
     IhGMM stands beside :class:`~ihgmm.IhSC` as ``GaussianMixture`` beside ``KMeans``:
@@ -72,24 +72,19 @@ class IhGMM(DensityMixin, Transformer):
         mean 1.
     scales_, scale_errors_ : ndarray of shape (n_samples,)
         Scale of each row in its cluster, and its standard error; NaN for outliers.
-    noise_ : str
-        The kind of noise, given or found.
-    noise_evidence_ : dict
-        The criterion of each kind of noise, a row, over that of the best; only with
-        ``noise="auto"``.
+    noise_, noise_evidence_ : str, dict
+        The kind of noise, given or found; and with ``noise="auto"`` the criterion of
+        each kind, a row, over that of the best.
     noise_levels_ : ndarray of shape (n_samples,), (n_clusters,) or (1,)
         Standard deviation of the noise: of each row, each cluster or all.
     noise_components_ : ndarray of shape (n_components, n_features)
-        Orthonormal directions in which noise has a level of its own, sorted by it; only
-        with ``noise="tied"``.
+        With ``noise="tied"``, orthonormal directions in which noise has its own level.
     component_levels_ : ndarray of shape (n_components,)
         Standard deviations of the noise along them; elsewhere it is ``noise_levels_``.
     log_likelihood_ : float
         Log-likelihood of the rows of the fit, each given the others.
-    converged_ : bool
-        Whether the memberships settled before the cap.
-    n_iter_ : int
-        Rounds that were run.
+    converged_, n_iter_ : bool, int
+        Whether the memberships settled before the cap, and rounds that were run.
     sizes_, n_clusters_, preparation_, selection_, outlier_scores_, outlier_threshold_,
     outlier_cells_, n_features_in_, feature_names_in_
         As of :class:`~ihgmm.IhSC`.
@@ -98,16 +93,11 @@ class IhGMM(DensityMixin, Transformer):
     -----
     A round sums rows, weighted by scale over noise variance, to centres, and compares
     each row with the centres *without that row*, since a row fits best a centre that
-    contains its own noise. Memberships are calibrated under the model if scales differ
-    widely. Where noise is louder between the centres than elsewhere they are tempered
-    (``temperature_``); ``noise="tied"`` models such noise, and has fewer errors then:
-    :doc:`/inference` has the figures.
-
-    :meth:`predict` and the methods beside it judge rows, new or old, by centres, their
-    errors, ``weights_`` and ``noise_levels_`` alone. A row of the fit that they place
-    elsewhere than the rounds did, one or two in a hundred of real data, gets that
-    label, so that ``predict(X)`` equals ``labels_``. Probabilities of the rows of the
-    fit are better in ``memberships_``.
+    contains its own noise. :meth:`predict` and the methods beside it judge rows, new or
+    old, by the final centres. A row of the fit that these place elsewhere, one or two
+    in a hundred of real data, gets that label, so that ``predict(X)`` equals
+    ``labels_``. Probabilities of the rows of the fit are better in ``memberships_``;
+    :doc:`/noise` says how far to trust them.
 
     Examples
     --------
@@ -119,14 +109,6 @@ class IhGMM(DensityMixin, Transformer):
     >>> IhGMM(3, noise="auto", random_state=0).fit(X).noise_
     'individual'
     """
-
-    _checks: ClassVar = MAY_COUNT
-    memberships_: np.ndarray
-    weights_: np.ndarray
-    center_errors_: np.ndarray
-    noise_components_: np.ndarray
-    component_levels_: np.ndarray
-    noise_: noises.Structure
 
     def __init__(
         self,
@@ -160,15 +142,12 @@ class IhGMM(DensityMixin, Transformer):
         rng, steps = generator(self.random_state), Steps(self.verbose)
         # Check the data, and fill in what is missing.
         with steps.step("check") as say:
-            rows = self._read(X, sample_weight)
-            n, p = rows.everything.shape
-            say(f"{n:,} rows, {p:,} features")
-            live = checks.warn_zero_rows(rows.counted, rows.unobserved)
+            rows = self._read(X, sample_weight, say)
             self._warn_of_units(rows.counted)
             noise_to_whiten(rows.counted, None, "Biwhitener, or IhSC with {},")
 
         # Count the clusters, and leave out rows that fit none.
-        rows, k = self._choose(rows, live, rng, steps)
+        rows, k = self._choose(rows, rng, steps)
         data = rows.counted
 
         # Spectral clusters start the rounds.
@@ -242,16 +221,11 @@ class IhGMM(DensityMixin, Transformer):
         data: Matrix,
     ) -> None:
         """Set the attributes that the rows of the fit give."""
-        k, ops, live = self.n_clusters_, data.ops, data.sqnorms > 0
-        likeliest = ops.xp.argmax(mixture.memberships, axis=1)
-        # Zero rows are in the largest cluster.
-        largest = int(np.argmax(ops.groups(likeliest, k).sizes))
-        nowhere = ops.xp.full_like(likeliest, largest)
-        likeliest = ops.persist(ops.xp.where(live, likeliest, nowhere))
-        order = ops.order_by_size(likeliest, k, data.weights)
+        k, ops = self.n_clusters_, data.ops
+        likeliest = ops.persist(ops.xp.argmax(mixture.memberships, axis=1))
+        labels, order = number_by_size(data, likeliest, k)
         mixture = mixture.in_order(order, ops)
-        labels = ops.take_lines(np.argsort(order), likeliest)
-        self.labels_ = ops.persist(ops.as_labels(labels))
+        self.labels_ = ops.as_labels(labels)
         # Where columns share noise, a centre that is fitted to each column's observed
         # cells may be far off in directions of little noise.
         estimates = estimates_of_labels(
@@ -283,7 +257,7 @@ class IhGMM(DensityMixin, Transformer):
         self.temperature_ = likelihood.temperature(white, self.labels_, units)
         odds = ops.xp.log(ops.clip(mixture.memberships, Small.TINY, None))
         self.memberships_ = ops.persist(self._tempered(odds))
-        count = int(ops.number(ops.xp.count_nonzero(live)))
+        count = checks.count_rows(data, data.sqnorms)
         value = mixture.log_likelihood - count * covariance.log_volume
         self.log_likelihood_ = value - _log_unit(data, count)
         self.converged_ = mixture.change <= self.tol
@@ -293,21 +267,6 @@ class IhGMM(DensityMixin, Transformer):
         """Return memberships of log-likelihoods of rows and clusters."""
         return ops_of(joint).softmax(joint / self.temperature_)
 
-    def _placed(self, X: Matrix) -> dict[str, Tall]:
-        """Return what the centres alone say of rows."""
-        joint, ops = self._joint(X), X.ops
-        labels = ops.xp.argmax(joint, axis=1)
-        centers = to_host(self.cluster_centers_) / X.unit
-        scales, levels = fit_to_centers(X, labels, centers)
-        lengths = ops.take_lines(row_lengths(centers), labels)
-        return {
-            "labels_": labels,
-            "memberships_": self._tempered(joint),
-            "scales_": scales,
-            "scale_errors_": X.cast(ops.ratio(ops.widen(levels), lengths)),
-            "noise_levels_": levels * X.unit,
-        }
-
     def _place_rows(self, rows: Rows) -> None:
         """Move rows to where :meth:`predict` places them; place those left out.
 
@@ -315,13 +274,21 @@ class IhGMM(DensityMixin, Transformer):
         place a row elsewhere than the centres of the other rows did.
         """
         X, counts = rows.everything, rows.counts
-        ops, xp, placed = X.ops, X.ops.xp, self._placed(X)
-        if self.noise_ != "individual":
-            del placed["noise_levels_"]
-        labels = self.labels_
-        if counts is not None:
-            labels = ops.place(labels, counts, placed["labels_"])
-        moved = (placed["labels_"] != labels) & (X.sqnorms > 0)
+        ops, xp, joint = X.ops, X.ops.xp, self._joint(X)
+        labels, own = xp.argmax(joint, axis=1), self.labels_
+        centers = to_host(self.cluster_centers_) / X.unit
+        scales, levels = fit_to_centers(X, labels, centers)
+        lengths = ops.take_lines(row_lengths(centers), labels)
+        placed = {
+            "labels_": labels,
+            "memberships_": self._tempered(joint),
+            "scales_": scales,
+            "scale_errors_": X.cast(ops.ratio(ops.widen(levels), lengths)),
+        }
+        if self.noise_ == "individual":
+            placed["noise_levels_"] = levels * X.unit
+        own = own if counts is None else ops.place(own, counts, labels)
+        moved = (labels != own) & (X.sqnorms > 0)
         for name, values in placed.items():
             own = getattr(self, name)
             there = ops.cast_like(values, own)
@@ -352,11 +319,6 @@ class IhGMM(DensityMixin, Transformer):
         data = self._check_new(X)
         memberships = self._tempered(self._joint(data))
         return mark(data.ops, memberships, self._is_outlier(data), 0.0)
-
-    @usual_errors()
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the cosine of each row with each centre, as :meth:`IhSC.transform`."""
-        return cosines(to_host(self.cluster_centers_), self._check_new(X))
 
     @usual_errors()
     def score_samples(self, X: Any) -> np.ndarray:
@@ -462,13 +424,13 @@ class IhGMM(DensityMixin, Transformer):
             memberships, data = ops.few_rows(memberships, rows), data.keep_rows(rows)
         covariance = self._covariance()
         white = covariance.whiten(data)
-        settle: Any = {"settling": Rounds.SETTLING, "max_iter": 1}
         mixture = likelihood.fit_mixture(
-            white, memberships, noise=self._rounds, **settle
+            white, memberships, noise=self._rounds, settling=Rounds.SETTLING, max_iter=1
         )
-        live = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms)))
-        given = data, mixture, covariance, self.noise_
-        value = noises.information(*given, akaike=akaike)
+        live = checks.count_rows(data, data.sqnorms)
+        value = noises.information(
+            data, mixture, covariance, self.noise_, akaike=akaike
+        )
         return value + 2 * _log_unit(data, live), mixture.memberships
 
     def _joint(self, data: Matrix) -> Tall:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from copy import deepcopy
 from dataclasses import fields
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from ihgmm import _checks as checks
 from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored, warn
 from ihgmm.estimators import given
-from ihgmm.estimators.base import MAY_COUNT, Rows, Transformer, atomic, cosines, mark
+from ihgmm.estimators.base import Clusterer, Rows, atomic, cosines, mark, number_by_size
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics import whitening
-from ihgmm.numerics.batches import Batches, without
-from ihgmm.numerics.embedding import Space
-from ihgmm.numerics.growing import Growth, grow, growth_of_fit
+from ihgmm.numerics.growing import grow, growth_of_fit
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import (
@@ -37,22 +33,18 @@ from ihgmm.policy import Doubt
 from ihgmm.statistics import estimation
 from ihgmm.statistics.likelihood import refine_labels
 from ihgmm.statistics.refits import calmer_noise, label_doubt
-from ihgmm.statistics.selection import resolve
 
 
-class IhSC(Transformer):
+class IhSC(Clusterer):
     """Cluster rows that share a pattern but differ in scale.
 
     K-means and Gaussian mixtures split such rows by size, because rows of one pattern
     lie on a ray from the origin and not in a round cloud. Individual-heterogeneity
     spectral clustering [1]_ embeds the rows by the leading eigenvectors of their Gram
     matrix, which averages the noise away, then scales the embedded rows to unit norm,
-    which removes their scale, and clusters them. The Gram matrix is never formed: cost
-    and memory grow linearly with the data.
-
-    The default brings rows to unit length first: multiply any row by any positive
-    number, and no label changes. :meth:`paper` has the settings of the paper, and
-    :doc:`/default` says what differs, why, and what it costs.
+    which removes their scale, and clusters them. Cost and memory grow linearly with the
+    data. :meth:`paper` has the settings of the paper; :doc:`/default` says what differs
+    in the default, why, and what it costs.
 
     Parameters
     ----------
@@ -65,22 +57,18 @@ class IhSC(Transformer):
         with ``labels="tied"`` and ``unit_norm``, without ``refine``. See :doc:`/signs`.
     whiten : {"auto", "counts", "learned"} or None, default=None
         Whether rows and columns are multiplied first so that noise is alike in all of
-        them: noise that grows with the mean, as that of counts does; or what a low-rank
-        fit leaves. ``"auto"``: the first for counts, the second for other data above 0
-        with many zeros and a long tail, none elsewhere. Results are in the units of the
-        data. See :class:`~ihgmm.Biwhitener` and :doc:`/counts`.
+        them, as by :class:`~ihgmm.Biwhitener`. Results are in the units of the data.
+        ``"auto"`` looks whether data need it: :doc:`/counts` has the rule.
     refine : bool, default=False
         Whether to compare each row once more with the centres of the other rows. It
         helps if the noise is the same in all directions, and may hurt if it is not.
     outliers : float, "auto", "cells" or None, default=None
-        Which rows get the label -1 and have no part in the fit, because they fit no
-        cluster: none; those that stand out ("auto"); or the strangest ones, a share of
-        at most 0.5. With "cells" no row is left out: single cells that neither their
-        row nor their column explains count as missing. See :doc:`/outliers`.
+        Which rows get the label -1 and have no part in the fit: those that stand out
+        ("auto"), or the strangest ones, a share of at most 0.5. With "cells", single
+        cells that fit neither row nor column count as missing. See :doc:`/outliers`.
     missing : {"error", "fit"}, default="error"
         Whether missing cells, NaN, are refused or filled in by a low-rank model of the
-        data, in ``predict``, too. Centres, scales and noise levels come from the
-        observed cells. See :doc:`/missing`.
+        data, in ``predict``, too. See :doc:`/missing`.
     init : fitted estimator or None, default=None
         An older model of such rows, whose clusters keep their numbers where they are
         still there. Others take the numbers that are left.
@@ -131,10 +119,8 @@ class IhSC(Transformer):
 
     Notes
     -----
-    ``predict`` embeds rows by the equation that the eigenvectors solve, and labels them
-    by the rule that the fit learnt, or with ``refine`` by their cosines with the
-    centres of the last round: for the rows of the fit that gives ``labels_``. Zero rows
-    get label 0, the largest cluster.
+    ``predict`` places rows as the fit did: for its own rows that gives ``labels_``.
+    Zero rows get label 0, the largest cluster.
 
     References
     ----------
@@ -150,16 +136,7 @@ class IhSC(Transformer):
     True
     """
 
-    _checks: ClassVar = MAY_COUNT
-    _placing: ClassVar = (*Transformer._placing, "placement_", "outlier_rule_")
-    embedding_: np.ndarray
-    eigenvalues_: np.ndarray
-    space_: Space
-    placement_: Placement | CosinePlacement
-    noise_levels_: np.ndarray
-    classes_: np.ndarray
-    growth_: Growth
-    batches_: Batches
+    _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(
         self,
@@ -234,24 +211,21 @@ class IhSC(Transformer):
         steps = Steps(self.verbose)
         # Check the data, fill in what is missing, and whiten.
         with steps.step("check") as say:
-            rows = self._read(X, sample_weight)
-            n, p = rows.everything.shape
-            say(f"{n:,} rows, {p:,} features")
+            rows = self._read(X, sample_weight, say)
             noise = whitening.noise_to_whiten(rows.counted, self.whiten)
             if batch is not None:
-                rows = self._take_batches_out(rows, batch, recipe, noise, rng)
+                self.batches_, rows = given.fit_batches(self, rows, batch, noise, rng)
             if noise is not None:
                 # Without the factors of batches, counts are no whole numbers.
                 with nullcontext() if batch is None else ignored(PreparationWarning):
                     whitener = whitening.learn_whitener(rows.counted, noise, rng)
                 rows = self._prepare(rows, whitener)
-            live = checks.warn_zero_rows(rows.counted, rows.unobserved)
-            if noise is None:
+            else:
                 self._warn_of_units(rows.counted)
 
         # Count the clusters, and leave out rows that fit none.
-        rows, k = self._choose(rows, live, rng, steps)
-        data, k, of_all = rows.counted, *self._teach(X, n, k, known_labels, batch)
+        rows, k = self._choose(rows, rng, steps)
+        data, k, of_all = rows.counted, *self._teach(X, rows, k, known_labels, batch)
         taught = of_all if rows.counts is None else of_all.at(to_host(rows.counts))
 
         # From the Gram matrix to eigenvectors, and from these to labels.
@@ -365,48 +339,10 @@ class IhSC(Transformer):
         """Rows of all calls of partial_fit, of models that have grown."""
         return self.growth_.n_samples
 
-    def _take_batches_out(
-        self,
-        rows: Rows,
-        batch: Any,
-        recipe: Recipe,
-        noise: whitening.NoiseKind | None,
-        rng: np.random.Generator,
-    ) -> Rows:
-        """Learn the factors of batches, and return rows without them."""
-        names = given.check_batch_fit(self, rows.everything, batch)
-        counts = slice(None) if rows.counts is None else to_host(rows.counts)
-
-        def label(data: Matrix) -> tuple[Tall, int]:
-            k = self.n_clusters
-            if noise is not None:
-                with ignored(PreparationWarning):
-                    data = whitening.learn_whitener(data, noise, deepcopy(rng))(data)
-            if k == "auto":
-                k = max(resolve(data, deepcopy(rng), signed=self.signed).n_clusters, 1)
-            fit = spectral_clustering(data, int(k), recipe, signed=self.signed)
-            return fit.labels, int(k)
-
-        with ignored(DataConversionWarning):  # of zero rows, which the fit says later
-            live = checks.warn_zero_rows(rows.counted)
-        if self.n_clusters != "auto":
-            checks.check_row_count(rows.counted.shape[0], self.n_clusters, live)
-        self.batches_, counted = given.fit_batches(rows.counted, names[counts], label)
-        everything = counted
-        if rows.counts is not None:
-            codes = self.batches_.codes(names)
-            everything = without(rows.everything, self.batches_.factors, codes)
-        return rows._replace(everything=everything, counted=counted)
-
     def _check_new(self, X: Any, batch: Any = None) -> Matrix:
-        if not hasattr(self, "batches_"):
-            if batch is not None:
-                raise ValueError(
-                    "batch is given, and the model was fitted without batches; fit it "
-                    "with batch=..., or leave batch out."
-                )
+        if batch is None and not hasattr(self, "batches_"):
             return super()._check_new(X)
-        return self._prepared(self._without_batches(X, batch))
+        return self._prepared(given.rows_without_batches(self, X, batch))
 
     @usual_errors()
     def without_batches(self, X: Any, batch: Any) -> Any:
@@ -415,20 +351,11 @@ class IhSC(Transformer):
         They are a NumPy array, or sparse as X is. The model has to be fitted with
         batches; ``batch`` is as in :meth:`predict`.
         """
-        check_is_fitted(self, "batches_")
-        data = self._without_batches(X, batch)
+        data = given.rows_without_batches(self, X, batch)
         return data.array * data.unit  # type: ignore[attr-defined]
 
-    def _without_batches(self, X: Any, batch: Any) -> Matrix:
-        data = checks.check_matrix(X, self, reset=False)
-
-        def label(part: Matrix) -> Tall:
-            return self.placement_(self._prepared(part))
-
-        return given.take_out(self.batches_, data, batch, label)
-
     def _teach(
-        self, X: Any, n: int, k: int, labels: Any, batch: Any
+        self, X: Any, rows: Rows, k: int, labels: Any, batch: Any
     ) -> tuple[int, Taught]:
         """Return the number of clusters, and what is known of rows beforehand."""
         taught = Taught()
@@ -439,7 +366,7 @@ class IhSC(Transformer):
                     "cannot be combined with signed, refine, or a recipe of other "
                     "labels than 'tied'; leave one of them out."
                 )
-            classes, known = given.check_known(labels, n)
+            classes, known = given.check_known(labels, rows.everything.shape[0])
             k = max(k, len(classes)) if self.n_clusters == "auto" else k
             self.classes_, taught = given.class_names(classes, k), Taught(known)
         if self.init is not None:
@@ -449,14 +376,16 @@ class IhSC(Transformer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if not self.signed:
+            return
         recipe = Recipe.of(self.recipe)
-        one_way = {option("refine", True): self.refine}
-        one_way[f"labels={recipe.labels!r}"] = recipe.labels != "tied"
-        one_way["unit_norm=False"] = not recipe.unit_norm
-        if self.signed and any(one_way.values()):
+        one_way = [option("refine", True)] * bool(self.refine)
+        one_way += [f"labels={recipe.labels!r}"] * (recipe.labels != "tied")
+        one_way += ["unit_norm=False"] * (not recipe.unit_norm)
+        if one_way:
             raise ValueError(
-                f"{max(one_way, key=one_way.__getitem__)} expects positive scales and "
-                f"cannot be combined with {option('signed', True)}; leave one out."
+                f"{one_way[0]} expects positive scales and cannot be combined with "
+                f"{option('signed', True)}; leave one out."
             )
 
     def _warn_of_doubt(
@@ -466,14 +395,13 @@ class IhSC(Transformer):
         # A device would wait half a fit for the host: there it is left to a diagnosis.
         if k < 2 or data.ops.few_ops is not HOST or not recipe.unit_norm:
             return
-        doubt = 0.0
+        at, doubt = spectral.placement, 0.0
         if recipe.labels == "tied":
-            doubt = label_doubt(spectral.known, spectral.placement.rule, k)
+            doubt = label_doubt(spectral.known, at.rule, k)
         if doubt > Doubt.LEAST:
             kind = None
             if self.whiten is None and data.gaps is None:
-                known = {"signed": self.signed}
-                kind = calmer_noise(data, spectral.placement, k, doubt, **known)
+                kind = calmer_noise(data, at, k, doubt, signed=self.signed)
             remedy = (
                 "Look at diagnose(X, model), or ask for fewer clusters: "
                 "cluster_tree(X) shows how many are stable."
@@ -552,15 +480,6 @@ class IhSC(Transformer):
         """
         return cosines(self._compared_centers(), self._check_new(X, batch))
 
-    def _compared_centers(self) -> np.ndarray:
-        """Return centres on the host, whitened as rows are."""
-        centers = to_host(self.cluster_centers_)
-        for change in self.preparation_:
-            # No cell of a centre is missing or wild.
-            if isinstance(change, whitening.Whitener):
-                centers = change(checks.check_matrix(centers)).toarray()
-        return centers
-
     def _nearest(self, X: Any, batch: Any = None) -> Any:
         data = self._check_new(X, batch)
         return mark(data.ops, self.placement_(data), self._is_outlier(data), -1)
@@ -602,11 +521,5 @@ def _refined(X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
         )
     # Once labels have settled, these cosines give them: a row is nearer still to the
     # centre that it is part of.
-    ops, live = X.ops, X.sqnorms > 0
-    labels = CosinePlacement(refined.centers)(X)
-    weights = None if X.weights is None else ops.rows_where(X.weights, live)
-    order = ops.order_by_size(ops.rows_where(labels, live), k, weights)
-    labels = ops.take_lines(np.argsort(order), labels)
-    # Zero rows are in the largest cluster, whichever that is by now.
-    labels = ops.persist(labels * ops.xp.astype(live, labels.dtype))
+    labels, order = number_by_size(X, CosinePlacement(refined.centers)(X), k)
     return labels, CosinePlacement(refined.centers[order])

@@ -10,14 +10,14 @@ import numpy as np
 from ihgmm import _checks as checks
 from ihgmm._parameters import check_number, generator, making_array, usual_errors
 from ihgmm._progress import Steps
-from ihgmm.estimators.base import Transformer, atomic, cosines
+from ihgmm.estimators.base import CHECKS, Clusterer, atomic, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.spectral import CosinePlacement
 from ihgmm.numerics.spherical import spherical_kmeans
 from ihgmm.policy import Labelling
 
 
-class SphericalKMeans(Transformer):
+class SphericalKMeans(Clusterer):
     """K-means by cosine, the simple rival of :class:`~ihgmm.IhSC`.
 
     Rows and centres count by their direction only. With balanced clusters and many more
@@ -37,10 +37,8 @@ class SphericalKMeans(Transformer):
         Cap on the iterations of one run.
     tol : float, default=1e-4
         Stop when no centre turns by more than this angle, in radians.
-    verbose : bool or int, default=False
-        Whether to show each step with its time on standard error.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed; the same seed gives the same labels.
+    verbose, random_state
+        As for :class:`~ihgmm.IhSC`.
 
     Attributes
     ----------
@@ -48,10 +46,8 @@ class SphericalKMeans(Transformer):
         The cluster of each row, numbered by decreasing (weighted) size.
     cluster_centers_ : array of shape (n_clusters, n_features)
         Unit centres.
-    inertia_ : float
-        Weighted sum over rows of ``1 - cosine`` with the nearest centre.
-    n_iter_ : int
-        Iterations.
+    inertia_, n_iter_ : float, int
+        Weighted sum over rows of ``1 - cosine`` with the nearest centre; iterations.
     n_features_in_, feature_names_in_
         As of :class:`~ihgmm.IhSC`.
 
@@ -69,10 +65,9 @@ class SphericalKMeans(Transformer):
     array([0, 0, 0, 1, 1], dtype=int32)
     """
 
-    _checks: ClassVar = {**Transformer._checks, "tol": partial(check_number, least=0)}
+    _checks: ClassVar = {**CHECKS, "tol": partial(check_number, least=0)}
 
     _centers_are_directions = True  # with which rows of any size are compared
-    inertia_: float
 
     def __init__(
         self,
@@ -100,20 +95,19 @@ class SphericalKMeans(Transformer):
         ``y`` is ignored. Returns the fitted estimator itself.
         """
         k, steps = self.n_clusters, Steps(self.verbose)
-        with steps.step("check"):
-            rows = self._read(X, sample_weight)
+        with steps.step("check") as say:
+            rows = self._read(X, sample_weight, say)
         data, everything, ops = rows.counted, rows.everything, rows.counted.ops
         checks.check_row_count(data.shape[0], k)
-        checks.warn_zero_rows(data)
         starts = self.n_init
         if starts == "auto":
             few = data.n_entries <= Labelling.MANY_STARTS
             starts = Labelling.STARTS if few else 1
-        init, rng = self._initial_centers(data), generator(self.random_state)
-        limits: Any = {"max_iter": self.max_iter, "tol": self.tol}
+        given: Any = {"init": self._initial_centers(data), "n_init": starts}
+        given |= {"max_iter": self.max_iter, "tol": self.tol}
         with steps.step("k-means") as say:
-            limits |= {"init": init, "n_init": starts, "rng": rng}
-            best = spherical_kmeans(data, k, **limits)
+            rng = generator(self.random_state)
+            best = spherical_kmeans(data, k, rng=rng, **given)
             say(f"{best.n_iter} iterations")
         # Zero rows have no direction: they do not count in sizes. Clusters of one
         # size stay as they were drawn, which does not depend on the order of the
@@ -133,16 +127,11 @@ class SphericalKMeans(Transformer):
         self.labels_ = ops.persist(ops.as_labels(labels * some))
         self.cluster_centers_ = data.cast(centers)
         # In the fit, weights are 1 on average.
-        given = checks.check_weights(sample_weight, everything.shape[0])
-        self.inertia_ = best.inertia * float(given.sum()) / data.shape[0]
+        total = float(checks.check_weights(sample_weight, everything.shape[0]).sum())
+        self.inertia_ = best.inertia * total / data.shape[0]
         self.n_iter_ = best.n_iter
         checks.warn_empty_clusters(everything, self.labels_, k)
         return self
-
-    @usual_errors()
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the cosine of each row with each centre, as :meth:`IhSC.transform`."""
-        return cosines(to_host(self.cluster_centers_), self._check_new(X))
 
     def _nearest(self, X: Any) -> Tall:
         return CosinePlacement(to_host(self.cluster_centers_))(self._check_new(X))
@@ -159,9 +148,7 @@ class SphericalKMeans(Transformer):
         ops = data.ops
         near = cosines(to_host(self.cluster_centers_), data)
         best = ops.widen(ops.xp.max(near, axis=1))
-        weights = ops.to_device(
-            checks.check_weights(sample_weight, data.shape[0]), best
-        )
+        weights = data.to_device(checks.check_weights(sample_weight, data.shape[0]))
         return -ops.number(ops.xp.sum(weights * (1.0 - best)))
 
     def _initial_centers(self, X: Matrix) -> np.ndarray | None:

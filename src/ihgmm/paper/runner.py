@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import functools
-import io
 import itertools
 import os
 import signal
@@ -47,41 +46,19 @@ def run_study(
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Result]:
-    """Run methods on samples of settings, or what is missing of it.
+    """Run methods on samples of settings, all or some of those of a study.
 
-    Parameters
-    ----------
-    settings, methods
-        Those of a :class:`~ihgmm.paper.studies.Study`, or some of the settings.
-    path : Path
-        The table of runs, a CSV file. Every repetition is added as soon as it is
-        finished: after an interruption the same call goes on where it stopped.
-        Another run at work on it is a BlockingIOError.
-    reps, jobs : int
-        Repetitions of each setting; processes, on which results do not depend.
-    progress : callable, optional
-        Called with the numbers of repetitions done and wanted.
-
-    Returns
-    -------
-    list of Result
-        All results in the table.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from ihgmm.paper.studies import STUDIES
-    >>> study = STUDIES["exp3"]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "exp3-runs.csv"
-    ...     results = run_study(study.settings[:1], study.methods, path, reps=1)
-    >>> [result.errors for result in results if result.method == "IhSC"]
-    [0]
+    Each repetition is added to a table, the CSV file at ``path``, as soon as it is
+    finished: after an interruption the same call goes on where it stopped. All results
+    in the table are returned. They do not depend on ``jobs``, the number of processes.
+    ``progress`` is called with the numbers of repetitions done and wanted. Another run
+    at work on the table is a BlockingIOError.
     """
     report = progress or (lambda done, wanted: None)
     # Repetition by repetition, so that an early look sees every setting.
     wanted = [(setting, rep) for rep in range(reps) for setting in settings]
-    with regular_target(path).open("ab") as file:
+    with regular_target(path).open("a", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
         _lock(file, path)
         results = read_results(path, methods)
         finished = {(result.setting, result.rep) for result in results}
@@ -89,19 +66,19 @@ def run_study(
         # A process that was killed may have left a part of a line.
         file.truncate(path.read_bytes().rfind(b"\n") + 1)
         if file.seek(0, os.SEEK_END) == 0:
-            file.write(_lines([Result._fields]))
+            writer.writerow(Result._fields)
         before = len(wanted) - len(missing)
         report(before, len(wanted))
         with contextlib.closing(_execute_all(missing, methods, jobs)) as outputs:
             for count, output in enumerate(outputs, before + 1):
-                file.write(_lines(output))
+                writer.writerows(output)
                 file.flush()
                 results += output
                 report(count, len(wanted))
     return results
 
 
-def _lock(file: IO[bytes], path: Path) -> None:
+def _lock(file: IO[str], path: Path) -> None:
     """Lock a table until it is closed; raise if another run has done so."""
     try:
         import fcntl
@@ -116,8 +93,12 @@ def _lock(file: IO[bytes], path: Path) -> None:
         pass
 
 
-def execute(setting: Any, rep: int, methods: Mapping[str, Method]) -> list[Result]:
+def _execute(
+    parent: int, setting: Any, rep: int, methods: Mapping[str, Method]
+) -> list[Result]:
     """Draw the sample of one repetition and run every method on it."""
+    if os.getpid() != parent:
+        _follow(parent)
     sample, seed = setting.draw(rep)
     n, results = len(sample.labels), []
     # One thread, since processes share the cores. Where there is next to no signal,
@@ -135,18 +116,12 @@ def _execute_all(
     """Yield the results of each run as soon as they are there, in any order."""
     # One run at a time: joblib would wait for all of a batch before it hands out any.
     parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
-    task = delayed(_execute_for)
+    task = delayed(_execute)
     outputs = parallel(task(os.getpid(), *run, methods) for run in runs)
     # To close it after an interrupt ends the workers. Tasks that are cancelled or not
     # used, of which joblib warns, are what is wanted then.
     with ignored(UserWarning, r"\d+ tasks "), contextlib.closing(outputs):
         yield from outputs
-
-
-def _execute_for(parent: int, *run: Any) -> list[Result]:
-    if os.getpid() != parent:
-        _follow(parent)
-    return execute(*run)
 
 
 @functools.cache
@@ -194,16 +169,7 @@ class Summary:
 
 
 def summarize(study: Study, results: Iterable[Result]) -> list[Summary]:
-    """Average the repetitions of each method at each setting of a simulation.
-
-    Examples
-    --------
-    >>> from ihgmm.paper.studies import STUDIES
-    >>> runs = [Result("exp1/n>>p/500/gaussian", i, "IhSC", 500, 5 * i) for i in (0, 1)]
-    >>> (summary,) = summarize(STUDIES["exp1"], runs)
-    >>> summary.panel, summary.rate, summary.exact_share
-    ('n>>p', 0.005, 0.5)
-    """
+    """Average the repetitions of each method at each setting of a simulation."""
     rates: dict[tuple[str, str], list[float]] = {}
     for r in results:
         rates.setdefault((r.setting, r.method), []).append(r.errors / r.n_samples)
@@ -214,9 +180,3 @@ def summarize(study: Study, results: Iterable[Result]) -> list[Summary]:
             figures = len(values), float(np.mean(values)), float(share)
             summary.append(Summary(s.study, s.panel, s.x, s.noise, method, *figures))
     return summary
-
-
-def _lines(rows: Iterable[Iterable[Any]]) -> bytes:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue().encode()

@@ -15,7 +15,7 @@ from ihgmm._checks import check_matrix, check_row_count, warn_zero_rows
 from ihgmm._parameters import check_choice, generator
 from ihgmm._progress import Steps
 from ihgmm._warnings import ClusterCountWarning, ignored, warn
-from ihgmm.estimators.base import DistanceClusterer, atomic
+from ihgmm.estimators.base import CHECKS, DistanceClusterer, atomic
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 
 
@@ -40,10 +40,8 @@ class SDPKMeans(DistanceClusterer):
         Cap on the iterations of the solver of the relaxation.
     tol : float, default=1e-5
         Accuracy of that solver, relative to the largest eigenvalue of the Gram matrix.
-    verbose : bool or int, default=False
-        Whether to say on standard error how long the solver took.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed; the same seed gives the same labels.
+    verbose, random_state
+        As for :class:`~ihgmm.IhSC`.
 
     Attributes
     ----------
@@ -56,23 +54,21 @@ class SDPKMeans(DistanceClusterer):
     embedding_ : ndarray of shape (n_samples, n_clusters)
         Leading eigenvectors of the solution.
     objective_ : float
-        The sum of ``X @ X.T * solution_``. The sum of squares of X less this number is
-        a lower bound on the cost of any clustering by k-means, within ``tol``.
+        The sum of ``X @ X.T * solution_``: the sum of squares of X less this number is
+        a lower bound on the cost of any clustering by k-means.
     exact_ : bool
         Whether the solution is a clustering, ``labels_``: none has a lower cost.
     status_, n_iter_ : str, int
         The solver's word, "optimal" or "optimal_inaccurate", and its iterations.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if X had names.
+    n_features_in_, feature_names_in_
+        As of :class:`~ihgmm.IhSC`.
 
     Notes
     -----
     The relaxation is: maximise ``sum(X @ X.T * Z)`` over positive semi-definite Z
-    without negative entries, whose rows sum to 1 and whose trace is n_clusters. The
-    matrix of a clustering, with ``1 / size`` in the block of each cluster and zero
-    elsewhere, is such a Z. Labels are read off by k-means on its leading eigenvectors.
-    With "cosine" zero rows are left out, with a warning, and have label 0 and distance
-    1. Of fewer distinct rows than clusters, each makes a cluster, with a warning.
+    without negative entries, whose rows sum to 1 and whose trace is n_clusters. Labels
+    are read off by k-means on its leading eigenvectors. With "cosine" zero rows are
+    left out, with a warning, and have label 0 and distance 1.
 
     References
     ----------
@@ -92,7 +88,7 @@ class SDPKMeans(DistanceClusterer):
     """
 
     _checks: ClassVar = {
-        **DistanceClusterer._checks,
+        **CHECKS,
         "gram": partial(check_choice, choices=("full", "cosine")),
     }
 
@@ -125,7 +121,7 @@ class SDPKMeans(DistanceClusterer):
 
         ``y`` is ignored. Returns the fitted estimator itself.
         """
-        X = check_matrix(X, self, in_memory=True)
+        X = check_matrix(X, self).to_memory()
         n, k = X.shape[0], self.n_clusters
         check_row_count(n, k)
         if n > self.max_samples:
@@ -147,10 +143,7 @@ class SDPKMeans(DistanceClusterer):
         with Steps(self.verbose).step("solver") as say:
             Z, self.status_, self.n_iter_ = _solve(A, k, self.max_iter, self.tol)
             say(f"{self.n_iter_} iterations")
-        embedding = np.linalg.eigh(Z)[1][:, : -k - 1 : -1]
-        # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
-        peaks = embedding[np.abs(embedding).argmax(axis=0), np.arange(k)]
-        embedding = embedding * np.where(peaks < 0, -1, 1)
+        embedding = HOST.fix_signs(np.linalg.eigh(Z)[1][:, : -k - 1 : -1])
         # Parallel rows at unit norm are the same, but for rounding.
         rounding = 10 * np.finfo(rows.dtype).eps if self.gram == "cosine" else 0.0
         first_like = (cdist(rows, rows) <= rounding).argmax(axis=1)

@@ -18,19 +18,14 @@ from ihgmm.statistics.model import default_separation, make_ihgmm
 # Noise distributions and the paper's names for them.
 NOISE_NAMES = {"gaussian": "GHe", "rademacher": "SHe"}
 # The methods of every experiment: the paper's three and what users would try.
-COMPARED = (
-    *("IhSC", "IhSC, cosine", "PSC", "PSC, restarts"),
-    *("k-means", "spherical k-means"),
-)
+COMPARED = ["IhSC", "IhSC, cosine", "PSC", "PSC, restarts"]
+COMPARED += ["k-means", "spherical k-means"]
 N, P, K, R = "n_samples", "n_features", "n_clusters", "scale_ratio"
 # Arguments that vary, and what they are called along an axis, with the paper's letters.
-ROWS, FEATURES, CLUSTERS = (
-    ((N,), "rows, n"),
-    ((P,), "features, p"),
-    ((K,), "clusters, K"),
-)
-SPREAD, BALANCE = ((R,), "spread of scales, R"), (("balance",), "balance, β")
-COSINE, NOISE = (("cosine",), "cosine of centres"), (("noise_levels",), "noise levels")
+ROWS, FEATURES = ((N,), "rows, n"), ((P,), "features, p")
+CLUSTERS, BALANCE = ((K,), "clusters, K"), (("balance",), "balance, β")
+SPREAD, COSINE = ((R,), "spread of scales, R"), (("cosine",), "cosine of centres")
+NOISE = (("noise_levels",), "noise levels")
 SEPARATION = (("separation_constant",), "separation constant, C")
 
 
@@ -92,13 +87,6 @@ class Study:
 
     A setting has a ``key``, which is the same on every machine, a number of entries,
     and ``draw(rep)``, which returns a sample with ``X`` and ``labels``, and a seed.
-
-    Examples
-    --------
-    >>> study = STUDIES["exp1"]
-    >>> sample, seed = study.settings[0].draw(0)
-    >>> study.reps, len(study.settings), sample.X.shape, seed
-    (200, 30, (500, 200), 902423127)
     """
 
     name: str  #: a word for files
@@ -120,7 +108,7 @@ def simulation_study(
     name: str,
     title: str,
     panels: Sequence[Panel],
-    methods: Sequence[str] = COMPARED,
+    methods: Sequence[str] = tuple(COMPARED),
     **more: Any,
 ) -> Study:
     """Return a study of panels: every point of each, noise after noise."""
@@ -148,13 +136,6 @@ def correlated_sample(
 
     ``cosine`` is that between any two centres, from 0 to 0.99; their distance does not
     depend on it. All else is as in :func:`ihgmm.make_ihgmm`.
-
-    Examples
-    --------
-    >>> options = {"cosine": 0.6, "separation_constant": 1.0, "return_params": True}
-    >>> a, b, _ = correlated_sample(50, 20, 3, **options, random_state=0).centers
-    >>> round(float(a @ b / np.sqrt((a @ a) * (b @ b))), 6)
-    0.6
     """
     check_number("cosine", cosine, least=0, most=0.99)
     rng = generator(random_state)
@@ -196,7 +177,7 @@ EXPERIMENTS = (
         "exp4",
         "Experiment 4: balance of the clusters",
         (Panel("beta", "n = 200, p = 1000", *BALANCE, TENTHS, {N: 200, **WIDE}),),
-        ("IhSC", "IhSC, magnitude", *COMPARED[1:]),
+        ["IhSC", "IhSC, magnitude", *COMPARED[1:]],
     ),
 )
 """The paper's experiments: scales up to 20, C = 3 and the separation are defaults."""
@@ -238,10 +219,10 @@ PHASE = simulation_study(
     "phase",
     "Phase transition",
     [panel for chart in MAPS for panel in chart.panels],
-    (
+    [
         *("IhSC", "IhSC, refined", "IhGMM", "PSC, restarts", "spherical, restarts"),
         *("label oracle", "centre oracle"),
-    ),
+    ],
     reps=5,
     quick_reps=1,
     maps=MAPS,

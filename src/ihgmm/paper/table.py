@@ -57,12 +57,6 @@ def real_data_study(data_home: str | Path | None = None) -> Study:
     """Return the study behind the table: six methods, nine data sets, ten seeds.
 
     ``data_home`` is that of :func:`ihgmm.datasets.load_dataset`.
-
-    Examples
-    --------
-    >>> study = real_data_study()
-    >>> [setting.name for setting in study.settings][:3], study.reps
-    (['iris', 'wine', 'seeds'], 10)
     """
     settings = tuple(RealData(name, data_home) for name in PAPER_COUNTS)
     title = "Table of real data"
@@ -85,15 +79,7 @@ class Cell:
 
 
 def table_cells(results: Iterable[Result]) -> list[Cell]:
-    """Gather the results of runs by data set and method, in the paper's order.
-
-    Examples
-    --------
-    >>> runs = [Result("table/iris", seed, "IhSC", 150, 9 + seed) for seed in range(3)]
-    >>> (cell,) = table_cells(runs)
-    >>> str(cell), cell.paper
-    ('10 (9-11)', 7)
-    """
+    """Gather the results of runs by data set and method, in the paper's order."""
     runs: dict[tuple[str, str], list[Result]] = {}
     for result in sorted(results, key=lambda result: result.rep):
         runs.setdefault((result.setting, result.method), []).append(result)

@@ -167,8 +167,7 @@ class TrueModel:
     @property
     def signal_condition_number_bound(self) -> float:
         """``kappa * R * sqrt(tau)``, an upper bound of kappa_P (Lemma 4)."""
-        kappa, tau = self.condition_number, self.size_ratio
-        return float(kappa * self.scale_ratio * np.sqrt(tau))
+        return float(self.condition_number * self.scale_ratio * self.size_ratio**0.5)
 
     @property
     def row_norm_bound(self) -> float:
@@ -245,18 +244,14 @@ class TrueModel:
 
 def _singular_ratio(matrix: np.ndarray) -> float:
     """Return the largest singular value over that of the last row, or ``inf``."""
-    rows, columns = matrix.shape
-    values = np.linalg.svd(matrix, compute_uv=False)
-    rounding = values[0] * max(rows, columns) * np.finfo(np.float64).eps
-    if columns < rows or values[-1] <= rounding:
-        return np.inf
-    return float(values[0] / values[-1])
+    independent = np.linalg.matrix_rank(matrix) == len(matrix)
+    return float(np.linalg.cond(matrix)) if independent else np.inf
 
 
 def _independent_svd(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the singular vectors of independent rows; raise if rows are dependent."""
-    if not np.isfinite(_singular_ratio(centers)):
-        rank = np.linalg.matrix_rank(centers)
+    rank = np.linalg.matrix_rank(centers)
+    if rank < len(centers):
         raise ValueError(
             f"centers has {len(centers)} rows but rank {rank}; give linearly "
             "independent centers, no more of them than features."
@@ -292,12 +287,9 @@ def sub_gaussian_norm(
         return float(sigma * np.sqrt(8 / 3))
     if noise == "rademacher":
         return float(sigma / np.sqrt(np.log(2)))
-    width = np.sqrt(3.0)
-
-    def excess(t: float) -> float:
-        return float(t / width * np.sqrt(np.pi) / 2 * erfi(width / t) - 2)
-
-    return float(sigma * brentq(excess, 1.0, 2.0, xtol=1e-14))
+    # Of x uniform on (-1, 1) the mean is t * sqrt(pi) / 2 * erfi(1 / t).
+    root = brentq(lambda t: t * erfi(1 / t) - 4 / np.sqrt(np.pi), 0.5, 1.5, xtol=1e-14)
+    return float(sigma * np.sqrt(3.0) * root)
 
 
 def corollary_conditions(

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._checks import check_matrix, warn_zero_rows
 from ihgmm._progress import Steps
 from ihgmm._warnings import ClusterCountWarning, warn
-from ihgmm.estimators.base import DistanceClusterer, atomic
+from ihgmm.estimators.base import DistanceClusterer, atomic, number_by_size
 from ihgmm.matrix import HOST, Tall, ops_of, to_host
 from ihgmm.numerics.eigen import GramOperator, leading_eigenpairs
 
@@ -28,8 +28,8 @@ class TwoComponentLloyd(DistanceClusterer):
         Cap on the iterations after the spectral start.
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true eigenvector.
-    verbose : bool or int, default=False
-        Whether to say on standard error how long the iterations took.
+    verbose
+        As for :class:`~ihgmm.IhSC`.
 
     Attributes
     ----------
@@ -47,10 +47,9 @@ class TwoComponentLloyd(DistanceClusterer):
 
     Notes
     -----
-    The point half-way between the clusters has to be the origin. Where it is not, and
-    the clusters are of about one size, subtract the mean of X first. ``predict`` places
-    rows by the sign of their inner product with ``theta``; rows of the fit on the
-    border may differ from ``labels_``. Zero rows get label 0, with a warning.
+    The point half-way between the clusters has to be the origin: subtract the mean of X
+    first where it is not. ``predict`` places rows by the sign of their inner product
+    with ``theta``; rows on the border may differ from ``labels_``.
 
     References
     ----------
@@ -82,7 +81,7 @@ class TwoComponentLloyd(DistanceClusterer):
 
         ``y`` is ignored. Returns the fitted estimator itself.
         """
-        X = check_matrix(X, self, in_memory=True)
+        X = check_matrix(X, self).to_memory()
         warn_zero_rows(X)
         G = GramOperator.of(X)
         top = leading_eigenpairs(G, 1, tol=self.tol)
@@ -91,11 +90,8 @@ class TwoComponentLloyd(DistanceClusterer):
         with Steps(self.verbose).step("iterations") as say:
             signs, self.n_iter_ = _iterate(G, start, self.max_iter)
             say(f"{self.n_iter_} iterations")
-        live = X.sqnorms > 0
-        self.labels_ = np.zeros(len(signs), dtype=np.int32)
-        sides = (signs[live] < 0).astype(np.intp)
-        self.labels_[live] = np.argsort(HOST.order_by_size(sides, 2))[sides]
-        count = np.count_nonzero(live)
+        labels, _ = number_by_size(X, (signs < 0).astype(np.intp), 2)
+        self.labels_, count = labels.astype(np.int32), np.count_nonzero(X.sqnorms)
         if count > 1 and not self.labels_.any():
             warn(
                 f"All {count} rows that are not zero are in one cluster, on one side "

@@ -160,10 +160,8 @@ def make_ihgmm(
     smallest = max(1, int(balance * n / k + 1e-9)) if k > 1 else n
     rest = np.sort(np.arange(n - smallest) % max(k - 1, 1))
     labels = rng.permutation(np.append(rest, np.full(smallest, k - 1)))
-    if scales is None:
-        omega = rng.uniform(1.0, scale_ratio, n)
-    else:
-        _, omega = check_model(labels=labels, scales=scales)
+    omega = rng.uniform(1.0, scale_ratio, n) if scales is None else scales
+    _, omega = check_model(labels=labels, scales=omega)
     sigma = _noise_levels(noise_levels, noise_structure, labels, k, rng)
     with np.errstate(over="ignore"):
         largest = omega.max() * np.abs(theta).max() + sigma.max()
@@ -183,9 +181,7 @@ def make_ihgmm(
         elif noise == "rademacher":
             part[:] = 2.0 * rng.integers(0, 2, part.shape, dtype=np.int8) - 1
         else:
-            rng.random(out=part, dtype=X_dtype)
-            part -= 0.5
-            part *= np.sqrt(12)
+            part[:] = np.sqrt(12) * (rng.random(part.shape, dtype=X_dtype) - 0.5)
         part *= sigma[rows, None]
         part += omega[rows, None] * theta[labels[rows]]
     if not return_params:

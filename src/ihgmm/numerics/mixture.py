@@ -129,7 +129,10 @@ def _moved(
             members = labels == widest
             own = rows[members] * ends[members, None]
             apart = own - own.mean(axis=0)
-            half = apart @ np.linalg.eigh(apart.T @ apart)[1][:, -1] > 0
+            flat = apart.shape[0] < apart.shape[1]
+            products = apart @ apart.T if flat else apart.T @ apart
+            longest = np.linalg.eigh(products)[1][:, -1]
+            half = (longest if flat else apart @ longest) > 0
             parts = np.stack([own[half].sum(axis=0), own[~half].sum(axis=0)])
             gain = np.linalg.norm(parts, axis=1).sum() - np.linalg.norm(sums[widest])
             if gain > losses[least]:

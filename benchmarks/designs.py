@@ -1,10 +1,10 @@
 """Errors of all methods on data of many designs, beside the best possible.
 
-Run ``python benchmarks/designs.py`` for all designs or name some. ``--draws`` sets the
-draws of a design, ``--methods`` the methods, ``--jobs`` the processes, ``--save`` keeps
-the table in ``results/designs.md``. ``IHGMM_BEFORE=old/src`` adds another version of
-IhSC as "before". Other scripts take the data alone: ``from designs import DESIGNS``,
-then ``DESIGNS["ar95"](seed).X``.
+    python benchmarks/designs.py                       # all designs
+    python benchmarks/designs.py ar95 few --draws 5    # some
+    IHGMM_BEFORE=old/src python benchmarks/designs.py  # beside another version
+
+Other scripts take the data alone, as ``DESIGNS["ar95"](seed).X``.
 
 If no more is said, a design has n 300, p 100, K 4 clusters of equal size, orthogonal
 centres of length 6, log-normal scales with deviation 0.5 and independent Gaussian noise
@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +26,7 @@ if __name__ == "__main__":  # Processes share the cores; NumPy reads this as it 
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from measure import names_asked, save
+from measure import Table, arguments, markdown, publish
 from methods import LEGEND, METHODS, with_before
 from scipy.special import logsumexp, ndtri
 
@@ -42,6 +42,7 @@ USUAL = [
 # Scales are summed out over these quantiles; four times as many changed no label in
 # nine designs.
 QUANTILES = (np.arange(100) + 0.5) / 100
+Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,24 +55,24 @@ class Draw:
     noise independent and of one size within a row; the cosine rule is right there.
     """
 
-    X: np.ndarray
-    labels: np.ndarray
-    centers: np.ndarray
-    scales: np.ndarray
-    best: Callable[[], np.ndarray]
-    white: np.ndarray | None = None
+    X: Array
+    labels: Array
+    centers: Array
+    scales: Array
+    best: Callable[[], Array]
+    white: Array | None = None
 
 
 # -- the best possible -----------------------------------------------------------------
 
 
 def most_likely(
-    X: np.ndarray,
-    centers: np.ndarray,
-    scales: np.ndarray,
-    labels: np.ndarray,
-    log_density: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
-) -> np.ndarray:
+    X: Array,
+    centers: Array,
+    scales: Array,
+    labels: Array,
+    log_density: Callable[[Array, Array, Array], Array],
+) -> Array:
     """Return the likeliest centre of each row when any of ``scales`` is as likely.
 
     ``log_density(X, center, scales)`` has a column for each scale. ``labels`` only tell
@@ -83,45 +84,39 @@ def most_likely(
 
 
 def gaussian_density(
-    X: np.ndarray, center: np.ndarray, scales: np.ndarray, levels: Any = 1.0
-) -> np.ndarray:
+    X: Array, center: Array, scales: Array, levels: Any = 1.0
+) -> Array:
     """Rows are white: scale / level times the centre, and standard normal noise."""
     scales = scales / levels
     return (X @ center)[:, None] * scales - scales**2 * (center @ center) / 2
 
 
-def t_density(
-    X: np.ndarray, center: np.ndarray, scales: np.ndarray, freedom: float
-) -> np.ndarray:
+def t_density(X: Array, center: Array, scales: Array, freedom: float) -> Array:
     """The noise is Student's t, scaled to variance 1."""
     squares = [(X - scale * center) ** 2 / (freedom - 2) for scale in scales]
     return -(freedom + 1) / 2 * np.column_stack([np.log1p(s).sum(1) for s in squares])
 
 
-def poisson_density(
-    X: np.ndarray, center: np.ndarray, scales: np.ndarray
-) -> np.ndarray:
+def poisson_density(X: Array, center: Array, scales: Array) -> Array:
     logs = np.log(np.outer(center, scales))
     return X @ logs - scales * center.sum()
 
 
-def gamma_density(X: np.ndarray, center: np.ndarray, scales: np.ndarray) -> np.ndarray:
+def gamma_density(X: Array, center: Array, scales: Array) -> Array:
     """Each entry is exponential, with mean scale times centre."""
     logs = np.log(center).sum() + len(center) * np.log(scales)
     return -np.outer(X @ (1 / center), 1 / scales) - logs
 
 
-def lognormal_density(
-    X: np.ndarray, center: np.ndarray, scales: np.ndarray, spread: float
-) -> np.ndarray:
+def lognormal_density(X: Array, center: Array, scales: Array, spread: float) -> Array:
     residual = np.log(X / center)
     squares = [((residual - np.log(scale)) ** 2).sum(axis=1) for scale in scales]
     return -np.column_stack(squares) / (2 * spread**2)
 
 
 def zero_inflated_density(
-    X: np.ndarray, center: np.ndarray, scales: np.ndarray, shape: float, counts: bool
-) -> np.ndarray:
+    X: Array, center: Array, scales: Array, shape: float, counts: bool
+) -> Array:
     """Half of the cells are 0 for no reason; others are gamma, or Poisson of gamma."""
     columns = []
     for mean in scales[:, None] * center:
@@ -138,29 +133,29 @@ def zero_inflated_density(
 # -- centres ---------------------------------------------------------------------------
 
 
-def orthogonal(rng: np.random.Generator, k: int, p: int) -> np.ndarray:
+def orthogonal(rng: np.random.Generator, k: int, p: int) -> Array:
     return np.linalg.qr(rng.standard_normal((p, k)))[0].T
 
 
-def similar(rng: np.random.Generator, k: int, p: int) -> np.ndarray:
+def similar(rng: np.random.Generator, k: int, p: int) -> Array:
     """The cosine between any two is 0.9."""
     Q = orthogonal(rng, k + 1, p)
     return np.sqrt(0.9) * Q[0] + np.sqrt(0.1) * Q[1:]
 
 
-def simplex(rng: np.random.Generator, k: int, p: int) -> np.ndarray:
+def simplex(rng: np.random.Generator, k: int, p: int) -> Array:
     """The corners of a regular simplex around zero, in K - 1 dimensions."""
     Q = orthogonal(rng, k, p)
     return (Q - Q.mean(axis=0)) / np.sqrt(1 - 1 / k)
 
 
-def plane(rng: np.random.Generator, k: int, p: int) -> np.ndarray:
+def plane(rng: np.random.Generator, k: int, p: int) -> Array:
     """Rays at equal angles in two dimensions."""
     angles = 2 * np.pi * np.arange(k) / k
     return np.column_stack([np.cos(angles), np.sin(angles)]) @ orthogonal(rng, 2, p)
 
 
-def rays(rng: np.random.Generator, k: int, p: int) -> np.ndarray:
+def rays(rng: np.random.Generator, k: int, p: int) -> Array:
     """Rays in two columns, at random angles that are well apart."""
     angles = 2 * np.pi * np.cumsum(rng.dirichlet(np.full(k, 8.0)))
     return np.column_stack([np.cos(angles), np.sin(angles)])
@@ -178,7 +173,7 @@ def mixture(
     length: float = 6.0,
     spread: float = 0.5,
     largest: float | None = None,
-    directions: Callable[[np.random.Generator, int, int], np.ndarray] = orthogonal,
+    directions: Callable[[np.random.Generator, int, int], Array] = orthogonal,
     signs: bool = False,
     freedom: float | None = None,
     correlation: float = 0.0,
@@ -225,7 +220,7 @@ def mixture(
         likely = np.append(-likely, likely)
     X = scales[:, None] * centers[labels] + noise * deviations * levels
 
-    def whiten(A: np.ndarray) -> np.ndarray:
+    def whiten(A: Array) -> Array:
         A = A / deviations
         A[:, 1:] = (A[:, 1:] - correlation * A[:, :-1]) / rest
         if not len(shared):
@@ -433,7 +428,7 @@ DESIGNS: dict[str, Callable[[int], Draw]] = {
 # -- errors ----------------------------------------------------------------------------
 
 
-def best_without_centers(draw: Draw) -> np.ndarray:
+def best_without_centers(draw: Draw) -> Array:
     """Return labels by one who knows those of all other rows and the noise's shape."""
     rows, levels = draw.labels >= 0, np.ones(len(draw.X))
     parts = (draw.white, draw.labels, draw.scales, levels)
@@ -449,8 +444,7 @@ def errors(task: tuple[str, int, list[str]]) -> list[float]:
     draw = DESIGNS[name](seed)
     rows, k = draw.labels >= 0, len(draw.centers)
     rates = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # many designs are hard on purpose
+    with warnings.catch_warnings(action="ignore"):  # many designs are hard on purpose
         for method in methods:
             labels = METHODS[method](draw.X, k, seed)
             rates.append(misclassification_rate(draw.labels[rows], labels[rows]))
@@ -462,26 +456,18 @@ def errors(task: tuple[str, int, list[str]]) -> list[float]:
     return rates
 
 
-def line(name: str, rates: np.ndarray) -> str:
-    """Return a line of the table: means in percent, with their standard errors."""
-    means = 100 * rates.mean(axis=0)
-    doubts = 100 * rates.std(axis=0) / np.sqrt(max(len(rates) - 1, 1))
-    cells = [
-        "-" if np.isnan(mean) else f"{mean:.1f} ({doubt:.1f})"
-        for mean, doubt in zip(means, doubts, strict=True)
-    ]
-    return f"| {name} | {' | '.join(cells)} |"
-
-
-def table(
-    names: list[str], methods: list[str], draws: int, run: Callable[..., Iterable[Any]]
-) -> Iterable[str]:
-    heads = [*methods, "label oracle", "centre oracle"]
-    yield f"| design | {' | '.join(heads)} |"
-    yield "|---|" + "---:|" * len(heads)
-    for name in names:
-        tasks = [(name, seed, methods) for seed in range(draws)]
-        yield line(name, np.array(list(run(errors, tasks))))
+def table(options: argparse.Namespace) -> Table:
+    """Yield means in percent with their standard errors, a line for each design."""
+    yield [""]
+    yield ["design", *options.methods, "label oracle", "centre oracle"]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for name in options.names:
+            tasks = [(name, seed, options.methods) for seed in range(options.draws)]
+            rates = 100 * np.array([*pool.map(errors, tasks)])
+            doubts = rates.std(axis=0) / np.sqrt(max(len(rates) - 1, 1))
+            pairs = zip(rates.mean(axis=0), doubts, strict=True)
+            cells = (f"{mean:.1f} ({doubt:.1f})" for mean, doubt in pairs)
+            yield [name, *("-" if "nan" in cell else cell for cell in cells)]
 
 
 HEAD = """# Errors by design
@@ -499,24 +485,12 @@ that places each row by itself can expect fewer errors.
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("designs", nargs="*", help=", ".join(DESIGNS))
-    parser.add_argument("--draws", type=int, default=20, help="draws of a design")
-    parser.add_argument(
-        "--methods", nargs="+", choices=METHODS, default=with_before(USUAL)
-    )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--save", action="store_true", help="to designs.md")
+    parser = arguments(__doc__, "designs.md", DESIGNS, draws=20, jobs=os.cpu_count())
+    usual = with_before(USUAL)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=usual)
     options = parser.parse_args()
-    names = names_asked(parser, options.designs, DESIGNS)
-    lines = []
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for text in table(names, options.methods, options.draws, pool.map):
-            print(text, flush=True)
-            lines.append(text)
-    if options.save:
-        head = HEAD.format(draws=options.draws, legend=LEGEND)
-        save("designs.md", head + "\n".join(lines))
+    head = HEAD.format(draws=options.draws, legend=LEGEND)
+    publish(options, head + markdown(table(options)))
 
 
 if __name__ == "__main__":

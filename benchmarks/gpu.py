@@ -3,24 +3,20 @@
     python benchmarks/gpu.py --save                 # all tables, about ten minutes
     python benchmarks/gpu.py dense --sizes 1000000x1000x20 200000x5000x10
     python benchmarks/gpu.py sparse --sizes 20000x2000x5 --device cpu  # to try it out
-    IHGMM_BEFORE=old/src python benchmarks/gpu.py   # beside another version
 
-Needs torch and array-api-compat, and takes flash-kmeans and CuPy where they are
-installed. Sizes are rows, features and clusters. Dense data follow the model:
-orthogonal centres of length 2, scales from 1 to 20, noise of level 1, float32; the
-oracle knows the centres and takes the largest product. Methods take turns on each draw,
-each twice: the second call counts, when kernels are loaded and memory is at hand.
-Sparse rows have an entry in each of many groups of columns, which in three of ten
-groups is in the column that their cluster prefers.
+Needs torch and array-api-compat, and takes CuPy where it is installed. Sizes are rows,
+features and clusters. Dense data follow the model: orthogonal centres of length 2,
+scales from 1 to 20, noise of level 1, float32; the oracle knows the centres and takes
+the largest product. Methods take turns on each draw, each twice: the second call
+counts, when kernels are loaded and memory is at hand. Sparse rows have an entry in each
+of many groups of columns, which in three of ten groups is in the column that their
+cluster prefers.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -30,8 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from measure import markdown, names_asked, save
-from methods import before_environment, has_before
+from measure import Table, arguments, markdown, publish
 from scipy.optimize import linear_sum_assignment
 
 from ihgmm import (
@@ -54,7 +49,6 @@ SIZES = {
 DENSITY = 0.01
 BLOCK = 2**26  # entries of X that are made at a time
 Size = tuple[int, int, int]
-Table = list[list[str]]
 
 
 def make(
@@ -93,18 +87,20 @@ def make_sparse(n: int, p: int, k: int, device: str) -> tuple[Any, torch.Tensor]
     return (indptr, columns.ravel(), values.ravel()), labels
 
 
-def wait(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
-
-
-def timed_on(device: str, work: Callable[[], Any]) -> tuple[float, Any]:
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     """Return the seconds until the device has done some work, and its value."""
-    wait(device)
+    wait = torch.cuda.synchronize if torch.cuda.is_initialized() else lambda: None
+    wait()
     start = time.perf_counter()
     value = work()
-    wait(device)
+    wait()
     return time.perf_counter() - start, value
+
+
+def median_time(work: Callable[[], Any], rounds: int) -> float:
+    """Return the median seconds of calls, after a first one that does not count."""
+    work()
+    return statistics.median(timed(work)[0] for _ in range(rounds))
 
 
 def error(labels: torch.Tensor, found: Any, k: int) -> float:
@@ -147,99 +143,68 @@ def spherical(X: torch.Tensor, k: int, seed: int) -> torch.Tensor:
     return labels
 
 
-def flash(X: torch.Tensor, k: int, seed: int) -> torch.Tensor:
-    from flash_kmeans import batch_kmeans_Cosine
-
-    torch.manual_seed(seed)
-    return batch_kmeans_Cosine(X[None], k, max_iters=100, tol=1e-4)[0][0]
-
-
-METHODS: dict[str, Callable[[Any, int, int], Any]] = {
-    "IhSC": ihsc,
-    "spherical k-means, plain torch": spherical,
-}
-if find_spec("flash_kmeans"):
-    METHODS["flash-kmeans, cosine"] = flash
+METHODS = {"IhSC": ihsc, "spherical k-means, plain torch": spherical}
 
 
 # -- tables ----------------------------------------------------------------------------
-
-
-def compare(
-    size: Size, names: list[str], device: str, rounds: int
-) -> dict[str, dict[str, list[float]]]:
-    """Return times of methods and their errors beyond the oracle's, by draw."""
-    n, p, k = size
-    figures: dict[str, dict[str, list[float]]] = {
-        name: {"seconds": [], "errors": [], "oracle": []} for name in names
-    }
-    X = None
-    for seed in range(rounds):
-        del X  # or there would be no memory for the next
-        X, labels, best = make(n, p, k, device, seed)
-        oracle = error(labels, best, k)
-        for name in names:
-            work = partial(METHODS[name], X, k, seed)
-            work()
-            seconds, found = timed_on(device, work)
-            figures[name]["seconds"].append(seconds)
-            figures[name]["errors"].append(error(labels, found, k) - oracle)
-            figures[name]["oracle"].append(oracle)
-            del found, work
-    return figures
-
-
-def before(size: Size, device: str, rounds: int) -> dict[str, list[float]]:
-    """Return the same figures of IhSC in another version, in a process of its own."""
-    given = json.dumps([size, ["IhSC"], device, rounds])
-    done = subprocess.run(
-        [sys.executable, __file__, "--process", given],
-        env=before_environment(), stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
-    return json.loads(done.stdout)["IhSC"]
-
-
-def cost(size: Size) -> list[str]:
-    """Return memory beyond X, launches and copies of a fit on a CUDA device."""
-    X, _, _ = make(*size, "cuda")
-    k, n_bytes = size[2], X.numel() * X.element_size()
-    ihsc(X, k)
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    held = torch.cuda.memory_allocated()
-    ihsc(X, k)
-    beyond = torch.cuda.max_memory_allocated() - held
-    with torch.profiler.profile() as profile:
-        ihsc(X, k)
-    counts = {event.key: event.count for event in profile.key_averages()}
-    calls = (str(counts[name]) for name in ("cudaLaunchKernel", "cudaMemcpyAsync"))
-    return [f"{beyond / 1e9:.2f} GB, {beyond / n_bytes:.0%}", *calls]
 
 
 def shown(size: Size) -> str:
     return f"{size[0]:,} x {size[1]:,}, K {size[2]}"
 
 
-def dense(sizes: list[Size], device: str, rounds: int) -> list[Table]:
-    head = ["data", "method", "seconds", "error beyond the oracle's", "oracle"]
-    table: Table = [["Dense data: medians, least and most; means and largest"], head]
-    costs: Table = [["A fit"], ["data", "memory beyond X", "launches", "copies"]]
+def dense(sizes: list[Size], device: str, rounds: int) -> Table:
+    """Yield times of methods, and their errors beyond the oracle's."""
+    yield ["Dense data: medians, least and most; means and largest"]
+    yield ["data", "method", "seconds", "error beyond the oracle's", "oracle"]
+    X = None
     for size in sizes:
-        figures = {"before": before(size, device, rounds)} if has_before() else {}
-        figures |= compare(size, list(METHODS), device, rounds)
-        for name, each in figures.items():
-            times, errors = each["seconds"], each["errors"]
+        figures: dict[str, list[tuple[float, ...]]] = {name: [] for name in METHODS}
+        for seed in range(rounds):
+            del X  # or there would be no memory for the next
+            X, labels, best = make(*size, device, seed)
+            k, oracle = size[2], error(labels, best, size[2])
+            for name, method in METHODS.items():
+                work = partial(method, X, k, seed)
+                work()
+                seconds, found = timed(work)
+                beyond = error(labels, found, k) - oracle
+                figures[name].append((seconds, beyond, oracle))
+                del found, work
+        for name, draws in figures.items():
+            times, errors, oracles = zip(*draws, strict=True)
             median, mean = statistics.median(times), statistics.mean(errors)
-            table.append([
+            yield [
                 shown(size), name,
                 f"{median:.4f} ({min(times):.4f} to {max(times):.4f})",
-                f"{mean:+.4f} ({max(errors):+.4f})",
-                f"{statistics.mean(each['oracle']):.4f}",
-            ])  # fmt: skip
-            print(*table[-1], sep=" | ", flush=True)
-        if device == "cuda":
-            costs.append([shown(size), *cost(size)])
-    return [table, costs] if device == "cuda" else [table]
+                f"{mean:+.4f} ({max(errors):+.4f})", f"{statistics.mean(oracles):.4f}",
+            ]  # fmt: skip
+
+
+def costs(sizes: list[Size]) -> Table:
+    """Yield memory beyond X, launches and copies of fits on a CUDA device."""
+    yield ["A fit"]
+    yield ["data", "memory beyond X", "launches", "copies"]
+    for size in sizes:
+        X, _, _ = make(*size, "cuda")
+        k, n_bytes = size[2], X.numel() * X.element_size()
+        ihsc(X, k)
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        held = torch.cuda.memory_allocated()
+        ihsc(X, k)
+        beyond = torch.cuda.max_memory_allocated() - held
+        with torch.profiler.profile() as profile:
+            ihsc(X, k)
+        counts = {event.key: event.count for event in profile.key_averages()}
+        memory = f"{beyond / 1e9:.2f} GB, {beyond / n_bytes:.0%}"
+        yield [
+            shown(size),
+            memory,
+            counts["cudaLaunchKernel"],
+            counts["cudaMemcpyAsync"],
+        ]
+        del X  # as above
 
 
 CALLS: dict[str, Callable[[Any, Any, int], Any]] = {
@@ -254,24 +219,16 @@ CALLS: dict[str, Callable[[Any, Any, int], Any]] = {
 }
 
 
-def calls(sizes: list[Size], device: str, rounds: int) -> list[Table]:
-    """Return what other calls take, in units of a fit."""
-    tables = []
-    for size in sizes:
-        X, _, _ = make(*size, device)
-        k, labels = size[2], ihsc(X, size[2])
-
-        def median(work: Callable[[], Any]) -> float:
-            work()
-            return statistics.median(timed_on(device, work)[0] for _ in range(rounds))
-
-        fit = median(partial(ihsc, X, k))
-        table: Table = [[f"{shown(size)}, in fits of {fit:.3f} s"], ["call", "fits"]]
-        for name, call in CALLS.items():
-            table.append([name, f"{median(partial(call, X, labels, k)) / fit:.1f}"])
-            print(*table[-1], sep=" | ", flush=True)
-        tables.append(table)
-    return tables
+def calls(size: Size, device: str, rounds: int) -> Table:
+    """Yield what other calls take, in units of a fit."""
+    X, _, _ = make(*size, device)
+    k, labels = size[2], ihsc(X, size[2])
+    fit = median_time(partial(ihsc, X, k), rounds)
+    yield [f"{shown(size)}, in fits of {fit:.3f} s"]
+    yield ["call", "fits"]
+    for name, call in CALLS.items():
+        seconds = median_time(partial(call, X, labels, k), rounds)
+        yield [name, f"{seconds / fit:.1f}"]
 
 
 def sparse_kinds(parts: Any, shape: tuple[int, int]) -> dict[str, Callable[[], Any]]:
@@ -303,58 +260,45 @@ def sparse_kinds(parts: Any, shape: tuple[int, int]) -> dict[str, Callable[[], A
     return kinds
 
 
-def sparse(sizes: list[Size], device: str, rounds: int) -> list[Table]:
-    tables = []
-    for n, p, k in sizes:
-        parts, labels = make_sparse(n, p, k, device)
-        title = f"{shown((n, p, k))}, {len(parts[2]) / 1e6:.1f} million entries"
-        table: Table = [[title], ["X", "seconds", "x SciPy", "error"]]
-        host = np.nan
-        for name, make_matrix in sparse_kinds(parts, (n, p)).items():
-            X = make_matrix()
-            work = partial(ihsc, X, k)
-            found = work()
-            few = range(min(rounds, 3))
-            median = statistics.median(timed_on(device, work)[0] for _ in few)
-            host = median if np.isnan(host) else host
-            rate = error(labels, found, k)
-            cells = (f"{median:.3f}", f"{median / host:.3f}", f"{rate:.5f}")
-            table.append([name, *cells])
-            print(*table[-1], sep=" | ", flush=True)
-            del X, work, found
-        tables.append(table)
-    return tables
+def sparse(size: Size, device: str, rounds: int) -> Table:
+    parts, labels = make_sparse(*size, device)
+    k, host = size[2], np.nan
+    yield [f"{shown(size)}, {len(parts[2]) / 1e6:.1f} million entries"]
+    yield ["X", "seconds", "x SciPy", "error"]
+    for name, make_matrix in sparse_kinds(parts, size[:2]).items():
+        work = partial(ihsc, make_matrix(), k)
+        rate, seconds = error(labels, work(), k), median_time(work, min(rounds, 3))
+        host = seconds if np.isnan(host) else host
+        yield [name, f"{seconds:.3f}", f"{seconds / host:.3f}", f"{rate:.5f}"]
+        del work  # and its matrix
 
 
-TABLES = {"dense": dense, "calls": calls, "sparse": sparse}
+def tables(name: str, sizes: list[Size], options: argparse.Namespace) -> list[Table]:
+    """Return the tables of a kind of data or calls."""
+    how = options.device, options.rounds
+    if name == "dense":
+        table = dense(sizes, *how)
+        return [table, costs(sizes)] if options.device == "cuda" else [table]
+    one = {"calls": calls, "sparse": sparse}[name]
+    return [one(size, *how) for size in sizes]
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--process"]:
-        print(json.dumps(compare(*json.loads(sys.argv[2]))))
-        return
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", help=", ".join(TABLES))
+    parser = arguments(__doc__, "gpu.md", SIZES, rounds=10)
     parser.add_argument("--sizes", nargs="+", help="as 1000000x1000x10")
-    parser.add_argument("--rounds", type=int, default=10, help="draws, or calls")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--save", action="store_true", help="to gpu.md")
     options = parser.parse_args()
-    cuda = options.device == "cuda"
-    machine = torch.cuda.get_device_name() if cuda else ""
+    machine = torch.cuda.get_device_name() if options.device == "cuda" else ""
     warm, _, _ = make(50_000, 200, 10, options.device)
-    first, _ = timed_on(options.device, partial(ihsc, warm, 10))
+    first, _ = timed(partial(ihsc, warm, 10))
     text = "# Benchmark on a GPU\n\n`python benchmarks/gpu.py`. "
     text += f"The first fit of a process, 50,000 x 200: {first:.2f} s.\n"
-    for name in names_asked(parser, options.tables, TABLES):
-        sizes = [
-            tuple(map(int, size.split("x"))) for size in options.sizes or SIZES[name]
-        ]
-        for table in TABLES[name](sizes, options.device, options.rounds):
+    for name in options.names:
+        asked = options.sizes or SIZES[name]
+        sizes = [tuple(map(int, size.split("x"))) for size in asked]
+        for table in tables(name, sizes, options):
             text += "\n" + markdown(table)
-    print(text)
-    if options.save:
-        save("gpu.md", text, machine)
+    publish(options, text, machine)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 import resource
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = (
     "ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu", "dask", "torch",
-    "cupy-cuda13x", "flash-kmeans", "wordllama", "umap-learn", "hdbscan", "evoc",
+    "cupy-cuda13x", "wordllama", "umap-learn", "hdbscan", "evoc",
     "scanpy", "harmonypy", "scanorama",
 )  # fmt: skip
 
@@ -66,14 +67,40 @@ def readings(X: Any, fit: Callable[[Any], Any]) -> int:
     return rows.passes
 
 
-def names_asked(
-    parser: argparse.ArgumentParser, asked: list[str], known: Iterable[str]
-) -> list[str]:
-    """Return the names that were asked for, all without any; stop at unknown ones."""
-    for name in asked:
-        if name not in known:
-            parser.error(f"{name!r} is not known; give some of {', '.join(known)}.")
-    return asked or list(known)
+HELP = {
+    "draws": "draws of a design",
+    "jobs": "processes",
+    "rounds": "runs of each method",
+    "rows": "rows of a set, at most",
+    "seeds": "seeds of a method",
+}
+
+
+def arguments(
+    doc: str, page: str = "", names: Iterable[str] = (), **numbers: int | None
+) -> argparse.ArgumentParser:
+    """Return the parser of a script: some names, else all; numbers; and ``--save``.
+
+    ``page`` is the file of results that ``publish`` writes then.
+    """
+
+    def known(name: str) -> str:
+        if name in names:
+            return name
+        words = f"{name!r} is not known; give some of {', '.join(names)}."
+        raise argparse.ArgumentTypeError(words)
+
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.set_defaults(page=page, save=False)
+    if names:
+        options = {"type": known, "default": [*names], "help": ", ".join(names)}
+        parser.add_argument("names", nargs="*", metavar="NAME", **options)
+    for name, number in numbers.items():
+        words = f"{HELP[name]} (%(default)s)"
+        parser.add_argument(f"--{name}", type=int, default=number, help=words)
+    if page:
+        parser.add_argument("--save", action="store_true", help=f"to results/{page}")
+    return parser
 
 
 def version(package: str) -> str | None:
@@ -101,17 +128,28 @@ def environment(device: str = "") -> str:
     )
 
 
-def save(name: str, text: str, device: str = "") -> None:
-    """Write a page of results and what made them, as a whole or not at all."""
-    RESULTS.mkdir(exist_ok=True)
-    part = RESULTS / f"{name}.part"
-    part.write_text(f"{text.rstrip()}\n\n{environment(device)}\n", encoding="utf-8")
-    part.replace(RESULTS / name)
+def publish(options: argparse.Namespace, text: str, device: str = "") -> None:
+    """Print a page; if asked to, keep it with what made it, whole or not at all."""
+    print(text)
+    if options.save:
+        RESULTS.mkdir(exist_ok=True)
+        part = RESULTS / f"{options.page}.part"
+        part.write_text(f"{text.rstrip()}\n\n{environment(device)}\n", encoding="utf-8")
+        part.replace(RESULTS / options.page)
 
 
-def markdown(table: list[list[str]]) -> str:
-    (title,), head, *rows = table
-    lines = [f"### {title}", "", "| " + " | ".join(head) + " |"]
-    lines.append("|---|" + "---:|" * (len(head) - 1))
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
+Table = Iterable[list[Any]]
+
+
+def markdown(table: Table, mark: str = "###") -> str:
+    """Return a table: a title, unless it is empty, a head, and lines as they come."""
+
+    def line(cells: list[Any]) -> str:
+        print(*cells, sep=" | ", file=sys.stderr, flush=True)
+        return f"| {' | '.join(map(str, cells))} |"
+
+    lines = iter(table)
+    (title,), head = next(lines), next(lines)
+    text = [f"{mark} {title}", ""] if title else []
+    text += [line(head), "|---|" + "---:|" * (len(head) - 1), *map(line, lines)]
+    return "\n".join(text) + "\n"

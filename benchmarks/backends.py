@@ -18,7 +18,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -28,9 +27,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import measure
 import numpy as np
 from cases import dense
-from measure import markdown, measured, names_asked, peak, reset_peak, resident, save
+from measure import Table, arguments, in_process, markdown, measured, publish
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import normalize
 
@@ -59,20 +59,19 @@ NOTES = {
 Figures = dict[str, Any]
 
 
+def ihsc(X: Any, seed: int) -> np.ndarray:
+    return np.asarray(IhSC(K, random_state=seed).fit(X).labels_)
+
+
+def ihgmm(X: Any, seed: int) -> np.ndarray:
+    return np.asarray(IhGMM(K, random_state=seed).fit(X).labels_)
+
+
 # -- a memory map ----------------------------------------------------------------------
 
 
-def opened(path: Path) -> Matrix:
-    return as_matrix(np.load(path, mmap_mode="r"))
-
-
-def on_map(path: Path, seed: int) -> tuple[np.ndarray, int]:
-    rows = opened(path)
-    return IhSC(K, random_state=seed).fit(rows).labels_, rows.passes
-
-
-def mini_batch(path: Path, seed: int) -> tuple[np.ndarray, int]:
-    rows, model = opened(path), MiniBatchKMeans(K, random_state=seed)
+def mini_batch(rows: Matrix, seed: int) -> np.ndarray:
+    model = MiniBatchKMeans(K, random_state=seed)
 
     def learn(block: Matrix) -> None:
         unit = normalize(block.array, copy=False)
@@ -83,13 +82,12 @@ def mini_batch(path: Path, seed: int) -> tuple[np.ndarray, int]:
         for _ in rows.map(learn):
             pass
     labels = rows.map(lambda block: model.predict(normalize(block.array, copy=False)))
-    return np.concatenate(list(labels)), rows.passes
+    return np.concatenate(list(labels))
 
 
-def faiss_sample(path: Path, seed: int) -> tuple[np.ndarray, int]:
+def faiss_sample(rows: Matrix, seed: int) -> np.ndarray:
     import faiss
 
-    rows = opened(path)
     n, p = rows.shape
     model = faiss.Kmeans(p, K, spherical=True, seed=seed)
     count = min(n, K * model.cp.max_points_per_centroid)
@@ -99,34 +97,32 @@ def faiss_sample(path: Path, seed: int) -> tuple[np.ndarray, int]:
     model.train(sample)
     # The largest inner product with a centre is the largest cosine: rows stay as read.
     labels = rows.map(lambda block: model.index.search(block.array, 1)[1][:, 0])
-    return np.concatenate(list(labels)), rows.passes
-
-
-def in_memory(path: Path, seed: int) -> tuple[np.ndarray, int]:
-    info = Path("/proc/meminfo").read_text()
-    available = int(info.partition("MemAvailable:")[2].split()[0]) * 1024
-    if 2 * path.stat().st_size > available:
-        raise MemoryError
-    return IhSC(K, random_state=seed).fit(np.load(path)).labels_, 1
+    return np.concatenate(list(labels))
 
 
 def measure_disk(
-    method: Callable[[Path, int], tuple[np.ndarray, int]], folder: Path, seed: int
+    method: Callable[[Matrix, int], np.ndarray], folder: Path, seed: int
 ) -> tuple[Figures, np.ndarray]:
-    method(folder / "small.npy", seed)  # load what is loaded late
-    figures, (labels, passes) = measured(lambda: method(folder / "x.npy", seed))
-    return figures | {"passes": passes}, labels
+    small, rows = (
+        as_matrix(np.load(folder / name, mmap_mode="r"))
+        for name in ("small.npy", "x.npy")
+    )
+    method(small, seed)  # load what is loaded late
+    figures, labels = measured(lambda: method(rows, seed))
+    return figures | {"passes": rows.passes}, labels
+
+
+def in_memory(folder: Path, seed: int) -> tuple[Figures, np.ndarray]:
+    info = Path("/proc/meminfo").read_text()
+    available = int(info.partition("MemAvailable:")[2].split()[0]) * 1024
+    if 2 * (folder / "x.npy").stat().st_size > available:
+        raise MemoryError
+    ihsc(np.load(folder / "small.npy"), seed)
+    figures, labels = measured(lambda: ihsc(np.load(folder / "x.npy"), seed))
+    return figures | {"passes": 1}, labels
 
 
 # -- a cluster of dask -----------------------------------------------------------------
-
-
-def ihsc(X: Any, seed: int) -> np.ndarray:
-    return np.asarray(IhSC(K, random_state=seed).fit(X).labels_)
-
-
-def ihgmm(X: Any, seed: int) -> np.ndarray:
-    return np.asarray(IhGMM(K, random_state=seed).fit(X).labels_)
 
 
 def dask_ml(X: Any, seed: int) -> np.ndarray:
@@ -148,11 +144,11 @@ def chunked(path: Path, rows: int) -> Any:
     from dask.delayed import delayed
 
     n, p = np.load(path, mmap_mode="r").shape
-    ends = [(start, min(start + rows, n)) for start in range(0, n, rows)]
-    parts = [
-        da.from_delayed(delayed(rows_of)(str(path), a, b), (b - a, p), np.float32)
-        for a, b in ends
-    ]
+    parts = []
+    for start in range(0, n, rows):
+        stop = min(start + rows, n)
+        part = delayed(rows_of)(str(path), start, stop)
+        parts.append(da.from_delayed(part, (stop - start, p), np.float32))
     return da.concatenate(parts)
 
 
@@ -189,15 +185,13 @@ def measure_dask(
 
     size = (folder / "x.npy").stat().st_size / 1e9
     with cluster(WORKERS, f"{worker_limit(size)}GB") as client:
-        method(
-            chunked(folder / "small.npy", 500), seed
-        )  # workers import what they need
+        method(chunked(folder / "small.npy", 500), seed)  # workers import things
         X = chunked(folder / "x.npy", 2**26 // (4 * P)).persist()
         wait(X)
-        client.run(reset_peak)
-        before = max(client.run(resident).values()) / 1e9
+        client.run(measure.reset_peak)
+        before = max(client.run(measure.resident).values()) / 1e9
         figures, labels = measured(lambda: method(X, seed))
-        most = max(client.run(peak).values()) / 1e9
+        most = max(client.run(measure.peak).values()) / 1e9
     grown = figures["peak"] - figures["before"]
     return figures | {"client": grown, "before": before, "peak": most}, labels
 
@@ -210,10 +204,10 @@ def one_process(folder: Path, seed: int) -> tuple[Figures, np.ndarray]:
 
 METHODS: dict[str, dict[str, Callable[[Path, int], tuple[Figures, np.ndarray]]]] = {
     "disk": {
-        "IhSC": partial(measure_disk, on_map),
+        "IhSC": partial(measure_disk, ihsc),
         "MiniBatchKMeans, 3 passes and predict": partial(measure_disk, mini_batch),
         "faiss spherical, sample, then assignment": partial(measure_disk, faiss_sample),
-        "IhSC in memory, reading included": partial(measure_disk, in_memory),
+        "IhSC in memory, reading included": in_memory,
     },
     "dask": {
         "IhSC": partial(measure_dask, ihsc),
@@ -241,38 +235,26 @@ def be_process(part: str, name: str, seed: str, folder: str) -> None:
     print(json.dumps(figures))
 
 
-def process_figures(part: str, name: str, seed: int, folder: str) -> Figures:
-    command = [sys.executable, __file__, "--process", part, name, str(seed), folder]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    figures = json.loads(done.stdout.splitlines()[-1])
-    print(part, name, figures, file=sys.stderr, flush=True)
-    return figures
-
-
-def summary(turns: list[Figures]) -> Figures:
-    """Return medians, and the largest error of a method whose seed was unlucky."""
-    if "missing" in turns[0]:
-        return turns[0]
-    medians = {key: statistics.median(turn[key] for turn in turns) for key in turns[0]}
-    return medians | {"worst": max(turn["error"] for turn in turns)}
-
-
 FORMATS = {
     "seconds": "{:#.3g}", "x IhSC": "{:.2f}", "before": "{:.2f}", "peak": "{:.2f}",
     "passes": "{:.0f}", "client": "{:.3f}", "error": "{:.5f}", "worst": "{:.5f}",
 }  # fmt: skip
 
 
-def table(title: str, figures: dict[str, Figures]) -> str:
-    """Lay out figures, the first method being the one others are compared with."""
-    first = next(iter(figures.values())).get("seconds", np.nan)
-    rows = []
-    for name, own in figures.items():
-        own = {"x IhSC": own.get("seconds", np.nan) / first} | own
+def table(title: str, turns: dict[str, list[Figures]]) -> Table:
+    """Yield medians; the first method is the one others are compared with."""
+    yield [title]
+    yield ["method", *FORMATS]
+    first = np.nan
+    for name, figures in turns.items():
+        own = figures[0]
+        if "missing" not in own:
+            own = {key: statistics.median(turn[key] for turn in figures) for key in own}
+            own["worst"] = max(turn["error"] for turn in figures)  # an unlucky seed
+            first = own["seconds"] if np.isnan(first) else first
+            own["x IhSC"] = own["seconds"] / first
         cells = [FORMATS[key].format(own[key]) if key in own else "" for key in FORMATS]
-        missing = "missing" in own
-        rows.append([name, own["missing"], *cells[1:]] if missing else [name, *cells])
-    return markdown([[title], ["method", *FORMATS], *rows])
+        yield [name, own.get("missing", cells[0]), *cells[1:]]
 
 
 def compare(part: str, options: argparse.Namespace) -> str:
@@ -290,12 +272,12 @@ def compare(part: str, options: argparse.Namespace) -> str:
         for seed in range(options.rounds):
             for method, figures in turns.items():
                 if not figures or "missing" not in figures[0]:
-                    figures.append(process_figures(part, method, seed, name))
+                    figures.append(in_process(__file__, part, method, seed, name))
+                    print(part, method, figures[-1], file=sys.stderr, flush=True)
     title = f"{n:,} x {P:,}, K {K}, {options.gigabytes:g} GB"
     if part == "dask":
         title += f", {WORKERS} workers of {worker_limit(options.gigabytes):g} GB"
-    summaries = {method: summary(figures) for method, figures in turns.items()}
-    text = table(f"{title} (oracle's error {oracle:.5f})", summaries)
+    text = markdown(table(f"{title} (oracle's error {oracle:.5f})", turns))
     runs = f"{options.rounds} round{'s' * (options.rounds > 1)}, a seed each."
     return f"## {part}\n\n{text}\n{NOTES[part]} {runs}\n"
 
@@ -303,23 +285,16 @@ def compare(part: str, options: argparse.Namespace) -> str:
 def main() -> None:
     if sys.argv[1:2] == ["--process"]:
         return be_process(*sys.argv[2:])
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", help=", ".join(METHODS))
+    parser = arguments(__doc__, "backends.md", METHODS, rounds=3)
     parser.add_argument("--methods", nargs="+", help="as the tables name them")
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each (3)")
     parser.add_argument("--gigabytes", type=float, default=1.0, help="of data (1)")
     parser.add_argument("--folder", type=Path, help="where the file goes")
-    parser.add_argument("--save", action="store_true", help="to backends.md")
     options = parser.parse_args()
     free = shutil.disk_usage(options.folder or tempfile.gettempdir()).free / 1e9
     if free < 1.1 * options.gigabytes:
         parser.error(f"{free:.1f} GB are free, too few; name another --folder.")
-    parts = []
-    for part in names_asked(parser, options.parts, METHODS):
-        parts.append(compare(part, options))
-        print(parts[-1], flush=True)
-    if options.save:
-        save("backends.md", "\n".join([INTRO, *parts]))
+    parts = [compare(part, options) for part in options.names]
+    publish(options, "\n".join([INTRO, *parts]))
     return None
 
 

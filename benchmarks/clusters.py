@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 from cases import Case, counts, dense
-from measure import markdown, names_asked, save
+from measure import Table, arguments, markdown, publish
 from methods import DENSE_ONLY, METHODS, timed_labels, with_before
 
 from ihgmm.metrics import misclassification_rate
@@ -75,29 +75,25 @@ def compare(shape: str, k: int, methods: list[str], draws: int) -> list[str]:
     return line
 
 
+def table(options: argparse.Namespace) -> Table:
+    first, *others = options.methods
+    head = ["data", "K", "oracle", f"{first}, beyond it", "time"]
+    for name in others:
+        head += [f"{name}, beyond it", f"time of {first} / {name}"]
+    yield [f"{options.draws} draws"]
+    yield head
+    for shape in options.names:
+        for k in options.k:
+            yield compare(shape, k, options.methods, options.draws)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("shapes", nargs="*", help=f"some of {', '.join(SHAPES)}")
+    parser = arguments(__doc__, "clusters.md", SHAPES, draws=10)
     parser.add_argument("-k", nargs="+", type=int, default=list(NUMBERS))
-    parser.add_argument("--draws", type=int, default=10)
     usual = with_before(["IhSC", "rival", "faiss-1", "k-means-1"])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=usual)
-    parser.add_argument("--save", action="store_true", help="to clusters.md")
     options = parser.parse_args()
-    first, *others = options.methods
-    header = ["data", "K", "oracle", f"{first}, beyond it", "time"]
-    for name in others:
-        header += [f"{name}, beyond it", f"time of {first} / {name}"]
-    lines = []
-    for shape in names_asked(parser, options.shapes, SHAPES):
-        for k in options.k:
-            lines.append(compare(shape, k, options.methods, options.draws))
-            print(" | ".join(lines[-1]), flush=True)
-    text = f"# Many clusters\n\n{NOTE}\n"
-    text += markdown([[f"{options.draws} draws"], header, *lines])
-    print(text)
-    if options.save:
-        save("clusters.md", text)
+    publish(options, f"# Many clusters\n\n{NOTE}\n{markdown(table(options))}")
 
 
 if __name__ == "__main__":

@@ -198,12 +198,8 @@ def costs(sizes: list[Size]) -> Table:
             ihsc(X, k)
         counts = {event.key: event.count for event in profile.key_averages()}
         memory = f"{beyond / 1e9:.2f} GB, {beyond / n_bytes:.0%}"
-        yield [
-            shown(size),
-            memory,
-            counts["cudaLaunchKernel"],
-            counts["cudaMemcpyAsync"],
-        ]
+        calls = (counts[name] for name in ("cudaLaunchKernel", "cudaMemcpyAsync"))
+        yield [shown(size), memory, *calls]
         del X  # as above
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import json
 import os
 import platform
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -101,6 +103,13 @@ def arguments(
     if page:
         parser.add_argument("--save", action="store_true", help=f"to results/{page}")
     return parser
+
+
+def in_process(script: str, *given: Any, env: dict[str, str] | None = None) -> Any:
+    """Return what a script, with ``--process`` and this, prints last, as JSON."""
+    command = [sys.executable, script, "--process", *map(str, given)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, env=env, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def version(package: str) -> str | None:

@@ -1,6 +1,6 @@
 """The default method on a page: what every further mechanism has to beat.
 
-    python benchmarks/rival.py    # beside IhSC on five sets, a few seconds
+    python benchmarks/real.py iris wine digits --methods IhSC rival    # beside IhSC
 
 Rows of unit length, their leading singular vectors, and one Gaussian mixture whose
 clusters share a covariance; no weights, signs, missing cells, zero rows, devices or
@@ -9,7 +9,6 @@ data beyond memory. Other benchmarks know it as the method "rival".
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -160,33 +159,3 @@ def fit(X: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
         return (embedded @ slopes + offsets).argmax(axis=1)
 
     return label
-
-
-def main() -> None:
-    from methods import timed_labels, with_before
-    from sklearn.datasets import load_digits, load_iris, load_wine
-
-    from ihgmm import make_ihgmm
-    from ihgmm.metrics import misclassification_rate
-
-    wine, kinds = load_wine(return_X_y=True)
-    noisy = {"scale_ratio": 5, "separation_constant": 0.4, "noise_levels": (0.3, 3.0)}
-    sets = {
-        "iris": load_iris(return_X_y=True),
-        "wine, columns divided": (wine / wine.std(axis=0), kinds),
-        "digits": load_digits(return_X_y=True),
-        "model": make_ihgmm(400, 100, 4, separation_constant=0.3, random_state=0),
-        "row noise, p 3,000": make_ihgmm(400, 3000, 8, random_state=0, **noisy),
-    }
-    warnings.simplefilter("ignore")
-    for name, (X, y) in sets.items():
-        print(name, end="")
-        for method in with_before(["IhSC", "rival"]):
-            seconds, labels = timed_labels(method, X, int(y.max()) + 1, 0)
-            error = misclassification_rate(y, labels)
-            print(f", {method} {error:.3f} ({seconds:.2f} s)", end="", flush=True)
-        print()
-
-
-if __name__ == "__main__":
-    main()

@@ -13,29 +13,19 @@ are how often IhSC goes over the data when they come in blocks.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import measure
 import numpy as np
 import scipy.sparse as sp
 from cases import Case, counts, dense
-from measure import (
-    markdown,
-    names_asked,
-    peak,
-    readings,
-    reset_peak,
-    resident,
-    save,
-    timed,
-)
+from measure import Table, arguments, markdown, publish, timed
 from methods import DENSE_ONLY, METHODS, before_environment, timed_labels, with_before
 from sklearn.datasets import load_digits, load_iris
 
@@ -55,7 +45,6 @@ COMPARED = with_before([
 ])  # fmt: skip
 SMALL_ONLY = {"naive", "spectral"}  # methods that form an n by n matrix
 MORE = ((500, 200, 4), (2_000, 2_000, 8), (20_000, 100, 5), (200_000, 50, 6))
-Table = list[list[str]]
 
 
 def product_time(X: Any, width: int) -> float:
@@ -86,26 +75,30 @@ def compare(key: str, rounds: int) -> Table:
             if turn == 0:
                 print(f"{title}: {name} {seconds:.2f} s", file=sys.stderr)
     unit, ours = (statistics.median(t) for t in (products, times["IhSC"]))
-    rows = []
+    yield [f"{title} (oracle's error {oracle:.4f}, product {unit:.3f} s)"]
+    yield [
+        "method",
+        "seconds",
+        "x IhSC",
+        "x product",
+        "memory / X",
+        "readings",
+        "error",
+    ]
     for name in names:
         median, beyond = statistics.median(times[name]), process_figures(key, name)
-        rows.append([
+        yield [
             name, f"{median:.2f}", f"{median / ours:.2f}", f"{median / unit:.1f}",
-            f"{beyond['memory']:.2f}", str(beyond.get("readings", "")),
+            f"{beyond['memory']:.2f}", beyond.get("readings", ""),
             f"{errors[name]:.4f}",
-        ])  # fmt: skip
-    head = ["method", "seconds", "x IhSC", "x product", "memory / X", "readings"]
-    title = f"{title} (oracle's error {oracle:.4f}, product {unit:.3f} s)"
-    return [[title], [*head, "error"], *rows]
+        ]  # fmt: skip
 
 
 def process_figures(key: str, name: str) -> dict[str, float]:
     """Return figures of a fresh process, which imports the version that is asked."""
     environ = before_environment() if name == "before" else None
     method = "IhSC" if name == "before" else name
-    command = [sys.executable, __file__, "--process", key, method]
-    done = subprocess.run(command, stdout=subprocess.PIPE, env=environ, check=True)
-    return json.loads(done.stdout)
+    return measure.in_process(__file__, key, method, env=environ)
 
 
 def be_process(key: str, name: str) -> None:
@@ -114,26 +107,24 @@ def be_process(key: str, name: str) -> None:
     X, method = make().X, METHODS[name]
     size = X.data.nbytes * 2 if sp.issparse(X) else X.nbytes
     method(X[:500], k, 0)  # load what is loaded late
-    baseline = resident()
-    reset_peak()
-    method(X, k, 0)
-    figures = {"memory": (peak() - baseline) / size}
+    own, _ = measure.measured(lambda: method(X, k, 0))
+    figures = {"memory": (own["peak"] - own["before"]) * 1e9 / size}
     if name == "IhSC":
-        figures["readings"] = readings(X, lambda rows: method(rows, k, 0))
+        figures["readings"] = measure.readings(X, lambda rows: method(rows, k, 0))
     print(json.dumps(figures))
 
 
 def growth(rounds: int) -> Table:
-    table = [["IhSC as n grows, p = 100, K 10"], ["n", "seconds", "x a quarter of n"]]
+    yield ["IhSC as n grows, p = 100, K 10"]
+    yield ["n", "seconds", "x a quarter of n"]
     last = np.nan
     for n in (50_000, 200_000, 800_000):
         X = dense(n, 100, 10).X
         runs = range(2 * rounds)
         median = statistics.median(timed_labels("IhSC", X, 10, i)[0] for i in runs)
         ratio = "" if np.isnan(last) else f"{median / last:.2f}"
-        table.append([f"{n:,}", f"{median:.3f}", ratio])
+        yield [f"{n:,}", f"{median:.3f}", ratio]
         last = median
-    return table
 
 
 TASKS: dict[str, Callable[[Any, IhSC], Any]] = {
@@ -151,20 +142,17 @@ TASKS: dict[str, Callable[[Any, IhSC], Any]] = {
 
 def more(rounds: int) -> Table:
     """Count in fits what is done beyond one."""
-    head = ["data", "IhSC, seconds", *(f"{name}, fits" for name in TASKS)]
-    table = [["What is done beyond a fit, in fits"], head]
+    yield ["What is done beyond a fit, in fits"]
+    yield ["data", "IhSC, seconds", *(f"{name}, fits" for name in TASKS)]
     for n, p, k in MORE:
-        X = dense(n, p, k).X
-        times: dict[str, list[float]] = {name: [] for name in ("fit", *TASKS)}
+        X, times = dense(n, p, k).X, []
         for _ in range(rounds):
             seconds, model = timed(lambda X=X, k=k: IhSC(k, random_state=0).fit(X))
-            times["fit"].append(seconds)
-            for name, task in TASKS.items():
-                times[name].append(timed(partial(task, X, model))[0])
-        fit, *others = (statistics.median(times[name]) for name in times)
+            others = (timed(partial(task, X, model))[0] for task in TASKS.values())
+            times.append([seconds, *others])
+        fit, *others = np.median(times, axis=0)
         ratios = [f"{other / fit:.1f}" for other in others]
-        table.append([f"{n:,} x {p:,}, K {k}", f"{fit:.3f}", *ratios])
-    return table
+        yield [f"{n:,} x {p:,}, K {k}", f"{fit:.3f}", *ratios]
 
 
 def small(rounds: int) -> Table:
@@ -175,46 +163,33 @@ def small(rounds: int) -> Table:
         "500 x 200, K 4": dense(500, 200, 4)[:2],
     }
     names = with_before(["IhSC", "rival", "paper", "k-means"])
-    title = "Small data: least milliseconds (error); k-means of unit rows, ten starts"
-    table = [[title], ["data", *names]]
+    yield ["Small data: least milliseconds (error); k-means of unit rows, ten starts"]
+    yield ["data", *names]
     for data, (X, labels) in sets.items():
         k, cells = len(np.unique(labels)), []
         for name in names:
             runs = [timed_labels(name, X, k, 0) for _ in range(4 * rounds)]
             error = misclassification_rate(labels, runs[0][1])
             cells.append(f"{1000 * min(run[0] for run in runs):.1f} ({error:.3f})")
-        table.append([data, *cells])
-    return table
+        yield [data, *cells]
 
 
 def memory(rounds: int) -> Table:
-    names = with_before(["IhSC", "SphericalKMeans", "k-means-raw", "k-means-1"])
-    table = [
-        [f"Memory beyond the data, {CASES['memory'][0]}"],
-        ["method", "memory / X"],
-    ]
-    figures = {name: process_figures("memory", name)["memory"] for name in names}
-    return [*table, *([name, f"{value:.2f}"] for name, value in figures.items())]
+    yield [f"Memory beyond the data, {CASES['memory'][0]}"]
+    yield ["method", "memory / X"]
+    for name in with_before(["IhSC", "SphericalKMeans", "k-means-raw", "k-means-1"]):
+        yield [name, f"{process_figures('memory', name)['memory']:.2f}"]
 
 
 def main() -> None:
     if sys.argv[1:2] == ["--process"]:
         return be_process(*sys.argv[2:])
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     tables = {key: partial(compare, key) for key in CASES if key != "memory"}
     tables |= {f.__name__: f for f in (small, growth, more, memory)}
-    parser.add_argument("only", nargs="*", metavar="CASE", help=", ".join(tables))
-    parser.add_argument("--rounds", type=int, default=5, help="runs of a method (5)")
-    parser.add_argument("--save", action="store_true", help="to cpu.md")
-    options = parser.parse_args()
+    options = arguments(__doc__, "cpu.md", tables, rounds=5).parse_args()
     warnings.simplefilter("ignore")
-    text = "# Benchmark\n\n`python benchmarks/run.py`\n"
-    for name in names_asked(parser, options.only, tables):
-        part = markdown(tables[name](options.rounds))
-        print(part, flush=True)
-        text += "\n" + part
-    if options.save:
-        save("cpu.md", text)
+    parts = [markdown(tables[name](options.rounds)) for name in options.names]
+    publish(options, "\n".join(["# Benchmark\n\n`python benchmarks/run.py`\n", *parts]))
     return None
 
 

@@ -13,10 +13,8 @@ the scheduler writes to a connection. Files go to the temporary folder and are d
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,10 +24,11 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
 
+import measure
 import numpy as np
 from backends import chunked, cluster
 from cases import counts, dense
-from measure import markdown, names_asked, peak, readings, reset_peak, resident, save
+from measure import Table, arguments, in_process, markdown, publish, readings
 
 from ihgmm import IhSC
 from ihgmm.matrix import as_matrix
@@ -73,7 +72,6 @@ and what passes it is written twice; memory is what a fit adds to a worker, whic
 its rows. If the machine is busy, the scheduler moves rows between workers, and two runs
 differ by a factor of two.
 """
-Table = list[list[str]]
 
 
 def be_process(where: str, n: int, p: int, k: int) -> None:
@@ -90,29 +88,24 @@ def be_process(where: str, n: int, p: int, k: int) -> None:
             del out  # what was written does not count as memory of the fit
             X = np.load(path, mmap_mode="r")
         IhSC(k).fit(X[:2_000])  # load what is loaded late
-        reset_peak()
-        held, times = resident(), []
+        measure.reset_peak()
+        held, times = measure.resident(), []
         for seed in range(2):
             start = time.process_time()
             IhSC(k, random_state=seed).fit(X)
             times.append(time.process_time() - start)
-        figures = {"seconds": min(times), "beyond": peak() - held}
+        figures = {"seconds": min(times), "beyond": measure.peak() - held}
         figures["passes"] = readings(X, IhSC(k, random_state=0).fit)
     print(json.dumps(figures))
 
 
 def sizes() -> Table:
-    head = ["X", "n x p, K", "time", "memory", "passes"]
-    table: Table = [["One process"], head]
+    yield ["One process"]
+    yield ["X", "n x p, K", "time", "memory", "passes"]
     for where, n, p, k in SIZES:
-        given = json.dumps([where, n, p, k])
-        command = [sys.executable, __file__, "--process", given]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-        own = json.loads(done.stdout)
+        own = in_process(__file__, json.dumps([where, n, p, k]))
         cells = (f"{own['seconds']:.2f} s", f"{own['beyond'] / 1e6:.0f} MB")
-        table.append([where, f"{n:,} x {p:,}, {k}", *cells, str(own["passes"])])
-        print(*table[-1], sep=" | ", flush=True)
-    return table
+        yield [where, f"{n:,} x {p:,}, {k}", *cells, own["passes"]]
 
 
 def sample(n: int, p: int, k: int, kind: str) -> np.ndarray:
@@ -132,12 +125,11 @@ def sample(n: int, p: int, k: int, kind: str) -> np.ndarray:
 
 def options() -> Table:
     n, p, k = 120_000, 200, 10
-    table: Table = [[f"Passes over {n:,} x {p:,}, {k} clusters"], ["option", "passes"]]
+    yield [f"Passes over {n:,} x {p:,}, {k} clusters"]
+    yield ["option", "passes"]
     for name, (kind, given) in OPTIONS.items():
         model = IhSC(k, random_state=0, **given)
-        table.append([name, str(readings(sample(n, p, k, kind), model.fit))])
-        print(*table[-1], sep=" | ", flush=True)
-    return table
+        yield [name, readings(sample(n, p, k, kind), model.fit)]
 
 
 def count_writes() -> None:
@@ -171,20 +163,20 @@ def on_cluster(path: Path, k: int, rows: int, client: Any) -> list[str]:
 
     X = chunked(path, rows).persist()
     wait(X)
-    client.run(reset_peak)
-    before, held, data = all_written(client), client.run(resident), as_matrix(X)
+    client.run(measure.reset_peak)
+    before, held, data = all_written(client), client.run(measure.resident), as_matrix(X)
     start = time.perf_counter()
     IhSC(k, random_state=0).fit(data)
     seconds = time.perf_counter() - start
-    most = client.run(peak)
+    most = client.run(measure.peak)
     sent = (all_written(client) - before) / 1e6
     grown = max(most[name] - held[name] for name in most) / 1e6
     return [f"{seconds:.2f} s", f"{data.passes}", f"{sent:,.3g}", f"{grown:,.3g}"]
 
 
 def dask() -> Table:
-    head = ["n x p, K", "rows in a chunk", "time", "passes", "MB sent", "MB, worker"]
-    table: Table = [["Two processes of dask"], head]
+    yield ["Two processes of dask"]
+    yield ["n x p, K", "rows in a chunk", "time", "passes", "MB sent", "MB, worker"]
     count_writes()
     with tempfile.TemporaryDirectory() as folder, cluster(2, "4GB") as client:
         path = Path(folder) / "x.npy"
@@ -195,9 +187,7 @@ def dask() -> Table:
         for n, p, k, rows in CLUSTER:
             np.save(path, dense(n, p, k, length=4.0).X)
             cells = on_cluster(path, k, rows, client)
-            table.append([f"{n:,} x {p:,}, {k}", f"{rows:,}", *cells])
-            print(*table[-1], sep=" | ", flush=True)
-    return table
+            yield [f"{n:,} x {p:,}, {k}", f"{rows:,}", *cells]
 
 
 TABLES = {f.__name__: f for f in (sizes, options, dask)}
@@ -207,16 +197,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if sys.argv[1:2] == ["--process"]:
         return be_process(*json.loads(sys.argv[2]))
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", help=", ".join(TABLES))
-    parser.add_argument("--save", action="store_true", help="to scaling.md")
-    given = parser.parse_args()
-    names = names_asked(parser, given.tables, TABLES)
-    parts = [markdown(TABLES[name]()) for name in names]
-    text = "\n".join([HEAD, *parts])
-    print(text)
-    if given.save:
-        save("scaling.md", text)
+    given = arguments(__doc__, "scaling.md", TABLES).parse_args()
+    parts = [markdown(TABLES[name]()) for name in given.names]
+    publish(given, "\n".join([HEAD, *parts]))
     return None
 
 

@@ -14,9 +14,7 @@ default fit with the number that was found.
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -29,8 +27,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
 
 import numpy as np
 from designs import DESIGNS, mixture
-from labelled import MissingDataError, all_sets, means_by_set, sampled
-from measure import markdown, save
+from labelled import all_samples, means_by_set
+from measure import Table, arguments, markdown, publish
 from sklearn.metrics import roc_auc_score
 
 from ihgmm import IhSC, make_ihgmm, select_n_clusters
@@ -154,19 +152,6 @@ def simulated(seed: int) -> Iterator[Case]:
             yield Case("simulated", "designs", draw.X, (k,))
 
 
-def sets(groups: list[str], extra: Path | None, rows: int) -> Iterator[Case]:
-    for data in all_sets(extra):
-        if data.group not in groups:
-            continue
-        try:
-            for _, X, y in data.prepared():
-                X, y = sampled(X, y, rows)
-                k = len(np.unique(y))
-                yield Case(data.group, data.name, np.asarray(X, dtype=float), (k,))
-        except MissingDataError as error:
-            print(f"{data.name}: {error}", file=sys.stderr)
-
-
 def find(case: Case, seed: int) -> Found:
     warnings.simplefilter("ignore")
     start = time.process_time()
@@ -194,65 +179,58 @@ def by_set(found: list[Found], figure: str) -> float:
     return float(means_by_set([f.name for f in found], values).mean())
 
 
-def tables(found: list[Found]) -> Iterator[str]:
-    drawn = [f for f in found if f.group == "simulated"]
-    if drawn:
-        lines = [
-            ["Simulated"],
-            [
-                "",
-                "draws",
-                "right",
-                "listed",
-                "high but wrong",
-                "levels are those drawn",
-                "fits",
-            ],
-        ]
-        for name in dict.fromkeys(f.name for f in drawn):
-            mine = [f for f in drawn if f.name == name]
-            levels = sum(set(f.levels) == set(f.right) for f in mine)
-            lines.append([
-                name, str(len(mine)), str(sum(f.exact for f in mine)),
-                str(sum(f.is_listed for f in mine)),
-                str(sum(f.confidence is LEVELS[0] and not f.exact for f in mine)),
-                str(levels) if name == "clusters in clusters" else "-",
-                f"{np.median([f.fits for f in mine]):.0f}",
-            ])  # fmt: skip
-        yield markdown(lines)
-    lines = [
-        ["Labelled sets"],
-        ["sets", "preparations", "exact", "within 25%", "class number is listed",
-         "numbers listed", "one or none", "ten classes or more: preparations",
-         "within 25%", "AUC of confidence", "of support", "fits"],
-    ]  # fmt: skip
-    levels = [
-        ["Confidence"],
-        ["sets", *(head for c in LEVELS for head in (c.value, "right"))],
-    ]
-    for group in GROUPS[1:]:
-        mine = [f for f in found if f.group == group]
-        if not mine:
-            continue
+def simulated_table(found: list[Found]) -> Table:
+    yield ["Simulated"]
+    yield ["", "draws", "right", "listed", "high but wrong", "levels are those drawn",
+           "fits"]  # fmt: skip
+    for name in dict.fromkeys(f.name for f in found):
+        mine = [f for f in found if f.name == name]
+        levels = sum(set(f.levels) == set(f.right) for f in mine)
+        yield [
+            name, len(mine), sum(f.exact for f in mine), sum(f.is_listed for f in mine),
+            sum(f.confidence is LEVELS[0] and not f.exact for f in mine),
+            levels if name == "clusters in clusters" else "-",
+            f"{np.median([f.fits for f in mine]):.0f}",
+        ]  # fmt: skip
+
+
+def set_table(groups: dict[str, list[Found]]) -> Table:
+    yield ["Labelled sets"]
+    yield ["sets", "preparations", "exact", "within 25%", "class number is listed",
+           "numbers listed", "one or none", "ten classes or more: preparations",
+           "within 25%", "AUC of confidence", "of support", "fits"]  # fmt: skip
+    for group, mine in groups.items():
         many = [f for f in mine if f.right[0] >= 10]
-        lines.append([
-            group, str(len(mine)), f"{by_set(mine, 'exact'):.2f}",
+        yield [
+            group, len(mine), f"{by_set(mine, 'exact'):.2f}",
             f"{by_set(mine, 'near'):.2f}", f"{by_set(mine, 'is_listed'):.2f}",
             f"{np.mean([len(f.listed) for f in mine]):.1f}",
-            str(sum(f.number <= 1 for f in mine)), str(len(many)),
-            str(sum(f.near for f in many)),
+            sum(f.number <= 1 for f in mine), len(many), sum(f.near for f in many),
             area(mine, [-LEVELS.index(f.confidence) for f in mine]),
             area(mine, [f.support for f in mine]),
             f"{np.median([f.fits for f in mine]):.0f}",
-        ])  # fmt: skip
+        ]  # fmt: skip
+
+
+def confidence_table(groups: dict[str, list[Found]]) -> Table:
+    yield ["Confidence"]
+    yield ["sets", *(head for c in LEVELS for head in (c.value, "right"))]
+    for group, mine in groups.items():
         line = [group]
         for confidence in LEVELS:
             here = [f.exact for f in mine if f.confidence is confidence]
-            line += [str(len(here)), f"{np.mean(here):.0%}" if here else "-"]
-        levels.append(line)
-    if len(lines) > 2:
-        yield markdown(lines)
-        yield markdown(levels)
+            line += [len(here), f"{np.mean(here):.0%}" if here else "-"]
+        yield line
+
+
+def tables(found: list[Found]) -> Iterator[Table]:
+    groups = {name: [f for f in found if f.group == name] for name in GROUPS}
+    groups = {name: mine for name, mine in groups.items() if mine}
+    if drawn := groups.pop("simulated", None):
+        yield simulated_table(drawn)
+    if groups:
+        yield set_table(groups)
+        yield confidence_table(groups)
 
 
 HEAD = """# How many clusters
@@ -269,25 +247,17 @@ preparations. "Fits" is processor time over that of a default fit, the median.
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "--groups", nargs="+", choices=GROUPS, default=GROUPS, metavar="GROUP",
-        help=", ".join(GROUPS),
-    )  # fmt: skip
+    parser = arguments(__doc__, "count.md", rows=1000, seed=0, jobs=1)
+    parser.add_argument("--groups", nargs="+", choices=GROUPS, default=GROUPS)
     parser.add_argument("--extra", type=Path, help="a folder of further sets")
-    parser.add_argument("--rows", type=int, default=1000, help="rows of a set")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--save", action="store_true", help="to count.md")
     options = parser.parse_args()
     cases = list(simulated(options.seed)) if "simulated" in options.groups else []
-    cases += sets(options.groups, options.extra, options.rows)
+    for data, X, y in all_samples(options.groups, options.extra, options.rows):
+        right = (len(np.unique(y)),)
+        cases.append(Case(data.group, data.name, np.asarray(X, dtype=float), right))
     with ProcessPoolExecutor(options.jobs) as pool:
         found = list(pool.map(partial(find, seed=options.seed), cases))
-    text = "\n\n".join(tables(found))
-    print(text)
-    if options.save:
-        save("count.md", HEAD + text)
+    publish(options, HEAD + "\n\n".join(map(markdown, tables(found))))
 
 
 if __name__ == "__main__":

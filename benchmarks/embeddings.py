@@ -63,8 +63,7 @@ def sets() -> Iterator[tuple[str, str, Any, np.ndarray]]:
     counter = TfidfVectorizer(sublinear_tf=True, stop_words="english", min_df=2)
     texts = {"activities": activities(), "courses": courses()}
     for name in ("newsgroups", "Reuters-8", "books", "tweets"):
-        read = READERS[name][0]
-        texts[name] = documents(*read.args, **read.keywords)
+        texts[name] = documents(*READERS[name][2:])
     for name, (words, y) in texts.items():
         words, y = sampled(words, y, ROWS)
         kinds, sizes = np.unique(y.astype(str), return_counts=True)

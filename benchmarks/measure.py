@@ -74,6 +74,8 @@ HELP = {
     "jobs": "processes",
     "rounds": "runs of each method",
     "rows": "rows of a set, at most",
+    "runs": "fits that are timed",
+    "seed": "the first seed",
     "seeds": "seeds of a method",
 }
 

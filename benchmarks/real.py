@@ -29,7 +29,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
 
 import numpy as np
 from labelled import EXTRA, GROUPS, MissingDataError, all_sets, means_by_set, samples
-from measure import markdown, names_asked, save
+from measure import arguments, markdown, publish
 from methods import LEGEND, METHODS, with_before
 
 from ihgmm.metrics import misclassification_rate
@@ -54,8 +54,8 @@ class Row:
         return f"{self.name}, {self.preparation}, {self.shape}, {seeds} seeds"
 
     def cells(self) -> list[str]:
-        shown = [f"{self.name}, {self.preparation}", *map(str, self.shape)]
-        return [*shown, *map(figure, self.rates)]
+        where = f"{self.name}, {self.preparation}"
+        return [where, *map(str, self.shape), *map(figure, self.rates)]
 
 
 def figure(value: float) -> str:
@@ -86,9 +86,9 @@ def run_set(
             row = Row(group, name, preparation, (*X.shape, len(np.unique(y))), [])
             done = known.get(row.key(options.seeds), {})
             for method in options.methods:
-                kept = done.get(method)
-                own = rate(X, y, method, options.seeds) if kept is None else kept
-                row.rates.append(own)
+                if method not in done:
+                    done[method] = rate(X, y, method, options.seeds)
+                row.rates.append(done[method])
             rows.append(row)
     except MissingDataError as error:
         return f"{name}: {error}"
@@ -106,7 +106,7 @@ def group_tables(rows: list[Row], methods: list[str]) -> list[str]:
         rates = means_by_set([row.name for row in mine], [row.rates for row in mine])
         if not len(rates):
             continue
-        means.append([group, str(len(rates)), *map(figure, rates.mean(axis=0))])
+        means.append([group, len(rates), *map(figure, rates.mean(axis=0))])
         gain = (rates[:, 1:] - rates[:, :1]).round(6)
         better, worse = (gain >= 0.001).sum(axis=0), (gain <= -0.001).sum(axis=0)
         pairs = zip(better, worse, strict=True)
@@ -116,31 +116,29 @@ def group_tables(rows: list[Row], methods: list[str]) -> list[str]:
 
 def set_tables(rows: list[Row], methods: list[str]) -> list[str]:
     """Return a table of each group, a line for each preparation of a set."""
-    texts = []
-    for group in GROUPS:
-        lines = [row.cells() for row in rows if row.group == group]
-        if lines:
-            head = ["set", "n", "p", "K", *methods]
-            title = f"Misclassification rates: {group}"
-            texts.append(markdown([[title], head, *lines]))
-    return texts
+    head = ["set", "n", "p", "K", *methods]
+    lines = {group: [r.cells() for r in rows if r.group == group] for group in GROUPS}
+    return [
+        markdown([[f"Misclassification rates: {group}"], head, *lines[group]])
+        for group in GROUPS
+        if lines[group]
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = arguments(__doc__, "real.md", seeds=3, jobs=1)
     add = parser.add_argument
     add("sets", nargs="*", metavar="SET", help="names of sets, if not all")
     add("--groups", nargs="+", choices=GROUPS, default=GROUPS)
     add("--methods", nargs="+", choices=METHODS, default=with_before(USUAL))
-    add("--seeds", type=int, default=3)
     add("--max-rows", type=int, default=10_000, help="larger sets are sampled")
     add("--extra", type=Path, help="a folder of further sets")
     add("--peers", type=Path, help="a JSON file that keeps rates, but those of IhSC")
-    add("--jobs", type=int, default=1, help="processes")
-    add("--save", action="store_true", help="to real.md")
     options = parser.parse_args()
     groups = {data.name: data.group for data in all_sets(options.extra)}
-    names = names_asked(parser, options.sets, groups)
+    if unknown := set(options.sets) - set(groups):
+        parser.error(f"{unknown} are not known; give some of {', '.join(groups)}.")
+    names = options.sets or list(groups)
     tasks = {name: groups[name] for name in names if groups[name] in options.groups}
     known: Known = {}
     if options.peers and options.peers.exists():
@@ -167,15 +165,12 @@ def main() -> None:
     texts = [*group_tables(rows, options.methods), *set_tables(rows, options.methods)]
     if missing:
         texts.append("Left out:\n\n" + "".join(f"- {line}\n" for line in missing))
-    print("\n".join(texts))
-    if options.save:
-        head = (
-            f"# Real data\n\n`python benchmarks/real.py`: "
-            f"means over {options.seeds} seeds, at most {options.max_rows:,} rows of a "
-            "set. Sets and their split are described in `labelled.py`.\n\n"
-            f"{LEGEND}\n"
-        )
-        save("real.md", head + "\n".join(texts))
+    head = (
+        f"# Real data\n\n`python benchmarks/real.py`: "
+        f"means over {options.seeds} seeds, at most {options.max_rows:,} rows of a "
+        f"set. Sets and their split are described in `labelled.py`.\n\n{LEGEND}\n"
+    )
+    publish(options, head + "\n".join(texts))
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ processor time, in fits without whitening, on 50,000 sparse texts of 20,000 word
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ import numpy as np
 from cases import counts as texts
 from designs import DESIGNS
 from labelled import SETS, LabelledSet, MissingDataError, extra_sets, sampled
-from measure import markdown, save
+from measure import Table, arguments, markdown, publish
 from methods import Method, estimator
 from sklearn.cluster import KMeans
 
@@ -37,15 +37,8 @@ from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.whitening import suited_noise
 
 COUNTS = ("counts15", "counts30", "counts60", "counts300")
-UNEQUAL = (
-    "gaussian",
-    "columns",
-    "rows",
-    "gamma",
-    "similar",
-    "t3",
-    "row-noise-200x5000",
-)
+UNEQUAL = ["gaussian", "columns", "rows", "gamma", "similar", "t3"]
+UNEQUAL += ["row-noise-200x5000"]
 BURSTS = ["Counts that come in bursts: errors in percent"]
 BURSTS += ["counts in a row", "dispersion"]
 BURST_CASES = ((300, 0.3), (1000, 0.3), (1000, 1.0), (3000, 1.0))
@@ -95,12 +88,11 @@ def log_normalised(X: np.ndarray) -> np.ndarray:
     return np.log1p(X * np.median(totals) / totals)
 
 
-def ihsc_of_logs(X: np.ndarray, k: int, seed: int) -> np.ndarray:
-    return IhSC(k, random_state=seed).fit(log_normalised(X)).labels_
+def of_logs(model: Callable[..., Any]) -> Method:
+    def labels(X: np.ndarray, k: int, seed: int) -> np.ndarray:
+        return model(k, random_state=seed).fit(log_normalised(X)).labels_
 
-
-def kmeans_of_logs(X: np.ndarray, k: int, seed: int) -> np.ndarray:
-    return KMeans(k, n_init=10, random_state=seed).fit_predict(log_normalised(X))
+    return labels
 
 
 METHODS: dict[str, Method] = {
@@ -108,46 +100,30 @@ METHODS: dict[str, Method] = {
     'whiten="counts"': estimator("IhSC", whiten="counts"),
     'whiten="learned"': estimator("IhSC", whiten="learned"),
     'whiten="auto"': estimator("IhSC", whiten="auto"),
-    "IhSC of logs": ihsc_of_logs,
-    "k-means of logs": kmeans_of_logs,
+    "IhSC of logs": of_logs(IhSC),
+    "k-means of logs": of_logs(partial(KMeans, n_init=10)),
 }
 ANY_SIGN = ("IhSC", 'whiten="learned"', 'whiten="auto"')
 
 
-def design_rates(name: str, methods: list[str], draws: int) -> np.ndarray:
-    """Return the rate of each method and of the oracle, a line for each draw."""
-    rates = []
-    for seed in range(draws):
-        draw = DESIGNS[name](seed)
-        k = len(draw.centers)
-        found = [METHODS[method](draw.X, k, seed) for method in methods]
-        found.append(draw.best())
-        rates.append([misclassification_rate(draw.labels, z) for z in found])
-    return np.array(rates)
+def errors(
+    fits: list[Method], X: np.ndarray, y: np.ndarray, k: int, seed: int
+) -> list[float]:
+    return [misclassification_rate(y, fit(X, k, seed)) for fit in fits]
 
 
-def numbers_found(name: str, draws: int) -> list[str]:
-    """Return in how many draws the number of clusters was found, for three ways."""
-    right = np.zeros(3, dtype=int)
-    for seed in range(draws):
-        draw = DESIGNS[name](seed)
-        found = [
-            select_n_clusters(draw.X, random_state=seed),
-            select_n_clusters(draw.X, whiten="counts", random_state=seed),
-            select_n_clusters(log_normalised(draw.X), random_state=seed),
-        ]
-        right += [count.n_clusters == len(draw.centers) for count in found]
-    return [f"{value} of {draws}" for value in right]
-
-
-def design_table(names: tuple[str, ...], methods: list[str], draws: int) -> str:
-    lines = [["Errors in percent, means over draws"]]
-    lines.append(["design", *methods, "centre oracle"])
+def design_table(names: Iterable[str], methods: Iterable[str], draws: int) -> Table:
+    yield ["Errors in percent, means over draws"]
+    yield ["design", *methods, "centre oracle"]
+    fits = [METHODS[name] for name in methods]
     for name in names:
-        means = 100 * design_rates(name, methods, draws).mean(axis=0)
-        lines.append([name, *(f"{mean:.1f}" for mean in means)])
-        print(*lines[-1], flush=True)
-    return markdown(lines)
+        rates = []
+        for seed in range(draws):
+            draw = DESIGNS[name](seed)
+            best = misclassification_rate(draw.labels, draw.best())
+            own = errors(fits, draw.X, draw.labels, len(draw.centers), seed)
+            rates.append([*own, best])
+        yield [name, *(f"{100 * mean:.1f}" for mean in np.mean(rates, axis=0))]
 
 
 def sample_table(
@@ -155,32 +131,35 @@ def sample_table(
     cases: tuple[tuple[Any, ...], ...],
     draw: Callable[..., tuple[np.ndarray, np.ndarray]],
     draws: int,
-) -> str:
-    lines = [head[:1], [*head[1:], *METHODS]]
+) -> Table:
+    yield head[:1]
+    yield [*head[1:], *METHODS]
+    fits = list(METHODS.values())
     for case in cases:
-        rates = []
-        for seed in range(draws):
-            X, y = draw(seed, *case)
-            found = [fit(X, 4, seed) for fit in METHODS.values()]
-            rates.append([misclassification_rate(y, z) for z in found])
-        means = (f"{100 * rate:.1f}" for rate in np.mean(rates, axis=0))
-        lines.append([*map(str, case), *means])
-        print(*lines[-1], flush=True)
-    return markdown(lines)
+        rates = [errors(fits, *draw(seed, *case), 4, seed) for seed in range(draws)]
+        yield [*case, *(f"{100 * mean:.1f}" for mean in np.mean(rates, axis=0))]
 
 
-def number_table(draws: int) -> str:
-    lines = [["Draws in which four clusters were found"]]
-    lines.append(["design", "plain", 'whiten="counts"', "logs"])
+def number_table(draws: int) -> Table:
+    yield ["Draws in which four clusters were found"]
+    yield ["design", "plain", 'whiten="counts"', "logs"]
     for name in COUNTS[1:]:
-        lines.append([name, *numbers_found(name, draws)])
-        print(*lines[-1], flush=True)
-    return markdown(lines)
+        right = np.zeros(3, dtype=int)
+        for seed in range(draws):
+            draw = DESIGNS[name](seed)
+            found = [
+                select_n_clusters(draw.X, random_state=seed),
+                select_n_clusters(draw.X, whiten="counts", random_state=seed),
+                select_n_clusters(log_normalised(draw.X), random_state=seed),
+            ]
+            right += [count.n_clusters == len(draw.centers) for count in found]
+        yield [name, *(f"{value} of {draws}" for value in right)]
 
 
-def real_table(sets: list[LabelledSet], seeds: int) -> str:
-    lines = [["Errors on real counts"], ["set", "n", "p", "K", *METHODS]]
-    rows = []
+def real_table(sets: list[LabelledSet], seeds: int) -> Table:
+    yield ["Errors on real counts"]
+    yield ["set", "n", "p", "K", *METHODS]
+    rows, fits = [], list(METHODS.values())
     for data in sets:
         try:
             X, y = next((X, y) for name, X, y in data.prepared() if name == "raw")
@@ -190,24 +169,19 @@ def real_table(sets: list[LabelledSet], seeds: int) -> str:
             continue
         X, y = sampled(X, y, 3_000)
         k = len(np.unique(y))
-        rows.append(
-            [
-                np.mean([misclassification_rate(y, fit(X, k, s)) for s in range(seeds)])
-                for fit in METHODS.values()
-            ]
-        )
-        shape = [str(size) for size in (*X.shape, k)]
-        lines.append([data.name, *shape, *(f"{rate:.3f}" for rate in rows[-1])])
-        print(*lines[-1], flush=True)
-    if not rows:
-        return "No set of real counts was there.\n"
-    means = (f"{rate:.3f}" for rate in np.mean(rows, axis=0))
-    lines.append(["mean", "", "", "", *means])
-    return markdown(lines)
+        runs = [errors(fits, X, y, k, seed) for seed in range(seeds)]
+        rows.append(np.mean(runs, axis=0))
+        yield [data.name, *X.shape, k, *(f"{rate:.3f}" for rate in rows[-1])]
+    if rows:
+        means = (f"{rate:.3f}" for rate in np.mean(rows, axis=0))
+        yield ["mean", "", "", "", *means]
 
 
-def cost_table(runs: int) -> str:
+def cost_table(runs: int) -> Table:
     X = texts(50_000, 20_000, 10).X
+    share = 100 * X.nnz / np.prod(X.shape)
+    yield [f"Cost, {share:.1f}% of the entries above zero: medians of {runs} runs"]
+    yield ["method", "seconds", "fits"]
     methods = [name for name in METHODS if "log" not in name]
     seconds = np.zeros((runs, len(methods)))
     for run in range(runs):
@@ -215,46 +189,37 @@ def cost_table(runs: int) -> str:
             start = time.process_time()
             METHODS[name](X, 10, run)
             seconds[run, at] = time.process_time() - start
-    share = 100 * X.nnz / np.prod(X.shape)
-    lines = [[f"Cost, {share:.1f}% of the entries above zero: medians of {runs} runs"]]
-    lines.append(["method", "seconds", "fits"])
     times = np.median(seconds, axis=0)
     ratios = np.median(seconds / seconds[:, :1], axis=0)
     for name, each, ratio in zip(methods, times, ratios, strict=True):
-        lines.append([name, f"{each:.2f}", f"{ratio:.2f}"])
-        print(*lines[-1], flush=True)
-    return markdown(lines)
+        yield [name, f"{each:.2f}", f"{ratio:.2f}"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--runs", type=int, default=3, help="of each fit for its cost")
-    parser.add_argument("--seeds", type=int, default=1, help="of fits to real sets")
+    parser = arguments(__doc__, "counts.md", draws=10, runs=3, seeds=1)
     parser.add_argument("--sets", choices=("all", "extra", "none"), default="all")
     parser.add_argument("--extra", type=Path, help="a folder of further sets")
-    parser.add_argument("--save", action="store_true", help="to counts.md")
     options = parser.parse_args()
     sets = [*extra_sets(options.extra)] if options.extra else []
     if options.sets != "extra":
         sets = [*SETS, *sets] if options.sets == "all" else []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # hints are what this is about
-        parts = [cost_table(options.runs)] if options.runs else []
-        if options.draws:
-            parts += [
-                design_table(COUNTS, list(METHODS), options.draws),
-                number_table(options.draws),
-                sample_table(BURSTS, BURST_CASES, bursts, options.draws),
-                sample_table(ZEROS, ZERO_CASES, with_zeros, options.draws),
-                design_table(UNEQUAL, list(ANY_SIGN), options.draws),
-            ]
-        if sets:
-            parts.append(real_table(sets, options.seeds))
-    if options.save:
-        head = "# Counts and unequal noise\n\n"
-        head += f"Means over {options.draws} draws (`python benchmarks/counts.py`).\n\n"
-        save("counts.md", head + "\n".join(parts))
+    tables, draws = [], options.draws
+    if options.runs:
+        tables.append(cost_table(options.runs))
+    if draws:
+        tables += [
+            design_table(COUNTS, METHODS, draws),
+            number_table(draws),
+            sample_table(BURSTS, BURST_CASES, bursts, draws),
+            sample_table(ZEROS, ZERO_CASES, with_zeros, draws),
+            design_table(UNEQUAL, ANY_SIGN, draws),
+        ]
+    if sets:
+        tables.append(real_table(sets, options.seeds))
+    warnings.simplefilter("ignore")  # hints are what this is about
+    head = "# Counts and unequal noise\n\n"
+    head += f"Means over {draws} draws (`python benchmarks/counts.py`).\n\n"
+    publish(options, head + "\n".join(map(markdown, tables)))
 
 
 if __name__ == "__main__":

@@ -1,21 +1,22 @@
 """How often intervals hold the truth, the scale test rejects, memberships are right.
 
-Run ``python benchmarks/inference.py`` for all tables or name some of ``intervals``,
-``test``, ``memberships`` and ``criteria``. ``--draws`` sets the draws of a design,
-``--jobs`` the processes, ``--save`` keeps all tables in ``results/inference.md``. The
-designs are those of ``designs.py``.
+    python benchmarks/inference.py                       # all tables
+    python benchmarks/inference.py memberships criteria  # some
+
+``--draws`` is how many of a design intervals and the power of the test have; its level
+has four times as many, memberships have a tenth and criteria a twentieth. The designs
+are those of ``designs.py``.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 if __name__ == "__main__":  # Processes share the cores; NumPy reads this as it starts.
@@ -23,12 +24,12 @@ if __name__ == "__main__":  # Processes share the cores; NumPy reads this as it 
 
 import numpy as np
 from designs import DESIGNS, NOISES, Draw, mixture
-from measure import names_asked, save
+from measure import Table, arguments, markdown, publish
 
 from ihgmm import IhGMM, IhSC, estimate_parameters, scale_heterogeneity_test
 from ihgmm.metrics import match_labels
 
-Run = Callable[..., Iterable[Any]]
+Run = Callable[[Callable[[int], Any], int], list[Any]]  # for so many seeds
 
 
 # -- intervals -------------------------------------------------------------------------
@@ -77,14 +78,13 @@ def noise_variances(name: str, draw: Draw) -> np.ndarray:
     return np.tile(np.mean(noise**2, axis=0), (len(draw.centers), 1))
 
 
-def coverage(task: tuple[str, int]) -> list[float]:
+def coverage(name: str, seed: int) -> list[float]:
     """Return shares of 95% intervals that hold the truth.
 
     Those of scales, of centres, of centres in the noisiest tenth of columns, and of
     scales and of centres with the labels that IhSC finds; then the share of those that
     are wrong.
     """
-    name, seed = task
     draw = SAMPLES[name](seed)
     labels = draw.labels
     mean = np.bincount(labels, draw.scales) / np.bincount(labels)
@@ -107,20 +107,15 @@ def coverage(task: tuple[str, int]) -> list[float]:
     return [held.mean(), inside.mean(), noisiest, *found, np.mean(given != labels)]
 
 
-def intervals(draws: int, run: Run) -> Iterable[str]:
+def intervals(draws: int, run: Run) -> Table:
     """Count how often 95% intervals hold the truth."""
-    yield "## Coverage of 95% intervals"
-    yield ""
-    yield (
-        "| design | scales | centres | noisiest tenth of columns | scales, labels of "
-        "IhSC | centres, labels of IhSC | of which wrong |"
-    )
-    yield "|---|---:|---:|---:|---:|---:|---:|"
+    yield ["Coverage of 95% intervals"]
+    yield ["design", "scales", "centres", "noisiest tenth of columns",
+           "scales, labels of IhSC", "centres, labels of IhSC",
+           "of which wrong"]  # fmt: skip
     for name in INTERVALS:
-        figures = np.mean(
-            list(run(coverage, [(name, s) for s in range(draws)])), axis=0
-        )
-        yield f"| {name} | " + " | ".join(f"{share:.3f}" for share in figures) + " |"
+        shares = np.mean(run(partial(coverage, name), draws), axis=0)
+        yield [name, *(f"{share:.3f}" for share in shares)]
 
 
 # -- the test of scales ----------------------------------------------------------------
@@ -170,24 +165,19 @@ EQUAL: dict[str, Callable[[int, float], tuple[Any, np.ndarray]]] = {
 }
 
 
-def rejected(task: tuple[str, float, int]) -> bool:
-    name, spread, seed = task
+def rejected(name: str, spread: float, seed: int) -> bool:
     X, labels = EQUAL[name](seed, spread)
     return scale_heterogeneity_test(X, labels, random_state=seed).p_value < 0.05
 
 
-def test(draws: int, run: Run) -> Iterable[str]:
+def test(draws: int, run: Run) -> Table:
     """Count rejections at 5%, with equal scales and with scales that differ."""
-    yield "## The test of equal scales: rejections at 5%"
-    yield ""
-    yield "| noise | equal scales | a spread of 10% | of 20% |"
-    yield "|---|---:|---:|---:|"
+    yield ["The test of equal scales: rejections at 5%"]
+    yield ["noise", "equal scales", "a spread of 10%", "of 20%"]
     for name in EQUAL:
-        shares = []
-        for spread, times in ((0.0, 4), (0.1, 1), (0.2, 1)):
-            tasks = [(name, spread, seed) for seed in range(times * draws)]
-            shares.append(np.mean(list(run(rejected, tasks))))
-        yield f"| {name} | {shares[0]:.3f} | {shares[1]:.2f} | {shares[2]:.2f} |"
+        level = np.mean(run(partial(rejected, name, 0.0), 4 * draws))
+        power = (np.mean(run(partial(rejected, name, s), draws)) for s in (0.1, 0.2))
+        yield [name, f"{level:.3f}", *(f"{share:.2f}" for share in power)]
 
 
 # -- memberships -----------------------------------------------------------------------
@@ -197,33 +187,29 @@ EDGES = (0.0, 0.6, 0.8, 0.9, 0.95, 0.99, 1.01)
 MEMBERSHIPS = ["gaussian", "overlap", "columns", "ar50", "ar80", "ar95"]
 
 
-def membership(task: tuple[str, str, int]) -> tuple[np.ndarray, np.ndarray]:
-    name, noise, seed = task
+def membership(name: str, noise: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     draw = DESIGNS[name](seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model = IhGMM(len(draw.centers), noise=noise, random_state=seed).fit(draw.X)
     right = match_labels(draw.labels, model.labels_) == draw.labels
     return model.memberships_.max(axis=1), right
 
 
-def memberships(draws: int, run: Run) -> Iterable[str]:
+def memberships(draws: int, run: Run) -> Table:
     """Compare the largest membership of rows with how many of them are right."""
-    yield "## Memberships of IhGMM: the share that is right, by the largest membership"
-    yield ""
+    yield ["Memberships of IhGMM: the share that is right, by the largest membership"]
     heads = [f"to {high:g}" for high in EDGES[1:-1]] + [f"above {EDGES[-2]:g}"]
-    yield f"| design, noise | error | {' | '.join(heads)} |"
-    yield "|---|---:|" + "---:|" * len(heads)
+    yield ["design, noise", "error", *heads]
     for name in MEMBERSHIPS:
         for noise in STRUCTURES:
-            tasks = [(name, noise, seed) for seed in range(draws)]
-            sure, right = map(np.concatenate, zip(*run(membership, tasks), strict=True))
+            found = run(partial(membership, name, noise), draws)
+            sure, right = map(np.concatenate, zip(*found, strict=True))
             cells = [f"{1 - right.mean():.3f}"]
             for low, high in pairwise(EDGES):
                 rows = (sure >= low) & (sure < high)
                 share = f"{right[rows].mean():.2f}" if rows.any() else "-"
                 cells.append(f"{share} of {rows.sum()}")
-            yield f"| {name}, {noise} | {' | '.join(cells)} |"
+            yield [f"{name}, {noise}", *cells]
 
 
 # -- criteria --------------------------------------------------------------------------
@@ -234,14 +220,12 @@ CRITERIA = [
 ]  # fmt: skip
 
 
-def chosen(task: tuple[str, str, int]) -> tuple[int, int]:
+def chosen(name: str, noise: str, seed: int) -> tuple[int, int]:
     """Return by how many clusters BIC and ICL go wrong, from K - 2 to K + 3."""
-    name, noise, seed = task
     draw = DESIGNS[name](seed)
     k = len(draw.centers)
     numbers, values = range(max(1, k - 2), k + 4), []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for number in numbers:
             model = IhGMM(number, noise=noise, random_state=0, tol=1e-2).fit(draw.X)
             values.append((model.bic(draw.X), model.icl(draw.X)))
@@ -249,21 +233,14 @@ def chosen(task: tuple[str, str, int]) -> tuple[int, int]:
     return numbers[best[0]] - k, numbers[best[1]] - k
 
 
-def criteria(draws: int, run: Run) -> Iterable[str]:
+def criteria(draws: int, run: Run) -> Table:
     """Count how often BIC and ICL choose the right number of clusters."""
-    yield "## The number of clusters by BIC and ICL: right, and too many"
-    yield ""
-    yield "| design | bic | icl | bic, tied | icl, tied |"
-    yield "|---|---:|---:|---:|---:|"
+    yield ["The number of clusters by BIC and ICL: right, and too many"]
+    yield ["design", "bic", "icl", "bic, tied", "icl, tied"]
     for name in CRITERIA:
-        cells = []
-        for noise in ("individual", "tied"):
-            off = np.array(list(run(chosen, [(name, noise, s) for s in range(draws)])))
-            cells += [
-                f"{np.mean(column == 0):.2f}, {np.mean(column > 0):.2f}"
-                for column in off.T
-            ]
-        yield f"| {name} | {' | '.join(cells)} |"
+        parts = [run(partial(chosen, name, noise), draws) for noise in STRUCTURES[::2]]
+        off = np.hstack(parts).T
+        yield [name, *(f"{np.mean(x == 0):.2f}, {np.mean(x > 0):.2f}" for x in off)]
 
 
 TABLES = {
@@ -286,28 +263,20 @@ more is said.
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("tables", nargs="*", help=", ".join(TABLES))
-    parser.add_argument(
-        "--draws", type=int, default=100,
-        help="of a design: as many for intervals and power, four times as many for the "
-        "level of the test, a tenth for memberships, a twentieth for criteria",
-    )  # fmt: skip
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--save", action="store_true", help="to inference.md")
+    jobs = os.cpu_count()
+    parser = arguments(__doc__, "inference.md", TABLES, draws=100, jobs=jobs)
     options = parser.parse_args()
-    lines = []
+    parts = []
     with ProcessPoolExecutor(options.jobs) as pool:
-        for name in names_asked(parser, options.tables, TABLES):
+
+        def run(draw: Callable[[int], Any], draws: int) -> list[Any]:
+            return list(pool.map(draw, range(draws)))
+
+        for name in options.names:
             table, share = TABLES[name]
-            for text in chain(
-                table(max(2, round(share * options.draws)), pool.map), [""]
-            ):
-                print(text, flush=True)
-                lines.append(text)
-    if options.save:
-        head = HEAD.format(draws=options.draws)
-        save("inference.md", head + "\n".join(lines))
+            draws = max(2, round(share * options.draws))
+            parts.append(markdown(table(draws, run), "##"))
+    publish(options, HEAD.format(draws=options.draws) + "\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ half an hour.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import warnings
@@ -28,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from designs import DESIGNS, customers, mixture
 from labelled import TEN, sampled
-from measure import markdown, measured, save
+from measure import Table, arguments, markdown, measured, publish
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
@@ -103,45 +102,44 @@ def rates(name: str, share: float, seed: int, known: dict[str, float]) -> list[f
 
 
 def table(
-    names: list[str], draws: int, known: dict[str, float]
-) -> tuple[str, list[float]]:
-    """Return the table, and for each line how much worse we are than the best peer."""
-    heads = ["missing", "zeros", "means", "KNN", "iterative", 'missing="fit"', "+/-"]
-    lines, lost, doubts, means = [], [], [], []
+    names: list[str], draws: int, known: dict[str, float], gaps: list[np.ndarray]
+) -> Table:
+    """Yield means; ``gaps`` gets by how much draws are worse than the best peer's."""
+    yield ["Rows with a wrong label, in percent"]
+    yield ["data", "missing", "zeros", "means", "KNN", "iterative", 'missing="fit"',
+           "+/-"]  # fmt: skip
+    means = []
     for name in names:
         for share in SHARES:
             every = np.array([rates(name, share, seed, known) for seed in range(draws)])
-            mean = every.mean(axis=0)
-            means.append(mean)
-            best = int(mean[:-1].argmin())
+            means.append(every.mean(axis=0))
+            best = int(means[-1][:-1].argmin())
             gap = every[:, -1] - every[:, best]
-            doubt = float(gap.std(ddof=1) / np.sqrt(draws)) if draws > 1 else np.nan
-            lost.append(float(gap.mean()))
-            doubts.append(doubt)
-            cells = [f"{100 * value:.1f}" for value in mean]
+            gaps.append(gap)
+            cells = [f"{100 * value:.1f}" for value in means[-1]]
             cells[best] = f"*{cells[best]}*"
-            if lost[-1] <= 1e-9:
+            if gap.mean() <= 1e-9:
                 cells[-1] = f"**{cells[-1]}**"
-            lines.append([name, f"{share:.0%}", *cells, f"{100 * doubt:.1f}"])
-            print(*lines[-1], flush=True)
-    mean = [f"{100 * value:.1f}" for value in np.mean(means, axis=0)]
-    lines.append(["mean", "", *mean, ""])
-    title = "Rows with a wrong label, in percent"
-    return markdown([[title], ["data", *heads], *lines]), [
-        *zip(lost, doubts, strict=True)
-    ]
+            yield [name, f"{share:.0%}", *cells, f"{100 * doubt(gap):.1f}"]
+    yield ["mean", "", *(f"{100 * value:.1f}" for value in np.mean(means, axis=0)), ""]
 
 
-def summary(lost: list[float]) -> str:
-    gaps = np.array(lost)
-    clear = gaps[:, 0] > np.maximum(2 * np.nan_to_num(gaps[:, 1]), 0.005)
+def doubt(gap: np.ndarray) -> float:
+    """Return the standard error of a mean."""
+    return gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else np.nan
+
+
+def summary(gaps: list[np.ndarray]) -> str:
+    lost = np.mean(gaps, axis=1)
+    doubts = np.nan_to_num([doubt(gap) for gap in gaps])
+    clear = lost > np.maximum(2 * doubts, 0.005)
     return (
         f'Of {len(gaps)} lines, missing="fit" is no worse than the best of the four '
-        f"in {(gaps[:, 0] <= 1e-9).mean():.0%}, no worse by more than half a point in "
-        f"{(gaps[:, 0] <= 0.005).mean():.0%}, and not worse by more than chance (two "
+        f"in {(lost <= 1e-9).mean():.0%}, no worse by more than half a point in "
+        f"{(lost <= 0.005).mean():.0%}, and not worse by more than chance (two "
         "standard errors of the difference, or half a point) in "
         f"{(~clear).mean():.0%}. "
-        f"On average it is {-100 * gaps[:, 0].mean():.1f} points better than the best."
+        f"On average it is {-100 * lost.mean():.1f} points better than the best."
     )
 
 
@@ -158,43 +156,34 @@ def at_scale(n: int, p: int, k: int = 10) -> str:
         few[rng.random(few.shape) < 0.2] = np.nan
     model = IhSC(k, random_state=0, missing="fit")
     missing, _ = measured(lambda: model.fit(X))
-    times = missing["seconds"] / complete["seconds"]
-    beyond = [
-        (figures["peak"] - figures["before"]) * 1e9 / X.nbytes
-        for figures in (complete, missing)
-    ]
+    whole, part = complete["seconds"], missing["seconds"]
+    beyond = [(f["peak"] - f["before"]) * 1e9 / X.nbytes for f in (complete, missing)]
     return (
-        f"- {n:,} x {p:,}, 20% missing: {missing['seconds']:.1f} s, {times:.1f} times "
-        f"the fit of complete data ({complete['seconds']:.1f} s). Memory beyond X: "
+        f"- {n:,} x {p:,}, 20% missing: {part:.1f} s, {part / whole:.1f} times "
+        f"the fit of complete data ({whole:.1f} s). Memory beyond X: "
         f"{beyond[1]:.2f} X, of complete data {beyond[0]:.2f} X.\n"
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("cases", nargs="*", help=", ".join([*CASES, *SETS]))
-    parser.add_argument("--draws", type=int, default=2)
+    parser = arguments(__doc__, "missing.md", [*CASES, *SETS], draws=2)
     parser.add_argument("--scale", action="store_true", help="large data alone")
     parser.add_argument("--peers", type=Path, help="a JSON file of the peers' errors")
-    parser.add_argument("--save", action="store_true", help="to missing.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.scale:
         for shape in ((1_000_000, 50), (20_000, 1_000), (2_000, 20_000)):
             print(at_scale(*shape), end="", flush=True)
         return
-    names = options.cases or [*CASES, *SETS]
     known: dict[str, float] = {}
     if options.peers and options.peers.exists():
         known = json.loads(options.peers.read_text(encoding="utf-8"))
-    text, lost = table(names, options.draws, known)
+    gaps: list[np.ndarray] = []
+    text = markdown(table(options.names, options.draws, known, gaps))
     if options.peers:
         options.peers.write_text(json.dumps(known), encoding="utf-8")
-    print(text, summary(lost), sep="\n")
-    if options.save:
-        head = "# Missing cells\n"
-        body = f"\nMeans over {options.draws} draws.\n\n{text}\n{summary(lost)}\n"
-        save("missing.md", head + body)
+    head = f"# Missing cells\n\nMeans over {options.draws} draws.\n\n"
+    publish(options, f"{head}{text}\n{summary(gaps)}\n")
 
 
 if __name__ == "__main__":

@@ -19,12 +19,12 @@ there.
 
 from __future__ import annotations
 
-import argparse
 import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -32,7 +32,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from designs import DESIGNS, Draw, mixture, outliers
 from labelled import TEN, MissingDataError
-from measure import markdown, save
+from measure import Table, arguments, markdown, publish
 from sklearn.cluster import HDBSCAN
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
@@ -41,50 +41,38 @@ from sklearn.preprocessing import normalize
 from ihgmm import IhGMM, IhSC
 from ihgmm.metrics import misclassification_rate
 
-Method = Callable[[np.ndarray, int, float, int], np.ndarray]
+Method = Callable[[np.ndarray, int, float, int], np.ndarray]  # X, K, share, seed
 
 
-def ihsc(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
-    return IhSC(k, outliers="auto", random_state=seed).fit(X).labels_
-
-
-def ihsc_share(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
-    given = {"outliers": share} if share else {}
-    return IhSC(k, random_state=seed, **given).fit(X).labels_
-
-
-def ihgmm(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
-    return IhGMM(k, outliers="auto", random_state=seed).fit(X).labels_
+def fitted(X: np.ndarray, k: int, seed: int = 0, **options: Any) -> IhSC:
+    return IhSC(k, random_state=seed, **options).fit(X)
 
 
 def without(strange: np.ndarray, X: np.ndarray, k: int, seed: int) -> np.ndarray:
     labels = np.full(len(X), -1)
-    labels[~strange] = IhSC(k, random_state=seed).fit(X[~strange]).labels_
+    labels[~strange] = fitted(X[~strange], k, seed).labels_
     return labels
 
 
 def forest(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
-    told = share or "auto"
-    found = IsolationForest(contamination=told, random_state=seed).fit_predict(X)
-    return without(found < 0, X, k, seed)
+    model = IsolationForest(contamination=share or "auto", random_state=seed)
+    return without(model.fit_predict(X) < 0, X, k, seed)
 
 
 def factor(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
-    found = LocalOutlierFactor(contamination=share or "auto").fit_predict(X)
-    return without(found < 0, X, k, seed)
-
-
-def hdbscan(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
-    return HDBSCAN(copy=True).fit_predict(normalize(X))
+    model = LocalOutlierFactor(contamination=share or "auto")
+    return without(model.fit_predict(X) < 0, X, k, seed)
 
 
 METHODS: dict[str, Method] = {
-    "auto": ihsc,
-    "share": ihsc_share,
-    "IhGMM auto": ihgmm,
+    "auto": lambda X, k, _, seed: fitted(X, k, seed, outliers="auto").labels_,
+    "share": lambda X, k, share, seed: fitted(X, k, seed, outliers=share).labels_,
+    "IhGMM auto": lambda X, k, _, seed: (
+        IhGMM(k, outliers="auto", random_state=seed).fit(X).labels_
+    ),
     "forest": forest,
     "LOF": factor,
-    "HDBSCAN": hdbscan,
+    "HDBSCAN": lambda X, *_: HDBSCAN(copy=True).fit_predict(normalize(X)),
 }
 
 
@@ -119,7 +107,7 @@ PLANTED |= {
 
 def clean_fit(draw: Draw, seed: int) -> float:
     rows = draw.labels >= 0
-    labels = IhSC(4, random_state=seed).fit(draw.X[rows]).labels_
+    labels = fitted(draw.X[rows], 4, seed).labels_
     return misclassification_rate(draw.labels[rows], labels)
 
 
@@ -138,37 +126,27 @@ def found(design: Callable[[int], Draw], share: float, method: str, draws: int) 
     return [precision, both / true if true else np.nan, flagged / n, np.mean(errors)]
 
 
-def planted_table(draws: int) -> list[list[str]]:
-    heads = ["rows without"]
-    for method in METHODS:
-        heads += [f"{method}: precision", "recall", "error"]
-    table = [["Planted outliers"], ["share and norm", *heads]]
+def planted(draws: int) -> Table:
+    yield ["Planted outliers"]
+    heads = ([f"{method}: precision", "recall", "error"] for method in METHODS)
+    yield ["share and norm", "rows without", *chain(*heads)]
     for name, (share, design) in PLANTED.items():
         best = np.mean([clean_fit(design(seed), seed) for seed in range(draws)])
         line = [name, f"{best:.1%}"]
         for method in METHODS:
             precision, recall, _, error = found(design, share, method, draws)
             line += [f"{precision:.2f}", f"{recall:.2f}", f"{error:.1%}"]
-        table.append(line)
-        print(line, flush=True)
-    return table
+        yield line
 
 
-def clean_table(draws: int) -> list[list[str]]:
+def clean(draws: int) -> Table:
     methods = [method for method in METHODS if method != "share"]
-    table = [["None planted: share of rows flagged"], ["design", *methods]]
+    yield ["None planted: share of rows flagged"]
+    yield ["design", *methods]
     for name in [*CLEAN, "unit rows"]:
         design = unit if name == "unit rows" else DESIGNS[name]
-        line = [name]
-        for method in methods:
-            line.append(f"{found(design, 0.0, method, draws)[2]:.2%}")
-        table.append(line)
-        print(line, flush=True)
-    return table
-
-
-def fitted(X: np.ndarray, k: int, **options: Any) -> IhSC:
-    return IhSC(k, random_state=0, **options).fit(X)
+        shares = (found(design, 0.0, method, draws)[2] for method in methods)
+        yield [name, *(f"{share:.2%}" for share in shares)]
 
 
 def spoilt(X: np.ndarray, kind: str, seed: int) -> np.ndarray:
@@ -180,18 +158,16 @@ def spoilt(X: np.ndarray, kind: str, seed: int) -> np.ndarray:
     return column & (rng.random((len(X), 1)) < 0.3)
 
 
-def cells_table(draws: int) -> list[list[str]]:
+def cells(draws: int) -> Table:
     kinds = ["2% x 20", "2% + 30", "column x 20"]
-    heads = ["design", "error", "with cells", "flagged"]
-    for kind in kinds:
-        heads += [f"{kind}: error", "with cells", "cells given"]
-    table = [["Wild cells"], heads]
+    yield ["Wild cells"]
+    heads = ([f"{kind}: error", "with cells", "cells given"] for kind in kinds)
+    yield ["design", "error", "with cells", "flagged", *chain(*heads)]
     for name in CELLS:
         figures = []
         for seed in range(draws):
             draw = DESIGNS[name](seed)
             X, k = draw.X, len(draw.centers)
-
             models = [fitted(X, k), fitted(X, k, outliers="cells")]
             flagged = len(models[1].outlier_cells_) / X.size
             for kind in kinds:
@@ -205,60 +181,44 @@ def cells_table(draws: int) -> list[list[str]]:
         means = np.mean(figures, axis=0)
         line = [name, *(f"{value:.1%}" for value in means)]
         line[3] = f"{means[2]:.2%}"
-        table.append(line)
-        print(line, flush=True)
-    return table
+        yield line
 
 
-def real_table() -> list[list[str]]:
-    heads = ["set", "rows", "flagged", "error", "with auto", "with auto, other rows"]
-    table = [["Real sets, none planted"], heads]
+def real(draws: int) -> Table:
+    yield ["Real sets, none planted"]
+    yield ["set", "rows", "flagged", "error", "with auto", "with auto, other rows"]
     for one in TEN:
         try:
             _, X, known = next(one.prepared())
         except MissingDataError:
             continue
         k = len(np.unique(known))
-        plain = IhSC(k, random_state=0).fit(X).labels_
-        labels = IhSC(k, outliers="auto", random_state=0).fit(X).labels_
-        names = np.unique(known, return_inverse=True)[1]
+        labels = fitted(X, k, outliers="auto").labels_
         inside = labels >= 0
         rates = [
-            misclassification_rate(names, plain),
-            misclassification_rate(names, labels),
-            misclassification_rate(names[inside], labels[inside]),
+            misclassification_rate(known, fitted(X, k).labels_),
+            misclassification_rate(known, labels),
+            misclassification_rate(known[inside], labels[inside]),
         ]
-        line = [one.name, str(len(X)), f"{1 - inside.mean():.2%}"]
-        table.append([*line, *(f"{rate:.1%}" for rate in rates)])
-        print(table[-1], flush=True)
-    return table
+        flagged = f"{1 - inside.mean():.2%}"
+        yield [one.name, len(X), flagged, *(f"{rate:.1%}" for rate in rates)]
+
+
+TABLES = {f.__name__: f for f in (planted, clean, cells, real)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--draws", type=int, default=20, help="draws of a design")
-    parser.add_argument(
-        "--tables", nargs="+", default=["planted", "clean", "cells", "real"]
-    )
-    parser.add_argument("--save", action="store_true", help="to outliers.md")
+    parser = arguments(__doc__, "outliers.md", draws=20)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # many designs are hard on purpose
-    makers = {
-        "planted": lambda: planted_table(options.draws),
-        "clean": lambda: clean_table(options.draws),
-        "cells": lambda: cells_table(options.draws),
-        "real": real_table,
-    }
-    tables = [makers[name]() for name in options.tables]
     text = [
         "# Rows that fit no cluster\n",
         f"`python benchmarks/outliers.py`, which says what is what, {options.draws} "
         f"draws.\n",
-        *map(markdown, tables),
+        *(markdown(TABLES[name](options.draws)) for name in options.tables),
     ]
-    print("\n".join(text))
-    if options.save:
-        save("outliers.md", "\n".join(text))
+    publish(options, "\n".join(text))
 
 
 if __name__ == "__main__":

@@ -6,14 +6,11 @@
 
 Designs are those of ``designs.py``, sets those of ``labelled.py``, which says where
 they come from and which are kept aside. The true number of clusters is given. A set
-counts once in means, however many preparations it has. ``--draws`` is the draws of a
-design, ``--rows`` the rows of a set, ``--jobs`` the processes, and ``--save`` keeps the
-tables in ``results/trust.md``.
+counts once in means, however many preparations it has.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import warnings
@@ -23,6 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 # Processes share the cores; set before NumPy starts its threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -30,7 +28,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from designs import DESIGNS
 from labelled import MissingDataError, all_sets, means_by_set, samples
-from measure import markdown, save
+from measure import Table, arguments, markdown, publish
 from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
 from sklearn.metrics import roc_auc_score
@@ -39,7 +37,7 @@ from ihgmm import PSC, ColumnScaler, IhSC, diagnose
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.statistics.diagnosis import CautionKind
 
-METHODS: dict[str, Callable[[int], object]] = {
+METHODS: dict[str, Callable[[int], Any]] = {
     "default": lambda k: IhSC(k, random_state=0),
     "paper": lambda k: IhSC.paper(k, random_state=0),
     "PSC": lambda k: PSC(k, random_state=0),
@@ -92,7 +90,7 @@ def judged(
     for method, estimator in METHODS.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found[method] = estimator(k).fit_predict(X)  # type: ignore[attr-defined]
+            found[method] = estimator(k).fit_predict(X)
         if any("unstable" in str(warning.message) for warning in caught):
             warned.add(method)
     mixed = np.random.default_rng(0).permutation(found["default"])
@@ -116,7 +114,7 @@ def judged(
                 continue
             elif kind == "RULING_COLUMN":
                 scaled = ColumnScaler().fit_transform(X)
-                again = METHODS[method](k).fit_predict(scaled)  # type: ignore[attr-defined]
+                again = METHODS[method](k).fit_predict(scaled)
                 remedied = misclassification_rate(truth[known], again[known])
                 cautions.append(Said(kind, remedied <= error, error, remedied))
             else:
@@ -164,52 +162,46 @@ def digits(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.3f}"
 
 
-def tables(cases: list[Case]) -> Iterator[str]:
+def share(kept: list[bool]) -> str:
+    return f"{np.mean(kept):.0%}" if kept else "-"
+
+
+def tables(cases: list[Case]) -> Iterator[Table]:
     """Yield all tables."""
     default = [case for case in cases if case.method == "default"]
     groups = {
         group: [case for case in default if case.group == group] for group in GROUPS
     }
     groups = {group: mine for group, mine in groups.items() if mine}
-    real = [case for case in default if case.group != "designs"]
     for group in ("development", "held out"):
         few = [c for c in groups.get(group, ()) if c.n_features <= 20]
         if few:
             groups[f"{group}, at most 20 features"] = few
-    lines = [
-        ["Labels of the default settings"],
-        ["cases", "number", "true error", "expected", "Spearman", "of 1 - stability",
-         "in the range", "AUC of wrong rows"],
-    ]  # fmt: skip
+    yield overview(groups)
+    yield bands(groups)
+    yield verdicts(groups)
+    yield warned_fits(cases)
+    yield certainties(default)
+    yield advice([c for c in cases if c.group != "designs"])
+    yield surprises([c for c in default if c.group != "designs"])
+
+
+def overview(groups: dict[str, list[Case]]) -> Table:
+    yield ["Labels of the default settings"]
+    yield ["cases", "number", "true error", "expected", "Spearman", "of 1 - stability",
+           "in the range", "AUC of wrong rows"]  # fmt: skip
     for group, mine in groups.items():
-        inside = np.mean([c.low - 0.005 <= c.error <= c.high + 0.005 for c in mine])
-        lines.append([
-            group, str(len(mine)), digits(by_set(mine, lambda c: c.error)),
+        yield [
+            group, len(mine), digits(by_set(mine, lambda c: c.error)),
             digits(by_set(mine, lambda c: c.expected)),
             f"{ranks(mine, lambda c: c.expected):.2f}",
             f"{ranks(mine, lambda c: -c.stability):.2f}",
-            f"{inside:.0%}", digits(by_set(mine, lambda c: c.area)),
-        ])  # fmt: skip
-    yield markdown(lines)
-    yield markdown([*bands(groups)])
-    yield markdown([*verdicts(groups)])
-    yield markdown([*warned_fits(cases)])
-    yield markdown([*certainties(default)])
-    yield markdown([*advice([c for c in cases if c.group != "designs"])])
-    worst = sorted(real, key=lambda case: case.expected - case.error)
-    lines = [
-        ["Where the labels were worse than expected, and where better"],
-        ["set", "stability", "expected", "range", "true"],
-    ]
-    for case in [*worst[:6], *worst[:-5:-1]]:
-        lines.append([
-            case.sample, f"{case.stability:.1%}", digits(case.expected),
-            f"{case.low:.2f} to {case.high:.2f}", digits(case.error),
-        ])  # fmt: skip
-    yield markdown(lines)
+            share([c.low - 0.005 <= c.error <= c.high + 0.005 for c in mine]),
+            digits(by_set(mine, lambda c: c.area)),
+        ]  # fmt: skip
 
 
-def bands(groups: dict[str, list[Case]]) -> Iterator[list[str]]:
+def bands(groups: dict[str, list[Case]]) -> Table:
     """Yield true errors by what was expected."""
     yield ["Expected and true errors"]
     shown = [group for group in GROUPS if group in groups]
@@ -219,30 +211,23 @@ def bands(groups: dict[str, list[Case]]) -> Iterator[list[str]]:
         line = [f"{low:g} to {high:g}"]
         for group in shown:
             here = [c for c in groups[group] if low <= c.expected < high]
-            means = [
-                digits(float(np.mean([figure(c) for c in here])) if here else np.nan)
-                for figure in (lambda c: c.expected, lambda c: c.error)
-            ]
-            line += [str(len(here)), *means]
+            pairs = [(c.expected, c.error) for c in here] or [(np.nan, np.nan)]
+            line += [len(here), *map(digits, np.mean(pairs, axis=0))]
         yield line
 
 
-def verdicts(groups: dict[str, list[Case]]) -> Iterator[list[str]]:
+def verdicts(groups: dict[str, list[Case]]) -> Table:
     """Yield how often labels are called unreliable that are not, and that are."""
     yield ['Cases told that clusters overlap, or that there is "no separation"']
     yield ["cases", "fewer than 10% wrong", "told", "more than 40% wrong", "told"]
+    doubts = ("OVERLAPPING", "NO_SEPARATION")
     for group, mine in groups.items():
-        cells = []
-        for here in (
-            [c for c in mine if c.error < 0.1], [c for c in mine if c.error > 0.4]
-        ):  # fmt: skip
-            told = [c for c in here if c.verdict in ("OVERLAPPING", "NO_SEPARATION")]
-            share = f"{len(told) / len(here):.0%}" if here else "-"
-            cells += [str(len(here)), share]
-        yield [group, *cells]
+        good = [c.verdict in doubts for c in mine if c.error < 0.1]
+        bad = [c.verdict in doubts for c in mine if c.error > 0.4]
+        yield [group, len(good), share(good), len(bad), share(bad)]
 
 
-def warned_fits(cases: list[Case]) -> Iterator[list[str]]:
+def warned_fits(cases: list[Case]) -> Table:
     """Yield how often fits warn of unstable labels, and how many of these are wrong."""
     yield ["Fits that warn of unstable labels"]
     yield ["settings", "group", "cases", "warned", "of these more than 25% wrong",
@@ -250,18 +235,17 @@ def warned_fits(cases: list[Case]) -> Iterator[list[str]]:
     for method in ("default", "paper"):
         for group in GROUPS:
             mine = [c for c in cases if (c.method, c.group) == (method, group)]
-            said = [c for c in mine if c.warned]
-            bad = [c for c in mine if c.error > 0.4]
+            said = [c.error for c in mine if c.warned]
+            bad = [c.warned for c in mine if c.error > 0.4]
             if mine:
                 yield [
-                    method, group, str(len(mine)), str(len(said)),
-                    f"{np.mean([c.error > 0.25 for c in said]):.0%}" if said else "-",
-                    str(sum(c.error < 0.1 for c in said)), str(len(bad)),
-                    f"{np.mean([c.warned for c in bad]):.0%}" if bad else "-",
+                    method, group, len(mine), len(said),
+                    share([e > 0.25 for e in said]), sum(e < 0.1 for e in said),
+                    len(bad), share(bad),
                 ]  # fmt: skip
 
 
-def certainties(cases: list[Case]) -> Iterator[list[str]]:
+def certainties(cases: list[Case]) -> Table:
     """Yield how many labels were right by their certainty; sets weigh the same."""
     yield ["Labels by their certainty"]
     yield ["certainty", "designs: rows", "right", "real sets: rows", "right"]
@@ -270,18 +254,16 @@ def certainties(cases: list[Case]) -> Iterator[list[str]]:
         mine = [c for c in cases if (c.group != "designs") == real]
         sizes = Counter(c.name for c in mine)
         weights = np.array([1 / sizes[c.name] / len(sizes) for c in mine])
-        totals += [
-            weights @ np.array([c.rows for c in mine]).reshape(-1, 5),
-            weights @ np.array([c.right for c in mine]).reshape(-1, 5),
-        ]
+        figures = np.array([(c.rows, c.right) for c in mine]).reshape(-1, 2, 5)
+        totals.append(np.tensordot(weights, figures, 1))
     for i, (low, high) in enumerate(pairwise(CERTAINTIES)):
         line = [f"{low:g} to {high:g}"]
-        for rows, right in (totals[:2], totals[2:]):
+        for rows, right in totals:
             line += [f"{rows[i]:.1%}", f"{right[i] / max(rows[i], 1e-12):.1%}"]
         yield line
 
 
-def advice(cases: list[Case]) -> Iterator[list[str]]:
+def advice(cases: list[Case]) -> Table:
     """Yield how often each caution was right on real sets, and whether it helped.
 
     Other clusters are those of the default settings, and so labels of other methods
@@ -300,14 +282,23 @@ def advice(cases: list[Case]) -> Iterator[list[str]]:
             if not mine:
                 continue
             gains = np.array([s.error - s.remedied for _, s in mine])
-            with_remedy = not np.isnan(gains).all()
+            counts = (gains > 0.005).sum(), (gains < -0.005).sum()
             yield [
-                kind.lower().replace("_", " "), group, str(len(mine)),
-                str(len({c.name for c, _ in mine})),
-                f"{np.mean([s.right for _, s in mine]):.0%}",
-                str((gains > 0.005).sum()) if with_remedy else "-",
-                str((gains < -0.005).sum()) if with_remedy else "-",
+                kind.lower().replace("_", " "), group, len(mine),
+                len({c.name for c, _ in mine}), share([s.right for _, s in mine]),
+                *(("-", "-") if np.isnan(gains).all() else counts),
             ]  # fmt: skip
+
+
+def surprises(cases: list[Case]) -> Table:
+    yield ["Where the labels were worse than expected, and where better"]
+    yield ["set", "stability", "expected", "range", "true"]
+    worst = sorted(cases, key=lambda case: case.expected - case.error)
+    for case in [*worst[:6], *worst[:-5:-1]]:
+        yield [
+            case.sample, f"{case.stability:.1%}", digits(case.expected),
+            f"{case.low:.2f} to {case.high:.2f}", digits(case.error),
+        ]  # fmt: skip
 
 
 HEAD = """# How far a diagnosis can be believed
@@ -329,17 +320,10 @@ fact.
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = arguments(__doc__, "trust.md", draws=1, rows=1000, jobs=1)
     parser.add_argument("names", nargs="*", help="designs and sets, if not all")
-    parser.add_argument(
-        "--groups", nargs="+", choices=GROUPS, default=GROUPS, metavar="GROUP",
-        help=", ".join(GROUPS),
-    )  # fmt: skip
+    parser.add_argument("--groups", nargs="+", choices=GROUPS, default=GROUPS)
     parser.add_argument("--extra", type=Path, help="a folder of further sets")
-    parser.add_argument("--draws", type=int, default=1, help="draws of a design")
-    parser.add_argument("--rows", type=int, default=1000, help="rows of a set")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--save", action="store_true", help="to trust.md")
     options = parser.parse_args()
     asked = [("designs", name, i) for name in DESIGNS for i in range(options.draws)]
     asked += [(s.group, s.name, 0) for s in all_sets(options.extra)]
@@ -359,10 +343,7 @@ def main() -> None:
                 if case.method == "default":
                     figures = (case.stability, case.expected, case.error)
                     print(case.sample, *map(digits, figures), case.verdict, flush=True)
-    text = "\n".join(tables(cases))
-    print(text)
-    if options.save:
-        save("trust.md", HEAD + text)
+    publish(options, HEAD + "\n".join(map(markdown, tables(cases))))
 
 
 if __name__ == "__main__":

@@ -18,29 +18,17 @@ where batches are mixed, 0 where they lie apart.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import labelled
 import numpy as np
 import scipy.sparse as sp
-from labelled import (
-    HELD_OUT,
-    SETS,
-    blood,
-    clean,
-    digits,
-    frame,
-    mnist,
-    package_file,
-    paper,
-    sampled,
-)
-from measure import markdown, save
+from labelled import clean, sampled
+from measure import Table, arguments, markdown, publish
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
@@ -77,16 +65,18 @@ def design(kind: str, seed: int = 0) -> Data:
     return np.maximum(means + scales * rng.standard_normal((n, p)), 0), y, batch
 
 
+def codes(names: Any) -> np.ndarray:
+    return np.unique(names, return_inverse=True)[1]
+
+
 def read(path: Path) -> Data:
     z = np.load(path)
-    parts = "data", "indices", "indptr"
     if "X" in z:
         X = z["X"]
     else:
-        stored = tuple(z[one] for one in parts)
-        X = sp.csr_array(stored, shape=tuple(z["shape"])).toarray()
-    X = X[:, X.any(axis=0)].astype(float)
-    return X, *(np.unique(z[one], return_inverse=True)[1] for one in ("y", "batch"))
+        parts = tuple(z[one] for one in ("data", "indices", "indptr"))
+        X = sp.csr_array(parts, shape=tuple(z["shape"])).toarray()
+    return X[:, X.any(axis=0)].astype(float), codes(z["y"]), codes(z["batch"])
 
 
 def logarithm(X: np.ndarray) -> np.ndarray:
@@ -94,17 +84,20 @@ def logarithm(X: np.ndarray) -> np.ndarray:
     return np.log1p(X / sums * np.median(sums))
 
 
-def measurements(package: str, item: str, kind: str, batch: str, drop: str) -> Data:
-    d = frame(package, item).dropna()
+def measurements(
+    package: str, item: str, kind: str, batch: str, drop: str = ""
+) -> Data:
+    d = labelled.frame(package, item).dropna()
     X = d.drop(columns=[kind, batch, *drop.split()]).select_dtypes("number")
-    codes = (np.unique(d[name], return_inverse=True)[1] for name in (kind, batch))
-    return X.to_numpy(float) / X.to_numpy(float).std(axis=0), *codes
+    X = X.to_numpy(float)
+    return X / X.std(axis=0), *(codes(d[name]) for name in (kind, batch))
 
 
 def origins() -> Data:
     """Return digits of three collections, as pictures of 8 by 8, in [0, 1]."""
+    collections = labelled.mnist(), labelled.digits(), labelled.paper("usps")
     parts = []
-    for i, (X, y) in enumerate([mnist(), digits(), paper("usps")]):
+    for i, (X, y) in enumerate(collections):
         X, y = sampled(X, y, ROWS)
         side = int(np.sqrt(X.shape[1]))
         pictures = (X - X.min()).reshape(-1, side, side) / np.ptp(X)
@@ -121,31 +114,26 @@ def cell_cycle() -> Data:
     """Return blood cells by type, in batches by the phase of their cycle."""
     import h5py
 
-    X, y = blood()
-    path = package_file("scanpy", "datasets/10x_pbmc68k_reduced.h5ad")
+    X, y = labelled.blood()
+    path = labelled.package_file("scanpy", "datasets/10x_pbmc68k_reduced.h5ad")
     with h5py.File(path) as file:
         phase = file["obs"]["phase"]
     X = np.expm1(X)
     return X[:, X.any(axis=0)], np.asarray(y), np.asarray(phase)
 
 
-APART: dict[str, Callable[[], Data]] = {
-    "digits, three collections": origins,
-    "blood cells, phase of their cycle": cell_cycle,
-    "crabs, sex": partial(measurements, "MASS", "crabs", "sp", "sex", "index"),
-    "penguins, sex": partial(
-        measurements, "palmerpenguins", "penguins", "species", "sex", "year"
-    ),
-    "penguins, island": partial(
-        measurements, "palmerpenguins", "penguins", "species", "island", "year"
-    ),
-    "possums, sex": partial(
-        measurements, "DAAG", "possum", "Pop", "sex", "case site age"
-    ),
-    "athletes, sport": partial(measurements, "DAAG", "ais", "sex", "sport", ""),
-    "leaves, place": partial(
-        measurements, "DAAG", "leafshape", "arch", "location",
-        "latitude logwid logpet loglen",
+PENGUINS = ("palmerpenguins", "penguins", "species")
+LOGARITHMS = "latitude logwid logpet loglen"
+APART: dict[str, tuple[Any, ...]] = {  # readers, and what they are given
+    "digits, three collections": (origins,),
+    "blood cells, phase of their cycle": (cell_cycle,),
+    "crabs, sex": (measurements, "MASS", "crabs", "sp", "sex", "index"),
+    "penguins, sex": (measurements, *PENGUINS, "sex", "year"),
+    "penguins, island": (measurements, *PENGUINS, "island", "year"),
+    "possums, sex": (measurements, "DAAG", "possum", "Pop", "sex", "case site age"),
+    "athletes, sport": (measurements, "DAAG", "ais", "sex", "sport"),
+    "leaves, place": (
+        measurements, "DAAG", "leafshape", "arch", "location", LOGARITHMS,
     ),
 }  # fmt: skip
 TEXTS_AND_PICTURES = {"mnist", "clothes", "newsgroups", "books", "tweets"}
@@ -154,10 +142,9 @@ EFFECTS = ("none", "factors", "powers")
 
 def held_out() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield sets that judge methods and have no entry below 0."""
-    for one in SETS:
-        if one.name in HELD_OUT:
-            X, y = sampled(*clean(*one.read()), ROWS)
-            X, y = clean(X, y)
+    for one in labelled.SETS:
+        if one.name in labelled.HELD_OUT:
+            X, y = clean(*sampled(*clean(*one.read()), ROWS))
             if X.min() >= 0:
                 units = 1.0 if one.name in TEXTS_AND_PICTURES else X.std(axis=0)
                 yield one.name, X / units, y
@@ -232,10 +219,8 @@ def mixing(rows: np.ndarray, y: np.ndarray, batch: np.ndarray) -> float:
     np.fill_diagonal(cosines, -np.inf)
     near = np.argpartition(-cosines, 10, axis=1)[:, :10]
     others = np.mean(batch[near] != batch[:, None])
-    sizes = np.array([np.sum(y == c) for c in y])
-    same = np.array(
-        [np.sum((y == c) & (batch == b)) for c, b in zip(y, batch, strict=True)]
-    )
+    mates = y == y[:, None]
+    sizes, same = mates.sum(axis=1), (mates & (batch == batch[:, None])).sum(axis=1)
     return float(others / np.mean(1 - (same - 1) / np.maximum(sizes - 1, 1)))
 
 
@@ -270,31 +255,20 @@ def cells(figures_of_methods: Any) -> list[str]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--save", action="store_true", help="to batches.md")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")  # real data are not what methods hope
-    developed: dict[str, Callable[[], Data]] = {}
-    if options.folder:
-        for path in sorted(options.folder.glob("*.npz")):
-            developed[path.stem] = partial(read, path)
-    for kind in ("mixed", "unequal", "alone", "counts", "none", "none, unequal"):
-        developed[f"design: {kind}"] = partial(design, kind)
-    text = ["# Batches", "", "`python benchmarks/batches.py`, which says what is what."]
-    text += ["Errors, and in brackets how well batches are mixed.", ""]
-    took: dict[str, list[float]] = {method: [] for method in METHODS}
-    titles = ("Sets that nobody tuned on", "Sets that factors were developed on")
-    for title, sets in zip(titles, (APART, developed), strict=True):
-        table = [[title], HEAD]
-        for name, reader in sets.items():
-            found = figures(reader())
-            for method in METHODS:
-                took[method].append(found[method][2])
-            table.append([name, *cells(found.values())])
-            print(table[-1], flush=True)
-        text.append(markdown(table))
+def table(
+    title: str, sets: dict[str, tuple[Any, ...]], took: list[list[float]]
+) -> Table:
+    """Yield errors and mixing of all methods; ``took`` gets their seconds."""
+    yield [title]
+    yield HEAD
+    for name, (reader, *given) in sets.items():
+        found = figures(reader(*given)).values()
+        took.append([seconds for *_, seconds in found])
+        yield [name, *cells(found)]
+
+
+def held_out_tables() -> Iterator[Table]:
+    """Yield means over sets that get batches here, and all sets with unequal ones."""
     every = {}
     for name, X, y in held_out():
         for effect in EFFECTS:
@@ -303,22 +277,38 @@ def main() -> None:
                 every[name, effect, unequal] = [*found.values()]
                 print(name, effect, unequal, *cells(found.values()), flush=True)
     names = list(dict.fromkeys(name for name, _, _ in every))
-    table = [[f"Three batches put on {len(names)} held-out sets: means"], HEAD]
+    lines = [[f"Three batches put on {len(names)} held-out sets: means"], HEAD]
     for unequal in (False, True):
         for effect in EFFECTS:
             means = np.nanmean([every[name, effect, unequal] for name in names], axis=0)
             words = f"{effect}, {'unequal' if unequal else 'equal'} batches"
-            table.append([words, *cells(means)])
-    text.append(markdown(table))
+            lines.append([words, *cells(means)])
+    yield lines
     for effect in EFFECTS:
-        table = [[f"Held-out sets, unequal batches: {effect}"], HEAD]
-        table += [[name, *cells(every[name, effect, True])] for name in names]
-        text.append(markdown(table))
-    seconds = [f"{np.nanmedian(took[method]):.2f}" for method in METHODS]
+        lines = [[name, *cells(every[name, effect, True])] for name in names]
+        yield [[f"Held-out sets, unequal batches: {effect}"], HEAD, *lines]
+
+
+def main() -> None:
+    parser = arguments(__doc__, "batches.md")
+    parser.add_argument("folder", nargs="?", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # real data are not what methods hope
+    paths = sorted(options.folder.glob("*.npz")) if options.folder else []
+    developed: dict[str, Any] = {path.stem: (read, path) for path in paths}
+    for kind in ("mixed", "unequal", "alone", "counts", "none", "none, unequal"):
+        developed[f"design: {kind}"] = (design, kind)
+    took: list[list[float]] = []
+    text = [
+        "# Batches\n\n`python benchmarks/batches.py`, which says what is what.",
+        "Errors, and in brackets how well batches are mixed.\n",
+        markdown(table("Sets that nobody tuned on", APART, took)),
+        markdown(table("Sets that factors were developed on", developed, took)),
+        *map(markdown, held_out_tables()),
+    ]
+    seconds = [f"{median:.2f}" for median in np.nanmedian(took, axis=0)]
     text.append(markdown([["Median time"], HEAD, ["seconds", *seconds]]))
-    print("\n".join(text))
-    if options.save:
-        save("batches.md", "\n".join(text))
+    publish(options, "\n".join(text))
 
 
 if __name__ == "__main__":

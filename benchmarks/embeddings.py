@@ -20,7 +20,7 @@ import wordllama
 from evoc import EVoC
 from hdbscan import HDBSCAN
 from labelled import READERS, activities, courses, documents, sampled, samples
-from measure import markdown, save
+from measure import arguments, markdown, publish
 from sklearn.cluster import KMeans
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import adjusted_rand_score
@@ -85,6 +85,7 @@ def judge(method: Any, X: Any, y: np.ndarray, seed: int) -> tuple[float, ...]:
 
 
 def main() -> None:
+    options = arguments(__doc__, "embeddings.md").parse_args()
     warnings.simplefilter("ignore")
     found: dict[str, dict[str, np.ndarray]] = {}
     for kind, name, X, y in sets():
@@ -100,9 +101,7 @@ def main() -> None:
             cells = (CELL.format(*row).removesuffix(" 0%") for row in rows)
             table.append([name, *cells])
         text += markdown(table) + "\n"
-    print(text)
-    if "--save" in sys.argv:
-        save("embeddings.md", text)
+    publish(options, text)
 
 
 if __name__ == "__main__":

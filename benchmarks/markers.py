@@ -94,18 +94,12 @@ def compare_words(path: Path) -> None:
     sums = np.array([counts[kinds == k].sum(axis=0).A1 for k in top.clusters])
     weights = np.log(1 + sums.sum() / len(sums) / sums.sum(axis=0))
     rival = np.argsort(-sums / sums.sum(axis=1, keepdims=True) * weights, axis=1)
-    rows = [
-        [
-            str(kind),
-            shared([own], [other]),
-            *(", ".join(names[x[:5]]) for x in (own, other)),
-        ]
-        for kind, own, other in zip(top.clusters, top.more, rival, strict=True)
-    ]
-    title = (
-        f"{path.name}: of ten words, {shared(top.more, rival)} are those of c-TF-IDF"
-    )
-    print(markdown([[title], ["class", "shared", "ours", "c-TF-IDF"], *rows]))
+    table = [[f"{path.name}: of ten words, {shared(top.more, rival)} are c-TF-IDF's"]]
+    table.append(["class", "shared", "ours", "c-TF-IDF"])
+    for kind, *both in zip(top.clusters, top.more, rival, strict=True):
+        words = (", ".join(names[best[:5]]) for best in both)
+        table.append([kind, shared(both[:1], both[1:]), *words])
+    print(markdown(table))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,9 @@ the package is imported, are left out.
 
 from __future__ import annotations
 
-import argparse
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -25,7 +24,7 @@ if __name__ == "__main__":  # Processes share the cores; NumPy reads this as it 
 
 import numpy as np
 from designs import DESIGNS, Draw
-from measure import save
+from measure import Table, arguments, markdown, publish
 
 from ihgmm import (
     IhGMM,
@@ -112,8 +111,7 @@ def compared(task: tuple[str, str]) -> dict[str, list[float]]:
     policy, draw = getattr(table, group), DESIGNS[design](0)
     ask = QUESTIONS.get(group, of_labels(IhSC))
     rows = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         decided, figures = ask(draw)
         for name, value in thresholds(group).items():
             cells = []
@@ -134,36 +132,25 @@ def compared(task: tuple[str, str]) -> dict[str, list[float]]:
     return rows
 
 
-def lines(groups: list[str], run: Callable[..., Any]) -> Iterator[str]:
-    for group in groups:
-        tasks = [(group, design) for design in NAMES]
-        parts = list(run(compared, tasks))
-        yield f"\n## {group}\n"
-        yield "| threshold | value | half: changed | moved | twice: changed | moved |"
-        yield "|---|---:|---:|---:|---:|---:|"
-        for name, value in thresholds(group).items():
-            mean = np.nanmean([part[name] for part in parts], axis=0)
-            cells = " | ".join(f"{cell:.3f}" for cell in mean)
-            yield f"| {name} | {value:g} | {cells} |"
+def lines(group: str, run: Callable[..., Any]) -> Table:
+    parts = list(run(compared, [(group, design) for design in NAMES]))
+    yield [group]
+    yield ["threshold", "value", "half: changed", "moved", "twice: changed", "moved"]
+    for name, value in thresholds(group).items():
+        mean = np.nanmean([part[name] for part in parts], axis=0)
+        yield [name, f"{value:g}", *(f"{cell:.3f}" for cell in mean)]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    known = [name for name, value in vars(table).items() if isinstance(value, type)]
-    known = [name for name in known if name != "Small"]  # rounding: nothing depends
-    parser.add_argument("groups", nargs="*", default=known)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--save", action="store_true")
-    given = parser.parse_args()
-    text = []
-    with ProcessPoolExecutor(given.jobs) as pool:
-        for line in lines(given.groups, pool.map):
-            print(line, flush=True)
-            text.append(line)
-    if given.save:
-        about = __doc__.split("\n\n")[2]
-        head = f"# How sensitive answers are to thresholds\n\n{about}\n"
-        save("policy.md", "\n".join([head, *text]))
+    groups = [name for name, value in vars(table).items() if isinstance(value, type)]
+    groups.remove("Small")  # rounding: nothing depends on it
+    parser = arguments(__doc__, "policy.md", groups, jobs=os.cpu_count())
+    options = parser.parse_args()
+    about = __doc__.split("\n\n")[2]
+    text = [f"# How sensitive answers are to thresholds\n\n{about}\n"]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        text += [markdown(lines(name, pool.map), "##") for name in options.names]
+    publish(options, "\n".join(text))
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ samples. It needs cvxpy, and takes about a second for a draw.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from functools import partial
 from typing import Any
 
 import numpy as np
+from measure import Table, arguments, markdown
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize
 
@@ -65,24 +65,22 @@ def errors(design: str, draws: int) -> tuple[np.ndarray, np.ndarray]:
     return found, seconds
 
 
-def main() -> None:
-    """Print a table of errors, a line for each design."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("designs", nargs="*", default=list(DESIGNS))
-    parser.add_argument("--draws", type=int, default=20)
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")  # fits near chance say that they are
-    print("| |", " | ".join(METHODS), "| SDP, cosine, less IhSC |")
-    print("|---" * (len(METHODS) + 2) + "|")
-    for design in given.designs:
-        found, seconds = errors(design, given.draws)
+def table(names: list[str], draws: int) -> Table:
+    yield [""]
+    yield ["", *METHODS, "SDP, cosine, less IhSC"]
+    for name in names:
+        found, seconds = errors(name, draws)
         gain = found[:, 3] - found[:, 1]
-        spread = gain.std(ddof=1) / np.sqrt(given.draws)
-        cells = [f"{x:.3f}" for x in found.mean(axis=0)]
-        print(
-            f"| {design} |", " | ".join(cells), f"| {gain.mean():+.3f} ± {spread:.3f} |"
-        )
+        spread = gain.std(ddof=1) / np.sqrt(draws)
+        cells = (f"{x:.3f}" for x in found.mean(axis=0))
+        yield [name, *cells, f"{gain.mean():+.3f} ± {spread:.3f}"]
         print("seconds", np.median(seconds, axis=0).round(3), flush=True)
+
+
+def main() -> None:
+    options = arguments(__doc__, names=DESIGNS, draws=20).parse_args()
+    warnings.simplefilter("ignore")  # fits near chance say that they are
+    print(markdown(table(options.names, options.draws)))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ of ``counts`` says which of them count: nobody picked one. Install the packages 
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import warnings
 import zlib
@@ -23,7 +22,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from labelled import package_file
-from measure import save
+from measure import arguments, markdown, publish
 from sklearn import datasets
 from sklearn.cluster import KMeans
 from sklearn.ensemble import RandomForestClassifier
@@ -164,30 +163,30 @@ def errors(table: LabelledTable) -> list[float]:
     return [*rates, any("ColumnScaler" in str(w.message) for w in caught)]
 
 
+def summary(title: str, rates: np.ndarray) -> str:
+    """Return the means of some tables, and what the warning is worth there."""
+    ours, raw, warned = rates[:, 1], rates[:, 0], rates[:, -1] > 0
+    lines = [[f"{len(rates)} tables, {title}"]]
+    lines.append(["method", "mean error", "IhSC on `ColumnScaler` is better : worse"])
+    for method, column in zip(METHODS, rates.T, strict=False):
+        better, worse = (ours < column - 0.01).sum(), (ours > column + 0.01).sum()
+        duel = f"{better} : {worse}" if (column != ours).any() else ""
+        lines.append([method, f"{column.mean():.3f}", duel])
+    helps, hurts = (ours < raw - 0.01) & warned, (ours > raw + 0.01) & warned
+    return markdown(lines, "##") + (
+        f"\nA fit to raw columns warned, and named `ColumnScaler`, on "
+        f"{warned.sum()} of them. There it lowered the error on {helps.sum()} by a "
+        f"point or more, and raised it on {hurts.sum()}: the mean went from "
+        f"{raw[warned].mean():.3f} to {ours[warned].mean():.3f}. On the others it "
+        f"went from {raw[~warned].mean():.3f} to {ours[~warned].mean():.3f}.\n"
+    )
+
+
 def page(tables: list[LabelledTable], rates: np.ndarray) -> str:
-    """Return the summary of both halves, what the warning is worth, and all tables."""
+    """Return the summary of both halves, and all tables."""
     held = np.array([table.held_out for table in tables])
-    parts = [PAGE]
-    for title, rows in (("held out", held), ("development", ~held)):
-        parts += [
-            f"## {rows.sum()} tables, {title}\n",
-            "| method | mean error | IhSC on `ColumnScaler` is better : worse |",
-            "|---|---:|---:|",
-        ]
-        ours = rates[rows, 1]
-        for method, column in zip(METHODS, rates[rows].T, strict=False):
-            better, worse = (ours < column - 0.01).sum(), (ours > column + 0.01).sum()
-            duel = f"{better} : {worse}" if (column != ours).any() else ""
-            parts.append(f"| {method} | {column.mean():.3f} | {duel} |")
-        raw, warned = rates[rows, 0], rates[rows, -1] > 0
-        helps, hurts = (ours < raw - 0.01) & warned, (ours > raw + 0.01) & warned
-        parts.append(
-            f"\nA fit to raw columns warned, and named `ColumnScaler`, on "
-            f"{warned.sum()} of them. There it lowered the error on {helps.sum()} by a "
-            f"point or more, and raised it on {hurts.sum()}: the mean went from "
-            f"{raw[warned].mean():.3f} to {ours[warned].mean():.3f}. On the others it "
-            f"went from {raw[~warned].mean():.3f} to {ours[~warned].mean():.3f}.\n"
-        )
+    parts = [PAGE, summary("held out", rates[held])]
+    parts.append(summary("development", rates[~held]))
     head = ["table", "rows", "columns", "classes", "half", *METHODS, "warned"]
     parts += ["## All tables\n", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for table, line in zip(tables, rates, strict=True):
@@ -199,17 +198,10 @@ def page(tables: list[LabelledTable], rates: np.ndarray) -> str:
 
 
 def main() -> None:
-    """Print the page, or write it to the results."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--save", action="store_true", help="to results/tables.md")
-    options = parser.parse_args()
+    options = arguments(__doc__, "tables.md").parse_args()
     tables = all_tables()
     rates = np.array(Parallel(n_jobs=-1)(map(delayed(errors), tables)), dtype=float)
-    text = page(tables, rates)
-    if options.save:
-        save("tables.md", text)
-    else:
-        print(text)
+    publish(options, page(tables, rates))
 
 
 PAGE = f"""# Labelled tables of packages

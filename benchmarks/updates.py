@@ -10,7 +10,6 @@ rows and IncrementalPCA, in the same run.
 
 from __future__ import annotations
 
-import argparse
 import pickle
 import tempfile
 import time
@@ -18,7 +17,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from measure import markdown, save
+from measure import arguments, markdown, publish
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.decomposition import IncrementalPCA
 from sklearn.preprocessing import normalize
@@ -57,11 +56,8 @@ def kept_numbers(X, kinds, new: bool) -> float:
     model = IhSC(K - new).partial_fit(X[first[:2_000]])
     before = model.predict(X[first])
     if new:
-        early, others = first[2_000:12_000], np.r_[first[12_000:], rows[late]]
-        parts = [
-            *np.array_split(early, 5),
-            *np.array_split(rng.permutation(others), 15),
-        ]
+        others = rng.permutation(np.r_[first[12_000:], rows[late]])
+        parts = np.array_split(first[2_000:12_000], 5) + np.array_split(others, 15)
     else:
         parts = np.array_split(first[2_000:], 20)
     with warnings.catch_warnings():
@@ -72,18 +68,9 @@ def kept_numbers(X, kinds, new: bool) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--save", action="store_true", help="to updates.md")
-    options = parser.parse_args()
-    sample = make_ihgmm(
-        options.rows,
-        50,
-        K,
-        separation_constant=0.35,
-        random_state=0,
-        return_params=True,
-    )
+    options = arguments(__doc__, "updates.md", rows=200_000).parse_args()
+    given = {"separation_constant": 0.35, "random_state": 0, "return_params": True}
+    sample = make_ihgmm(options.rows, 50, K, **given)
     X, kinds = sample.X, sample.labels
     scores = (X @ sample.centers.T) / np.linalg.norm(sample.centers, axis=1)
     oracle = np.mean(scores.argmax(axis=1) != kinds)
@@ -91,14 +78,14 @@ def main() -> None:
     sorted_rows = np.array_split(X[np.argsort(kinds, kind="stable")], BATCHES)
     start = time.process_time()
     whole = IhSC(K).fit(X)
+    error = misclassification_rate(kinds, whole.labels_)
+    seconds = time.process_time() - start
     table = [
         [f"{options.rows:,} x 50, {K} clusters, {BATCHES} batches"],
         ["", "error", "seconds", "MB after 10 batches", "MB at the end", "drift said"],
         ["nearest true centre by angle", f"{oracle:.4f}", "", "", "", ""],
+        ["one fit", f"{error:.4f}", f"{seconds:.1f}", "", "", ""],
     ]
-    error = misclassification_rate(kinds, whole.labels_)
-    seconds = time.process_time() - start
-    table.append(["one fit", f"{error:.4f}", f"{seconds:.1f}", "", "", ""])
 
     def row(name, batches, model, after=lambda model: model, unit=False):
         seconds, model, sizes, said = grow(model, batches, after)
@@ -106,7 +93,7 @@ def main() -> None:
         if hasattr(model, "predict"):
             labels = model.predict(normalize(X) if unit else X)
             cells[1] = f"{misclassification_rate(kinds, labels):.4f}"
-        table.append([*cells, str(len(said))])
+        table.append([*cells, len(said)])
         return model
 
     model = row("partial_fit", shuffled, IhSC(K))
@@ -119,11 +106,9 @@ def main() -> None:
             return load_model(file)
 
         revived = row("saved and read after each batch", shuffled, IhSC(K), revive)
-    ends = np.cumsum([len(b) for b in shuffled])
-    drifting = [
-        part[kinds[end - len(part) : end] != 0] if i >= BATCHES // 2 else part
-        for i, (part, end) in enumerate(zip(shuffled, ends, strict=True))
-    ]
+    drifting = shuffled[: BATCHES // 2]
+    later = zip(shuffled, np.array_split(kinds, BATCHES), strict=True)
+    drifting += [part[own != 0] for part, own in [*later][BATCHES // 2 :]]
     row("one of ten clusters ends half way", drifting, IhSC(K))
     units = [normalize(part) for part in shuffled]
     minibatch = MiniBatchKMeans(K, random_state=0, n_init=1)
@@ -133,15 +118,11 @@ def main() -> None:
     text = ["# Rows that come later", "", "`python benchmarks/updates.py`.", ""]
     text.append(markdown(table))
     text += [f"Saved and read after each batch, the model is the same: {same}.", ""]
-    for new in (False, True):
-        share = kept_numbers(X, kinds, new)
-        what = "a cluster that comes later" if new else "the same clusters"
-        text += [
-            f"Rows that keep their number over 20 updates, with {what}: {share:.2%}"
-        ]
-    print("\n".join(text))
-    if options.save:
-        save("updates.md", "\n".join(text))
+    for new, what in enumerate(("the same clusters", "a cluster that comes later")):
+        share = kept_numbers(X, kinds, bool(new))
+        words = "Rows that keep their number over 20 updates, with"
+        text.append(f"{words} {what}: {share:.2%}")
+    publish(options, "\n".join(text))
 
 
 if __name__ == "__main__":

@@ -57,6 +57,8 @@ NOTES = {
     "process has all threads, a worker one.",
 }
 Figures = dict[str, Any]
+Measured = tuple[Figures, np.ndarray]  # with labels
+Method = Callable[[Any, int], np.ndarray]  # of rows and a seed
 
 
 def ihsc(X: Any, seed: int) -> np.ndarray:
@@ -100,19 +102,18 @@ def faiss_sample(rows: Matrix, seed: int) -> np.ndarray:
     return np.concatenate(list(labels))
 
 
-def measure_disk(
-    method: Callable[[Matrix, int], np.ndarray], folder: Path, seed: int
-) -> tuple[Figures, np.ndarray]:
-    small, rows = (
-        as_matrix(np.load(folder / name, mmap_mode="r"))
-        for name in ("small.npy", "x.npy")
-    )
-    method(small, seed)  # load what is loaded late
+def opened(path: Path) -> Matrix:
+    return as_matrix(np.load(path, mmap_mode="r"))
+
+
+def measure_disk(method: Method, folder: Path, seed: int) -> Measured:
+    method(opened(folder / "small.npy"), seed)  # load what is loaded late
+    rows = opened(folder / "x.npy")
     figures, labels = measured(lambda: method(rows, seed))
     return figures | {"passes": rows.passes}, labels
 
 
-def in_memory(folder: Path, seed: int) -> tuple[Figures, np.ndarray]:
+def in_memory(folder: Path, seed: int) -> Measured:
     info = Path("/proc/meminfo").read_text()
     available = int(info.partition("MemAvailable:")[2].split()[0]) * 1024
     if 2 * (folder / "x.npy").stat().st_size > available:
@@ -178,9 +179,7 @@ def worker_limit(gigabytes: float) -> float:
     return round(4 * gigabytes / WORKERS + 1, 2)
 
 
-def measure_dask(
-    method: Callable[[Any, int], np.ndarray], folder: Path, seed: int
-) -> tuple[Figures, np.ndarray]:
+def measure_dask(method: Method, folder: Path, seed: int) -> Measured:
     from distributed import wait
 
     size = (folder / "x.npy").stat().st_size / 1e9
@@ -196,13 +195,13 @@ def measure_dask(
     return figures | {"client": grown, "before": before, "peak": most}, labels
 
 
-def one_process(folder: Path, seed: int) -> tuple[Figures, np.ndarray]:
+def one_process(folder: Path, seed: int) -> Measured:
     X = np.load(folder / "x.npy")
     ihsc(X[:WARM], seed)
     return measured(lambda: ihsc(X, seed))
 
 
-METHODS: dict[str, dict[str, Callable[[Path, int], tuple[Figures, np.ndarray]]]] = {
+METHODS: dict[str, dict[str, Callable[[Path, int], Measured]]] = {
     "disk": {
         "IhSC": partial(measure_disk, ihsc),
         "MiniBatchKMeans, 3 passes and predict": partial(measure_disk, mini_batch),

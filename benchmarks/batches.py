@@ -112,14 +112,9 @@ def origins() -> Data:
 
 def cell_cycle() -> Data:
     """Return blood cells by type, in batches by the phase of their cycle."""
-    import h5py
-
-    X, y = labelled.blood()
-    path = labelled.package_file("scanpy", "datasets/10x_pbmc68k_reduced.h5ad")
-    with h5py.File(path) as file:
-        phase = file["obs"]["phase"]
+    (X, y), (_, phase) = labelled.blood(), labelled.blood("phase")
     X = np.expm1(X)
-    return X[:, X.any(axis=0)], np.asarray(y), np.asarray(phase)
+    return X[:, X.any(axis=0)], y, phase
 
 
 PENGUINS = ("palmerpenguins", "penguins", "species")

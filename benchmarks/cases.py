@@ -47,10 +47,8 @@ def dense(
     shares = np.geomspace(1, ratio, k)
     labels = rng.choice(k, n, p=shares / shares.sum())
     labels[:k] = np.arange(k)
-    X, best = (
-        np.empty((n, p), np.float32) if out is None else out,
-        np.empty_like(labels),
-    )
+    X = np.empty((n, p), np.float32) if out is None else out
+    best = np.empty_like(labels)
     step = max(1, PIECE // p)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))

@@ -43,6 +43,7 @@ USUAL = [
 # nine designs.
 QUANTILES = (np.arange(100) + 0.5) / 100
 Array = np.ndarray
+Density = Callable[[Array, Array, Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +68,7 @@ class Draw:
 
 
 def most_likely(
-    X: Array,
-    centers: Array,
-    scales: Array,
-    labels: Array,
-    log_density: Callable[[Array, Array, Array], Array],
+    X: Array, centers: Array, scales: Array, labels: Array, log_density: Density
 ) -> Array:
     """Return the likeliest centre of each row when any of ``scales`` is as likely.
 
@@ -324,7 +321,7 @@ def customers(seed: int, n: int = 3000) -> Draw:
     return Draw(X, labels, centers, scales, best)
 
 
-def paper(seed: int, *shape: int, R: float = 20, C: float, **options: Any) -> Draw:
+def paper(seed: int, shape: Any, C: float, R: float = 20, **options: Any) -> Draw:
     """The model of the paper, below its constant C = 3 of exact recovery."""
     s = make_ihgmm(
         *shape, scale_ratio=R, separation_constant=C, random_state=seed,
@@ -339,11 +336,7 @@ def paper(seed: int, *shape: int, R: float = 20, C: float, **options: Any) -> Dr
 def ninefold(seed: int) -> Draw:
     """The model of the paper, with noise levels log-uniform between 1/3 and 3."""
     levels = 3 ** np.random.default_rng([seed, 1]).uniform(-1, 1, 200)
-    return paper(seed, 200, 5000, 4, R=3, C=0.6, noise_levels=levels)
-
-
-def of_paper(*shape: int, **options: Any) -> Callable[[int], Draw]:
-    return lambda seed: paper(seed, *shape, **options)
+    return paper(seed, (200, 5000, 4), R=3, C=0.6, noise_levels=levels)
 
 
 LARGE = partial(mixture, n=400, k=8)
@@ -412,16 +405,18 @@ DESIGNS: dict[str, Callable[[int], Draw]] = {
     "signs10": flipped,
     "zeros": zero_inflated,
     "zeros-counts": partial(zero_inflated, counts=True),
-    "paper300-0.1": of_paper(300, 1000, 3, balance=0.2, C=0.1),
-    "paper300-0.2": of_paper(300, 1000, 3, balance=0.2, C=0.2),
-    "paper300-0.5": of_paper(300, 1000, 3, balance=0.2, C=0.5),
-    "paper200-0.1": of_paper(200, 2000, 4, C=0.1),
-    "paper200-0.3": of_paper(200, 1000, 3, C=0.3),
-    "paper500-0.2": of_paper(500, 200, 4, C=0.2),
-    "paper1000-0.1": of_paper(1000, 1000, 8, C=0.1),
-    "paper500-R3": of_paper(500, 500, 4, R=3, C=0.3),
+    "paper300-0.1": partial(paper, shape=(300, 1000, 3), balance=0.2, C=0.1),
+    "paper300-0.2": partial(paper, shape=(300, 1000, 3), balance=0.2, C=0.2),
+    "paper300-0.5": partial(paper, shape=(300, 1000, 3), balance=0.2, C=0.5),
+    "paper200-0.1": partial(paper, shape=(200, 2000, 4), C=0.1),
+    "paper200-0.3": partial(paper, shape=(200, 1000, 3), C=0.3),
+    "paper500-0.2": partial(paper, shape=(500, 200, 4), C=0.2),
+    "paper1000-0.1": partial(paper, shape=(1000, 1000, 8), C=0.1),
+    "paper500-R3": partial(paper, shape=(500, 500, 4), R=3, C=0.3),
     "row-noise-200x5000": ninefold,
-    "row-noise-400x3000": of_paper(400, 3000, 8, R=5, C=0.4, noise_levels=(0.3, 3.0)),
+    "row-noise-400x3000": partial(
+        paper, shape=(400, 3000, 8), R=5, C=0.4, noise_levels=(0.3, 3.0)
+    ),
 }
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import wordllama
 from evoc import EVoC
 from hdbscan import HDBSCAN
-from labelled import READERS, activities, courses, documents, sampled, samples
+from labelled import READERS, activities, all_sets, courses, documents, sampled
 from measure import arguments, markdown, publish
 from sklearn.cluster import KMeans
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -71,8 +71,9 @@ def sets() -> Iterator[tuple[str, str, Any, np.ndarray]]:
         words, y = words[chosen], y[chosen]
         yield "Texts, embedded", name, model.embed(list(words)), y
         yield "Texts by words", name, counter.fit_transform(words).toarray(), y
-    for name in ("digits", "mnist", "faces"):
-        yield "Pictures by pixels", name, *next(samples(name, None, ROWS))[1:]
+    for data in all_sets(None):
+        if data.name in ("digits", "mnist", "faces"):
+            yield "Pictures by pixels", data.name, *next(data.prepared(ROWS))[1:]
 
 
 def judge(method: Any, X: Any, y: np.ndarray, seed: int) -> tuple[float, ...]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -28,15 +28,10 @@ import scipy.sparse as sp
 import torch
 from measure import Table, arguments, markdown, publish
 from scipy.optimize import linear_sum_assignment
+from torch import Tensor
 
-from ihgmm import (
-    IhGMM,
-    IhSC,
-    diagnose,
-    estimate_parameters,
-    scale_heterogeneity_test,
-    select_n_clusters,
-)
+import ihgmm
+from ihgmm import IhGMM, IhSC
 
 SIZES = {
     "dense": [
@@ -51,9 +46,7 @@ BLOCK = 2**26  # entries of X that are made at a time
 Size = tuple[int, int, int]
 
 
-def make(
-    n: int, p: int, k: int, device: str, seed: int = 0
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def make(n: int, p: int, k: int, device: str, seed: int = 0) -> tuple[Tensor, ...]:
     """Return dense data, their labels and the labels of the oracle."""
     rng = torch.Generator(device=device).manual_seed(seed)
     random = {"generator": rng, "device": device}
@@ -70,7 +63,7 @@ def make(
     return X, labels, best
 
 
-def make_sparse(n: int, p: int, k: int, device: str) -> tuple[Any, torch.Tensor]:
+def make_sparse(n: int, p: int, k: int, device: str) -> tuple[Any, Tensor]:
     """Return the three arrays of CSR, and labels."""
     rng = torch.Generator(device=device).manual_seed(0)
     random = {"generator": rng, "device": device}
@@ -103,7 +96,7 @@ def median_time(work: Callable[[], Any], rounds: int) -> float:
     return statistics.median(timed(work)[0] for _ in range(rounds))
 
 
-def error(labels: torch.Tensor, found: Any, k: int) -> float:
+def error(labels: Tensor, found: Any, k: int) -> float:
     """Return the share of labels that are wrong, counted on the device."""
     found = torch.as_tensor(found, device=labels.device)
     common = torch.bincount(labels * k + found, minlength=k * k).reshape(k, k)
@@ -118,7 +111,7 @@ def ihsc(X: Any, k: int, seed: int = 0) -> Any:
     return IhSC(k, random_state=seed).fit(X).labels_
 
 
-def spherical(X: torch.Tensor, k: int, seed: int) -> torch.Tensor:
+def spherical(X: Tensor, k: int, seed: int) -> Tensor:
     """Lloyd's iterations by cosine, from a k-means++ start, in plain torch.
 
     With centres that are means of unit rows, the one that serves two clusters is short
@@ -206,12 +199,12 @@ def costs(sizes: list[Size]) -> Table:
 CALLS: dict[str, Callable[[Any, Any, int], Any]] = {
     "IhSC(refine=True)": lambda X, _, k: IhSC(k, refine=True, random_state=0).fit(X),
     "IhGMM": lambda X, _, k: IhGMM(k, random_state=0).fit(X),
-    "estimate_parameters": lambda X, labels, _: estimate_parameters(X, labels),
-    "diagnose": lambda X, labels, _: diagnose(X, labels),
-    "scale_heterogeneity_test": lambda X, labels, _: scale_heterogeneity_test(
+    "estimate_parameters": lambda X, labels, _: ihgmm.estimate_parameters(X, labels),
+    "diagnose": lambda X, labels, _: ihgmm.diagnose(X, labels),
+    "scale_heterogeneity_test": lambda X, labels, _: ihgmm.scale_heterogeneity_test(
         X, labels
     ),
-    "select_n_clusters": lambda X, *_: select_n_clusters(X, random_state=0),
+    "select_n_clusters": lambda X, *_: ihgmm.select_n_clusters(X, random_state=0),
 }
 
 
@@ -227,33 +220,20 @@ def calls(size: Size, device: str, rounds: int) -> Table:
         yield [name, f"{seconds / fit:.1f}"]
 
 
-def sparse_kinds(parts: Any, shape: tuple[int, int]) -> dict[str, Callable[[], Any]]:
-    """Return the ways to hold a sparse matrix, the host's first."""
+def sparse_kinds(parts: Any, shape: tuple[int, int]) -> Iterator[tuple[str, Any]]:
+    """Yield a sparse matrix in the ways that there are to hold it, the host's first."""
     indptr, indices, values = parts
-
-    def in_torch(dtype: torch.dtype) -> torch.Tensor:
-        arrays = (indptr.to(dtype), indices.to(dtype), values)
-        return torch.sparse_csr_tensor(*arrays, shape, check_invariants=False)
-
-    def in_scipy() -> sp.csr_array:
-        arrays = (a.cpu().numpy() for a in (values, indices.int(), indptr.int()))
-        return sp.csr_array(tuple(arrays), shape=shape)
-
-    def in_cupy() -> Any:
+    short = values, indices.int(), indptr.int()
+    csr = partial(torch.sparse_csr_tensor, size=shape, check_invariants=False)
+    host = tuple(a.cpu().numpy() for a in short)
+    yield "SciPy, on the host", sp.csr_array(host, shape=shape)
+    yield "torch, 64-bit indices", csr(indptr, indices, values)
+    yield "torch, 32-bit indices", csr(*short[::-1])
+    if values.device.type == "cuda" and find_spec("cupy"):
         import cupy
         from cupyx.scipy.sparse import csr_matrix
 
-        arrays = (cupy.from_dlpack(a) for a in (values, indices.int(), indptr.int()))
-        return csr_matrix(tuple(arrays), shape=shape)
-
-    kinds = {
-        "SciPy, on the host": in_scipy,
-        "torch, 64-bit indices": partial(in_torch, torch.int64),
-        "torch, 32-bit indices": partial(in_torch, torch.int32),
-    }
-    if values.device.type == "cuda" and find_spec("cupy"):
-        kinds["CuPy"] = in_cupy
-    return kinds
+        yield "CuPy", csr_matrix(tuple(map(cupy.from_dlpack, short)), shape=shape)
 
 
 def sparse(size: Size, device: str, rounds: int) -> Table:
@@ -261,12 +241,12 @@ def sparse(size: Size, device: str, rounds: int) -> Table:
     k, host = size[2], np.nan
     yield [f"{shown(size)}, {len(parts[2]) / 1e6:.1f} million entries"]
     yield ["X", "seconds", "x SciPy", "error"]
-    for name, make_matrix in sparse_kinds(parts, size[:2]).items():
-        work = partial(ihsc, make_matrix(), k)
+    for name, X in sparse_kinds(parts, size[:2]):
+        work = partial(ihsc, X, k)
         rate, seconds = error(labels, work(), k), median_time(work, min(rounds, 3))
         host = seconds if np.isnan(host) else host
         yield [name, f"{seconds:.3f}", f"{seconds / host:.3f}", f"{rate:.5f}"]
-        del work  # and its matrix
+        del X, work  # or there would be no memory for the next
 
 
 def tables(name: str, sizes: list[Size], options: argparse.Namespace) -> list[Table]:

@@ -29,6 +29,7 @@ from measure import Table, arguments, markdown, publish
 from ihgmm import IhGMM, IhSC, estimate_parameters, scale_heterogeneity_test
 from ihgmm.metrics import match_labels
 
+Sample = tuple[Any, np.ndarray]  # rows, and their labels
 Run = Callable[[Callable[[int], Any], int], list[Any]]  # for so many seeds
 
 
@@ -121,15 +122,13 @@ def intervals(draws: int, run: Run) -> Table:
 # -- the test of scales ----------------------------------------------------------------
 
 
-def of_mixture(seed: int, spread: float, **options: Any) -> tuple[Any, np.ndarray]:
+def of_mixture(seed: int, spread: float, **options: Any) -> Sample:
     draw = mixture(seed, spread=0.0, **options)
     scales = spread * np.random.default_rng([seed, 2]).standard_normal((len(draw.X), 1))
     return draw.X + scales * draw.centers[draw.labels], draw.labels
 
 
-def of_profiles(
-    seed: int, spread: float, size: float, counts: bool = True
-) -> tuple[Any, np.ndarray]:
+def of_profiles(seed: int, spread: float, size: float, counts: bool = True) -> Sample:
     """Profiles as in ``designs.py``; sizes of rows are the same but for a spread."""
     rng, n, p, k = np.random.default_rng(seed), 300, 200, 4
     centers = rng.gamma(0.5, size=p) + rng.gamma(0.5, size=(k, p))
@@ -139,9 +138,7 @@ def of_profiles(
     return rng.poisson(mean) if counts else rng.exponential(mean), labels
 
 
-def of_positive(
-    seed: int, spread: float, noise: str, common: float
-) -> tuple[Any, np.ndarray]:
+def of_positive(seed: int, spread: float, noise: str, common: float) -> Sample:
     """Positive centres of length 30 with much or little in common; correlated noise."""
     rng, n, p, k = np.random.default_rng(seed), 300, 100, 4
     centers = common * rng.gamma(2, size=p) + rng.gamma(0.5, size=(k, p))
@@ -151,7 +148,7 @@ def of_positive(
     return scales * centers[labels] + rng.standard_normal((n, p)) @ root.T, labels
 
 
-EQUAL: dict[str, Callable[[int, float], tuple[Any, np.ndarray]]] = {
+EQUAL: dict[str, Callable[[int, float], Sample]] = {
     **{name: partial(of_mixture, **noise) for name, noise in NOISES.items()},
     "counts15": partial(of_profiles, size=15),
     "counts60": partial(of_profiles, size=60),

@@ -71,12 +71,16 @@ class LabelledSet:
         half = "held out" if self.name in HELD_OUT else "development"
         return self.given_group or half
 
-    def prepared(self) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        """Yield the name, the features and the labels of each preparation."""
-        X, labels = self.read()
-        X, labels = clean(X, labels)
+    def prepared(
+        self, rows: int = sys.maxsize
+    ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        """Yield the name, the features and the labels of each preparation.
+
+        There are at most so many ``rows``, the same ones each time.
+        """
+        X, labels = clean(*self.read())
         for name in self.preparations.split():
-            yield name, PREPARATIONS[name](X), labels
+            yield name, *sampled(PREPARATIONS[name](X), labels, rows)
 
 
 # -- preparations ----------------------------------------------------------------------
@@ -125,10 +129,7 @@ def sampled(X: Any, y: Any, rows: int = 5_000) -> tuple[Any, np.ndarray]:
 
 def package_file(package: str, path: str, wheel: str | None = None) -> Path:
     """Return a file of an installed package without importing the package."""
-    try:
-        spec = importlib.util.find_spec(package)
-    except ImportError:
-        spec = None
+    spec = importlib.util.find_spec(package)
     for folder in (spec and spec.submodule_search_locations) or ():
         if (Path(folder) / path).exists():
             return Path(folder) / path
@@ -274,14 +275,14 @@ def pines() -> Data:
     return sampled(X.reshape(len(y), -1)[y > 0], y[y > 0])
 
 
-def blood() -> Data:
-    """Return logarithms of normalised counts of genes in blood cells, by cell type."""
+def blood(column: str = "bulk_labels") -> Data:
+    """Return logarithms of normalised counts of genes in blood cells, and a column."""
     path = package_file("scanpy", "datasets/10x_pbmc68k_reduced.h5ad")
     with imported("h5py").File(path) as file:
         raw = file["raw.X"]
         parts = (raw["data"][:], raw["indices"][:], raw["indptr"][:])
         X = sp.csr_array(parts, shape=file["X"].shape)
-        return np.asarray(X.todense()), file["obs"]["bulk_labels"]
+        return np.asarray(X.todense()), np.asarray(file["obs"][column])
 
 
 # -- sets of a folder ------------------------------------------------------------------
@@ -433,18 +434,6 @@ def all_sets(extra: Path | None) -> list[LabelledSet]:
     return [*TEN, *SETS, *(extra_sets(extra) if extra else ())]
 
 
-def samples(
-    name: str, extra: Path | None, rows: int
-) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield the preparations of a set: their names, features and labels.
-
-    A set has at most so many ``rows``, the same ones each time.
-    """
-    (data,) = (data for data in all_sets(extra) if data.name == name)
-    for preparation, X, y in data.prepared():
-        yield preparation, *sampled(X, y, rows)
-
-
 def all_samples(
     groups: Iterable[str], extra: Path | None, rows: int
 ) -> Iterator[tuple[LabelledSet, np.ndarray, np.ndarray]]:
@@ -452,7 +441,7 @@ def all_samples(
     for data in all_sets(extra):
         if data.group in groups:
             try:
-                for _, X, y in samples(data.name, extra, rows):
+                for _, X, y in data.prepared(rows):
                     yield data, X, y
             except MissingDataError as error:
                 print(f"{data.name}: {error}", file=sys.stderr)

@@ -69,17 +69,6 @@ def readings(X: Any, fit: Callable[[Any], Any]) -> int:
     return rows.passes
 
 
-HELP = {
-    "draws": "draws of a design",
-    "jobs": "processes",
-    "rounds": "runs of each method",
-    "rows": "rows of a set, at most",
-    "runs": "fits that are timed",
-    "seed": "the first seed",
-    "seeds": "seeds of a method",
-}
-
-
 def arguments(
     doc: str, page: str = "", names: Iterable[str] = (), **numbers: int | None
 ) -> argparse.ArgumentParser:
@@ -94,13 +83,14 @@ def arguments(
         words = f"{name!r} is not known; give some of {', '.join(names)}."
         raise argparse.ArgumentTypeError(words)
 
-    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=doc, formatter_class=layout)
     parser.set_defaults(page=page, save=False)
     if names:
         options = {"type": known, "default": [*names], "help": ", ".join(names)}
         parser.add_argument("names", nargs="*", metavar="NAME", **options)
     for name, number in numbers.items():
-        words = f"{HELP[name]} (%(default)s)"
+        words = "%(default)s if it is not given"
         parser.add_argument(f"--{name}", type=int, default=number, help=words)
     if page:
         parser.add_argument("--save", action="store_true", help=f"to results/{page}")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import normalize
 
 import ihgmm
-from ihgmm import IhSC
 
 Method = Callable[[Any, int, int], np.ndarray]
 
@@ -49,13 +49,9 @@ while given.peek(1):
 """
 
 
-def has_before() -> bool:
-    return "IHGMM_BEFORE" in os.environ
-
-
 def with_before(names: list[str]) -> list[str]:
     """Return names with "before" in second place, if there is such a version."""
-    return [*names[:1], *(["before"] if has_before() else []), *names[1:]]
+    return [*names[:1], *(["before"] * ("IHGMM_BEFORE" in os.environ)), *names[1:]]
 
 
 def before_environment() -> dict[str, str]:
@@ -90,13 +86,10 @@ def estimator(name: str, **options: Any) -> Method:
     """Return an estimator of the package as a method."""
 
     def labels(X: Any, k: int, seed: int) -> np.ndarray:
-        return getattr(ihgmm, name)(k, random_state=seed, **options).fit(X).labels_
+        model = attrgetter(name)(ihgmm)(k, random_state=seed, **options)
+        return model.fit(X).labels_
 
     return labels
-
-
-def paper(X: Any, k: int, seed: int, order: str = "algebraic") -> np.ndarray:
-    return IhSC.paper(k, order=order, random_state=seed).fit(X).labels_
 
 
 def naive(X: Any, k: int, seed: int) -> np.ndarray:
@@ -161,8 +154,8 @@ METHODS: dict[str, Method] = {
     "IhSC": estimator("IhSC"),
     "before": lambda X, k, seed: timed_before(X, k, random_state=seed)[1],
     "rival": lambda X, k, seed: rival.fit(X, k)(X),
-    "paper": paper,
-    "paper-magnitude": partial(paper, order="magnitude"),
+    "paper": estimator("IhSC.paper"),
+    "paper-magnitude": estimator("IhSC.paper", order="magnitude"),
     "cells": estimator("IhSC", outliers="cells"),
     "whiten": estimator("IhSC", whiten="auto"),
     "refine": estimator("IhSC", refine=True),

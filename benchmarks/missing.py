@@ -2,7 +2,6 @@
 
     python benchmarks/missing.py                 # designs and sets, two draws
     python benchmarks/missing.py gaussian iris --draws 5
-    python benchmarks/missing.py --peers FILE    # run peers once, ours each time
     python benchmarks/missing.py --scale         # time and memory of 1,000,000 x 50
 
 Cells are missing at random. Zeros, column means, scikit-learn's KNNImputer and
@@ -15,18 +14,16 @@ half an hour.
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from designs import DESIGNS, customers, mixture
-from labelled import TEN, sampled
+from labelled import TEN
 from measure import Table, arguments, markdown, measured, publish
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
@@ -52,9 +49,8 @@ SETS = [data.name for data in TEN]
 
 @cache
 def real(name: str) -> tuple[np.ndarray, np.ndarray]:
-    data = next(each for each in TEN if each.name == name)
-    _, X, labels = next(iter(data.prepared()))
-    return sampled(X, labels, 1_000)
+    (data,) = (data for data in TEN if data.name == name)
+    return next(data.prepared(1_000))[1:]
 
 
 def case(name: str, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -87,23 +83,16 @@ PEERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def rates(name: str, share: float, seed: int, known: dict[str, float]) -> list[float]:
+def rates(name: str, share: float, seed: int) -> list[float]:
     """Return the error of each peer, then ours."""
     X, labels = case(name, share, seed)
-    k, found = len(np.unique(labels)), []
-    for peer, fill in PEERS.items():
-        key = f"{name}|{share}|{seed}|{peer}"
-        if key not in known:
-            model = IhSC(k, random_state=seed).fit(fill(X))
-            known[key] = misclassification_rate(labels, model.labels_)
-        found.append(known[key])
-    ours = IhSC(k, random_state=seed, missing="fit").fit(X)
-    return [*found, misclassification_rate(labels, ours.labels_)]
+    k = len(np.unique(labels))
+    models = [IhSC(k, random_state=seed).fit(fill(X)) for fill in PEERS.values()]
+    models.append(IhSC(k, random_state=seed, missing="fit").fit(X))
+    return [misclassification_rate(labels, model.labels_) for model in models]
 
 
-def table(
-    names: list[str], draws: int, known: dict[str, float], gaps: list[np.ndarray]
-) -> Table:
+def table(names: list[str], draws: int, gaps: list[np.ndarray]) -> Table:
     """Yield means; ``gaps`` gets by how much draws are worse than the best peer's."""
     yield ["Rows with a wrong label, in percent"]
     yield ["data", "missing", "zeros", "means", "KNN", "iterative", 'missing="fit"',
@@ -111,7 +100,7 @@ def table(
     means = []
     for name in names:
         for share in SHARES:
-            every = np.array([rates(name, share, seed, known) for seed in range(draws)])
+            every = np.array([rates(name, share, seed) for seed in range(draws)])
             means.append(every.mean(axis=0))
             best = int(means[-1][:-1].argmin())
             gap = every[:, -1] - every[:, best]
@@ -168,20 +157,14 @@ def at_scale(n: int, p: int, k: int = 10) -> str:
 def main() -> None:
     parser = arguments(__doc__, "missing.md", [*CASES, *SETS], draws=2)
     parser.add_argument("--scale", action="store_true", help="large data alone")
-    parser.add_argument("--peers", type=Path, help="a JSON file of the peers' errors")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.scale:
         for shape in ((1_000_000, 50), (20_000, 1_000), (2_000, 20_000)):
             print(at_scale(*shape), end="", flush=True)
         return
-    known: dict[str, float] = {}
-    if options.peers and options.peers.exists():
-        known = json.loads(options.peers.read_text(encoding="utf-8"))
     gaps: list[np.ndarray] = []
-    text = markdown(table(options.names, options.draws, known, gaps))
-    if options.peers:
-        options.peers.write_text(json.dumps(known), encoding="utf-8")
+    text = markdown(table(options.names, options.draws, gaps))
     head = f"# Missing cells\n\nMeans over {options.draws} draws.\n\n"
     publish(options, f"{head}{text}\n{summary(gaps)}\n")
 

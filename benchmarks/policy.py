@@ -26,14 +26,8 @@ import numpy as np
 from designs import DESIGNS, Draw
 from measure import Table, arguments, markdown, publish
 
-from ihgmm import (
-    IhGMM,
-    IhSC,
-    diagnose,
-    estimate_parameters,
-    scale_heterogeneity_test,
-    select_n_clusters,
-)
+import ihgmm
+from ihgmm import IhGMM, IhSC
 from ihgmm import policy as table
 from ihgmm.words.results import recommendation
 
@@ -51,19 +45,19 @@ def inside(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 
 def of_estimates(draw: Draw) -> Answer:
-    found, test = (f(*inside(draw)) for f in (estimate_parameters, scale_test))
+    found, test = (f(*inside(draw)) for f in (ihgmm.estimate_parameters, scale_test))
     decided = np.array([recommendation(test).partition(":")[0]])
     return decided, np.array([test.p_value, *found.scales, *found.scale_errors])
 
 
 def of_diagnosis(draw: Draw) -> Answer:
-    found = diagnose(*inside(draw))
+    found = ihgmm.diagnose(*inside(draw))
     kinds = " ".join(sorted(caution.kind for caution in found.cautions))
     return np.array([f"{found.verdict} {kinds}"]), np.array([found.expected_error])
 
 
 def of_count(draw: Draw) -> Answer:
-    found = select_n_clusters(draw.X, random_state=0)
+    found = ihgmm.select_n_clusters(draw.X, random_state=0)
     support = [split.support for split in found.tree.splits] if found.tree else [0.0]
     decided = f"{found.n_clusters} {found.confidence.value}"
     return np.array([decided]), np.array([max(support, default=0.0)])
@@ -77,7 +71,7 @@ def of_labels(make: Callable[..., Any], **options: Any) -> Callable[[Draw], Answ
     return answer
 
 
-scale_test = scale_heterogeneity_test
+scale_test = ihgmm.scale_heterogeneity_test
 QUESTIONS: dict[str, Callable[[Draw], Answer]] = {
     "Scales": of_estimates,
     "Weighting": of_estimates,

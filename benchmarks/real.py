@@ -27,8 +27,9 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
 
+import labelled
 import numpy as np
-from labelled import EXTRA, GROUPS, MissingDataError, all_sets, means_by_set, samples
+from labelled import GROUPS
 from measure import arguments, markdown, publish
 from methods import LEGEND, METHODS, with_before
 
@@ -76,22 +77,23 @@ def rate(X: np.ndarray, y: np.ndarray, method: str, seeds: int) -> float:
 
 
 def run_set(
-    name: str, group: str, options: argparse.Namespace, known: Known
+    data: labelled.LabelledSet, options: argparse.Namespace, known: Known
 ) -> list[Row] | str:
     """Return the rows of a set, or what is missing."""
     warnings.simplefilter("ignore")  # real data are not what methods hope
     rows = []
     try:
-        for preparation, X, y in samples(name, options.extra, options.max_rows):
-            row = Row(group, name, preparation, (*X.shape, len(np.unique(y))), [])
+        for preparation, X, y in data.prepared(options.max_rows):
+            shape = (*X.shape, len(np.unique(y)))
+            row = Row(data.group, data.name, preparation, shape, [])
             done = known.get(row.key(options.seeds), {})
             for method in options.methods:
                 if method not in done:
                     done[method] = rate(X, y, method, options.seeds)
                 row.rates.append(done[method])
             rows.append(row)
-    except MissingDataError as error:
-        return f"{name}: {error}"
+    except labelled.MissingDataError as error:
+        return f"{data.name}: {error}"
     return rows
 
 
@@ -103,7 +105,8 @@ def group_tables(rows: list[Row], methods: list[str]) -> list[str]:
     groups = [group for group in GROUPS if any(row.group == group for row in rows)]
     for group in [*groups, "all"] if len(groups) > 1 else groups:
         mine = [row for row in rows if group in (row.group, "all")]
-        rates = means_by_set([row.name for row in mine], [row.rates for row in mine])
+        names = [row.name for row in mine]
+        rates = labelled.means_by_set(names, [row.rates for row in mine])
         if not len(rates):
             continue
         means.append([group, len(rates), *map(figure, rates.mean(axis=0))])
@@ -135,21 +138,21 @@ def main() -> None:
     add("--extra", type=Path, help="a folder of further sets")
     add("--peers", type=Path, help="a JSON file that keeps rates, but those of IhSC")
     options = parser.parse_args()
-    groups = {data.name: data.group for data in all_sets(options.extra)}
-    if unknown := set(options.sets) - set(groups):
-        parser.error(f"{unknown} are not known; give some of {', '.join(groups)}.")
-    names = options.sets or list(groups)
-    tasks = {name: groups[name] for name in names if groups[name] in options.groups}
+    sets = {data.name: data for data in labelled.all_sets(options.extra)}
+    if unknown := set(options.sets) - set(sets):
+        parser.error(f"{unknown} are not known; give some of {', '.join(sets)}.")
+    asked = (sets[name] for name in options.sets or sets)
+    tasks = [data for data in asked if data.group in options.groups]
     known: Known = {}
     if options.peers and options.peers.exists():
         known = json.loads(options.peers.read_text(encoding="utf-8"))
     rows, missing = [], []
-    absent = sorted(set(EXTRA) - set(groups))
+    absent = sorted(set(labelled.EXTRA) - set(sets))
     if absent and not options.sets and set(options.groups) - {"ten", "other"}:
         missing.append(f"{', '.join(absent)}: not in a folder given by --extra")
     run = partial(run_set, options=options, known=known)
     with ProcessPoolExecutor(options.jobs) as pool:
-        for answer in pool.map(run, tasks, tasks.values()):
+        for answer in pool.map(run, tasks):
             if isinstance(answer, str):
                 missing.append(answer)
                 print(answer, file=sys.stderr)

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from designs import DESIGNS
-from labelled import MissingDataError, all_sets, means_by_set, samples
+from labelled import LabelledSet, MissingDataError, all_sets, means_by_set
 from measure import Table, arguments, markdown, publish
 from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
@@ -54,8 +55,7 @@ class Said:
 
     kind: str
     right: bool
-    error: float = np.nan
-    remedied: float = np.nan
+    gain: float = np.nan  # by how much its remedy lowers the error
 
 
 @dataclass(frozen=True)
@@ -103,24 +103,20 @@ def judged(
         right = match_labels(truth[known], labels[known]) == truth[known]
         certainty = diagnosis.certainty[known]
         at = np.digitize(certainty, CERTAINTIES[1:-1])
-        cautions = []
-        for caution in diagnosis.cautions:
-            kind = caution.kind.name
-            error = float(1 - right.mean())
+        error, cautions = float(1 - right.mean()), []
+        for kind in (caution.kind.name for caution in diagnosis.cautions):
             if kind == "OTHER_CLUSTERS":
-                better = errors["default"]
-                cautions.append(Said(kind, better < error, error, better))
-            elif method == "mixed up":
-                continue
-            elif kind == "RULING_COLUMN":
+                gain = error - errors["default"]
+                cautions.append(Said(kind, gain > 0, gain))
+            elif kind == "RULING_COLUMN" and method != "mixed up":
                 scaled = ColumnScaler().fit_transform(X)
                 again = METHODS[method](k).fit_predict(scaled)
-                remedied = misclassification_rate(truth[known], again[known])
-                cautions.append(Said(kind, remedied <= error, error, remedied))
-            else:
+                gain = error - misclassification_rate(truth[known], again[known])
+                cautions.append(Said(kind, gain >= 0, gain))
+            elif method != "mixed up":
                 cautions.append(Said(kind, True))  # a fact
         yield Case(
-            *names, X.shape[1], method, float(1 - right.mean()), diagnosis.stability,
+            *names, X.shape[1], method, error, diagnosis.stability,
             diagnosis.expected_error, *diagnosis.error_range, diagnosis.verdict.name,
             method in warned, cautions,
             roc_auc_score(right, certainty) if 0 < right.mean() < 1 else np.nan,
@@ -129,21 +125,21 @@ def judged(
         )  # fmt: skip
 
 
-def run(task: tuple[str, str, int, int, Path | None]) -> list[Case] | str:
-    """Return the cases of a draw of a design, or of a set; or what is missing."""
+def run(task: LabelledSet | tuple[str, int], rows: int) -> list[Case] | str:
+    """Return the cases of a set, or of a draw of a design; or what is missing."""
     warnings.simplefilter("ignore")
-    group, name, seed, rows, extra = task
-    if group == "designs":
+    if isinstance(task, tuple):
+        name, seed = task
         draw = DESIGNS[name](seed)
-        return list(judged((group, name, f"{name} {seed}"), draw.X, draw.labels))
+        return list(judged(("designs", name, f"{name} {seed}"), draw.X, draw.labels))
     cases = []
     try:
-        for preparation, X, y in samples(name, extra, rows):
+        for preparation, X, y in task.prepared(rows):
             truth = np.unique(y, return_inverse=True)[1]
-            names = (group, name, f"{name}, {preparation}")
-            cases += judged(names, np.asarray(X, dtype=float), truth)
+            names = (task.group, task.name, f"{task.name}, {preparation}")
+            cases += judged(names, X, truth)
     except MissingDataError as error:
-        return f"{name}: {error}"
+        return f"{task.name}: {error}"
     return cases
 
 
@@ -281,7 +277,7 @@ def advice(cases: list[Case]) -> Table:
             ]  # fmt: skip
             if not mine:
                 continue
-            gains = np.array([s.error - s.remedied for _, s in mine])
+            gains = np.array([s.gain for _, s in mine])
             counts = (gains > 0.005).sum(), (gains < -0.005).sum()
             yield [
                 kind.lower().replace("_", " "), group, len(mine),
@@ -325,16 +321,16 @@ def main() -> None:
     parser.add_argument("--groups", nargs="+", choices=GROUPS, default=GROUPS)
     parser.add_argument("--extra", type=Path, help="a folder of further sets")
     options = parser.parse_args()
-    asked = [("designs", name, i) for name in DESIGNS for i in range(options.draws)]
-    asked += [(s.group, s.name, 0) for s in all_sets(options.extra)]
+    sets = {s.name: s for s in all_sets(options.extra) if s.group in options.groups}
+    designs = DESIGNS if "designs" in options.groups else {}
+    names = options.names or [*designs, *sets]
     tasks = [
-        (*sample, options.rows, options.extra)
-        for sample in asked
-        if sample[0] in options.groups and sample[1] in (options.names or [sample[1]])
+        (name, i) for name in designs if name in names for i in range(options.draws)
     ]
+    tasks += [sets[name] for name in sets if name in names]
     cases: list[Case] = []
     with ProcessPoolExecutor(options.jobs) as pool:
-        for made in pool.map(run, tasks):
+        for made in pool.map(partial(run, rows=options.rows), tasks):
             if isinstance(made, str):
                 print(made, file=sys.stderr)
                 continue

@@ -11,8 +11,6 @@ use before the work and at most during it. With ``--save`` tables go to
 results/backends.md.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

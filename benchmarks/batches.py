@@ -16,8 +16,6 @@ that are of other batches, over what it would be among random rows of the same c
 where batches are mixed, 0 where they lie apart.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Iterator

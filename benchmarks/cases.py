@@ -1,7 +1,5 @@
 """Large samples for benchmarks of speed, with the error of an oracle."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

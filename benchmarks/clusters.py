@@ -9,8 +9,6 @@
 over draws, and errors beyond the oracle's are the mean and the largest.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import warnings

@@ -7,12 +7,9 @@
 Simulated are clear clusters, K 1 to 30, with 25 rows each; clusters within clusters;
 designs of ``designs.py``; and data without clusters. Sets are those of ``labelled.py``,
 where the number of classes counts as right. A set counts once in means, however many
-preparations it has. ``--seed`` starts the draws, ``--jobs`` is the processes, and
-``--save`` keeps the tables in ``results/count.md``. Time is that of a processor, over a
+preparations it has. ``--seed`` starts the draws. Time is that of a processor, over a
 default fit with the number that was found.
 """
-
-from __future__ import annotations
 
 import os
 import time

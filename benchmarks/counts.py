@@ -11,8 +11,6 @@ their total, times the median total, and logarithms of one more are taken. The c
 processor time, in fits without whitening, on 50,000 sparse texts of 20,000 words.
 """
 
-from __future__ import annotations
-
 import os
 import time
 import warnings
@@ -39,12 +37,12 @@ from ihgmm.numerics.whitening import suited_noise
 COUNTS = ("counts15", "counts30", "counts60", "counts300")
 UNEQUAL = ["gaussian", "columns", "rows", "gamma", "similar", "t3"]
 UNEQUAL += ["row-noise-200x5000"]
-BURSTS = ["Counts that come in bursts: errors in percent"]
-BURSTS += ["counts in a row", "dispersion"]
-BURST_CASES = ((300, 0.3), (1000, 0.3), (1000, 1.0), (3000, 1.0))
-ZEROS = ["Cells set to 0 at random: errors in percent", "noise", "share"]
-ZERO_CASES = (("gamma", 0.3), ("gamma", 0.5), ("gamma", 0.8))
-ZERO_CASES += (("counts", 0.3), ("counts", 0.5))
+Cases = list[tuple[Any, ...]]  # names of parameters, and their values
+BURSTS: Cases = [("counts in a row", "dispersion")]
+BURSTS += [(300, 0.3), (1000, 0.3), (1000, 1.0), (3000, 1.0)]
+ZEROS: Cases = [("noise", "share"), ("gamma", 0.3), ("gamma", 0.5), ("gamma", 0.8)]
+ZEROS += [("counts", 0.3), ("counts", 0.5)]
+Draw = Callable[..., tuple[np.ndarray, np.ndarray]]  # of rows and their labels
 
 
 def bursts(seed: int, size: float, dispersion: float) -> tuple[np.ndarray, np.ndarray]:
@@ -126,14 +124,10 @@ def design_table(names: Iterable[str], methods: Iterable[str], draws: int) -> Ta
         yield [name, *(f"{100 * mean:.1f}" for mean in np.mean(rates, axis=0))]
 
 
-def sample_table(
-    head: list[str],
-    cases: tuple[tuple[Any, ...], ...],
-    draw: Callable[..., tuple[np.ndarray, np.ndarray]],
-    draws: int,
-) -> Table:
-    yield head[:1]
-    yield [*head[1:], *METHODS]
+def sample_table(title: str, cases: Cases, draw: Draw, draws: int) -> Table:
+    head, *cases = cases
+    yield [f"{title}: errors in percent"]
+    yield [*head, *METHODS]
     fits = list(METHODS.values())
     for case in cases:
         rates = [errors(fits, *draw(seed, *case), 4, seed) for seed in range(draws)]
@@ -210,8 +204,8 @@ def main() -> None:
         tables += [
             design_table(COUNTS, METHODS, draws),
             number_table(draws),
-            sample_table(BURSTS, BURST_CASES, bursts, draws),
-            sample_table(ZEROS, ZERO_CASES, with_zeros, draws),
+            sample_table("Counts that come in bursts", BURSTS, bursts, draws),
+            sample_table("Cells set to 0 at random", ZEROS, with_zeros, draws),
             design_table(UNEQUAL, ANY_SIGN, draws),
         ]
     if sets:

@@ -11,8 +11,6 @@ centres of length 6, log-normal scales with deviation 0.5 and independent Gaussi
 of size 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import warnings

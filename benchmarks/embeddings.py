@@ -6,8 +6,6 @@
 ``labelled.py`` names the packages that the sets come from.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Iterator

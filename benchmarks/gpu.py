@@ -13,8 +13,6 @@ of many groups of columns, which in three of ten groups is in the column that th
 cluster prefers.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import time

@@ -8,8 +8,6 @@ has four times as many, memberships have a tenth and criteria a twentieth. The d
 are those of ``designs.py``.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable

@@ -10,8 +10,6 @@ known rows a class. Where nothing is known, clusters are matched to classes by t
 labels of all rows, which no other column is told.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Iterator

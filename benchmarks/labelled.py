@@ -12,8 +12,6 @@ a folder: ``export_sets.R`` writes those of R packages there, and
 ``NAME.npz`` in it that holds ``X`` and ``y`` is one more set.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import html

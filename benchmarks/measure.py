@@ -1,7 +1,5 @@
 """What every benchmark needs: time, memory, versions, tables."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.metadata
 import json

@@ -4,8 +4,6 @@
 names: ``IHGMM_BEFORE=/path/to/old/src python benchmarks/real.py``.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

@@ -12,8 +12,6 @@ other missing cells. IterativeImputer has four rounds from 80 columns on, and lo
 half an hour.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable

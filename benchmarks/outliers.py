@@ -17,8 +17,6 @@ Real sets are those of the paper and digits, as ``real.py`` finds them; none was
 there.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable

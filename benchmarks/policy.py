@@ -11,8 +11,6 @@ is the mean absolute change of a figure. Thresholds that are no numbers, or are 
 the package is imported, are left out.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable
@@ -29,6 +27,7 @@ from measure import Table, arguments, markdown, publish
 import ihgmm
 from ihgmm import IhGMM, IhSC
 from ihgmm import policy as table
+from ihgmm import scale_heterogeneity_test as scale_test
 from ihgmm.words.results import recommendation
 
 NAMES = [
@@ -71,7 +70,6 @@ def of_labels(make: Callable[..., Any], **options: Any) -> Callable[[Draw], Answ
     return answer
 
 
-scale_test = ihgmm.scale_heterogeneity_test
 QUESTIONS: dict[str, Callable[[Draw], Answer]] = {
     "Scales": of_estimates,
     "Weighting": of_estimates,

@@ -13,8 +13,6 @@ label is wrong under the best matching of labels to classes, a mean over seeds. 
 counts once in the means of groups, however many preparations it has.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -7,8 +7,6 @@ clusters share a covariance; no weights, signs, missing cells, zero rows, device
 data beyond memory. Other benchmarks know it as the method "rival".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -11,8 +11,6 @@ growth of the resident set of a fresh process that holds nothing but the data. R
 are how often IhSC goes over the data when they come in blocks.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 import sys
@@ -29,7 +27,9 @@ from measure import Table, arguments, markdown, publish, timed
 from methods import DENSE_ONLY, METHODS, before_environment, timed_labels, with_before
 from sklearn.datasets import load_digits, load_iris
 
-from ihgmm import IhGMM, IhSC, diagnose, scale_heterogeneity_test, select_n_clusters
+import ihgmm
+from ihgmm import IhSC
+from ihgmm import scale_heterogeneity_test as scale_test
 from ihgmm.metrics import misclassification_rate
 
 CASES: dict[str, tuple[str, int, Callable[[], Case]]] = {
@@ -127,16 +127,12 @@ def growth(rounds: int) -> Table:
         last = median
 
 
-TASKS: dict[str, Callable[[Any, IhSC], Any]] = {
-    "select_n_clusters": lambda X, model: select_n_clusters(X, random_state=0),
-    "refine=True": lambda X, model: IhSC(
-        model.n_clusters, refine=True, random_state=0
-    ).fit(X),
-    "IhGMM": lambda X, model: IhGMM(model.n_clusters, random_state=0).fit(X),
-    "diagnose": lambda X, model: diagnose(X, model.labels_, random_state=0),
-    "scale test": lambda X, model: scale_heterogeneity_test(
-        X, model.labels_, random_state=0
-    ),
+TASKS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "select_n_clusters": lambda X, *_: ihgmm.select_n_clusters(X, random_state=0),
+    "refine=True": lambda X, _, k: IhSC(k, refine=True, random_state=0).fit(X),
+    "IhGMM": lambda X, _, k: ihgmm.IhGMM(k, random_state=0).fit(X),
+    "diagnose": lambda X, labels, _: ihgmm.diagnose(X, labels, random_state=0),
+    "scale test": lambda X, labels, _: scale_test(X, labels, random_state=0),
 }
 
 
@@ -148,8 +144,10 @@ def more(rounds: int) -> Table:
         X, times = dense(n, p, k).X, []
         for _ in range(rounds):
             seconds, model = timed(lambda X=X, k=k: IhSC(k, random_state=0).fit(X))
-            others = (timed(partial(task, X, model))[0] for task in TASKS.values())
-            times.append([seconds, *others])
+            others = (
+                timed(partial(task, X, model.labels_, k)) for task in TASKS.values()
+            )
+            times.append([seconds, *(time for time, _ in others)])
         fit, *others = np.median(times, axis=0)
         ratios = [f"{other / fit:.1f}" for other in others]
         yield [f"{n:,} x {p:,}, K {k}", f"{fit:.3f}", *ratios]

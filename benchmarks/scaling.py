@@ -11,8 +11,6 @@ processes on this machine, every byte counts that any of its processes, the clie
 the scheduler writes to a connection. Files go to the temporary folder and are deleted.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

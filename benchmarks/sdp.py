@@ -6,8 +6,6 @@ rows less IhSC the mean difference and its standard error. All methods see the s
 samples. It needs cvxpy, and takes about a second for a draw.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from functools import partial

@@ -8,8 +8,6 @@ of ``counts`` says which of them count: nobody picked one. Install the packages 
 ``labelled.py`` says.
 """
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 import zlib

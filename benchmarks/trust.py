@@ -9,15 +9,13 @@ they come from and which are kept aside. The true number of clusters is given. A
 counts once in means, however many preparations it has.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -75,9 +73,9 @@ class Case:
     verdict: str
     warned: bool  # whether the fit warned that its labels may be unstable
     cautions: list[Said]
-    area: float = np.nan  # under the curve of wrong rows, ranked by their certainty
-    rows: np.ndarray = field(default_factory=lambda: np.zeros(5))  # by certainty
-    right: np.ndarray = field(default_factory=lambda: np.zeros(5))
+    area: float  # under the curve of wrong rows, ranked by their certainty
+    rows: np.ndarray  # shares by certainty
+    right: np.ndarray
 
 
 def judged(

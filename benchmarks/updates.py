@@ -8,8 +8,6 @@ together. Memory is that of the model. Peers are scikit-learn's MiniBatchKMeans 
 rows and IncrementalPCA, in the same run.
 """
 
-from __future__ import annotations
-
 import pickle
 import tempfile
 import time

@@ -244,7 +244,7 @@ def test_a_signed_fit_is_judged_on_one_side():
     X = scales[:, None] * centers[np.arange(200) % 4]
     X += rng.standard_normal(X.shape)
     model = IhSC(4, signed=True, random_state=0).fit(X)
-    nothing = dict.fromkeys(("ids", "features", "known", "original", "texts"))
+    nothing = dict.fromkeys(("ids", "features", "known", "original", "texts", "names"))
     facts = Facts(X, model, **nothing)
     assert facts.diagnosis.expected_error < 0.1
     turned = X * np.sign(model.scales_)[:, None]

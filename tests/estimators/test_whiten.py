@@ -18,7 +18,7 @@ from ihgmm.metrics import misclassification_rate
 from ihgmm.report.facts import Facts
 from ihgmm.storage import load_model, save_model
 
-NOTHING = dict.fromkeys(("ids", "features", "known", "original", "texts"))
+NOTHING = dict.fromkeys(("ids", "features", "known", "original", "texts", "names"))
 
 
 @pytest.mark.parametrize("seed", [0, 3])

@@ -109,6 +109,7 @@ class Growing:
     RARE = 0.01  # share of earlier rows that are as far from their cluster as far ones
     NOVEL, LEAST_NOVEL = 0.05, 5  # share and number of far rows: a new cluster
     EMPTIED, EXPECTED = 0.1, 50.0  # of expected rows come, of so many: it has emptied
+    LEAST_UNIT = 1e-140  # of numbers whose squares are summed up; 1 over it is the most
 
 
 class Batching:

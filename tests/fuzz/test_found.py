@@ -30,6 +30,12 @@ FOUND = {
     "one row with a weight, in a model that grows":
         case("IhSC", "few", 33, 6, "offset", seed=18, k=2, weights="one") | {"grows":
         True},
+    "squares that overflow, in a model that grows":
+        case("IhSC", "rank one", 13, 13, "squares overflow", seed=1702, kind="frame",
+        then=["partial_fit"]) | {"grows": True},
+    "infinity in a sparse frame that is scaled":
+        case("ColumnScaler", "identity", 60, 23, seed=344, k=2, kind="sparse frame",
+        method="none", then=["transform"]) | {"new": "inf"},
     "weights of 1e-310, in a model that grows":
         case("IhSC", "exact", 29, 29, "small column", seed=305, weights="tiny",
         then=["partial_fit"]) | {"grows": True},

@@ -199,7 +199,7 @@ class ColumnScaler(Scaler):
         data = open_matrix(X)
         rows: Any = data.take(slice(0, data.shape[0]))
         xp = rows.ops.xp
-        if not data.sparse and rows.ops.number(xp.any(xp.isinf(rows.array))):
+        if rows.n_entries and rows.ops.number(xp.any(xp.isinf(rows.values))):
             raise ValueError("X has infinite cells; replace them by numbers, or NaN.")
         if not self.center_.any():
             factors = rows.cast(self.scale_ if back else 1 / self.scale_)

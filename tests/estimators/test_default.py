@@ -101,6 +101,18 @@ def test_lengths_of_rows_seed_and_order_change_no_label(shape):
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
+def test_rounding_does_not_choose_among_equals():
+    for seed in range(8):  # whole numbers without clusters, with many ties
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 3, (300, 4)).astype(float)
+        X = X[X.any(axis=1)]
+        labels, rows = IhSC(5).fit_predict(X), rng.permutation(len(X))
+        factors = 10 ** rng.uniform(-6, 6, (len(X), 1))
+        for Y, wanted in ((factors * X, labels), (X[rows], labels[rows])):
+            assert exact_recovery(wanted, IhSC(5).fit_predict(Y))
+
+
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize("k", [10, 12])
 def test_single_precision_finds_the_same_clusters_whatever_the_order(k):
     X = load_digits().data

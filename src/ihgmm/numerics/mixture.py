@@ -48,7 +48,9 @@ def merged(rows: np.ndarray, k: int, signed: bool) -> np.ndarray:
     if k > 1:
         distances = squareform(rows @ rows.T, checks=False)
         distances = 2 - 2 * (distances**2 if signed else distances)
-        np.sqrt(np.maximum(distances, 0, out=distances), out=distances)
+        # Whole numbers have many equal distances, and rounding must not order them.
+        distances = np.round(np.maximum(distances, 0, out=distances) / Small.TIE)
+        np.sqrt(distances, out=distances)
         labels = fcluster(linkage(distances, "ward"), k, "maxclust") - 1
     members = np.eye(k)[labels]
     if signed:  # opposite rows point the way of the first of their cluster
@@ -78,7 +80,8 @@ def spherical_lloyd(
         centers = centers / np.where(lengths > 0, lengths, 1.0)[:, None]
         before, products = score, rows @ ops.cast_like(centers.T, rows)
         cosines = ops.xp.abs(products) if signed else products
-        labels, ends = ops.xp.argmax(cosines, axis=1), counts
+        # Nor may rounding choose where two centres are as near.
+        labels, ends = ops.xp.argmax(ops.xp.round(cosines / Small.TIE), axis=1), counts
         if signed:
             ends = counts * ops.sign_of(ops.pick(products, labels))
         sums = ops.sums_of_rows(labels, k, rows, ends)

@@ -116,6 +116,7 @@ def _moved(
     best = ops.pick(cosines, labels)
     others = cosines - 4 * ops.one_hot(labels, k, cosines)
     losses = ops.group_sums(labels, k, counts * (best - xp.max(others, axis=1)))
+    losses = np.maximum(losses, 0.0)  # of two that are as near, the first may be less
     misfits = ops.group_sums(labels, k, counts * (1 - best))
     if misfits.max() <= losses.min():  # as where clusters are clear
         return None

@@ -21,7 +21,7 @@ from ihgmm.numerics.growing import Grown
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.numerics.whitening import learn_whitener
-from ihgmm.policy import Batching
+from ihgmm.policy import Batching, Growing
 from ihgmm.statistics.selection import resolve
 
 # Batches
@@ -187,6 +187,15 @@ def old_labels(model: Any, X: Any, batch: Any = None) -> tuple[np.ndarray, Any]:
 
 
 # Rows that follow
+
+
+def check_unit(X: Matrix) -> None:
+    """Raise an error if sums of squares over batches would overflow."""
+    if not Growing.LEAST_UNIT < X.unit < 1 / Growing.LEAST_UNIT:
+        raise ValueError(
+            f"Numbers of X are about {X.unit:.0e} in size, and sums of their squares "
+            f"over all batches overflow; divide every batch by {X.unit:.0e}."
+        )
 
 
 def check_can_grow(model: Any) -> None:

@@ -306,6 +306,7 @@ class IhSC(Clusterer):
         given.check_can_grow(self)
         first = not hasattr(self, "placement_")
         data = checks.check_matrix(X, self, reset=first)
+        given.check_unit(data)
         weights = given.check_growing_weights(sample_weight, data.shape[0])
         counted = data if weights.all() else data.keep_rows(np.flatnonzero(weights))
         live, old, start = checks.warn_zero_rows(counted), None, None

@@ -130,11 +130,6 @@ def grow(
     ``old`` is what was known before: growth, placement and space.
     """
     ops, (n, p) = X.ops, X.shape
-    if not Growing.LEAST_UNIT < X.unit < 1 / Growing.LEAST_UNIT:
-        raise ValueError(
-            f"Numbers of X are about {X.unit:.0e} in size, and sums of their squares "
-            f"over all batches overflow; divide every batch by {X.unit:.0e}."
-        )
     known = old and old[0]
     seen = n + (known.n_samples if known else 0)
     lead, extra = spectral.direction_counts(k, max(seen, 4 * p), p)

@@ -45,7 +45,7 @@ def draw(rows, cosine, seed):
 def misplaced(rows, cosine, model):
     """Return the mean share of rows in the wrong cluster, in percent."""
     rates = []
-    for seed in range(20):
+    for seed in range(10):
         X, labels = draw(rows, cosine, seed)
         rates.append(100 * misclassification_rate(labels, model.fit_predict(X)))
     return np.mean(rates)
@@ -55,7 +55,7 @@ def misplaced(rows, cosine, model):
 # Left, similar patterns and more and more rows; right, four rows in a cluster and
 # patterns more and more alike. It takes both for a zero diagonal to hurt. If the noise
 # were the same in all rows, the full diagonal would do as well as unit rows.
-sizes, cosines = [4, 5, 7, 10, 20, 40], [0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9]
+sizes, cosines = [4, 6, 10, 20, 40], [0.0, 0.3, 0.6, 0.8, 0.9]
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="constrained")
 for name, (model, color, marker) in styles.items():
     found = [misplaced(rows, 0.8, model) for rows in sizes]

@@ -25,6 +25,7 @@ warnings.filterwarnings("ignore", "Labels may be unstable")
 # 300 rows of 1000 features in three clusters, the smallest of 20 rows. Scales differ
 # twentyfold, noise levels threefold.
 constants = np.geomspace(0.07, 0.6, 7)
+draws = 4
 methods = {
     "IhSC.paper": lambda sample: IhSC.paper(3, random_state=0).fit_predict(sample.X),
     "IhSC": lambda sample: IhSC(3, random_state=0).fit_predict(sample.X),
@@ -33,9 +34,9 @@ methods = {
     ),
     "label oracle": label_oracle,
 }
-errors = {name: np.zeros((len(constants), 6)) for name in methods}
+errors = {name: np.zeros((len(constants), draws)) for name in methods}
 for i, constant in enumerate(constants):
-    for seed in range(6):
+    for seed in range(draws):
         sample = make_ihgmm(
             300, 1000, 3, balance=0.2, separation_constant=constant, random_state=seed,
             return_params=True,
@@ -53,7 +54,7 @@ styles = {
 figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 for name, rates in errors.items():
     color, style = styles[name]
-    mean, error = rates.mean(axis=1), rates.std(axis=1) / np.sqrt(6)
+    mean, error = rates.mean(axis=1), rates.std(axis=1) / np.sqrt(draws)
     ax.plot(constants, mean, style, color=color, label=name)
     ax.fill_between(constants, mean - error, mean + error, color=color, alpha=0.2, lw=0)
 ax.set_xscale("log")

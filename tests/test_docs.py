@@ -327,25 +327,10 @@ def test_figures_are_those_of_the_benchmarks(page):
                 assert value in rounded, f"{page.name}: {shown} is not in {files}"
 
 
-OLDER = {
-    "backends.md", "scaling.md",
-}  # fmt: skip
-"""Results that were not measured again: pages that link to them name the version."""
-
-
 @pytest.mark.parametrize("results", RESULTS.glob("*.md"), ids=lambda path: path.name)
-def test_results_are_of_this_version_or_pages_say_of_which(results):
-    text = results.read_text(encoding="utf-8")
-    made_by = set(re.findall(r"ihgmm (\d+\.\d+)", text))
-    now = ".".join(ihgmm.__version__.split(".")[:2])
-    assert made_by
-    assert (made_by == {now}) != (results.name in OLDER), made_by
-    link = re.compile(rf"\((?:\S*/)?(?:results|benchmarks)/{results.name}\)")
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        if link.search(text) and made_by != {now}:
-            named = any(f"version {one}" in text for one in made_by)
-            assert named, f"{page.name} has figures of version {made_by}"
+def test_results_are_of_this_version(results):
+    made_by = set(re.findall(r"ihgmm (\d+\.\d+)", results.read_text(encoding="utf-8")))
+    assert made_by == {".".join(ihgmm.__version__.split(".")[:2])}
 
 
 def test_the_oldest_versions_are_tried_that_we_say_we_support():

@@ -48,15 +48,23 @@ def test_certainty_is_that_of_the_diagnosis(sample):
     means = [np.mean(expected.certainty[model.labels_ == k]) for k in range(3)]
     np.testing.assert_allclose(shown, means, rtol=1e-6)
     assert found["verdict"] == expected.verdict
-    # New rows are judged by each other, where there are enough of them.
-    good("predict", "m.npz", "a.csv", "-o", "again.csv")
-    assert list(read("again.csv")[0]) == COLUMNS
-    again = [float(row["certainty"]) for row in read("again.csv")]
-    np.testing.assert_allclose(again, written, rtol=1e-4)
+
+
+def test_later_rows_are_as_sure_as_those_of_the_fit_whatever_their_company():
+    X, _ = make_ihgmm(300, 60, 3, separation_constant=0.1, random_state=0)
+    write("a.csv", X, None)
+    good("fit", "a.csv", "-k", 3, "-o", "fit.csv", "--save", "m.npz")
+    good("predict", "m.npz", "a.csv", "-o", "all.csv")
     np.save("few.npy", X[:4])
     good("predict", "m.npz", "few.npy", "-o", "few.csv")
-    assert {row["certainty"] for row in read("few.csv")} == {""}
-    assert {row["typical"] for row in read("few.csv")} == {""}
+    fit, all_rows, few = (pd.read_csv(f"{file}.csv") for file in ("fit", "all", "few"))
+    assert list(all_rows) == COLUMNS
+    assert fit["certainty"].mean() < 0.97
+    mean = pytest.approx(fit["certainty"].mean(), abs=0.01)
+    assert all_rows["certainty"].mean() == mean
+    assert fit["certainty"].corr(all_rows["certainty"], method="spearman") > 0.5
+    assert few["certainty"].tolist() == all_rows["certainty"][:4].tolist()
+    assert few["typical"].isna().all()
 
 
 def test_a_warning_is_printed_once():

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm import IhSC
 from ihgmm._checks import complete_matrix
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table
@@ -13,9 +14,10 @@ from ihgmm.estimators.given import as_without_batches
 from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
+from ihgmm.policy import Doubt
 from ihgmm.report.facts import k_means_labels
 from ihgmm.statistics import contrasts as ct
-from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
+from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit, membership_temperature
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.words.diagnoses import CLUSTER_WORDS, class_words, feature_words
 from ihgmm.words.phrases import counted, shorten
@@ -25,14 +27,13 @@ Lines = list[dict[str, Any]]  # one for each cluster
 
 
 def figures_of(
-    fit: ct.DescribedFit, diagnosis: Diagnosis | None, outlier_scores: Any = None
+    fit: ct.DescribedFit, certainty: np.ndarray, outlier_scores: Any = None
 ) -> Figures:
     """Return figures of complete rows, NaN where not known, for the labels file."""
-    unknown = np.full(len(fit.labels), np.nan)
     lengths = np.minimum(row_lengths(fit.centers), np.finfo(float).max)
     sizes = fit.scales * lengths[fit.labels]
-    certainty = unknown if diagnosis is None else to_host(diagnosis.certainty)
-    typical = unknown.copy()  # 1 for the most typical row of a cluster, 2 and 3
+    typical = np.full(len(fit.labels), np.nan)
+    # 1 for the most typical row of a cluster, then 2 and 3.
     for rows in ct.nearest_rows(fit.data, fit.labels, fit.centers, sizes):
         typical[rows] = np.arange(1, len(rows) + 1)
     figures = {"scale": fit.scales, "size": sizes}
@@ -72,7 +73,9 @@ def describe_fit(
     """Return figures, lines, a diagnosis, and if clusters are compared at one size."""
     fit, k = ct.described_fit(table.X, model), len(model.cluster_centers_)
     diagnosis = diagnose_fit(model, table.X, labels)
-    figures = figures_of(fit, diagnosis, getattr(model, "outlier_scores_", None))
+    figures = figures_of(
+        fit, to_host(diagnosis.certainty), getattr(model, "outlier_scores_", None)
+    )
     lines = cluster_lines(labels, k, figures, table)
     shown = max(2, min(5, 30 // len(lines), table.X.shape[1] // 2))
     apart = ct.rank_features(fit, model, [*table.column_names], shown, table.original)
@@ -87,6 +90,15 @@ def describe_fit(
             for j in (listed[i] if k > 1 and i >= 0 else ())
         ]
     return figures, lines, diagnosis, apart.same_size
+
+
+def temper(model: Any, diagnosis: Diagnosis) -> None:
+    """Let later rows be as sure of their labels as those of the fit, on average."""
+    error = diagnosis.expected_error
+    if type(model) is IhSC and hasattr(model, "predict_proba") and error > 0:
+        rows = to_host(model.embedding_[: Doubt.ROWS]).astype(np.float64)
+        rule = model.placement_.rule
+        model.temperature_ = membership_temperature(rows, rule, error)
 
 
 def without_batches(model: Any, table: Table) -> tuple[Any, Table]:

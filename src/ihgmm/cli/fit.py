@@ -56,16 +56,17 @@ def fit(
     files.check_output(save, "--save", others=[data, output or data])
     screen.leave_room_for(output)
     model, table = fit_table(data, fitting, reading, screen)
-    if save is not None:
-        beside = ("id_column", "label_column", "batch_column", "text_column", "layer")
-        asked: dict[str, Any] = {name: getattr(reading, name) for name in beside}
-        asked |= {"empty_is_zero": reading.missing == "zero"}
-        whole = make_pipeline(table.scaler, model) if table.scaler else model
-        save_model(whole, save, feature_names=table.names, **asked)
-    model, table = cl.without_batches(model, table)
+    fitted, (model, table) = model, cl.without_batches(model, table)
     labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
     with screen.working("describing"):
         figures, clusters, diagnosis, same_size = cl.describe_fit(model, table, labels)
+    if save is not None:
+        cl.temper(fitted, diagnosis)
+        beside = ("id_column", "label_column", "batch_column", "text_column", "layer")
+        asked: dict[str, Any] = {name: getattr(reading, name) for name in beside}
+        asked |= {"empty_is_zero": reading.missing == "zero"}
+        whole = make_pipeline(table.scaler, fitted) if table.scaler else fitted
+        save_model(whole, save, feature_names=table.names, **asked)
     remarks = files.write_labels(output, table, labels, figures, raw_cells, model)
     known_labels, comparison = cl.compare_labels(table, labels, model)
     cautions, prepared = [], table.scaler is not None

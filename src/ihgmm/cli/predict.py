@@ -19,7 +19,6 @@ from ihgmm.cli.tables.table import Table, Warned
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.contrasts import DescribedFit
-from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.storage import SavedModel, load_saved, save_model
 from ihgmm.words.phrases import counted
 
@@ -40,8 +39,7 @@ def predict(
     the fit, but no row is left out unless you ask for it. Ids and known labels come
     from the columns that the fit used, if DATA has them; name others with --id-column
     and --label-column. The labels file has the columns of ihgmm fit. Certainty is
-    judged by the other rows of DATA, and stays empty if there are fewer than ten rows
-    for each cluster.
+    the membership of a row in its cluster, as sure as the labels of the fit are.
 
     [bold]Examples[/]
 
@@ -171,13 +169,14 @@ def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> cl.Fig
     scales = products / np.where(squares > 0, squares, 1.0)
     if not getattr(estimator, "signed", False):
         scales = np.maximum(scales, 0.0)
-    diagnosis = scores = None
-    if (labels >= 0).sum() >= 10 * k:  # else clusters of these rows would not show
-        diagnosis = diagnose_fit(estimator, X, labels, of_fit=False)
+    certainty, scores = np.full(n, np.nan), None
+    if hasattr(estimator, "predict_proba"):
+        certainty = to_host(estimator.predict_proba(X)).max(axis=1)
+        certainty[labels < 0] = np.nan
     if hasattr(estimator, "outlier_rule_"):
         scores = estimator.outlier_rule_.scores(data)
     fit = DescribedFit(data, labels, np.arange(k), scales, centers)
-    figures = cl.figures_of(fit, diagnosis, scores)
+    figures = cl.figures_of(fit, certainty, scores)
     if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
         figures["scale"] = np.full(n, np.nan)
     return figures

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import fields
+from functools import partial
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ from ihgmm.estimators.base import Clusterer, Rows, atomic, cosines, mark, number
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics import whitening
 from ihgmm.numerics.growing import grow, growth_of_fit
+from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import (
@@ -31,6 +33,7 @@ from ihgmm.numerics.spectral import (
 from ihgmm.numerics.teaching import Taught
 from ihgmm.policy import Doubt
 from ihgmm.statistics import estimation
+from ihgmm.statistics.diagnosis import expected_error, membership_temperature
 from ihgmm.statistics.likelihood import refine_labels
 from ihgmm.statistics.refits import calmer_noise, label_doubt
 
@@ -100,6 +103,9 @@ class IhSC(Clusterer):
     sizes_ : ndarray of shape (n_samples,)
         Scale times the Euclidean length of the cluster's centre, in the units of the
         data. Scales compare rows of one cluster only; sizes compare all rows.
+    temperature_ : float
+        By which ``predict_proba`` divides log-odds; 1 of fits that do not ask how far
+        to trust their labels: on a GPU, and with ``known_labels``.
     n_clusters_, n_iter_ : int
         Number of clusters, given or found, and iterations that the labels took.
     selection_ : ClusterCount
@@ -233,7 +239,7 @@ class IhSC(Clusterer):
         spectral = spectral_clustering(
             data, k, recipe, signed=self.signed, seed=seed, taught=taught, steps=steps
         )
-        labels = taught.keep(data, spectral.labels)
+        labels, self.temperature_ = taught.keep(data, spectral.labels), 1.0
         placement: Placement | CosinePlacement = spectral.placement
         if self.refine:
             with steps.step("refine"):
@@ -332,6 +338,9 @@ class IhSC(Clusterer):
         self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
         self.cluster_centers_ = data.cast(centers)
         self.placement_, self.space_ = placement, grown.space
+        if grown.known is not None and k > 1:
+            doubt = label_doubt(grown.known, placement.rule, k)
+            self._temper(grown.known, placement.rule, doubt)
         self.growth_, self.n_iter_ = grown.growth, grown.n_iter
         return self
 
@@ -399,6 +408,7 @@ class IhSC(Clusterer):
         at, doubt = spectral.placement, 0.0
         if recipe.labels == "tied":
             doubt = label_doubt(spectral.known, at.rule, k)
+            self._temper(spectral.known, at.rule, doubt)
         if doubt > Doubt.LEAST:
             kind = None
             if self.whiten is None and data.gaps is None:
@@ -424,6 +434,12 @@ class IhSC(Clusterer):
                 f"use {option('signed', True)}.",
                 PreparationWarning,
             )
+
+    def _temper(self, rows: np.ndarray, rule: LinearRule, doubt: float) -> None:
+        """Let memberships be as sure as labels with as much doubt, over a guess."""
+        k, rows = len(rule.intercepts), rows[: Doubt.ROWS]
+        error = expected_error(doubt * (1 - 1 / k), len(rows), k)
+        self.temperature_ = membership_temperature(rows, rule, error)
 
     @usual_errors()
     def predict(self, X: Any, batch: Any = None) -> np.ndarray:
@@ -466,12 +482,15 @@ class IhSC(Clusterer):
         """Return the membership of each row, new or old, in each cluster.
 
         They are those of the Gaussian clusters that gave the labels, and add up to 1 in
-        each row. Fits with ``labels="tied"`` and ``placement="embedding"``, without
-        ``refine``, have them. ``batch`` is as in :meth:`predict`.
+        each row. Log-odds are divided by ``temperature_``, such that memberships are as
+        sure as labels were right on real data with as much doubt. Fits with
+        ``labels="tied"`` and ``placement="embedding"``, without ``refine``, have them.
+        ``batch`` is as in :meth:`predict`.
         """
         data, placement = self._check_new(X, batch), cast(Placement, self.placement_)
         rule, rows = placement.rule, placement.embedding(data)
-        return data.ops.row_map(rule.memberships, rows, width=len(rule.intercepts))
+        shares = partial(rule.memberships, temperature=self.temperature_)
+        return data.ops.row_map(shares, rows, width=len(rule.intercepts))
 
     @usual_errors()
     def transform(self, X: Any, batch: Any = None) -> np.ndarray:

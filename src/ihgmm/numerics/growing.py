@@ -117,6 +117,7 @@ class Grown(NamedTuple):
     space: Space
     labels: Tall  # of the new rows
     embedded: Tall  # the new rows, as they were compared
+    known: np.ndarray | None  # the sample, likewise, if clusters were looked for again
     n_iter: int
     emptied: list[int]  # clusters that new rows no longer come to, said for once
     novel: float  # share of new rows that were far from all clusters, said for once
@@ -165,7 +166,7 @@ def grow(
 
     # The rule: it stays while new rows are few, else clusters move on from where they
     # were, or are looked for again.
-    moved, n_iter = 1.0, 0
+    moved, n_iter, compared = 1.0, 0, None
     settled = bool(known and known.settled)
     if known and novel == 0 and seen < (1 + Growing.MORE) * known.learnt:
         (_, placement, space), pull = old, known.pull
@@ -176,8 +177,10 @@ def grow(
             found = _move_on(embedding, sample, old, k)
         learnt, looked = seen, known.looked if found else seen
         placement, space, pull, n_iter = found or _look(embedding, sample, k)
-        embedded = placement.embedding.rows(HOST, _coordinates(embedding, sample.rows))
-        own = np.asarray(placement.rule(HOST, embedded))
+        known_rows = _coordinates(embedding, sample.rows)
+        known_rows = placement.embedding.rows(HOST, known_rows)
+        own = np.asarray(placement.rule(HOST, known_rows))
+        compared = None if found else known_rows
         before = np.where(sample.labels >= 0, sample.labels, own)
         moved = np.average(own != before, weights=sample.weights)
         sample = replace(sample, labels=own)
@@ -204,7 +207,8 @@ def grow(
         emptied, novel = [*map(int, np.flatnonzero(gone))], novel if new else 0.0
     times = seen, learnt, looked, settled
     growth = Growth(directions, sample, sums, figures, pull, *times, unseen, said)
-    return Grown(growth, placement, space, labels, embedded, n_iter, emptied, novel)
+    placed = placement, space, labels, embedded, compared
+    return Grown(growth, *placed, n_iter, emptied, novel)
 
 
 def _embedding(directions: Directions, k: int, n: int) -> Embedding:

@@ -46,13 +46,16 @@ class LinearRule:
         scores += ops.cast_like(self.intercepts, rows)
         return scores
 
-    def memberships(self, ops: Ops, rows: Tall) -> Tall:
-        """Return the share of each Gaussian cluster in each row; they add up to 1."""
+    def memberships(self, ops: Ops, rows: Tall, temperature: float = 1.0) -> Tall:
+        """Return the share of each Gaussian cluster in each row; they add up to 1.
+
+        Log-odds are divided by the temperature.
+        """
         scores = self.scores(ops, rows)
         if self.signed:  # both ends together are a cluster
             sizes = ops.xp.abs(rows @ ops.cast_like(self.coefficients, rows))
             scores += ops.xp.log1p(ops.xp.exp(-2 * sizes))
-        return ops.softmax(scores)
+        return ops.softmax(scores / temperature)
 
     def signs(self, ops: Ops, rows: Tall, labels: Tall) -> Tall:
         """Return 1 or -1 for each row: which way it points along its cluster."""

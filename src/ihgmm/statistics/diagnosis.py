@@ -15,7 +15,8 @@ from scipy.special import expit, logit
 from ihgmm import _checks as checks
 from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator, usual_errors
-from ihgmm.matrix import Matrix, Tall, to_host
+from ihgmm.matrix import HOST, Matrix, Tall, to_host
+from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.policy import Cautions, Columns, Refitting, Small, Trust
 from ihgmm.statistics.observed import filled_cells
@@ -152,11 +153,9 @@ def diagnose(
     return replace(diagnosis, certainty=certainty, n_outliers=n_outliers)
 
 
-def diagnose_fit(
-    model: Any, X: Any, labels: Any, rows: Any = None, *, of_fit: bool = True
-) -> Diagnosis:
+def diagnose_fit(model: Any, X: Any, labels: Any, rows: Any = None) -> Diagnosis:
     """Diagnose labels of a model, or of some rows, on data filled in and whitened."""
-    data = checks.complete_matrix(X, model, of_fit=of_fit, whitened=True)
+    data = checks.complete_matrix(X, model, whitened=True)
     if rows is not None and len(rows) < data.shape[0]:
         data = data.keep_rows(rows)
     return diagnose(data, labels)
@@ -208,6 +207,21 @@ def expected_error(doubt: float, n: int, k: int) -> float:
     doubt, chance = (doubt * n + 0.25) / (n + 0.5), 1 - 1 / k
     odds = logit(min(doubt / chance, 0.99))
     return float(Trust.MOST * chance * expit(Trust.SLOPE * odds + Trust.SHIFT))
+
+
+def membership_temperature(rows: np.ndarray, rule: LinearRule, error: float) -> float:
+    """Return by what to divide log-odds such that memberships are not too sure.
+
+    Other clusters then have a mean membership of the expected error in these rows.
+    """
+
+    def surplus(heat: float) -> float:
+        shares = rule.memberships(HOST, rows, np.exp(heat))
+        return float((1 - shares.max(axis=1)).mean() - error)
+
+    if surplus(0.0) >= 0:
+        return 1.0
+    return float(np.exp(brentq(surplus, 0.0, 99.0, xtol=0.05)))
 
 
 def error_range(error: float, k: int) -> tuple[float, float]:

@@ -136,16 +136,16 @@ def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> float:
     """Return how far labels would change if learnt from other rows, over a guess.
 
     Clusters of each half of the rows say how probable other labels of the other half
-    are. Both doubts have a geometric mean, lest one odd half decides; a bound where one
-    is next to 0, and 0 with too few rows. Directions stay: it is far cheaper than
-    :func:`refit_halves`.
+    are. Both doubts have a geometric mean, lest one odd half decides; where the first
+    is next to 0 it is enough, and with too few rows it is 0. Directions stay: it is far
+    cheaper than :func:`refit_halves`.
     """
     rows = rows[: max(Doubt.ROWS, Doubt.ROWS_A_CLUSTER * k)]
     n, signed = len(rows), rule.signed
     n_folds = 2 if n >= Refitting.ROWS_A_CLUSTER * k else 5
     if n - n // n_folds - 1 <= k:
         return 0.0
-    labels, doubt = rule(HOST, rows), 1.0
+    labels, doubts = rule(HOST, rows), []
     # Each half has its share of each cluster.
     folds = np.empty(n, dtype=np.intp)
     folds[np.argsort(labels, kind="stable")] = np.arange(n) % n_folds
@@ -161,10 +161,11 @@ def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> float:
             scores = own.scores(HOST, rows)
             names = _names(scores[~unseen].argmax(axis=1), labels[~unseen], k)
             scores = scores[unseen][:, np.argsort(names)]
-            doubt *= np.mean(expit(-_log_odds(HOST, scores, labels[unseen])))
-            if np.sqrt(doubt) < Doubt.LEAST * (1 - 1 / k):
+            doubts += [np.mean(expit(-_log_odds(HOST, scores, labels[unseen])))]
+            if np.sqrt(doubts[0]) < Doubt.LEAST * (1 - 1 / k):
                 break  # whatever the other half says, no warning comes of it
-    return float(np.sqrt(doubt) / (1 - 1 / k))
+    guess = 1 - 1 / k
+    return float(np.prod(doubts) ** (1 / len(doubts)) / guess) if doubts else 0.0
 
 
 def calmer_noise(

@@ -62,6 +62,30 @@ def test_a_model_goes_on_with_new_rows():
     )
 
 
+def test_batches_leave_zero_where_it_is():
+    table = pd.read_csv("monday.csv").assign(hPa=99e3 + 9e2 * np.sin(np.arange(150)))
+    table.to_csv("monday.csv", index=False)
+    text = good(*BATCHES, "--prepare", "auto")
+    assert "Divided 6 columns" in text
+    assert "None is centred: batches multiply columns." in text
+    text = fail(*BATCHES, "--prepare", "standardize")
+    assert "can be divided alone: --prepare scale." in text
+
+
+def test_missing_cells_are_filled_in_where_the_fit_did():
+    for day in ("monday", "tuesday"):
+        table = pd.read_csv(f"{day}.csv").drop(columns=["kind", "shop"])
+        table.to_csv(f"{day}.csv", index=False)
+        table.loc[::9, GOODS[2]] = np.nan
+        table.to_csv(f"{day}-gaps.csv", index=False)
+    good("fit", "monday-gaps.csv", *FIT[2:], "--save", "gaps.npz")
+    told = document("update", "gaps.npz", "tuesday-gaps.csv", "--save", "gaps.npz")
+    assert told["n_samples_seen"] == 240
+    good(*FIT, "--save", "whole.npz")
+    text = fail("update", "whole.npz", "tuesday-gaps.csv", "--save", "new.npz")
+    assert "Add --missing zero to read them as 0" in text  # it cannot fill them in
+
+
 def test_what_cannot_be_done_is_said():
     text = fail(*BATCHES, "--method", "PSC")
     assert "--known-column and --batch-column: PSC takes neither" in text

@@ -185,13 +185,26 @@ def test_bad_batches_are_refused_and_leave_the_model():
         {"whiten": "learned"},
         {"refine": True},
         {"outliers": "auto"},
-        {"missing": "fit"},
         {"recipe": "paper"},
     ],
 )
 def test_options_that_cannot_grow_say_so(options):
     with pytest.raises(ValueError, match="partial_fit cannot"):
         IhSC(4, **options).partial_fit(sample_of()[0])
+
+
+def test_missing_cells_are_filled_in_as_the_first_call_has_learnt(tmp_path):
+    X, kinds = sample_of()
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    model = IhSC(4, missing="fit").partial_fit(X[:400]).partial_fit(X[400:800])
+    save_model(model, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz").partial_fit(X[800:])
+    np.testing.assert_array_equal(
+        loaded.predict(X), model.partial_fit(X[800:]).predict(X)
+    )
+    assert misclassification_rate(kinds, model.predict(X)) < 0.01
+    fitted = IhSC(4, missing="fit").fit(X[:400]).partial_fit(X[400:])
+    assert misclassification_rate(kinds, fitted.predict(X)) < 0.01
 
 
 def test_the_number_of_clusters_is_counted_once():

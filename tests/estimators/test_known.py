@@ -3,9 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import misclassification_rate
@@ -30,7 +34,7 @@ def some(labels, per_class, rng, unknown=-1):
     return known
 
 
-@pytest.mark.parametrize("unknown", [-1, None, np.nan, pd.NA])
+@pytest.mark.parametrize("unknown", [-1, None, np.nan, pd.NA, "-1", ""])
 def test_texts_teach_and_come_back(sample, unknown):
     X, kinds = sample
     names = NAMES[kinds]
@@ -39,7 +43,7 @@ def test_texts_teach_and_come_back(sample, unknown):
     np.testing.assert_array_equal(model.classes_, np.sort(NAMES))
     assert np.mean(model.predict(X) == names) > 0.97
     assert model.labels_.dtype.kind == "i"
-    taught = [isinstance(label, str) for label in known]
+    taught = np.isin(known.astype(str), NAMES)
     kept = model.fit_predict(X, known_labels=pd.Series(known))
     np.testing.assert_array_equal(kept[taught], known[taught])
 
@@ -97,6 +101,44 @@ def test_y_teaches_nothing(sample):
     model = IhSC(4).fit(X, kinds)
     assert not hasattr(model, "classes_")
     np.testing.assert_array_equal(model.labels_, IhSC(4).fit(X).labels_)
+
+
+def test_no_label_leaks_into_a_search(sample):
+    X, kinds = sample
+    searches = [
+        GridSearchCV(IhSC(), {"n_clusters": [3, 4]}, cv=KFold(2)).fit(X, y)
+        for y in (kinds, None)
+    ]
+    scores = [search.cv_results_["mean_test_score"] for search in searches]
+    np.testing.assert_array_equal(*scores)
+    assert not hasattr(searches[0].best_estimator_, "classes_")
+
+
+def test_classes_are_routed_as_metadata(sample):
+    X, kinds = sample
+    known = some(NAMES[kinds], 3, np.random.default_rng(0))
+    with config_context(enable_metadata_routing=True):
+        model = IhSC(4).set_fit_request(known_labels=True)
+        labels = make_pipeline(FunctionTransformer(), model).fit_predict(
+            X, known_labels=known
+        )
+        search = GridSearchCV(model, {"n_clusters": [4]}, cv=KFold(2))
+        found = search.fit(X, known_labels=known).predict(X)
+    assert np.mean(labels == NAMES[kinds]) > 0.97
+    assert np.mean(found == NAMES[kinds]) > 0.97
+
+
+@pytest.mark.parametrize("kind", ["string", "category", "Int64", "polars"])
+def test_columns_of_frames_teach(sample, kind):
+    X, kinds = sample
+    classes = kinds if kind == "Int64" else NAMES[kinds]
+    known = some(classes, 3, np.random.default_rng(0), None)
+    if kind == "polars":
+        pl = pytest.importorskip("polars")
+        X, column = pl.DataFrame(X), pl.Series(known.tolist())
+    else:
+        X, column = pd.DataFrame(X), pd.Series(known, dtype=kind)
+    assert np.mean(IhSC(4).fit(X, known_labels=column).predict(X) == classes) > 0.97
 
 
 def test_weights_outliers_and_classes_go_together(sample):

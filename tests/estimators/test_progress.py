@@ -47,3 +47,12 @@ def test_the_second_level_tells_each_round(capsys):
     assert lines(0) == []
     assert rounds.count("rounds") > 2
     assert list(dict.fromkeys(rounds)) == once
+
+
+def test_a_model_that_grows_tells_too(capsys):
+    model = IhSC(3, verbose=1).partial_fit(sample()[:100])
+    capsys.readouterr()
+    model.partial_fit(sample()[100:])
+    check, grow = capsys.readouterr().err.splitlines()
+    assert "100 rows, 60 features" in check
+    assert grow.startswith("grow ")

@@ -367,7 +367,8 @@ def cases(draw):
         # A part of the sequences begins with a model that grows.
         case["grows"] = draw(st.integers(0, 5)) == 0
         if case["grows"]:
-            case["options"] = draw(_options({"n_clusters": N_CLUSTERS}))
+            options = {"n_clusters": N_CLUSTERS, "missing": COMMON["missing"]}
+            case["options"] = draw(_options(options))
             case["then"] += ["partial_fit", *draw(st.lists(st.sampled_from(AFTER)))]
         elif draw(st.integers(0, 3)) == 0:
             known = ["all", "some", "texts", "floats", "one", "none", "each its own"]

@@ -89,7 +89,8 @@ def update(
     all rows that it has seen, without keeping them. Columns are found by name and
     prepared as they were for the fit. A warning says if a cluster gets no more rows, or
     if another one seems to appear. Models of IhSC with its default recipe can go on,
-    without options for outliers, missing cells, signs, whitening or batches.
+    without options for outliers, signs, whitening, refining or batches. Missing cells
+    are filled in if the fit did so.
 
     [bold]Examples[/]
 

@@ -42,7 +42,8 @@ def fit_batches(
     if least < 0:
         raise ValueError(
             f"The smallest entry of X is {least:.3g}, and a batch multiplies values of "
-            "0 or more. Give data before they are centred."
+            "0 or more. Give data before they are centred; columns in different units "
+            "can be divided alone: " + option("ColumnScaler('scale')") + "."
         )
     names = checks.check_labels("batch", batch, rows.everything.shape[0]).astype(str)
     if k != "auto":
@@ -100,7 +101,7 @@ def rows_without_batches(model: Any, X: Any, batch: Any) -> Matrix:
             "The model was fitted with batches; give the batch of each row, batch=..., "
             f"one of {', '.join(batches.names)} or a new one."
         )
-    batch = [batch] * data.shape[0] if isinstance(batch, str) else batch
+    batch = [batch] * data.shape[0] if np.ndim(batch) == 0 else batch
     names = checks.check_labels("batch", batch, data.shape[0]).astype(str)
     codes, factors = batches.codes(names), batches.factors
 
@@ -144,10 +145,11 @@ def check_known(known_labels: Any, n_samples: int) -> tuple[np.ndarray, np.ndarr
 
 
 def _is_unknown(label: Any) -> bool:
-    """Tell None, NaN, the missing values of pandas, and -1 from labels."""
+    """Tell None, NaN, the missing values of pandas, -1 and no text from labels."""
     if label is None or type(label).__name__ == "NAType":
         return True
-    return bool(label != label or label == -1)
+    # NumPy makes a text of -1 beside texts.
+    return bool(label != label or label in (-1, "-1", ""))
 
 
 def class_names(classes: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -202,7 +204,7 @@ def check_can_grow(model: Any) -> None:
     """Raise unless a model has options with which it can grow."""
     usual = {"signed": False, "whiten": None, "refine": False, "outliers": None}
     unusual = ["batch"] if hasattr(model, "batches_") else []
-    for name, value in {**usual, "missing": "error"}.items():
+    for name, value in usual.items():
         if getattr(model, name) != value:
             unusual.append(option(name, getattr(model, name)))
     recipe = Recipe.of(model.recipe)

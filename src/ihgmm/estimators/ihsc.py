@@ -21,7 +21,7 @@ from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics import whitening
 from ihgmm.numerics.growing import grow, growth_of_fit
 from ihgmm.numerics.labels import LinearRule
-from ihgmm.numerics.missing import Missing
+from ihgmm.numerics.missing import Missing, learn_filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import (
     CosinePlacement,
@@ -291,11 +291,13 @@ class IhSC(Clusterer):
 
         The first call fits the model, unless :meth:`fit` or a file has. The model
         remembers directions, sums for each cluster, and a sample of rows: its size does
-        not grow, and the time of a call depends on its rows alone. Recipes need unit
-        rows and ``labels="tied"``, and there is none of ``signed``, ``whiten``,
-        ``refine``, ``outliers`` and ``missing``. A warning says once if a cluster gets
-        no more rows, or if another one seems to appear: see :doc:`/new-rows`. ``y`` is
-        ignored. Returns the estimator itself.
+        not grow, and the time of a call depends on its rows alone. ``labels_`` and
+        other attributes with a line for each row are those of the last call. Recipes
+        need unit rows and ``labels="tied"``, and there is none of ``signed``,
+        ``whiten``, ``refine``, ``outliers`` and ``batch``. Missing cells are filled in
+        as the first call has learnt. A warning says once if a cluster gets no more
+        rows, or if another one seems to appear: see :doc:`/new-rows`. ``y`` is ignored.
+        Returns the estimator itself.
 
         Examples
         --------
@@ -310,14 +312,21 @@ class IhSC(Clusterer):
         """
         self._check_parameters()
         given.check_can_grow(self)
-        first = not hasattr(self, "placement_")
-        data = checks.check_matrix(X, self, reset=first)
-        given.check_unit(data)
-        weights = given.check_growing_weights(sample_weight, data.shape[0])
-        counted = data if weights.all() else data.keep_rows(np.flatnonzero(weights))
-        live, old, start = checks.warn_zero_rows(counted), None, None
+        first, steps = not hasattr(self, "placement_"), Steps(self.verbose)
+        with steps.step("check") as say:
+            data = checks.check_matrix(X, self, reset=first, missing=self.missing)
+            say("{:,} rows, {:,} features".format(*data.shape))
+            given.check_unit(data)
+            weights = given.check_growing_weights(sample_weight, data.shape[0])
+            counted = data if weights.all() else data.keep_rows(np.flatnonzero(weights))
+            unobserved = checks.warn_missing(counted, data.names) if first else 0
+            if first and self.missing == "fit":
+                self.preparation_ = (learn_filler(counted),)
+            data, counted = self._prepared(data), self._prepared(counted)
+            live = checks.warn_zero_rows(counted, unobserved)
+        old, start = None, None
         if first:
-            rng, steps = generator(self.random_state), Steps(self.verbose)
+            rng = generator(self.random_state)
             self.n_clusters_ = self._count_clusters(counted, live, rng, steps)
             if self.init is not None:
                 start, _ = given.old_labels(self.init, X)
@@ -327,7 +336,8 @@ class IhSC(Clusterer):
                 growth = growth_of_fit(cast(Placement, at), self, self.n_clusters_)
             old = growth, at, self.space_
         k = self.n_clusters_
-        grown = grow(data, k, weights, old, start)
+        with steps.step("grow"):
+            grown = grow(data, k, weights, old, start)
         given.warn_of_drift(grown, k)
         centers, placement = grown.growth.centers, grown.placement
         self.labels_ = data.ops.as_labels(grown.labels)

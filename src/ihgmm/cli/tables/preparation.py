@@ -35,7 +35,7 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
         note = f"Read {counted(int(cells.gaps.sum()), 'missing cell')} as 0{as_fit}."
         table = table.noting(note, X=np.nan_to_num(table.X, nan=0.0))
     chosen = _telling_columns(table, request)
-    complete = _handle_missing(chosen, handling)
+    complete = _handle_missing(chosen, handling, fills)
     # Of fewer rows, other columns may say the same.
     return complete if complete.X is chosen.X else _telling_columns(complete, request)
 
@@ -53,7 +53,7 @@ def _with_words(table: Table, handling: str) -> Table:
     return table.keep_rows(np.flatnonzero(counts)).noting(Warned(f"Left out {what}."))
 
 
-def _handle_missing(table: Table, handling: str) -> Table:
+def _handle_missing(table: Table, handling: str, fills: bool) -> Table:
     """Refuse missing cells, fill them in, or leave out the rows that have them."""
     rows, gaps = table.cells.incomplete, table.cells.gaps
     n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
@@ -68,8 +68,8 @@ def _handle_missing(table: Table, handling: str) -> Table:
         text = f"Filled in {counted(n_gaps, 'missing cell')} ({percent(share)}), "
         text += f"{where}. If an empty cell means none, add --missing zero."
         return table.noting(Warned(text) if share > MANY else text, has_missing=True)
-    remedy = "Add --missing fit to have them filled in, zero to read them as 0, or "
-    remedy += "drop to leave out their rows; or leave out such columns."
+    remedy = f"Add --missing {'fit to have them filled in, ' * fills}zero to read them "
+    remedy += "as 0, or drop to leave out their rows; or leave out such columns."
     if handling == "error" or count == n:
         raise ValueError(
             f"{table.source}: {count:,} of {n:,} rows have missing cells, {where}; the "
@@ -176,6 +176,10 @@ def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
         known.X[tuple(wild.T)] = np.nan
     columns = known.X if table.names is None else known.named_data
     scaler = ColumnScaler(how).fit(columns)
+    if how == "auto" and table.batch is not None and scaler.center_.any():
+        reason = f"{scaler.reason_} None is centred: batches multiply columns."
+        scaler = ColumnScaler("scale").fit(columns)
+        scaler.reason_ = reason
     flags = np.isin(table.column_names, table.flags)
     if flags.any() and how == "auto" and (scaler.scale_ == 1).all():
         scaler = ColumnScaler("scale").fit(columns)

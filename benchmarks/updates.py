@@ -3,9 +3,10 @@
     python benchmarks/updates.py                  # 200,000 x 50 in 100 batches
     python benchmarks/updates.py --rows 1000000 --save      # results/updates.md
 
-Errors are on all rows, at the end. Seconds are those of the processor, all threads
-together. Memory is that of the model. Peers are scikit-learn's MiniBatchKMeans on unit
-rows and IncrementalPCA, in the same run.
+Errors are on all rows, at the end. Where a cluster turns, by 90 degrees, they are on
+the last tenth, beside a fit to these rows that starts from the model. Seconds are those
+of the processor, all threads together. Memory is that of the model. Peers are
+scikit-learn's MiniBatchKMeans on unit rows and IncrementalPCA, in the same run.
 """
 
 import pickle
@@ -37,9 +38,23 @@ def grow(model, batches, after=lambda model: model):
             model.partial_fit(rows)
             seconds += time.process_time() - start
             model = after(model)
-            if i in (BATCHES // 10 - 1, BATCHES - 1):
+            if i in (len(batches) // 10 - 1, len(batches) - 1):
                 sizes.append(len(pickle.dumps(model)))
     return seconds, model, sizes, [one for one in said if one.category is DriftWarning]
+
+
+def turning(sample, at_once: bool) -> np.ndarray:
+    """Return rows of which those of a cluster turn away: by degrees, or half way."""
+    X, own = sample.X.copy(), np.flatnonzero(sample.labels == 0)
+    center = sample.centers[0]
+    other = np.random.default_rng(0).standard_normal(len(center))
+    other -= (other @ center) / (center @ center) * center
+    other *= np.linalg.norm(center) / np.linalg.norm(other)
+    part = own / len(X)
+    angles = np.pi / 2 * (np.round(part) if at_once else part)[:, None]
+    scales = (X[own] @ center / (center @ center))[:, None]
+    X[own] += scales * ((np.cos(angles) - 1) * center + np.sin(angles) * other)
+    return X
 
 
 def kept_numbers(X, kinds, new: bool) -> float:
@@ -85,16 +100,19 @@ def main() -> None:
         ["one fit", f"{error:.4f}", f"{seconds:.1f}", "", "", ""],
     ]
 
-    def row(name, batches, model, after=lambda model: model, unit=False):
+    def row(name, batches, model, after=lambda model: model, unit=False, asked=None):
         seconds, model, sizes, said = grow(model, batches, after)
         cells = [name, "", f"{seconds:.1f}", *(f"{one / 1e6:.1f}" for one in sizes)]
         if hasattr(model, "predict"):
-            labels = model.predict(normalize(X) if unit else X)
-            cells[1] = f"{misclassification_rate(kinds, labels):.4f}"
+            rows = X if asked is None else asked
+            labels = model.predict(normalize(rows) if unit else rows)
+            cells[1] = f"{misclassification_rate(kinds[-len(rows) :], labels):.4f}"
         table.append([*cells, len(said)])
         return model
 
     model = row("partial_fit", shuffled, IhSC(K))
+    for count in (10, 1000):
+        row(f"{count:,} batches", np.array_split(X, count), IhSC(K))
     row("partial_fit, sorted by cluster", sorted_rows, IhSC(K))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.npz"
@@ -108,6 +126,18 @@ def main() -> None:
     later = zip(shuffled, np.array_split(kinds, BATCHES), strict=True)
     drifting += [part[own != 0] for part, own in [*later][BATCHES // 2 :]]
     row("one of ten clusters ends half way", drifting, IhSC(K))
+    for at_once in (False, True):
+        turned, way = turning(sample, at_once), ("by degrees", "half way")[at_once]
+        late, name = turned[-len(X) // 10 :], f"one of ten clusters turns {way}"
+        parts = np.array_split(turned, BATCHES)
+        old = row(name, parts, IhSC(K), asked=late)
+        start = time.process_time()
+        labels = IhSC(K, init=old).fit(late).labels_
+        seconds = f"{time.process_time() - start:.1f}"
+        error = f"{misclassification_rate(kinds[-len(late) :], labels):.4f}"
+        table.append(
+            ["a fit to its last tenth, init=model", error, seconds, "", "", ""]
+        )
     units = [normalize(part) for part in shuffled]
     minibatch = MiniBatchKMeans(K, random_state=0, n_init=1)
     row("MiniBatchKMeans, unit rows", units, minibatch, unit=True)

@@ -203,10 +203,9 @@ def check_unit(X: Matrix) -> None:
 def check_can_grow(model: Any) -> None:
     """Raise unless a model has options with which it can grow."""
     usual = {"signed": False, "whiten": None, "refine": False, "outliers": None}
+    given = {name: getattr(model, name) for name in usual}
     unusual = ["batch"] if hasattr(model, "batches_") else []
-    for name, value in usual.items():
-        if getattr(model, name) != value:
-            unusual.append(option(name, getattr(model, name)))
+    unusual += [option(*item) for item in given.items() if item[1] != usual[item[0]]]
     recipe = Recipe.of(model.recipe)
     grows = recipe.rows == "unit" and recipe.labels == "tied" and recipe.unit_norm
     if not grows or recipe.placement != "embedding":

@@ -330,12 +330,11 @@ class IhSC(Clusterer):
             self.n_clusters_ = self._count_clusters(counted, live, rng, steps)
             if self.init is not None:
                 start, _ = given.old_labels(self.init, X)
-        else:
-            growth, at = getattr(self, "growth_", None), self.placement_
-            if growth is None:
-                growth = growth_of_fit(cast(Placement, at), self, self.n_clusters_)
-            old = growth, at, self.space_
         k = self.n_clusters_
+        if not first:
+            at = cast(Placement, self.placement_)
+            growth = getattr(self, "growth_", None) or growth_of_fit(at, self, k)
+            old = growth, at, self.space_
         with steps.step("grow"):
             grown = grow(data, k, weights, old, start)
         given.warn_of_drift(grown, k)

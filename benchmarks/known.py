@@ -4,11 +4,11 @@
     python benchmarks/known.py --groups ten --rows 2000
     python benchmarks/known.py --rows 300 --save  # results/known.md
 
-All labels are right, or a tenth of them is wrong.
-A set counts once, with the mean over its preparations. The two thresholds of
-``policy.Teaching`` were chosen on every fifth preparation of 119, with 1, 3 and 10
-known rows a class. Where nothing is known, clusters are matched to classes by the true
-labels of all rows, which no other column is told.
+All labels are right, or a tenth of them is wrong. A set counts once, with the mean over
+its preparations. The two thresholds of ``policy.Teaching`` were chosen on every fifth
+preparation of 119, with 1, 3 and 10 known rows a class. Where nothing is known,
+clusters are matched to classes by the true labels of all rows, which no other column is
+told.
 """
 
 import os

@@ -172,6 +172,9 @@ FILES = {
     "an HDF5 file whose links lead nowhere":
         {"file": "a.h5ad", "damage": [{"how": "zero", "at": 0.2, "length": 400, "value":
         0}], "reader": "open"},
+    "a text in an HDF5 file that claims a gigabyte":
+        {"file": "a.h5ad", "damage": [{"how": "set", "at": 0.363327582886748, "length":
+        400, "value": 79}], "reader": "fit"},
 }
 # fmt: on
 

@@ -129,6 +129,19 @@ def test_concurrent_fits_restore_threads_and_filters():
     assert warnings.filters == filters
 
 
+def test_64_threads_find_what_one_finds():
+    X, _ = ihgmm.make_ihgmm(60, 8, 3, random_state=0)
+
+    def answer(i):
+        model = (ihgmm.IhSC, ihgmm.PSC)[i % 2](3, random_state=0)
+        return model.fit(X[i % 8 :]).predict(X).tolist()
+
+    alone = [answer(i) for i in range(8)]
+    with ThreadPoolExecutor(64) as pool:
+        found = list(pool.map(answer, range(64)))
+    assert all(labels == alone[i % 8] for i, labels in enumerate(found))
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_calls_from_three_threads_leave_filters_as_they_were():
     X, labels = ihgmm.make_ihgmm(40, 6, 2, random_state=0)

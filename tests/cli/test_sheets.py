@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from command_line import document, fail, good, invoke, read, shop, table_of
 
+from ihgmm.cli.tables import columns, loading
 from ihgmm.storage import load_saved
 
 
@@ -74,6 +75,23 @@ def test_a_cell_that_is_far_out_is_refused(cell):
 def test_a_sheet_that_only_seems_large_is_read(cell, extra):
     far_out("a.xlsx", cell, extra)
     np.testing.assert_array_equal(table_of("a.xlsx").X, shop().iloc[:, 1:])
+
+
+def test_many_sheets_count_together_and_empty_columns_are_not_parsed(monkeypatch):
+    with pd.ExcelWriter("a.xlsx") as book:
+        for title in ("one", "two", "three"):
+            shop().to_excel(book, sheet_name=title, index=False)
+            book.sheets[title].cell(2, 500, 1.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(loading, "MOST_CELLS", 100_000)
+        assert "it reaches over 136,500 cells" in fail("fit", "a.xlsx", "-k", 3)
+    texts, as_texts = [], columns.as_texts
+    monkeypatch.setattr(
+        columns, "as_texts", lambda cells: texts.append(1) or as_texts(cells)
+    )
+    names = [*shop().columns]
+    assert [name for name in table_of("a.xlsx").names if name in names] == names
+    assert len(texts) <= len(names)
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused():

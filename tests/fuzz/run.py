@@ -59,7 +59,7 @@ def run_batch(kind, seed, count):
     def body(case):
         # Either timer ends the process. A machine that is busy is no hang.
         signal.setitimer(signal.ITIMER_PROF, LIMIT)
-        signal.setitimer(signal.ITIMER_REAL, 10 * LIMIT)
+        signal.setitimer(signal.ITIMER_REAL, 30 * LIMIT)
         tell(case=case)
         tell(failure=run(case))
 

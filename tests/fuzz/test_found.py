@@ -15,6 +15,9 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 # fmt: off
 FOUND = {
+    "noise that is rounding where centres differ":
+        case("scale_heterogeneity_test", "normal", 15, 7, k=4, dtype="int64",
+        kind="arrow frame", weights="ones"),
     "contrasts of centres that are next to zero":
         case("PSC", "counts", 4, 4, "small row", "small row", seed=8589, k=1,
         kind="csc", n_clusters=3, missing="fit", then=["report"]),
@@ -172,6 +175,9 @@ FILES = {
     "an HDF5 file whose links lead nowhere":
         {"file": "a.h5ad", "damage": [{"how": "zero", "at": 0.2, "length": 400, "value":
         0}], "reader": "open"},
+    "a text in an HDF5 file that claims a gigabyte":
+        {"file": "a.h5ad", "damage": [{"how": "set", "at": 0.363327582886748, "length":
+        400, "value": 79}], "reader": "fit"},
 }
 # fmt: on
 

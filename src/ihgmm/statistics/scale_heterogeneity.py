@@ -102,7 +102,7 @@ def scale_heterogeneity_test(
     freedom = np.minimum(_freedom(seen), _with_total(np.maximum(sizes - 2, 1.0)))
     p_values = fdtrc(freedom, _freedom(noise), ratios)
     error = np.sqrt(2 / freedom + 2 / _freedom(noise))
-    statistic = HOST.ratio(np.log(ratios), error, np.nan)
+    statistic = HOST.ratio(np.log(np.maximum(ratios, 1e-300)), error, np.nan)
     # Squared spreads by cluster and of all; NaN of weak centres.
     excess = (halves.sizes[:, None] * (halves.seen - halves.noise)).sum(axis=0)
     energy = (halves.sizes * halves.levels**2).sum(axis=0)

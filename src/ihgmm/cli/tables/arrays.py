@@ -1,6 +1,7 @@
 """Arrays in files: NumPy's, sparse ones, and AnnData files with names beside them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def read_h5ad(path: Path, request: Request) -> Table:
 
     from ihgmm.numerics.whitening import preparation_of_counts
 
-    with explain_damage(path):
+    with explain_damage(path), _memory_for(path):
         file = h5py.File(path, "r")
         foreign = _is_foreign(file)
         is_old = "obs" in file and not hasattr(file["obs"], "keys")
@@ -103,7 +104,7 @@ def read_h5ad(path: Path, request: Request) -> Table:
     of_fit = getattr(request.fit, "layer", None)
     layer = request.layer or of_fit or "X"
     tb.check_there("--layer", layer, list(layers), str(path), "layer")
-    with explain_damage(path):
+    with explain_damage(path), _memory_for(path):
         place = "raw/var" if layer == "raw" else "var"
         obs: Any = read_elem(file["obs"]) if "obs" in file else None
         var: Any = read_elem(file[place]) if place in file else None
@@ -144,6 +145,29 @@ def read_h5ad(path: Path, request: Request) -> Table:
             notes.append(f"Took names of genes from {quote(column)} of var.")
     data: Any = X if stays else X.to_memory().array  # type: ignore[attr-defined]
     return array_table(request, data, obs, notes, names=names, is_sparse=X.sparse)
+
+
+@contextmanager
+def _memory_for(path: Path) -> Iterator[None]:
+    """Let the system refuse memory beyond what a file of this size needs, on Linux.
+
+    HDF5 takes the up to 4 GB that a damaged text claims, before it looks for them.
+    """
+    try:
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[5])  # of data
+    except (ImportError, OSError):
+        yield
+        return
+    before = soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = pages * resource.getpagesize() + 2**29 + 1000 * path.stat().st_size
+    most = min(bound for bound in (most, soft, hard) if bound >= 0)  # -1: there is none
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def _is_foreign(file: Any) -> bool:

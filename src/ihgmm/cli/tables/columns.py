@@ -183,6 +183,10 @@ def left_out_note(left_out: dict[str, str]) -> str:
     return f"Left out {count}: {', '.join(shown[:8])}{more}." if left_out else ""
 
 
+# Kinds of cells, as pandas names them, that need not be read as text.
+_NUMERIC = ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty")
+
+
 def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
     """Judge a column: one that is asked for need not measure anything."""
     from pandas.api.types import infer_dtype
@@ -193,7 +197,7 @@ def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
     kind, column = infer_dtype(cells, skipna=True), _Column(np.full(len(cells), np.nan))
     if kind.startswith(("date", "time")):
         column.reason = "dates"
-    elif kind in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
+    elif kind in _NUMERIC:
         # Whole numbers of more than 16 digits are rounded, not refused.
         column.values = cells.to_numpy(np.float64, na_value=np.nan)
     elif any(map(_is_nested, cells)):

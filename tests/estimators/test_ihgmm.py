@@ -103,6 +103,7 @@ def test_criteria(model, sample):
     assert bic == pytest.approx(penalty - 2 * model.log_likelihood_, rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_bic_finds_the_number_of_clusters():
     for seed in range(2):
         X, _ = make_ihgmm(300, 80, 4, random_state=seed)
@@ -160,6 +161,7 @@ def test_zero_rows():
     assert np.isfinite(model.score_samples(np.zeros((1, 20)))).all()
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_cap_warns_and_is_reported():
     X = np.random.default_rng(0).standard_normal((100, 30))
     with pytest.warns(

@@ -66,6 +66,7 @@ def test_directions_of_noise_are_used_where_they_stand_as_high_as_clusters():
         assert IhSC(4, random_state=0).fit(alike).embedding_.shape[1] == 4
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize("noise", ["individual", "common"])
 def test_noise_between_the_centres_tempers_memberships(noise):
     # Untempered, rows above .9 said .99 and were right in .90.

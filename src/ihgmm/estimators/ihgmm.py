@@ -182,23 +182,25 @@ class IhGMM(DensityMixin, Clusterer):
             if rows.counts is not None:
                 labels = data.ops.rows_where(labels, rows.counts)
             empty = checks.warn_empty_clusters(data, labels, k)
-            if not empty and recipe.labels == "tied":
-                self._warn_of_moves(start, labels, k)
+            if k > 1 and not empty and recipe.labels == "tied":
+                self._warn_of_doubt(start, labels, k)
         return self
 
-    def _warn_of_moves(self, start: Spectral, labels: Tall, k: int) -> None:
-        """Warn if the likelihood has spoilt spectral clusters that were stable."""
+    def _warn_of_doubt(self, start: Spectral, labels: Tall, k: int) -> None:
+        """Warn of spectral clusters that other rows change, or that rounds spoilt."""
+        doubt = label_doubt(start.known, start.placement.rule, k)
         moved = misclassification_rate(to_host(start.labels), to_host(labels))
-        if moved <= Doubt.MOVED or len(start.known) < Doubt.ROWS_A_CLUSTER * k:
-            return
-        if label_doubt(start.known, start.placement.rule, k) > Doubt.CALM:
-            return
-        warn(
-            f"The likelihood moved {moved:.0%} of the rows away from spectral clusters "
-            f"that were stable. Noise may not be as {option('noise', self.noise_)} "
-            "says; compare the labels of IhSC, which are often better then.",
-            UnstableLabelsWarning,
-        )
+        enough = len(start.known) >= Doubt.ROWS_A_CLUSTER * k
+        if doubt > Doubt.LEAST:
+            checks.warn_unstable_labels()
+        elif enough and moved > max(Doubt.MOVED, Doubt.BEYOND * doubt):
+            warn(
+                f"The likelihood moved {moved:.0%} of the rows away from spectral "
+                "clusters that were stable. Noise may not be as "
+                f"{option('noise', self.noise_)} says; compare the labels of IhSC, "
+                "which are often better then.",
+                UnstableLabelsWarning,
+            )
 
     @property
     def _rounds(self) -> NoiseStructure:

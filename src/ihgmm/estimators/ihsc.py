@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from ihgmm import _checks as checks
 from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
-from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored, warn
+from ihgmm._warnings import PreparationWarning, ignored, warn
 from ihgmm.estimators import given
 from ihgmm.estimators.base import Clusterer, Rows, atomic, cosines, mark, number_by_size
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
@@ -413,19 +413,11 @@ class IhSC(Clusterer):
             kind = None
             if self.whiten is None and data.gaps is None:
                 kind = calmer_noise(data, at, k, doubt, signed=self.signed)
-            remedy = (
-                "Look at diagnose(X, model), or ask for fewer clusters: "
-                "cluster_tree(X) shows how many are stable."
-            )
-            if kind is not None:
-                remedy = (
-                    "Noise differs between columns: with "
-                    f"{option('whiten', kind)}, they would change far less."
-                )
-            warn(
-                "Labels may be unstable: many of them may change with other rows. "
-                + remedy,
-                UnstableLabelsWarning,
+            checks.warn_unstable_labels(
+                "Noise differs between columns: with "
+                f"{option('whiten', kind)}, they would change far less."
+                if kind
+                else ""
             )
         if not self.signed and looks_signed(data, spectral, k):
             warn(

@@ -111,11 +111,9 @@ def test_four_rays_in_two_columns_in_any_order_of_rows():
     for seed in range(3):
         rng, z = np.random.default_rng(seed), np.arange(300) % 4
         turn = np.pi / 2 * z + 0.3 + 0.1 * rng.standard_normal(300)
-        X = rng.lognormal(0, 1, (300, 1)) * np.column_stack(
-            [np.cos(turn), np.sin(turn)]
-        )
+        X = (rng.lognormal(0, 1, 300) * np.array([np.cos(turn), np.sin(turn)])).T
         for order in (np.arange(300), np.argsort(turn), rng.permutation(300)):
-            assert exact_recovery(z[order], IhSC(4).fit_predict(X.T[order]))
+            assert exact_recovery(z[order], IhSC(4).fit_predict(X[order]))
 
 
 @pytest.mark.parametrize(("k", "p", "ratio"), [(20, 500, 20), (100, 1_000, 1)])

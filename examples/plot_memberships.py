@@ -8,11 +8,15 @@ also shows why a row must not vote on its own centre: the same mixture, judging 
 centres they are part of, is far too sure.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
 from ihgmm import IhGMM, make_ihgmm
 from ihgmm.metrics import match_labels
+
+warnings.filterwarnings("ignore", "Labels may be unstable")
 
 # %%
 # Samples near the limit, with many more features than rows.

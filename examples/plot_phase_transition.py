@@ -10,6 +10,8 @@ paper. A line marks the limit: where someone who knows the centres finds all lab
 about half of the samples.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -18,6 +20,8 @@ from ihgmm.estimators import IhGMM
 from ihgmm.metrics import misclassification_rate
 from ihgmm.paper.methods import label_oracle
 from ihgmm.paper.theory import exact_recovery_limit, ihsc_threshold
+
+warnings.filterwarnings("ignore", "Labels may be unstable")
 
 # %%
 # The separation is measured in units of the paper's condition for exact recovery:

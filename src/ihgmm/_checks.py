@@ -482,6 +482,18 @@ def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
         )
 
 
+def warn_unstable_labels(remedy: str = "") -> None:
+    """Warn of labels that fits to other rows would change, and say what may help."""
+    remedy = remedy or (
+        "Look at diagnose(X, model), or ask for fewer clusters: "
+        "cluster_tree(X) shows how many are stable."
+    )
+    warn(
+        f"Labels may be unstable: many of them may change with other rows. {remedy}",
+        UnstableLabelsWarning,
+    )
+
+
 def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> bool:
     """Return whether some clusters of the rows of X have no rows, with a warning."""
     used = int(np.count_nonzero(X.ops.groups(labels, n_clusters).sizes))

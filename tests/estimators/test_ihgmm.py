@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm import ClusterCountWarning, IhGMM, IhSC, make_ihgmm
+from ihgmm import ClusterCountWarning, IhGMM, IhSC, UnstableLabelsWarning, make_ihgmm
 from ihgmm.metrics import exact_recovery, match_labels, misclassification_rate
 
 STRUCTURES = ("individual", "class", "common")
@@ -103,6 +103,7 @@ def test_criteria(model, sample):
     assert bic == pytest.approx(penalty - 2 * model.log_likelihood_, rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_bic_finds_the_number_of_clusters():
     for seed in range(2):
         X, _ = make_ihgmm(300, 80, 4, random_state=seed)
@@ -160,6 +161,7 @@ def test_zero_rows():
     assert np.isfinite(model.score_samples(np.zeros((1, 20)))).all()
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_cap_warns_and_is_reported():
     X = np.random.default_rng(0).standard_normal((100, 30))
     with pytest.warns(
@@ -168,6 +170,21 @@ def test_cap_warns_and_is_reported():
         model = IhGMM(4, max_iter=2, tol=1e-6, random_state=0).fit(X)
     assert not model.converged_
     assert model.n_iter_ == 2
+
+
+@pytest.mark.parametrize("estimator", [IhGMM(5), IhSC(5, refine=True)])
+def test_a_likelihood_that_spoils_stable_clusters_says_so(estimator):
+    # The smallest of five sizes, each a third of the last, is lost, and its centre
+    # splits the largest cluster.
+    for seed in range(3):
+        rng, z = np.random.default_rng(seed), np.repeat(range(5), [268, 89, 30, 10, 3])
+        centers = 6 * np.linalg.qr(rng.standard_normal((100, 5)))[0].T
+        X = rng.lognormal(0, 0.5, (400, 1)) * centers[z]
+        X += rng.standard_normal((400, 100))
+        with pytest.warns(UnstableLabelsWarning, match="away from spectral clusters"):
+            found = estimator.fit_predict(X)
+        assert misclassification_rate(z, IhSC(5).fit_predict(X)) < 0.1
+        assert misclassification_rate(z, found) > 0.2
 
 
 @pytest.mark.parametrize("noise", STRUCTURES)

@@ -49,6 +49,13 @@ def test_few_rows_do_not_teach_a_covariance():
         assert misclassification_rate(labels, model.labels_) < 0.02
 
 
+def test_blocks_of_noise_in_many_columns_and_few_rows_spoil_no_label():
+    for seed in range(3):
+        X, labels = rows("tied", seed, n=160, p=1_000, length=20.0)
+        model = IhGMM(4, noise="auto", random_state=0).fit(X)
+        assert misclassification_rate(labels, model.labels_) < 0.02, f"seed {seed}"
+
+
 def test_the_kind_is_chosen_on_some_of_many_rows():
     X, labels = rows("tied", 0, n=5_000)
     model = IhGMM(4, noise="auto", random_state=0).fit(X)
@@ -66,6 +73,7 @@ def test_directions_of_noise_are_used_where_they_stand_as_high_as_clusters():
         assert IhSC(4, random_state=0).fit(alike).embedding_.shape[1] == 4
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize("noise", ["individual", "common"])
 def test_noise_between_the_centres_tempers_memberships(noise):
     # Untempered, rows above .9 said .99 and were right in .90.

@@ -107,6 +107,15 @@ def test_fewer_features_than_clusters():
         assert (model.eigenvalues_[3:] < 0).all()
 
 
+def test_four_rays_in_two_columns_in_any_order_of_rows():
+    for seed in range(3):
+        rng, z = np.random.default_rng(seed), np.arange(300) % 4
+        turn = np.pi / 2 * z + 0.3 + 0.1 * rng.standard_normal(300)
+        X = (rng.lognormal(0, 1, 300) * np.array([np.cos(turn), np.sin(turn)])).T
+        for order in (np.arange(300), np.argsort(turn), rng.permutation(300)):
+            assert exact_recovery(z[order], IhSC(4).fit_predict(X[order]))
+
+
 @pytest.mark.parametrize(("k", "p", "ratio"), [(20, 500, 20), (100, 1_000, 1)])
 def test_many_clusters_where_many_rows_are_mostly_noise(k, p, ratio):
     # Nearly a fifth of the rows: a cluster of these is not to take another's place.

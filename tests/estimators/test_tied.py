@@ -71,6 +71,7 @@ def test_probabilities_and_densities(model, drawn):
     assert model.bic(drawn[0]) == pytest.approx(expected, rel=1e-2)
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_memberships_with_correlated_noise():
     # Of memberships above .99, .77 were right with one level for all directions.
     sure, right, errors, spoilt = [], [], [], []

@@ -93,6 +93,7 @@ def test_the_hint_is_right_in_four_of_five_cases():
     assert better >= 4 * max(worse, 1)
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize(("noise", "share"), [("gamma", 0.7), ("counts", 0.3)])
 def test_a_mixture_names_the_whitening_that_helps(noise, share):
     X, labels = with_zeros(0, noise, share)

@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from ihgmm import (
     IhSC,
+    UnstableLabelsWarning,
     diagnose,
     estimate_parameters,
     make_ihgmm,
@@ -151,6 +152,36 @@ def test_one_population_is_not_said_to_be_several():
         for k in (2, 4):
             found = diagnose(X, IhSC(k, random_state=0).fit(X))
             assert found.verdict in (Verdict.NO_SEPARATION, Verdict.OVERLAPPING)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_strong_factors_of_noise_are_never_called_separated(seed):
+    # Eight factors longer than the centres are taken for clusters; 1% is possible.
+    rng, z = np.random.default_rng(seed), np.arange(300) % 4
+    centers, factors = np.split(np.linalg.qr(rng.standard_normal((100, 12)))[0].T, [4])
+    X = 6 * rng.lognormal(0, 0.5, (300, 1)) * centers[z]
+    X += 10 * rng.standard_normal((300, 8)) @ factors + rng.standard_normal((300, 100))
+    with pytest.warns(UnstableLabelsWarning, match="may be unstable"):
+        model = IhSC(4).fit(X)
+    found = diagnose(X, model)
+    assert found.verdict in (Verdict.NO_SEPARATION, Verdict.OVERLAPPING)
+    assert found.error_range[0] > 0.25
+    assert misclassification_rate(z, model.labels_) > 0.4
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_noise_without_a_variance_is_said_to_overlap_until_cells_are_left_out(seed):
+    rng, z = np.random.default_rng(seed), np.arange(300) % 4
+    centers = 6 * np.linalg.qr(rng.standard_normal((100, 4)))[0].T
+    noise = rng.standard_t(1.5, (300, 100)) / np.sqrt(3)
+    X = rng.lognormal(0, 0.5, (300, 1)) * centers[z] + noise
+    plain, cells = IhSC(4).fit(X), IhSC(4, outliers="cells").fit(X)
+    assert 0.1 < misclassification_rate(z, plain.labels_) < 0.25
+    assert misclassification_rate(z, cells.labels_) < 0.1
+    assert diagnose(X, plain).verdict is Verdict.OVERLAPPING
+    found = diagnose(X, cells)
+    assert found.verdict is Verdict.SEPARATED
+    assert found.error_range[0] < 0.04
 
 
 def test_iris_is_said_to_be_mostly_right():

@@ -15,6 +15,7 @@ from ihgmm import (
     scale_heterogeneity_test,
 )
 from ihgmm._checks import check_matrix
+from ihgmm.statistics.diagnosis import Verdict
 from ihgmm.statistics.outliers import find_outliers
 
 
@@ -69,6 +70,30 @@ def test_rows_in_no_direction_are_found():
     both, found, strange = counts
     assert both / strange > 0.85
     assert both / found > 0.85
+
+
+def clump(seed, width):
+    """Return rows, 45 of them huge and around one direction, and which ones."""
+    X, rng = sample(seed), np.random.default_rng([seed, 2])
+    direction = rng.standard_normal(100) / 10
+    X[:45] = 150 * (direction + width / 10 * rng.standard_normal((45, 100)))
+    return X, np.arange(300) < 45
+
+
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("width", [0.1, 1.0])
+def test_a_clump_of_huge_rows_is_found_or_takes_a_cluster_and_is_doubted(width, seed):
+    X, strange = clump(seed, width)
+    model = IhSC(4, outliers="auto", random_state=0).fit(X)
+    found = model.labels_ < 0
+    if found.any():
+        assert_array_equal(found, strange)
+    else:  # it takes the place of a cluster
+        said = diagnose(X, model).verdict
+        assert said in (Verdict.OVERLAPPING, Verdict.NO_SEPARATION)
+    labels = IhSC(5, outliers="auto", random_state=0).fit_predict(X)
+    assert np.mean((labels == labels[0]) != strange) < 0.02
 
 
 @pytest.mark.parametrize("times", [3, 5, 20])

@@ -17,13 +17,16 @@ from ihgmm import _parameters as parameters
 from ihgmm._display import write_page
 from ihgmm._parameters import usual_errors
 from ihgmm._progress import Steps
-from ihgmm._warnings import PreparationWarning, warn
+from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
+from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.cells import learn_cell_filler
 from ihgmm.numerics.missing import MISSING_WAYS, Filler, learn_filler
 from ihgmm.numerics.recipe import Recipe
+from ihgmm.numerics.spectral import Spectral
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
+from ihgmm.policy import Doubt
 from ihgmm.statistics.contrasts import typical_rows
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.diagnosis import ruling_column
@@ -278,6 +281,19 @@ class Clusterer(
                 "depend on its unit. If columns are in different units, "
                 f"{parameters.option('ColumnScaler')} makes them comparable.",
                 PreparationWarning,
+            )
+
+    def _warn_of_moves(
+        self, start: Spectral, labels: Tall, k: int, doubt: float, advice: str
+    ) -> None:
+        """Warn if a likelihood moved more rows than the doubt of clusters explains."""
+        moved = misclassification_rate(to_host(start.labels), to_host(labels))
+        enough = len(start.known) >= Doubt.ROWS_A_CLUSTER * k  # to know the doubt
+        if enough and moved > max(Doubt.MOVED, Doubt.BEYOND * doubt):
+            warn(
+                f"The likelihood moved {moved:.0%} of the rows away from spectral "
+                f"clusters that were stable. {advice}, which are often better then.",
+                UnstableLabelsWarning,
             )
 
     def _choose(

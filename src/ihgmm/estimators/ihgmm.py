@@ -12,14 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from ihgmm import _checks as checks
 from ihgmm._parameters import check_count, generator, option, usual_errors
 from ihgmm._progress import Steps
-from ihgmm._warnings import UnstableLabelsWarning, warn
+from ihgmm._warnings import warn
 from ihgmm.estimators.base import Clusterer, Rows, atomic, mark, number_by_size
 from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
-from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.spectral import Spectral, spectral_clustering
+from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.numerics.whitening import noise_to_whiten
 from ihgmm.policy import Doubt, Rounds, Small
 from ihgmm.statistics import covariance as noises
@@ -182,23 +181,15 @@ class IhGMM(DensityMixin, Clusterer):
             if rows.counts is not None:
                 labels = data.ops.rows_where(labels, rows.counts)
             empty = checks.warn_empty_clusters(data, labels, k)
-            if not empty and recipe.labels == "tied":
-                self._warn_of_moves(start, labels, k)
+            if k > 1 and not empty and recipe.labels == "tied" and recipe.unit_norm:
+                doubt = label_doubt(start.known, start.placement.rule, k)
+                given = option("noise", self.noise_)
+                advice = f"Noise may not be as {given} says; compare the labels of IhSC"
+                if doubt > Doubt.LEAST:
+                    checks.warn_unstable_labels()
+                else:
+                    self._warn_of_moves(start, labels, k, doubt, advice)
         return self
-
-    def _warn_of_moves(self, start: Spectral, labels: Tall, k: int) -> None:
-        """Warn if the likelihood has spoilt spectral clusters that were stable."""
-        moved = misclassification_rate(to_host(start.labels), to_host(labels))
-        if moved <= Doubt.MOVED or len(start.known) < Doubt.ROWS_A_CLUSTER * k:
-            return
-        if label_doubt(start.known, start.placement.rule, k) > Doubt.CALM:
-            return
-        warn(
-            f"The likelihood moved {moved:.0%} of the rows away from spectral clusters "
-            f"that were stable. Noise may not be as {option('noise', self.noise_)} "
-            "says; compare the labels of IhSC, which are often better then.",
-            UnstableLabelsWarning,
-        )
 
     @property
     def _rounds(self) -> NoiseStructure:

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from ihgmm import _checks as checks
 from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
-from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, ignored, warn
+from ihgmm._warnings import PreparationWarning, ignored, warn
 from ihgmm.estimators import given
 from ihgmm.estimators.base import Clusterer, Rows, atomic, cosines, mark, number_by_size
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
@@ -247,7 +247,7 @@ class IhSC(Clusterer):
         empty = checks.warn_empty_clusters(data, labels, k)
         if not empty and taught.known is None:  # known labels hold clusters in place
             with steps.step("doubt"):
-                self._warn_of_doubt(data, spectral, recipe, k)
+                self._warn_of_doubt(data, spectral, labels, recipe, k)
 
         # Estimate centres, scales and noise levels; place the rows left out.
         fitted: estimation.Parameters
@@ -408,7 +408,7 @@ class IhSC(Clusterer):
             )
 
     def _warn_of_doubt(
-        self, data: Matrix, spectral: Spectral, recipe: Recipe, k: int
+        self, data: Matrix, spectral: Spectral, labels: Tall, recipe: Recipe, k: int
     ) -> None:
         """Warn of labels that other rows would change, and of misleading data."""
         # A device would wait half a fit for the host: there it is left to a diagnosis.
@@ -423,19 +423,13 @@ class IhSC(Clusterer):
             if self.whiten is None and data.gaps is None:
                 kind = calmer_noise(data, at, k, doubt, signed=self.signed)
             remedy = (
-                "Look at diagnose(X, model), or ask for fewer clusters: "
-                "cluster_tree(X) shows how many are stable."
+                "Noise differs between columns: with "
+                f"{option('whiten', kind)}, they would change far less."
             )
-            if kind is not None:
-                remedy = (
-                    "Noise differs between columns: with "
-                    f"{option('whiten', kind)}, they would change far less."
-                )
-            warn(
-                "Labels may be unstable: many of them may change with other rows. "
-                + remedy,
-                UnstableLabelsWarning,
-            )
+            checks.warn_unstable_labels(remedy if kind else "")
+        elif self.refine and recipe.labels == "tied":
+            advice = "Compare the labels without refine"
+            self._warn_of_moves(spectral, labels, k, doubt, advice)
         if not self.signed and looks_signed(data, spectral, k):
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ihgmm.estimators.given import as_without_batches
 from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
+from ihgmm.numerics.spectral import Placement
 from ihgmm.policy import Doubt
 from ihgmm.report.facts import k_means_labels
 from ihgmm.statistics import contrasts as ct
@@ -97,7 +98,7 @@ def temper(model: Any, diagnosis: Diagnosis) -> None:
     error = diagnosis.expected_error
     if type(model) is IhSC and hasattr(model, "predict_proba") and error > 0:
         rows = to_host(model.embedding_[: Doubt.ROWS]).astype(np.float64)
-        rule = model.placement_.rule
+        rule = cast(Placement, model.placement_).rule
         model.temperature_ = membership_temperature(rows, rule, error)
 
 

@@ -348,8 +348,7 @@ class IhSC(Clusterer):
         self.cluster_centers_ = data.cast(centers)
         self.placement_, self.space_ = placement, grown.space
         if grown.known is not None and k > 1:
-            doubt = label_doubt(grown.known, placement.rule, k)
-            self._temper(grown.known, placement.rule, doubt)
+            self._temper(grown.known, placement.rule, k)
         self.growth_, self.n_iter_ = grown.growth, grown.n_iter
         return self
 
@@ -416,8 +415,7 @@ class IhSC(Clusterer):
             return
         at, doubt = spectral.placement, 0.0
         if recipe.labels == "tied":
-            doubt = label_doubt(spectral.known, at.rule, k)
-            self._temper(spectral.known, at.rule, doubt)
+            doubt = self._temper(spectral.known, at.rule, k)
         if doubt > Doubt.LEAST:
             kind = None
             if self.whiten is None and data.gaps is None:
@@ -438,11 +436,13 @@ class IhSC(Clusterer):
                 PreparationWarning,
             )
 
-    def _temper(self, rows: np.ndarray, rule: LinearRule, doubt: float) -> None:
-        """Let memberships be as sure as labels with as much doubt, over a guess."""
-        k, rows = len(rule.intercepts), rows[: Doubt.ROWS]
+    def _temper(self, rows: np.ndarray, rule: LinearRule, k: int) -> float:
+        """Let memberships be as sure as labels; return the bound of their doubt."""
+        doubt, most = label_doubt(rows, rule, k)
+        rows = rows[: Doubt.ROWS]
         error = expected_error(doubt * (1 - 1 / k), len(rows), k)
         self.temperature_ = membership_temperature(rows, rule, error)
+        return most
 
     @usual_errors()
     def predict(self, X: Any, batch: Any = None) -> np.ndarray:

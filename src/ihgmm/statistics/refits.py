@@ -132,19 +132,20 @@ class _Judge:
         return best, ops.widen(best == codes), 1 / (1 + odds), lead
 
 
-def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> float:
-    """Return how far labels would change if learnt from other rows, over a guess.
+def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> tuple[float, float]:
+    """Return how far labels would change if learnt from other rows, and a bound.
 
     Clusters of each half of the rows say how probable other labels of the other half
-    are. Both doubts have a geometric mean, lest one odd half decides; where the first
-    is next to 0 it is enough, and with too few rows it is 0. Directions stay: it is far
-    cheaper than :func:`refit_halves`.
+    are, over the error of a guess. Both doubts have a geometric mean, lest one odd half
+    decides. Where the first is next to 0 the other is not asked, and may be 1: hence
+    the bound. With too few rows they are 0. Directions stay: it is far cheaper than
+    :func:`refit_halves`.
     """
     rows = rows[: max(Doubt.ROWS, Doubt.ROWS_A_CLUSTER * k)]
     n, signed = len(rows), rule.signed
     n_folds = 2 if n >= Refitting.ROWS_A_CLUSTER * k else 5
     if n - n // n_folds - 1 <= k:
-        return 0.0
+        return 0.0, 0.0
     labels, doubts = rule(HOST, rows), []
     # Each half has its share of each cluster.
     folds = np.empty(n, dtype=np.intp)
@@ -164,8 +165,8 @@ def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> float:
             doubts += [np.mean(expit(-_log_odds(HOST, scores, labels[unseen])))]
             if np.sqrt(doubts[0]) < Doubt.LEAST * (1 - 1 / k):
                 break  # whatever the other half says, no warning comes of it
-    guess = 1 - 1 / k
-    return float(np.prod(doubts) ** (1 / len(doubts)) / guess) if doubts else 0.0
+    both = float(np.prod(doubts))
+    return both ** (1 / max(len(doubts), 1)) / (1 - 1 / k), both**0.5 / (1 - 1 / k)
 
 
 def calmer_noise(
@@ -193,7 +194,7 @@ def calmer_noise(
     with ignored(UserWarning):
         white = learn_whitener(few, kind, rng)(few)
         fit = spectral_clustering(white, k, signed=signed)
-    calmer = label_doubt(fit.known, fit.placement.rule, k)
+    _, calmer = label_doubt(fit.known, fit.placement.rule, k)
     return kind if calmer < Doubt.CALMER * doubt else None
 
 

@@ -454,7 +454,7 @@ def test_the_tree_of_clusters_is_shown():
     tree = cluster_tree(model, random_state=0)
     shown = tree_section(written(model, X))
     assert "Clusters that belong together" in shown
-    assert "The tree is stable at 3 clusters." in shown
+    assert "Within this fit, 3 clusters stand out: halves" in shown
     tops = [float(top) for top in re.findall(r'd="M[^"]*V([\d.]+)H', shown)]
     assert len(tops) == tree.n_leaves - 1 == 8
     assert tops == sorted(tops, reverse=True)  # from the leaves up

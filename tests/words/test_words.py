@@ -64,7 +64,7 @@ def test_a_tree(sample):
     flat = cluster_tree(np.random.default_rng(0).normal(size=(80, 40)), random_state=0)
     assert str(flat) == "The tree is not stable at any number of clusters."
     two = cluster_tree(IhSC(2, random_state=0).fit(sample[0]), random_state=0)
-    assert str(two).startswith("No smaller number of clusters stands out.")
+    assert str(two).startswith("Within this fit, no smaller number stands out.")
 
 
 def test_a_number_of_clusters_in_few_words():

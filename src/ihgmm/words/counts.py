@@ -35,10 +35,12 @@ def count_text(count: ClusterCount) -> str:
 
 def tree_headline(tree: ClusterTree) -> str:
     """Return at which numbers of clusters a tree is stable, in a few words."""
-    if tree.levels:
-        return f"the tree is stable at {listed(tree.levels, 'and')} clusters"
-    if tree.of_model:
-        return "no smaller number of clusters stands out"
+    levels = listed(tree.levels, "and") if tree.levels else ""
+    if tree.of_model:  # halves of the rows are judged along its directions
+        stand = f"{levels} clusters stand" if levels else "no smaller number stands"
+        return f"within this fit, {stand} out"
+    if levels:
+        return f"the tree is stable at {levels} clusters"
     return "the tree is not stable at any number of clusters"
 
 

@@ -29,8 +29,8 @@ class TopFeatures(Result):
     clusters: np.ndarray  #: the label of each cluster
     sizes: np.ndarray  #: rows in each
     names: list[str]  #: of all features
-    #: How far a cluster, in each line, is above the other rows in each feature, at the
-    #: same size: in noise levels, or in lengths of the cluster's mean without noise.
+    #: How far a cluster, in each line, is above the other rows in each feature: means
+    #: less others, in noise levels, or in lengths of the cluster's mean without noise.
     contrasts: np.ndarray
     errors: np.ndarray  #: standard errors of contrasts
     means: np.ndarray  #: of each cluster, over observed cells, in the units of the data
@@ -39,7 +39,8 @@ class TopFeatures(Result):
     has_noise: bool  #: whether the unit of contrasts is the noise level
     more: list[np.ndarray]  #: columns a cluster has more of, the clearest first
     less: list[np.ndarray]  #: the same of less
-    #: Those that differ most; of five, three of what it has more of, which come first.
+    #: Those that differ most, beyond chance; of five, three of what it has more of, if
+    #: they are clear. They come first.
     features: list[np.ndarray]
 
     @property
@@ -102,7 +103,8 @@ def top_features(
     Size is no pattern: other rows, each counted once, are stretched to the length of
     the cluster. With ``c_k`` for the mean of cluster k, each feature over its noise
     level, and ``u_k`` for that at length one, the contrast is ``c_k - |c_k| * mean(u_l
-    for rows of l != k)``. Errors assume right labels. A feature chosen beforehand
+    for rows of l != k)``. If ``original`` shows that columns were shifted, means are
+    compared as they are, ``c_k - mean(c_l)``. Errors assume right labels. A feature chosen beforehand
     differs if its contrast is two errors from 0; the largest of 1,000 take four.
 
     Examples
@@ -129,21 +131,8 @@ def rank_features(
     """Do as :func:`top_features`, for a fit that is described and names for all."""
     count = check_count("n_features", n_features)
     data, labels, sizes = fit.data, fit.labels, fit.sizes
-    means, errors, noise = _means_and_noise(fit)
-    (k, p), has_noise = means.shape, noise is not None
-    centers, levels = np.nan_to_num(means), noise if has_noise else 1.0
-    means = means * data.unit
-    # How far centres are from all other rows, and the errors of that.
-    unit, lengths = HOST.unit_rows(centers / levels), row_lengths(centers / levels)
-    live, lengths = unit.any(axis=1)[:, None], lengths[:, None]
-    counts = live[:, 0] * sizes
-    contrasts = np.where(live, unit - _others(unit, counts), 0.0)
-    with np.errstate(over="ignore"):  # of centres next to zero errors are not known
-        squares = HOST.ratio(errors / levels, lengths + 0 * errors) ** 2
-    squares[np.isinf(squares)] = np.nan
-    errors = np.sqrt(squares + _others(squares, counts, power=2))
-    if has_noise:
-        contrasts, errors = contrasts * lengths, errors * lengths
+    centers, errors, noise = _means_and_noise(fit)
+    (k, p), means = centers.shape, centers * data.unit
     if data.incomplete is not None:
         means = _means(data.incomplete, labels, k)
     offsets = np.zeros(p)
@@ -152,10 +141,26 @@ def rank_features(
         checks.check_fit_shape("original", before, model)
         prepared, means = means, _means(checks.turned_rows(before, model), labels, k)
         offsets = _offsets(prepared, means)
-    # The mean pattern of other rows, at the length of each cluster; NaN without others.
     shifted = bool(np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means)))
+    # How far centres are from all other rows, and the errors of that: at one length, or
+    # as they are where columns were shifted, whose multiples readers cannot follow.
+    if shifted:
+        _, errors, noise = _means_and_noise(fit._replace(scales=np.ones(len(labels))))
+    has_noise, levels = noise is not None, 1.0 if noise is None else noise
+    centers = np.nan_to_num(centers) / levels
+    lengths = np.ones((k, 1)) if shifted else row_lengths(centers)[:, None]
+    live = centers.any(axis=1)[:, None]
+    unit, counts = HOST.ratio(centers, lengths + 0 * centers), live[:, 0] * sizes
+    contrasts = np.where(live, unit - _others(unit, counts), 0.0)
+    with np.errstate(over="ignore"):  # of centres next to zero errors are not known
+        squares = HOST.ratio(errors / levels, lengths + 0 * errors) ** 2
+    squares[np.isinf(squares)] = np.nan
+    errors = np.sqrt(squares + _others(squares, counts, power=2))
+    if has_noise:
+        contrasts, errors = contrasts * lengths, errors * lengths
+    # What other rows have on average, at the length of each cluster; NaN without others.
     patterns = means if shifted else HOST.ratio(means - offsets, lengths + 0 * means)
-    others = _others(patterns, sizes) * (1.0 if shifted else lengths)
+    others = _others(patterns, sizes) * lengths
     scores = np.abs(contrasts) - 2 * errors
 
     def clearest(among: np.ndarray) -> list[np.ndarray]:
@@ -166,14 +171,16 @@ def rank_features(
 
     others = np.where((sizes.sum() > sizes)[:, None], others, np.nan)
     figures = contrasts, errors, means, others, not shifted, has_noise
-    # Plain means, and those of observed cells, may say the opposite of a contrast.
+    # Means of observed cells may say the opposite of a contrast.
     above = (contrasts > 0) & ~(means < others)
     below = (contrasts < 0) & ~(means > others)
     more, less, most = map(clearest, (above, below, above | below))
     for i, line in enumerate(most):
-        # Most people ask what a cluster has: three of five tell that, if it is clear.
+        # Most people ask what a cluster has: three of five tell that, where it is a
+        # quarter as clear as the clearest. What may be chance is not listed.
+        line = line[scores[i, line] > 0]
         ahead = more[i][: -(-3 * count // 5)]
-        ahead = ahead[scores[i, ahead] > 0]
+        ahead = ahead[4 * scores[i, ahead] > scores[i, line[:1]].sum()]
         rest = line[~np.isin(line, ahead)][: len(line) - len(ahead)]
         line = np.append(ahead, rest)
         most[i] = line[np.argsort(contrasts[i, line] < 0, kind="stable")]

@@ -140,16 +140,12 @@ CLUSTER_WORDS = (
 def feature_words(same_size: bool) -> tuple[str, ...]:
     """Return what the words of a table of features mean."""
     mean = "mean: the mean of the feature in the cluster, in the units of the data"
-    contrast = (
-        "contrast: how far the cluster is above (+) or below (-) others of its size,",
-        "    in noise levels of the feature: how far its cells stray by chance",
-    )
+    others: tuple[str, ...] = ("others: the mean of the rows of all other clusters",)
     if same_size:
-        others = "others, same size: the mean in the other clusters, if their rows were"
-        return mean, others, "    as large as those of this cluster", *contrast
-    others = "others: the mean of the rows of all other clusters"
-    sign = "    It compares the prepared rows, so its sign can differ from that of the"
-    return mean, others, *contrast, sign, "    difference of the two means."
+        rest = "others, same size: the mean in the other clusters, if their rows were"
+        others = rest, "    as large as those of this cluster"
+    contrast = "contrast: how far the one is above (+) or below (-) the other, in noise"
+    return mean, *others, contrast, "    levels: how far cells stray by chance"
 
 
 def wild_cells_note(n_cells: int, shape: tuple[int, int]) -> str:

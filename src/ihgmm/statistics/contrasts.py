@@ -104,8 +104,9 @@ def top_features(
     the cluster. With ``c_k`` for the mean of cluster k, each feature over its noise
     level, and ``u_k`` for that at length one, the contrast is ``c_k - |c_k| * mean(u_l
     for rows of l != k)``. If ``original`` shows that columns were shifted, means are
-    compared as they are, ``c_k - mean(c_l)``. Errors assume right labels. A feature chosen beforehand
-    differs if its contrast is two errors from 0; the largest of 1,000 take four.
+    compared as they are, ``c_k - mean(c_l)``. Errors assume right labels. A feature
+    chosen beforehand differs if its contrast is two errors from 0; the largest of 1,000
+    take four.
 
     Examples
     --------
@@ -158,7 +159,7 @@ def rank_features(
     errors = np.sqrt(squares + _others(squares, counts, power=2))
     if has_noise:
         contrasts, errors = contrasts * lengths, errors * lengths
-    # What other rows have on average, at the length of each cluster; NaN without others.
+    # What other rows have on average, at the length of each cluster.
     patterns = means if shifted else HOST.ratio(means - offsets, lengths + 0 * means)
     others = _others(patterns, sizes) * lengths
     scores = np.abs(contrasts) - 2 * errors
@@ -169,7 +170,7 @@ def rank_features(
         order = np.argsort(-ranks, axis=1, kind="stable")[:, :count]
         return [line[own[line]] for line, own in zip(order, among, strict=True)]
 
-    others = np.where((sizes.sum() > sizes)[:, None], others, np.nan)
+    others = np.where((sizes.sum() > sizes)[:, None], others, np.nan)  # without others
     figures = contrasts, errors, means, others, not shifted, has_noise
     # Means of observed cells may say the opposite of a contrast.
     above = (contrasts > 0) & ~(means < others)

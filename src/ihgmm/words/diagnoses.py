@@ -38,7 +38,8 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
         rest += f"{wrong} of the labels were wrong"
     else:
         largest = percent(diagnosis.sizes.max() / diagnosis.sizes.sum())
-        rest = f"{largest} of the rows are in the largest cluster anyway"
+        rest = f"{largest} would if every row went to the largest cluster, and trust "
+        rest += "begins halfway from there to 100%"
     stays = f"{percent(diagnosis.stability)} of the labels would stay the same"
     return f"{verdict} {stays} with other rows; {rest}."
 

@@ -288,14 +288,18 @@ def last_step(
 ) -> tuple[Any, Any, Any, Any]:
     """Return the last step of a pipeline, its data, names of columns, and originals.
 
-    Any other model stays as it is. X is the original of steps that only change cells.
+    Any other model stays as it is. Originals are the data before the last steps that
+    only change cells: X, or counts of words before they are weighed.
     """
     if not (is_model(model) and hasattr(model, "steps")):
         return X, model, names, original
     *before, (_, last) = model.steps
     if before:
-        if all(isinstance(step, OneToOneFeatureMixin) for _, step in before):
-            original = X if original is None else original
+        start = len(before)
+        while start and isinstance(before[start - 1][1], OneToOneFeatureMixin):
+            start -= 1
+        if original is None and start < len(before) and X is not None:
+            original = model[:start].transform(X) if start else X
         with suppress(AttributeError, ValueError):  # some steps name no columns
             names = model[:-1].get_feature_names_out() if names is None else names
         X = None if X is None else model[:-1].transform(X)
@@ -485,8 +489,8 @@ def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
 def warn_unstable_labels(remedy: str = "") -> None:
     """Warn of labels that fits to other rows would change, and say what may help."""
     remedy = remedy or (
-        "Look at diagnose(X, model), or ask for fewer clusters: "
-        "cluster_tree(X) shows how many are stable."
+        "Look at diagnose(X, model), or ask for fewer clusters: cluster_tree(X), of X "
+        "as this model gets it, shows how many are stable."
     )
     warn(
         f"Labels may be unstable: many of them may change with other rows. {remedy}",

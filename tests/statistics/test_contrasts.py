@@ -193,6 +193,8 @@ def test_a_pipeline_stands_for_its_last_step():
     model.fit(texts)
     X, last = model[:-1].transform(texts), model[-1]
     top = top_features(texts, model)
+    counts = model[0].transform(texts).toarray()
+    assert_allclose(top.means[0], counts[last.labels_ == 0].mean(axis=0))  # no weights
     words = [{top.names[j] for j in columns} for columns in top.more]
     assert sorted(map(sorted, words)) == [
         ["oars", "sail", "wave"],

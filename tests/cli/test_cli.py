@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -334,6 +335,9 @@ def test_outliers(folder):
     found = [float(row["outlier_score"]) for row in again]
     np.testing.assert_allclose(found, scores, rtol=1e-4)
     assert "1.5%" not in good("fit", "rows.csv", "-k", 2)
+    for kind in ("auto", "cells"):
+        text = good("fit", "demo", "-k", 4, "--outliers", kind)
+        assert "No outliers were found." in text
     for value in ("0.7", "many"):
         message = fail("fit", "rows.csv", "-k", 2, f"--outliers={value}")
         assert f"--outliers {value}" in message
@@ -376,3 +380,13 @@ def test_messages_of_the_package_name_options_as_the_shell_has_them():
     assert message.startswith("error: --refine expects positive scales")
     with pytest.raises(ValueError, match="refine=True expects positive scales"):
         IhSC(4, signed=True, refine=True).fit(lines)
+
+
+def test_a_doubtful_number_comes_with_the_command_that_shows_why(folder):
+    write("a b.csv", np.random.default_rng(0).uniform(size=(60, 6)), None)
+    options = ("--drop-columns", "f1", "--drop-columns", "f2", "--prepare", "none")
+    text = invoke("fit", "a b.csv", "-k", "auto", *options, "--whiten", "auto").stdout
+    command = text.partition("evidence for each number: ihgmm ")[2].splitlines()[0]
+    shared = "--drop-columns f1,f2 --prepare none --whiten auto"
+    assert command == f"choose-k 'a b.csv' {shared}"
+    good(*shlex.split(command))

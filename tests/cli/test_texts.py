@@ -1,6 +1,7 @@
 """Columns of texts, whose words are the features, and tables with features in rows."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -212,6 +213,11 @@ def test_a_first_column_of_text_without_a_name_holds_the_ids():
     assert re.match("looks like ids", read_table("numbers.csv").left_out["Unnamed: 0"])
 
 
+def test_a_text_in_each_line_is_no_table():
+    Path("a.txt").write_text("One, two.\nOne, two, three.\nOne.\nA, b, c, d, e.\n")
+    assert "--text-column" in fail("fit", "a.txt", "-k", "2")
+
+
 def test_categories_are_used_if_asked_for():
     frame = shop().assign(region=np.resize(["north", "south", "west"], 90))
     frame = frame.assign(opened=np.resize(["2024-01-31", "2025-01-31"], 90))
@@ -239,6 +245,9 @@ def test_categories_are_used_if_asked_for():
     good("predict", "m.npz", "a.csv", "-o", "b.out.csv")
     clusters = [[row["cluster"] for row in read(f)] for f in ("a.out.csv", "b.out.csv")]
     assert clusters[0] == clusters[1]
+    frame.drop(columns="region").to_csv("c.csv", index=False)
+    message = fail("predict", "m.npz", "c.csv")
+    assert "lacks 1 of the 6 columns that the model was fitted on: 'region'" in message
     frame[["region"]].to_csv("c.csv", index=False)
     assert document("fit", "c.csv", *asked[2:], "--use-categories")["n_features"] == 3
     frame.to_parquet("b.parquet")

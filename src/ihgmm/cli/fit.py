@@ -87,9 +87,10 @@ def fit(
     facts |= {"known_labels": known_labels, "labels_file": output, "model_file": save}
     heading = f"{table.heading}, {counted(k, 'cluster')} ({method})"
     screen.begin("fit", table, heading, [*cautions, *remarks], **facts)
-    if count and count.is_doubtful:
-        screen.say("To see the evidence for each number: ihgmm choose-k")
-    elif count and count.n_clusters > 1:
+    if count and count.is_doubtful and not reading.batch_column:  # it takes none
+        command = reading.command("choose-k", data, whiten=fitting.whiten)
+        screen.say(f"To see the evidence for each number: {command}")
+    elif count and count.n_clusters > 1 and not count.is_doubtful:
         screen.say(str(count))  # of any other count, a warning has said it
     cl.print_clusters(screen, clusters)
     cl.print_features(screen, clusters, same_size)
@@ -174,6 +175,9 @@ def fit_table(
     ruled = ignored(PreparationWarning, "Column ")
     with screen.working("clustering"), unstable, ruled, table.quiet:
         model.fit(table.named_data, **given)
+    outliers = model.outlier_cells_ if wild else model.labels_[model.labels_ < 0]
+    if getattr(model, "outliers", None) is not None and len(outliers) == 0:
+        table = table.noting("No outliers were found.")
     if table.known is not None:
         names = ", ".join(f"{i} {quote(name)}" for i, name in enumerate(model.classes_))
         table = table.noting(f"Clusters stand for classes: {names}.")

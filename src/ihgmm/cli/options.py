@@ -1,6 +1,7 @@
 """Options that commands share, one by one and in groups, and how they are declared."""
 
 import csv
+import shlex
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +10,7 @@ from typing import Any
 import typer
 
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
-from ihgmm.cli.tables.table import Table
+from ihgmm.cli.tables.table import Table, as_option
 from ihgmm.datasets import list_datasets
 
 
@@ -86,6 +87,17 @@ class RowReading:
             # Names in lists such as ``a,b`` or ``"a,b",c``.
             given[name] = [column for row in csv.reader(given[name]) for column in row]
         return read_table(data, **given | more)
+
+    def command(self, name: str, data: str, **more: str | None) -> str:
+        """Return a command with the options that were given for reading the data."""
+        words = ["ihgmm", name, data]
+        for key, value in (vars(self) | more).items():
+            usual = "auto" if key in ("missing", "prepare") else None
+            if value not in (usual, None, False, []):
+                given = [] if value is True else [value]
+                given = [",".join(value)] if isinstance(value, list) else given
+                words += [as_option(key), *map(str, given)]
+        return shlex.join(words)
 
 
 @dataclass(frozen=True)

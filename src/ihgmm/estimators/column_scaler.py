@@ -35,7 +35,7 @@ class ColumnScaler(Scaler):
         ``"scale"`` divides each column by its standard deviation. ``"standardize"``
         also subtracts its mean before, which sparse data do not allow. ``"none"``
         leaves columns alone. ``"auto"`` looks for a column whose deviation is more than
-        three times that of the median column. If there is none, all columns are left
+        three times that of half of the columns. If there is none, all columns are left
         alone. If there is one, all are divided, and columns whose zero lies more than
         three deviations from their mean, such as temperatures and years, are centred
         before. Counts of rare events are always divided.
@@ -72,7 +72,7 @@ class ColumnScaler(Scaler):
     >>> round(misclassification_rate(kinds, model[-1].labels_), 2)
     0.04
     >>> model[0].reason_
-    "Column 'proline' varies 388 times as much as the median column."
+    "Column 'proline' varies at least 388 times as much as half of the columns."
     >>> dict(zip(X.columns[:2], model[0].decisions_))
     {'alcohol': 'centred and divided', 'malic_acid': 'divided'}
     """
@@ -169,15 +169,15 @@ class ColumnScaler(Scaler):
         if not (len(measured) and decides_alone(deviations[measured]).any()):
             aside = ", true and false aside" * bool(is_flag.any())
             self.reason_ = (
-                f"No column varies {Columns.DECIDES_ALONE:g} times as much as the "
-                f"median column{aside}."
+                f"No column varies {Columns.DECIDES_ALONE:g} times as much as half of "
+                f"the columns{aside}."
             )
             return None
         widest = measured[deviations[measured].argmax()]
         ratio = deviations[widest] / lower_median(deviations[measured])
         self.reason_ = (
-            f"Column {_name(data, widest)} varies {ratio:,.0f} times as much as the "
-            "median column."
+            f"Column {_name(data, widest)} varies at least {ratio:,.0f} times as much "
+            "as half of the columns."
         )
         if not (data.sparse or data.streamed or data.distributed):
             is_centred = (np.abs(means) > Columns.OFFSET * deviations) & ~is_flag

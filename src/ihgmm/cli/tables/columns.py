@@ -179,8 +179,11 @@ def left_out_note(left_out: dict[str, str]) -> str:
         names_of.setdefault(reason, []).append(name)
     shown = [f"{quote_all(names_of[why], 4)} ({why})" for why in names_of]
     more = ", and others" * (len(shown) > 8)
-    count = counted(len(left_out), "column")
-    return f"Left out {count}: {', '.join(shown[:8])}{more}." if left_out else ""
+    count, remedy = counted(len(left_out), "column"), ""
+    if "codes, as its name says" in names_of:
+        remedy = " If such a name misleads, list all columns to use: --columns."
+    note = f"Left out {count}: {', '.join(shown[:8])}{more}.{remedy}"
+    return note if left_out else ""
 
 
 # Kinds of cells, as pandas names them, that need not be read as text.

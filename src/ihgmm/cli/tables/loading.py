@@ -58,7 +58,11 @@ def explain_damage(path: Path, where: str = "") -> Iterator[None]:
 
 def damaged(path: Path, reason: str) -> ValueError:
     """Return the error that a file is not what its name says."""
-    return ValueError(f"{path} cannot be read as {suffix_of(path)[1:]}: {reason}")
+    text = f"{path} cannot be read as {suffix_of(path)[1:]}: {reason}"
+    if suffix_of(path) == ".txt":
+        text += "; if each line is a text, save them as a CSV or JSONL file with one "
+        text += "column, and give its name by --text-column."
+    return ValueError(text)
 
 
 def suffix_of(path: Path) -> str:

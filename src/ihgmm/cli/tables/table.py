@@ -187,12 +187,17 @@ class Request:
 
     def check_features(self, names: Sequence[str]) -> None:
         """Raise if the data, which have these columns, lack some of the model."""
-        features, there = self.features or (), set(names)
-        missing = [name for name in features if name not in there]
+        there, kinds = set(names), Counter[str]()
+        features = {name: name.partition("=")[0] for name in self.features or ()}
+        kinds.update(features.values())
+        # Categories are flags, such as vote=yes and vote=no, of one column of the data.
+        features = {n: of if kinds[of] > 1 else n for n, of in features.items()}
+        missing = [*{features[name]: 0 for name in features if name not in there}]
         others = [name for name in names if name not in features]
         if missing:
+            n_columns = len({*features.values()})
             raise ValueError(
-                f"{self.source} lacks {len(missing)} of the {len(features)} columns "
+                f"{self.source} lacks {len(missing)} of the {n_columns} columns "
                 f"that the model was fitted on: {quote_all(missing)}"
                 f"{near(missing[0], others)}. It has {quote_all(names)}."
             )

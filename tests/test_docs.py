@@ -161,7 +161,8 @@ WORDS = (
 )
 
 
-def test_ihsc_clusters_for_bertopic(capsys):
+def test_ihsc_clusters_for_bertopic(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where a model is saved
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs
         pytest.importorskip("bertopic", reason="BERTopic is not installed")
@@ -169,7 +170,9 @@ def test_ihsc_clusters_for_bertopic(capsys):
         rng, kinds = np.random.default_rng(0), np.arange(90) % 3
         lines = [rng.choice(WORDS[k].split(), rng.integers(4, 30)) for k in kinds]
         names = {"texts": [" ".join(line) for line in lines]}
+        names["new_texts"] = names["texts"]
         run_blocks("embeddings.md", names)
+        assert list(names["labels"]) == list(names["model"].labels_)
         names["known"] = np.where(np.arange(90) < 20, 2 - kinds, -1)
         run_blocks("bertopic.md", names)
         names["strict"].set_params(outliers=0.05)

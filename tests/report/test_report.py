@@ -152,6 +152,16 @@ def test_sure_rows_are_relied_on_where_there_are_some(noise, any_sure):
     assert ("No label is 90% certain" in page) != any_sure
 
 
+def test_few_of_many_columns_are_named():
+    X, _ = make_ihgmm(60, 101, 2, random_state=0)
+    for n, named in ((100, 100), (101, 8)):
+        columns = [f"g{j}" for j in range(101)]
+        page = written(IhSC(2).fit(X[:, :n]), X[:, :n], feature_names=columns[:n])
+        listed = page.partition("<dt>Columns</dt>")[2].partition("</dd>")[0]
+        assert listed.count("<bdi>") == named
+        assert ("and 93 more" in listed) == (n > 100)
+
+
 def thousands(text):
     return float(text[:-1]) * 1000 if text.endswith("k") else float(text)
 

@@ -387,6 +387,6 @@ def test_a_doubtful_number_comes_with_the_command_that_shows_why(folder):
     options = ("--drop-columns", "f1", "--drop-columns", "f2", "--prepare", "none")
     text = invoke("fit", "a b.csv", "-k", "auto", *options, "--whiten", "auto").stdout
     command = text.partition("evidence for each number: ihgmm ")[2].splitlines()[0]
-    shared = "--drop-columns f1,f2 --prepare none --whiten auto"
+    shared = "--drop-columns f1 --drop-columns f2 --prepare none --whiten auto"
     assert command == f"choose-k 'a b.csv' {shared}"
     good(*shlex.split(command))

@@ -93,10 +93,9 @@ class RowReading:
         words = ["ihgmm", name, data]
         for key, value in (vars(self) | more).items():
             usual = "auto" if key in ("missing", "prepare") else None
-            if value not in (usual, None, False, []):
-                given = [] if value is True else [value]
-                given = [",".join(value)] if isinstance(value, list) else given
-                words += [as_option(key), *map(str, given)]
+            for one in value if isinstance(value, list) else [value]:
+                if one not in (usual, None, False):
+                    words += [as_option(key), *[str(one)] * (one is not True)]
         return shlex.join(words)
 
 

@@ -133,10 +133,10 @@ def rank_features(
     count = check_count("n_features", n_features)
     data, labels, sizes = fit.data, fit.labels, fit.sizes
     centers, errors, noise = _means_and_noise(fit)
-    (k, p), means = centers.shape, centers * data.unit
+    k, means = len(centers), centers * data.unit
     if data.incomplete is not None:
         means = _means(data.incomplete, labels, k)
-    offsets = np.zeros(p)
+    offsets: Any = 0.0
     if original is not None:
         before = checks.check_matrix(original, missing="fit")
         checks.check_fit_shape("original", before, model)

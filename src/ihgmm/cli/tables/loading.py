@@ -58,11 +58,10 @@ def explain_damage(path: Path, where: str = "") -> Iterator[None]:
 
 def damaged(path: Path, reason: str) -> ValueError:
     """Return the error that a file is not what its name says."""
-    text = f"{path} cannot be read as {suffix_of(path)[1:]}: {reason}"
-    if suffix_of(path) == ".txt":
-        text += "; if each line is a text, save them as a CSV or JSONL file with one "
-        text += "column, and give its name by --text-column."
-    return ValueError(text)
+    suffix, hint = suffix_of(path), "; if each line is a text, save them as a CSV or "
+    hint += "JSONL file with one column, and give its name by --text-column."
+    hint *= suffix == ".txt"
+    return ValueError(f"{path} cannot be read as {suffix[1:]}: {reason}{hint}")
 
 
 def suffix_of(path: Path) -> str:

@@ -187,15 +187,16 @@ class Request:
 
     def check_features(self, names: Sequence[str]) -> None:
         """Raise if the data, which have these columns, lack some of the model."""
-        there, kinds = set(names), Counter[str]()
-        features = {name: name.partition("=")[0] for name in self.features or ()}
-        kinds.update(features.values())
+        features, there = self.features or (), set(names)
         # Categories are flags, such as vote=yes and vote=no, of one column of the data.
-        features = {n: of if kinds[of] > 1 else n for n, of in features.items()}
-        missing = [*{features[name]: 0 for name in features if name not in there}]
+        kinds = Counter(name.partition("=")[0] for name in features)
+        flags = {n: of for n in features if kinds[of := n.partition("=")[0]] > 1}
+        missing = [
+            *{flags.get(name, name): 0 for name in features if name not in there}
+        ]
         others = [name for name in names if name not in features]
         if missing:
-            n_columns = len({*features.values()})
+            n_columns = len({flags.get(name, name) for name in features})
             raise ValueError(
                 f"{self.source} lacks {len(missing)} of the {n_columns} columns "
                 f"that the model was fitted on: {quote_all(missing)}"

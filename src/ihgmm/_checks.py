@@ -295,9 +295,8 @@ def last_step(
         return X, model, names, original
     *before, (_, last) = model.steps
     if before:
-        start = len(before)
-        while start and isinstance(before[start - 1][1], OneToOneFeatureMixin):
-            start -= 1
+        others = [not isinstance(step, OneToOneFeatureMixin) for _, step in before]
+        start = max(np.flatnonzero(others) + 1, default=0)
         if original is None and start < len(before) and X is not None:
             original = model[:start].transform(X) if start else X
         with suppress(AttributeError, ValueError):  # some steps name no columns

@@ -47,7 +47,8 @@ def with_what_measures_nothing(path):
     return kinds, [
         "Used 9 columns: ",
         "'year', 'founded' (years), 'place' (row numbers or ranks: 1 to 90, each once),"
-        " 'region' (codes, as its name says), 'unit' (constant: 2024).",
+        " 'region' (codes, as its name says; --columns takes it), "
+        "'unit' (constant: 2024).",
     ]
 
 

@@ -20,15 +20,15 @@ from ihgmm.cli.tables.columns import no_measurement
         ("day", [0, 3, 9, 9], ""),  # of an experiment
         ("billingDays", [10, 31, 31], ""),
         ("#", [3, 7, 12, 15], "looks like ids; --id-column takes them"),
-        ("#", [3, 7, 7, 15], "codes, as its name says"),
-        ("dept", [4, 4, 11], "codes, as its name says"),
+        ("#", [3, 7, 7, 15], "codes, as its name says; --columns takes it"),
+        ("dept", [4, 4, 11], "codes, as its name says; --columns takes it"),
         (
             "Sample Number",
             [*range(1, 13), *range(1, 7)],
             "numbers of rows, which start again: 1 to 12",
         ),
         ("number", [1, 2, 3, 3, 7], ""),  # of tumours
-        ("schoolid", [20, 20, 31], "codes, as its name says"),
+        ("schoolid", [20, 20, 31], "codes, as its name says; --columns takes it"),
         ("humid", [20, 20, 31], ""),
         ("site_latitude", [36.03, 36.1], "coordinates"),
         ("long", [-93.2, 188.1, 2.0], "coordinates"),

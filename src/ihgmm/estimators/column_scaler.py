@@ -66,11 +66,8 @@ class ColumnScaler(Scaler):
     >>> from sklearn.datasets import load_wine
     >>> from sklearn.pipeline import make_pipeline
     >>> from ihgmm import ColumnScaler, IhSC
-    >>> from ihgmm.metrics import misclassification_rate
     >>> X, kinds = load_wine(return_X_y=True, as_frame=True)
     >>> model = make_pipeline(ColumnScaler(), IhSC(3)).fit(X)
-    >>> round(misclassification_rate(kinds, model[-1].labels_), 2)
-    0.04
     >>> model[0].reason_
     "Column 'proline' varies at least 388 times as much as half of the columns."
     >>> dict(zip(X.columns[:2], model[0].decisions_))

@@ -32,11 +32,6 @@ from ihgmm.words.phrases import counted, percent, sentence, shorten
 class Page:
     """A page that a notebook shows, in a frame of its own.
 
-    Attributes
-    ----------
-    html : str
-        The page.
-
     Examples
     --------
     >>> from ihgmm import IhSC, make_ihgmm
@@ -46,7 +41,7 @@ class Page:
     '<!doctype html>'
     """
 
-    html: str
+    html: str  #: the page
 
     def __repr__(self) -> str:
         return f"<Page of {len(self.html):,} characters; give a path to write it>"
@@ -108,7 +103,6 @@ def write_report(
         Known labels to compare with. They are shown for each row.
     notes : iterable of str, optional
         What was done to the data before: rows and columns left out, columns scaled.
-        The page says so.
     names : sequence of length n_clusters, or mapping of cluster to name, optional
         Names of clusters. They can be given and changed in the page as well.
     original : array-like or sparse matrix of shape (n_samples, n_features), optional

@@ -103,10 +103,9 @@ def top_features(
     Size is no pattern: other rows, each counted once, are stretched to the length of
     the cluster. With ``c_k`` for the mean of cluster k, each feature over its noise
     level, and ``u_k`` for that at length one, the contrast is ``c_k - |c_k| * mean(u_l
-    for rows of l != k)``. If ``original`` shows that columns were shifted, means are
-    compared as they are, ``c_k - mean(c_l)``. Errors assume right labels. A feature
-    chosen beforehand differs if its contrast is two errors from 0; the largest of 1,000
-    take four.
+    for rows of l != k)``, or ``c_k - mean(c_l)`` if columns of ``original`` were moved.
+    Errors assume right labels. A feature chosen beforehand differs if its contrast is
+    two errors from 0; the largest of 1,000 take four.
 
     Examples
     --------

@@ -39,9 +39,8 @@ def tree_headline(tree: ClusterTree) -> str:
     if tree.of_model:  # halves of the rows are judged along its directions
         stand = f"{levels} clusters stand" if levels else "no smaller number stands"
         return f"within this fit, {stand} out"
-    if levels:
-        return f"the tree is stable at {levels} clusters"
-    return "the tree is not stable at any number of clusters"
+    stable = f"stable at {levels}" if levels else "not stable at any number of"
+    return f"the tree is {stable} clusters"
 
 
 def tree_text(tree: ClusterTree) -> str:

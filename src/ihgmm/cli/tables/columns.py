@@ -179,11 +179,8 @@ def left_out_note(left_out: dict[str, str]) -> str:
         names_of.setdefault(reason, []).append(name)
     shown = [f"{quote_all(names_of[why], 4)} ({why})" for why in names_of]
     more = ", and others" * (len(shown) > 8)
-    count, remedy = counted(len(left_out), "column"), ""
-    if "codes, as its name says" in names_of:
-        remedy = " If such a name misleads, list all columns to use: --columns."
-    note = f"Left out {count}: {', '.join(shown[:8])}{more}.{remedy}"
-    return note if left_out else ""
+    count = counted(len(left_out), "column")
+    return f"Left out {count}: {', '.join(shown[:8])}{more}." if left_out else ""
 
 
 # Kinds of cells, as pandas names them, that need not be read as text.
@@ -299,7 +296,7 @@ def no_measurement(name: str, values: np.ndarray) -> str:
         "dates": is_date and (each // 100 % 100 < 13).all(),
         "days of the month": is_day and re.fullmatch(_DAYS, name),
         "a code of two values: 1 and 2": is_pair and name and not each_once,
-        "codes, as its name says": is_code,
+        "codes, as its name says; --columns takes it": is_code,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 

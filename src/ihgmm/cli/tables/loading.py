@@ -58,9 +58,8 @@ def explain_damage(path: Path, where: str = "") -> Iterator[None]:
 
 def damaged(path: Path, reason: str) -> ValueError:
     """Return the error that a file is not what its name says."""
-    suffix, hint = suffix_of(path), "; if each line is a text, save them as a CSV or "
-    hint += "JSONL file with one column, and give its name by --text-column."
-    hint *= suffix == ".txt"
+    suffix, hint = suffix_of(path), "; texts need a CSV with a column of them, whose "
+    hint = f"{hint}name --text-column takes" * (suffix == ".txt")
     return ValueError(f"{path} cannot be read as {suffix[1:]}: {reason}{hint}")
 
 

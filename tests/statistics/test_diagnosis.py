@@ -17,7 +17,7 @@ from ihgmm import (
 )
 from ihgmm._checks import check_matrix
 from ihgmm.metrics import misclassification_rate
-from ihgmm.statistics.diagnosis import CautionKind, Verdict
+from ihgmm.statistics.diagnosis import CautionKind, Verdict, diagnose_fit
 from ihgmm.statistics.refits import refit_halves
 from ihgmm.words.diagnoses import caution_text, trust_sentence
 
@@ -127,6 +127,12 @@ def test_wrong_labels_are_seen_through():
     assert found.verdict == "no separation: do not trust these labels"
     assert kinds(found) == [CautionKind.OTHER_CLUSTERS]
     assert "in the same order" in str(found.cautions[0])
+    # Of a fit of IhSC nobody says that IhSC finds others.
+    model = IhSC(4, random_state=0).fit(X)
+    model.labels_ = np.random.default_rng(0).permutation(labels)
+    for own in (diagnose(X, model), diagnose_fit(model, X, model.labels_)):
+        assert "another number of clusters" in str(own.cautions[0])
+        assert "IhSC" not in str(own)
     some, moved = labels.copy(), np.arange(200) < 20
     some[moved] = (some[moved] + 1) % 4
     found = diagnose(X, some)

@@ -80,24 +80,41 @@ def write_labels(
     """Write cluster, class and figures of each row; return remarks on the file."""
     if path is None:
         return []
-    columns: dict[str, list[Any]] = {"cluster": labels.tolist()}
+    columns = {"cluster": labels}
     if hasattr(model, "classes_"):  # which known labels have taught
-        names = [*map(str, model.classes_), "outlier"]  # -1 takes the last
-        columns["class"] = [names[label] for label in labels]
-    for name, values in figures.items():
-        columns[name] = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
-    # A name stands for one column only.
-    ids = ["id_" * (table.id_name in columns) + table.id_name, *table.ids.tolist()]
-    risky = [] if raw_cells else [cell for cell in ids if _guarded(cell) is not cell]
-    ids = list(map(_guarded, ids)) if risky else ids
-    lines = [tuple(columns), *zip(*columns.values(), strict=True)]
-    write_csv(path, [(name, *line) for name, line in zip(ids, lines, strict=True)])
+        names = np.array([*map(str, model.classes_), "outlier"])  # -1 takes the last
+        columns["class"] = names[labels]
+    columns |= figures
+    risky: list[Any] = []
+
+    def guarded(cell: Any) -> Any:
+        safe = cell if raw_cells else _guarded(cell)
+        risky.extend([cell] * (safe is not cell))
+        return safe
+
+    def lines() -> Iterator[Sequence[Any]]:
+        # A name stands for one column only.
+        yield guarded("id_" * (table.id_name in columns) + table.id_name), *columns
+        # Texts of all rows at once would take ten times as much memory as numbers.
+        for start in range(0, len(labels), 2**14):
+            some = slice(start, start + 2**14)
+            cells = [map(_text, values[some].tolist()) for values in columns.values()]
+            yield from zip(map(guarded, table.ids[some].tolist()), *cells, strict=True)
+
+    write_csv(path, lines())
     return [
         f"{counted(len(risky), 'cell')} of {path} begin like a formula, the first is "
         f"{quote(cell)}: with an apostrophe in front no spreadsheet runs it. "
         "--raw-cells writes cells as they are."
         for cell in risky[:1]
     ]
+
+
+def _text(value: Any) -> Any:
+    """Return six digits of a number, and nothing for one that is not known."""
+    if not isinstance(value, float):
+        return value
+    return "" if value != value else f"{value:.6g}"
 
 
 def _guarded(cell: Any) -> Any:

@@ -87,12 +87,16 @@ def caution_text(
     """Return a caution in a sentence or two, with what to do about it."""
     f = caution.figures
     if caution.kind is CautionKind.OTHER_CLUSTERS:
-        order = "Are rows and labels in the same order? " if f.get("by_chance") else ""
+        order = "Are rows and labels in the same order? " * f["by_chance"]
+        other = f"the data show other clusters. {order}IhSC finds them with its "
+        other += "default settings."
+        if f["fitted"]:  # as IhSC finds clusters
+            other = "a part of the rows shows other clusters than all of them. Ask for "
+            other += "another number of clusters."
         return (
             "Fits to halves of the rows agree with each other on "
             f"{f['agreement']:.0%} of the rows, but with these labels on "
-            f"{f['share']:.0%} only: the data show other clusters. {order}IhSC finds "
-            "them with its default settings."
+            f"{f['share']:.0%} only: {other}"
         )
     if caution.kind is CautionKind.RULING_COLUMN:
         column = f["column"]

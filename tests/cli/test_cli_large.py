@@ -91,7 +91,7 @@ def test_what_cannot_be_done_on_disk(table):
             ("fit", "x.parquet", "-k", "3", "--prepare", "standardize"),
             "fit with --prepare scale, or",
         ),
-        (("fit", "x.csv", "-k", "3"), "convert it once to a folder of Parquet files"),
+        (("fit", "x.csv", "-k", "3"), "convert it once to Parquet"),
         (("fit", "x.h5ad", "-k", "3", "--columns", "g1"), "no such column"),
         (("fit", "x.h5ad", "-k", "3", "--label-column", "type"), "it has 'kind'"),
     ):

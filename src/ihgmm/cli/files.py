@@ -4,8 +4,9 @@ import csv
 import re
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -82,24 +83,24 @@ def write_labels(
         return []
     columns = {"cluster": labels}
     if hasattr(model, "classes_"):  # which known labels have taught
-        names = np.array([*map(str, model.classes_), "outlier"])  # -1 takes the last
-        columns["class"] = names[labels]
-    columns |= figures
-    risky: list[Any] = []
-
-    def guarded(cell: Any) -> Any:
-        safe = cell if raw_cells else _guarded(cell)
-        risky.extend([cell] * (safe is not cell))
-        return safe
+        names = [*map(str, model.classes_), "outlier"]  # -1 takes the last
+        columns["class"] = np.array(names, dtype=object)[labels]
+    # A name stands for one column only.
+    head = "id_" * (table.id_name in columns | figures) + table.id_name
+    guard: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else _guarded
+    risky = [cell for cell in chain([head], table.ids) if guard(cell) is not cell]
 
     def lines() -> Iterator[Sequence[Any]]:
-        # A name stands for one column only.
-        yield guarded("id_" * (table.id_name in columns) + table.id_name), *columns
-        # Texts of all rows at once would take ten times as much memory as numbers.
+        yield guard(head), *columns, *figures
+        # The cells of all rows, as texts, would take more memory than a fit.
         for start in range(0, len(labels), 2**14):
-            some = slice(start, start + 2**14)
-            cells = [map(_text, values[some].tolist()) for values in columns.values()]
-            yield from zip(map(guarded, table.ids[some].tolist()), *cells, strict=True)
+            ids, *others = (
+                values[start : start + 2**14].tolist()
+                for values in (table.ids, *columns.values(), *figures.values())
+            )
+            for values in others[len(columns) :]:
+                values[:] = ["" if v != v else f"{v:.6g}" for v in values]
+            yield from zip(map(guard, ids), *others, strict=True)
 
     write_csv(path, lines())
     return [
@@ -108,13 +109,6 @@ def write_labels(
         "--raw-cells writes cells as they are."
         for cell in risky[:1]
     ]
-
-
-def _text(value: Any) -> Any:
-    """Return six digits of a number, and nothing for one that is not known."""
-    if not isinstance(value, float):
-        return value
-    return "" if value != value else f"{value:.6g}"
 
 
 def _guarded(cell: Any) -> Any:

@@ -137,25 +137,11 @@ def diagnose(
     """
     rng = generator(random_state)
     check_choice("missing", missing, MISSING_WAYS)
-    model = checks.last_step(None, labels)[1]
+    fitted = hasattr(checks.last_step(None, labels)[1], "placement_")  # by IhSC
     X, labels = checks.data_and_labels(X, labels, whitened=True)
     data = checks.check_matrix(X, missing=missing)
     if missing == "fit":
         data = learn_filler(data)(data)
-    return _judge(data, labels, rng, model)
-
-
-def diagnose_fit(model: Any, X: Any, labels: Any, rows: Any = None) -> Diagnosis:
-    """Diagnose labels of a model, or of some rows, on data filled in and whitened."""
-    data = checks.complete_matrix(X, model, whitened=True)
-    if rows is not None and len(rows) < data.shape[0]:
-        data = data.keep_rows(rows)
-    return _judge(data, labels, generator(0), model)
-
-
-def _judge(data: Matrix, labels: Any, rng: Generator, model: Any) -> Diagnosis:
-    """Diagnose labels of complete rows, those of a model if it is one."""
-    fitted = hasattr(model, "placement_")  # by IhSC
     classes, codes, outliers = checks.labelled_rows(labels, data)
     if outliers is None:
         return _diagnose(data, classes, codes, rng, fitted)

@@ -88,11 +88,10 @@ def caution_text(
     f = caution.figures
     if caution.kind is CautionKind.OTHER_CLUSTERS:
         order = "Are rows and labels in the same order? " * f["by_chance"]
-        other = f"the data show other clusters. {order}IhSC finds them with its "
-        other += "default settings."
-        if f["fitted"]:  # as IhSC finds clusters
-            other = "a part of the rows shows other clusters than all of them. Ask for "
-            other += "another number of clusters."
+        other = f"the data show other clusters. {order}IhSC finds them by default."
+        if f["fitted"]:  # by IhSC itself
+            other = "halves show others than all rows. Ask for another number of "
+            other += "clusters."
         return (
             "Fits to halves of the rows agree with each other on "
             f"{f['agreement']:.0%} of the rows, but with these labels on "

@@ -131,7 +131,7 @@ def test_wrong_labels_are_seen_through():
     model = IhSC(4, random_state=0).fit(X)
     model.labels_ = np.random.default_rng(0).permutation(labels)
     own = str(diagnose(X, model).cautions[0])
-    assert "another number of clusters" in own
+    assert "Ask for another number." in own
     assert "IhSC" not in own
     some, moved = labels.copy(), np.arange(200) < 20
     some[moved] = (some[moved] + 1) % 4

@@ -90,8 +90,7 @@ def caution_text(
         order = "Are rows and labels in the same order? " * f["by_chance"]
         other = f"the data show other clusters. {order}IhSC finds them by default."
         if f["fitted"]:  # by IhSC itself
-            other = "halves show others than all rows. Ask for another number of "
-            other += "clusters."
+            other = "halves show other clusters than all rows. Ask for another number."
         return (
             "Fits to halves of the rows agree with each other on "
             f"{f['agreement']:.0%} of the rows, but with these labels on "

@@ -14,7 +14,7 @@ from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.estimators.given import as_without_batches
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.numerics.whitening import preparation_of_counts
-from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
+from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -126,7 +126,7 @@ def ihsc(
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X, batch=batch)
     model, X = as_without_batches(model, X, batch)
     labels, centers = to_host(model.labels_), to_host(model.cluster_centers_)
-    diagnosis = diagnose_fit(model, X, labels)
+    diagnosis = diagnose(X, model)
     taken = {"layer": layer, "use_rep": use_rep, "batch_key": batch_key}
     summary = _summary(model, diagnosis, taken)
     if copy:

@@ -91,9 +91,19 @@ def test_what_cannot_be_done_on_disk(table):
             ("fit", "x.parquet", "-k", "3", "--prepare", "standardize"),
             "fit with --prepare scale, or",
         ),
-        (("fit", "x.csv", "-k", "3"), "convert it once to a folder of Parquet files"),
+        (("fit", "x.csv", "-k", "3"), "convert it once to Parquet"),
         (("fit", "x.h5ad", "-k", "3", "--columns", "g1"), "no such column"),
         (("fit", "x.h5ad", "-k", "3", "--label-column", "type"), "it has 'kind'"),
     ):
         assert message in fail(*arguments, *BLOCKS)
     assert "give a number of GB" in fail("fit", "x.csv", "-k", "3", "--memory", "-1")
+
+
+def test_labels_of_many_rows_are_written_block_by_block(monkeypatch):
+    X, _ = make_ihgmm(20_000, 4, 2, random_state=0)
+    np.save("x.npy", X)
+    monkeypatch.setattr("ihgmm.cli.screen.PATIENCE", 0)
+    done = invoke("fit", "x.npy", "-k", "2", "-o", "labels.csv", *BLOCKS)
+    assert "clustering ...\n" in done.stderr  # for those who see nothing turn
+    assert [row["row"] for row in read("labels.csv")] == [*map(str, range(1, 20_001))]
+    assert "..." not in invoke("fit", "x.npy", "-k", "2", "-q").stderr

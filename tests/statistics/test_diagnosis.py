@@ -127,6 +127,12 @@ def test_wrong_labels_are_seen_through():
     assert found.verdict == "no separation: do not trust these labels"
     assert kinds(found) == [CautionKind.OTHER_CLUSTERS]
     assert "in the same order" in str(found.cautions[0])
+    # Of a fit of IhSC nobody says that IhSC finds others.
+    model = IhSC(4, random_state=0).fit(X)
+    model.labels_ = np.random.default_rng(0).permutation(labels)
+    own = str(diagnose(X, model).cautions[0])
+    assert "Ask for another number." in own
+    assert "IhSC" not in own
     some, moved = labels.copy(), np.arange(200) < 20
     some[moved] = (some[moved] + 1) % 4
     found = diagnose(X, some)

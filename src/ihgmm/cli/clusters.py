@@ -18,7 +18,7 @@ from ihgmm.numerics.spectral import Placement
 from ihgmm.policy import Doubt
 from ihgmm.report.facts import k_means_labels
 from ihgmm.statistics import contrasts as ct
-from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit, membership_temperature
+from ihgmm.statistics.diagnosis import Diagnosis, diagnose, membership_temperature
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.words.diagnoses import CLUSTER_WORDS, class_words, feature_words
 from ihgmm.words.phrases import counted, shorten
@@ -73,7 +73,7 @@ def describe_fit(
 ) -> tuple[Figures, Lines, Diagnosis, bool]:
     """Return figures, lines, a diagnosis, and if clusters are compared at one size."""
     fit, k = ct.described_fit(table.X, model), len(model.cluster_centers_)
-    diagnosis = diagnose_fit(model, table.X, labels)
+    diagnosis = diagnose(table.X, model)
     figures = figures_of(
         fit, to_host(diagnosis.certainty), getattr(model, "outlier_scores_", None)
     )

@@ -4,8 +4,9 @@ import csv
 import re
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -80,18 +81,28 @@ def write_labels(
     """Write cluster, class and figures of each row; return remarks on the file."""
     if path is None:
         return []
-    columns: dict[str, list[Any]] = {"cluster": labels.tolist()}
+    columns = {"cluster": labels}
     if hasattr(model, "classes_"):  # which known labels have taught
         names = [*map(str, model.classes_), "outlier"]  # -1 takes the last
-        columns["class"] = [names[label] for label in labels]
-    for name, values in figures.items():
-        columns[name] = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
+        columns["class"] = np.array(names, dtype=object)[labels]
     # A name stands for one column only.
-    ids = ["id_" * (table.id_name in columns) + table.id_name, *table.ids.tolist()]
-    risky = [] if raw_cells else [cell for cell in ids if _guarded(cell) is not cell]
-    ids = list(map(_guarded, ids)) if risky else ids
-    lines = [tuple(columns), *zip(*columns.values(), strict=True)]
-    write_csv(path, [(name, *line) for name, line in zip(ids, lines, strict=True)])
+    head = "id_" * (table.id_name in columns | figures) + table.id_name
+    guard: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else _guarded
+    risky = [cell for cell in chain([head], table.ids) if guard(cell) is not cell]
+
+    def lines() -> Iterator[Sequence[Any]]:
+        yield guard(head), *columns, *figures
+        # The cells of all rows, as texts, would take more memory than a fit.
+        for start in range(0, len(labels), 2**14):
+            ids, *others = (
+                values[start : start + 2**14].tolist()
+                for values in (table.ids, *columns.values(), *figures.values())
+            )
+            for values in others[len(columns) :]:
+                values[:] = ["" if v != v else f"{v:.6g}" for v in values]
+            yield from zip(map(guard, ids), *others, strict=True)
+
+    write_csv(path, lines())
     return [
         f"{counted(len(risky), 'cell')} of {path} begin like a formula, the first is "
         f"{quote(cell)}: with an apostrophe in front no spreadsheet runs it. "

@@ -67,7 +67,8 @@ def fit(
         asked |= {"empty_is_zero": reading.missing == "zero"}
         whole = make_pipeline(table.scaler, fitted) if table.scaler else fitted
         save_model(whole, save, feature_names=table.names, **asked)
-    remarks = files.write_labels(output, table, labels, figures, raw_cells, model)
+    with screen.working("writing the labels"):
+        remarks = files.write_labels(output, table, labels, figures, raw_cells, model)
     known_labels, comparison = cl.compare_labels(table, labels, model)
     cautions, prepared = [], table.scaler is not None
     for caution in diagnosis.cautions:

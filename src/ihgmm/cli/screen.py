@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
+from threading import Timer
 from typing import Any
 
 import typer
@@ -14,6 +15,8 @@ from rich.text import Text
 from ihgmm.cli.options import output_option
 from ihgmm.cli.tables.table import Table, Warned
 from ihgmm.words.phrases import figure, shorten
+
+PATIENCE = 5  # seconds until somebody who sees nothing is told what goes on
 
 
 def clean(text: str) -> str:
@@ -103,8 +106,16 @@ class Screen:
     @contextmanager
     def working(self, what: str) -> Iterator[Callable[[int, int], None]]:
         """Show that work goes on; yields what to call with (done, total)."""
-        with Console(stderr=True, quiet=self.quiet).status(Text(clean(what))) as shown:
-            yield lambda done, total: shown.update(Text(f"{what}: {done} of {total}"))
+        err = Console(stderr=True, quiet=self.quiet)
+        # A file or a pipe has a line for each step that takes long.
+        line = Timer(PATIENCE, err.print, [Text(clean(f"{what} ..."))])
+        if not err.is_terminal:
+            line.start()
+        try:
+            with err.status(Text(clean(what))) as at:
+                yield lambda done, total: at.update(Text(f"{what}: {done} of {total}"))
+        finally:
+            line.cancel()
 
 
 @dataclass

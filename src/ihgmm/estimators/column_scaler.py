@@ -166,9 +166,16 @@ class ColumnScaler(Scaler):
         if not (len(measured) and decides_alone(deviations[measured]).any()):
             aside = ", true and false aside" * bool(is_flag.any())
             self.reason_ = (
-                f"No column varies {Columns.DECIDES_ALONE:g} times as much as half of "
-                f"the columns{aside}."
+                f"No column varies more than {Columns.DECIDES_ALONE:g} times as much "
+                f"as half of the columns{aside}."
             )
+            for j in measured[deviations[measured].argsort()[:1]]:
+                ratio = deviations[j] / lower_median(deviations[measured])
+                if ratio * Columns.DECIDES_ALONE < 1:
+                    words = (
+                        f"varies {ratio:.2g} times as much as most, and has little say."
+                    )
+                    self.reason_ += f" Column {_name(data, j)} {words}"
             return None
         widest = measured[deviations[measured].argmax()]
         ratio = deviations[widest] / lower_median(deviations[measured])

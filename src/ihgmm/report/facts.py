@@ -20,7 +20,7 @@ from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting.embedding import circle_view, cosines
 from ihgmm.statistics.contrasts import described_fit, nearest_rows, rank_features
-from ihgmm.statistics.diagnosis import diagnose_fit
+from ihgmm.statistics.diagnosis import diagnose
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.tree import ClusterTree, tree_of_model
 from ihgmm.words.diagnoses import caution_text
@@ -95,13 +95,13 @@ class Facts:
         # Of many clusters fewer features are shown, so that their cards fit a page.
         n_shown = 8 if k <= 12 else 4
         self.apart = rank_features(fit, model, self.features, n_shown, original)
-        self.diagnosis = diagnose_fit(model, X, own, inside)
+        self.diagnosis = diagnose(X, model)
         shown = [shorten(name, 120) for name in self.features]
         self.cautions = [
             caution_text(caution, shown, prepared=original is not None)
             for caution in self.diagnosis.cautions
         ]
-        self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)
+        self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)[inside]
         # Rows beyond what is written as "> 99.9%" count as equally sure.
         self.highest = float(self.certainty.max())
         self.n_surest = int((self.certainty >= min(self.highest - 1e-6, 0.999)).sum())

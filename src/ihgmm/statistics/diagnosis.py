@@ -40,7 +40,7 @@ class Verdict(StrEnum):
 class CautionKind(StrEnum):
     """What to look at; each with the names of its figures."""
 
-    OTHER_CLUSTERS = auto()  # agreement, share, by_chance
+    OTHER_CLUSTERS = auto()  # agreement, share, by_chance, fitted
     RULING_COLUMN = auto()  # column, share
     ZERO_ROWS = auto()  # rows, unobserved where some are
 
@@ -137,31 +137,26 @@ def diagnose(
     """
     rng = generator(random_state)
     check_choice("missing", missing, MISSING_WAYS)
+    fitted = hasattr(checks.last_step(None, labels)[1], "placement_")  # by IhSC
     X, labels = checks.data_and_labels(X, labels, whitened=True)
     data = checks.check_matrix(X, missing=missing)
     if missing == "fit":
         data = learn_filler(data)(data)
     classes, codes, outliers = checks.labelled_rows(labels, data)
     if outliers is None:
-        return _diagnose(data, classes, codes, rng)
+        return _diagnose(data, classes, codes, rng, fitted)
     ops, rows = data.ops, np.flatnonzero(~to_host(outliers))
     inside = data.to_device(to_host(ops.few_rows(codes, rows)))
-    diagnosis = _diagnose(data.keep_rows(rows), classes, inside, rng)
+    diagnosis = _diagnose(data.keep_rows(rows), classes, inside, rng, fitted)
     unknown = ops.xp.full_like(ops.widen(outliers), np.nan)
     certainty = ops.place(diagnosis.certainty, ~outliers, unknown)
     n_outliers = data.shape[0] - len(rows)
     return replace(diagnosis, certainty=certainty, n_outliers=n_outliers)
 
 
-def diagnose_fit(model: Any, X: Any, labels: Any, rows: Any = None) -> Diagnosis:
-    """Diagnose labels of a model, or of some rows, on data filled in and whitened."""
-    data = checks.complete_matrix(X, model, whitened=True)
-    if rows is not None and len(rows) < data.shape[0]:
-        data = data.keep_rows(rows)
-    return diagnose(data, labels)
-
-
-def _diagnose(X: Matrix, classes: np.ndarray, codes: Tall, rng: Generator) -> Diagnosis:
+def _diagnose(
+    X: Matrix, classes: np.ndarray, codes: Tall, rng: Generator, fitted: bool
+) -> Diagnosis:
     """Diagnose labels of rows that are all in clusters."""
     (n, p), k, ops, xp = X.shape, len(classes), X.ops, X.ops.xp
     live = X.sqnorms > 0
@@ -198,7 +193,7 @@ def _diagnose(X: Matrix, classes: np.ndarray, codes: Tall, rng: Generator) -> Di
     size, ends = (n, p, k, classes, ops.groups(codes, k).sizes), error_range(error, k)
     figures = certainty, uncertain_share
     diagnosis = Diagnosis(*size, *of_halves, error, ends, *figures)
-    return replace(diagnosis, cautions=tuple(_cautions(diagnosis, X, refits)))
+    return replace(diagnosis, cautions=tuple(_cautions(diagnosis, X, refits, fitted)))
 
 
 def expected_error(doubt: float, n: int, k: int) -> float:
@@ -238,14 +233,14 @@ def error_range(error: float, k: int) -> tuple[float, float]:
 
 
 def _cautions(
-    diagnosis: Diagnosis, data: Matrix, refits: Refits | None
+    diagnosis: Diagnosis, data: Matrix, refits: Refits | None, fitted: bool
 ) -> Iterator[Caution]:
     """Yield what to look at, the most useful first."""
     agreement, share = 0.0 if refits is None else refits.agreement, diagnosis.stability
     if agreement > max(Cautions.AGREE, share + Cautions.MORE):
         hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
         figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
-        yield Caution(CautionKind.OTHER_CLUSTERS, figures)
+        yield Caution(CautionKind.OTHER_CLUSTERS, figures | {"fitted": fitted})
     ruling = ruling_column(data)
     if ruling is not None:
         column = data.names[ruling[0]] if data.names else ruling[0]

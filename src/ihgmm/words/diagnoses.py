@@ -88,12 +88,14 @@ def caution_text(
     """Return a caution in a sentence or two, with what to do about it."""
     f = caution.figures
     if caution.kind is CautionKind.OTHER_CLUSTERS:
-        order = "Are rows and labels in the same order? " if f.get("by_chance") else ""
+        order = "Are rows and labels in the same order? " * f["by_chance"]
+        other = f"the data show other clusters. {order}IhSC finds them by default."
+        if f["fitted"]:  # by IhSC itself
+            other = "halves show other clusters than all rows. Ask for another number."
         return (
             "Fits to halves of the rows agree with each other on "
             f"{f['agreement']:.0%} of the rows, but with these labels on "
-            f"{f['share']:.0%} only: the data show other clusters. {order}IhSC finds "
-            "them with its default settings."
+            f"{f['share']:.0%} only: {other}"
         )
     if caution.kind is CautionKind.RULING_COLUMN:
         column = f["column"]

@@ -130,7 +130,7 @@ def _read_bytes(path: Path, request: Request) -> bytes:
 def check_size(path: Path, request: Request, n_bytes: int) -> None:
     """Raise if there is no room for so many bytes, which a file holds or claims to."""
     convert = (
-        ", or convert it once to a folder of Parquet files, and give the file in it: "
+        ", or convert it once to Parquet, and give parquet/part-0.parquet: "
         'python -c "import pyarrow.dataset as d; d.write_dataset(d.dataset('
         f"{str(path)!r}, format='csv'), 'parquet', format='parquet')\""
     )

@@ -143,6 +143,7 @@ def prepare_columns(
     decisions = np.array(scaler.decisions_)
     if (decisions == "left alone").all():
         why = f"{scaler.reason_[0].lower()}{scaler.reason_[1:]}"
+        why += " --prepare scale divides all by their deviation."
         return table.noting(f"Left the columns as they are: {why}")
     kinds, what = [], {"divided": "divided {} by the deviation"}
     what["centred and divided"] = "gave {} mean 0 and deviation 1"

@@ -73,7 +73,8 @@ def read_table(
     table = prep.complete_table(table, request, missing, fills)
     if has_choice or table.left_out:
         names, thing = table.column_names, "word" if has_texts else "column"
-        said = [f"Used {counted(len(names), thing)}: {quote_all(names)}."]
+        most = 40 if len(names) <= 40 else 8  # the reader is to look at them
+        said = [f"Used {counted(len(names), thing)}: {quote_all(names, most)}."]
         said += filter(None, [columns.left_out_note(table.left_out)])
         table = replace(table, notes=[*said, *table.notes])
     return prep.prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)

@@ -74,9 +74,8 @@ def describe_fit(
     """Return figures, lines, a diagnosis, and if clusters are compared at one size."""
     fit, k = ct.described_fit(table.X, model), len(model.cluster_centers_)
     diagnosis = diagnose(table.X, model)
-    figures = figures_of(
-        fit, to_host(diagnosis.certainty), getattr(model, "outlier_scores_", None)
-    )
+    scores = getattr(model, "outlier_scores_", None)
+    figures = figures_of(fit, to_host(diagnosis.certainty), scores)
     lines = cluster_lines(labels, k, figures, table)
     shown = max(2, min(5, 30 // len(lines), table.X.shape[1] // 2))
     apart = ct.rank_features(fit, model, [*table.column_names], shown, table.original)

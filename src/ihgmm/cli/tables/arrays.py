@@ -1,5 +1,6 @@
 """Arrays in files: NumPy's, sparse ones, and AnnData files with names beside them."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -153,13 +154,12 @@ def _memory_for(path: Path) -> Iterator[None]:
 
     HDF5 takes the up to 4 GB that a damaged text claims, before it looks for them.
     """
-    try:
-        import resource
-
-        pages = int(Path("/proc/self/statm").read_text().split()[5])  # of data
-    except (ImportError, OSError):
+    if sys.platform != "linux":
         yield
         return
+    import resource
+
+    pages = int(Path("/proc/self/statm").read_text().split()[5])  # of data
     before = soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = pages * resource.getpagesize() + 2**29 + 1000 * path.stat().st_size
     most = min(bound for bound in (most, soft, hard) if bound >= 0)  # -1: there is none

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import fields
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -35,7 +35,7 @@ from ihgmm.policy import Doubt
 from ihgmm.statistics import estimation
 from ihgmm.statistics.diagnosis import expected_error, membership_temperature
 from ihgmm.statistics.likelihood import refine_labels
-from ihgmm.statistics.refits import calmer_noise, label_doubt
+from ihgmm.statistics.refits import calmer_noise, label_doubt, most_judged
 
 
 class IhSC(Clusterer):
@@ -104,8 +104,7 @@ class IhSC(Clusterer):
         Scale times the Euclidean length of the cluster's centre, in the units of the
         data. Scales compare rows of one cluster only; sizes compare all rows.
     temperature_ : float
-        By which ``predict_proba`` divides log-odds; 1 of fits that do not ask how far
-        to trust their labels: on a GPU, and with ``known_labels``.
+        By which ``predict_proba`` divides log-odds; 1 with ``known_labels``.
     n_clusters_, n_iter_ : int
         Number of clusters, given or found, and iterations that the labels took.
     selection_ : ClusterCount
@@ -326,7 +325,7 @@ class IhSC(Clusterer):
             live = checks.warn_zero_rows(counted, unobserved)
         old, start = None, None
         if first:
-            rng = generator(self.random_state)
+            rng, self.temperature_ = generator(self.random_state), 1.0
             self.n_clusters_ = self._count_clusters(counted, live, rng, steps)
             if self.init is not None:
                 start, _ = given.old_labels(self.init, X)
@@ -335,6 +334,7 @@ class IhSC(Clusterer):
             at = cast(Placement, self.placement_)
             growth = getattr(self, "growth_", None) or growth_of_fit(at, self, k)
             old = growth, at, self.space_
+            self.temperature_ = self.temperature_  # before the clusters move on
         with steps.step("grow"):
             grown = grow(data, k, weights, old, start)
         given.warn_of_drift(grown, k)
@@ -410,8 +410,12 @@ class IhSC(Clusterer):
         self, data: Matrix, spectral: Spectral, labels: Tall, recipe: Recipe, k: int
     ) -> None:
         """Warn of labels that other rows would change, and of misleading data."""
-        # A device would wait half a fit for the host: there it is left to a diagnosis.
-        if k < 2 or data.ops.few_ops is not HOST or not recipe.unit_norm:
+        if k < 2 or not recipe.unit_norm:
+            return
+        if data.ops.few_ops is not HOST:
+            # It would wait half a fit for the host, which is asked when need be.
+            del self.temperature_
+            self.judged_rows_ = spectral.known[: most_judged(k)]
             return
         at, doubt = spectral.placement, 0.0
         if recipe.labels == "tied":
@@ -435,6 +439,13 @@ class IhSC(Clusterer):
                 f"use {option('signed', True)}.",
                 PreparationWarning,
             )
+
+    @cached_property
+    def temperature_(self) -> float:
+        """By which to divide log-odds; rows of a fit on a GPU are asked here, once."""
+        rows, rule = self.judged_rows_, cast(Placement, self.placement_).rule
+        self._temper(rows, rule, self.n_clusters_)
+        return self.temperature_
 
     def _temper(self, rows: np.ndarray, rule: LinearRule, k: int) -> float:
         """Let memberships be as sure as labels; return the bound of their doubt."""

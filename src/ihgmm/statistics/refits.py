@@ -141,7 +141,7 @@ def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> tuple[float, floa
     the bound. With too few rows they are 0. Directions stay: it is far cheaper than
     :func:`refit_halves`.
     """
-    rows = rows[: max(Doubt.ROWS, Doubt.ROWS_A_CLUSTER * k)]
+    rows = rows[: most_judged(k)]
     n, signed = len(rows), rule.signed
     n_folds = 2 if n >= Refitting.ROWS_A_CLUSTER * k else 5
     if n - n // n_folds - 1 <= k:
@@ -167,6 +167,11 @@ def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> tuple[float, floa
                 break  # whatever the other half says, no warning comes of it
     both = float(np.prod(doubts))
     return both ** (1 / max(len(doubts), 1)) / (1 - 1 / k), both**0.5 / (1 - 1 / k)
+
+
+def most_judged(k: int) -> int:
+    """Return how many rows say how far to trust k clusters, at most."""
+    return max(Doubt.ROWS, Doubt.ROWS_A_CLUSTER * k)
 
 
 def calmer_noise(

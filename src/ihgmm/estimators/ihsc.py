@@ -104,7 +104,8 @@ class IhSC(Clusterer):
         Scale times the Euclidean length of the cluster's centre, in the units of the
         data. Scales compare rows of one cluster only; sizes compare all rows.
     temperature_ : float
-        By which ``predict_proba`` divides log-odds; 1 with ``known_labels``.
+        By which ``predict_proba`` divides log-odds; 1 with ``known_labels``, and with
+        fewer than 20 rows for each cluster.
     n_clusters_, n_iter_ : int
         Number of clusters, given or found, and iterations that the labels took.
     selection_ : ClusterCount
@@ -450,9 +451,10 @@ class IhSC(Clusterer):
     def _temper(self, rows: np.ndarray, rule: LinearRule, k: int) -> float:
         """Let memberships be as sure as labels; return the bound of their doubt."""
         doubt, most = label_doubt(rows, rule, k)
-        rows = rows[: Doubt.ROWS]
-        error = expected_error(doubt * (1 - 1 / k), len(rows), k)
-        self.temperature_ = membership_temperature(rows, rule, error)
+        rows, self.temperature_ = rows[: Doubt.ROWS], 1.0
+        if len(rows) >= Doubt.ROWS_A_CLUSTER * k:  # fewer do not know the doubt
+            error = expected_error(doubt * (1 - 1 / k), len(rows), k)
+            self.temperature_ = membership_temperature(rows, rule, error)
         return most
 
     @usual_errors()

@@ -117,8 +117,9 @@ def test_what_processes_have_done_survives_interrupts_and_kills(tmp_path):
     os.killpg(stopped.pid, signal.SIGINT)  # as a terminal does, workers too
     _, errors = stopped.communicate(timeout=60)
     assert stopped.returncode == 130
-    assert errors.startswith("stopped: what is finished is kept in")
-    assert errors.count("\n") == 1
+    *slow, last = errors.splitlines()  # a slow machine names the step that takes long
+    assert len(slow) <= 1
+    assert last.startswith("stopped: what is finished is kept in")
     assert list(folder.iterdir()) == [path]
     first = len(read_results(path, study.methods))
     assert first >= 12

@@ -38,7 +38,8 @@ def log_normalised(X):
 
 
 # %%
-# Before, the noise of a column grows with its mean. Afterwards it does not.
+# Before, the noise of a column grows with its mean. Afterwards it does not. What that
+# does to labels is on the right.
 X, _ = rows_of_counts(120, seed=0)
 white = Biwhitener("counts").fit_transform(X)
 means, live = X.mean(axis=0), X.any(axis=0)
@@ -53,7 +54,6 @@ left.set(
     title="120 counts a row",
 )
 
-# %%
 # What that does to labels. ``IhSC`` warns if data look like counts and are not
 # whitened; the warning is turned off here.
 warnings.filterwarnings("ignore", message="X looks like counts|Labels may be unstable")

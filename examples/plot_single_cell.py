@@ -169,6 +169,8 @@ def picture(adata):
     depth = adata.obs["depth"].to_numpy()
     right.scatter(depth, adata.obs["ihsc_scale"], c=colors, s=5, lw=0)
     right.set(xscale="log", yscale="log", xlabel="true depth", ylabel="ihsc_scale")
+    right.set_yticks([0.2, 0.5, 1, 2, 5], labels=["0.2", "0.5", "1", "2", "5"])
+    right.minorticks_off()
     right.set_title("the scale of a cell is its depth,\nin units of its type's mean")
     sizes = adata.obs["type"].value_counts(sort=True)
     for name, size in sizes.items():

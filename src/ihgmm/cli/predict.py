@@ -39,7 +39,7 @@ def predict(
     the fit, but no row is left out unless you ask for it. Ids and known labels come
     from the columns that the fit used, if DATA has them; name others with --id-column
     and --label-column. The labels file has the columns of ihgmm fit. Certainty is
-    the membership of a row in its cluster, as sure as the labels of the fit are.
+    the membership of a row in its cluster, on average as sure as the fit was.
 
     [bold]Examples[/]
 

@@ -182,8 +182,7 @@ def rank_features(
         ahead = more[i][: -(-3 * count // 5)]
         ahead = ahead[4 * scores[i, ahead] > scores[i, line[:1]].sum()]
         rest = line[~np.isin(line, ahead)][: len(line) - len(ahead)]
-        line = np.append(ahead, rest)
-        most[i] = line[np.argsort(contrasts[i, line] < 0, kind="stable")]
+        most[i] = np.append(ahead, rest)
     return TopFeatures(fit.clusters, sizes, names, *figures, more, less, most)
 
 

@@ -166,8 +166,7 @@ def grow(
 
     # The rule: it stays while new rows are few, else clusters move on from where they
     # were, or are looked for again.
-    moved, n_iter, compared = 1.0, 0, None
-    settled = bool(known and known.settled)
+    moved, n_iter, compared, settled = 1.0, 0, None, bool(known and known.settled)
     if known and novel == 0 and seen < (1 + Growing.MORE) * known.learnt:
         (_, placement, space), pull = old, known.pull
         learnt, looked, moved = known.learnt, known.looked, 0.0
@@ -177,10 +176,8 @@ def grow(
             found = _move_on(embedding, sample, old, k)
         learnt, looked = seen, known.looked if found else seen
         placement, space, pull, n_iter = found or _look(embedding, sample, k)
-        known_rows = _coordinates(embedding, sample.rows)
-        known_rows = placement.embedding.rows(HOST, known_rows)
-        own = np.asarray(placement.rule(HOST, known_rows))
-        compared = None if found else known_rows
+        rows = placement.embedding.rows(HOST, _coordinates(embedding, sample.rows))
+        own, compared = np.asarray(placement.rule(HOST, rows)), None if found else rows
         before = np.where(sample.labels >= 0, sample.labels, own)
         moved = np.average(own != before, weights=sample.weights)
         sample = replace(sample, labels=own)

@@ -146,18 +146,17 @@ def rank_features(
     # as they are where columns were shifted, whose multiples readers cannot follow.
     if shifted:
         _, errors, noise = _means_and_noise(fit._replace(scales=np.ones(len(labels))))
-    has_noise, levels = noise is not None, 1.0 if noise is None else noise
-    centers = np.nan_to_num(centers) / levels
+    has_noise, centers = noise is not None, np.nan_to_num(centers)
     lengths = np.ones((k, 1)) if shifted else row_lengths(centers)[:, None]
     live = centers.any(axis=1)[:, None]
     unit, counts = HOST.ratio(centers, lengths + 0 * centers), live[:, 0] * sizes
     contrasts = np.where(live, unit - _others(unit, counts), 0.0)
     with np.errstate(over="ignore"):  # of centres next to zero errors are not known
-        squares = HOST.ratio(errors / levels, lengths + 0 * errors) ** 2
+        squares = HOST.ratio(errors, lengths + 0 * errors) ** 2
     squares[np.isinf(squares)] = np.nan
     errors = np.sqrt(squares + _others(squares, counts, power=2))
     if has_noise:
-        contrasts, errors = contrasts * lengths, errors * lengths
+        contrasts, errors = (values * lengths / noise for values in (contrasts, errors))
     # What other rows have on average, at the length of each cluster.
     patterns = means if shifted else HOST.ratio(means - offsets, lengths + 0 * means)
     others = _others(patterns, sizes) * lengths

@@ -31,22 +31,21 @@ def test_contrasts_by_their_definition():
         own, along = X[labels == k], scales[labels == k]
         left[labels == k] = own - np.outer(along, along @ own / (along @ along))
     noise = np.sqrt((left**2).mean(axis=0))
-    centers = means / noise
-    unit = centers / np.linalg.norm(centers, axis=1, keepdims=True)
+    unit = means / np.linalg.norm(means, axis=1, keepdims=True)
     for k in range(4):
         others = unit[labels[labels != k]].mean(axis=0)  # by their rows
-        contrast = centers[k] - np.linalg.norm(centers[k]) * others
+        contrast = (means[k] - np.linalg.norm(means[k]) * others) / noise
         assert_allclose(top.contrasts[k], contrast)
         own = np.sign(contrast) * (np.abs(contrast) - 2 * top.errors[k])
         assert_array_equal(top.more[k], np.argsort(-own)[:5])
         assert_array_equal(top.less[k], np.argsort(own)[:5])
-        largest = np.argsort(-top.scores[k])[:5]
-        least = max(top.scores[k, largest[0]] / 4, 0)
-        ahead = [j for j in top.more[k][:3] if top.scores[k, j] > least]
-        largest = [j for j in largest if top.scores[k, j] > 0]
-        rest = [j for j in largest if j not in ahead]
-        chosen = ahead + rest[: len(largest) - len(ahead)]
-        assert top.features[k].tolist() == chosen
+        order = np.argsort(-top.scores[k])
+        least = min(abs(contrast[order[0]]) / 4, 0.5)
+        clear = [j for j in order if top.scores[k, j] > 0 and abs(contrast[j]) > least]
+        ahead = [j for j in clear if contrast[j] > 0][:3]
+        chosen = [*ahead, *(j for j in clear if j not in ahead)][:5]
+        above, below = ([j for j in chosen if s * contrast[j] > 0] for s in (1, -1))
+        assert top.features[k].tolist() == above + below
     assert 0 not in np.concatenate(top.features)
 
 

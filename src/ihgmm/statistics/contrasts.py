@@ -39,8 +39,7 @@ class TopFeatures(Result):
     has_noise: bool  #: whether the unit of contrasts is the noise level
     more: list[np.ndarray]  #: columns a cluster has more of, the clearest first
     less: list[np.ndarray]  #: the same of less
-    #: Those that differ most, beyond chance; of five, three of what it has more of, if
-    #: they are clear. They come first.
+    #: Those that differ most, beyond chance: of more, then of less, the clearest first
     features: list[np.ndarray]
 
     @property
@@ -101,9 +100,9 @@ def top_features(
     Notes
     -----
     Size is no pattern: other rows, each counted once, are stretched to the length of
-    the cluster. With ``c_k`` for the mean of cluster k, each feature over its noise
-    level, and ``u_k`` for that at length one, the contrast is ``c_k - |c_k| * mean(u_l
-    for rows of l != k)``, or ``c_k - mean(c_l)`` if columns of ``original`` were moved.
+    the cluster. With ``c_k`` for the mean of cluster k and ``u_k`` for that at length
+    one, the contrast is ``c_k - |c_k| * mean(u_l for rows of l != k)`` over the noise
+    level of the feature, or ``c_k - mean(c_l)`` if columns of ``original`` were moved.
     Errors assume right labels. A feature chosen beforehand differs if its contrast is
     two errors from 0; the largest of 1,000 take four.
 
@@ -113,8 +112,8 @@ def top_features(
     >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
     >>> top = top_features(X, IhSC(3, random_state=0).fit(X), n_features=3)
     >>> print(top)
-    What sets clusters apart from all other rows, the clearest first:
-      0 (100 rows): more x4, x79, x78; less x16, x90, x22
+    What clusters have more and less of than other rows of the same size:
+      0 (100 rows): more x4, x79, x78; less x90, x16, x22
       1 (100 rows): more x70, x90, x86; less x79, x20, x67
       2 (100 rows): more x13, x29, x24; less x94, x86, x4
     """
@@ -175,13 +174,15 @@ def rank_features(
     below = (contrasts < 0) & ~(means > others)
     more, less, most = map(clearest, (above, below, above | below))
     for i, line in enumerate(most):
-        # Most people ask what a cluster has: three of five tell that, where it is a
-        # quarter as clear as the clearest. What may be chance is not listed.
-        line = line[scores[i, line] > 0]
-        ahead = more[i][: -(-3 * count // 5)]
-        ahead = ahead[4 * scores[i, ahead] > scores[i, line[:1]].sum()]
-        rest = line[~np.isin(line, ahead)][: len(line) - len(ahead)]
-        most[i] = np.append(ahead, rest)
+        # What may be chance is not listed, nor what is weak beside the clearest. Most
+        # people ask what a cluster has: of five, three tell that, if there are so many.
+        strength = np.abs(contrasts[i])
+        clear = (scores[i] > 0) & (strength > min(0.5, strength[line[:1]].sum() / 4))
+        ahead = [j for j in more[i] if clear[j]][: -(-3 * count // 5)]
+        chosen = [*ahead, *(j for j in line if clear[j] and j not in ahead)][
+            : len(line)
+        ]
+        most[i] = np.array(sorted(chosen, key=lambda j: below[i, j]), dtype=np.intp)
     return TopFeatures(fit.clusters, sizes, names, *figures, more, less, most)
 
 

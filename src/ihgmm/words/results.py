@@ -20,7 +20,8 @@ from ihgmm.words.phrases import counted, shorten
 def features_text(top: TopFeatures) -> str:
     """Return what each cluster has more and less of, where that is no chance."""
     is_clear = top.p_values * len(top.names) < 0.05  # also for the largest of them all
-    lines = ["What sets clusters apart from all other rows, the clearest first:"]
+    rest = "other rows of the same size" if top.same_size else "all other rows"
+    lines = [f"What clusters have more and less of than {rest}:"]
     for i, cluster in enumerate(top.clusters):
         parts = [
             f"{word} {', '.join(names)}"

@@ -69,6 +69,21 @@ def test_predict_from_disk(name, table):
     assert others == [first, first]
 
 
+@pytest.mark.parametrize("how", ["auto", "standardize"])
+def test_columns_far_from_zero_are_centred_on_disk(how, table):
+    table["f1"] = 9000 + 50 * table["f1"]
+    table.loc[::9, "f3"] = np.nan
+    store(table, "x.parquet")
+    line = "fit", "x.parquet", "-k", "3", "--prepare", how
+    found = [document(*line, *memory) for memory in ((), BLOCKS)]
+    assert "mean 0 and deviation 1" in " ".join(found[1]["notes"])
+    for one, other in zip(*(doc["clusters"] for doc in found), strict=True):
+        assert one["rows"] == other["rows"]
+        for line, other_line in zip(one["features"], other["features"], strict=True):
+            assert line.pop("feature") == other_line.pop("feature")
+            assert line == pytest.approx(other_line)
+
+
 def test_missing_cells_on_disk(table):
     name = "x.parquet"
     table.loc[[7, 300], "f3"] = np.nan
@@ -87,10 +102,6 @@ def test_what_cannot_be_done_on_disk(table):
     for name in ("x.csv", "x.parquet", "x.h5ad"):
         store(table, name)
     for arguments, message in (
-        (
-            ("fit", "x.parquet", "-k", "3", "--prepare", "standardize"),
-            "fit with --prepare scale, or",
-        ),
         (("fit", "x.csv", "-k", "3"), "convert it once to Parquet"),
         (("fit", "x.h5ad", "-k", "3", "--columns", "g1"), "no such column"),
         (("fit", "x.h5ad", "-k", "3", "--label-column", "type"), "it has 'kind'"),

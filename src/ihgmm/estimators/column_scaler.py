@@ -58,8 +58,8 @@ class ColumnScaler(Scaler):
     Notes
     -----
     Missing cells, NaN, have no part in the fit and stay missing. Sparse data stay
-    sparse and are never centred. Data on disk and dask arrays are read once, block by
-    block, and ``"auto"`` only divides them. Arrays on a GPU come back there.
+    sparse and are never centred. ``fit`` reads data on disk and dask arrays once, block
+    by block. Arrays on a GPU come back there.
 
     Examples
     --------
@@ -183,7 +183,7 @@ class ColumnScaler(Scaler):
             f"Column {_name(data, widest)} varies at least {ratio:,.0f} times as much "
             "as half of the columns."
         )
-        if not (data.sparse or data.streamed or data.distributed):
+        if not data.sparse:
             is_centred = (np.abs(means) > Columns.OFFSET * deviations) & ~is_flag
             # Many columns are mostly of one kind, such as genes: a few stay as others.
             if len(means) >= Columns.WIDE and is_centred.mean() < Columns.FEW_OFFSETS:

@@ -12,7 +12,7 @@ from ihgmm.matrix.memory import Dense
 from ihgmm.matrix.ops import HOST, Ops, Tall, to_host
 from ihgmm.matrix.sparse import Sparse
 from ihgmm.matrix.stored import Blocks
-from ihgmm.matrix.views import Filled, Scaled, Stretched, filled, with_gaps
+from ihgmm.matrix.views import Filled, Scaled, Shifted, Stretched, filled, with_gaps
 
 __all__ = [
     "HOST",
@@ -24,6 +24,7 @@ __all__ = [
     "Matrix",
     "Ops",
     "Scaled",
+    "Shifted",
     "Sparse",
     "Stretched",
     "Tall",

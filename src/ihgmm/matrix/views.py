@@ -162,6 +162,33 @@ class Scaled(View):
         return self.ops.persist(norms * self.ops.widen(self.row_scale) ** 2)
 
 
+class Shifted(View):
+    """``X - center``, in the units of the data, never formed."""
+
+    def __init__(self, matrix: Matrix, center: np.ndarray) -> None:
+        self.center = center
+        super().__init__(matrix, matrix.gaps, matrix.unit)
+        self.sparse, self.n_entries = False, matrix.shape[0] * matrix.shape[1]
+
+    def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
+        return Shifted(other, self.center)
+
+    @property
+    def _change(self) -> Work:
+        center, about = self.center / self.unit, self.about.of_taken_rows()
+
+        def change(block: Matrix, _: None) -> Matrix:
+            return dense(block.rows(slice(None)) - block.cast(center), about)
+
+        return change
+
+    def adjoint(self, V: Any) -> Tall:
+        return self.matrix.cast(super().adjoint(V))
+
+    def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
+        return self.matrix.cast(super().gram_product(W, row_scale))
+
+
 class Stretched(View):
     """``X @ (I + B @ diag(factors - 1) @ B.T)``, never formed.
 

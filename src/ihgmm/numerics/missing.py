@@ -54,6 +54,12 @@ class Filler:
             xp, missing = ops.xp, ops.xp.isnan(rows)
             if not xp.any(missing):
                 return rows
+            if ops is HOST and seed is None:  # draws are of whole blocks
+                some = missing.any(axis=1)
+                if not some.all():
+                    rows = rows.copy()
+                    rows[some] = fill(rows[some])
+                    return rows
             units = ops.cast_like(columns, rows)
             known = xp.astype(~missing, rows.dtype)
             values = xp.where(missing, xp.zeros_like(rows), rows) / units

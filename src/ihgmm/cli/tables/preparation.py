@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from ihgmm._warnings import ignored
 from ihgmm.cli.tables.columns import left_out_note
 from ihgmm.cli.tables.table import Request, Table, Warned, quote
-from ihgmm.matrix import Scaled, as_matrix
+from ihgmm.matrix import Scaled, Shifted, as_matrix
 from ihgmm.words.phrases import counted, figure, percent, sentence
 
 PREPARATIONS = ("auto", "none", "scale", "standardize")
@@ -199,11 +199,13 @@ def apply_scaler(table: Table, scaler: Any) -> Table:
         with ignored(UserWarning, "X does not have valid feature names"):
             X = scaler.transform(table.X)
         X = sp.csr_array(X) if table.is_sparse else X
-    elif getattr(scaler, "center_", np.ones(1)).any():
+    elif not hasattr(scaler, "center_"):
         raise ValueError(
-            f"{table.source} is read block by block, without means subtracted or words "
-            "weighed; fit with --prepare scale, or raise --memory."
+            f"{table.source} is read block by block, without words weighed; fit with "
+            "--prepare scale, or raise --memory."
         )
     else:
-        X = Scaled(table.X, columns=1 / scaler.scale_)
+        X = as_matrix(table.X)
+        X = Shifted(X, scaler.center_) if scaler.center_.any() else X
+        X = Scaled(X, columns=1 / scaler.scale_)
     return replace(table, X=X, scaler=scaler, original=table.X)

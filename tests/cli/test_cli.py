@@ -59,7 +59,8 @@ def test_count_and_refine():
     assert "4 eigenvalues stand out from noise" in text
     assert "0 of 600 rows differ" in text
     # Words are explained once.
-    assert all(text.count(word) == 1 for word in ("  size:", "certainty:", "mean:"))
+    words = "  size:", "certainty:", "mean:", "stay the same:", "doubt:", "wrong:"
+    assert all(text.count(word) == 1 for word in words)
 
 
 @pytest.mark.parametrize("whiten", ["counts", "learned"])

@@ -23,8 +23,8 @@ from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
 from ihgmm.report.facts import Facts, cross_table
-from ihgmm.words import diagnoses as words
 from ihgmm.words.counts import count_headline, tree_headline
+from ihgmm.words.diagnoses import class_words, figure_table, outlier_note, wrong_labels
 from ihgmm.words.phrases import counted, percent, sentence, shorten
 
 
@@ -137,7 +137,7 @@ def write_report(
     facts = Facts(X, model, ids, feature_names, labels_true, original, texts, names)
     facts.id_name = str(id_name or facts.id_name)
     if facts.n_outliers:
-        notes = [*notes, words.outlier_note(facts.n_outliers, facts.n_samples)]
+        notes = [*notes, outlier_note(facts.n_outliers, facts.n_samples)]
     # A notebook keeps the page in its own file: that should stay small.
     kept = kept_rows(facts.clusters, facts.ids, 100_000 if target else 10_000)
     # The variable by which builds that are to be repeated set the time.
@@ -197,9 +197,8 @@ def _templates() -> Any:
     pages.filters["around_names"] = quoted.split
     pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
     pages.globals.update(counted=counted, percent=percent, version=version("ihgmm"))
-    for tell in (words.class_words, words.given_words, words.wrong_labels):
-        pages.globals[tell.__name__] = tell
     pages.globals.update(light=LIGHT, dark=DARK, shown=partial(shorten, longest=120))
+    pages.globals.update(class_words=class_words, wrong_labels=wrong_labels)
     return pages
 
 
@@ -214,7 +213,7 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "n_used": np.count_nonzero(sizes),
         "by_size": (np.diff(sizes) <= 0).all(),
         "n_sure": np.count_nonzero(facts.certainty >= facts.diagnosis.certain_from),
-        "figures": words.figure_table(facts.diagnosis),
+        "figures": figure_table(facts.diagnosis),
         "axis": axis,
         "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
         "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],

@@ -278,9 +278,8 @@ def _cautions(
 
 def _columns_of_one_value(data: Matrix, codes: Tall) -> np.ndarray:
     """Return the columns that vary between clusters and within none of them."""
-    ops, rng = data.ops, np.random.default_rng(0)
-    rows = ops.draw_rows(data.sqnorms > 0, _compared_rows(data), rng)
-    cells, own = data.take(rows).toarray(), to_host(ops.few_rows(codes, rows))
+    rows = _some_rows(data, data.sqnorms > 0)
+    cells, own = data.take(rows).toarray(), to_host(data.ops.few_rows(codes, rows))
     _, firsts, own = np.unique(own, return_index=True, return_inverse=True)
     found = np.flatnonzero((cells == cells[firsts][own]).all(axis=0))
     # Small clusters have one value by chance, such as a word of a few like rows.
@@ -289,9 +288,10 @@ def _columns_of_one_value(data: Matrix, codes: Tall) -> np.ndarray:
     return found[enough & (others >= Cautions.LEAST_ROWS)]
 
 
-def _compared_rows(data: Matrix) -> int:
-    """Return in how many rows columns are compared, at most."""
-    return min(Refitting.ROWS, max(Cautions.ENTRIES // data.shape[1], 1))
+def _some_rows(data: Matrix, where: Tall) -> Any:
+    """Draw rows in which columns are compared."""
+    most = min(Refitting.ROWS, max(Cautions.ENTRIES // data.shape[1], 1))
+    return data.ops.draw_rows(where, most, np.random.default_rng(0))
 
 
 def decides_alone(deviations: np.ndarray) -> np.ndarray:
@@ -311,8 +311,7 @@ def ruling_column(data: Matrix) -> tuple[int, float] | None:
     some = ops.rows_where(sqnorms, live)
     (median,) = ops.in_order(some, np.array([some.shape[0] // 2]))
     usual = live & (sqnorms <= Cautions.HUGE**2 * float(median))
-    drawn = ops.draw_rows(usual, _compared_rows(data), np.random.default_rng(0))
-    part = data.take(drawn)
+    part = data.take(_some_rows(data, usual))
     n = part.shape[0]
     if n < Cautions.LEAST_ROWS:
         return None

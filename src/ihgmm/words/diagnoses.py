@@ -33,8 +33,9 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
     verdict = f"{sentence(diagnosis.verdict)}."
     if not _is_judged(diagnosis):
         return verdict
+    share = percent(diagnosis.stability)
     if diagnosis.verdict is Verdict.GIVEN:
-        return f"{verdict} {given_words(diagnosis)}"
+        return f"{verdict} Fits to other rows, without them, find {share} of them."
     if wrong := wrong_labels(diagnosis):
         rest = f"{percent(diagnosis.expected_error)} are expected to be wrong, and on "
         rest += f"real data with as much doubt ({percent(diagnosis.doubt)}) usually "
@@ -43,18 +44,9 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
         largest = percent(diagnosis.sizes.max() / diagnosis.sizes.sum())
         rest = f"{largest} would if every row went to the largest cluster, and trust "
         rest += "begins halfway from there to 100%"
-    stays = f"{percent(diagnosis.stability)} of the labels would stay the same"
-    given = f" {given_words(diagnosis)}" * (diagnosis.n_given > 0)
-    return f"{verdict} {stays} with other rows; {rest}.{given}"
-
-
-def given_words(diagnosis: Diagnosis) -> str:
-    """Return what it means for a diagnosis that labels were given."""
-    if diagnosis.verdict is Verdict.GIVEN:
-        share = percent(diagnosis.stability)
-        return f"Fits to other rows, without these labels, find {share} of them."
-    labels = counted(diagnosis.n_given, "label")
-    return f"This is about the labels that the fit chose, without the {labels} given."
+    given = f", without the {diagnosis.n_given:,} given," * (diagnosis.n_given > 0)
+    stays = f"{share} of the labels{given} would stay the same with other rows"
+    return f"{verdict} {stays}; {rest}."
 
 
 def _is_judged(diagnosis: Diagnosis) -> bool:

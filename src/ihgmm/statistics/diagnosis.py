@@ -155,9 +155,8 @@ def diagnose(
     if outliers is None:
         return _diagnose(data, classes, codes, given, rng, fitted)
     ops, rows = data.ops, np.flatnonzero(~to_host(outliers))
-    inside = data.to_device(to_host(ops.few_rows(codes, rows)))
-    part = data.keep_rows(rows)
-    diagnosis = _diagnose(part, classes, inside, given[rows], rng, fitted)
+    inside = data.to_device(to_host(ops.few_rows(codes, rows))), given[rows]
+    diagnosis = _diagnose(data.keep_rows(rows), classes, *inside, rng, fitted)
     unknown = ops.xp.full_like(ops.widen(outliers), np.nan)
     certainty = ops.place(diagnosis.certainty, ~outliers, unknown)
     n_outliers = data.shape[0] - len(rows)
@@ -208,10 +207,10 @@ def _diagnose(
     few = (counts < Trust.LEAST_ROWS) & (k > 1)
     uncertain = checks.count_rows(X, judged & ~(certainty >= Trust.CERTAIN))
     by_cluster = np.where(few, np.nan, stays / np.maximum(counts, 1))
-    of_halves = float(stays.sum() / n_judged), by_cluster, doubt
-    size, ends = (n, p, k, classes, ops.groups(codes, k).sizes), error_range(error, k)
-    figures = error, ends, certainty, uncertain / n_judged
-    diagnosis = Diagnosis(*size, *of_halves, *figures, n_given=int(given.sum()))
+    size = n, p, k, classes, ops.groups(codes, k).sizes
+    halves = float(stays.sum() / n_judged), by_cluster, doubt
+    figures = error, error_range(error, k), certainty, uncertain / n_judged
+    diagnosis = Diagnosis(*size, *halves, *figures, n_given=int(given.sum()))
     cautions = _cautions(diagnosis, X, codes, refits, fitted)
     return replace(diagnosis, cautions=tuple(cautions))
 

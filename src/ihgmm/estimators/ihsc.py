@@ -343,7 +343,7 @@ class IhSC(Clusterer):
         given.warn_of_drift(grown, k)
         centers, placement = grown.growth.centers, grown.placement
         self.labels_ = data.ops.as_labels(grown.labels)
-        vars(self).pop("known_rows_", None)  # of other rows
+        self.__dict__.pop("known_rows_", None)  # of other rows
         in_unit = centers / data.unit
         self.scales_, levels = estimation.fit_to_centers(data, self.labels_, in_unit)
         self.noise_levels_ = levels * data.dtype.type(data.unit)

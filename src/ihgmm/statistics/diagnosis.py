@@ -209,8 +209,8 @@ def _diagnose(
     by_cluster = np.where(few, np.nan, stays / np.maximum(counts, 1))
     size = n, p, k, classes, ops.groups(codes, k).sizes
     halves = float(stays.sum() / n_judged), by_cluster, doubt
-    figures = error, error_range(error, k), certainty, uncertain / n_judged
-    diagnosis = Diagnosis(*size, *halves, *figures, n_given=int(given.sum()))
+    ends, rows = error_range(error, k), (certainty, uncertain / n_judged)
+    diagnosis = Diagnosis(*size, *halves, error, ends, *rows, n_given=int(given.sum()))
     cautions = _cautions(diagnosis, X, codes, refits, fitted)
     return replace(diagnosis, cautions=tuple(cautions))
 
@@ -278,12 +278,17 @@ def _cautions(
 def _columns_of_one_value(data: Matrix, codes: Tall) -> np.ndarray:
     """Return the columns that vary between clusters and within none of them."""
     rows = _some_rows(data, data.sqnorms > 0)
-    cells, own = data.take(rows).toarray(), to_host(data.ops.few_rows(codes, rows))
-    _, firsts, own = np.unique(own, return_index=True, return_inverse=True)
-    found = np.flatnonzero((cells == cells[firsts][own]).all(axis=0))
+    part, own = data.take(rows), to_host(data.ops.few_rows(codes, rows))
+    _, own, sizes = np.unique(own, return_inverse=True, return_counts=True)
+    sums = to_host(part.adjoint(part.cast(np.eye(len(sizes))[own]))).astype(float)
+    squares = to_host(part.column_sqnorms())
+    within = squares - (sums**2 / sizes).sum(axis=1)
+    found = np.flatnonzero((within <= Small.EXACT * squares) & (squares > 0))
     # Small clusters have one value by chance, such as a word of a few like rows.
-    others = (cells[:, found] != np.median(cells[:, found], axis=0)).sum(axis=0)
-    enough = len(rows) >= Cautions.LEAST_ROWS * len(firsts)
+    values = (sums[found] / sizes)[:, own]
+    usual = np.median(values, axis=1, keepdims=True)
+    others = (~np.isclose(values, usual)).sum(axis=1)
+    enough = len(rows) >= Cautions.LEAST_ROWS * len(sizes)
     return found[enough & (others >= Cautions.LEAST_ROWS)]
 
 

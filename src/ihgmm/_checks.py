@@ -488,8 +488,8 @@ def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
 def warn_unstable_labels(remedy: str = "") -> None:
     """Warn of labels that fits to other rows would change, and say what may help."""
     remedy = remedy or (
-        "Look at diagnose(X, model), or ask for fewer clusters: cluster_tree(X), of X "
-        "as this model gets it, shows how many are stable."
+        "Look at diagnose(X, model), or ask for another number of clusters: "
+        "cluster_tree(X), of X as this model gets it, shows whether one is stable."
     )
     warn(
         f"Labels may be unstable: many of them may change with other rows. {remedy}",

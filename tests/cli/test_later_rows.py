@@ -28,6 +28,7 @@ def test_known_classes_teach_and_are_written():
     options = ["--known-column", "kind", "--batch-column", "shop", "-o", "labels.csv"]
     text = good(*FIT, *options, "--save", "model.npz")
     assert "Clusters stand for classes: 0 'dairy', 1 'fish', 2 'meat'." in text
+    assert "of the labels, without the 39 given, would stay" in text
     rows = read("labels.csv")
     assert [row["class"] for row in rows] == KINDS[np.arange(150) % 3].tolist()
     good("predict", "model.npz", "tuesday.csv", "-o", "new.csv")

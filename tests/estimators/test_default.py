@@ -134,7 +134,7 @@ def test_every_kind_of_array_has_the_same_labels(shape, tmp_path_factory):
 # Noise
 
 
-UNSTABLE = "Labels may be unstable: .* Look at diagnose.* ask for fewer clusters"
+UNSTABLE = "Labels may be unstable: .* Look at diagnose.* ask for another number"
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_an_unstable_fit_names_the_whitening_that_helps(seed, grows):
 @pytest.mark.parametrize("seed", range(2))
 def test_clusters_that_overlap_are_not_told_to_whiten(seed):
     X = np.random.default_rng(seed).standard_normal((300, 50)) + 1.0
-    with pytest.warns(UnstableLabelsWarning, match="ask for fewer clusters"):
+    with pytest.warns(UnstableLabelsWarning, match="ask for another number"):
         IhSC(4).fit(X)
 
 

@@ -95,6 +95,7 @@ def test_figures_are_those_of_the_model(page, sample):
     assert [row[1:] for row in shown["known"][1:]] == counts
     assert f"{diagnose(X, model.labels_).verdict.capitalize()}." in page
     assert "IhSC sorted 150 rows of 30 features into 3 clusters." in page
+    assert "Clusters are numbered from 0, the largest first." in page
     assert "0 of 150 rows differ (0%)" in page
     # How the labels were found stands there by the recipe.
     assert "brings rows to unit length and takes their leading singular" in page
@@ -150,6 +151,26 @@ def test_sure_rows_are_relied_on_where_there_are_some(noise, any_sure):
     assert "The clusters run into each other." in page
     assert ("Rely on the sure rows only" in page) == any_sure
     assert ("No label is 90% certain" in page) != any_sure
+
+
+@pytest.mark.filterwarnings("ignore::ihgmm.UnstableLabelsWarning")
+def test_uncertain_rows_of_separated_clusters_are_explained():
+    X, _ = make_ihgmm(120, 60, 2, separation_constant=0.15, random_state=0)
+    found = diagnose(X, model := IhSC(2, random_state=0).fit(X))
+    assert found.verdict.name == "SEPARATED"
+    assert found.uncertain_share > 0.5
+    assert "Most labels are less than 90% certain, however clear" in written(model, X)
+
+
+def test_clusters_of_given_labels():
+    X, _ = make_ihgmm(120, 20, 8, random_state=0)
+    model = IhSC(random_state=0).fit(X, known_labels=np.minimum(np.arange(120) // 9, 7))
+    page = written(model, X)
+    assert "IhSC(n_clusters=8, random_state=0)" in page
+    assert "Clusters are numbered from 0.</p>" in page
+    assert "The labels are those given: the fit chose none." in page
+    shown = f"without these labels, find {diagnose(X, model).stability:.1%} of them"
+    assert shown in page
 
 
 def test_few_of_many_columns_are_named():

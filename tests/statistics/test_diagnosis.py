@@ -77,6 +77,9 @@ def test_figures_are_those_of_their_definitions():
     assert found.stability == pytest.approx(mean)
     low, high = found.error_range
     assert low < found.expected_error < high
+    # A verdict goes by the expected error, and the words name it.
+    for words in (trust_sentence(found), str(found)):
+        assert f"{found.expected_error:.1%}" in words
 
 
 def test_the_mean_of_certainties_is_that_of_the_expected_error_for_many_rows():
@@ -264,9 +267,44 @@ def test_a_column_that_rules_is_named_wherever_its_zero_lies(offset):
     figures = {caution.kind: caution.figures for caution in found.cautions}
     assert figures[CautionKind.RULING_COLUMN]["column"] == 7
     assert figures[CautionKind.RULING_COLUMN]["share"] > 0.9
+    assert "more than all others together. If" in " ".join(map(str, found.cautions))
     assert "ColumnScaler makes them comparable" in " ".join(map(str, found.cautions))
     said = [caution_text(c, prepared=True) for c in found.cautions]
     assert "Leave it out to see what the others show." in " ".join(said)
+
+
+@pytest.mark.parametrize("n_few", [0, 4])
+def test_a_column_with_one_value_in_each_cluster_is_named(n_few):
+    X, labels = make_ihgmm(200, 20, 2, random_state=0)
+    few = np.flatnonzero(labels)[:n_few]
+    labels[few] = 2
+    X[:, 3] = labels == 2 if n_few else labels  # a word that four rows share is nothing
+    X[:, 5], X[:, 6] = 7, labels * np.arange(200)  # constant; in one cluster only
+    (*found,) = (c for c in diagnose(X, labels).cautions if "one value" in str(c))
+    assert [c.figures for c in found] == [{"column": 3, "others": 0}][n_few:]
+    each = diagnose(X[:20, :5], np.arange(20) // 2)
+    assert CautionKind.ONE_VALUE not in kinds(each)
+
+
+def test_labels_that_were_given_are_not_judged():
+    X, labels, _ = fitted(200, 40, 3, separation_constant=0.5)
+    known = np.where(np.arange(200) < 50, np.roll(labels, 1), -1)
+    found = diagnose(X, IhSC(3).fit(X, known_labels=known))
+    assert found.n_given == 50
+    assert (found.certainty[:50] == 1).all()
+    assert found.expected_error == pytest.approx(np.mean(1 - found.certainty[50:]))
+    assert found.uncertain_share == np.mean(found.certainty[50:] < 0.9)
+    assert "labels, without the 50 given, would" in trust_sentence(found)
+    assert "50  labels were given" in str(found)
+    model = IhSC(3).fit(X, known_labels=np.roll(labels, 1))
+    found = diagnose(X, model)
+    assert found.verdict is Verdict.GIVEN
+    assert (found.certainty == 1).all()
+    assert found.error_range == (0, 0)
+    assert f"without them, find {found.stability:.1%} of them" in trust_sentence(found)
+    assert "wrong labels" not in str(found)
+    # Rows of a later call are others.
+    assert diagnose(X, model.partial_fit(X)).n_given == 0
 
 
 def test_a_verdict_is_its_sentence():

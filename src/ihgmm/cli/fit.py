@@ -50,7 +50,7 @@ def fit(
     from ihgmm.cli import clusters as cl
     from ihgmm.statistics.diagnosis import CautionKind, Verdict
     from ihgmm.storage import save_model
-    from ihgmm.words.diagnoses import caution_text, trust_sentence, wild_cells_note
+    from ihgmm.words import diagnoses as words
 
     files.check_output(output, "-o", DELIMITERS, [data], streams=True)
     files.check_output(save, "--save", others=[data, output or data])
@@ -72,13 +72,14 @@ def fit(
     known_labels, comparison = cl.compare_labels(table, labels, model)
     cautions, prepared = [], table.scaler is not None
     for caution in diagnosis.cautions:
-        text = caution_text(caution, table.column_names, prepared=prepared)
+        text = words.caution_text(caution, table.column_names, prepared=prepared)
         helps = prepared and caution.kind is CautionKind.RULING_COLUMN
+        helps |= caution.kind is CautionKind.ONE_VALUE
         cautions.append(text + " Add --drop-columns." * helps)
     wild = getattr(model, "outlier_cells_", ())
     wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
     if wild:
-        table = table.noting(wild_cells_note(len(wild), table.X.shape))
+        table = table.noting(words.wild_cells_note(len(wild), table.X.shape))
     method, count = type(model).__name__, getattr(model, "selection_", None)
     judged = ("verdict", "stability", "doubt", "expected_error", "error_range")
     facts = {"method": method, "n_clusters": k, "clusters": clusters}
@@ -96,8 +97,9 @@ def fit(
     cl.print_clusters(screen, clusters)
     cl.print_features(screen, clusters, same_size)
     if screen.silent and diagnosis.verdict is Verdict.NO_SEPARATION:
-        print_message("warning", trust_sentence(diagnosis))
-    screen.say(trust_sentence(diagnosis))
+        print_message("warning", words.trust_sentence(diagnosis))
+    screen.say(words.trust_sentence(diagnosis))
+    screen.explain(words.TRUST_WORDS)
     for text in cautions:
         screen.say(text, "yellow")
     cl.print_labels(screen, comparison, output, remarks)

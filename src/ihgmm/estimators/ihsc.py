@@ -88,6 +88,8 @@ class IhSC(Clusterer):
         ``classes_``; -1 for outliers.
     classes_ : ndarray of shape (n_clusters,)
         The class of each cluster, which ``predict`` returns, with ``known_labels``.
+    known_rows_ : ndarray of shape (n_known,)
+        The numbers of the rows whose label was given, with ``known_labels``.
     embedding_ : ndarray of shape (n_samples, n_components)
         What was clustered: weighted coordinates of each row in the eigenvectors, or in
         the projected data, scaled to unit norm; ``space_`` says which.
@@ -341,6 +343,7 @@ class IhSC(Clusterer):
         given.warn_of_drift(grown, k)
         centers, placement = grown.growth.centers, grown.placement
         self.labels_ = data.ops.as_labels(grown.labels)
+        self.__dict__.pop("known_rows_", None)  # of other rows
         in_unit = centers / data.unit
         self.scales_, levels = estimation.fit_to_centers(data, self.labels_, in_unit)
         self.noise_levels_ = levels * data.dtype.type(data.unit)
@@ -388,6 +391,7 @@ class IhSC(Clusterer):
             classes, known = given.check_known(labels, rows.everything.shape[0])
             k = max(k, len(classes)) if self.n_clusters == "auto" else k
             self.classes_, taught = given.class_names(classes, k), Taught(known)
+            self.known_rows_ = np.flatnonzero(known >= 0)
         if self.init is not None:
             start, nearness = given.old_labels(self.init, X, batch)
             taught = taught._replace(start=start, nearness=nearness)

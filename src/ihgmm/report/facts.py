@@ -67,6 +67,10 @@ class Facts:
         self.filled = filled_cells(data)
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         self.parameters = model.get_params(deep=False)
+        if "n_clusters=" not in self.call:  # which scikit-learn leaves out as a default
+            number = f"{self.method}(n_clusters={self.parameters.get('n_clusters')!r}, "
+            self.call = self.call.replace(f"{self.method}(", number, 1)
+            self.call = self.call.replace(", )", ")")
         # The name of the recipe, or nothing where it has none.
         recipe = Recipe.of(self.parameters.get("recipe", "default"))
         self.recipe = next((name for name in RECIPES if RECIPES[name] == recipe), "")

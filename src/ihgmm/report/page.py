@@ -24,7 +24,7 @@ from ihgmm.plotting._clusters import Clusters
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
 from ihgmm.report.facts import Facts, cross_table
 from ihgmm.words.counts import count_headline, tree_headline
-from ihgmm.words.diagnoses import class_words, figure_table, outlier_note
+from ihgmm.words.diagnoses import class_words, figure_table, outlier_note, wrong_labels
 from ihgmm.words.phrases import counted, percent, sentence, shorten
 
 
@@ -196,9 +196,9 @@ def _templates() -> Any:
     quoted = re.compile(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""")
     pages.filters["around_names"] = quoted.split
     pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
-    pages.globals.update(counted=counted, percent=percent, class_words=class_words)
-    pages.globals.update(light=LIGHT, dark=DARK, version=version("ihgmm"))
-    pages.globals.update(shown=partial(shorten, longest=120))
+    pages.globals.update(counted=counted, percent=percent, version=version("ihgmm"))
+    pages.globals.update(light=LIGHT, dark=DARK, shown=partial(shorten, longest=120))
+    pages.globals.update(class_words=class_words, wrong_labels=wrong_labels)
     return pages
 
 
@@ -211,6 +211,7 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "facts": facts,
         "n_kept": len(kept),
         "n_used": np.count_nonzero(sizes),
+        "by_size": (np.diff(sizes) <= 0).all(),
         "n_sure": np.count_nonzero(facts.certainty >= facts.diagnosis.certain_from),
         "figures": figure_table(facts.diagnosis),
         "axis": axis,

@@ -27,6 +27,7 @@ class Verdict(StrEnum):
     """What to think of labels. A verdict is equal to its sentence, and shown as it."""
 
     ONE_CLUSTER = "one cluster: nothing to separate"
+    GIVEN = "the labels are those given: the fit chose none"
     NOT_KNOWN = "too few rows to judge: nothing is known about these labels"
     WELL_SEPARATED = "well separated"
     SEPARATED = "separated: expect some wrong labels"
@@ -41,6 +42,7 @@ class CautionKind(StrEnum):
     """What to look at; each with the names of its figures."""
 
     OTHER_CLUSTERS = auto()  # agreement, share, by_chance, fitted
+    ONE_VALUE = auto()  # column, others: how many more
     RULING_COLUMN = auto()  # column, share
     ZERO_ROWS = auto()  # rows, unobserved where some are
 
@@ -75,12 +77,17 @@ class Diagnosis(Result):
     cautions: tuple[Caution, ...] = ()  #: what to look at, the most useful first
     certain_from: float = Trust.CERTAIN
     n_outliers: int = 0  #: rows in no cluster, which were left out
+    #: Rows whose labels the fit was given: they are certain, and the other figures are
+    #: of the other rows, judged without them; of all rows where all were given.
+    n_given: int = 0
 
     @property
     def verdict(self) -> Verdict:
         """The finding: equal to its sentence, such as "well separated"."""
         if self.n_clusters == 1:
             return Verdict.ONE_CLUSTER
+        if self.n_given == self.n_samples:
+            return Verdict.GIVEN
         if np.isnan(self.stability):
             return Verdict.NOT_KNOWN
         guess = 1 - self.sizes.max() / self.sizes.sum()  # errors of the largest cluster
@@ -137,17 +144,19 @@ def diagnose(
     """
     rng = generator(random_state)
     check_choice("missing", missing, MISSING_WAYS)
-    fitted = hasattr(checks.last_step(None, labels)[1], "placement_")  # by IhSC
+    model = checks.last_step(None, labels)[1]
+    fitted = hasattr(model, "placement_")  # by IhSC
     X, labels = checks.data_and_labels(X, labels, whitened=True)
     data = checks.check_matrix(X, missing=missing)
     if missing == "fit":
         data = learn_filler(data)(data)
     classes, codes, outliers = checks.labelled_rows(labels, data)
+    given = np.isin(np.arange(data.shape[0]), getattr(model, "known_rows_", ()))
     if outliers is None:
-        return _diagnose(data, classes, codes, rng, fitted)
+        return _diagnose(data, classes, codes, given, rng, fitted)
     ops, rows = data.ops, np.flatnonzero(~to_host(outliers))
-    inside = data.to_device(to_host(ops.few_rows(codes, rows)))
-    diagnosis = _diagnose(data.keep_rows(rows), classes, inside, rng, fitted)
+    inside = data.to_device(to_host(ops.few_rows(codes, rows))), given[rows]
+    diagnosis = _diagnose(data.keep_rows(rows), classes, *inside, rng, fitted)
     unknown = ops.xp.full_like(ops.widen(outliers), np.nan)
     certainty = ops.place(diagnosis.certainty, ~outliers, unknown)
     n_outliers = data.shape[0] - len(rows)
@@ -155,45 +164,55 @@ def diagnose(
 
 
 def _diagnose(
-    X: Matrix, classes: np.ndarray, codes: Tall, rng: Generator, fitted: bool
+    X: Matrix,
+    classes: np.ndarray,
+    codes: Tall,
+    given: np.ndarray,
+    rng: Generator,
+    fitted: bool,
 ) -> Diagnosis:
     """Diagnose labels of rows that are all in clusters."""
     (n, p), k, ops, xp = X.shape, len(classes), X.ops, X.ops.xp
-    live = X.sqnorms > 0
-    n_live = int(ops.number(xp.count_nonzero(live)))
-    if n_live == 0:
-        checks.warn_zero_rows(X)
+    live, known = X.sqnorms > 0, X.to_device(given)
     # Zero rows show no pattern: they only count as rows of their cluster.
-    groups = ops.groups(codes, k, ops.widen(live))
+    judged = live & ~known
+    n_judged = checks.count_rows(X, judged)
+    if n_judged == 0:
+        checks.warn_zero_rows(X)
+        judged, n_judged = live, checks.count_rows(X, live)
+    groups = ops.groups(codes, k, ops.widen(judged))
     refits = refit_halves(X, codes, k, rng) if k > 1 else None
     # Of one cluster nothing is in doubt, and of too few rows nothing is known.
     one = 1.0 if k == 1 else np.nan
-    stays, doubt, error = np.full(k, one * n_live), 0.0 * one, 0.0 * one
+    stays, doubt, error = np.full(k, one * n_judged), 0.0 * one, 0.0 * one
     certainty = xp.full_like(ops.widen(live), one)
     if refits is not None:
         stays = groups.sums(refits.stays)
-        doubt = ops.number(xp.sum(refits.doubt)) / n_live
-        error = expected_error(doubt, n_live, k)
-        # Log-odds rise with the lead, such that live rows have a mean of 1 - error.
-        scores, step = Trust.ROWS * refits.lead, max(1, n // Trust.MEAN_ROWS)
-        some = to_host(scores[::step])[to_host(live[::step])]
+        doubt = ops.number(xp.sum(refits.doubt * groups.weights)) / n_judged
+        error = expected_error(doubt, n_judged, k)
+        # Log-odds rise with the lead, such that these rows have a mean of 1 - error.
+        scores, step = Trust.ROWS * refits.lead, max(1, n_judged // Trust.MEAN_ROWS)
+        some = to_host(ops.rows_where(scores, judged)[::step])
         shift = brentq(lambda shift: expit(-some - shift).mean() - error, -99.0, 99.0)
         certainty = 1 / (1 + xp.exp(-scores - float(shift)))
         certainty = xp.where(live, certainty, xp.full_like(certainty, 1 / k))
         if refits.kept is not None:
             certainty = certainty * refits.kept
-            right = ops.number(xp.sum(certainty * ops.widen(live))) / n_live
+            right = ops.number(xp.sum(certainty * groups.weights)) / n_judged
             error = max(error, 1 - right)
+    if given.any():
+        certainty = xp.where(known, xp.full_like(certainty, 1.0), certainty)
+        error = 0.0 if given.all() else error
     counts = groups.sums(groups.weights)
     few = (counts < Trust.LEAST_ROWS) & (k > 1)
-    uncertain = xp.count_nonzero(live & ~(certainty >= Trust.CERTAIN))
-    uncertain_share = int(ops.number(uncertain)) / n_live
+    uncertain = checks.count_rows(X, judged & ~(certainty >= Trust.CERTAIN))
     by_cluster = np.where(few, np.nan, stays / np.maximum(counts, 1))
-    of_halves = float(stays.sum() / n_live), by_cluster, doubt
-    size, ends = (n, p, k, classes, ops.groups(codes, k).sizes), error_range(error, k)
-    figures = certainty, uncertain_share
-    diagnosis = Diagnosis(*size, *of_halves, error, ends, *figures)
-    return replace(diagnosis, cautions=tuple(_cautions(diagnosis, X, refits, fitted)))
+    size = n, p, k, classes, ops.groups(codes, k).sizes
+    halves = float(stays.sum() / n_judged), by_cluster, doubt
+    ends, rows = error_range(error, k), (certainty, uncertain / n_judged)
+    diagnosis = Diagnosis(*size, *halves, error, ends, *rows, n_given=int(given.sum()))
+    cautions = _cautions(diagnosis, X, codes, refits, fitted)
+    return replace(diagnosis, cautions=tuple(cautions))
 
 
 def expected_error(doubt: float, n: int, k: int) -> float:
@@ -233,7 +252,7 @@ def error_range(error: float, k: int) -> tuple[float, float]:
 
 
 def _cautions(
-    diagnosis: Diagnosis, data: Matrix, refits: Refits | None, fitted: bool
+    diagnosis: Diagnosis, data: Matrix, codes: Tall, refits: Refits | None, fitted: bool
 ) -> Iterator[Caution]:
     """Yield what to look at, the most useful first."""
     agreement, share = 0.0 if refits is None else refits.agreement, diagnosis.stability
@@ -241,16 +260,42 @@ def _cautions(
         hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
         figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
         yield Caution(CautionKind.OTHER_CLUSTERS, figures | {"fitted": fitted})
+    names = data.names or range(data.shape[1])
+    if len(columns := _columns_of_one_value(data, codes)):
+        figures = {"column": names[columns[0]], "others": len(columns) - 1}
+        yield Caution(CautionKind.ONE_VALUE, figures)
     ruling = ruling_column(data)
     if ruling is not None:
-        column = data.names[ruling[0]] if data.names else ruling[0]
-        figures = {"column": column, "share": ruling[1]}
+        figures = {"column": names[ruling[0]], "share": ruling[1]}
         yield Caution(CautionKind.RULING_COLUMN, figures)
-    zero = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms == 0)))
+    zero = checks.count_rows(data, data.sqnorms == 0)
     if zero:
         unobserved = int((filled_cells(data) == data.shape[1]).sum())
         some = {"unobserved": unobserved} if unobserved else {}
         yield Caution(CautionKind.ZERO_ROWS, {"rows": zero, **some})
+
+
+def _columns_of_one_value(data: Matrix, codes: Tall) -> np.ndarray:
+    """Return the columns that vary between clusters and within none of them."""
+    rows = _some_rows(data, data.sqnorms > 0)
+    part, own = data.take(rows), to_host(data.ops.few_rows(codes, rows))
+    _, own, sizes = np.unique(own, return_inverse=True, return_counts=True)
+    sums = to_host(part.adjoint(part.cast(np.eye(len(sizes))[own]))).astype(float)
+    squares = to_host(part.column_sqnorms())
+    within = squares - (sums**2 / sizes).sum(axis=1)
+    found = np.flatnonzero((within <= Small.EXACT * squares) & (squares > 0))
+    # Small clusters have one value by chance, such as a word of a few like rows.
+    values = (sums[found] / sizes)[:, own]
+    usual = np.median(values, axis=1, keepdims=True)
+    others = (~np.isclose(values, usual)).sum(axis=1)
+    enough = len(rows) >= Cautions.LEAST_ROWS * len(sizes)
+    return found[enough & (others >= Cautions.LEAST_ROWS)]
+
+
+def _some_rows(data: Matrix, where: Tall) -> Any:
+    """Draw rows in which columns are compared."""
+    most = min(Refitting.ROWS, max(Cautions.ENTRIES // data.shape[1], 1))
+    return data.ops.draw_rows(where, most, np.random.default_rng(0))
 
 
 def decides_alone(deviations: np.ndarray) -> np.ndarray:
@@ -270,8 +315,7 @@ def ruling_column(data: Matrix) -> tuple[int, float] | None:
     some = ops.rows_where(sqnorms, live)
     (median,) = ops.in_order(some, np.array([some.shape[0] // 2]))
     usual = live & (sqnorms <= Cautions.HUGE**2 * float(median))
-    rows = min(Refitting.ROWS, max(Cautions.ENTRIES // data.shape[1], 1))
-    part = data.take(ops.draw_rows(usual, rows, np.random.default_rng(0)))
+    part = data.take(_some_rows(data, usual))
     n = part.shape[0]
     if n < Cautions.LEAST_ROWS:
         return None

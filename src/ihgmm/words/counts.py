@@ -171,15 +171,22 @@ def _clusters(count: ClusterCount) -> str:
     text = f"{first}: trees of halves of the rows have an agreement of "
     text += f"{split.agreement:.2f}{more if split.drop >= 0 else ''}."
     if set(count.levels) - {count.n_clusters}:
-        levels = listed(count.levels, "and")
-        text += f" Clusters are nested: the tree is stable at {levels} clusters."
+        tree = "Clusters are nested: the" if len(count.levels) > 1 else "The"
+        text += f" {tree} tree is stable at {listed(count.levels, 'and')} clusters"
+        why = "contrast and drop together are largest there"
+        if count.rank == count.n_clusters and not count.has_few_features:
+            why = "as many eigenvalues stand out from noise"
+        if count.n_clusters not in count.levels and not count.is_capped:
+            text += f"; {count.n_clusters} is the best guess, since {why}"
+        text += "."
     others = [k for k in count.plausible[1:] if k not in count.levels and k > 1]
     if others:
         text += f" Also plausible: {listed(others, 'or')}."
     if count.may_be_one:
         text += f" There may be no clusters at all: {OTHERWISE}."
     if count.rank:
-        return f"{text} {sentence(start)}."
+        more = ", and there can be more clusters than that"
+        return f"{text} {sentence(start)}{more * (count.rank < count.n_clusters)}."
     why = f", as happens with {counted(count.n_features, 'feature')}"
     return (
         f"{text} These trees are the evidence: {start}{why * count.has_few_features}."

@@ -21,7 +21,7 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
     lines += [
         f"  {name:<{wide}}  {fig:>{deep}}  {means}" for name, fig, means in figures
     ]
-    if _wrong_labels(diagnosis):
+    if wrong_labels(diagnosis):
         lines.append("Stable clusters need not be the classes that you have in mind.")
     for text in map(caution_text, diagnosis.cautions):
         lines.append(fill(text, 80, initial_indent="! ", subsequent_indent="  "))
@@ -33,24 +33,30 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
     verdict = f"{sentence(diagnosis.verdict)}."
     if not _is_judged(diagnosis):
         return verdict
-    if wrong := _wrong_labels(diagnosis):
-        rest = f"on real data with as much doubt ({percent(diagnosis.doubt)}), usually "
-        rest += f"{wrong} of the labels were wrong"
+    share = percent(diagnosis.stability)
+    if diagnosis.verdict is Verdict.GIVEN:
+        return f"{verdict} Fits to other rows, without them, find {share} of them."
+    if wrong := wrong_labels(diagnosis):
+        rest = f"{percent(diagnosis.expected_error)} are expected to be wrong, and on "
+        rest += f"real data with as much doubt ({percent(diagnosis.doubt)}) usually "
+        rest += f"{wrong} were"
     else:
         largest = percent(diagnosis.sizes.max() / diagnosis.sizes.sum())
         rest = f"{largest} would if every row went to the largest cluster, and trust "
         rest += "begins halfway from there to 100%"
-    stays = f"{percent(diagnosis.stability)} of the labels would stay the same"
-    return f"{verdict} {stays} with other rows; {rest}."
+    given = f", without the {diagnosis.n_given:,} given," * (diagnosis.n_given > 0)
+    stays = f"{share} of the labels{given} would stay the same with other rows"
+    return f"{verdict} {stays}; {rest}."
 
 
 def _is_judged(diagnosis: Diagnosis) -> bool:
     return diagnosis.n_clusters > 1 and not np.isnan(diagnosis.stability)
 
 
-def _wrong_labels(diagnosis: Diagnosis) -> str:
+def wrong_labels(diagnosis: Diagnosis) -> str:
     """Return the share of labels that may be wrong, where real data say it, or ""."""
-    if not _is_judged(diagnosis) or diagnosis.verdict is Verdict.NO_SEPARATION:
+    silent = Verdict.NO_SEPARATION, Verdict.GIVEN
+    if not _is_judged(diagnosis) or diagnosis.verdict in silent:
         return ""
     low, high = diagnosis.error_range
     return "less than 1%" if high < 0.01 else f"{100 * low:.0f}% to {100 * high:.0f}%"
@@ -64,7 +70,9 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
     outliers = f"{d.n_outliers:,}", "are outliers and were left out"
     stays = "of labels stay the same in fits to other rows"
-    wrong = "of labels were wrong on most real data with as much doubt"
+    usual = f"expected; on real data with as much doubt usually {wrong_labels(d)}"
+    wrong = percent(d.expected_error), usual
+    given = f"{d.n_given:,}", "labels were given; the lines below are about the others"
     few = [str(name) for name in d.classes[np.isnan(d.cluster_stability)]]
     names = ", ".join([*few[:5], *["..."] * (len(few) > 5)])
     unjudged = f"of the clusters have too few rows to judge: {names}"
@@ -73,10 +81,11 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     lines = [
         (True, "data", f"{d.n_samples:,} x {d.n_features:,}", data),
         (d.n_outliers > 0, "outliers", *outliers),
+        (0 < d.n_given < d.n_samples, "given", *given),
         (judged, "stability", percent(d.stability), stays),
         (judged, "doubt", percent(d.doubt), other),
         (judged and len(few) > 0, "not judged", f"{len(few):,}", unjudged),
-        (_wrong_labels(d) != "", "wrong labels", _wrong_labels(d), wrong),
+        (wrong_labels(d) != "", "wrong labels", *wrong),
         (judged, "uncertain rows", percent(d.uncertain_share), sure),
     ]
     return [line[1:] for line in lines if line[0]]
@@ -86,7 +95,9 @@ def caution_text(
     caution: Caution, names: Sequence[str] | None = None, *, prepared: bool = False
 ) -> str:
     """Return a caution in a sentence or two, with what to do about it."""
-    f = caution.figures
+    f, column = caution.figures, caution.figures.get("column")
+    if names is not None and isinstance(column, int):
+        column = names[column]
     if caution.kind is CautionKind.OTHER_CLUSTERS:
         order = "Are rows and labels in the same order? " * f["by_chance"]
         other = f"the data show other clusters. {order}IhSC finds them by default."
@@ -98,16 +109,19 @@ def caution_text(
             f"{f['share']:.0%} only: {other}"
         )
     if caution.kind is CautionKind.RULING_COLUMN:
-        column = f["column"]
-        if names is not None and isinstance(column, int):
-            column = names[column]
         scaler = option("ColumnScaler")
         remedy = f"If columns are in different units, {scaler} makes them comparable."
         if prepared:
             remedy = "Leave it out to see what the others show."
         return (
-            f"Column {column!r} holds {percent(f['share'])} of the variance and "
-            f"decides the clusters. {remedy}"
+            f"Column {column!r} holds {percent(f['share'])} of the variance, more than "
+            f"all others together. {remedy}"
+        )
+    if caution.kind is CautionKind.ONE_VALUE:
+        more = f", and of {counted(f['others'], 'other')}" * (f["others"] > 0)
+        return (
+            f"Each cluster has one value of column {column!r}{more}: it may decide the "
+            "clusters alone. A fit without it shows what else there is."
         )
     n, unobserved = f["rows"], f.get("unobserved", 0)
     what = "without an observed cell" if unobserved else "of zeros"
@@ -130,12 +144,21 @@ def class_words(
     return f"{words}; with k-means {rival.misplaced:,} ({share}), {index:.2f}"
 
 
+# What the figures of the sentence on trust mean, a line each.
+TRUST_WORDS = (
+    "stay the same: labels that fits to other rows repeat, also by a hair's breadth",
+    "doubt: how probable other labels are in these fits, on average",
+    "wrong: what as much doubt in as many clusters means, by a curve fitted to real",
+    "    data; certainty is 100% minus this on average, and the verdict goes by it,",
+    "    unless too few labels stay the same",
+)
+
 # What the headings of tables of clusters and of features mean, a line each.
 CLUSTER_WORDS = (
     "size: how much a row has of the pattern of its cluster: the root of a sum of",
     "    squares, not the sum of its columns; the median is shown",
     "scales: sizes over their mean in the cluster, for the middle 90% of its rows",
-    "certainty: how probable it is that a label is right, judged by other rows",
+    "certainty: how probable it is that a label is right; the mean is shown",
     "typical: the row of ordinary size whose pattern is nearest to the cluster's",
 )
 

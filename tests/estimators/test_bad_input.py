@@ -151,6 +151,17 @@ def test_a_frame_that_is_not_read_yet():
     )
 
 
+def test_columns_of_text_are_named_with_a_remedy():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(GOOD).rename(columns=str)
+    frame = frame.assign(**{name: name.upper() for name in "abcde"})
+    shown = r"'a' \('A' in row 0\), 'b' .*, 'c' \('C' in row 0\) and 2 more; "
+    with pytest.raises(ValueError, match=shown + r".*select_dtypes\(\"number\"\) in p"):
+        IhSC(2).fit(frame)
+    with pytest.raises(ValueError, match=r"0 \('A' in row 0\).*is\.numeric\)\]\) in R"):
+        IhSC(2).fit(frame[["a"]].to_numpy())
+
+
 @pytest.mark.parametrize("Estimator", ALL)
 def test_annotated_data_are_named_at_once(Estimator):
     anndata = pytest.importorskip("anndata")
@@ -164,7 +175,7 @@ def test_annotated_data_are_named_at_once(Estimator):
 def test_masked_cells_are_missing_cells(Estimator):
     X = np.ma.masked_greater(GOOD, 1.5)
     count = int(X.mask.sum())
-    with pytest.raises(ValueError, match=f"NaN, masked or infinite .* in all: {count}"):
+    with pytest.raises(ValueError, match=f"0; NaN, masked or .* in all: {count}"):
         Estimator(2).fit(X)
     plain = Estimator(2, random_state=0).fit(np.ma.array(GOOD))
     assert_array_equal(plain.labels_, Estimator(2, random_state=0).fit_predict(GOOD))

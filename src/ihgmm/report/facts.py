@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,17 @@ import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import check_labels, feature_names, last_step, names_of, text_of
+from ihgmm._checks import (
+    check_labels,
+    feature_names,
+    label_array,
+    last_step,
+    names_of,
+    text_of,
+)
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix.kinds import NA_OF_R
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
 from ihgmm.numerics.recipe import RECIPES, Recipe
@@ -82,12 +91,13 @@ class Facts:
         columns = features, model, X, every.shape[1]
         self.features = feature_names(*columns, "feature_names")
         if known is not None:
-            classes = check_labels("labels_true", known, len(labels))
-            self.known = _classes_of(classes[inside])
-            self.agreement = class_agreement(self.known.codes, own)
-            others = k_means_labels(every, k)
-            if others is not None:
-                self.rival = class_agreement(self.known.codes, others[inside])
+            known = label_array("labels_true", known, len(labels)).astype(object)
+            known[labels < 0] = None
+            classes, self.agreement, self.rival = compare_known(known, labels, every, k)
+            if classes.names:
+                self.known = replace(classes, codes=classes.codes[inside])
+                numbers = self.known.codes[self.known.codes >= 0]
+                check_labels("labels_true", np.array(classes.names)[numbers])
         self.scales, self.centers = fit.scales[inside], fit.centers
         self.lengths = np.minimum(row_lengths(fit.centers), np.finfo(np.float64).max)
         with np.errstate(over="ignore"):
@@ -138,6 +148,23 @@ class Facts:
             rows, basis = cosines(data, self.centers), "cosines"
         # Twelve clusters find room side by side on a circle; more need a disc.
         return circle_view(rows, self.clusters, most_on_circle=12)[0], basis
+
+
+def compare_known(
+    known: np.ndarray, labels: np.ndarray, data: Matrix | None = None, k: int = 0
+) -> tuple[Clusters, Any, Any]:
+    """Return known classes, how clusters agree with them, and how k-means does.
+
+    Rows without a known label are not compared; k-means only with data, if it is quick.
+    """
+    classes = _classes_of(known)
+    rows = np.flatnonzero(classes.codes >= 0)
+    if len(rows) == 0:
+        return classes, None, None
+    codes = classes.codes[rows]
+    others = None if data is None else k_means_labels(data, k)
+    rival = None if others is None else class_agreement(codes, others[rows])
+    return classes, class_agreement(codes, labels[rows]), rival
 
 
 def k_means_labels(data: Matrix, k: int) -> np.ndarray | None:
@@ -196,17 +223,21 @@ def _classes_of(known: np.ndarray) -> Clusters:
         pieces = re.split("0*([0-9]+)", name)  # texts and numbers in turn
         return (1, [(len(s), s) if i % 2 else s for i, s in enumerate(pieces)], name)
 
-    texts = [text_of(name) for name in known]
-    names = sorted(set(texts), key=as_read)
-    numbers = {name: j for j, name in enumerate(names)}
+    # NaN is not equal to itself, and of pandas' NA not even that is known.
+    none = [one is None or str(one == one) != "True" or one == NA_OF_R for one in known]
+    texts = ["" if no else text_of(name) for no, name in zip(none, known, strict=True)]
+    names = sorted({*texts} - {""}, key=as_read)
+    numbers = {name: j for j, name in enumerate(["", *names], -1)}
     return Clusters(np.array([numbers[name] for name in texts]), names)
 
 
 def cross_table(facts: Facts) -> dict[str, Any]:
     """Return how many rows clusters and known classes share, and which go together."""
-    known, by_majority = facts.known, facts.agreement.by_majority
-    names, counts = known.names, facts.clusters.table(known)
-    pairs = facts.clusters.partners(known, by_majority=by_majority)
+    rows = np.flatnonzero(facts.known.codes >= 0)
+    pair = facts.clusters, facts.known
+    own, known = (replace(each, codes=each.codes[rows]) for each in pair)
+    names, counts = known.names, own.table(known)
+    pairs = own.partners(known, by_majority=facts.agreement.by_majority)
     partners = np.array([*dict.fromkeys(pairs[pairs >= 0])], dtype=np.intp)
     # First come the classes that clusters are matched to, in the order of these, then
     # classes without a partner; if 60 columns are too few, the largest. The last
@@ -222,4 +253,5 @@ def cross_table(facts: Facts) -> dict[str, Any]:
         "matched": (pairs[:, None] == columns).tolist(),
         "n_others": len(names) - len(columns),
         "others": np.delete(counts, columns, axis=1).sum(axis=1).tolist(),
+        "n_rows": len(rows),
     }

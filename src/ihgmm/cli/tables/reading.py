@@ -3,6 +3,7 @@
 import sys
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -70,7 +71,7 @@ def read_table(
         table = _read(path, request) if path.exists() else _built_in(request)
     has_texts = table.texts is not None
     has_choice = source not in BUILT_IN and (table.is_mixed or has_texts)
-    table = prep.complete_table(table, request, missing, fills)
+    table = _noting_shared_ids(prep.complete_table(table, request, missing, fills))
     if has_choice or table.left_out:
         names, thing = table.column_names, "word" if has_texts else "column"
         most = 40 if len(names) <= 40 else 8  # the reader is to look at them
@@ -78,6 +79,17 @@ def read_table(
         said += filter(None, [columns.left_out_note(table.left_out)])
         table = replace(table, notes=[*said, *table.notes])
     return prep.prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
+
+
+def _noting_shared_ids(table: Table) -> Table:
+    """Say so if several rows have one id: it does not join labels with rows."""
+    if table.ids.dtype.kind != "O":  # numbers of rows
+        return table
+    counts = Counter(table.ids.tolist()).values()
+    n_shared = sum(count for count in counts if count > 1)
+    text = f"{n_shared:,} of {len(table.ids):,} rows share their {quote(table.id_name)}"
+    text += " with another row: labels joined by it would be ambiguous."
+    return table.noting(text) if n_shared else table
 
 
 def _read_standard_input(request: Request) -> Table:
@@ -103,17 +115,16 @@ def _read_standard_input(request: Request) -> Table:
 def _read(path: Path, request: Request) -> Table:
     """Read a file into memory, or leave it on disk where it may and has to."""
     suffix, known = suffix_of(path), [*LOADERS, *READERS]
-    if path.is_dir():
+    if path.is_dir() or suffix not in known:
+        what = f"unknown format {path.suffix or '(no suffix)'!r}"
         raise ValueError(
-            f"{path} is a folder; give one file. In Python, fit ihgmm.open_data of a "
-            f"folder of Parquet files, or zarr.open({str(path)!r}, mode='r') of zarr."
+            f"{path}: {'a folder' if path.is_dir() else what}; give one of "
+            f"{', '.join(known)}. In Python, ihgmm.open_data reads HDF5, zarr, and "
+            "folders of Parquet files."
         )
     regular_target(path)
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
-    if suffix not in known:
-        unknown, kinds = path.suffix or "(no suffix)", ", ".join(known)
-        raise ValueError(f"{path}: unknown format {unknown!r}; give one of {kinds}.")
     _check_asked(request, suffix)
     n_bytes = 0 if suffix in (".parquet", *READERS) else path.stat().st_size
     if zipfile.is_zipfile(path):  # workbooks, and several arrays

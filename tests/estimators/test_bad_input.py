@@ -64,18 +64,18 @@ def test_not_finite(Estimator, storage, value, name):
     ("X", "error", "message"),
     [
         ([], ValueError, "Expected 2D array"),
-        ([["a", "b"], ["c", "d"]], ValueError, r"not hold numbers: 0 \('a' in row 0;"),
+        ([["a", "b"], ["c", "d"]], ValueError, r"not hold numbers: 0 \('a' in row 0\)"),
         (  # as.matrix of a data frame of R with a column of text
             np.array([["5.1", "u"], ["3.5", "v"]], dtype=object),
             ValueError,
-            r"numbers: 1 \('u' in row 0; .*Leave such .*sapply\(X, is.numeric\)",
+            r"numbers: 1 \('u' in row 0\).*Leave such .*sapply\(X, is.numeric\)",
         ),
         ([[1.0, 2.0], [3.0]], ValueError, "different numbers of cells; give each row"),
         (pd.DataFrame(index=range(4)), ValueError, "a data frame of columns"),
         (
             pd.DataFrame({"x": [1, pd.NA], "y": [1, 2]}),
             ValueError,
-            r"'x' \(<NA> in row 1;.*NaN where a cell is missing",
+            r"'x' \(<NA> in row 1\).*NaN where a cell is missing",
         ),
         (
             pd.DataFrame(GOOD, columns=list("abab")),
@@ -85,7 +85,7 @@ def test_not_finite(Estimator, storage, value, name):
         (
             np.array([[1, 2], [3, {"a": 1}]], dtype=object),
             TypeError,
-            r"1 \({'a': 1} in row 1;.*argument must be a string or a",
+            r"1 \({'a': 1} in row 1\).*argument must be a string or a",
         ),
         (PSC(2), TypeError, "X is of type PSC, not a .*; give an array"),
         (None, TypeError, "X is None, not a matrix of numbers; give an array"),

@@ -12,14 +12,7 @@ import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import (
-    check_labels,
-    feature_names,
-    label_array,
-    last_step,
-    names_of,
-    text_of,
-)
+from ihgmm import _checks as checks
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.kinds import NA_OF_R
@@ -60,7 +53,7 @@ class Facts:
         names: Any,
     ) -> None:
         self.call, given = repr(model), X
-        X, model, features, original = last_step(X, model, features, original)
+        X, model, features, original = checks.last_step(X, model, features, original)
         self.method = type(model).__name__
         if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
             raise ValueError(
@@ -89,15 +82,13 @@ class Facts:
         self.clusters = Clusters(own, [str(j) for j in range(k)])
         self.ids, self.id_name = _ids(ids, given, len(labels), inside)
         columns = features, model, X, every.shape[1]
-        self.features = feature_names(*columns, "feature_names")
+        self.features = checks.feature_names(*columns, "feature_names")
         if known is not None:
-            known = label_array("labels_true", known, len(labels)).astype(object)
+            known = checks.label_array("labels_true", known, len(labels)).astype(object)
             known[labels < 0] = None
             classes, self.agreement, self.rival = compare_known(known, labels, every, k)
             if classes.names:
                 self.known = replace(classes, codes=classes.codes[inside])
-                numbers = self.known.codes[self.known.codes >= 0]
-                check_labels("labels_true", np.array(classes.names)[numbers])
         self.scales, self.centers = fit.scales[inside], fit.centers
         self.lengths = np.minimum(row_lengths(fit.centers), np.finfo(np.float64).max)
         with np.errstate(over="ignore"):
@@ -124,15 +115,13 @@ class Facts:
         if texts is None and X is not given and not hasattr(given, "columns"):
             texts = given if all(isinstance(one, str) for one in given) else None
         if texts is not None:
-            texts = names_of("texts", texts, len(labels), "row")
+            texts = checks.names_of("texts", texts, len(labels), "row")
             self.snippets = [
                 [shorten(" ".join(texts[inside[i]].split()), 120) for i in rows]
                 for rows in typical
             ]
 
-    def _map(
-        self, model: Any, data: Matrix, inside: np.ndarray
-    ) -> tuple[np.ndarray, str]:
+    def _map(self, model: Any, data: Matrix, own: np.ndarray) -> tuple[np.ndarray, str]:
         used = np.flatnonzero(self.clusters.sizes)
         if len(used) == 1:  # nothing to keep apart
             least = self.scales[self.scales > 0].min(initial=1.0)
@@ -140,7 +129,7 @@ class Facts:
             fit = cosines(data, self.centers[used])
             return np.column_stack([sizes, fit]), "scale and fit"
         if hasattr(model, "embedding_"):
-            rows = to_host(model.embedding_).astype(np.float64)[inside]
+            rows = to_host(model.embedding_).astype(np.float64)[own]
             lengths = row_lengths(rows)
             even = np.allclose(lengths[lengths > 0], 1, atol=1e-3)
             basis = "unit rows" if even else "rows of all sizes"
@@ -153,18 +142,15 @@ class Facts:
 def compare_known(
     known: np.ndarray, labels: np.ndarray, data: Matrix | None = None, k: int = 0
 ) -> tuple[Clusters, Any, Any]:
-    """Return known classes, how clusters agree with them, and how k-means does.
-
-    Rows without a known label are not compared; k-means only with data, if it is quick.
-    """
+    """Return known classes, how clusters agree with them, and with data k-means."""
     classes = _classes_of(known)
     rows = np.flatnonzero(classes.codes >= 0)
     if len(rows) == 0:
         return classes, None, None
-    codes = classes.codes[rows]
+    texts = np.array(classes.names, object)[classes.codes[rows]]
     others = None if data is None else k_means_labels(data, k)
-    rival = None if others is None else class_agreement(codes, others[rows])
-    return classes, class_agreement(codes, labels[rows]), rival
+    rival = None if others is None else class_agreement(texts, others[rows])
+    return classes, class_agreement(texts, labels[rows]), rival
 
 
 def k_means_labels(data: Matrix, k: int) -> np.ndarray | None:
@@ -191,12 +177,12 @@ def _ids(
     if given is None and hasattr(X, "iloc"):  # a frame has names, unless they count
         values = np.asarray(X.index)
         if values.dtype.kind != "i" or not np.array_equal(values, np.arange(n)):
-            given, usual = X.index, text_of(X.index.name) or "id"
+            given, usual = X.index, checks.text_of(X.index.name) or "id"
     if given is None:
         given, usual = range(1, n + 1), "row"
         if len(inside) == n:
             return None, usual
-    texts = names_of("ids", given, n, "row")
+    texts = checks.names_of("ids", given, n, "row")
     return [texts[i] for i in inside], usual
 
 
@@ -210,7 +196,7 @@ def _cluster_names(given: Any, k: int) -> list[str]:
                 "give names for these."
             )
         names = [names.get(cluster) for cluster in range(k)]
-    return [name.strip() for name in names_of("names", names, k, "cluster")]
+    return [name.strip() for name in checks.names_of("names", names, k, "cluster")]
 
 
 def _classes_of(known: np.ndarray) -> Clusters:
@@ -223,9 +209,11 @@ def _classes_of(known: np.ndarray) -> Clusters:
         pieces = re.split("0*([0-9]+)", name)  # texts and numbers in turn
         return (1, [(len(s), s) if i % 2 else s for i, s in enumerate(pieces)], name)
 
-    # NaN is not equal to itself, and of pandas' NA not even that is known.
-    none = [one is None or str(one == one) != "True" or one == NA_OF_R for one in known]
-    texts = ["" if no else text_of(name) for no, name in zip(none, known, strict=True)]
+    # NaN differs from itself, and of pandas' NA not even that is known.
+    texts = [
+        checks.text_of(one) if str(one == one) == "True" and one != NA_OF_R else ""
+        for one in known
+    ]
     names = sorted({*texts} - {""}, key=as_read)
     numbers = {name: j for j, name in enumerate(["", *names], -1)}
     return Clusters(np.array([numbers[name] for name in texts]), names)
@@ -233,11 +221,9 @@ def _classes_of(known: np.ndarray) -> Clusters:
 
 def cross_table(facts: Facts) -> dict[str, Any]:
     """Return how many rows clusters and known classes share, and which go together."""
-    rows = np.flatnonzero(facts.known.codes >= 0)
-    pair = facts.clusters, facts.known
-    own, known = (replace(each, codes=each.codes[rows]) for each in pair)
-    names, counts = known.names, own.table(known)
-    pairs = own.partners(known, by_majority=facts.agreement.by_majority)
+    known, by_majority = facts.known, facts.agreement.by_majority
+    names, counts = known.names, facts.clusters.table(known)
+    pairs = facts.clusters.partners(known, by_majority=by_majority)
     partners = np.array([*dict.fromkeys(pairs[pairs >= 0])], dtype=np.intp)
     # First come the classes that clusters are matched to, in the order of these, then
     # classes without a partner; if 60 columns are too few, the largest. The last
@@ -253,5 +239,4 @@ def cross_table(facts: Facts) -> dict[str, Any]:
         "matched": (pairs[:, None] == columns).tolist(),
         "n_others": len(names) - len(columns),
         "others": np.delete(counts, columns, axis=1).sum(axis=1).tolist(),
-        "n_rows": len(rows),
     }

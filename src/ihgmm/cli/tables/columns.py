@@ -51,8 +51,8 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     asked = list(request.features or request.columns)
     others = {name for _, name in request.named(*BESIDE.values(), "drop_columns")}
     tried = [name for name in asked or names if name not in others]
-    for_model = bool(request.features)  # new rows need not fill all of its columns
-    columns = {name: _judge(name, raw, bool(asked), for_model) for name in tried}
+    needs = bool(asked), bool(request.features)
+    columns = {name: _judge(name, raw, *needs) for name in tried}
     flags = []
     for name in tried if request.use_categories else ():
         if columns[name].categories:
@@ -189,10 +189,8 @@ def left_out_note(left_out: dict[str, str]) -> str:
 _NUMERIC = ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty")
 
 
-def _judge(
-    name: str, raw: RawTable, asked: bool, may_be_empty: bool = False
-) -> _Column:
-    """Judge a column: one that is asked for need not measure anything."""
+def _judge(name: str, raw: RawTable, asked: bool, of_model: bool = False) -> _Column:
+    """Judge a column: if asked for it need not measure anything, nor hold a number."""
     from pandas.api.types import infer_dtype
 
     cells = raw.frame[name]
@@ -212,7 +210,7 @@ def _judge(
             column.values, column.point = parse_numbers(column.texts, raw.point)
         _judge_text(name, column, raw)
     known = column.values[~np.isnan(column.values)]
-    if not (column.reason or len(known) or may_be_empty):
+    if not (column.reason or len(known) or of_model):
         column.reason = "empty"
     if not (column.reason or asked):
         # Among many columns a name is a word or a gene, and says nothing of this kind.

@@ -61,11 +61,10 @@ def _handle_missing(table: Table, handling: str, fills: bool) -> Table:
     n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
     if count == 0:
         return table
-    worst = [j for j in np.argsort(-gaps, kind="stable")[:3] if gaps[j]]
-    shown = [f"{quote(table.column_names[j])} ({gaps[j]:,})" for j in worst]
-    n_more = np.count_nonzero(gaps) - len(worst)
-    more = f" and {n_more} more" * bool(n_more)
-    where = f"in column{'s' * (len(worst) > 1)} {', '.join(shown)}{more}"
+    worst, names = np.argsort(-gaps, kind="stable"), table.column_names
+    shown = [f"{quote(names[j])} ({gaps[j]:,})" for j in worst if gaps[j]]
+    more = f" and {len(shown) - 3} more" * (len(shown) > 3)
+    where = f"in column{'s' * (len(shown) > 1)} {', '.join(shown[:3])}{more}"
     if handling == "fit":
         share = n_gaps / (n * len(gaps))
         text = f"Filled in {counted(n_gaps, 'missing cell')} ({percent(share)}), "
@@ -99,11 +98,9 @@ def _telling_columns(table: Table, request: Request, where: str = "") -> Table:
     thin &= not (request.columns or 2 * thin.sum() > (~same).sum())
     left_out = dict(table.left_out)
     for j in np.flatnonzero(same | thin):
-        reason = f"{percent(cells.gaps[j] / n)} of it empty"
-        if same[j]:
-            low = cells.low[j]
-            reason = "empty" if np.isinf(low) else f"constant{where}: {low:.6g}"
-        left_out[names[j]] = reason
+        low, thinness = cells.low[j], f"{percent(cells.gaps[j] / n)} of it empty"
+        reason = "empty" if np.isinf(low) else f"constant{where}: {low:.6g}"
+        left_out[names[j]] = reason if same[j] else thinness
     kept = np.flatnonzero(~(same | thin))
     if len(kept) < 2 <= len(same) or len(same) == 1:
         left = f"only column {quote(names[kept[0]])}" if len(kept) else "no column"

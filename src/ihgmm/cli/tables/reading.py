@@ -71,7 +71,11 @@ def read_table(
         table = _read(path, request) if path.exists() else _built_in(request)
     has_texts = table.texts is not None
     has_choice = source not in BUILT_IN and (table.is_mixed or has_texts)
-    table = _noting_shared_ids(prep.complete_table(table, request, missing, fills))
+    table = prep.complete_table(table, request, missing, fills)
+    if shared := sum(n for n in Counter(table.ids.tolist()).values() if n > 1):
+        text = f"{shared:,} of {len(table.ids):,} rows share their {table.id_name!r} "
+        text += "with another row: labels joined by it would be ambiguous."
+        table = table.noting(text)
     if has_choice or table.left_out:
         names, thing = table.column_names, "word" if has_texts else "column"
         most = 40 if len(names) <= 40 else 8  # the reader is to look at them
@@ -79,17 +83,6 @@ def read_table(
         said += filter(None, [columns.left_out_note(table.left_out)])
         table = replace(table, notes=[*said, *table.notes])
     return prep.prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
-
-
-def _noting_shared_ids(table: Table) -> Table:
-    """Say so if several rows have one id: it does not join labels with rows."""
-    if table.ids.dtype.kind != "O":  # numbers of rows
-        return table
-    counts = Counter(table.ids.tolist()).values()
-    n_shared = sum(count for count in counts if count > 1)
-    text = f"{n_shared:,} of {len(table.ids):,} rows share their {quote(table.id_name)}"
-    text += " with another row: labels joined by it would be ambiguous."
-    return table.noting(text) if n_shared else table
 
 
 def _read_standard_input(request: Request) -> Table:

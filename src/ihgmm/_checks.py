@@ -189,12 +189,10 @@ def _check_numbers(columns: dict[Any, Any], error: Exception | None = None) -> N
             break
     if bad:
         more = f" and {len(bad) - 3} more" * (len(bad) > 3)
-        # Text of R comes as an array, frames from pandas.
-        way = "as.matrix(X[sapply(X, is.numeric)]) in R"
-        way = 'X.select_dtypes("number") in pandas' if error is None else way
         raise (TypeError if why else ValueError)(
             f"X has columns that do not hold numbers: {', '.join(bad[:3])}{more}; the "
-            f"first row is 0. Leave such columns out, {way}, or turn them into "
+            'first row is 0. Leave such columns out (X.select_dtypes("number") in '
+            "pandas, as.matrix(X[sapply(X, is.numeric)]) in R), or turn them into "
             f"numbers, NaN where a cell is missing.{why}"
         ) from None
 

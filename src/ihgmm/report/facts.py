@@ -169,9 +169,7 @@ def k_means_labels(data: Matrix, k: int) -> np.ndarray | None:
         return np.asarray(KMeans(k, n_init=10, random_state=0).fit_predict(X))
 
 
-def _ids(
-    given: Any, X: Any, n: int, inside: np.ndarray
-) -> tuple[list[str] | None, str]:
+def _ids(given: Any, X: Any, n: int, own: np.ndarray) -> tuple[list[str] | None, str]:
     """Return the names of rows in clusters, None for all numbers; what they are."""
     usual = "id"
     if given is None and hasattr(X, "iloc"):  # a frame has names, unless they count
@@ -180,10 +178,10 @@ def _ids(
             given, usual = X.index, checks.text_of(X.index.name) or "id"
     if given is None:
         given, usual = range(1, n + 1), "row"
-        if len(inside) == n:
+        if len(own) == n:
             return None, usual
     texts = checks.names_of("ids", given, n, "row")
-    return [texts[i] for i in inside], usual
+    return [texts[i] for i in own], usual
 
 
 def _cluster_names(given: Any, k: int) -> list[str]:

@@ -108,6 +108,8 @@ def _read_standard_input(request: Request) -> Table:
 def _read(path: Path, request: Request) -> Table:
     """Read a file into memory, or leave it on disk where it may and has to."""
     suffix, known = suffix_of(path), [*LOADERS, *READERS]
+    if not path.is_dir():
+        regular_target(path)
     if path.is_dir() or suffix not in known:
         what = f"unknown format {path.suffix or '(no suffix)'!r}"
         raise ValueError(
@@ -115,7 +117,6 @@ def _read(path: Path, request: Request) -> Table:
             f"{', '.join(known)}. In Python, ihgmm.open_data reads HDF5, zarr, and "
             "folders of Parquet files."
         )
-    regular_target(path)
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     _check_asked(request, suffix)

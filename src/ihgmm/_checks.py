@@ -55,7 +55,8 @@ def check_matrix(
         name = column if matrix.names is None else repr(matrix.names[column])
         raise ValueError(
             f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row "
-            f"{row}, column {name} (NaN, masked or infinite entries in all: {count}). "
+            f"{row}, column {name} (counted from 0; NaN, masked or infinite entries in "
+            f"all: {count}). "
             f"{'ihgmm' if estimator is None else type(estimator).__name__} does not "
             "accept them: drop those rows, or fill them in (for NaN, IhSC and IhGMM do "
             f"with {option('missing', 'fit')})."
@@ -175,6 +176,7 @@ def _check_numbers(columns: dict[Any, Any], error: Exception | None = None) -> N
     """Raise if a column does not hold numbers, as scikit-learn may have found."""
     # Of a mixture of texts and numbers scikit-learn says what is no number.
     why = f" ({error})" if isinstance(error, TypeError) else ""
+    bad = []
     for name, column in columns.items():
         kind = str(column.dtype).lower()
         if re.match(r"u?int\d|float|double|half|bool|decimal|sparse", kind):
@@ -183,12 +185,16 @@ def _check_numbers(columns: dict[Any, Any], error: Exception | None = None) -> N
             with suppress(TypeError, ValueError):
                 if np.ndim(np.float64(value)) == 0:
                     continue
-            raise (TypeError if why else ValueError)(
-                f"X has columns that do not hold numbers: {name} ({value!r:.40} in row "
-                f"{row}; the first is 0). Leave such columns out, or turn them into "
-                "numbers, NaN where a cell is missing; in R, "
-                f"as.matrix(X[sapply(X, is.numeric)]).{why}"
-            ) from None
+            bad.append(f"{name} ({value!r:.40} in row {row})")
+            break
+    if bad:
+        more = f" and {len(bad) - 3} more" * (len(bad) > 3)
+        raise (TypeError if why else ValueError)(
+            f"X has columns that do not hold numbers: {', '.join(bad[:3])}{more}; the "
+            'first row is 0. Leave such columns out (X.select_dtypes("number") in '
+            "pandas, as.matrix(X[sapply(X, is.numeric)]) in R), or turn them into "
+            f"numbers, NaN where a cell is missing.{why}"
+        ) from None
 
 
 def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> None:

@@ -106,7 +106,7 @@ NOWHERE = ["fit", "nowhere.csv", "-k", 2]
     ("arguments", "message"),
     [
         (NOWHERE, "no such file, nor a built-in data set (iris"),
-        (["fit", ".", "-k", 2], "is a folder; give one file"),
+        (["fit", ".", "-k", 2], ": a folder; give one of .csv"),
         (["fit", "iris", "-k", 0], "-k 0 is out of range"),
         (["fit", "iris", "-k", 151], "-k 151 is more than the number of rows, 150"),
         (["fit", "iris", "-k", "three"], "-k three: Give the number of clusters"),

@@ -90,7 +90,7 @@ def test_missing_cells_on_disk(table):
     store(table, name)
     message = fail("fit", name, "-k", "3", "--missing", "error", *BLOCKS)
     assert "2 of 400 rows have missing cells, in column 'f3' (2)" in message
-    assert "row 8. Add --missing fit" in message
+    assert "row 8. --missing fit fills them in" in message
     for handling, rows in (("drop", 398), ("fit", 400)):
         options = ("-k", "3", "--label-column", "kind", "--missing", handling, *BLOCKS)
         found = json.loads(invoke("fit", name, *options, "--json").stdout)

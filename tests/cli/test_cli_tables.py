@@ -166,15 +166,14 @@ def test_missing_cells_are_told_where_they_are(sample):
     table.to_csv("a.csv", index=False)
     message = refusal("a.csv")
     assert "5 of 120 rows have missing cells, in columns 'f1' (5), 'f2' (3)" in message
-    assert "or drop to leave out their rows; or leave out such columns." in message
+    assert "as 0, drop leaves out their rows; or leave out such columns." in message
     table.loc[:3, "f3"] = np.nan
     table.loc[::2, "f5"] = table.loc[1::2, "f6"] = np.nan
     table.to_csv("d.csv", index=False)
     assert refusal("d.csv", missing="drop").endswith(
         "120 of 120 rows have missing cells, in columns 'f5' (60), 'f6' (60), 'f1' (5) "
-        "and others; the first is in line 2. Add --missing fit to have them filled in, "
-        "zero to read them as 0, or drop to leave out their rows; or leave out such "
-        "columns."
+        "and 2 more; the first is in line 2. --missing fit fills them in, zero reads "
+        "them as 0; or leave out such columns."
     )
 
 

@@ -47,7 +47,7 @@ def with_what_measures_nothing(path):
     return kinds, [
         "Used 9 columns: ",
         "'year', 'founded' (years), 'place' (row numbers or ranks: 1 to 90, each once),"
-        " 'region' (codes, as its name says; --columns takes it), "
+        " 'region' (named like a code or an id; --columns takes it), "
         "'unit' (constant: 2024).",
     ]
 
@@ -60,11 +60,12 @@ def with_ids_and_dates(path):
     table["birthday"] = days.strftime("%d.%m.%Y")
     table["day"] = days.strftime("%Y%m%d")
     table["city"] = np.resize(["Rome", "Bonn", "Oslo", "Lima"], len(table))
+    table["plan"] = np.resize(["basic", "full"], len(table))
     table.to_csv(path, index=False)
     return kinds, [
         "'customer_id' (looks like ids",
         "'since' (dates such as '2021-01-31'), 'birthday' (dates such as "
-        "'31.01.2021'), 'day' (dates), 'city' (text such as 'Rome'; "
+        "'31.01.2021'), 'day' (dates), 'city', 'plan' (text of few values; "
         "--use-categories takes it)",
     ]
 
@@ -197,7 +198,22 @@ def test_a_table_of_texts_is_told_what_to_type():
     assert "--text-column 'review' takes its words" in message
 
 
-def test_folders_are_for_python():
+def test_folders_and_hdf5_are_for_python():
     Path("a.parquet").mkdir()
-    message = fail("fit", "a.parquet", "-k", "2")
-    assert "fit ihgmm.open_data of a folder of Parquet files, or zarr.open" in message
+    Path("a.h5").touch()
+    for name, what in {"a.parquet": "a folder", "a.h5": "unknown format '.h5'"}.items():
+        message = fail("fit", name, "-k", "2")
+        assert f"{name}: {what}; give one of .csv, " in message
+        assert "In Python, ihgmm.open_data reads HDF5, zarr, and folders" in message
+
+
+def test_ids_that_repeat_are_told_once_and_left_out_columns_counted():
+    table, _ = customers()
+    table["who"] = np.arange(90) // 2 + 1001
+    table.loc[0, "who"] = 1
+    for i in range(9):
+        table[f"t{i}"] = [f"{i}a{j}" for j in range(90)]
+    table.to_csv("a.csv", index=False)
+    notes = " ".join(table_of("a.csv", id_column="who").notes)
+    assert notes.count("88 of 90 rows share their 'who' with another row: labels") == 1
+    assert "'t7' (text such as '7a0') and 1 more." in notes

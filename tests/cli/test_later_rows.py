@@ -83,8 +83,13 @@ def test_missing_cells_are_filled_in_where_the_fit_did():
     told = document("update", "gaps.npz", "tuesday-gaps.csv", "--save", "gaps.npz")
     assert told["n_samples_seen"] == 240
     good(*FIT, "--save", "whole.npz")
-    text = fail("update", "whole.npz", "tuesday-gaps.csv", "--save", "new.npz")
-    assert "Add --missing zero to read them as 0" in text  # it cannot fill them in
+    table.iloc[:1].to_csv("one.csv", index=False)  # in which a column is empty
+    document("update", "gaps.npz", "one.csv", "--save", "gaps.npz")
+    assert "Filled in 1 missing cell" in good("predict", "gaps.npz", "one.csv")
+    good("predict", "whole.npz", "one.csv", "--missing", "zero")
+    for rows in ("tuesday-gaps.csv", "one.csv"):
+        text = fail("update", "whole.npz", rows, "--save", "new.npz")
+        assert "--missing zero reads them as 0" in text  # it cannot fill them in
 
 
 def test_what_cannot_be_done_is_said():

@@ -20,16 +20,24 @@ from ihgmm.cli.tables.columns import no_measurement
         ("day", [0, 3, 9, 9], ""),  # of an experiment
         ("billingDays", [10, 31, 31], ""),
         ("#", [3, 7, 12, 15], "looks like ids; --id-column takes them"),
-        ("#", [3, 7, 7, 15], "codes, as its name says; --columns takes it"),
-        ("dept", [4, 4, 11], "codes, as its name says; --columns takes it"),
+        ("#", [3, 7, 7, 15], "named like a code or an id; --columns takes it"),
+        ("dept", [4, 4, 11], "named like a code or an id; --columns takes it"),
         (
             "Sample Number",
             [*range(1, 13), *range(1, 7)],
             "numbers of rows, which start again: 1 to 12",
         ),
         ("number", [1, 2, 3, 3, 7], ""),  # of tumours
-        ("schoolid", [20, 20, 31], "codes, as its name says; --columns takes it"),
+        ("schoolid", [20, 20, 31], "named like a code or an id; --columns takes it"),
         ("humid", [20, 20, 31], ""),
+        ("pidnum", [10056, 10059, 10089], "looks like ids; --id-column takes them"),
+        ("numnum", [20, 20, 31], ""),
+        ("platinum", [20, 25, 31], ""),
+        (
+            "occupation_husb",
+            [1, 5, 6, 6],
+            "named like a code or an id; --columns takes it",
+        ),
         ("site_latitude", [36.03, 36.1], "coordinates"),
         ("long", [-93.2, 188.1, 2.0], "coordinates"),
         ("length", [-93.2, 188.1, 2.0], ""),
@@ -66,6 +74,16 @@ def test_columns_that_are_mostly_empty_are_left_out_and_named_once():
         assert notes.count(repr(name)) == 1
     # Rows are dropped for what is used alone.
     assert table_of("a.csv", missing="drop").X.shape == (120, 4)
+    # Of the rows that are left, more columns may be constant; other ways are named.
+    frame = sparse_columns()
+    frame["flag"] = frame["f1"].notna()
+    frame.to_csv("b.csv", index=False)
+    table = table_of("b.csv", missing="drop")
+    assert table.left_out["flag"] == "constant in the rows that are left: 1"
+    assert table.left_out["unit"] == "constant: 7"
+    notes = " ".join(table.notes)
+    assert "in column 'f1' (80). --missing fit fills them in, zero reads" in notes
+    assert "drop" not in notes
     # Where an empty cell means none, it is a number; and what is asked for is used.
     assert table_of("a.csv", missing="zero").X.shape == (200, 7)
     asked = table_of("a.csv", missing="fit", columns=["f0", "f2", "f3"])
@@ -89,8 +107,10 @@ def test_rows_without_a_known_label_are_no_class():
     assert (found["classes"], found["rows"], found["by_majority"]) == (3, 113, False)
     assert found["misplaced"] == 0
     assert "(3 classes; 7 rows without one): 0 of 113 rows differ" in good(*line)
-    page = invoke("report", *line[1:], "-o", "r.html")
-    assert "without known labels: some rows have none" in page.stderr
+    good("report", *line[1:], "-o", "r.html")
+    page = Path("r.html").read_text()
+    assert "0 of 113 rows differ (0%)" in page
+    assert "7 rows without a known label are not compared." in page
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt"])

@@ -227,7 +227,7 @@ def test_categories_are_used_if_asked_for():
     assert "--use-categories" not in str(document(*asked)["notes"])
     asked = asked[:-2]
     notes = document(*asked)["notes"]
-    assert "'region' (text such as 'north'; --use-categories takes it)" in notes[1]
+    assert "'region' (text of few values; --use-categories takes it)" in notes[1]
     assert "'opened' (dates such as '2024-01-31')" in notes[1]
     options = ("--use-categories", "--save", "m.npz", "-o", "a.out.csv")
     found = document(*asked, *options)
@@ -254,4 +254,4 @@ def test_categories_are_used_if_asked_for():
     message = fail("fit", "b.parquet", "-k", 3, "--use-categories", "--memory", 0)
     assert "read in memory alone" in message
     message = fail(*asked, "--columns", "region,meat")
-    assert "cannot be used: text such as 'north'; --use-categories takes it" in message
+    assert "cannot be used: text of few values; --use-categories takes it" in message

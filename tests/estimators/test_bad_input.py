@@ -64,18 +64,18 @@ def test_not_finite(Estimator, storage, value, name):
     ("X", "error", "message"),
     [
         ([], ValueError, "Expected 2D array"),
-        ([["a", "b"], ["c", "d"]], ValueError, r"not hold numbers: 0 \('a' in row 0;"),
+        ([["a", "b"], ["c", "d"]], ValueError, r"not hold numbers: 0 \('a' in row 0\)"),
         (  # as.matrix of a data frame of R with a column of text
             np.array([["5.1", "u"], ["3.5", "v"]], dtype=object),
             ValueError,
-            r"numbers: 1 \('u' in row 0; .*Leave such .*sapply\(X, is.numeric\)",
+            r"numbers: 1 \('u' in row 0\).*Leave such .*sapply\(X, is.numeric\)",
         ),
         ([[1.0, 2.0], [3.0]], ValueError, "different numbers of cells; give each row"),
         (pd.DataFrame(index=range(4)), ValueError, "a data frame of columns"),
         (
             pd.DataFrame({"x": [1, pd.NA], "y": [1, 2]}),
             ValueError,
-            r"'x' \(<NA> in row 1;.*NaN where a cell is missing",
+            r"'x' \(<NA> in row 1\).*NaN where a cell is missing",
         ),
         (
             pd.DataFrame(GOOD, columns=list("abab")),
@@ -85,7 +85,7 @@ def test_not_finite(Estimator, storage, value, name):
         (
             np.array([[1, 2], [3, {"a": 1}]], dtype=object),
             TypeError,
-            r"1 \({'a': 1} in row 1;.*argument must be a string or a",
+            r"1 \({'a': 1} in row 1\).*argument must be a string or a",
         ),
         (PSC(2), TypeError, "X is of type PSC, not a .*; give an array"),
         (None, TypeError, "X is None, not a matrix of numbers; give an array"),
@@ -151,6 +151,17 @@ def test_a_frame_that_is_not_read_yet():
     )
 
 
+def test_columns_of_text_are_named_with_a_remedy():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(GOOD).rename(columns=str)
+    frame = frame.assign(**{name: name.upper() for name in "abcde"})
+    shown = r"'a' \('A' in row 0\), 'b' .*, 'c' \('C' in row 0\) and 2 more; "
+    with pytest.raises(ValueError, match=shown + r".*select_dtypes\(\"number\"\) in p"):
+        IhSC(2).fit(frame)
+    with pytest.raises(ValueError, match=r"0 \('A' in row 0\).*is\.numeric\)\]\) in R"):
+        IhSC(2).fit(frame[["a"]].to_numpy())
+
+
 @pytest.mark.parametrize("Estimator", ALL)
 def test_annotated_data_are_named_at_once(Estimator):
     anndata = pytest.importorskip("anndata")
@@ -164,7 +175,7 @@ def test_annotated_data_are_named_at_once(Estimator):
 def test_masked_cells_are_missing_cells(Estimator):
     X = np.ma.masked_greater(GOOD, 1.5)
     count = int(X.mask.sum())
-    with pytest.raises(ValueError, match=f"NaN, masked or infinite .* in all: {count}"):
+    with pytest.raises(ValueError, match=f"0; NaN, masked or .* in all: {count}"):
         Estimator(2).fit(X)
     plain = Estimator(2, random_state=0).fit(np.ma.array(GOOD))
     assert_array_equal(plain.labels_, Estimator(2, random_state=0).fit_predict(GOOD))

@@ -261,6 +261,21 @@ def test_known_labels_stand_under_their_clusters(sample):
         assert sums == np.bincount(model.labels_).tolist()
 
 
+def test_rows_without_a_known_label_are_counted_and_not_compared(sample):
+    X, labels, model = sample
+    known = labels.astype(object)
+    known[:4] = None, np.nan, "", pd.NA
+    page = written(model, X, labels_true=known)
+    assert "4 rows without a known label are not compared." in page
+    assert "of 146 rows differ" in page
+    cells = [cell for line in tables(page)["known"][1:] for cell in line[1:]]
+    assert sum(int(cell.replace("·", "0")) for cell in cells) == 146
+    data = payload(page)
+    assert data["classes"] == ["", "0", "1", "2"]
+    np.testing.assert_array_equal(data["known"][4:], labels[4:] + 1)
+    assert "known labels</h2>" not in written(model, X, labels_true=[None] * 150)
+
+
 def test_classes_are_sorted_as_people_read_them(sample):
     X, _, model = sample
     names = ["-2", "1.5", "9", "10", "1e3", "9" * 5000, "a", "k 9", "k 010", "k 10b"]

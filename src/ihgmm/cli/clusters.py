@@ -13,10 +13,9 @@ from ihgmm.cli.tables.table import Table
 from ihgmm.estimators.given import as_without_batches
 from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import row_lengths
-from ihgmm.metrics import class_agreement
 from ihgmm.numerics.spectral import Placement
 from ihgmm.policy import Doubt
-from ihgmm.report.facts import k_means_labels
+from ihgmm.report.facts import compare_known
 from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose, membership_temperature
 from ihgmm.statistics.observed import filled_cells
@@ -120,16 +119,14 @@ def compare_labels(
     """Return how labels go with those known; with a model of a fit, also k-means'."""
     if table.labels is None:
         return None, ""
-    rows = np.flatnonzero([label is not None for label in table.labels])
-    own, n = labels[rows], len(rows)
+    of_fit: tuple[Any, ...] = ()
+    if model is not None:
+        of_fit = complete_matrix(table.X, model), len(model.cluster_centers_)
+    known, agreement, rival = compare_known(table.labels, labels, *of_fit)
+    own, classes = labels[known.codes >= 0], len(known.names)
     if len(np.unique(own[own >= 0])) < 2:
         return None, ""  # nothing to say of one cluster
-    known = table.labels[rows].astype(str)
-    agreement, classes, rival = class_agreement(known, own), len(set(known)), None
-    if model is not None:
-        k = len(model.cluster_centers_)
-        others = k_means_labels(complete_matrix(table.X, model), k)
-        rival = None if others is None else class_agreement(known, others[rows])
+    n = len(own)
     unknown = f"; {counted(len(labels) - n, 'row')} without one" * (n < len(labels))
     text = f"against the known labels ({classes} class{'es' * (classes != 1)}{unknown})"
     figures = {**asdict(agreement), "classes": classes, "rows": n}

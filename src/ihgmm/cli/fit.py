@@ -11,7 +11,7 @@ from ihgmm.cli import files
 from ihgmm.cli import options as opt
 from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
 from ihgmm.cli.tables.loading import DELIMITERS
-from ihgmm.cli.tables.table import Table, Warned, quote
+from ihgmm.cli.tables.table import Table, quote
 from ihgmm.matrix import to_host
 from ihgmm.words.phrases import counted
 
@@ -141,9 +141,6 @@ def report(
     screen.leave_room_for(output)
     model, table = fit_table(data, fitting, reading, screen)
     model, table = without_batches(model, table)
-    if table.labels is not None and any(label is None for label in table.labels):
-        text = "The page does without known labels: some rows have none."
-        table = table.noting(Warned(text), labels=None)
     with screen.working("writing the report"), files.real_file(output, ".html") as page:
         same = ("ids", "id_name", "notes", "original", "texts", "source")
         options: dict[str, Any] = {name: getattr(table, name) for name in same}

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import check_labels, feature_names, last_step, names_of, text_of
+from ihgmm import _checks as checks
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix.kinds import NA_OF_R
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
 from ihgmm.numerics.recipe import RECIPES, Recipe
@@ -51,7 +53,7 @@ class Facts:
         names: Any,
     ) -> None:
         self.call, given = repr(model), X
-        X, model, features, original = last_step(X, model, features, original)
+        X, model, features, original = checks.last_step(X, model, features, original)
         self.method = type(model).__name__
         if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
             raise ValueError(
@@ -84,14 +86,13 @@ class Facts:
         self.clusters = Clusters(own, [str(j) for j in range(k)])
         self.ids, self.id_name = _ids(ids, given, len(labels), inside)
         columns = features, model, X, every.shape[1]
-        self.features = feature_names(*columns, "feature_names")
+        self.features = checks.feature_names(*columns, "feature_names")
         if known is not None:
-            classes = check_labels("labels_true", known, len(labels))
-            self.known = _classes_of(classes[inside])
-            self.agreement = class_agreement(self.known.codes, own)
-            others = k_means_labels(every, k)
-            if others is not None:
-                self.rival = class_agreement(self.known.codes, others[inside])
+            known = checks.label_array("labels_true", known, len(labels)).astype(object)
+            known[labels < 0] = None
+            classes, self.agreement, self.rival = compare_known(known, labels, every, k)
+            if classes.names:
+                self.known = replace(classes, codes=classes.codes[inside])
         self.scales, self.centers = fit.scales[inside], fit.centers
         self.lengths = np.minimum(row_lengths(fit.centers), np.finfo(np.float64).max)
         with np.errstate(over="ignore"):
@@ -118,15 +119,13 @@ class Facts:
         if texts is None and X is not given and not hasattr(given, "columns"):
             texts = given if all(isinstance(one, str) for one in given) else None
         if texts is not None:
-            texts = names_of("texts", texts, len(labels), "row")
+            texts = checks.names_of("texts", texts, len(labels), "row")
             self.snippets = [
                 [shorten(" ".join(texts[inside[i]].split()), 120) for i in rows]
                 for rows in typical
             ]
 
-    def _map(
-        self, model: Any, data: Matrix, inside: np.ndarray
-    ) -> tuple[np.ndarray, str]:
+    def _map(self, model: Any, data: Matrix, own: np.ndarray) -> tuple[np.ndarray, str]:
         used = np.flatnonzero(self.clusters.sizes)
         if len(used) == 1:  # nothing to keep apart
             least = self.scales[self.scales > 0].min(initial=1.0)
@@ -134,7 +133,7 @@ class Facts:
             fit = cosines(data, self.centers[used])
             return np.column_stack([sizes, fit]), "scale and fit"
         if hasattr(model, "embedding_"):
-            rows = to_host(model.embedding_).astype(np.float64)[inside]
+            rows = to_host(model.embedding_).astype(np.float64)[own]
             lengths = row_lengths(rows)
             even = np.allclose(lengths[lengths > 0], 1, atol=1e-3)
             basis = "unit rows" if even else "rows of all sizes"
@@ -142,6 +141,20 @@ class Facts:
             rows, basis = cosines(data, self.centers), "cosines"
         # Twelve clusters find room side by side on a circle; more need a disc.
         return circle_view(rows, self.clusters, most_on_circle=12)[0], basis
+
+
+def compare_known(
+    known: np.ndarray, labels: np.ndarray, data: Matrix | None = None, k: int = 0
+) -> tuple[Clusters, Any, Any]:
+    """Return known classes, how clusters agree with them, and with data k-means."""
+    classes = _classes_of(known)
+    rows = np.flatnonzero(classes.codes >= 0)
+    if len(rows) == 0:
+        return classes, None, None
+    texts = np.array(classes.names, object)[classes.codes[rows]]
+    others = None if data is None else k_means_labels(data, k)
+    rival = None if others is None else class_agreement(texts, others[rows])
+    return classes, class_agreement(texts, labels[rows]), rival
 
 
 def k_means_labels(data: Matrix, k: int) -> np.ndarray | None:
@@ -160,21 +173,19 @@ def k_means_labels(data: Matrix, k: int) -> np.ndarray | None:
         return np.asarray(KMeans(k, n_init=10, random_state=0).fit_predict(X))
 
 
-def _ids(
-    given: Any, X: Any, n: int, inside: np.ndarray
-) -> tuple[list[str] | None, str]:
+def _ids(given: Any, X: Any, n: int, own: np.ndarray) -> tuple[list[str] | None, str]:
     """Return the names of rows in clusters, None for all numbers; what they are."""
     usual = "id"
     if given is None and hasattr(X, "iloc"):  # a frame has names, unless they count
         values = np.asarray(X.index)
         if values.dtype.kind != "i" or not np.array_equal(values, np.arange(n)):
-            given, usual = X.index, text_of(X.index.name) or "id"
+            given, usual = X.index, checks.text_of(X.index.name) or "id"
     if given is None:
         given, usual = range(1, n + 1), "row"
-        if len(inside) == n:
+        if len(own) == n:
             return None, usual
-    texts = names_of("ids", given, n, "row")
-    return [texts[i] for i in inside], usual
+    texts = checks.names_of("ids", given, n, "row")
+    return [texts[i] for i in own], usual
 
 
 def _cluster_names(given: Any, k: int) -> list[str]:
@@ -187,7 +198,7 @@ def _cluster_names(given: Any, k: int) -> list[str]:
                 "give names for these."
             )
         names = [names.get(cluster) for cluster in range(k)]
-    return [name.strip() for name in names_of("names", names, k, "cluster")]
+    return [name.strip() for name in checks.names_of("names", names, k, "cluster")]
 
 
 def _classes_of(known: np.ndarray) -> Clusters:
@@ -200,9 +211,13 @@ def _classes_of(known: np.ndarray) -> Clusters:
         pieces = re.split("0*([0-9]+)", name)  # texts and numbers in turn
         return (1, [(len(s), s) if i % 2 else s for i, s in enumerate(pieces)], name)
 
-    texts = [text_of(name) for name in known]
-    names = sorted(set(texts), key=as_read)
-    numbers = {name: j for j, name in enumerate(names)}
+    # NaN differs from itself, and of pandas' NA not even that is known.
+    texts = [
+        checks.text_of(one) if str(one == one) == "True" and one != NA_OF_R else ""
+        for one in known
+    ]
+    names = sorted({*texts} - {""}, key=as_read)
+    numbers = {name: j for j, name in enumerate(["", *names], -1)}
     return Clusters(np.array([numbers[name] for name in texts]), names)
 
 

@@ -100,7 +100,8 @@ def write_report(
     title : str, optional
         Heading of the page.
     labels_true : sequence of length n_samples, optional
-        Known labels to compare with. They are shown for each row.
+        Known labels to compare with; None, NaN or "" where there is none. They are
+        shown for each row.
     notes : iterable of str, optional
         What was done to the data before: rows and columns left out, columns scaled.
     names : sequence of length n_clusters, or mapping of cluster to name, optional
@@ -311,7 +312,7 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         data["filled"] = _packed(facts.filled[kept], "u4")
     if facts.known is not None:
         used, codes = np.unique(facts.known.codes[kept], return_inverse=True)
-        data["classes"] = [facts.known.names[j] for j in used]
+        data["classes"] = [["", *facts.known.names][j + 1] for j in used]
         data["known"] = _packed(codes, "u4")
     # By which a browser knows the page again, and the names that were given in it.
     data["key"] = sha256(inline_json(data).encode()).hexdigest()[:16]

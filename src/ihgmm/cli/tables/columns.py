@@ -51,7 +51,8 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     asked = list(request.features or request.columns)
     others = {name for _, name in request.named(*BESIDE.values(), "drop_columns")}
     tried = [name for name in asked or names if name not in others]
-    columns = {name: _judge(name, raw, bool(asked)) for name in tried}
+    needs = bool(asked), bool(request.features)
+    columns = {name: _judge(name, raw, *needs) for name in tried}
     flags = []
     for name in tried if request.use_categories else ():
         if columns[name].categories:
@@ -178,7 +179,8 @@ def left_out_note(left_out: dict[str, str]) -> str:
     for name, reason in left_out.items():
         names_of.setdefault(reason, []).append(name)
     shown = [f"{quote_all(names_of[why], 4)} ({why})" for why in names_of]
-    more = ", and others" * (len(shown) > 8)
+    n_more = sum(len(names_of[why]) for why in [*names_of][8:])
+    more = f" and {n_more} more" * bool(n_more)
     count = counted(len(left_out), "column")
     return f"Left out {count}: {', '.join(shown[:8])}{more}." if left_out else ""
 
@@ -187,8 +189,8 @@ def left_out_note(left_out: dict[str, str]) -> str:
 _NUMERIC = ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty")
 
 
-def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
-    """Judge a column: one that is asked for need not measure anything."""
+def _judge(name: str, raw: RawTable, asked: bool, of_model: bool = False) -> _Column:
+    """Judge a column: if asked for it need not measure anything, nor hold a number."""
     from pandas.api.types import infer_dtype
 
     cells = raw.frame[name]
@@ -208,7 +210,7 @@ def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
             column.values, column.point = parse_numbers(column.texts, raw.point)
         _judge_text(name, column, raw)
     known = column.values[~np.isnan(column.values)]
-    if not column.reason and len(known) == 0:
+    if not (column.reason or len(known) or of_model):
         column.reason = "empty"
     if not (column.reason or asked):
         # Among many columns a name is a word or a gene, and says nothing of this kind.
@@ -238,7 +240,7 @@ def _judge_text(name: str, column: _Column, raw: RawTable) -> None:
             column.reason = f"dates such as {cell}"
         elif 1 < len(values) <= min(20, len(known) // 5):  # five rows for each
             column.categories = values
-            column.reason += "; --use-categories takes it"
+            column.reason = "text of few values; --use-categories takes it"
         elif known.head(200).str.split().map(len).median() >= 8:  # words: no name
             column.reason += f"; --text-column {quote(name)} takes its words"
     # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
@@ -252,9 +254,9 @@ def _judge_text(name: str, column: _Column, raw: RawTable) -> None:
 
 
 # Names of things that whole numbers stand for, by their last word. The first need to be
-# of another thing in each row: they may as well be numbers of things. docs/tables.md
-# tells on which tables they were chosen.
-_NUMBERED = r"(?i:(.*[ _.\-])?(no|nr|number)\.?)|[A-Z]{1,2}ID"
+# of another thing in each row: they may as well be numbers of things, or platinum.
+# docs/tables.md tells on which tables they were chosen.
+_NUMBERED = r"(?i:(.*[ _.\-])?(no|nr|number)\.?|.*(?<!de|ha|mi|ti)num)|[A-Z]{1,2}ID"
 _THINGS = (
     "id|uid|uuid|pid|#|key|index|obs|fips?|zip|month|weekday|day.of.week|wave|rank|"
     "school|teacher|student|subject|subj|patient|person|household|firm|store|judge|"
@@ -262,8 +264,9 @@ _THINGS = (
     "district|province|state|region|country|sector|industry|occupation|race|sex|"
     "gender|group|status"
 )
+_WHOSE = r"([ _.\-](husb(and)?|wife|spouse|partner|mother|father))?"
 _CODED = (
-    rf"(?i:(.*[ _.\-])?({_THINGS}))|(?i:.*(code|fips?|row\.?names)|unnamed: 0)|"
+    rf"(?i:(.*[ _.\-])?({_THINGS}){_WHOSE})|(?i:.*(code|fips?|row\.?names)|unnamed: 0)|"
     r"(?i:(case|child|county|school|study|town|unit)_?id)|.*[a-z]I[Dd]"
 )
 _YEARS, _DAYS = r"(?i).*(year|yr)", r"(?i)(.*[ _.\-])?m?day"
@@ -296,7 +299,7 @@ def no_measurement(name: str, values: np.ndarray) -> str:
         "dates": is_date and (each // 100 % 100 < 13).all(),
         "days of the month": is_day and re.fullmatch(_DAYS, name),
         "a code of two values: 1 and 2": is_pair and name and not each_once,
-        "codes, as its name says; --columns takes it": is_code,
+        "named like a code or an id; --columns takes it": is_code,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 

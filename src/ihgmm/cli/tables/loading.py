@@ -187,10 +187,9 @@ def n_title_rows(rows: Sequence[Sequence[Any]]) -> int:
 
 
 def _is_number(word: str) -> bool:
-    try:
+    with suppress(ValueError):
         return float(word) is not None
-    except ValueError:
-        return False
+    return False
 
 
 def load_parquet(path: Path, request: Request) -> RawTable:

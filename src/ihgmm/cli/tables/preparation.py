@@ -37,7 +37,9 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
     chosen = _telling_columns(table, request)
     complete = _handle_missing(chosen, handling, fills)
     # Of fewer rows, other columns may say the same.
-    return complete if complete.X is chosen.X else _telling_columns(complete, request)
+    if complete.X is chosen.X:
+        return complete
+    return _telling_columns(complete, request, " in the rows that are left")
 
 
 def _with_words(table: Table, handling: str) -> Table:
@@ -59,17 +61,18 @@ def _handle_missing(table: Table, handling: str, fills: bool) -> Table:
     n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
     if count == 0:
         return table
-    worst = [j for j in np.argsort(-gaps, kind="stable")[:3] if gaps[j]]
-    shown = [f"{quote(table.column_names[j])} ({gaps[j]:,})" for j in worst]
-    more = " and others" * bool(gaps[worst].sum() < n_gaps)
-    where = f"in column{'s' * (len(worst) > 1)} {', '.join(shown)}{more}"
+    worst, names = np.argsort(-gaps, kind="stable"), table.column_names
+    shown = [f"{quote(names[j])} ({gaps[j]:,})" for j in worst if gaps[j]]
+    more = f" and {len(shown) - 3} more" * (len(shown) > 3)
+    where = f"in column{'s' * (len(shown) > 1)} {', '.join(shown[:3])}{more}"
     if handling == "fit":
         share = n_gaps / (n * len(gaps))
         text = f"Filled in {counted(n_gaps, 'missing cell')} ({percent(share)}), "
         text += f"{where}. If an empty cell means none, add --missing zero."
         return table.noting(Warned(text) if share > MANY else text, has_missing=True)
-    remedy = f"Add --missing {'fit to have them filled in, ' * fills}zero to read them "
-    remedy += "as 0, or drop to leave out their rows; or leave out such columns."
+    remedy = f"--missing {'fit fills them in, ' * fills}zero reads them as 0"
+    remedy += ", drop leaves out their rows" * (handling == "error")
+    remedy += "; or leave out such columns."
     if handling == "error" or count == n:
         raise ValueError(
             f"{table.source}: {count:,} of {n:,} rows have missing cells, {where}; the "
@@ -80,7 +83,7 @@ def _handle_missing(table: Table, handling: str, fills: bool) -> Table:
     return table.keep_rows(np.flatnonzero(~rows)).noting(Warned(text))
 
 
-def _telling_columns(table: Table, request: Request) -> Table:
+def _telling_columns(table: Table, request: Request, where: str = "") -> Table:
     """Leave out columns that say nothing, and refuse data in which nothing is left."""
     n, names, cells = table.X.shape[0], table.column_names, table.cells
     # Columns of a model stay as they are, and one row says nothing about them.
@@ -95,11 +98,9 @@ def _telling_columns(table: Table, request: Request) -> Table:
     thin &= not (request.columns or 2 * thin.sum() > (~same).sum())
     left_out = dict(table.left_out)
     for j in np.flatnonzero(same | thin):
-        reason = f"{percent(cells.gaps[j] / n)} of it empty"
-        if same[j]:
-            low = cells.low[j]
-            reason = "empty" if np.isinf(low) else f"constant: {low:.6g}"
-        left_out[names[j]] = reason
+        low, thinness = cells.low[j], f"{percent(cells.gaps[j] / n)} of it empty"
+        reason = "empty" if np.isinf(low) else f"constant{where}: {low:.6g}"
+        left_out[names[j]] = reason if same[j] else thinness
     kept = np.flatnonzero(~(same | thin))
     if len(kept) < 2 <= len(same) or len(same) == 1:
         left = f"only column {quote(names[kept[0]])}" if len(kept) else "no column"

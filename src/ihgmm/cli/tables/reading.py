@@ -3,6 +3,7 @@
 import sys
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -71,6 +72,10 @@ def read_table(
     has_texts = table.texts is not None
     has_choice = source not in BUILT_IN and (table.is_mixed or has_texts)
     table = prep.complete_table(table, request, missing, fills)
+    if shared := sum(n for n in Counter(table.ids.tolist()).values() if n > 1):
+        text = f"{shared:,} of {len(table.ids):,} rows share their {table.id_name!r} "
+        text += "with another row: labels joined by it would be ambiguous."
+        table = table.noting(text)
     if has_choice or table.left_out:
         names, thing = table.column_names, "word" if has_texts else "column"
         most = 40 if len(names) <= 40 else 8  # the reader is to look at them
@@ -103,17 +108,17 @@ def _read_standard_input(request: Request) -> Table:
 def _read(path: Path, request: Request) -> Table:
     """Read a file into memory, or leave it on disk where it may and has to."""
     suffix, known = suffix_of(path), [*LOADERS, *READERS]
-    if path.is_dir():
+    if not path.is_dir():
+        regular_target(path)
+    if path.is_dir() or suffix not in known:
+        what = f"unknown format {path.suffix or '(no suffix)'!r}"
         raise ValueError(
-            f"{path} is a folder; give one file. In Python, fit ihgmm.open_data of a "
-            f"folder of Parquet files, or zarr.open({str(path)!r}, mode='r') of zarr."
+            f"{path}: {'a folder' if path.is_dir() else what}; give one of "
+            f"{', '.join(known)}. In Python, ihgmm.open_data reads HDF5, zarr, and "
+            "folders of Parquet files."
         )
-    regular_target(path)
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
-    if suffix not in known:
-        unknown, kinds = path.suffix or "(no suffix)", ", ".join(known)
-        raise ValueError(f"{path}: unknown format {unknown!r}; give one of {kinds}.")
     _check_asked(request, suffix)
     n_bytes = 0 if suffix in (".parquet", *READERS) else path.stat().st_size
     if zipfile.is_zipfile(path):  # workbooks, and several arrays

@@ -191,9 +191,7 @@ class Request:
         # Categories are flags, such as vote=yes and vote=no, of one column of the data.
         kinds = Counter(name.partition("=")[0] for name in features)
         flags = {n: of for n in features if kinds[of := n.partition("=")[0]] > 1}
-        missing = [
-            *{flags.get(name, name): 0 for name in features if name not in there}
-        ]
+        missing = [*{flags.get(n, n): 0 for n in features if n not in there}]
         others = [name for name in names if name not in features]
         if missing:
             n_columns = len({flags.get(name, name) for name in features})

@@ -103,15 +103,11 @@ def test_figures_are_those_of_the_model(page, sample):
     assert "eigenvectors of the inner products of rows, leaving out each row" in paper
 
 
-def at_same_size(X, model, means, k):
-    """What the others have at the size of a cluster, from means by a second way."""
-    own, scales = model.labels_, model.scales_[:, None]
-    pairs = ((scales[own == j], X[own == j]) for j in range(3))
-    patterns = np.vstack([np.linalg.lstsq(*pair, rcond=None)[0] for pair in pairs])
-    noise = (X - scales * patterns[own]).std(axis=0)
-    lengths = np.linalg.norm(means / noise, axis=1)
+def at_same_size(model, means, k):
+    """What the others have at the size of a cluster, from its means."""
+    lengths = np.linalg.norm(means, axis=1)
     stretched = means * (lengths[k] / lengths)[:, None]
-    return stretched[own[own != k]].mean(axis=0)
+    return stretched[model.labels_[model.labels_ != k]].mean(axis=0)
 
 
 @pytest.mark.parametrize("offset", [0, 7])
@@ -125,7 +121,7 @@ def test_means_are_in_the_units_of_the_data(sample, offset):
         others = "Others" if offset else "Others, same size"
         assert head == ["Feature", "Mean", others, "Contrast"]
         assert len(lines) == 8
-        same_size = at_same_size(1000 * X, model, means, k)
+        same_size = at_same_size(model, means, k)
         expected = original[model.labels_ != k].mean(axis=0) if offset else same_size
         for name, mean, others, contrast in lines:
             j = int(name)

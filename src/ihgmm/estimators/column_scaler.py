@@ -69,7 +69,7 @@ class ColumnScaler(Scaler):
     >>> X, kinds = load_wine(return_X_y=True, as_frame=True)
     >>> model = make_pipeline(ColumnScaler(), IhSC(3)).fit(X)
     >>> model[0].reason_
-    "Column 'proline' varies at least 388 times as much as half of the columns."
+    "Column 'proline' varies at least 387 times as much as half of the columns."
     >>> dict(zip(X.columns[:2], model[0].decisions_))
     {'alcohol': 'centred and divided', 'malic_acid': 'divided'}
     """
@@ -163,25 +163,25 @@ class ColumnScaler(Scaler):
         # True and false have no unit, and say nothing about those of other columns.
         is_flag = (self.data_min_ == 0) & (self.data_max_ == 1)
         measured = np.flatnonzero(~is_flag & (deviations > 0))
+        aside = ", true and false aside" * bool(is_flag.any())
         if not (len(measured) and decides_alone(deviations[measured]).any()):
-            aside = ", true and false aside" * bool(is_flag.any())
             self.reason_ = (
                 f"No column varies more than {Columns.DECIDES_ALONE:g} times as much "
                 f"as half of the columns{aside}."
             )
-            for j in measured[deviations[measured].argsort()[:1]]:
-                ratio = deviations[j] / lower_median(deviations[measured])
+            # Columns without a mean of 0 weigh by their root mean squares.
+            weights = np.hypot(means, deviations)
+            for j in measured[weights[measured].argsort()[:1]]:
+                ratio = weights[j] / lower_median(weights[measured])
                 if ratio * Columns.DECIDES_ALONE < 1:
-                    words = (
-                        f"varies {ratio:.2g} times as much as most, and has little say."
-                    )
-                    self.reason_ += f" Column {_name(data, j)} {words}"
+                    small = f"has {ratio:.2g} times the root mean square of most others"
+                    self.reason_ += f" Column {_name(data, j)} {small}."
             return None
         widest = measured[deviations[measured].argmax()]
         ratio = deviations[widest] / lower_median(deviations[measured])
         self.reason_ = (
-            f"Column {_name(data, widest)} varies at least {ratio:,.0f} times as much "
-            "as half of the columns."
+            f"Column {_name(data, widest)} varies at least {int(ratio):,} times as "
+            f"much as half of the columns{aside}."
         )
         if not data.sparse:
             is_centred = (np.abs(means) > Columns.OFFSET * deviations) & ~is_flag

@@ -120,8 +120,8 @@ def caution_text(
     if caution.kind is CautionKind.ONE_VALUE:
         more = f", and of {counted(f['others'], 'other')}" * (f["others"] > 0)
         return (
-            f"Each cluster has one value, or almost, of column {column!r}{more}: it may "
-            "decide the clusters alone. A fit without it shows what else there is."
+            f"Each cluster has one value, or almost, of column {column!r}{more}: it "
+            "may decide the clusters alone. A fit without it shows what else there is."
         )
     n, unobserved = f["rows"], f.get("unobserved", 0)
     what = "without an observed cell" if unobserved else "of zeros"

@@ -3,7 +3,6 @@
 import sys
 import tempfile
 import zipfile
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -58,6 +57,8 @@ def read_table(
     Options are those of the command. The model ``fills`` missing cells in, takes
     ``wild_cells`` for missing, or whitens: then columns are left alone.
     """
+    from pandas import Index
+
     check_choice("missing", missing, ("auto", "fit", "zero", "drop", "error"))
     check_choice("prepare", prepare, prep.PREPARATIONS)
     if memory is not None and not 0 <= memory < float("inf"):
@@ -72,7 +73,7 @@ def read_table(
     has_texts = table.texts is not None
     has_choice = source not in BUILT_IN and (table.is_mixed or has_texts)
     table = prep.complete_table(table, request, missing, fills)
-    if shared := sum(n for n in Counter(table.ids.tolist()).values() if n > 1):
+    if shared := int(Index(table.ids).duplicated(keep=False).sum()):
         text = f"{shared:,} of {len(table.ids):,} rows share their {table.id_name!r} "
         text += "with another row: labels joined by it would be ambiguous."
         table = table.noting(text)

@@ -252,6 +252,15 @@ class Scales:
     PAIRED_ROWS, PAIRED_ENTRIES = 256, 2**22  # whose pairs show correlation
 
 
+class Contrasts:
+    """What sets clusters apart (``python benchmarks/markers.py``). Round numbers."""
+
+    LEVEL = 0.05  # p-values below it, times the number of features, are no chance
+    WEAK = 0.5  # noise levels that are worth a line
+    MOST = 20.0  # beyond them noise is next to nothing, as in constant columns
+    LEAST_NOISE = 1e-8  # of a sum of squares, for columns without noise
+
+
 class Outliers:
     """Rows that fit no cluster (``python benchmarks/outliers.py``). Round numbers."""
 

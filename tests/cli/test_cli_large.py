@@ -84,6 +84,14 @@ def test_columns_far_from_zero_are_centred_on_disk(how, table):
             assert line == pytest.approx(other_line)
 
 
+def test_columns_are_chosen_by_rows_of_several_groups(table):
+    table["month"] = np.arange(400) // 40 + 1
+    table.to_parquet("x.parquet", row_group_size=40)
+    notes = " ".join(document("fit", "x.parquet", "-k", "3", *BLOCKS)["notes"])
+    assert "'month' (named like a code" in notes
+    assert "chosen by 400 rows" in notes
+
+
 def test_missing_cells_on_disk(table):
     name = "x.parquet"
     table.loc[[7, 300], "f3"] = np.nan

@@ -82,6 +82,13 @@ def test_missing_cells_are_filled_in_where_the_fit_did():
     good("fit", "monday-gaps.csv", *FIT[2:], "--save", "gaps.npz")
     told = document("update", "gaps.npz", "tuesday-gaps.csv", "--save", "gaps.npz")
     assert told["n_samples_seen"] == 240
+    # Scales are those of observed cells, in the fit and later; so are labels.
+    good("fit", "monday-gaps.csv", *FIT[2:], "--save", "own.npz", "-o", "fit.csv")
+    good("predict", "own.npz", "monday-gaps.csv", "-o", "later.csv")
+    fit, later = (pd.read_csv(f"{name}.csv") for name in ("fit", "later"))
+    assert (fit["cluster"] == later["cluster"]).all()
+    assert np.abs(fit["scale"] - later["scale"]).max() < 0.1
+    assert fit["certainty"].min() >= 1 / 3
     good(*FIT, "--save", "whole.npz")
     table.iloc[:1].to_csv("one.csv", index=False)  # in which a column is empty
     document("update", "gaps.npz", "one.csv", "--save", "gaps.npz")

@@ -40,9 +40,10 @@ def test_contrasts_by_their_definition():
         assert_array_equal(top.more[k], np.argsort(-own)[:5])
         assert_array_equal(top.less[k], np.argsort(own)[:5])
         order = np.argsort(-top.scores[k])
-        least = min(abs(contrast[order[0]]) / 4, 0.5)
-        clear = [j for j in order if top.scores[k, j] > 0 and abs(contrast[j]) > least]
-        ahead = [j for j in clear if contrast[j] > 0][:3]
+        quarter = abs(contrast[order[0]]) / 4
+        clear = [j for j in order if top.p_values[k, j] * 30 < 0.05]
+        clear = [j for j in clear if abs(contrast[j]) > min(quarter, 0.5)]
+        ahead = [j for j in clear if contrast[j] > quarter][:3]
         chosen = [*ahead, *(j for j in clear if j not in ahead)][:5]
         above, below = ([j for j in chosen if s * contrast[j] > 0] for s in (1, -1))
         assert top.features[k].tolist() == above + below

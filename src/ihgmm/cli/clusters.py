@@ -19,7 +19,12 @@ from ihgmm.report.facts import compare_known
 from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose, membership_temperature
 from ihgmm.statistics.observed import filled_cells
-from ihgmm.words.diagnoses import CLUSTER_WORDS, class_words, feature_words
+from ihgmm.words.diagnoses import (
+    CLUSTER_WORDS,
+    class_words,
+    contrast_text,
+    feature_words,
+)
 from ihgmm.words.phrases import counted, shorten
 
 Figures = dict[str, np.ndarray]  # of rows, by the columns of the labels file
@@ -160,12 +165,13 @@ def print_features(screen: Screen, clusters: Lines, same_size: bool) -> None:
     for line in described[:12]:
         called = str(line["cluster"])
         for one in line["features"]:
-            rows.append((called, *[*one.values()][:4]))
+            name, mean, rest, contrast, *_ = one.values()
+            rows.append((called, name, mean, rest, contrast_text(contrast)))
             called = ""
     if rows:
         others = "others, same size" if same_size else "others"
         formats = {"cluster": "", "set apart by": "", "mean": ".4g", others: ".4g"}
-        screen.table(formats | {"contrast": "+.1f"}, rows)
+        screen.table(formats | {"contrast": ""}, rows)
         screen.explain(feature_words(same_size))
     if len(described) > 12:
         screen.say("Features are shown of the 12 largest clusters; --json has all.")

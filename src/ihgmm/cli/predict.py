@@ -16,7 +16,7 @@ from ihgmm.cli.screen import ExplainingScreen, Screen
 from ihgmm.cli.tables.loading import DELIMITERS
 from ihgmm.cli.tables.preparation import apply_scaler
 from ihgmm.cli.tables.table import Table, Warned
-from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix import Filled, Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.contrasts import DescribedFit
 from ihgmm.storage import SavedModel, load_saved, save_model
@@ -111,7 +111,7 @@ def update(
     pairs = enumerate(zip(sizes.tolist(), shares.tolist(), strict=True))
     lines = [{"cluster": i, "new_rows": n, "share_of_all": s} for i, (n, s) in pairs]
     rows = counted(table.X.shape[0], "row")
-    heading = f"{model} has learnt from {rows} of {data}, and {seen:,} in all"
+    heading = f"{save} has learnt from {rows} of {data}, and {seen:,} in all"
     facts = {"model": model, "n_samples_seen": seen, "clusters": lines}
     screen.begin("update", table, heading, **facts, model_file=save)
     formats = {"cluster": "", "new rows": ",", "share of all": ".1%"}
@@ -164,9 +164,13 @@ def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> cl.Fig
         if isinstance(change, Whitener):
             weighted = centers * np.square(change.columns)
     n, k = len(labels), len(centers)
-    products = data.unit * to_host(data @ weighted.T)[np.arange(n), labels]
+    squares, seen = (centers * weighted).sum(axis=1)[labels], data
+    if data.incomplete is not None:  # a scale is that of observed cells
+        seen, holes = (Filled(data.incomplete, how) for how in ("filled", "missing"))
+        hidden = to_host(holes @ (centers * weighted).T)
+        squares = squares - hidden[np.arange(n), labels]
+    products = seen.unit * to_host(seen @ weighted.T)[np.arange(n), labels]
     products = np.where(labels < 0, np.nan, products)  # outliers have no centre
-    squares = (centers * weighted).sum(axis=1)[labels]
     scales = products / np.where(squares > 0, squares, 1.0)
     if not getattr(estimator, "signed", False):
         scales = np.maximum(scales, 0.0)

@@ -10,6 +10,7 @@ from ihgmm.metrics import class_agreement
 from ihgmm.plotting import _axes as draw
 from ihgmm.plotting._axes import Axes
 from ihgmm.plotting._clusters import clusters_of, fitted
+from ihgmm.policy import Contrasts
 from ihgmm.statistics.contrasts import TopFeatures
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 from ihgmm.words.phrases import percent
@@ -101,7 +102,8 @@ def plot_top_features(
     sizes = np.abs(top.contrasts[:, shown])
     shown = shown[np.lexsort((-sizes.max(axis=0), sizes.argmax(axis=0)))]
     rows, columns = [top.names[j] for j in shown], [*map(str, top.clusters)]
-    cells, largest = top.contrasts[:, shown].T, float(sizes.max()) or 1.0
+    largest = min(float(sizes.max()) or 1.0, Contrasts.MOST)
+    cells = np.clip(top.contrasts[:, shown].T, -largest, largest)
     size = max(1.9 + 0.22 * k, 6.4), max(1.2 + 0.24 * len(shown), 3.0)
     ax, bar = draw.heatmap(ax, cells, rows, columns, size, largest)
     ax.set_title("features that set clusters apart")

@@ -7,7 +7,6 @@ import numpy as np
 from ihgmm.plotting.tree import level_heights
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.statistics.tree import ClusterTree
-from ihgmm.words.phrases import figure
 
 
 class ScaleAxis:
@@ -130,9 +129,3 @@ def compact(value: float) -> str:
         if unit <= abs(value) < 1e3 * unit:
             return f"{value / unit:.3g}{name}"
     return f"{value:.3g}"
-
-
-def signed(score: float) -> str:
-    """Return a score in two digits, or all that stand before the point."""
-    text = "∞" if np.isinf(score) else figure(abs(score), 2)
-    return ("+" if score >= 0 else "\N{MINUS SIGN}") + text

@@ -21,11 +21,12 @@ from ihgmm._files import atomic_write, regular_target
 from ihgmm._parameters import usual_errors
 from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters
-from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
+from ihgmm.policy import Contrasts
+from ihgmm.report.charts import ScaleAxis, scree_chart, tree_chart
 from ihgmm.report.facts import Facts, cross_table
+from ihgmm.words import diagnoses as words
 from ihgmm.words.counts import count_headline, tree_headline
-from ihgmm.words.diagnoses import class_words, figure_table, outlier_note, wrong_labels
-from ihgmm.words.phrases import counted, percent, sentence, shorten
+from ihgmm.words.phrases import counted, figure, percent, sentence, shorten
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,7 +139,7 @@ def write_report(
     facts = Facts(X, model, ids, feature_names, labels_true, original, texts, names)
     facts.id_name = str(id_name or facts.id_name)
     if facts.n_outliers:
-        notes = [*notes, outlier_note(facts.n_outliers, facts.n_samples)]
+        notes = [*notes, words.outlier_note(facts.n_outliers, facts.n_samples)]
     # A notebook keeps the page in its own file: that should stay small.
     kept = kept_rows(facts.clusters, facts.ids, 100_000 if target else 10_000)
     # The variable by which builds that are to be repeated set the time.
@@ -199,7 +200,7 @@ def _templates() -> Any:
     pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
     pages.globals.update(counted=counted, percent=percent, version=version("ihgmm"))
     pages.globals.update(light=LIGHT, dark=DARK, shown=partial(shorten, longest=120))
-    pages.globals.update(class_words=class_words, wrong_labels=wrong_labels)
+    pages.globals.update(class_words=words.class_words, wrong_labels=words.wrong_labels)
     return pages
 
 
@@ -214,7 +215,7 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "n_used": np.count_nonzero(sizes),
         "by_size": (np.diff(sizes) <= 0).all(),
         "n_sure": np.count_nonzero(facts.certainty >= facts.diagnosis.certain_from),
-        "figures": figure_table(facts.diagnosis),
+        "figures": words.figure_table(facts.diagnosis),
         "axis": axis,
         "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
         "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
@@ -242,7 +243,7 @@ def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
         "sure": percent(sure),
         "median": f"{middle:.2f}",
         "range": f"{low:.2f} to {high:.2f}",
-        "size": compact(size),
+        "size": figure(size),
         "size_digits": f"{size:.6g}",
         **axis.density(facts.scales[rows]),
     }
@@ -255,16 +256,17 @@ def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
     features = (facts.apart.more if is_text else facts.apart.features)[k]
     contrasts = facts.apart.contrasts[k, features]
     # Bars of a card share a scale: an outlier elsewhere would make them hairlines.
-    longest = np.abs(contrasts).max(initial=0.0) or 1.0
+    lengths = np.clip(contrasts, -Contrasts.MOST, Contrasts.MOST)
+    lengths = lengths / (np.abs(lengths).max(initial=0.0) or 1.0)
     return [
         {
             "name": shorten(facts.features[j], 120),
-            "length": float(contrast / longest),
-            "contrast": signed(contrast),
-            "mean": compact(facts.apart.means[k, j]),
-            "others": compact(facts.apart.others[k, j]),
+            "length": float(length),
+            "contrast": words.contrast_text(contrast).replace("-", "\N{MINUS SIGN}"),
+            "mean": figure(facts.apart.means[k, j]),
+            "others": figure(facts.apart.others[k, j]),
         }
-        for j, contrast in zip(features, contrasts, strict=True)
+        for j, contrast, length in zip(features, contrasts, lengths, strict=True)
     ]
 
 

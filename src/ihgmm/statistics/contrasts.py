@@ -13,7 +13,7 @@ from ihgmm._display import Result
 from ihgmm._parameters import check_count
 from ihgmm.matrix import HOST, Filled, Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
-from ihgmm.policy import Small, Whitening
+from ihgmm.policy import Contrasts, Small
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.likelihood import indicators
 from ihgmm.statistics.observed import filled_cells
@@ -50,8 +50,12 @@ class TopFeatures(Result):
     @property
     def p_values(self) -> np.ndarray:
         """Probabilities of contrasts as large by chance, if chosen beforehand."""
-        errors = np.maximum(self.errors, 1e-150)  # of data without noise
-        return np.asarray(2 * ndtr(-np.abs(self.contrasts) / errors))
+        return _p_values(self.contrasts, self.errors)
+
+    @property
+    def is_clear(self) -> np.ndarray:
+        """Which contrasts are no chance, even as the largest of all features."""
+        return self.p_values * len(self.names) < Contrasts.LEVEL
 
     def to_frame(self) -> DataFrame:
         """Return a line for each feature listed: of each cluster ``more``, ``less``."""
@@ -172,13 +176,16 @@ def rank_features(
     # Means of observed cells may say the opposite of a contrast.
     above = (contrasts > 0) & ~(means < others)
     below = (contrasts < 0) & ~(means > others)
+    is_clear = _p_values(contrasts, errors) * len(names) < Contrasts.LEVEL
     more, less, most = map(clearest, (above, below, above | below))
     for i, line in enumerate(most):
         # What may be chance is not listed, nor what is weak beside the clearest. Most
-        # people ask what a cluster has: of five, three tell that, if there are so many.
-        strength = np.abs(contrasts[i])
-        clear = (scores[i] > 0) & (strength > min(0.5, strength[line[:1]].sum() / 4))
-        ahead = [j for j in more[i] if clear[j]][: -(-3 * count // 5)]
+        # people ask what a cluster has: of five, three tell that, if they are strong.
+        strength = np.minimum(np.abs(contrasts[i]), Contrasts.MOST)
+        quarter = strength[line[:1]].sum() / 4
+        clear = is_clear[i] & (strength > min(Contrasts.WEAK, quarter))
+        ahead = [j for j in more[i] if clear[j] and strength[j] > quarter]
+        ahead = ahead[: -(-3 * count // 5)]
         chosen = [*ahead, *(j for j in line if clear[j] and j not in ahead)][
             : len(line)
         ]
@@ -226,6 +233,11 @@ def described_fit(X: Any, model: Any) -> DescribedFit:
     return DescribedFit(data, labels, clusters, scales, centers)
 
 
+def _p_values(contrasts: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    errors = np.maximum(errors, 1e-150)  # of data without noise
+    return np.asarray(2 * ndtr(-np.abs(contrasts) / errors))
+
+
 def _others(values: np.ndarray, sizes: np.ndarray, power: int = 1) -> np.ndarray:
     """Return means over rows of other clusters; with power 2, of squared errors."""
     own = sizes[:, None] ** power * np.nan_to_num(values)
@@ -258,7 +270,7 @@ def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Any]:
     total, pooled = squares.sum(axis=0), left.sum(axis=0)
     if pooled.sum() <= Small.ROUNDING * total.sum():
         return means, np.zeros(means.shape), None
-    pooled = np.maximum(pooled, Whitening.LEAST_NOISE * total) / len(rows)
+    pooled = np.maximum(pooled, Contrasts.LEAST_NOISE * total) / len(rows)
     own = np.maximum(left, 0.0) / np.maximum(sizes - 1, 1)
     variances = np.where(sizes > 1, own, pooled)
     errors = np.sqrt(variances / np.maximum(sizes, 1))

@@ -80,6 +80,7 @@ class Diagnosis(Result):
     #: Rows whose labels the fit was given: they are certain, and the other figures are
     #: of the other rows, judged without them; of all rows where all were given.
     n_given: int = 0
+    largest_share: float = 1.0  #: of rows that were judged, in the largest cluster
 
     @property
     def verdict(self) -> Verdict:
@@ -90,7 +91,7 @@ class Diagnosis(Result):
             return Verdict.GIVEN
         if np.isnan(self.stability):
             return Verdict.NOT_KNOWN
-        guess = 1 - self.sizes.max() / self.sizes.sum()  # errors of the largest cluster
+        guess = 1 - self.largest_share  # errors, if all were of the largest cluster
         if 1 - self.stability >= Trust.CHANCE * guess:
             return Verdict.NO_SEPARATION
         if self.expected_error < Trust.WELL_SEPARATED:
@@ -197,7 +198,8 @@ def _diagnose(
         certainty = 1 / (1 + xp.exp(-scores - float(shift)))
         certainty = xp.where(live, certainty, xp.full_like(certainty, 1 / k))
         if refits.kept is not None:
-            certainty = certainty * refits.kept
+            # No label is less sure than one by chance.
+            certainty = xp.clip(certainty * refits.kept, 1 / k, None)
             right = ops.number(xp.sum(certainty * groups.weights)) / n_judged
             error = max(error, 1 - right)
     if given.any():
@@ -210,7 +212,9 @@ def _diagnose(
     size = n, p, k, classes, ops.groups(codes, k).sizes
     halves = float(stays.sum() / n_judged), by_cluster, doubt
     ends, rows = error_range(error, k), (certainty, uncertain / n_judged)
-    diagnosis = Diagnosis(*size, *halves, error, ends, *rows, n_given=int(given.sum()))
+    diagnosis = Diagnosis(*size, *halves, error, ends, *rows)
+    largest = float(counts.max() / n_judged)
+    diagnosis = replace(diagnosis, n_given=int(given.sum()), largest_share=largest)
     cautions = _cautions(diagnosis, X, codes, refits, fitted)
     return replace(diagnosis, cautions=tuple(cautions))
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from ihgmm._parameters import option
 from ihgmm.metrics import ClassAgreement
+from ihgmm.policy import Contrasts
 from ihgmm.statistics.diagnosis import Caution, CautionKind, Diagnosis, Verdict
-from ihgmm.words.phrases import counted, percent, sentence
+from ihgmm.words.phrases import counted, figure, percent, sentence
 
 
 def diagnosis_text(diagnosis: Diagnosis) -> str:
@@ -41,7 +42,7 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
         rest += f"real data with as much doubt ({percent(diagnosis.doubt)}) usually "
         rest += f"{wrong} were"
     else:
-        largest = percent(diagnosis.sizes.max() / diagnosis.sizes.sum())
+        largest = percent(diagnosis.largest_share)
         rest = f"{largest} would if every row went to the largest cluster, and trust "
         rest += "begins halfway from there to 100%"
     given = f", without the {diagnosis.n_given:,} given," * (diagnosis.n_given > 0)
@@ -171,7 +172,16 @@ def feature_words(same_size: bool) -> tuple[str, ...]:
         rest = "others, same size: the mean in the other clusters, if their rows were"
         others = rest, "    as large as those of this cluster"
     contrast = "contrast: how far the one is above (+) or below (-) the other, in noise"
-    return mean, *others, contrast, "    levels: how far cells stray by chance"
+    levels = "    levels: how far cells stray by chance"
+    return mean, *others, contrast, levels
+
+
+def contrast_text(contrast: float) -> str:
+    """Return a contrast; beyond 20 noise is next to nothing, such as in constants."""
+    sign = "+" if contrast >= 0 else "-"
+    if abs(contrast) > Contrasts.MOST:
+        return f"over {sign}{Contrasts.MOST:g}"
+    return sign + figure(abs(contrast), 2)
 
 
 def wild_cells_note(n_cells: int, shape: tuple[int, int]) -> str:

@@ -27,6 +27,8 @@ def figure(value: float, digits: int = 3) -> str:
     """Return so many digits of a number, or all that stand before the point."""
     # People do not read 1.02e+04, nor 1e+03 for 999.9.
     is_long = 10**digits - 0.5 <= abs(value) < 1e9
+    if value != value:
+        return "-"
     return f"{value:,.0f}" if is_long else f"{value:.{digits}g}"
 
 

@@ -19,14 +19,13 @@ from ihgmm.words.phrases import counted, shorten
 
 def features_text(top: TopFeatures) -> str:
     """Return what each cluster has more and less of, where that is no chance."""
-    is_clear = top.p_values * len(top.names) < 0.05  # also for the largest of them all
     rest = "other rows of the same size" if top.same_size else "all other rows"
     lines = [f"What clusters have more and less of than {rest}:"]
     for i, cluster in enumerate(top.clusters):
         parts = [
             f"{word} {', '.join(names)}"
             for word, listed in (("more", top.more[i]), ("less", top.less[i]))
-            if (names := [shorten(top.names[j]) for j in listed if is_clear[i, j]])
+            if (names := [shorten(top.names[j]) for j in listed if top.is_clear[i, j]])
         ]
         text = "; ".join(parts) or "nothing that could not be chance"
         text = f"{cluster} ({counted(int(top.sizes[i]), 'row')}): {text}"

@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -160,8 +161,11 @@ def _by_blocks(path: Path, request: Request) -> Table | None:
         size = 8 * about.num_rows * about.num_columns
         if size <= request.memory or about.num_rows == 0:
             return None
-        batch = next(stored.iter_batches(2**13))
-        head = loading.from_arrow(pa.Table.from_batches([batch]))
+        # The first rows of several groups: those of the file may be of one month.
+        groups = {*np.linspace(0, about.num_row_groups - 1, 16, dtype=int).tolist()}
+        some = [stored.iter_batches(2**13 // len(groups), [i]) for i in sorted(groups)]
+        batches = [batch for group in some for batch in islice(group, 1)]
+        head = loading.from_arrow(pa.Table.from_batches(batches))
     table = columns.choose_columns(head, request)
     if len(set(names)) < len(names) or not set(table.column_names) <= set(names):
         what = "categories, or two columns of one name"
@@ -173,7 +177,7 @@ def _by_blocks(path: Path, request: Request) -> Table | None:
     beside = columns.beside_rows(others, request, places)
     rows = dataset.dataset(path, format="parquet")
     chosen = pa.schema([rows.schema.field(name) for name in table.column_names])
-    text = f"{BY_BLOCKS} Columns were chosen by the first {len(head.frame):,} rows."
+    text = f"{BY_BLOCKS} Columns were chosen by {len(head.frame):,} rows."
     X, notes = as_matrix(rows.replace_schema(chosen)), [text, *table.notes]
     return replace(table, X=X, notes=notes, **beside, places=places)
 

@@ -89,7 +89,7 @@ def test_columns_are_chosen_by_rows_of_several_groups(table):
     table.to_parquet("x.parquet", row_group_size=40)
     notes = " ".join(document("fit", "x.parquet", "-k", "3", *BLOCKS)["notes"])
     assert "'month' (named like a code" in notes
-    assert "chosen by 400 rows" in notes
+    assert "chosen by 160 rows" in notes
 
 
 def test_missing_cells_on_disk(table):

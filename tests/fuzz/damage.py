@@ -140,7 +140,7 @@ BYTES = st.fixed_dictionaries(
 ARRAYS = {
     "row": lambda array: array[:-1],
     "flat": np.ravel,
-    "int": lambda array: np.nan_to_num(array).astype(np.int64),
+    "int": lambda array: np.nan_to_num(array, posinf=9, neginf=-9).astype(np.int64),
     "float": lambda array: array.astype(np.float64),
     "empty": lambda array: array[:0],
 }

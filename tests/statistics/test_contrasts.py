@@ -230,6 +230,15 @@ def test_typical_rows_are_complete_and_many():
     X[:18, 1] = np.nan
     rows = typical_rows(X, IhSC(3, missing="fit", random_state=0).fit(X))
     assert not np.isnan(X[np.concatenate(rows)]).any()
-    assert sorted(map(len, rows)) == [0, 0, 3]  # of fewer than five none is typical
+    assert sorted(map(len, rows)) == [0, 1, 3]  # of fewer than five none is typical
     with pytest.raises(ValueError, match="n_rows=0 is out of range"):
         typical_rows(X[20:], labels[20:], n_rows=0)
+
+
+def test_others_are_the_observed_cells_of_other_rows():
+    X, labels = noisy(2 * np.eye(3) + 1, [20, 20, 20])
+    X[:15, 1] = np.nan
+    top = top_features(X, IhSC(3, missing="fit").fit(X), original=X + 100)
+    own = IhSC(3, missing="fit").fit(X).labels_
+    expected = [np.nanmean(X[own != k] + 100, axis=0) for k in range(3)]
+    assert_allclose(top.others, expected)

@@ -175,7 +175,7 @@ class ColumnScaler(Scaler):
                 ratio = weights[j] / lower_median(weights[measured])
                 if ratio * Columns.DECIDES_ALONE < 1:
                     small = f"has {ratio:.2g} times the root mean square of most others"
-                    self.reason_ += f" Column {_name(data, j)} {small}."
+                    self.reason_ += f" Column {_name(data, j)} {small}{aside}."
             return None
         widest = measured[deviations[measured].argmax()]
         ratio = deviations[widest] / lower_median(deviations[measured])

@@ -135,14 +135,15 @@ def rank_features(
     count = check_count("n_features", n_features)
     data, labels, sizes = fit.data, fit.labels, fit.sizes
     centers, errors, noise = _means_and_noise(fit)
-    k, means = len(centers), centers * data.unit
+    k, means, observed = len(centers), centers * data.unit, sizes[:, None]
     if data.incomplete is not None:
-        means = _means(data.incomplete, labels, k)
+        means, observed = _means(data.incomplete, labels, k)
     offsets: Any = 0.0
     if original is not None:
         before = checks.check_matrix(original, missing="fit")
         checks.check_fit_shape("original", before, model)
-        prepared, means = means, _means(checks.turned_rows(before, model), labels, k)
+        prepared = means
+        means, observed = _means(checks.turned_rows(before, model), labels, k)
         offsets = _offsets(prepared, means)
     shifted = bool(np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means)))
     # How far centres are from all other rows, and the errors of that: at one length, or
@@ -152,7 +153,7 @@ def rank_features(
     has_noise, centers = noise is not None, np.nan_to_num(centers)
     lengths = np.ones((k, 1)) if shifted else row_lengths(centers)[:, None]
     live = centers.any(axis=1)[:, None]
-    unit, counts = HOST.ratio(centers, lengths + 0 * centers), live[:, 0] * sizes
+    unit, counts = HOST.ratio(centers, lengths + 0 * centers), live * sizes[:, None]
     contrasts = np.where(live, unit - _others(unit, counts), 0.0)
     with np.errstate(over="ignore"):  # of centres next to zero errors are not known
         squares = HOST.ratio(errors, lengths + 0 * errors) ** 2
@@ -162,7 +163,7 @@ def rank_features(
         contrasts, errors = (values * lengths / noise for values in (contrasts, errors))
     # What other rows have on average, at the length of each cluster.
     patterns = means if shifted else HOST.ratio(means - offsets, lengths + 0 * means)
-    others = _others(patterns, sizes) * lengths
+    others = _others(patterns, observed) * lengths
     scores = np.abs(contrasts) - 2 * errors
 
     def clearest(among: np.ndarray) -> list[np.ndarray]:
@@ -238,10 +239,10 @@ def _p_values(contrasts: np.ndarray, errors: np.ndarray) -> np.ndarray:
     return np.asarray(2 * ndtr(-np.abs(contrasts) / errors))
 
 
-def _others(values: np.ndarray, sizes: np.ndarray, power: int = 1) -> np.ndarray:
+def _others(values: np.ndarray, counts: np.ndarray, power: int = 1) -> np.ndarray:
     """Return means over rows of other clusters; with power 2, of squared errors."""
-    own = sizes[:, None] ** power * np.nan_to_num(values)
-    rest = np.broadcast_to((sizes.sum() - sizes)[:, None] ** power, own.shape)
+    own = counts**power * np.nan_to_num(values)
+    rest = np.broadcast_to((counts.sum(axis=0) - counts) ** power, own.shape)
     return np.asarray(HOST.ratio(own.sum(axis=0) - own, rest))
 
 
@@ -277,8 +278,10 @@ def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Any]:
     return means, errors, np.where(pooled > 0, np.sqrt(pooled), 1.0)
 
 
-def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return the mean of observed cells by cluster and feature; NaN without any."""
+def _means(
+    data: Matrix, labels: np.ndarray, n_clusters: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return means of observed cells by cluster and feature, NaN of none; counts."""
     codes = np.where(labels < 0, n_clusters, labels)  # outliers come last
     members = indicators(data, codes, n_clusters + 1)
     lacks = np.isnan(data.ops.number(data.ops.xp.sum(data.sqnorms)))
@@ -290,7 +293,7 @@ def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
         missing = to_host(Filled(data, "missing").adjoint(members))
         counts = counts - missing.astype(np.float64).T
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(sums / counts * data.unit)[:n_clusters]
+        return (sums / counts * data.unit)[:n_clusters], counts[:n_clusters]
 
 
 def _offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
@@ -327,7 +330,7 @@ def typical_rows(X: Any, model: Any, *, n_rows: int = 3) -> list[np.ndarray]:
     -------
     list of ndarray
         Numbers of rows from 0, for each cluster, the most typical first. A cluster of
-        fewer than five rows has none.
+        fewer than five rows, or without such a row, has none.
 
     Examples
     --------
@@ -350,13 +353,14 @@ def nearest_rows(
     own, lengths = products[np.arange(len(labels)), labels], np.abs(scales)
     # Where scales have both signs, a row may point away from its centre.
     cosines = HOST.ratio(np.where(scales < 0, np.abs(own), own), norms)
-    eligible = (filled_cells(data) == 0) & (norms > 0) & ~np.isnan(lengths)
+    is_row, complete = (norms > 0) & ~np.isnan(lengths), filled_cells(data) == 0
     typical = []
     for cluster in range(len(centers)):
-        rows = np.flatnonzero(eligible & (labels == cluster))
+        rows = np.flatnonzero(is_row & (labels == cluster))
         # Angles alone would choose the largest rows, which noise turns least.
         few = len(rows) < 5
         low, high = (1, 0) if few else np.quantile(lengths[rows], [0.25, 0.75])
-        rows = rows[(lengths[rows] >= low) & (lengths[rows] <= high)]
+        is_usual = (lengths[rows] >= low) & (lengths[rows] <= high)
+        rows = rows[is_usual & complete[rows]]
         typical.append(rows[np.argsort(-cosines[rows], kind="stable")[:most]])
     return typical

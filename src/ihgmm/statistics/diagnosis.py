@@ -200,8 +200,7 @@ def _diagnose(
         if refits.kept is not None:
             # No label is less sure than one by chance.
             certainty = xp.clip(certainty * refits.kept, 1 / k, None)
-            right = ops.number(xp.sum(certainty * groups.weights)) / n_judged
-            error = max(error, 1 - right)
+            error = 1 - ops.number(xp.sum(certainty * groups.weights)) / n_judged
     if given.any():
         certainty = xp.where(known, xp.full_like(certainty, 1.0), certainty)
         error = 0.0 if given.all() else error

@@ -192,7 +192,8 @@ def calmer_noise(
         members = np.eye(k)[labels]
         means = members.T @ units / np.maximum(members.sum(axis=0), 1)[:, None]
         variances = np.square(units - means[labels]).mean(axis=0)
-        low, high = np.quantile(variances[variances > 0], (0.1, 0.9))
+        loud = variances[variances > 0] if variances.any() else np.ones(1)
+        low, high = np.quantile(loud, (0.1, 0.9))
         if np.mean(units == 0) > Doubt.ZEROS or high <= Doubt.UNEQUAL * low:
             return None
         kind = "learned"

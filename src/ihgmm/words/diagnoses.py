@@ -138,11 +138,11 @@ def class_words(
     words = f"{rows} differ ({share})"
     if agreement.by_majority:
         words = f"{rows} ({share}) are in another class than most rows of their cluster"
-    words += f", adjusted Rand index {agreement.adjusted_rand_index:.2f}"
+    words += f", adjusted Rand index {agreement.adjusted_rand_index:z.2f}"
     if rival is None:
         return words
     share, index = percent(rival.rate), rival.adjusted_rand_index
-    return f"{words}; with k-means {rival.misplaced:,} ({share}), {index:.2f}"
+    return f"{words}; with k-means {rival.misplaced:,} ({share}), {index:z.2f}"
 
 
 # What the figures of the sentence on trust mean, a line each.

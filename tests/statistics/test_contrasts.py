@@ -236,7 +236,7 @@ def test_typical_rows_are_complete_and_many():
 
 
 def test_others_are_the_observed_cells_of_other_rows():
-    X, labels = noisy(2 * np.eye(3) + 1, [20, 20, 20])
+    X, _ = noisy(2 * np.eye(3) + 1, [20, 20, 20])
     X[:15, 1] = np.nan
     top = top_features(X, IhSC(3, missing="fit").fit(X), original=X + 100)
     own = IhSC(3, missing="fit").fit(X).labels_

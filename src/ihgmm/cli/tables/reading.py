@@ -162,7 +162,7 @@ def _by_blocks(path: Path, request: Request) -> Table | None:
         if size <= request.memory or about.num_rows == 0:
             return None
         # Four stretches, each elsewhere in its group: rows may be sorted by month.
-        batches, size = [], 2**11
+        size, batches = 2**11, list[Any]()
         for at in (0.125, 0.375, 0.625, 0.875):
             group = int(at * about.num_row_groups)
             first = int(at * about.row_group(group).num_rows) // size

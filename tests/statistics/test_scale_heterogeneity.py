@@ -4,6 +4,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from ihgmm import estimate_parameters, make_ihgmm, scale_heterogeneity_test
+from ihgmm.statistics.residuals import shared_covariance
 from ihgmm.statistics.scale_heterogeneity import ScaleTest
 
 
@@ -210,3 +211,17 @@ def test_recommendation(p_value, spread, most, recommendation):
 def test_bad_labels(labels, message):
     with pytest.raises((ValueError, TypeError), match=message):
         scale_heterogeneity_test(np.ones((20, 3)), labels)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e9])
+def test_covariance_of_long_rows(size):
+    # The signal is so long that rounding of its squares is larger than the noise.
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        k = rng.integers(2, 8)
+        hidden = size * rng.normal(size=(k, k))
+        noise = rng.random() * rng.normal(size=(k, 100, k))
+        rows = rng.lognormal(size=(k, 100, 1)) * hidden[:, None] + noise
+        moments = np.swapaxes(rows, 1, 2) @ rows
+        covariance = shared_covariance(hidden, moments, np.full(k, 100.0))
+        assert np.linalg.eigvalsh(covariance)[0] > 0

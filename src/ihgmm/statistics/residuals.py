@@ -26,6 +26,8 @@ def shared_covariance(
     count too. All may have axes before, of problems to be solved at once.
     """
     one, across = np.eye(hidden.shape[-1]), np.swapaxes(hidden, -1, -2)
+    # What rounding leaves of long rows could be negative.
+    prior += Small.EXACT * np.einsum("...jj", moments).max()
     S = np.broadcast_to(one, moments.shape[:-3] + one.shape)
     total = moments.sum(axis=-3) + prior * one
     n = sizes.sum(axis=-1)[..., None, None] + prior
@@ -78,7 +80,7 @@ def noise_along(
     swapped = np.swapaxes(units, 1, 2)[:, None]
     within = (units[:, None] * variances[:, :, None]) @ swapped
     values, vectors = np.linalg.eigh(within)
-    values = np.maximum(values, Small.ROUNDING * np.abs(values[..., -1:]))
+    values = np.maximum(values, TiedNoise.RIDGE * np.abs(values[..., -1:]))
     values, swapped = np.sqrt(values)[..., None, :], np.swapaxes(vectors, -1, -2)
     roots = (vectors * values) @ swapped
     inverses = (vectors * HOST.ratio(1.0, values)) @ swapped

@@ -131,6 +131,18 @@ def test_many_clusters_where_many_rows_are_mostly_noise(k, p, ratio):
     assert misclassification_rate(kinds, model.labels_) < oracle + 0.003
 
 
+def test_a_hundred_clusters_of_few_rows():
+    # A start that merges two of them is not to decide.
+    for seed in range(3):
+        rng, kinds = np.random.default_rng(seed), np.arange(4_000) % 100
+        patterns = np.linalg.qr(rng.standard_normal((200, 100)))[0].T
+        X = 12 * rng.lognormal(0, 0.5, (4_000, 1)) * patterns[kinds]
+        X += rng.standard_normal(X.shape)
+        oracle = misclassification_rate(kinds, np.argmax(X @ patterns.T, axis=1))
+        found = IhSC(100).fit_predict(X)
+        assert misclassification_rate(kinds, found) < oracle + 0.005, f"seed {seed}"
+
+
 @pytest.mark.parametrize(("n", "p", "k"), [(3_000, 30, 40), (4_000, 25, 60)])
 def test_more_clusters_than_features_are_nearly_all_found(n, p, k):
     # Short rows are noise, which nothing tells in as many directions as features: of

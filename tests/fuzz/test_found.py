@@ -15,6 +15,10 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 # fmt: off
 FOUND = {
+    "one row with a direction, on dask":
+        case("IhGMM", "rank one", 13, 13, "nearly all rows zero",
+        "nearly all rows zero", seed=89750, k=2, kind="dask", dtype="int64",
+        n_clusters="auto", max_iter=2),
     "noise that is rounding where centres differ":
         case("scale_heterogeneity_test", "normal", 15, 7, k=4, dtype="int64",
         kind="arrow frame", weights="ones"),

@@ -131,12 +131,6 @@ class DaskRows(Blocks):
         return self.wrap(entries if self.sparse else to_host(entries))
 
     def _kept(self, rows: np.ndarray) -> DaskRows:
-        # dask takes a line that is alone for a number that goes with every block.
-        if len(rows) == 1 and self.X.numblocks[0] > 1:
-            raise ValueError(
-                f"Of the rows of X, only row {int(rows[0])} counts, and X is a dask "
-                "array in several chunks; give X.compute(), a NumPy array."
-            )
         ends = np.cumsum([0, *self.X.chunks[0]])
         chunks = tuple(np.diff(np.searchsorted(rows, ends)).tolist())
         mask = np.zeros(self.shape[0], dtype=bool)

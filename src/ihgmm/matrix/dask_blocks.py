@@ -137,7 +137,9 @@ def map_blocks(work: Work, *given: Any, chunks: tuple[int, ...] | None = None) -
 
 def rows_where(array: Any, mask: Any, chunks: tuple[int, ...]) -> Any:
     """Return the rows where a mask is true, so many of each block."""
-    return blockwise(getitem, (array, mask), array._meta, array.shape[1:], chunks)
+    kept = blockwise(getitem, (array, mask), array._meta, array.shape[1:], chunks)
+    # A comparison repeats a single row for each block that has none beside it.
+    return kept.rechunk({0: -1}) if sum(chunks) == 1 else kept
 
 
 def objects(work: Work, *given: Any) -> Any:

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import zarr
-from command_line import fail, good, invoke, named, read
+from command_line import fail, good, named, read
 
 import ihgmm
 from ihgmm.cli import files
@@ -127,20 +127,6 @@ def test_standard_input_with_a_suffix(sample):
     message = fail("fit", "-.npz", "-k", 3).replace("\u2502 ", "")
     assert "- alone is standard input, which takes CSV, TSV or JSON lines" in message
     good("fit", "./-.npz", "-k", 3, "-q")
-
-
-@pytest.mark.parametrize("cell", ["--32.3", "+-3", "1.2.3"])
-def test_a_cell_that_is_nearly_a_number_is_told_with_its_place(cell, sample):
-    table = named(sample[0]).astype(object)
-    table.loc[7, "f3"] = cell
-    table.to_csv("a.csv", index=False)
-    told = " ".join(invoke("fit", "a.csv", "-k", 3, "-q").stderr.split())
-    assert f"the first is '{cell}' in line 9: taken as missing" in told
-
-
-def test_bad_bytes_are_told_with_the_name_of_their_file():
-    Path("a.csv").write_bytes(b"\x00\x81\x8d,\n\x9d\x8f,3\n")
-    assert "error: a.csv cannot be read as csv: " in fail("fit", "a.csv", "-k", 2)
 
 
 def test_python_without_docstrings_and_an_encoding_that_lacks_letters(sample):

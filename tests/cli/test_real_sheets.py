@@ -6,7 +6,7 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
-from command_line import GOODS, document, fail, good, read, shop, table_of
+from command_line import GOODS, clusters, document, fail, good, shop, table_of
 
 from ihgmm.cli.tables.loading import find_header
 from ihgmm.storage import load_saved
@@ -15,42 +15,19 @@ FIT = ("fit", "-k", 3)
 IDS = ("--id-column", "customer no.")
 
 
-def with_gaps(frame, share=0.05):
-    rng = np.random.default_rng(2)
-    gaps = rng.random((len(frame), len(GOODS))) < share
-    frame = frame.copy()
-    frame[GOODS] = frame[GOODS].mask(gaps)
-    return frame
-
-
-# Empty cells
-
-
 def test_predict_remembers_that_empty_cells_meant_zero():
-    frame = with_gaps(shop())
+    frame = shop()
+    gaps = np.random.default_rng(2).random((90, 5)) < 0.05
+    frame[GOODS] = frame[GOODS].mask(gaps)
     frame.to_csv("a.csv", index=False)
     good(*FIT, "a.csv", *IDS, "--missing", "zero", "--save", "m.npz", "-o", "a.out.csv")
     assert load_saved("m.npz").empty_is_zero
     found = document("predict", "m.npz", "a.csv", "-o", "b.csv")
-    cells = int(frame[GOODS].isna().to_numpy().sum())
-    assert f"Read {cells} missing cells as 0, as the fit did." in found["notes"]
-    clusters = [[row["cluster"] for row in read(f)] for f in ("a.out.csv", "b.csv")]
-    assert clusters[0] == clusters[1]
+    assert f"Read {gaps.sum()} missing cells as 0, as the fit did." in found["notes"]
+    assert clusters("a.out.csv") == clusters("b.csv")
     # What is asked for goes before.
-    assert "have missing cells" in fail(
-        "predict", "m.npz", "a.csv", "--missing", "error"
-    )
-
-
-# Titles, footnotes, sums
-
-
-def sheet_with_gaps():
-    """Return a sheet with a title and an empty row."""
-    frame = shop()
-    frame = frame.assign(name="Maria", spent=frame[GOODS].sum(axis=1).round(2))
-    rows = frame.values.tolist()
-    return [["Turnover (EUR, net)"], [*frame.columns], *rows[:40], [], *rows[40:]]
+    message = fail("predict", "m.npz", "a.csv", "--missing", "error")
+    assert "have missing cells" in message
 
 
 def write_sheet(path, rows):
@@ -73,7 +50,10 @@ def write_sheet(path, rows):
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".csv"])
 def test_titles_and_empty_rows_are_no_customers(suffix):
-    write_sheet(f"a{suffix}", sheet_with_gaps())
+    frame = shop()
+    frame = frame.assign(name="Maria", spent=frame[GOODS].sum(axis=1).round(2))
+    title, head, rows = ["Turnover (EUR, net)"], [*frame.columns], frame.values.tolist()
+    write_sheet(f"a{suffix}", [title, head, *rows[:40], [], *rows[40:]])
     table = table_of(f"a{suffix}", missing="error")
     np.testing.assert_array_equal(table.X[:, :5], shop()[GOODS])
     notes = " ".join(map(str, table.notes))
@@ -82,9 +62,6 @@ def test_titles_and_empty_rows_are_no_customers(suffix):
     assert f"names of columns from {where}" in notes
     assert "Left out 1 empty row." in notes
     assert table.ids.tolist() == [*range(1, 41), *range(42, 92)]
-
-
-# Titles above CSV
 
 
 @pytest.mark.parametrize(
@@ -116,18 +93,15 @@ def test_notes_and_a_pivot_come_first():
         shop().to_excel(book, sheet_name="2023", index=False)
         shop(60).to_excel(book, sheet_name="2024", index=False)
     found = document(*FIT, "a.xlsx")
-    assert (
-        "Read sheet '2023' (--sheet takes another: 'Notes', 'Pivot', '2024')."
-        in found["notes"]
-    )
+    note = "Read sheet '2023' (--sheet takes another: 'Notes', 'Pivot', '2024')."
+    assert note in found["notes"]
     assert found["n_samples"] == 90
     found = document(*FIT, "a.xlsx", "--sheet", "2024", "--save", "m.npz")
     assert found["n_samples"] == 60
     found = document("predict", "m.npz", "a.xlsx", "--sheet", "2024")
     assert found["n_samples"] == 60
-    assert "no such sheet (did you mean '2024'" in fail(
-        *FIT, "a.xlsx", "--sheet", "2O24"
-    )
+    message = fail(*FIT, "a.xlsx", "--sheet", "2O24")
+    assert "no such sheet (did you mean '2024'" in message
     message = fail(*FIT, "a.xlsx", "--sheet", "Notes")
     assert "(--sheet takes another: 'Pivot', '2023', '2024')." in message
     assert "iris has no sheets" in fail(*FIT, "iris", "--sheet", "a")

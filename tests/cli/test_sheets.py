@@ -8,7 +8,7 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import document, fail, good, invoke, read, shop, table_of
+from command_line import clusters, document, fail, good, invoke, shop, table_of
 
 from ihgmm.cli.tables import columns, loading
 from ihgmm.storage import load_saved
@@ -32,9 +32,6 @@ def test_cells_are_named_as_the_file_does():
     assert "the first is in line 5." in fail(*line)
     named = fail(*line, "--id-column", "customer no.")
     assert "the first is in customer no. '104'." in named
-
-
-# Workbooks that are too large
 
 
 def far_out(path, cell, extra=b""):
@@ -103,9 +100,6 @@ def test_an_archive_that_unpacks_to_too_much_is_refused():
     assert "a.xlsx is too large for 1 GB of memory; raise --memory" in message
 
 
-# Layers
-
-
 def write_cells(path, *, layers=("counts", "scaled")):
     rng = np.random.default_rng(0)
     cells = anndata.AnnData(rng.gamma(1.0, size=(60, 6)))
@@ -157,7 +151,7 @@ def test_predict_takes_the_layer_of_the_fit():
     assert "Took layer 'counts', as the fit did." in found["notes"]
     counts = pd.DataFrame(cells.layers["counts"], columns=cells.var_names)
     labels = load_saved("m.npz").model.predict(counts)
-    assert [int(row["cluster"]) for row in read("a.csv")] == labels.tolist()
+    assert [*map(int, clusters("a.csv"))] == labels.tolist()
     write_cells("b.h5ad", layers=())
     message = fail("predict", "m.npz", "b.h5ad")
     assert "--layer 'counts': b.h5ad has no such layer; it has 'X'" in message

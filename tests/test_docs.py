@@ -65,15 +65,13 @@ def commands(page):
                     yield words
 
 
-def reason(words):
-    """Return why a command is not run, or None."""
-    line = " ".join(words)
-    return next((NOT_RUN[key] for key in NOT_RUN if line.startswith(key)), None)
+def is_run(words):
+    return not " ".join(words).startswith(tuple(NOT_RUN))
 
 
 LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)]*)?\)")
 ALL = [(page, words) for page in PAGES for words in commands(page)]
-RUN = {page: [w for p, w in ALL if p == page and not reason(w)] for page in PAGES}
+RUN = {page: [w for p, w in ALL if p == page and is_run(w)] for page in PAGES}
 
 
 @pytest.mark.pages
@@ -206,8 +204,11 @@ REFERENCE = "".join(
 )
 
 
-def listed():
-    """Return the public names that the reference lists, by module."""
+def listed(*, documented):
+    """Return the public names that the reference lists, by module.
+
+    Of those, ``documented`` are the ones whose docstrings it shows.
+    """
     names, module = {}, None
     for line in REFERENCE.splitlines():
         if found := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
@@ -215,14 +216,14 @@ def listed():
             names.setdefault(module, set())
         elif found := re.match(r"   (\w+)$", line):
             names[module].add(found[1])
-        elif module:
+        elif module and not documented:
             for pair in re.findall(r"``(\w+)``|py:data:: (\w+)", line):
                 names[module].update(filter(None, pair))
     return names
 
 
 def test_reference_lists_every_public_name():
-    names = listed()
+    names = listed(documented=False)
     top = names["ihgmm"]
     assert len(names) > 20
     for module, found in names.items():
@@ -236,26 +237,26 @@ def test_reference_lists_every_public_name():
 
 
 def test_every_name_of_the_reference_has_an_example():
-    module, lacking = "", []
-    for line in REFERENCE.splitlines():
-        if found := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
-            module = found[1]
-        elif found := re.match(r"   (\w+)$", line):
-            thing = getattr(importlib.import_module(module), found[1])
+    lacking = []
+    for module, names in listed(documented=True).items():
+        for name in names:
+            thing = getattr(importlib.import_module(module), name)
             # What makes a result shows it, and one warning is filtered as another.
             is_error = isinstance(thing, type) and issubclass(thing, Exception)
             if is_dataclass(thing) or is_error:
                 continue
             # Doctest finds those that are there, so that they run too.
             if not re.search(r"^ *Examples\n *-+\n[^>]*>>> ", thing.__doc__, re.M):
-                lacking.append(f"{module}.{found[1]}")
+                lacking.append(f"{module}.{name}")
     assert not lacking, f"{len(lacking)} names have no example: {lacking}"
 
 
 def test_reference_lists_every_public_package():
     source = Path(ihgmm.__file__).parent
     packages = {path.parent.name for path in source.glob("[!_]*/__init__.py")}
-    named = {module.split(".")[1] for module in listed() if "." in module}
+    named = {
+        module.split(".")[1] for module in listed(documented=True) if "." in module
+    }
     # Pages and estimators tell of these.
     assert packages - named <= {"cli", "estimators", "words"}
 
@@ -304,29 +305,20 @@ def figures(text):
             yield f"{whole}{decimals}{percent}", value, max(len(decimals) - 1, 0)
 
 
-def quotations(page):
-    """Return the blocks of a page that quote benchmarks, each with their files.
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_figures_are_those_of_the_benchmarks(page):
+    """Every decimal or percentage in a quotation is in the results it names.
 
     A comment stands before each: ``<!-- figures of real.md, cpu.md -->``.
     """
-    text = page.read_text(encoding="utf-8")
-    found = re.findall(r"<!-- figures of (.+?) -->\n(.+?)(?:\n\n|\Z)", text, re.DOTALL)
-    return [(files.split(", "), block) for files, block in found]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_figures_are_those_of_the_benchmarks(page):
-    """Every decimal or percentage in a quotation is in the results it names."""
-    for files, block in quotations(page):
-        texts = [(RESULTS / name).read_text(encoding="utf-8") for name in files]
-        known = {value for text in texts for _, value, _ in figures(text)}
+    quotation = re.compile(r"<!-- figures of (.+?) -->\n(.+?)(?:\n\n|\Z)", re.DOTALL)
+    for files, block in quotation.findall(page.read_text(encoding="utf-8")):
+        texts = [(RESULTS / f).read_text(encoding="utf-8") for f in files.split(", ")]
+        found = {value for text in texts for _, value, _ in figures(text)}
+        known = found | {100 * value for value in found}
         for shown, value, decimals in figures(block):
             if decimals or shown.endswith("%"):
-                rounded = {
-                    round(factor * one, decimals)
-                    for one in known
-                    for factor in (1, 100)
-                }
+                rounded = {round(one, decimals) for one in known}
                 assert value in rounded, f"{page.name}: {shown} is not in {files}"
 
 

@@ -21,16 +21,8 @@ from sklearn.feature_extraction.text import (
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from ihgmm import (
-    PSC,
-    Biwhitener,
-    ColumnScaler,
-    IhGMM,
-    IhSC,
-    Recipe,
-    SphericalKMeans,
-    make_ihgmm,
-)
+import ihgmm
+from ihgmm import PSC, Biwhitener, ColumnScaler, IhGMM, IhSC, make_ihgmm
 from ihgmm.storage import StorageError, load_model, save_model
 
 X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
@@ -39,13 +31,13 @@ MODELS = {
     "IhSC": IhSC(3, random_state=0),
     "whitened": IhSC(3, whiten="learned", random_state=0),
     "signed": IhSC(3, signed=True, random_state=0),
-    "auto": IhSC("auto", recipe=Recipe(labels="kmeans"), random_state=0),
+    "auto": IhSC("auto", recipe=ihgmm.Recipe(labels="kmeans"), random_state=0),
     "IhGMM": IhGMM(3, random_state=0),
     "class": IhGMM(3, noise="class", random_state=0),
     "common": IhGMM(np.int64(3), noise="common", random_state=0),
     "tied": IhGMM(3, noise="tied", random_state=0),
     "PSC": PSC(3, random_state=np.random.RandomState(0)),
-    "SphericalKMeans": SphericalKMeans(3, init=X[:3]),
+    "SphericalKMeans": ihgmm.SphericalKMeans(3, init=X[:3]),
     "scaled": make_pipeline(ColumnScaler("standardize"), IhSC(3, random_state=0)),
     "no mean": make_pipeline(ColumnScaler("scale"), PSC(3, random_state=0)),
     "steps": Pipeline(
@@ -351,7 +343,7 @@ def test_bombs(path, whole):
 
 def test_every_flipped_byte_is_noticed_or_harmless(path):
     # A checksum stands over every array and the header.
-    model = SphericalKMeans(3, random_state=0).fit(X)
+    model = ihgmm.SphericalKMeans(3, random_state=0).fit(X)
     save_model(model, path)
     raw = path.read_bytes()
     for place in range(5, len(raw), 211):

@@ -19,12 +19,16 @@ import warnings
 from dataclasses import is_dataclass
 from pathlib import Path
 
+import anndata
 import numpy as np
 import pandas as pd
 import pytest
+import typer
+from typer.testing import CliRunner
 
 import ihgmm
 from ihgmm import make_ihgmm
+from ihgmm.cli.commands import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
@@ -79,9 +83,6 @@ RUN = {page: [w for p, w in ALL if p == page and is_run(w)] for page in PAGES}
     "page", [page for page in PAGES if RUN[page]], ids=lambda page: page.name
 )
 def test_commands_run(page, tmp_path, monkeypatch):
-    testing = pytest.importorskip("typer.testing")
-    from ihgmm.cli.commands import app
-
     monkeypatch.chdir(tmp_path)
     X, kinds = make_ihgmm(80, 12, 8, random_state=0)
     frame = pd.DataFrame(X, columns=[f"feature {j}" for j in range(12)])
@@ -90,7 +91,6 @@ def test_commands_run(page, tmp_path, monkeypatch):
     for name in READERS:
         frame.to_csv(name, index=False)
     if any(name in CELLS for words in RUN[page] for name in words):
-        anndata = pytest.importorskip("anndata")
         rng = np.random.default_rng(0)
         counts = rng.poisson(rng.gamma(0.5, 10, (6, 60))[np.arange(240) % 6])
         for name in CELLS:
@@ -98,7 +98,7 @@ def test_commands_run(page, tmp_path, monkeypatch):
             cells.write_h5ad(name)
     for words in RUN[page]:
         assert words[0] == "ihgmm", f"{page.name}: say in NOT_RUN why not {words}"
-        done = testing.CliRunner().invoke(app, words[1:])
+        done = CliRunner().invoke(app, words[1:])
         assert done.exit_code == 0, f"{page.name}: {words}\n{done.output}"
         for name in words:
             if name.endswith((".csv", ".html", ".npz")):
@@ -109,9 +109,6 @@ def test_commands_run(page, tmp_path, monkeypatch):
     "words", [w for _, w in ALL if w[0] == "ihgmm"], ids=lambda words: " ".join(words)
 )
 def test_options_exist(words):
-    typer = pytest.importorskip("typer")
-    from ihgmm.cli.commands import app
-
     group = typer.main.get_command(app)
     with group.make_context("ihgmm", words[1:2], resilient_parsing=True) as context:
         name, command, _ = group.resolve_command(context, words[1:])
@@ -144,7 +141,6 @@ def test_the_usual_way_runs():
     # scanpy is large, so it is no part of the extra for tests.
     sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
     pytest.importorskip("igraph", reason="igraph is not installed")
-    anndata = importlib.import_module("anndata")
     adata = anndata.AnnData(np.random.default_rng(0).poisson(1.0, (120, 600)) * 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs
@@ -272,7 +268,6 @@ def test_scripts_import_what_there_is(folder):
 
 @pytest.mark.pages
 def test_pictures_of_how_it_works_are_those_that_are_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
     names = ("how-it-works.md", "default.md")
     text = "".join((ROOT / "docs" / name).read_text("utf-8") for name in names)
     script = ROOT / "docs" / "how_pictures.py"

@@ -42,8 +42,6 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_warning_of_a_fit_points_at_the_line_of_the_call(call, tmp_path):
-    if "SDP" in call:
-        pytest.importorskip("cvxpy", reason="cvxpy is not installed")
     script = tmp_path / "analysis.py"
     script.write_text(SCRIPT.format(call=call))
     with warnings.catch_warnings(record=True) as caught:

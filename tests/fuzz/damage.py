@@ -43,26 +43,23 @@ def _frame():
     return frame.assign(kind=[f"k{label}" for label in labels])
 
 
+def _saved(save):
+    """Return the bytes of what a function writes into a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        save(f"{folder}/file")
+        return Path(folder, "file").read_bytes()
+
+
 def _h5ad(matrix):
     X, labels = sample()
-    data = anndata.AnnData(matrix(X), obs={"kind": [f"k{i}" for i in labels]})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with tempfile.TemporaryDirectory() as folder:
-            data.write_h5ad(f"{folder}/a.h5ad")
-            return Path(folder, "a.h5ad").read_bytes()
+    obs = {"kind": [f"k{i}" for i in labels]}
+    return _saved(anndata.AnnData(matrix(X), obs=obs).write_h5ad)
 
 
 def _written(write, *given, **options):
     file = io.BytesIO()
     write(file, *given, **options)
     return file.getvalue()
-
-
-def _model(model):
-    with tempfile.TemporaryDirectory() as folder:
-        save_model(model.fit(sample()[0]), f"{folder}/m")
-        return Path(folder, "m").read_bytes()
 
 
 TABLES = {
@@ -98,7 +95,10 @@ def whole(name):
     """Return the bytes of a file before it is damaged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return TABLES[name]() if name in TABLES else _model(MODELS[name]())
+        if name in TABLES:
+            return TABLES[name]()
+        model = MODELS[name]().fit(sample()[0])
+        return _saved(lambda path: save_model(model, path))
 
 
 VALUES = [

@@ -69,13 +69,12 @@ def commands(page):
                     yield words
 
 
-def is_run(words):
-    return not " ".join(words).startswith(tuple(NOT_RUN))
-
-
 LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)]*)?\)")
 ALL = [(page, words) for page in PAGES for words in commands(page)]
-RUN = {page: [w for p, w in ALL if p == page and is_run(w)] for page in PAGES}
+RUN = {page: [] for page in PAGES}
+for page, words in ALL:
+    if not " ".join(words).startswith(tuple(NOT_RUN)):
+        RUN[page].append(words)
 
 
 @pytest.mark.pages

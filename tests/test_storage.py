@@ -305,17 +305,6 @@ def test_what_is_not_a_model_is_refused(path, whole, name, monkeypatch):
     assert not os.path.exists("executed")
 
 
-def with_first(name, value):
-    """Return a change of a file: the first entry of one of its arrays."""
-
-    def change(_, parts):
-        array = np.load(io.BytesIO(parts[f"{name}.npy"]))
-        array.flat[0] = value
-        parts[f"{name}.npy"] = npy(array)
-
-    return change
-
-
 SPOILED = [
     ("common", "center_errors_", np.inf),
     ("class", "center_errors_", np.nan),
@@ -329,7 +318,13 @@ SPOILED = [
 @pytest.mark.parametrize(("name", "array", "value"), SPOILED)
 def test_no_prediction_divides_by_zero_or_is_infinite(path, name, array, value):
     save_model(MODELS[name].fit(X), path)
-    rewritten(path, with_first(array, value))
+
+    def change(_, parts):
+        spoiled = np.load(io.BytesIO(parts[f"{array}.npy"]))
+        spoiled.flat[0] = value
+        parts[f"{array}.npy"] = npy(spoiled)
+
+    rewritten(path, change)
     with pytest.raises(StorageError, match=r"not finite|do not fit together"):
         load_model(path)
 

@@ -283,33 +283,24 @@ def test_failures_of_the_work_end_with_1(monkeypatch):
     assert "pip install matplotlib" in message
 
 
-def on_terminal(*arguments, until="", **environment):
-    """Return the exit code and what a user sees of standard error on a terminal.
-
-    The command is interrupted as soon as ``until`` is seen.
-    """
+def test_progress_on_a_terminal_and_interrupt(folder):
     pty = pytest.importorskip("pty", reason="terminals are of POSIX")
     leader, follower = pty.openpty()
-    seen = ""
+    seen, stopped = "", False
     with subprocess.Popen(
-        [COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=follower,
-        env=dict(os.environ, TERM="xterm-256color", **environment),
+        [COMMAND, "choose-k", "digits", "--plot", "a.png"],
+        stdout=subprocess.DEVNULL, stderr=follower,
+        env=dict(os.environ, TERM="xterm-256color"),
     ) as running:  # fmt: skip
         os.close(follower)
         with contextlib.suppress(OSError):  # what Linux says at the end of a terminal
             while part := os.read(leader, 65536):
                 seen += part.decode(errors="replace")
-                if until and until in seen:
+                if not stopped and "counting" in seen:
                     running.send_signal(signal.SIGINT)
-                    until = ""
+                    stopped = True
     os.close(leader)
-    return running.returncode, seen
-
-
-def test_progress_on_a_terminal_and_interrupt(folder):
-    command = ["choose-k", "digits", "--plot", "a.png"]
-    code, seen = on_terminal(*command, until="counting")
-    assert code == 130
+    assert running.returncode == 130
     assert "reading digits" in seen
     assert "\x1b[33mstopped:" in seen
     assert seen.endswith(" no file was left half written.\r\n")

@@ -118,24 +118,20 @@ def test_predict_remembers_that_empty_cells_meant_zero():
     assert "have missing cells" in message
 
 
-def write_sheet(path, rows):
-    frame = pd.DataFrame(rows)
-    if path.endswith(".xlsx"):
-        frame.to_excel(path, header=False, index=False)
-        return
-    texts = frame.map(
-        lambda cell: cell if isinstance(cell, str) else str(cell).replace(".", ","),
-        na_action="ignore",
-    )
-    texts.to_csv(path, sep=";", header=False, index=False, encoding="cp1252")
-
-
 @pytest.mark.parametrize("suffix", [".xlsx", ".csv"])
 def test_titles_and_empty_rows_are_no_customers(suffix):
     frame = shop()
     frame = frame.assign(name="Maria", spent=frame[GOODS].sum(axis=1).round(2))
     title, head, rows = ["Turnover (EUR, net)"], [*frame.columns], frame.values.tolist()
-    write_sheet(f"a{suffix}", [title, head, *rows[:40], [], *rows[40:]])
+    sheet = pd.DataFrame([title, head, *rows[:40], [], *rows[40:]])
+    if suffix == ".xlsx":
+        sheet.to_excel("a.xlsx", header=False, index=False)
+    else:
+        texts = sheet.map(
+            lambda cell: cell if isinstance(cell, str) else str(cell).replace(".", ","),
+            na_action="ignore",
+        )
+        texts.to_csv("a.csv", sep=";", header=False, index=False, encoding="cp1252")
     table = table_of(f"a{suffix}", missing="error")
     np.testing.assert_array_equal(table.X[:, :5], shop()[GOODS])
     notes = " ".join(map(str, table.notes))

@@ -510,7 +510,12 @@ def _go_on(model, step, case, X, given):
             new = SPOILS[case["new"]](rng, X.astype(float)).astype(X.dtype)
     new = KINDS[case["data"]["kind"]](new)
     if step in ("save", "pickle"):
-        again = _copy(model, step)
+        if step == "pickle":
+            again = pickle.loads(pickle.dumps(model))
+        else:
+            with TemporaryDirectory() as folder:
+                save_model(model, f"{folder}/model")
+                again = load_model(f"{folder}/model")
         ask = "predict" if hasattr(model, "predict") else "transform"
         with suppress(ValueError, TypeError):
             expected, found = (
@@ -556,14 +561,6 @@ def _go_on(model, step, case, X, given):
         answer = np.maximum(answer, -1e308) if step == "score" else answer
         _check_finite(step, answer, model)
     return None
-
-
-def _copy(model, way):
-    if way == "pickle":
-        return pickle.loads(pickle.dumps(model))
-    with TemporaryDirectory() as folder:
-        save_model(model, f"{folder}/model")
-        return load_model(f"{folder}/model")
 
 
 def _call(case):

@@ -168,10 +168,6 @@ def _archive_claim(path, n, p):
         archive.writestr("rest", bytes(min(n, 10**7)))
 
 
-def _sparse_claim(path, n, p):
-    sp.save_npz(path, sp.coo_array(([1.0], ([0], [0])), shape=(n, p)))
-
-
 def _text_claim(path, n, p):
     row = ",".join("1" * p).encode() + b"\n"
     with gzip.open(path, "wb", compresslevel=1) as file:
@@ -198,7 +194,9 @@ CLAIMS = {
     "a.zarr": _array_claim,
     "a.npy": lambda path, n, p: path.write_bytes(_npy(n, p)),
     "a.npz": _archive_claim,
-    "sparse.npz": _sparse_claim,
+    "sparse.npz": lambda path, n, p: sp.save_npz(
+        path, sp.coo_array(([1.0], ([0], [0])), shape=(n, p))
+    ),
     "a.csv.gz": _text_claim,
     "a.jsonl": _nested_claim,
     "a.xlsx": _sheet_claim,

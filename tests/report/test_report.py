@@ -99,25 +99,22 @@ def test_figures_are_those_of_the_model(page, X, model):
     assert "eigenvectors of the inner products of rows, leaving out each row" in paper
 
 
-def at_same_size(model, means, k):
-    """What the others have at the size of a cluster, from its means."""
-    lengths = np.linalg.norm(means, axis=1)
-    stretched = means * (lengths[k] / lengths)[:, None]
-    return stretched[model.labels_[model.labels_ != k]].mean(axis=0)
-
-
 @pytest.mark.parametrize("offset", [0, 7])
 def test_means_are_in_the_units_of_the_data(X, model, offset):
     original = 1000 * X + offset
     page = written(model, X, feature_names=map(str, range(30)), original=original)
     means = 1000 * np.array([X[model.labels_ == k].mean(axis=0) for k in range(3)])
+    lengths = np.linalg.norm(means, axis=1)
     for k, card in enumerate(page.split('<article class="card">')[1:]):
         head, *lines = tables(card)["features"]
         others = "Others" if offset else "Others, same size"
         assert head == ["Feature", "Mean", others, "Contrast"]
         assert len(lines) == 8
-        same_size = at_same_size(model, means, k)
-        expected = original[model.labels_ != k].mean(axis=0) if offset else same_size
+        if offset:
+            expected = original[model.labels_ != k].mean(axis=0)
+        else:  # the others at the size of this cluster
+            stretched = means * (lengths[k] / lengths)[:, None]
+            expected = stretched[model.labels_[model.labels_ != k]].mean(axis=0)
         for name, mean, others, contrast in lines:
             j = int(name)
             shown = [float(cell.replace(",", "")) for cell in (mean, others)]

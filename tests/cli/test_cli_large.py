@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import clusters, document, fail, good, invoke, read
+from command_line import clusters, document, fail, good, invoke, named, read
 
 from ihgmm import make_ihgmm
 
@@ -17,7 +17,7 @@ BLOCKS = ("--memory", "0")
 @pytest.fixture
 def table():
     X, labels = make_ihgmm(400, 12, 3, random_state=0)
-    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(12)])
+    frame = named(X)
     frame["flag"] = X[:, 0] > 0
     frame.insert(0, "id", [f"{i:04d}" for i in range(400)])
     frame["kind"] = [f"kind {k}" for k in labels]

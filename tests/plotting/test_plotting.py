@@ -442,9 +442,8 @@ def test_what_is_no_model_and_no_labels_is_named(data, model):
         with pytest.raises(TypeError, match=f"{name} .*of type Diagnosis{remedy}"):
             draw(diagnosis)
         for swapped in ((X,), (model, X)):
-            with pytest.raises(
-                ValueError, match=rf"{name} cannot be used .*\({len(X)}, "
-            ):
+            refused = rf"{name} cannot be used .*\({len(X)}, "
+            with pytest.raises(ValueError, match=refused):
                 draw(*swapped)
     with pytest.raises(TypeError, match="and Diagnosis has none; give a fitted"):
         plot_scales(diagnosis)

@@ -10,15 +10,8 @@ import scipy.sparse as sp
 from anndata import AnnData
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import (
-    IhSC,
-    PreparationWarning,
-    Recipe,
-    __version__,
-    diagnose,
-    make_ihgmm,
-    top_features,
-)
+import ihgmm
+from ihgmm import IhSC, Recipe, diagnose, make_ihgmm, top_features
 from ihgmm.anndata import ihsc, rank_genes_groups
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.plotting import plot_embedding
@@ -81,7 +74,7 @@ def test_what_is_written_is_what_the_estimator_finds(store):
     summary = adata.uns["ihsc"]
     assert_array_equal(summary["eigenvalues"], model.eigenvalues_)
     assert summary["n_clusters"] == 3
-    assert summary["version"] == __version__
+    assert summary["version"] == ihgmm.__version__
     assert summary["verdict"] == "well separated"
     assert_array_equal(_dense(adata.X), _dense(before.X))
     assert next(iter(adata.obs)) == "kind"
@@ -381,7 +374,7 @@ def test_genes_are_ranked_where_scanpy_looks_for_them(layer, tmp_path):
     if layer:
         adata.X = np.log1p(adata.X.toarray())
         text = r"Give the counts: rank_genes_groups\(adata, ..., layer='counts'\)"
-        with pytest.warns(PreparationWarning, match=text):
+        with pytest.warns(ihgmm.PreparationWarning, match=text):
             rank_genes_groups(adata, "kind")
     adata.obs["type"] = pd.Categorical(np.array(["B", "NK", "T"])[adata.obs["kind"]])
     rank_genes_groups(adata, "type", layer=layer)

@@ -19,12 +19,16 @@ import warnings
 from dataclasses import is_dataclass
 from pathlib import Path
 
+import anndata
 import numpy as np
 import pandas as pd
 import pytest
+import typer
+from typer.testing import CliRunner
 
 import ihgmm
 from ihgmm import make_ihgmm
+from ihgmm.cli.commands import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
@@ -65,15 +69,12 @@ def commands(page):
                     yield words
 
 
-def reason(words):
-    """Return why a command is not run, or None."""
-    line = " ".join(words)
-    return next((NOT_RUN[key] for key in NOT_RUN if line.startswith(key)), None)
-
-
 LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)]*)?\)")
 ALL = [(page, words) for page in PAGES for words in commands(page)]
-RUN = {page: [w for p, w in ALL if p == page and not reason(w)] for page in PAGES}
+RUN = {page: [] for page in PAGES}
+for page, words in ALL:
+    if not " ".join(words).startswith(tuple(NOT_RUN)):
+        RUN[page].append(words)
 
 
 @pytest.mark.pages
@@ -81,9 +82,6 @@ RUN = {page: [w for p, w in ALL if p == page and not reason(w)] for page in PAGE
     "page", [page for page in PAGES if RUN[page]], ids=lambda page: page.name
 )
 def test_commands_run(page, tmp_path, monkeypatch):
-    testing = pytest.importorskip("typer.testing")
-    from ihgmm.cli.commands import app
-
     monkeypatch.chdir(tmp_path)
     X, kinds = make_ihgmm(80, 12, 8, random_state=0)
     frame = pd.DataFrame(X, columns=[f"feature {j}" for j in range(12)])
@@ -92,7 +90,6 @@ def test_commands_run(page, tmp_path, monkeypatch):
     for name in READERS:
         frame.to_csv(name, index=False)
     if any(name in CELLS for words in RUN[page] for name in words):
-        anndata = pytest.importorskip("anndata")
         rng = np.random.default_rng(0)
         counts = rng.poisson(rng.gamma(0.5, 10, (6, 60))[np.arange(240) % 6])
         for name in CELLS:
@@ -100,7 +97,7 @@ def test_commands_run(page, tmp_path, monkeypatch):
             cells.write_h5ad(name)
     for words in RUN[page]:
         assert words[0] == "ihgmm", f"{page.name}: say in NOT_RUN why not {words}"
-        done = testing.CliRunner().invoke(app, words[1:])
+        done = CliRunner().invoke(app, words[1:])
         assert done.exit_code == 0, f"{page.name}: {words}\n{done.output}"
         for name in words:
             if name.endswith((".csv", ".html", ".npz")):
@@ -111,9 +108,6 @@ def test_commands_run(page, tmp_path, monkeypatch):
     "words", [w for _, w in ALL if w[0] == "ihgmm"], ids=lambda words: " ".join(words)
 )
 def test_options_exist(words):
-    typer = pytest.importorskip("typer")
-    from ihgmm.cli.commands import app
-
     group = typer.main.get_command(app)
     with group.make_context("ihgmm", words[1:2], resilient_parsing=True) as context:
         name, command, _ = group.resolve_command(context, words[1:])
@@ -146,7 +140,6 @@ def test_the_usual_way_runs():
     # scanpy is large, so it is no part of the extra for tests.
     sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
     pytest.importorskip("igraph", reason="igraph is not installed")
-    anndata = importlib.import_module("anndata")
     adata = anndata.AnnData(np.random.default_rng(0).poisson(1.0, (120, 600)) * 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs
@@ -206,8 +199,11 @@ REFERENCE = "".join(
 )
 
 
-def listed():
-    """Return the public names that the reference lists, by module."""
+def listed(*, documented):
+    """Return the public names that the reference lists, by module.
+
+    Of those, ``documented`` are the ones whose docstrings it shows.
+    """
     names, module = {}, None
     for line in REFERENCE.splitlines():
         if found := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
@@ -215,14 +211,14 @@ def listed():
             names.setdefault(module, set())
         elif found := re.match(r"   (\w+)$", line):
             names[module].add(found[1])
-        elif module:
+        elif module and not documented:
             for pair in re.findall(r"``(\w+)``|py:data:: (\w+)", line):
                 names[module].update(filter(None, pair))
     return names
 
 
 def test_reference_lists_every_public_name():
-    names = listed()
+    names = listed(documented=False)
     top = names["ihgmm"]
     assert len(names) > 20
     for module, found in names.items():
@@ -236,26 +232,26 @@ def test_reference_lists_every_public_name():
 
 
 def test_every_name_of_the_reference_has_an_example():
-    module, lacking = "", []
-    for line in REFERENCE.splitlines():
-        if found := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
-            module = found[1]
-        elif found := re.match(r"   (\w+)$", line):
-            thing = getattr(importlib.import_module(module), found[1])
+    lacking = []
+    for module, names in listed(documented=True).items():
+        for name in names:
+            thing = getattr(importlib.import_module(module), name)
             # What makes a result shows it, and one warning is filtered as another.
             is_error = isinstance(thing, type) and issubclass(thing, Exception)
             if is_dataclass(thing) or is_error:
                 continue
             # Doctest finds those that are there, so that they run too.
             if not re.search(r"^ *Examples\n *-+\n[^>]*>>> ", thing.__doc__, re.M):
-                lacking.append(f"{module}.{found[1]}")
+                lacking.append(f"{module}.{name}")
     assert not lacking, f"{len(lacking)} names have no example: {lacking}"
 
 
 def test_reference_lists_every_public_package():
     source = Path(ihgmm.__file__).parent
     packages = {path.parent.name for path in source.glob("[!_]*/__init__.py")}
-    named = {module.split(".")[1] for module in listed() if "." in module}
+    named = {
+        module.split(".")[1] for module in listed(documented=True) if "." in module
+    }
     # Pages and estimators tell of these.
     assert packages - named <= {"cli", "estimators", "words"}
 
@@ -271,7 +267,6 @@ def test_scripts_import_what_there_is(folder):
 
 @pytest.mark.pages
 def test_pictures_of_how_it_works_are_those_that_are_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
     names = ("how-it-works.md", "default.md")
     text = "".join((ROOT / "docs" / name).read_text("utf-8") for name in names)
     script = ROOT / "docs" / "how_pictures.py"
@@ -304,29 +299,20 @@ def figures(text):
             yield f"{whole}{decimals}{percent}", value, max(len(decimals) - 1, 0)
 
 
-def quotations(page):
-    """Return the blocks of a page that quote benchmarks, each with their files.
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_figures_are_those_of_the_benchmarks(page):
+    """Every decimal or percentage in a quotation is in the results it names.
 
     A comment stands before each: ``<!-- figures of real.md, cpu.md -->``.
     """
-    text = page.read_text(encoding="utf-8")
-    found = re.findall(r"<!-- figures of (.+?) -->\n(.+?)(?:\n\n|\Z)", text, re.DOTALL)
-    return [(files.split(", "), block) for files, block in found]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_figures_are_those_of_the_benchmarks(page):
-    """Every decimal or percentage in a quotation is in the results it names."""
-    for files, block in quotations(page):
-        texts = [(RESULTS / name).read_text(encoding="utf-8") for name in files]
-        known = {value for text in texts for _, value, _ in figures(text)}
+    quotation = re.compile(r"<!-- figures of (.+?) -->\n(.+?)(?:\n\n|\Z)", re.DOTALL)
+    for files, block in quotation.findall(page.read_text(encoding="utf-8")):
+        texts = [(RESULTS / f).read_text(encoding="utf-8") for f in files.split(", ")]
+        found = {value for text in texts for _, value, _ in figures(text)}
+        known = found | {100 * value for value in found}
         for shown, value, decimals in figures(block):
             if decimals or shown.endswith("%"):
-                rounded = {
-                    round(factor * one, decimals)
-                    for one in known
-                    for factor in (1, 100)
-                }
+                rounded = {round(one, decimals) for one in known}
                 assert value in rounded, f"{page.name}: {shown} is not in {files}"
 
 

@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from scipy.linalg import toeplitz
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
@@ -104,10 +105,9 @@ def test_a_search_finds_the_planted_number():
     rng = np.random.default_rng(0)
     planted, correlation = 4, 0.8
     n, p = 60 * planted, 40
-    noise = rng.standard_normal((n, p))
-    for j in range(1, p):  # noise that neighbouring columns share
-        noise[:, j] *= np.sqrt(1 - correlation**2)
-        noise[:, j] += correlation * noise[:, j - 1]
+    # Noise that neighbouring columns share.
+    factor = np.linalg.cholesky(toeplitz(correlation ** np.arange(p)))
+    noise = rng.standard_normal((n, p)) @ factor.T
     centers = np.linalg.qr(rng.standard_normal((p, planted)))[0].T
     scales = np.exp(0.5 * rng.standard_normal(n))
     X = scales[:, None] * 12 * centers[np.arange(n) % planted] + noise

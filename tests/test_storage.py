@@ -21,16 +21,8 @@ from sklearn.feature_extraction.text import (
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from ihgmm import (
-    PSC,
-    Biwhitener,
-    ColumnScaler,
-    IhGMM,
-    IhSC,
-    Recipe,
-    SphericalKMeans,
-    make_ihgmm,
-)
+import ihgmm
+from ihgmm import PSC, Biwhitener, ColumnScaler, IhGMM, IhSC, make_ihgmm
 from ihgmm.storage import StorageError, load_model, save_model
 
 X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
@@ -39,13 +31,13 @@ MODELS = {
     "IhSC": IhSC(3, random_state=0),
     "whitened": IhSC(3, whiten="learned", random_state=0),
     "signed": IhSC(3, signed=True, random_state=0),
-    "auto": IhSC("auto", recipe=Recipe(labels="kmeans"), random_state=0),
+    "auto": IhSC("auto", recipe=ihgmm.Recipe(labels="kmeans"), random_state=0),
     "IhGMM": IhGMM(3, random_state=0),
     "class": IhGMM(3, noise="class", random_state=0),
     "common": IhGMM(np.int64(3), noise="common", random_state=0),
     "tied": IhGMM(3, noise="tied", random_state=0),
     "PSC": PSC(3, random_state=np.random.RandomState(0)),
-    "SphericalKMeans": SphericalKMeans(3, init=X[:3]),
+    "SphericalKMeans": ihgmm.SphericalKMeans(3, init=X[:3]),
     "scaled": make_pipeline(ColumnScaler("standardize"), IhSC(3, random_state=0)),
     "no mean": make_pipeline(ColumnScaler("scale"), PSC(3, random_state=0)),
     "steps": Pipeline(
@@ -313,17 +305,6 @@ def test_what_is_not_a_model_is_refused(path, whole, name, monkeypatch):
     assert not os.path.exists("executed")
 
 
-def with_first(name, value):
-    """Return a change of a file: the first entry of one of its arrays."""
-
-    def change(_, parts):
-        array = np.load(io.BytesIO(parts[f"{name}.npy"]))
-        array.flat[0] = value
-        parts[f"{name}.npy"] = npy(array)
-
-    return change
-
-
 SPOILED = [
     ("common", "center_errors_", np.inf),
     ("class", "center_errors_", np.nan),
@@ -337,7 +318,13 @@ SPOILED = [
 @pytest.mark.parametrize(("name", "array", "value"), SPOILED)
 def test_no_prediction_divides_by_zero_or_is_infinite(path, name, array, value):
     save_model(MODELS[name].fit(X), path)
-    rewritten(path, with_first(array, value))
+
+    def change(_, parts):
+        spoiled = np.load(io.BytesIO(parts[f"{array}.npy"]))
+        spoiled.flat[0] = value
+        parts[f"{array}.npy"] = npy(spoiled)
+
+    rewritten(path, change)
     with pytest.raises(StorageError, match=r"not finite|do not fit together"):
         load_model(path)
 
@@ -351,7 +338,7 @@ def test_bombs(path, whole):
 
 def test_every_flipped_byte_is_noticed_or_harmless(path):
     # A checksum stands over every array and the header.
-    model = SphericalKMeans(3, random_state=0).fit(X)
+    model = ihgmm.SphericalKMeans(3, random_state=0).fit(X)
     save_model(model, path)
     raw = path.read_bytes()
     for place in range(5, len(raw), 211):

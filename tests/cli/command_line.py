@@ -53,6 +53,10 @@ def read(path, delimiter=","):
         return list(csv.DictReader(file, delimiter=delimiter))
 
 
+def clusters(path):
+    return [row["cluster"] for row in read(path)]
+
+
 def table_of(source, missing="error", prepare="none", **options):
     """Return a table with its columns as they are in the file."""
     return read_table(source, missing=missing, prepare=prepare, **options)

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import document, fail, good, invoke, read, write
+from command_line import clusters, document, fail, good, invoke, read, write
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
@@ -152,7 +152,7 @@ def test_predict_finds_columns_by_name(sample):
     for name, n in (("new.parquet", 120), ("few.csv", 7), ("few.npy", 7)):
         text = good("predict", "model.npz", name, "-o", "out.csv")
         assert f"{n} rows labelled by model.npz (IhSC)" in text
-        assert [int(row["cluster"]) for row in read("out.csv")] == expected[:n]
+        assert [*map(int, clusters("out.csv"))] == expected[:n]
 
 
 def test_predict_says_what_does_not_fit(sample):
@@ -283,33 +283,24 @@ def test_failures_of_the_work_end_with_1(monkeypatch):
     assert "pip install matplotlib" in message
 
 
-def on_terminal(*arguments, until="", **environment):
-    """Return the exit code and what a user sees of standard error on a terminal.
-
-    The command is interrupted as soon as ``until`` is seen.
-    """
+def test_progress_on_a_terminal_and_interrupt(folder):
     pty = pytest.importorskip("pty", reason="terminals are of POSIX")
     leader, follower = pty.openpty()
-    seen = ""
+    seen, stopped = "", False
     with subprocess.Popen(
-        [COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=follower,
-        env=dict(os.environ, TERM="xterm-256color", **environment),
+        [COMMAND, "choose-k", "digits", "--plot", "a.png"],
+        stdout=subprocess.DEVNULL, stderr=follower,
+        env=dict(os.environ, TERM="xterm-256color"),
     ) as running:  # fmt: skip
         os.close(follower)
         with contextlib.suppress(OSError):  # what Linux says at the end of a terminal
             while part := os.read(leader, 65536):
                 seen += part.decode(errors="replace")
-                if until and until in seen:
+                if not stopped and "counting" in seen:
                     running.send_signal(signal.SIGINT)
-                    until = ""
+                    stopped = True
     os.close(leader)
-    return running.returncode, seen
-
-
-def test_progress_on_a_terminal_and_interrupt(folder):
-    command = ["choose-k", "digits", "--plot", "a.png"]
-    code, seen = on_terminal(*command, until="counting")
-    assert code == 130
+    assert running.returncode == 130
     assert "reading digits" in seen
     assert "\x1b[33mstopped:" in seen
     assert seen.endswith(" no file was left half written.\r\n")
@@ -327,13 +318,12 @@ def test_outliers(folder):
     assert told["clusters"][-1]["cluster"] == -1
     assert told["clusters"][-1]["rows"] == 3
     rows = read("labels.csv")
-    assert [row["cluster"] == "-1" for row in rows] == [i < 3 for i in range(60)]
+    assert [k == "-1" for k in clusters("labels.csv")] == [i < 3 for i in range(60)]
     scores = [float(row["outlier_score"]) for row in rows]
     assert min(scores[:3]) > max(scores[3:])
     good("predict", "model.npz", "rows.csv", "-o", "again.csv")
-    again = read("again.csv")
-    assert [row["cluster"] for row in again] == [row["cluster"] for row in rows]
-    found = [float(row["outlier_score"]) for row in again]
+    assert clusters("again.csv") == clusters("labels.csv")
+    found = [float(row["outlier_score"]) for row in read("again.csv")]
     np.testing.assert_allclose(found, scores, rtol=1e-4)
     assert "1.5%" not in good("fit", "rows.csv", "-k", 2)
     for kind in ("auto", "cells"):
@@ -359,9 +349,7 @@ def test_wild_cells(folder):
     assert "outlier_score" not in rows[0]
     assert "Treated 2 wild cells (0.2%) as missing" in good("fit", *arguments)
     good("predict", "model.npz", "rows.csv", "-o", "again.csv")
-    assert [row["cluster"] for row in read("again.csv")] == [
-        row["cluster"] for row in rows
-    ]
+    assert clusters("again.csv") == clusters("labels.csv")
     # A wild cell has no say in whether columns are alike.
     X = rng.uniform(1, 3, (80, 1)) * rng.uniform(2, 4, (2, 12))[np.arange(80) % 2]
     X[3, 4] = 500

@@ -76,10 +76,8 @@ def test_predict_knows_the_columns_of_the_fit():
     assert "Took --label-column 'kind', as the fit did." in out
     assert "(3 classes): 0 of 59 rows differ" in out
     # What is left out of the data is said also where little is said.
-    assert (
-        err
-        == "warning: Left out 1 of 60 rows, with missing cells in column 'f2' (1).\n"
-    )
+    left_out = "Left out 1 of 60 rows, with missing cells in column 'f2' (1)."
+    assert err == f"warning: {left_out}\n"
     assert run("predict", *options, "-q") == ("", err)
     rows = read("out.csv")
     assert rows[0] == ["customer", *COLUMNS[1:]]

@@ -100,23 +100,24 @@ def test_what_looks_like_ids_is_not_clustered_by(sample):
     assert "2 features" in good("fit", "b.csv", "-k", 2, "--columns", '"a,b",f2')
 
 
-def test_semicolons_commas_and_bad_cells(sample):
+@pytest.mark.parametrize("cell", ["oops", "--32.3", "+-3", "1.2.3"])
+def test_semicolons_commas_and_bad_cells(sample, cell):
     table = named(sample[0]).astype(object)
-    table.loc[7, "f3"] = "oops"
+    table.loc[7, "f3"] = cell
     table.to_csv("a.csv", index=False, sep=";")
     done = invoke("fit", "a.csv", "-k", 3, "--quiet")
     assert done.exit_code == 0
     assert " ".join(done.stderr.split()) == (
         "warning: Column 'f3' has 1 of 120 cells that are not numbers, the first is "
-        "'oops' in line 9: taken as missing. Mend the file, or leave the column out: "
-        "--drop-columns 'f3'."
+        f"'{cell}' in line 9: taken as missing. Mend the file, or leave the column "
+        "out: --drop-columns 'f3'."
     )
     assert "in column 'f3' (1); the first is in line 9" in refusal("a.csv")
-    table.loc[::4, "f3"] = "oops"
+    table.loc[::4, "f3"] = cell
     table.to_csv("d.csv", index=False, sep=";")
     _, said = load("d.csv")
     assert "Used 11 columns: 'f0', 'f1', 'f2', 'f4'" in said
-    assert "'f3' (31 of 120 cells are not numbers, the first is 'oops'" in said
+    assert f"'f3' (31 of 120 cells are not numbers, the first is '{cell}'" in said
     named(sample[0]).to_csv("b.csv", index=False, sep=";", decimal=",")
     np.testing.assert_array_equal(load("b.csv")[0].X, sample[0])
 
@@ -217,6 +218,7 @@ BROKEN = {
     "data.xlsx": (b"PK", "data.xlsx cannot be read as xlsx: "),
     "bad.jsonl": (b'{"a": 1}\n{"a": ', "bad.jsonl cannot be read as jsonl"),
     "binary.csv": (b"a,b\x81\xff\n1,2\n", "cannot be read as csv"),
+    "zero.csv": (b"\x00\x81\x8d,\n\x9d\x8f,3\n", "zero.csv cannot be read as csv: "),
 }
 
 
@@ -300,6 +302,3 @@ def test_archives_of_something_else_pickles_and_wrong_places_are_refused(sample)
     assert "beyond.npz cannot be read as npz" in refusal("beyond.npz")
     np.savez("a.npz", a=sample[0], b=sample[1])
     assert "as npz: of its arrays, 'a', 'b', none is X" in refusal("a.npz")
-    with zipfile.ZipFile("b.npz", "w") as archive:
-        archive.writestr("X.npy", b"text")
-    assert "b.npz has shape ()" in refusal("b.npz")

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import GOODS, document, fail, good, invoke, read, shop
+from command_line import GOODS, clusters, document, fail, good, invoke, read, shop
 
 from ihgmm.storage import load_model
 
@@ -37,14 +37,13 @@ def test_known_classes_teach_and_are_written():
 
 def test_batches_are_taken_out():
     good(*BATCHES, "-o", "labels.csv", "--save", "model.npz")
-    clusters = np.array([row["cluster"] for row in read("labels.csv")])
-    assert all(len(set(clusters[i::3])) == 1 for i in range(3))
+    labels = clusters("labels.csv")
+    assert all(len(set(labels[i::3])) == 1 for i in range(3))
     text = good("predict", "model.npz", "tuesday.csv", "-o", "new.csv")
     assert "Took --batch-column 'shop', as the fit did." in text
-    assert [row["cluster"] for row in read("new.csv")][:3] == clusters[:3].tolist()
-    assert "partial_fit cannot go on" in fail(
-        "update", "model.npz", "tuesday.csv", "--save", "model.npz"
-    )
+    assert clusters("new.csv")[:3] == labels[:3]
+    text = fail("update", "model.npz", "tuesday.csv", "--save", "model.npz")
+    assert "partial_fit cannot go on" in text
 
 
 def test_a_model_goes_on_with_new_rows():
@@ -58,9 +57,8 @@ def test_a_model_goes_on_with_new_rows():
     assert after.feature_names_in_.tolist() == GOODS
     rows = pd.DataFrame(after.cluster_centers_, columns=GOODS)
     np.testing.assert_array_equal(before.predict(rows), [0, 1, 2])
-    assert "learnt from 90 rows of tuesday.csv, and 330 in all" in good(
-        "update", "model.npz", "tuesday.csv", "--save", "again.npz"
-    )
+    text = good("update", "model.npz", "tuesday.csv", "--save", "again.npz")
+    assert "learnt from 90 rows of tuesday.csv, and 330 in all" in text
 
 
 def test_batches_leave_zero_where_it_is():

@@ -4,8 +4,6 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
 from ihgmm.cli.commands import COMMANDS, load_command
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
@@ -43,9 +41,3 @@ def test_the_page_has_every_option_that_commands_share():
         for names, users in found.items()
         if len(users) > 1
     }
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_can_be_silent_and_read_by_machines(name):
-    names = {names for command, _, names in options() if command == name}
-    assert {"--json", "-q --quiet"} <= names

@@ -9,6 +9,10 @@ from command_line import document, good, invoke, named, table_of
 from ihgmm import make_ihgmm
 from ihgmm.cli.tables.columns import no_measurement
 
+CODE = "named like a code or an id; --columns takes it"
+IDS = "looks like ids; --id-column takes them"
+STARTS_AGAIN = "numbers of rows, which start again: 1 to 12"
+
 
 @pytest.mark.parametrize(
     ("name", "values", "reason"),
@@ -19,25 +23,17 @@ from ihgmm.cli.tables.columns import no_measurement
         ("Day", [*range(1, 32), 4], "days of the month"),
         ("day", [0, 3, 9, 9], ""),  # of an experiment
         ("billingDays", [10, 31, 31], ""),
-        ("#", [3, 7, 12, 15], "looks like ids; --id-column takes them"),
-        ("#", [3, 7, 7, 15], "named like a code or an id; --columns takes it"),
-        ("dept", [4, 4, 11], "named like a code or an id; --columns takes it"),
-        (
-            "Sample Number",
-            [*range(1, 13), *range(1, 7)],
-            "numbers of rows, which start again: 1 to 12",
-        ),
+        ("#", [3, 7, 12, 15], IDS),
+        ("#", [3, 7, 7, 15], CODE),
+        ("dept", [4, 4, 11], CODE),
+        ("Sample Number", [*range(1, 13), *range(1, 7)], STARTS_AGAIN),
         ("number", [1, 2, 3, 3, 7], ""),  # of tumours
-        ("schoolid", [20, 20, 31], "named like a code or an id; --columns takes it"),
+        ("schoolid", [20, 20, 31], CODE),
         ("humid", [20, 20, 31], ""),
-        ("pidnum", [10056, 10059, 10089], "looks like ids; --id-column takes them"),
+        ("pidnum", [10056, 10059, 10089], IDS),
         ("numnum", [20, 20, 31], ""),
         ("platinum", [20, 25, 31], ""),
-        (
-            "occupation_husb",
-            [1, 5, 6, 6],
-            "named like a code or an id; --columns takes it",
-        ),
+        ("occupation_husb", [1, 5, 6, 6], CODE),
         ("site_latitude", [36.03, 36.1], "coordinates"),
         ("long", [-93.2, 188.1, 2.0], "coordinates"),
         ("length", [-93.2, 188.1, 2.0], ""),

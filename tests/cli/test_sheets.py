@@ -1,4 +1,4 @@
-"""Workbooks, places in a file, and layers of AnnData files."""
+"""Sheets as people keep them, places in a file, and layers of AnnData files."""
 
 import re
 import zipfile
@@ -8,10 +8,12 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import document, fail, good, invoke, read, shop, table_of
+from command_line import GOODS, clusters, document, fail, good, invoke, shop, table_of
 
 from ihgmm.cli.tables import columns, loading
 from ihgmm.storage import load_saved
+
+FIT = ("fit", "a.xlsx", "-k", 3)
 
 
 def test_cells_are_named_as_the_file_does():
@@ -32,9 +34,6 @@ def test_cells_are_named_as_the_file_does():
     assert "the first is in line 5." in fail(*line)
     named = fail(*line, "--id-column", "customer no.")
     assert "the first is in customer no. '104'." in named
-
-
-# Workbooks that are too large
 
 
 def far_out(path, cell, extra=b""):
@@ -59,7 +58,7 @@ def far_out(path, cell, extra=b""):
 )
 def test_a_cell_that_is_far_out_is_refused(cell):
     far_out("a.xlsx", cell)
-    message = fail("fit", "a.xlsx", "-k", 3)
+    message = fail(*FIT)
     assert re.search("a.xlsx is too large: it reaches over [0-9,]+ cells", message)
     assert "at most 20,000,000 are read" in message
     assert "or save the sheet as CSV." in message
@@ -84,7 +83,7 @@ def test_many_sheets_count_together_and_empty_columns_are_not_parsed(monkeypatch
             book.sheets[title].cell(2, 500, 1.0)
     with monkeypatch.context() as patch:
         patch.setattr(loading, "MOST_CELLS", 100_000)
-        assert "it reaches over 136,500 cells" in fail("fit", "a.xlsx", "-k", 3)
+        assert "it reaches over 136,500 cells" in fail(*FIT)
     texts, as_texts = [], columns.as_texts
     monkeypatch.setattr(
         columns, "as_texts", lambda cells: texts.append(1) or as_texts(cells)
@@ -103,7 +102,87 @@ def test_an_archive_that_unpacks_to_too_much_is_refused():
     assert "a.xlsx is too large for 1 GB of memory; raise --memory" in message
 
 
-# Layers
+def test_predict_remembers_that_empty_cells_meant_zero():
+    frame = shop()
+    gaps = np.random.default_rng(2).random((90, 5)) < 0.05
+    frame[GOODS] = frame[GOODS].mask(gaps)
+    frame.to_csv("a.csv", index=False)
+    asked = ("--id-column", "customer no.", "--missing", "zero")
+    good("fit", "a.csv", "-k", 3, *asked, "--save", "m.npz", "-o", "a.out.csv")
+    assert load_saved("m.npz").empty_is_zero
+    found = document("predict", "m.npz", "a.csv", "-o", "b.csv")
+    assert f"Read {gaps.sum()} missing cells as 0, as the fit did." in found["notes"]
+    assert clusters("a.out.csv") == clusters("b.csv")
+    # What is asked for goes before.
+    message = fail("predict", "m.npz", "a.csv", "--missing", "error")
+    assert "have missing cells" in message
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".csv"])
+def test_titles_and_empty_rows_are_no_customers(suffix):
+    frame = shop()
+    frame = frame.assign(name="Maria", spent=frame[GOODS].sum(axis=1).round(2))
+    title, head, rows = ["Turnover (EUR, net)"], [*frame.columns], frame.values.tolist()
+    sheet = pd.DataFrame([title, head, *rows[:40], [], *rows[40:]])
+    if suffix == ".xlsx":
+        sheet.to_excel("a.xlsx", header=False, index=False)
+    else:
+        texts = sheet.map(
+            lambda cell: cell if isinstance(cell, str) else str(cell).replace(".", ","),
+            na_action="ignore",
+        )
+        texts.to_csv("a.csv", sep=";", header=False, index=False, encoding="cp1252")
+    table = table_of(f"a{suffix}", missing="error")
+    np.testing.assert_array_equal(table.X[:, :5], shop()[GOODS])
+    notes = " ".join(map(str, table.notes))
+    assert "'customer no.' (looks like ids" in notes
+    where = "row 2" if suffix == ".xlsx" else "line 2"
+    assert f"names of columns from {where}" in notes
+    assert "Left out 1 empty row." in notes
+    assert table.ids.tolist() == [*range(1, 41), *range(42, 92)]
+
+
+@pytest.mark.parametrize(
+    ("text", "n_titles"),
+    [
+        ("Sales, 2023 (EUR, net);;\na;b;c\n1,5;2,5;3\n", 1),
+        ("Sales, 2023\n\nnet\na;b;c\n1;2;3\n", 3),
+        ("Sales\na,b,c\n1,2,3\n", 1),
+        ("Sales\ta\tb\n1\t2\t3\n", 0),
+        ("a;b;c\n1,5;2,5;3,5\n4,5;5,5;6,5\n", 0),
+        ("revenue, EUR;cost\n1;2\n3;4\n", 0),
+        ("id,,\n1,2,3\n", 0),  # numbers are no names
+        ("1,2\n3,4\n", 0),
+        ("a\n1\n2\n", 0),
+    ],
+)
+def test_titles_are_told_from_names(text, n_titles):
+    names = text.splitlines()[n_titles]
+    delimiter = next((mark for mark in ";\t" if mark in names), ",")
+    assert loading.find_header(text, ".csv")[:2] == (delimiter, n_titles)
+
+
+def test_notes_and_a_pivot_come_first():
+    with pd.ExcelWriter("a.xlsx") as book:
+        notes = pd.DataFrame(["Contact: Anna"], columns=["Read me"])
+        notes.to_excel(book, sheet_name="Notes", index=False)
+        sums = shop()[GOODS].describe().reset_index()
+        sums.to_excel(book, sheet_name="Pivot", index=False)
+        shop().to_excel(book, sheet_name="2023", index=False)
+        shop(60).to_excel(book, sheet_name="2024", index=False)
+    found = document(*FIT)
+    note = "Read sheet '2023' (--sheet takes another: 'Notes', 'Pivot', '2024')."
+    assert note in found["notes"]
+    assert found["n_samples"] == 90
+    found = document(*FIT, "--sheet", "2024", "--save", "m.npz")
+    assert found["n_samples"] == 60
+    found = document("predict", "m.npz", "a.xlsx", "--sheet", "2024")
+    assert found["n_samples"] == 60
+    message = fail(*FIT, "--sheet", "2O24")
+    assert "no such sheet (did you mean '2024'" in message
+    message = fail(*FIT, "--sheet", "Notes")
+    assert "(--sheet takes another: 'Pivot', '2023', '2024')." in message
+    assert "iris has no sheets" in fail("fit", "iris", "-k", 3, "--sheet", "a")
 
 
 def write_cells(path, *, layers=("counts", "scaled")):
@@ -157,7 +236,7 @@ def test_predict_takes_the_layer_of_the_fit():
     assert "Took layer 'counts', as the fit did." in found["notes"]
     counts = pd.DataFrame(cells.layers["counts"], columns=cells.var_names)
     labels = load_saved("m.npz").model.predict(counts)
-    assert [int(row["cluster"]) for row in read("a.csv")] == labels.tolist()
+    assert [*map(int, clusters("a.csv"))] == labels.tolist()
     write_cells("b.h5ad", layers=())
     message = fail("predict", "m.npz", "b.h5ad")
     assert "--layer 'counts': b.h5ad has no such layer; it has 'X'" in message

@@ -6,14 +6,18 @@ run again, or become a test, as it is printed.
 """
 
 import io
-import linecache
 import pickle
+import traceback
 import warnings
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import fields
 from tempfile import TemporaryDirectory
 
+import dask.array as da
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import scipy.sparse as sp
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
@@ -21,8 +25,6 @@ from sklearn.exceptions import NotFittedError
 import ihgmm
 from ihgmm import metrics
 from ihgmm.storage import load_model, save_model
-
-# Data
 
 
 def make_data(spec):
@@ -116,11 +118,10 @@ SPOILS = {
 }
 
 
-def make_weights(case):
-    """Return the weights of a case; all kinds are drawn, so that cases stay."""
-    rng, n = np.random.default_rng(case["data"]["seed"]), case["data"]["n"]
-    kinds = {
-        None: None,
+def make_weights(spec):
+    """Return weights by name; all are drawn, so that cases stay."""
+    rng, n = np.random.default_rng(spec["seed"]), spec["n"]
+    return {
         "ones": np.ones(n),
         "uniform": rng.random(n),
         "zeros": np.where(rng.random(n) < 0.7, 0, rng.random(n)),
@@ -133,16 +134,14 @@ def make_weights(case):
         "short": np.ones(max(n - 1, 0)),
         "whole": rng.integers(0, 4, n),
     }
-    return kinds[case.get("weights")]
 
 
-def make_known(case):
-    """Return what is known of the classes of a case."""
-    rng, n = np.random.default_rng(case["data"]["seed"]), case["data"]["n"]
-    classes = rng.integers(case["data"]["k"], size=n)
+def make_known(spec):
+    """Return by name what may be known of the classes of rows."""
+    rng, n = np.random.default_rng(spec["seed"]), spec["n"]
+    classes = rng.integers(spec["k"], size=n)
     some = np.where(rng.random(n) < 0.3, classes, -1)
-    kinds = {
-        None: None,
+    return {
         "all": classes,
         "some": some,
         "texts": [f"k{c}" if c >= 0 else None for c in some.tolist()],
@@ -153,14 +152,12 @@ def make_known(case):
         "short": classes[1:],
         "mixed": [None, "a", 3, np.nan][:n] + [-1] * (n - 4),
     }
-    return kinds[case.get("known")]
 
 
-def make_batch(case, n=None):
-    """Return the batches of a case."""
-    n = case["data"]["n"] if n is None else n
-    kinds = {
-        None: None,
+def make_batch(spec):
+    """Return batches by name."""
+    n = spec["n"]
+    return {
         "two": np.arange(n) % 2,
         "texts": [f"lab {i % 3}" for i in range(n)],
         "one": ["a"] * n,
@@ -169,12 +166,17 @@ def make_batch(case, n=None):
         "nan": np.full(n, np.nan),
         "short": np.arange(n)[1:],
     }
-    return kinds[case.get("batch")]
+
+
+BESIDE = {"weights": make_weights, "known": make_known, "batch": make_batch}
+
+
+def _beside(case, what):
+    """Return the weights, known classes or batches of a case, or None."""
+    return BESIDE[what](case["data"])[case[what]] if case.get(what) else None
 
 
 def _frame(X):
-    import pandas as pd
-
     return pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])])
 
 
@@ -183,40 +185,13 @@ def _nullable(X):
 
 
 def _arrow_frame(X):
-    import pandas as pd
-    import pyarrow as pa
-
     return _frame(X).astype(pd.ArrowDtype(pa.from_numpy_dtype(X.dtype)))
-
-
-def _sparse_frame(X):
-    import pandas as pd
-
-    return _frame(X).astype(pd.SparseDtype(X.dtype, 0))
-
-
-def _arrow(X):
-    import pyarrow as pa
-
-    return pa.table({f"c{i}": column for i, column in enumerate(X.T.copy())})
-
-
-def _polars(X):
-    import polars as pl
-
-    return pl.from_numpy(X, schema=[f"c{i}" for i in range(X.shape[1])])
 
 
 def _torch(X):
     import torch
 
     return torch.as_tensor(X)
-
-
-def _dask(X):
-    import dask.array as da
-
-    return da.from_array(X, chunks=(max(len(X) // 3, 1), X.shape[1]))
 
 
 KINDS = {
@@ -227,19 +202,17 @@ KINDS = {
     "csc": sp.csc_matrix,
     "frame": _frame,
     "nullable": _nullable,
-    "sparse frame": _sparse_frame,
+    "sparse frame": lambda X: _frame(X).astype(pd.SparseDtype(X.dtype, 0)),
     "arrow frame": _arrow_frame,
-    "arrow": _arrow,
-    "polars": _polars,
+    "arrow": lambda X: pa.table({f"c{i}": x for i, x in enumerate(X.T.copy())}),
+    "polars": lambda X: pl.from_numpy(X, schema=[*_frame(X)]),
     "masked": lambda X: np.ma.masked_invalid(X),
     "objects": lambda X: X.astype(object),
     "view": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
     "read only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
     "torch": _torch,
-    "dask": _dask,
+    "dask": lambda X: da.from_array(X, chunks=(max(len(X) // 3, 1), X.shape[1])),
 }
-
-# Draws
 
 BAD = st.sampled_from([-1, 0, 1.5, "none", None, True, float("nan"), float("inf")])
 DATA = st.fixed_dictionaries(
@@ -270,6 +243,10 @@ GRAM = {
 }
 OUTLIERS = st.one_of(st.none(), st.just("auto"), st.sampled_from([0.02, 0.2, 0.5]))
 WHITEN = st.sampled_from([None, "auto", "counts", "learned"])
+NAMES = {
+    what: st.sampled_from([*make({"seed": 0, "n": 1, "k": 1})])
+    for what, make in BESIDE.items()
+}
 OPTIONS = {
     "IhSC": {
         **COMMON,
@@ -357,9 +334,7 @@ def cases(draw):
     ask = draw(st.sampled_from(names))
     case = {"data": data, "ask": ask, "options": draw(_options(table[ask]))}
     if draw(st.integers(0, 3)) == 0:
-        weights = ["ones", "uniform", "zeros", "one", "huge", "tiny", "decades"]
-        weights += ["negative", "nan", "short", "whole"]
-        case["weights"] = draw(st.sampled_from(weights))
+        case["weights"] = draw(NAMES["weights"])
     if is_fit:
         case["then"] = draw(st.lists(st.sampled_from(AFTER), max_size=5))
         case["new"] = draw(st.sampled_from([None, *SPOILS]))
@@ -371,24 +346,12 @@ def cases(draw):
             case["options"] = draw(_options(options))
             case["then"] += ["partial_fit", *draw(st.lists(st.sampled_from(AFTER)))]
         elif draw(st.integers(0, 3)) == 0:
-            known = ["all", "some", "texts", "floats", "one", "none", "each its own"]
-            case["known"] = draw(st.sampled_from([*known, "short", "mixed"]))
+            case["known"] = draw(NAMES["known"])
         elif draw(st.integers(0, 3)) == 0:
-            batch = ["two", "texts", "one", "each its own", "halves", "nan", "short"]
-            case["batch"] = draw(st.sampled_from(batch))
+            case["batch"] = draw(NAMES["batch"])
             shape = st.sampled_from(["positive", "counts", "one-hot", data["shape"]])
             case["data"]["shape"] = draw(shape)
     return case
-
-
-METRICS = (
-    metrics.exact_recovery,
-    metrics.match_labels,
-    metrics.misclassification_loss,
-    metrics.misclassification_rate,
-)
-
-# Judgement
 
 
 def run(case):
@@ -416,13 +379,12 @@ class UnclearError(Exception):
 
 
 def _place(error):
-    step = error.__traceback__
-    places = []
-    while step is not None:
-        file = step.tb_frame.f_code.co_filename
-        if "ihgmm" in file or step.tb_next is None:
-            places.append(f"{file.rpartition('src/')[2]}:{step.tb_lineno}")
-        step = step.tb_next
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [
+        f"{frame.filename.rpartition('src/')[2]}:{frame.lineno}"
+        for frame in frames
+        if "ihgmm" in frame.filename or frame is frames[-1]
+    ]
     return " < ".join(places[:-5:-1])
 
 
@@ -436,18 +398,13 @@ def is_sentence(error):
         return False
     if isinstance(error, np.linalg.LinAlgError) or not str(error).strip():
         return False
-    frames, step = [], error.__traceback__
-    while step is not None:
-        frames.append((step.tb_frame.f_code, step.tb_lineno))
-        step = step.tb_next
-    if any(
-        code.co_name in ("check_array", "validate_data", "check_n_features")
-        for code, _ in frames
-    ):
+    frames = traceback.extract_tb(error.__traceback__)
+    checks = {"check_array", "validate_data", "check_n_features"}
+    if checks & {frame.name for frame in frames}:
         return True
-    code, line = frames[-1]
-    said = linecache.getline(code.co_filename, line).strip().startswith("raise")
-    return said and ("ihgmm" in code.co_filename or "sklearn" in code.co_filename)
+    last = frames[-1]
+    ours = "ihgmm" in last.filename or "sklearn" in last.filename
+    return ours and last.line.startswith("raise")
 
 
 def _prepared(case):
@@ -475,14 +432,14 @@ def _fit(case):
         model.set_params(random_state=0)
     beside = {}
     if case["ask"] in ("IhSC", "IhGMM", "PSC"):
-        beside["sample_weight"] = make_weights(case)
+        beside["sample_weight"] = _beside(case, "weights")
     if case.get("grows"):
         model.partial_fit(given, **beside)
     else:
         if case.get("known"):
-            beside["known_labels"] = make_known(case)
+            beside["known_labels"] = _beside(case, "known")
         if case.get("batch"):
-            beside["batch"] = make_batch(case)
+            beside["batch"] = _beside(case, "batch")
         model.fit(given, **beside)
     _check_model(model, X)
     for step in case.get("then", ()):
@@ -541,23 +498,24 @@ def _check_finite(name, value, model=None):
         raise UnclearError(f"{name} has {count} not finite")
 
 
-def _new_rows(case, X):
-    """Return other rows, as the case has them."""
-    if not case.get("new"):
-        return X
-    rng = np.random.default_rng(case["data"]["seed"])
-    with np.errstate(all="ignore"):
-        return SPOILS[case["new"]](rng, X.astype(float)).astype(X.dtype)
-
-
 def _go_on(model, step, case, X, given):
     """Do one more thing; return the model with which to go on, if it is another."""
     if not hasattr(model, "labels_") and step not in ("transform", "pickle", "save"):
         return None
-    batch = {"batch": make_batch(case)} if hasattr(model, "batches_") else {}
-    new = KINDS[case["data"]["kind"]](_new_rows(case, X))
+    batch = {"batch": _beside(case, "batch")} if hasattr(model, "batches_") else {}
+    new = X
+    if case.get("new"):
+        rng = np.random.default_rng(case["data"]["seed"])
+        with np.errstate(all="ignore"):
+            new = SPOILS[case["new"]](rng, X.astype(float)).astype(X.dtype)
+    new = KINDS[case["data"]["kind"]](new)
     if step in ("save", "pickle"):
-        again = _copy(model, step)
+        if step == "pickle":
+            again = pickle.loads(pickle.dumps(model))
+        else:
+            with TemporaryDirectory() as folder:
+                save_model(model, f"{folder}/model")
+                again = load_model(f"{folder}/model")
         ask = "predict" if hasattr(model, "predict") else "transform"
         with suppress(ValueError, TypeError):
             expected, found = (
@@ -605,14 +563,6 @@ def _go_on(model, step, case, X, given):
     return None
 
 
-def _copy(model, way):
-    if way == "pickle":
-        return pickle.loads(pickle.dumps(model))
-    with TemporaryDirectory() as folder:
-        save_model(model, f"{folder}/model")
-        return load_model(f"{folder}/model")
-
-
 def _call(case):
     options = dict(case["options"])
     spec = case["data"]
@@ -624,13 +574,15 @@ def _call(case):
         _check_finite("X", X)
     elif case["ask"] == "metrics":
         other = make_data({**spec, "p": 1})[:, 0]
-        for metric in METRICS:
-            metric(labels, other)
+        metrics.match_labels(labels, other)
+        metrics.exact_recovery(labels, other)
+        metrics.misclassification_loss(labels, other)
+        metrics.misclassification_rate(labels, other)
     else:
         _, given = _prepared(case)
         call, ask = getattr(ihgmm, case["ask"]), case["ask"]
         if ask in ("select_n_clusters", "estimate_parameters"):
-            options["sample_weight"] = make_weights(case)
+            options["sample_weight"] = _beside(case, "weights")
         if ask in ("select_n_clusters", "cluster_tree"):
             str(call(given, **options, random_state=0))
             return

@@ -14,64 +14,52 @@ from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 
+import anndata
+import h5py
 import numpy as np
+import openpyxl
+import pandas as pd
 import scipy.sparse as sp
+import zarr
 from cases import is_sentence
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 
-from ihgmm import (
-    PSC,
-    ColumnScaler,
-    IhGMM,
-    IhSC,
-    Recipe,
-    SphericalKMeans,
-    make_ihgmm,
-    open_data,
-)
+import ihgmm
+from ihgmm import ColumnScaler, IhGMM, IhSC
 from ihgmm.cli.commands import app
 from ihgmm.storage import StorageError, load_model, save_model
-
-# Whole files
 
 
 @cache
 def sample():
-    X, labels = make_ihgmm(40, 6, 3, random_state=0)
+    X, labels = ihgmm.make_ihgmm(40, 6, 3, random_state=0)
     return np.round(X, 3), labels
 
 
 def _frame():
-    import pandas as pd
-
     X, labels = sample()
     frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(X.shape[1])])
     return frame.assign(kind=[f"k{label}" for label in labels])
 
 
-def _h5ad(matrix):
-    import anndata
+def _saved(save):
+    """Return the bytes of what a function writes into a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        save(f"{folder}/file")
+        return Path(folder, "file").read_bytes()
 
+
+def _h5ad(matrix):
     X, labels = sample()
-    data = anndata.AnnData(matrix(X), obs={"kind": [f"k{i}" for i in labels]})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with tempfile.TemporaryDirectory() as folder:
-            data.write_h5ad(f"{folder}/a.h5ad")
-            return Path(folder, "a.h5ad").read_bytes()
+    obs = {"kind": [f"k{i}" for i in labels]}
+    return _saved(anndata.AnnData(matrix(X), obs=obs).write_h5ad)
 
 
 def _written(write, *given, **options):
     file = io.BytesIO()
     write(file, *given, **options)
     return file.getvalue()
-
-
-def _model(model):
-    with tempfile.TemporaryDirectory() as folder:
-        save_model(model.fit(sample()[0]), f"{folder}/m")
-        return Path(folder, "m").read_bytes()
 
 
 TABLES = {
@@ -90,14 +78,14 @@ TABLES = {
 STREAMED = ("a.parquet", "a.npy", "a.h5ad", "sparse.h5ad")
 MODELS = {
     "IhSC": lambda: IhSC(3, random_state=0),
-    "cosine": lambda: IhSC(3, recipe=Recipe(placement="cosine"), random_state=0),
+    "cosine": lambda: IhSC(3, recipe=ihgmm.Recipe(placement="cosine"), random_state=0),
     "outliers": lambda: IhSC(3, outliers="auto", random_state=0),
     "whitened": lambda: IhSC(3, whiten="learned", random_state=0),
     "filled": lambda: IhSC(3, missing="fit", random_state=0),
     "IhGMM": lambda: IhGMM(3, random_state=0),
     "tied": lambda: IhGMM(3, noise="tied", random_state=0),
-    "PSC": lambda: PSC(3, random_state=0),
-    "SphericalKMeans": lambda: SphericalKMeans(3, random_state=0),
+    "PSC": lambda: ihgmm.PSC(3, random_state=0),
+    "SphericalKMeans": lambda: ihgmm.SphericalKMeans(3, random_state=0),
     "scaled": lambda: make_pipeline(ColumnScaler("scale"), IhSC(3, random_state=0)),
 }
 
@@ -107,10 +95,11 @@ def whole(name):
     """Return the bytes of a file before it is damaged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return TABLES[name]() if name in TABLES else _model(MODELS[name]())
+        if name in TABLES:
+            return TABLES[name]()
+        model = MODELS[name]().fit(sample()[0])
+        return _saved(lambda path: save_model(model, path))
 
-
-# Damage
 
 VALUES = [
     None, True, -1, 0, 1, 3, 2.5, 10**30, float("nan"), float("inf"), "", "x", [], {},
@@ -159,9 +148,6 @@ PARTS = st.fixed_dictionaries(
 
 
 def _array_claim(path, n, p):
-    import h5py
-    import zarr
-
     if path.suffix == ".zarr":
         zarr.create_array(str(path), shape=(n, p), chunks=(min(n, 1000), p), dtype="f8")
         return
@@ -182,10 +168,6 @@ def _archive_claim(path, n, p):
         archive.writestr("rest", bytes(min(n, 10**7)))
 
 
-def _sparse_claim(path, n, p):
-    sp.save_npz(path, sp.coo_array(([1.0], ([0], [0])), shape=(n, p)))
-
-
 def _text_claim(path, n, p):
     row = ",".join("1" * p).encode() + b"\n"
     with gzip.open(path, "wb", compresslevel=1) as file:
@@ -199,8 +181,6 @@ def _nested_claim(path, n, p):
 
 
 def _sheet_claim(path, n, p):
-    import openpyxl
-
     book = openpyxl.Workbook()
     for i in range(min(p, 30)):
         sheet = book.create_sheet(f"s{i}")
@@ -214,7 +194,9 @@ CLAIMS = {
     "a.zarr": _array_claim,
     "a.npy": lambda path, n, p: path.write_bytes(_npy(n, p)),
     "a.npz": _archive_claim,
-    "sparse.npz": _sparse_claim,
+    "sparse.npz": lambda path, n, p: sp.save_npz(
+        path, sp.coo_array(([1.0], ([0], [0])), shape=(n, p))
+    ),
     "a.csv.gz": _text_claim,
     "a.jsonl": _nested_claim,
     "a.xlsx": _sheet_claim,
@@ -274,10 +256,9 @@ def _change_part(raw, step):
             names = [name for name in parts if name != "header.json"]
             name = names[step["which"] % len(names)]
             _change_array(parts, name, step["change"])
-    except (zipfile.BadZipFile, RuntimeError, OSError, EOFError, ValueError):
-        return raw  # it is no archive any more
-    except (LookupError, ZeroDivisionError):
-        return raw  # there is nothing left to change
+    except (zipfile.BadZipFile, RuntimeError, OSError, EOFError, ValueError,
+            LookupError, ZeroDivisionError):  # fmt: skip
+        return raw  # it is no archive any more, or there is nothing left to change
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name, part in parts.items():
@@ -312,9 +293,6 @@ def _change_array(parts, name, change):
     parts[name] = _written(np.save, array)
 
 
-# Reading
-
-
 def run(case):
     """Read a damaged file; return None, or what was not clear about it."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -344,6 +322,10 @@ def _peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
+# What a message speaks of that does not speak of the file.
+NUMERICS = ("broadcast", "LAPACK", "ARPACK", "NaNs", "operands", "has no attribute")
+
+
 def _command(path, *options):
     out, told = io.StringIO(), io.StringIO()
     try:
@@ -356,22 +338,16 @@ def _command(path, *options):
             json.loads(out.getvalue())
         elif ended.code not in (1, 2) or not error:
             return f"exit code {ended.code}: {said[-1:]}"
-        elif foreign(error):
+        elif any(word in error for word in NUMERICS):
             return error[:300]
     return None
-
-
-def foreign(message):
-    """Return whether a message speaks of numerics instead of the file."""
-    words = ("broadcast", "LAPACK", "ARPACK", "NaNs", "operands", "has no attribute")
-    return any(word in message for word in words)
 
 
 def _open(path):
     if path.name not in (*STREAMED, "a.h5", "a.zarr"):
         return _command(path)
     try:
-        X = open_data(path)
+        X = ihgmm.open_data(path)
         IhSC(2, missing="fit", random_state=0).fit(X)
     except (ValueError, TypeError, OSError, EOFError, IndexError) as error:
         told = str(path) in str(error) or is_sentence(error)

@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from ihgmm import make_ihgmm
 from ihgmm.cli.commands import app
 from ihgmm.storage import load_model
@@ -96,8 +98,7 @@ def kill(count, draw, name):
         data = Path(place, "data.csv")
         X, _ = make_ihgmm(60, 8, 3, random_state=0)
         names = ",".join(f"x{j}" for j in range(8))
-        rows = "\n".join(",".join(f"{cell:.4f}" for cell in row) for row in X)
-        data.write_text(f"{names}\n{rows}\n")
+        np.savetxt(data, X, "%.4f", ",", header=names, comments="")
         model, labels = folder / "model.npz", folder / "labels.csv"
         old = Path(place, "old.npz")
         extent = ("--repeats", 1, "--jobs", 1, "--only", "exp4/beta/0.1/gaussian")
@@ -132,14 +133,11 @@ def kill(count, draw, name):
 
 def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 50
-    with (
-        TemporaryDirectory() as folder,
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.suppress(SystemExit),
-    ):
-        app(["report", "iris", "-k", "3", "-o", f"{folder}/x.html"])  # loads it all
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-        app(["reproduce", "--help"])
+    with TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        # These load all that is needed.
+        for words in (f"report iris -k 3 -o {folder}/x.html", "reproduce --help"):
+            with contextlib.suppress(SystemExit):
+                app(words.split())
     for name in ("fit", "update", "report", "reproduce"):
         begun = time.monotonic()
         killed = kill(count, random.Random(0), name)

@@ -104,8 +104,7 @@ def resources():
 
 def do_again(seeds):
     """Print the digests of some chapters, then that of all updates up to the last."""
-    for seed in seeds:
-        print(chapter(seed))
+    print(*map(chapter, seeds), sep="\n")
     model = ihgmm.IhSC(3)
     for seed in range(seeds[-1] + 1):
         model = update(model, seed)

@@ -6,6 +6,7 @@ process, is a failure too. A failure is printed with its case;
 """
 
 import argparse
+import importlib
 import json
 import os
 import signal
@@ -67,10 +68,7 @@ def run_batch(kind, seed, count):
 
 
 def _parts(kind):
-    if kind == "files":
-        import damage as module
-    else:
-        import cases as module
+    module = importlib.import_module("damage" if kind == "files" else "cases")
     return module.cases, module.run
 
 

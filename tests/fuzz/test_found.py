@@ -154,36 +154,32 @@ def test_numbers(name):
     assert cases.run(FOUND[name]) is None
 
 
-def model(file, *damage):
-    return {"file": file, "damage": damage, "reader": "model"}
+def file(name, *damage, reader="model"):
+    return {"file": name, "damage": damage, "reader": reader}
 
 
-def put(which, value):
-    return {"how": "header", "which": which, "change": "", "value": value}
+def step(how, at, length=1, value=0):
+    return {"how": how, "at": at, "length": length, "value": value}
 
 
-def cut(at, length=1):
-    return {"how": "cut", "at": at, "length": length, "value": 0}
-
-
-# fmt: off
 FILES = {
-    "a model whose archive points before its beginning": model("PSC", cut(0.27)),
-    "an array whose header has no end":
-        {"file": "a.npy", "damage": [{"how": "copy", "at": 0.4298734722124157, "value":
-        125, "length": 50}, {"how": "copy", "at": 0.0, "length": 50, "value": 0}],
-        "reader": "open"},
-    "an HDF5 file whose parts cannot be looked at":
-        {"file": "sparse.h5ad", "damage": [{"how": "set", "at": 0.8898689266137885,
-        "length": 50, "value": 238}], "reader": "open"},
-    "an HDF5 file whose links lead nowhere":
-        {"file": "a.h5ad", "damage": [{"how": "zero", "at": 0.2, "length": 400, "value":
-        0}], "reader": "open"},
-    "a text in an HDF5 file that claims a gigabyte":
-        {"file": "a.h5ad", "damage": [{"how": "set", "at": 0.363327582886748, "length":
-        400, "value": 79}], "reader": "fit"},
+    "a model whose archive points before its beginning": file("PSC", step("cut", 0.27)),
+    "an array whose header has no end": file(
+        "a.npy",
+        step("copy", 0.4298734722124157, 50, 125),
+        step("copy", 0.0, 50),
+        reader="open",
+    ),
+    "an HDF5 file whose parts cannot be looked at": file(
+        "sparse.h5ad", step("set", 0.8898689266137885, 50, 238), reader="open"
+    ),
+    "an HDF5 file whose links lead nowhere": file(
+        "a.h5ad", step("zero", 0.2, 400), reader="open"
+    ),
+    "a text in an HDF5 file that claims a gigabyte": file(
+        "a.h5ad", step("set", 0.363327582886748, 400, 79), reader="fit"
+    ),
 }
-# fmt: on
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -194,4 +190,5 @@ def test_files(name):
 @pytest.mark.parametrize("value", [{}, [], None, "x", -1, float("nan")])
 def test_every_value_of_a_model_may_be_another(value):
     for which in range(0, 60, 3):
-        assert damage.run(model("cosine", put(which, value))) is None
+        put = {"how": "header", "which": which, "change": "", "value": value}
+        assert damage.run(file("cosine", put)) is None

@@ -30,17 +30,16 @@ def test_damaged_files_are_read_or_refused(case):
     assert damage.run(case) is None
 
 
+def script(name, *options):
+    command = [sys.executable, Path(__file__).with_name(name), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
 def test_killed_commands_leave_whole_files():
-    script = Path(__file__).with_name("kills.py")
-    command = [sys.executable, script, "2"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=120)
+    script("kills.py", "2")
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="not Linux")
 def test_a_short_form_of_the_long_run():
-    script = Path(__file__).with_name("long.py")
-    done = subprocess.run(
-        [sys.executable, script, "--minutes", "0"],
-        capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    script("long.py", "--minutes", "0")

@@ -13,16 +13,8 @@ from nested_rows import nested
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
-from ihgmm import (
-    IhGMM,
-    IhSC,
-    SphericalKMeans,
-    cluster_tree,
-    diagnose,
-    make_ihgmm,
-    select_n_clusters,
-    top_features,
-)
+import ihgmm
+from ihgmm import IhSC, cluster_tree, diagnose, make_ihgmm, select_n_clusters
 from ihgmm.plotting import (
     plot_confidence,
     plot_confusion,
@@ -72,7 +64,7 @@ def made_up(n, k, p=60, seed=0):
 
 def draw_features(model, X, ax):
     X = model.cluster_centers_[model.labels_] if X is None else X
-    return plot_top_features(top_features(X, model), ax=ax)
+    return plot_top_features(ihgmm.top_features(X, model), ax=ax)
 
 
 PICTURES = {
@@ -344,7 +336,7 @@ def test_scales_are_violins_or_points_on_a_log_axis(model):
 
 def test_top_features_show_contrasts_of_named_features(data, model):
     names = [f"a long name that never seems to end {j}" for j in range(60)]
-    top = top_features(data[0], model, names=names)
+    top = ihgmm.top_features(data[0], model, names=names)
     ax = plot_top_features(top, n_features=9)
     cells = ax.images[0].get_array()
     assert cells.shape == (9, 4)
@@ -403,13 +395,14 @@ def test_confidence_is_that_of_the_diagnosis(data, model):
     below = percent(diagnosis.uncertain_share)
     assert ax.get_title() == f"{below} of rows are less than 90% certain"
     assert plot_confidence(data[0], model.labels_).get_title() == ax.get_title()
-    fit = IhGMM(4, random_state=0).fit(data[0])  # which has memberships of its own
+    # This model has memberships of its own.
+    fit = ihgmm.IhGMM(4, random_state=0).fit(data[0])
     shown = profiles(plot_confidence(fit))[0]
     assert_allclose(shown, -np.sort(-fit.memberships_[fit.labels_ == 0, 0]))
 
 
 def test_a_model_that_lacks_what_is_drawn(data):
-    other = SphericalKMeans(4, random_state=0).fit(data[0])
+    other = ihgmm.SphericalKMeans(4, random_state=0).fit(data[0])
     for draw in (plot_confidence, plot_embedding):
         wanted = rf"and SphericalKMeans has none; .*: {draw.__name__}\(X, model\)"
         with pytest.raises(TypeError, match=wanted):
@@ -449,9 +442,8 @@ def test_what_is_no_model_and_no_labels_is_named(data, model):
         with pytest.raises(TypeError, match=f"{name} .*of type Diagnosis{remedy}"):
             draw(diagnosis)
         for swapped in ((X,), (model, X)):
-            with pytest.raises(
-                ValueError, match=rf"{name} cannot be used .*\({len(X)}, "
-            ):
+            refused = rf"{name} cannot be used .*\({len(X)}, "
+            with pytest.raises(ValueError, match=refused):
                 draw(*swapped)
     with pytest.raises(TypeError, match="and Diagnosis has none; give a fitted"):
         plot_scales(diagnosis)

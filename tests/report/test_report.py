@@ -15,16 +15,8 @@ import scipy.sparse as sp
 from embedded_rows import unpacked
 from nested_rows import nested
 
-from ihgmm import (
-    PSC,
-    IhGMM,
-    IhSC,
-    SphericalKMeans,
-    TwoComponentLloyd,
-    cluster_tree,
-    diagnose,
-    make_ihgmm,
-)
+import ihgmm
+from ihgmm import IhSC, cluster_tree, diagnose, make_ihgmm
 from ihgmm.matrix import as_matrix
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.report import write_report
@@ -43,14 +35,13 @@ def tables(page):
     def parts(tag, text):
         return re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)
 
+    found = re.findall('<table class="(.*?)">(.*?)</table>', page, re.DOTALL)
     return {
         name: [
             [unescape(re.sub("<[^>]*>", "", cell)) for cell in parts("t[hd]", row)]
             for row in parts("tr", body)
         ]
-        for name, body in re.findall(
-            '<table class="(.*?)">(.*?)</table>', page, re.DOTALL
-        )
+        for name, body in found
     }
 
 
@@ -62,10 +53,17 @@ def fixed_date():
         yield
 
 
+ROWS, LABELS = make_ihgmm(150, 30, 3, balance=0.5, random_state=0)
+
+
+@pytest.fixture
+def X():
+    return ROWS.copy()
+
+
 @pytest.fixture(scope="module")
-def sample():
-    X, labels = make_ihgmm(150, 30, 3, balance=0.5, random_state=0)
-    return X, labels, IhSC(3, random_state=0).fit(X)
+def model():
+    return IhSC(3, random_state=0).fit(ROWS)
 
 
 def written(model, X, **options):
@@ -73,13 +71,11 @@ def written(model, X, **options):
 
 
 @pytest.fixture(scope="module")
-def page(sample):
-    X, labels, model = sample
-    return written(model, X, labels_true=labels)
+def page(model):
+    return written(model, ROWS, labels_true=LABELS)
 
 
-def test_figures_are_those_of_the_model(page, sample):
-    X, labels, model = sample
+def test_figures_are_those_of_the_model(page, X, model):
     shown, own = tables(page), [model.labels_ == k for k in range(3)]
     clusters = shown["clusters"][1:]
     assert [row[0] for row in clusters] == ["0", "1", "2"]
@@ -89,9 +85,9 @@ def test_figures_are_those_of_the_model(page, sample):
     medians = [f"{np.median(model.scales_[mine]):.2f}" for mine in own]
     assert [row[6] for row in clusters] == medians
     # Columns are in the order of the clusters that they are matched to.
-    order = [int(np.bincount(labels[mine]).argmax()) for mine in own]
+    order = [int(np.bincount(LABELS[mine]).argmax()) for mine in own]
     assert shown["known"][0][1:] == [str(c) for c in order]
-    counts = [[str((labels[mine] == c).sum() or "·") for c in order] for mine in own]
+    counts = [[str((LABELS[mine] == c).sum() or "·") for c in order] for mine in own]
     assert [row[1:] for row in shown["known"][1:]] == counts
     assert f"{diagnose(X, model.labels_).verdict.capitalize()}." in page
     assert "IhSC sorted 150 rows of 30 features into 3 clusters." in page
@@ -103,33 +99,27 @@ def test_figures_are_those_of_the_model(page, sample):
     assert "eigenvectors of the inner products of rows, leaving out each row" in paper
 
 
-def at_same_size(model, means, k):
-    """What the others have at the size of a cluster, from its means."""
-    lengths = np.linalg.norm(means, axis=1)
-    stretched = means * (lengths[k] / lengths)[:, None]
-    return stretched[model.labels_[model.labels_ != k]].mean(axis=0)
-
-
 @pytest.mark.parametrize("offset", [0, 7])
-def test_means_are_in_the_units_of_the_data(sample, offset):
-    X, _, model = sample
+def test_means_are_in_the_units_of_the_data(X, model, offset):
     original = 1000 * X + offset
     page = written(model, X, feature_names=map(str, range(30)), original=original)
     means = 1000 * np.array([X[model.labels_ == k].mean(axis=0) for k in range(3)])
+    lengths = np.linalg.norm(means, axis=1)
     for k, card in enumerate(page.split('<article class="card">')[1:]):
         head, *lines = tables(card)["features"]
         others = "Others" if offset else "Others, same size"
         assert head == ["Feature", "Mean", others, "Contrast"]
         assert len(lines) == 8
-        same_size = at_same_size(model, means, k)
-        expected = original[model.labels_ != k].mean(axis=0) if offset else same_size
+        if offset:
+            expected = original[model.labels_ != k].mean(axis=0)
+        else:  # the others at the size of this cluster
+            stretched = means * (lengths[k] / lengths)[:, None]
+            expected = stretched[model.labels_[model.labels_ != k]].mean(axis=0)
         for name, mean, others, contrast in lines:
             j = int(name)
-            assert float(mean.replace(",", "")) == pytest.approx(
-                means[k, j] + offset, rel=0.006
-            )
-            assert float(others.replace(",", "")) == pytest.approx(
-                expected[j], rel=0.006
+            shown = [float(cell.replace(",", "")) for cell in (mean, others)]
+            assert shown == pytest.approx(
+                [means[k, j] + offset, expected[j]], rel=0.006
             )
             above = means[k, j] + offset > expected[j]
             assert contrast.removeprefix("over ")[0] == ("+" if above else MINUS)
@@ -183,10 +173,9 @@ def test_few_of_many_columns_are_named():
         assert ("and 93 more" in listed) == (n > 100)
 
 
-def test_names_of_clusters(sample):
-    X, labels, model = sample
+def test_names_of_clusters(X, model):
     evil = "<script>alert(1)</script>"
-    page = written(model, X, names={0: evil, 2: " b "}, labels_true=labels)
+    page = written(model, X, names={0: evil, 2: " b "}, labels_true=LABELS)
     assert "<script>alert" not in page
     shown = tables(page)
     assert [row[1] for row in shown["clusters"][1:]] == [evil, "", "b"]
@@ -199,8 +188,7 @@ def test_names_of_clusters(sample):
     assert one == same != other
 
 
-def test_the_page_says_what_made_it(sample):
-    X, _, model = sample
+def test_the_page_says_what_made_it(X, model):
     source, command = "cells & <b>.csv", "ihgmm report -k '3'"
     page = written(model, X, source=source, command=command, title="mlb_players")
     assert '<h1 dir="auto">mlb_<wbr>players</h1>' in page
@@ -215,17 +203,15 @@ def test_the_page_says_what_made_it(sample):
     assert "<h3>The data</h3>" not in plain
 
 
-def test_a_page_in_a_file_and_for_notebooks(sample, tmp_path):
-    X, _, model = sample
+def test_a_page_in_a_file_and_for_notebooks(X, model, tmp_path):
     before = X.copy()
     page = model.report(X, title='"quoted" & <i>')
     file = model.report(X, str(tmp_path / "r.html"), title='"quoted" & <i>')
     assert file == tmp_path / "r.html"
     assert file.read_text(encoding="utf-8") == page.html
     np.testing.assert_array_equal(X, before)
-    frame = re.fullmatch(
-        '<iframe srcdoc="([^"]*)" ([^<>]*)></iframe>', page._repr_html_()
-    )
+    iframe = '<iframe srcdoc="([^"]*)" ([^<>]*)></iframe>'
+    frame = re.fullmatch(iframe, page._repr_html_())
     assert unescape(frame[1]) == page.html
     # The page has no rights of the notebook around it.
     assert 'sandbox="allow-scripts allow-downloads allow-modals"' in frame[2]
@@ -233,8 +219,7 @@ def test_a_page_in_a_file_and_for_notebooks(sample, tmp_path):
     assert len(repr(page)) < 90
 
 
-def test_known_labels_stand_under_their_clusters(sample):
-    X, _, model = sample
+def test_known_labels_stand_under_their_clusters(X, model):
     # Eleven classes, three of which are a cluster; numbers are read as numbers.
     known = np.where(np.arange(150) % 10 == 0, np.arange(150) % 80 + 3, model.labels_)
     page = written(model, X, labels_true=known)
@@ -257,9 +242,8 @@ def test_known_labels_stand_under_their_clusters(sample):
         assert sums == np.bincount(model.labels_).tolist()
 
 
-def test_rows_without_a_known_label_are_counted_and_not_compared(sample):
-    X, labels, model = sample
-    known = labels.astype(object)
+def test_rows_without_a_known_label_are_counted_and_not_compared(X, model):
+    known = LABELS.astype(object)
     known[:4] = None, np.nan, "", pd.NA
     page = written(model, X, labels_true=known)
     assert "4 rows without a known label are not compared." in page
@@ -268,12 +252,11 @@ def test_rows_without_a_known_label_are_counted_and_not_compared(sample):
     assert sum(int(cell.replace("·", "0")) for cell in cells) == 146
     data = payload(page)
     assert data["classes"] == ["", "0", "1", "2"]
-    np.testing.assert_array_equal(data["known"][4:], labels[4:] + 1)
+    np.testing.assert_array_equal(data["known"][4:], LABELS[4:] + 1)
     assert "known labels</h2>" not in written(model, X, labels_true=[None] * 150)
 
 
-def test_classes_are_sorted_as_people_read_them(sample):
-    X, _, model = sample
+def test_classes_are_sorted_as_people_read_them(X, model):
     names = ["-2", "1.5", "9", "10", "1e3", "9" * 5000, "a", "k 9", "k 010", "k 10b"]
     shuffled = np.array(names, dtype=object)[np.arange(150) * 7 % 10]
     data = payload(written(model, X, labels_true=shuffled))
@@ -281,8 +264,7 @@ def test_classes_are_sorted_as_people_read_them(sample):
     np.testing.assert_array_equal(data["known"], np.arange(150) * 7 % 10)
 
 
-def test_embedded_rows_are_those_of_the_model(page, sample):
-    X, labels, model = sample
+def test_embedded_rows_are_those_of_the_model(page, X, model):
     data = payload(page)
     np.testing.assert_array_equal(data["cluster"], model.labels_)
     np.testing.assert_array_equal(data["scale"], model.scales_.astype(np.float32))
@@ -291,7 +273,7 @@ def test_embedded_rows_are_those_of_the_model(page, sample):
     certainty = diagnose(X, model.labels_).certainty
     np.testing.assert_allclose(data["certainty"] / 65535, certainty, atol=1e-5)
     known = np.array(data["classes"])[data["known"]]
-    np.testing.assert_array_equal(known, labels.astype(str))
+    np.testing.assert_array_equal(known, LABELS.astype(str))
     # On the map every row is nearest to the middle of its own cluster.
     places = np.column_stack([data["x"] * data["aspect"], data["y"]]) / 65535
     middles = np.array([places[model.labels_ == k].mean(axis=0) for k in range(3)])
@@ -299,8 +281,7 @@ def test_embedded_rows_are_those_of_the_model(page, sample):
     assert (far.argmin(axis=1) == model.labels_).mean() > 0.98
 
 
-def test_the_index_of_a_frame_names_the_rows(sample):
-    X, _, model = sample
+def test_the_index_of_a_frame_names_the_rows(X, model):
     names = [f"cell {i}" for i in range(150)]
     frame = pd.DataFrame(X, index=names)
     data = payload(written(model, frame))
@@ -334,9 +315,7 @@ def test_policy_allows_own_script_and_style_only(page):
     assert not re.search(r"@import|url\(|\son\w+=\"|innerHTML|style=\"", page)
 
 
-def test_names_stay_data(sample):
-    X, _, model = sample
-    X = X.copy()
+def test_names_stay_data(X, model):
     X[:, 4] *= 300  # of which a caution speaks
     evil = "</script><script>alert(1)</script><!--&\u2028\u2029'\"{{script}}"
     ids = [evil, "\ud800", "\x00", "", None, *range(145)]
@@ -354,8 +333,7 @@ def test_names_stay_data(sample):
     assert json.loads(text) == [evil]
 
 
-def test_a_report_reads_the_data_as_often_as_its_parts(sample, tmp_path):
-    X, _, model = sample
+def test_a_report_reads_the_data_as_often_as_its_parts(X, model, tmp_path):
     np.save(tmp_path / "X.npy", X)
     stored = np.load(tmp_path / "X.npy", mmap_mode="r")
     one, two = as_matrix(stored), as_matrix(stored)
@@ -368,19 +346,18 @@ def test_a_report_reads_the_data_as_often_as_its_parts(sample, tmp_path):
 @pytest.mark.parametrize(
     ("model", "has_tree"),
     [
-        (IhGMM(3, random_state=0), False),
-        (PSC(3, random_state=0), True),
-        (SphericalKMeans(3, random_state=0), False),
+        (ihgmm.IhGMM(3, random_state=0), False),
+        (ihgmm.PSC(3, random_state=0), True),
+        (ihgmm.SphericalKMeans(3, random_state=0), False),
         (IhSC("auto", random_state=0), True),
         (IhSC(1, random_state=0), False),
         (IhSC(2, random_state=0), False),
-        (TwoComponentLloyd(), False),
+        (ihgmm.TwoComponentLloyd(), False),
         (IhSC(14, random_state=0), True),
     ],
     ids=repr,
 )
-def test_models(model, has_tree, sample):
-    X = sample[0]
+def test_models(model, has_tree, X):
     page = written(model.fit(X), X)
     assert f"{type(model).__name__} sorted 150 rows" in page
     assert ("edge of noise" in page) == (getattr(model, "n_clusters", 2) == "auto")
@@ -391,8 +368,7 @@ def test_models(model, has_tree, sample):
     assert not re.search(r"\bnan\b|\binf\b", page.split("<script")[0])
 
 
-def test_kinds_of_data(sample):
-    X, _, model = sample
+def test_kinds_of_data(X, model):
     plain = payload(written(model, X))
     sparse = payload(written(model, sp.csr_array(X)))
     np.testing.assert_allclose(plain["certainty"], sparse["certainty"], atol=1)
@@ -406,8 +382,7 @@ def test_kinds_of_data(sample):
     assert re.search(r'<th scope="row"><bdi title="g\d+">', page)
 
 
-def test_needs_jinja_and_says_so_before_any_work(sample, monkeypatch, tmp_path):
-    X, _, model = sample
+def test_needs_jinja_and_says_so_before_any_work(X, model, monkeypatch, tmp_path):
     _templates.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match="pip install jinja2"):
@@ -431,8 +406,7 @@ def test_very_many_rows_are_thinned():
     assert 400 < len(long) < 500
 
 
-def test_thinned_page_says_so(sample):
-    X, _, model = sample
+def test_thinned_page_says_so(X, model):
     page = written(model, X, ids=["é" * 50_000] * 150)
     kept = len(payload(page)["cluster"])
     assert kept < 150
@@ -441,15 +415,14 @@ def test_thinned_page_says_so(sample):
     assert sum(int(row[2]) for row in tables(page)["clusters"][1:]) == 150
 
 
-def test_bad_input_is_named_and_leaves_the_old_file(sample, tmp_path):
-    X, labels, model = sample
+def test_bad_input_is_named_and_leaves_the_old_file(X, model, tmp_path):
     file = tmp_path / "r.html"
     file.write_text("old")
     for error, words, options in (
         (ValueError, "ids has 3 entries and X has 150 rows", {"ids": range(3)}),
         (TypeError, "ids='abc' is one text", {"ids": "abc"}),
         (ValueError, "feature_names has 1 entries", {"feature_names": ["a"]}),
-        (ValueError, "labels_true has 9 entries", {"labels_true": labels[:9]}),
+        (ValueError, "labels_true has 9 entries", {"labels_true": LABELS[:9]}),
         (TypeError, "names='abc' is one text", {"names": "abc"}),
         (ValueError, "names has 1 entries and X has 3 clusters", {"names": ["a"]}),
         (ValueError, "names has clusters [7], and the clusters", {"names": {7: "a"}}),
@@ -472,17 +445,16 @@ def test_bad_input_is_named_and_leaves_the_old_file(sample, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:n_clusters='auto' chose")
-def test_a_doubtful_number_is_in_the_verdict(sample):
+def test_a_doubtful_number_is_in_the_verdict(page):
+    assert "doubtful" not in page
     rng = np.random.default_rng(2)
     patterns = rng.dirichlet(np.full(7, 0.5), 5)
     X = patterns[rng.integers(0, 5, 150)] * rng.lognormal(0, 0.8, (150, 1))
     X *= rng.lognormal(0, 0.5, X.shape)
     model = IhSC("auto", random_state=0).fit(X)
     assert model.selection_.is_doubtful
-    page = written(model, X)
-    assert '<p class="verdict fair">The number of clusters is doubtful: ' in page
-    X, _, model = sample
-    assert "doubtful" not in written(model, X)
+    verdict = '<p class="verdict fair">The number of clusters is doubtful: '
+    assert verdict in written(model, X)
 
 
 def tree_section(page):

@@ -54,19 +54,20 @@ def browser():
         found.close()
 
 
-@pytest.fixture(scope="module")
-def sample():
-    X, labels = make_ihgmm(160, 30, 3, separation_constant=0.8, random_state=0)
-    return X, labels, IhSC(3, random_state=0).fit(X)
+X, LABELS = make_ihgmm(160, 30, 3, separation_constant=0.8, random_state=0)
 
 
 @pytest.fixture(scope="module")
-def report(sample, tmp_path_factory):
-    X, labels, model = sample
+def model():
+    return IhSC(3, random_state=0).fit(X)
+
+
+@pytest.fixture(scope="module")
+def report(model, tmp_path_factory):
     ids = [*HOSTILE, *(f"row {i}" for i in range(len(HOSTILE), 160))]
     file = tmp_path_factory.mktemp("report") / "report.html"
     names = [*HOSTILE, *(f"gene {j}" for j in range(14))]
-    known = np.array(["kind 0", "=kind 1", "<b>kind 2"])[labels]
+    known = np.array(["kind 0", "=kind 1", "<b>kind 2"])[LABELS]
     options = {"ids": ids, "feature_names": names, "labels_true": known}
     write_report(X, model, file, title=HOSTILE[0], **options)
     return file, ids
@@ -168,8 +169,8 @@ def test_point_at_a_row(page, report):
     assert page.locator("#tip").is_hidden()
 
 
-def test_single_out_a_cluster(page, sample):
-    sizes = np.bincount(sample[2].labels_)
+def test_single_out_a_cluster(page, model):
+    sizes = np.bincount(model.labels_)
     assert all(ink(page, k) > 50 for k in range(3))
     keys = page.locator("#legend button")
     assert keys.count() == 3
@@ -218,8 +219,7 @@ def test_keyboard(page):
     assert {"theme", "stage", "closer", "search", "filter", "save", "next"} <= seen
 
 
-def test_search_sort_and_turn_pages(page, sample):
-    labels, scales = sample[2].labels_, sample[2].scales_
+def test_search_sort_and_turn_pages(page, model):
     search(page, "ROW 15", "10 of 160 rows")
     assert cells(page, 0) == [f"row {i}" for i in range(150, 160)]
     search(page, "nothing like this", "0 of 160 rows")
@@ -227,14 +227,14 @@ def test_search_sort_and_turn_pages(page, sample):
     search(page, "", "160 rows")
     heads = page.locator("#heads th")
     for column, figures, sort in (
-        (2, scales, "ascending"),
-        (2, -scales, "descending"),
-        (3, sample[2].sizes_, "ascending"),
+        (2, model.scales_, "ascending"),
+        (2, -model.scales_, "descending"),
+        (3, model.sizes_, "ascending"),
     ):
         heads.nth(column).locator("button").click()
         assert heads.nth(column).get_attribute("aria-sort") == sort
         first = np.argsort(figures, kind="stable")[:25]
-        assert cells(page, 1) == [str(k) for k in labels[first]]
+        assert cells(page, 1) == [str(k) for k in model.labels_[first]]
     page.locator("#last").click()
     assert len(cells(page, 0)) == 160 - 6 * 25
     assert page.locator("#page").inner_text() == "Page 7 of 7"
@@ -255,47 +255,43 @@ def saved(page, button="#save", name="labels.csv"):
     return content.decode("utf-8-sig")
 
 
-def saved_ids(page, *which):
+def saved_column(page, name, *which):
     rows = csv.DictReader(io.StringIO(saved(page, *which), newline=""))
-    return [row["id"] for row in rows]
+    return [row[name] for row in rows]
 
 
-def test_download(page, report, sample):
-    def rows():
-        return list(csv.DictReader(io.StringIO(saved(page), newline="")))
-
-    model, lines = sample[2], rows()
-    assert [int(row["cluster"]) for row in lines] == list(model.labels_)
-    for name, expected in (("scale", model.scales_), ("size", model.sizes_)):
-        figures = np.array([float(row[name]) for row in lines])
-        np.testing.assert_allclose(figures, expected, rtol=1e-5)
-    for row, given in zip(lines, report[1], strict=True):
+def test_download(page, report, model):
+    expected = {"cluster": model.labels_, "scale": model.scales_, "size": model.sizes_}
+    for name, values in expected.items():
+        column = np.float64(saved_column(page, name))
+        np.testing.assert_allclose(column, values, rtol=1e-5)
+    for shown, given in zip(saved_column(page, "id"), report[1], strict=True):
         formula = given.lstrip("'").startswith(tuple("=+-@\t\r\n")) and given != "-2"
-        assert row["id"] == ("'" + given if formula else given)
-    assert {row["known"] for row in lines} == {"kind 0", "'=kind 1", "<b>kind 2"}
+        assert shown == ("'" + given if formula else given)
+    assert {*saved_column(page, "known")} == {"kind 0", "'=kind 1", "<b>kind 2"}
     page.locator("#exact").check()
-    assert [row["id"] for row in rows()] == report[1]
+    assert saved_column(page, "id") == report[1]
 
 
 SHOWN = ("#save-shown", "labels-shown.csv")
 
 
-def test_download_of_the_rows_that_are_shown(page, report, sample):
+def test_download_of_the_rows_that_are_shown(page, report, model):
     every, shown = page.locator("#save"), page.locator("#save-shown")
     assert every.inner_text() == "Download all 160 rows (CSV)"
     assert shown.is_hidden()
     page.locator("#filter").select_option("1")
-    mine = np.flatnonzero(sample[2].labels_ == 1)
+    mine = np.flatnonzero(model.labels_ == 1)
     assert shown.inner_text() == f"Download the {len(mine)} rows shown (CSV)"
     page.locator("#exact").check()
-    assert saved_ids(page, *SHOWN) == [report[1][i] for i in mine]
-    assert len(saved_ids(page)) == 160
+    assert saved_column(page, "id", *SHOWN) == [report[1][i] for i in mine]
+    assert len(saved_column(page, "id")) == 160
     # Search narrows it further, and the file is sorted as the table is.
     found = [i for i in mine if report[1][i].startswith("row 1")]
     search(page, "row 1", f"{len(found)} of 160 rows")
     page.locator("#heads button").nth(2).click()
-    order = sorted(found, key=lambda i: sample[2].scales_[i])
-    assert saved_ids(page, *SHOWN) == [report[1][i] for i in order]
+    order = sorted(found, key=lambda i: model.scales_[i])
+    assert saved_column(page, "id", *SHOWN) == [report[1][i] for i in order]
     search(page, "nothing like this", "0 of 160 rows")
     assert shown.is_hidden()
 
@@ -319,8 +315,8 @@ def test_names_are_kept_and_saved(open_page, report):
     options = page.locator("#filter option").all_text_contents()
     assert options == ["all", "0 <b>B cells", "1", "2 =T cells"]
     names = {"0": "<b>B cells", "1": "", "2": "'=T cells"}
-    rows = csv.DictReader(io.StringIO(saved(page), newline=""))
-    assert all(row["name"] == names[row["cluster"]] for row in rows)
+    clusters = saved_column(page, "cluster")
+    assert saved_column(page, "name") == [names[k] for k in clusters]
     # The same browser knows them again; a saved page has them anywhere.
     page.reload()
     assert fields.nth(0).input_value() == "<b>B cells"
@@ -345,7 +341,7 @@ def test_names_are_kept_and_saved(open_page, report):
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_copy_the_table_of_clusters(page, sample, allowed):
+def test_copy_the_table_of_clusters(page, model, allowed):
     # Where the page may not write to the clipboard, the browser's command does.
     write = "window.copied = text" if allowed else "throw new Error('no')"
     page.evaluate(f"""() => {{
@@ -361,28 +357,26 @@ def test_copy_the_table_of_clusters(page, sample, allowed):
     head, *lines = (line.split("\t") for line in text.splitlines())
     assert head[:4] == ["Cluster", "Name", "Rows", "Share"]
     assert [line[1] for line in lines] == ["", "'=1+1", ""]
-    assert [int(line[2]) for line in lines] == list(np.bincount(sample[2].labels_))
+    assert [int(line[2]) for line in lines] == list(np.bincount(model.labels_))
     assert {len(line) for line in lines} == {len(head)}
     # Numbers have all their digits, not those that are shown.
-    model = sample[2]
     sizes = [np.median(model.sizes_[model.labels_ == k]) for k in range(3)]
     found = [float(line[head.index("Median size")]) for line in lines]
     np.testing.assert_allclose(found, sizes, rtol=1e-5)
     assert page.locator("textarea").count() == 0
 
 
-def test_paper_is_filled_and_cuts_no_line_and_no_name(open_page, sample, tmp_path):
-    X, labels, _ = sample
+def test_paper_is_filled_and_cuts_no_line_and_no_name(open_page, tmp_path):
     long = "Customers who order large amounts of everything before holidays"
-    X = np.where(np.arange(X.size).reshape(X.shape) % 97 == 5, np.nan, X)
-    model = IhSC(3, missing="fit", random_state=0).fit(X)
-    options = {"names": ["short", long, long], "labels_true": labels}
-    file = write_report(X, model, tmp_path / "r.html", **options)
+    rows = np.where(np.arange(X.size).reshape(X.shape) % 97 == 5, np.nan, X)
+    model = IhSC(3, missing="fit", random_state=0).fit(rows)
+    options = {"names": ["short", long, long], "labels_true": LABELS}
+    file = write_report(rows, model, tmp_path / "r.html", **options)
     paper = {"width": 688, "height": 1000}  # of A4 between its margins
     page = open_page(file, viewport=paper)
     # Rows with cells that were filled in are marked, and the page says why.
     marks = page.locator("#cells .gaps").all_text_contents()
-    assert marks == [f"{n} filled" for n in np.isnan(X).sum(axis=1)[:25] if n]
+    assert marks == [f"{n} filled" for n in np.isnan(rows).sum(axis=1)[:25] if n]
     assert page.locator("#gaps").is_visible()
     assert ",certainty,filled,known\r\n" in saved(page)
     page.emulate_media(media="print")
@@ -405,8 +399,8 @@ def test_paper_is_filled_and_cuts_no_line_and_no_name(open_page, sample, tmp_pat
         assert name.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
 
 
-def test_hostile_names_are_text_and_certainty_is_a_share(page, report, sample):
-    certainty = diagnose(sample[0], sample[2].labels_).certainty
+def test_hostile_names_are_text_and_certainty_is_a_share(page, report, model):
+    certainty = diagnose(X, model.labels_).certainty
     # No probability is none or all, however near to it.
     inside = np.clip(certainty[:25], 1e-9, 1 - 1e-9)
     assert cells(page, 4) == [percent(share) for share in inside]

@@ -10,14 +10,8 @@ import numpy as np
 import pytest
 from nested_rows import nested
 
-from ihgmm import (
-    IhSC,
-    cluster_tree,
-    diagnose,
-    make_ihgmm,
-    scale_heterogeneity_test,
-    select_n_clusters,
-)
+import ihgmm
+from ihgmm import IhSC, cluster_tree, diagnose, make_ihgmm, select_n_clusters
 from ihgmm.statistics.selection import Confidence
 from ihgmm.words.counts import count_headline, split_rows
 
@@ -32,7 +26,7 @@ def sample():
 
 def test_notebooks_show_what_is_printed(sample):
     X, labels = sample
-    results = diagnose(X, labels), scale_heterogeneity_test(X, labels)
+    results = diagnose(X, labels), ihgmm.scale_heterogeneity_test(X, labels)
     for result in (*results, select_n_clusters(X, random_state=0)):
         shown = result._repr_html_()
         assert "<img" not in shown
@@ -47,7 +41,7 @@ def test_figures_are_those_of_the_results(sample):
     assert lines[1].split()[:4] == ["data", "120", "x", "30"]
     printed = " ".join(str(found).split())
     assert all(str(caution) in printed for caution in found.cautions)
-    test = scale_heterogeneity_test(X, labels)
+    test = ihgmm.scale_heterogeneity_test(X, labels)
     rows = str(test).splitlines()[1:4]
     assert [row.split("  ")[0] for row in rows] == [EVIL, "b", "all"]
     sizes = [int(row.removeprefix(EVIL).split()[-3]) for row in rows[:2]]
@@ -56,11 +50,9 @@ def test_figures_are_those_of_the_results(sample):
 
 def test_a_tree(sample):
     tree = cluster_tree(nested(0)[0], random_state=0)
-    assert [row[0] for row in split_rows(tree, tree.splits)] == [
-        split.n_clusters for split in tree.splits
-    ]
-    levels = [row[0] for row in split_rows(tree, tree.splits) if row[-1] == "yes"]
-    assert levels == list(tree.levels) == [3, 9]
+    rows = [*split_rows(tree, tree.splits)]
+    assert [row[0] for row in rows] == [split.n_clusters for split in tree.splits]
+    assert [row[0] for row in rows if row[-1] == "yes"] == list(tree.levels) == [3, 9]
     flat = cluster_tree(np.random.default_rng(0).normal(size=(80, 40)), random_state=0)
     assert str(flat) == "The tree is not stable at any number of clusters."
     two = cluster_tree(IhSC(2, random_state=0).fit(sample[0]), random_state=0)
@@ -79,9 +71,8 @@ def test_a_number_of_clusters_in_few_words():
     assert str(said(0, rank=0)).startswith("No structure: no eigenvalue stands out")
     assert count_headline(said(3, 4, 2)) == "perhaps 3 clusters, or 4 or 2"
     assert "there are too few rows to look for groups" in str(said(1))
-    assert "do not agree on any groups" in str(
-        said(1, confidence=Confidence.HIGH, tree=tree)
-    )
+    one = said(1, confidence=Confidence.HIGH, tree=tree)
+    assert "do not agree on any groups" in str(one)
     text = str(said(1, 4, 2, tree=tree))
     assert "do not agree on any number of groups" in text
     assert "If there are clusters, their number is most likely 4 or 2." in text

@@ -123,8 +123,6 @@ def tree_chart(tree: ClusterTree) -> dict[str, Any]:
 
 def compact(value: float) -> str:
     """Return a number of three digits, with k, M or G for thousands and so on."""
-    if np.isnan(value):
-        return "-"
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if unit <= abs(value) < 1e3 * unit:
             return f"{value / unit:.3g}{name}"

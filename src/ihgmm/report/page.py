@@ -139,7 +139,10 @@ def write_report(
     facts = Facts(X, model, ids, feature_names, labels_true, original, texts, names)
     facts.id_name = str(id_name or facts.id_name)
     if facts.n_outliers:
-        notes = [*notes, words.outlier_note(facts.n_outliers, facts.n_samples)]
+        rows = counted(facts.n_outliers, "row")
+        share = percent(facts.n_outliers / (facts.n_outliers + facts.n_samples))
+        fit = "fit" if facts.n_outliers > 1 else "fits"
+        notes.append(f"Left out {rows} ({share}) that {fit} no cluster (label -1).")
     # A notebook keeps the page in its own file: that should stay small.
     kept = kept_rows(facts.clusters, facts.ids, 100_000 if target else 10_000)
     # The variable by which builds that are to be repeated set the time.

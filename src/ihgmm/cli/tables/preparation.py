@@ -20,8 +20,15 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
     """Return columns that say something, with missing cells handled in such a way."""
     if handling == "auto":
         handling = "fit" if fills else "drop"
-    if table.texts is not None and not request.features:
-        table = _with_words(table, handling)
+    counts = np.ones(1) if table.texts is None else np.diff(table.X.indptr)
+    if not (request.features or counts.all()):
+        what = f"{counted(int((counts == 0).sum()), 'text')} without a word that "
+        what += f"another has, the first is in {table.place(int(counts.argmin()))}"
+        if handling == "error":
+            text = f"{table.source} has {what}. Add --missing drop to leave them out."
+            raise ValueError(text)
+        note = Warned(f"Left out {what}.")
+        table = table.keep_rows(np.flatnonzero(counts)).noting(note)
     cells, is_array = table.cells, not (table.on_disk or table.is_sparse)
     bad = np.flatnonzero((cells.high == np.inf) | (cells.low == -np.inf))
     for j in bad[:1] if is_array else ():  # else the estimator says so
@@ -40,19 +47,6 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
     if complete.X is chosen.X:
         return complete
     return _telling_columns(complete, request, " in the rows that are left")
-
-
-def _with_words(table: Table, handling: str) -> Table:
-    """Leave out texts that are empty, or have no word of another, or refuse them."""
-    counts = np.diff(table.X.indptr)
-    if counts.all():
-        return table
-    what = f"{counted(int((counts == 0).sum()), 'text')} without a word that another "
-    what += f"has, the first is in {table.place(int(counts.argmin()))}"
-    if handling == "error":
-        text = f"{table.source} has {what}. Add --missing drop to leave them out."
-        raise ValueError(text)
-    return table.keep_rows(np.flatnonzero(counts)).noting(Warned(f"Left out {what}."))
 
 
 def _handle_missing(table: Table, handling: str, fills: bool) -> Table:

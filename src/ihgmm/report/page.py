@@ -148,8 +148,23 @@ def write_report(
     # The variable by which builds that are to be repeated set the time.
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
+    sizes, axis, count = facts.clusters.sizes, ScaleAxis(facts.scales), facts.count
     page = template.render(
-        _context(facts, kept),
+        data=inline_json(_payload(facts, kept)),
+        facts=facts,
+        n_kept=len(kept),
+        n_used=np.count_nonzero(sizes),
+        by_size=(np.diff(sizes) <= 0).all(),
+        n_sure=np.count_nonzero(facts.certainty >= facts.diagnosis.certain_from),
+        figures=words.figure_table(facts.diagnosis),
+        axis=axis,
+        clusters=[_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
+        cards=[(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
+        chart=count and scree_chart(count, facts.n_clusters),
+        tree=facts.tree and tree_chart(facts.tree),
+        tree_words=facts.tree and sentence(tree_headline(facts.tree)),
+        known=facts.known and cross_table(facts),
+        doubt=count_headline(count) if count and count.is_doubtful else None,
         title=str(title or f"Clusters found by {facts.method}"),
         notes=notes,
         source=source,
@@ -205,29 +220,6 @@ def _templates() -> Any:
     pages.globals.update(light=LIGHT, dark=DARK, shown=partial(shorten, longest=120))
     pages.globals.update(class_words=words.class_words, wrong_labels=words.wrong_labels)
     return pages
-
-
-def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
-    """Return what fills the slots of the page: figures, words and colours."""
-    sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
-    count = facts.count
-    return {
-        "data": inline_json(_payload(facts, kept)),
-        "facts": facts,
-        "n_kept": len(kept),
-        "n_used": np.count_nonzero(sizes),
-        "by_size": (np.diff(sizes) <= 0).all(),
-        "n_sure": np.count_nonzero(facts.certainty >= facts.diagnosis.certain_from),
-        "figures": words.figure_table(facts.diagnosis),
-        "axis": axis,
-        "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
-        "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
-        "chart": count and scree_chart(count, facts.n_clusters),
-        "tree": facts.tree and tree_chart(facts.tree),
-        "tree_words": facts.tree and sentence(tree_headline(facts.tree)),
-        "known": facts.known and cross_table(facts),
-        "doubt": count_headline(count) if count and count.is_doubtful else None,
-    }
 
 
 def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from ihgmm.cli.tables.table import Request, Table, Warned, quote
 from ihgmm.matrix import Scaled, Shifted, as_matrix
 from ihgmm.words.phrases import counted, figure, percent, sentence
 
-PREPARATIONS = ("auto", "none", "scale", "standardize")
 MANY = 0.2  # the share of cells or rows from which results may not represent the data
 
 

@@ -24,8 +24,6 @@ from ihgmm.matrix.kinds import NA_OF_R
 from ihgmm.numerics.missing import Filler
 from ihgmm.policy import Weighting
 
-# Data at the door
-
 
 def check_matrix(
     X: Any,
@@ -217,9 +215,6 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
             "The feature names should match those that were passed during fit: feature "
             f"{at} is {names[at]!r} and was {fitted[at]!r}."
         )
-
-
-# Rows, and what is given for each
 
 
 def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) -> None:
@@ -426,9 +421,6 @@ def counted_rows(X: Matrix, sample_weight: Any) -> tuple[Matrix, Tall | None]:
     if (weights[counts] < 1).any():  # else all count alike
         kept = kept.weighted(weights[counts])
     return kept, None if kept.shape == X.shape else X.to_device(counts)
-
-
-# Warnings of what data show
 
 
 def warn_missing(X: Matrix, names: Any = None) -> int:

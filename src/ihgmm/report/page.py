@@ -76,9 +76,8 @@ def write_report(
 ) -> Path | Page:
     """Write a fitted clustering as one page of HTML.
 
-    The page says what was done and what to think of it, with a map, the features that
-    set clusters apart, and a table of the rows. It needs a browser and no network. If
-    there are very many rows it holds a part of them and says so: :doc:`/pictures`.
+    It has a verdict, a map, the features that set clusters apart, and a table of the
+    rows, of very many only a part. It needs a browser and no network: :doc:`/pictures`.
 
     Parameters
     ----------

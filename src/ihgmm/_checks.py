@@ -51,13 +51,12 @@ def check_matrix(
     count, row, column, value = known.not_finite()
     if count:
         name = column if matrix.names is None else repr(matrix.names[column])
+        who = "ihgmm" if estimator is None else type(estimator).__name__
         raise ValueError(
             f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row "
             f"{row}, column {name} (counted from 0; NaN, masked or infinite entries in "
-            f"all: {count}). "
-            f"{'ihgmm' if estimator is None else type(estimator).__name__} does not "
-            "accept them: drop those rows, or fill them in (for NaN, IhSC and IhGMM do "
-            f"with {option('missing', 'fit')})."
+            f"all: {count}). {who} does not accept them: drop those rows, or fill them "
+            f"in (for NaN, IhSC and IhGMM do with {option('missing', 'fit')})."
         )
     peak = known.max_abs()
     if peak == 0:
@@ -107,10 +106,8 @@ def count_rows(X: Matrix, mask: Tall) -> int:
 def complete_matrix(
     X: Any, model: Any, *, of_fit: bool = True, whitened: bool = False
 ) -> Matrix:
-    """Return data as a fitted model fills, turns and, if asked to, whitens them.
-
-    Labels are judged by what they were made from; all else is in the user's units.
-    """
+    """Return data as a fitted model fills, turns and, if asked to, whitens them."""
+    # Labels are judged by what they were made from; all else is in the user's units.
     data = check_matrix(X, missing=getattr(model, "missing", None))
     for change in getattr(model, "preparation_", ()):
         data = change(data) if whitened or isinstance(change, Filler) else data

@@ -74,8 +74,7 @@ def plot_top_features(
     top : TopFeatures
         What :func:`ihgmm.top_features` returns.
     n_features : int, optional
-        How many features to show. Default: 20, or one for each cluster if these are
-        more.
+        How many features to show. Default: 20, or one for each cluster if more.
     ax : matplotlib axes, optional
 
     Examples

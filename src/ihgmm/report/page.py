@@ -88,7 +88,6 @@ def write_report(
         that ends with one.
     path : str or path, optional
         The file to write, ending in .html or .htm. It is written whole or not at all.
-        Without one the page is returned, and a notebook shows it.
     ids : sequence of length n_samples, optional
         Names of rows. By default the index of a pandas frame, unless that only counts
         the rows; then, and of other data, their numbers from 1.
@@ -100,8 +99,7 @@ def write_report(
     title : str, optional
         Heading of the page.
     labels_true : sequence of length n_samples, optional
-        Known labels to compare with; None, NaN or "" where there is none. They are
-        shown for each row.
+        Known labels to compare with and to show; None, NaN or "" where there is none.
     notes : iterable of str, optional
         What was done to the data before: rows and columns left out, columns scaled.
     names : sequence of length n_clusters, or mapping of cluster to name, optional
@@ -114,13 +112,12 @@ def write_report(
         Texts that rows stand for, such as those of embeddings: typical rows show how
         theirs begin. By default X, if a pipeline takes texts.
     source, command : str, optional
-        Where the data came from, and what made the page. It names them beside its
-        date, the model and its options.
+        Where the data came from, and what made the page, which names them.
 
     Returns
     -------
     Path or Page
-        The file, or the page where no path is given.
+        The file; without a path the page, which a notebook shows.
 
     Examples
     --------

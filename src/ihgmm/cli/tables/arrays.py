@@ -150,10 +150,8 @@ def read_h5ad(path: Path, request: Request) -> Table:
 
 @contextmanager
 def _memory_for(path: Path) -> Iterator[None]:
-    """Let the system refuse memory beyond what a file of this size needs, on Linux.
-
-    HDF5 takes the up to 4 GB that a damaged text claims, before it looks for them.
-    """
+    """Let the system refuse memory beyond what a file of this size needs, on Linux."""
+    # HDF5 takes the up to 4 GB that a damaged text claims, before it looks for them.
     if sys.platform != "linux":
         yield
         return

@@ -319,10 +319,8 @@ def is_model(value: Any) -> bool:
 
 
 def labelled_rows(labels: Any, X: Matrix) -> tuple[np.ndarray, Tall, Tall | None]:
-    """Return the labels of clusters, sorted, and the number of each row's among them.
-
-    Also which rows are outliers, whose number is 0; None where all are in clusters.
-    """
+    """Return sorted labels of clusters, each row's number among them, and outliers."""
+    # The number of outliers is 0; None says that all rows are in clusters.
     labels = check_labels("labels", labels, X.shape[0])
     classes, codes = np.unique(labels, return_inverse=True)
     codes = X.to_device(codes)

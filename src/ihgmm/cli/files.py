@@ -27,10 +27,8 @@ def check_output(
     *,
     streams: bool = False,
 ) -> None:
-    """Refuse an output that could not be written, before any work is done.
-
-    It must be none of the others. What ``streams`` may go to standard output, ``-``.
-    """
+    """Refuse an output that could not be written, or is one of the others."""
+    # What streams may go to standard output.
     if path is None or (streams and str(path) == "-"):
         return
     wrong = ""

@@ -30,10 +30,7 @@ from ihgmm.words.phrases import shorten
 
 
 class Facts:
-    """A model and its data in figures, all checked and worked out once.
-
-    Outliers are counted; everything else is about the rows of clusters.
-    """
+    """A model and its data in figures; outliers are counted, and else have no part."""
 
     tree: ClusterTree | None = None  # of three clusters or more
     known: Any = None  # classes of rows, if there are known labels

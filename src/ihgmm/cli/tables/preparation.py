@@ -111,16 +111,13 @@ def _telling_columns(table: Table, request: Request, where: str = "") -> Table:
 def prepare_columns(
     table: Table, how: str, *, wild_cells: bool = False, whiten: str | None = None
 ) -> Table:
-    """Return a table with its columns prepared, and a note of it.
-
-    ``"auto"`` leaves columns to a model that whitens them, and data in one unit alone.
-    """
+    """Return a table with its columns prepared, and a note of it."""
     from sklearn.feature_extraction.text import TfidfTransformer
 
     from ihgmm.numerics.whitening import suited_noise
 
     noise: str | None = None
-    if how == "auto":
+    if how == "auto":  # leaves columns to a model that whitens, and data in one unit
         noise = suited_noise(as_matrix(table.X), surely=whiten is None)
         noise = noise if whiten in (None, "auto") else whiten
     leaves = whiten is not None and noise is not None

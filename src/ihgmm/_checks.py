@@ -284,11 +284,9 @@ def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any
 def last_step(
     X: Any, model: Any, names: Any = None, original: Any = None
 ) -> tuple[Any, Any, Any, Any]:
-    """Return the last step of a pipeline, its data, names of columns, and originals.
-
-    Any other model stays as it is. Originals are the data before the last steps that
-    only change cells: X, or counts of words before they are weighed.
-    """
+    """Return the last step of a pipeline, its data, names of columns, and originals."""
+    # Any other model stays as it is. Originals are the data before the last steps that
+    # only change cells: X, or counts of words before they are weighed.
     if not (is_model(model) and hasattr(model, "steps")):
         return X, model, names, original
     *before, (_, last) = model.steps

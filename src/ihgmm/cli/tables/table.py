@@ -60,10 +60,8 @@ class Table:
 
     @cached_property
     def cells(self) -> tuple[np.ndarray, ...]:
-        """Which rows lack cells; of columns how many, and the least and largest number.
-
-        The least number of an empty column is infinite. Data on disk are read once.
-        """
+        """Rows that lack cells; by column the gaps, the least and the largest."""
+        # The least number of an empty column is infinite. Data on disk are read once.
         from ihgmm.estimators.column_scaler import column_ranges
 
         blocks = self.X.map(lambda block: block.array) if self.on_disk else [self.X]

@@ -24,8 +24,6 @@ from ihgmm.matrix.kinds import NA_OF_R
 from ihgmm.numerics.missing import Filler
 from ihgmm.policy import Weighting
 
-# Data at the door
-
 
 def check_matrix(
     X: Any,
@@ -53,13 +51,12 @@ def check_matrix(
     count, row, column, value = known.not_finite()
     if count:
         name = column if matrix.names is None else repr(matrix.names[column])
+        who = "ihgmm" if estimator is None else type(estimator).__name__
         raise ValueError(
             f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} at row "
             f"{row}, column {name} (counted from 0; NaN, masked or infinite entries in "
-            f"all: {count}). "
-            f"{'ihgmm' if estimator is None else type(estimator).__name__} does not "
-            "accept them: drop those rows, or fill them in (for NaN, IhSC and IhGMM do "
-            f"with {option('missing', 'fit')})."
+            f"all: {count}). {who} does not accept them: drop those rows, or fill them "
+            f"in (for NaN, IhSC and IhGMM do with {option('missing', 'fit')})."
         )
     peak = known.max_abs()
     if peak == 0:
@@ -109,10 +106,8 @@ def count_rows(X: Matrix, mask: Tall) -> int:
 def complete_matrix(
     X: Any, model: Any, *, of_fit: bool = True, whitened: bool = False
 ) -> Matrix:
-    """Return data as a fitted model fills, turns and, if asked to, whitens them.
-
-    Labels are judged by what they were made from; all else is in the user's units.
-    """
+    """Return data as a fitted model fills, turns and, if asked to, whitens them."""
+    # Labels are judged by what they were made from; all else is in the user's units.
     data = check_matrix(X, missing=getattr(model, "missing", None))
     for change in getattr(model, "preparation_", ()):
         data = change(data) if whitened or isinstance(change, Filler) else data
@@ -219,9 +214,6 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
         )
 
 
-# Rows, and what is given for each
-
-
 def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) -> None:
     """Raise when there are fewer rows, or fewer that are not zero, than clusters."""
     most = n_samples if live is None else live
@@ -292,11 +284,9 @@ def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any
 def last_step(
     X: Any, model: Any, names: Any = None, original: Any = None
 ) -> tuple[Any, Any, Any, Any]:
-    """Return the last step of a pipeline, its data, names of columns, and originals.
-
-    Any other model stays as it is. Originals are the data before the last steps that
-    only change cells: X, or counts of words before they are weighed.
-    """
+    """Return the last step of a pipeline, its data, names of columns, and originals."""
+    # Any other model stays as it is. Originals are the data before the last steps that
+    # only change cells: X, or counts of words before they are weighed.
     if not (is_model(model) and hasattr(model, "steps")):
         return X, model, names, original
     *before, (_, last) = model.steps
@@ -327,10 +317,8 @@ def is_model(value: Any) -> bool:
 
 
 def labelled_rows(labels: Any, X: Matrix) -> tuple[np.ndarray, Tall, Tall | None]:
-    """Return the labels of clusters, sorted, and the number of each row's among them.
-
-    Also which rows are outliers, whose number is 0; None where all are in clusters.
-    """
+    """Return sorted labels of clusters, each row's number among them, and outliers."""
+    # The number of outliers is 0; None says that all rows are in clusters.
     labels = check_labels("labels", labels, X.shape[0])
     classes, codes = np.unique(labels, return_inverse=True)
     codes = X.to_device(codes)
@@ -426,9 +414,6 @@ def counted_rows(X: Matrix, sample_weight: Any) -> tuple[Matrix, Tall | None]:
     if (weights[counts] < 1).any():  # else all count alike
         kept = kept.weighted(weights[counts])
     return kept, None if kept.shape == X.shape else X.to_device(counts)
-
-
-# Warnings of what data show
 
 
 def warn_missing(X: Matrix, names: Any = None) -> int:

@@ -60,11 +60,9 @@ def warn(message: str, category: type[Warning]) -> None:
 
 @contextmanager
 def ignored(category: type[Warning], message: str = "") -> Iterator[None]:
-    """Ignore warnings of a category, or those of them that begin with a message.
-
-    Filters belong to the process. Fits that run at the same time share one: the first
-    sets it, and the last takes it away. ``catch_warnings`` would leave it behind.
-    """
+    """Ignore warnings of a category, or those of them that begin with a message."""
+    # Filters belong to the process. Fits that run at the same time share one: the first
+    # sets it, and the last takes it away. ``catch_warnings`` would leave it behind.
     # A comment in the pattern tells our filter from one of the user's.
     message = f"(?#ihgmm){message}"
     pattern = re.compile(message, re.IGNORECASE)

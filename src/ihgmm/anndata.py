@@ -44,6 +44,8 @@ def ihsc(
 
     How deep a cell was sequenced is its scale, which :class:`~ihgmm.IhSC` does not
     cluster by: counts need not be normalised by depth, nor their logarithms taken.
+    Give counts, with ``whiten="counts"``, as in :doc:`/tutorial-single-cell`; ``ihsc``
+    warns of data after ``sc.pp.log1p`` or ``sc.pp.scale``.
 
     Parameters
     ----------
@@ -79,11 +81,6 @@ def ihsc(
         pattern of each cluster, or ``uns[key]["centers"]`` where ``use_rep`` is given.
         ``uns[key]`` also has parameters, eigenvalues, what :func:`~ihgmm.diagnose`
         says, and where they apply ``selection`` and ``outlier_cells``.
-
-    Notes
-    -----
-    Give counts, with ``whiten="counts"``; ``ihsc`` warns of data after ``sc.pp.log1p``
-    or ``sc.pp.scale``. See :doc:`/tutorial-single-cell`.
 
     Examples
     --------

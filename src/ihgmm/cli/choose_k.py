@@ -70,7 +70,12 @@ def choose_k(
         screen.table(formats, words.split_rows(tree, shown))
         screen.explain(f"{name}: {meaning}" for name, meaning in meanings.items())
     formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f"}
-    screen.table(formats | {"stands out": ""}, words.eigenvalue_rows(count))
+    rows = []
+    # Five more than stand out; no more than there are features can be of signal.
+    for i, value in enumerate(count.eigenvalues[: count.rank + 5][: count.n_features]):
+        ratio = value / count.edge if count.edge > 0 else None
+        rows.append((i + 1, value, ratio, "yes" if i < count.rank else "no"))
+    screen.table(formats | {"stands out": ""}, rows)
     screen.explain(words.edge_words(count))
     if plot is not None:
         screen.say(f"picture written to {plot}")

@@ -19,12 +19,7 @@ from ihgmm.report.facts import compare_known
 from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose, membership_temperature
 from ihgmm.statistics.observed import filled_cells
-from ihgmm.words.diagnoses import (
-    CLUSTER_WORDS,
-    class_words,
-    contrast_text,
-    feature_words,
-)
+from ihgmm.words import diagnoses as words
 from ihgmm.words.phrases import counted, shorten
 
 Figures = dict[str, np.ndarray]  # of rows, by the columns of the labels file
@@ -137,7 +132,7 @@ def compare_labels(
     figures = {**asdict(agreement), "classes": classes, "rows": n}
     for name in ("misplaced", "adjusted_rand_index"):
         figures[f"k_means_{name}"] = getattr(rival, name, None)
-    return figures, f"{text}: {class_words(agreement, n, rival)}"
+    return figures, f"{text}: {words.class_words(agreement, n, rival)}"
 
 
 def print_clusters(screen: Screen, clusters: Lines) -> None:
@@ -151,7 +146,7 @@ def print_clusters(screen: Screen, clusters: Lines) -> None:
         rows.append((str(line["cluster"]), line["rows"], line["share"], *kinds))
     formats = {"cluster": "", "rows": ",", "share": ".1%", "size": ".4g"}
     screen.table(formats | {"scales": "", "certainty": ".0%", "typical": ""}, rows)
-    screen.explain(CLUSTER_WORDS)
+    screen.explain(words.CLUSTER_WORDS)
     for line in clusters:
         for text in line.get("texts", ())[:1]:  # how the most typical one begins
             text = shorten(" ".join(text.split()), 70)
@@ -166,13 +161,13 @@ def print_features(screen: Screen, clusters: Lines, same_size: bool) -> None:
         called = str(line["cluster"])
         for one in line["features"]:
             name, mean, rest, contrast, *_ = one.values()
-            rows.append((called, name, mean, rest, contrast_text(contrast)))
+            rows.append((called, name, mean, rest, words.contrast_text(contrast)))
             called = ""
     if rows:
         others = "others, same size" if same_size else "others"
         formats = {"cluster": "", "set apart by": "", "mean": ".4g", others: ".4g"}
         screen.table(formats | {"contrast": ""}, rows)
-        screen.explain(feature_words(same_size))
+        screen.explain(words.feature_words(same_size))
     if len(described) > 12:
         screen.say("Features are shown of the 12 largest clusters; --json has all.")
 

@@ -4,7 +4,7 @@ import csv
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -27,10 +27,8 @@ def check_output(
     *,
     streams: bool = False,
 ) -> None:
-    """Refuse an output that could not be written, before any work is done.
-
-    It must be none of the others. What ``streams`` may go to standard output, ``-``.
-    """
+    """Refuse an output that could not be written, or is one of the others."""
+    # What streams may go to standard output.
     if path is None or (streams and str(path) == "-"):
         return
     wrong = ""
@@ -87,7 +85,15 @@ def write_labels(
         columns["class"] = np.array(names, dtype=object)[labels]
     # A name stands for one column only.
     head = "id_" * (table.id_name in columns | figures) + table.id_name
-    guard: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else _guarded
+
+    def guard(cell: Any) -> Any:
+        # Formulas begin so, also in the wide letters of East Asia; numbers are none. A
+        # cell that has apostrophes already gets another, so that it can be undone.
+        number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+        formula = rf"'*(?!{number}\Z)[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]"
+        kept = raw_cells or not isinstance(cell, str)
+        return cell if kept or not re.match(formula, cell, re.ASCII) else f"'{cell}"
+
     risky = [cell for cell in chain([head], table.ids) if guard(cell) is not cell]
 
     def lines() -> Iterator[Sequence[Any]]:
@@ -109,13 +115,3 @@ def write_labels(
         "--raw-cells writes cells as they are."
         for cell in risky[:1]
     ]
-
-
-def _guarded(cell: Any) -> Any:
-    """Return a cell with an apostrophe in front if a spreadsheet could run it."""
-    # Formulas begin so, also in the wide letters of East Asia; numbers are none. One
-    # that has apostrophes already gets another, so that it can be undone.
-    number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
-    formula = rf"'*(?!{number}\Z)[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]"
-    risky = isinstance(cell, str) and re.match(formula, cell, re.ASCII)
-    return f"'{cell}" if risky else cell

@@ -1,5 +1,6 @@
 """The commands ``ihgmm fit`` and ``ihgmm report``."""
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
 from ihgmm.cli.tables.loading import DELIMITERS
 from ihgmm.cli.tables.table import Table, quote
 from ihgmm.matrix import to_host
-from ihgmm.words.phrases import counted
+from ihgmm.words.phrases import counted, percent
 
 
 def fit(
@@ -79,7 +80,10 @@ def fit(
     wild = getattr(model, "outlier_cells_", ())
     wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
     if wild:
-        table = table.noting(words.wild_cells_note(len(wild), table.X.shape))
+        share = percent(len(wild) / prod(table.X.shape))
+        note = f"Treated {counted(len(wild), 'wild cell')} ({share}) as missing: the "
+        note += "other cells of the row and the column do not explain such values."
+        table = table.noting(note)
     method, count = type(model).__name__, getattr(model, "selection_", None)
     judged = ("verdict", "stability", "doubt", "expected_error", "error_range")
     facts = {"method": method, "n_clusters": k, "clusters": clusters}

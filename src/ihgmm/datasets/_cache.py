@@ -100,10 +100,8 @@ def parse(entry: SimpleNamespace, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def class_sums(data: np.ndarray, target: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return the sum of ``cos(x @ w)`` over the rows x of each class.
-
-    Unlike a hash, it hardly changes with the rounding of copies.
-    """
+    """Return the sum of ``cos(x @ w)`` over the rows x of each class."""
+    # Unlike a hash, it hardly changes with the rounding of copies.
     j = np.arange(data.shape[1])
     # Multiples of the golden ratio modulo 1 never repeat, and are spread evenly.
     weights = (-1.0) ** j * (0.5 + 0.5 * (0.6180339887498949 * j % 1.0))

@@ -8,9 +8,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
-    from matplotlib.colorbar import Colorbar
 else:  # matplotlib is loaded when something is drawn
-    Axes = Colorbar = Any
+    Axes = Any
 
 # Fifty colours for light ground, and the same hues for dark ground, one for one. Any
 # two of the first ten are 15 units of CIELAB apart or more, also without red, green or
@@ -79,7 +78,7 @@ def heatmap(
     columns: Sequence[str],
     size: tuple[float, float],
     largest: float | None = None,
-) -> tuple[Axes, Colorbar]:
+) -> tuple[Axes, Any]:
     """Draw shares, or numbers up to the largest; return axes and the colour bar."""
     # Names at the left take 0.075 inches a character.
     names = 0.075 * max(len(shortened(name)) for name in rows)

@@ -49,8 +49,7 @@ class Clusters:
 
     def table(self, other: Self) -> np.ndarray:
         """Return how many rows each cluster here shares with each one there."""
-        shape = len(self.names), len(other.names)
-        return confusion(self.codes, other.codes, shape)
+        return confusion(self.codes, other.codes, (len(self.names), len(other.names)))
 
     def partners(self, other: Self, *, by_majority: bool) -> np.ndarray:
         """Return which of the others each cluster goes with, or -1."""

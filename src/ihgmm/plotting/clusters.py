@@ -24,7 +24,6 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     model : fitted estimator
         A model with ``scales_``: :class:`ihgmm.IhSC` or :class:`ihgmm.IhGMM`.
     ax : matplotlib axes, optional
-        Where to draw.
 
     Examples
     --------
@@ -75,10 +74,8 @@ def plot_top_features(
     top : TopFeatures
         What :func:`ihgmm.top_features` returns.
     n_features : int, optional
-        How many features to show. Default: 20, or one for each cluster if these are
-        more.
+        How many features to show. Default: 20, or one for each cluster if more.
     ax : matplotlib axes, optional
-        Where to draw.
 
     Examples
     --------
@@ -125,7 +122,6 @@ def plot_confidence(
     model : fitted estimator, or array-like of shape (n_samples,)
         A model with ``labels_``, or labels of any kind.
     ax : matplotlib axes, optional
-        Where to draw.
 
     Examples
     --------
@@ -173,7 +169,6 @@ def plot_confusion(
     labels_true, labels_pred : array-like of shape (n_samples,)
         Known labels and those of a clustering, of any kind.
     ax : matplotlib axes, optional
-        Where to draw.
 
     Examples
     --------

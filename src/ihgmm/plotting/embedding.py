@@ -25,7 +25,6 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
         A model with ``embedding_``, such as :class:`ihgmm.IhSC`; with X, any that has
         ``labels_`` and ``cluster_centers_``.
     ax : matplotlib axes, optional
-        Where to draw.
 
     Examples
     --------
@@ -89,11 +88,9 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
 def circle_view(
     rows: np.ndarray, clusters: Clusters, most_on_circle: float = np.inf
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return where rows and means are drawn, and the place of each cluster.
-
-    The view is a linear function of the coordinates, fitted to the places by least
-    squares. More clusters than ``most_on_circle`` have their places over a disc.
-    """
+    """Return where rows and means are drawn, and the place of each cluster."""
+    # The view is a linear function of the coordinates, fitted to the places by least
+    # squares. More clusters than most_on_circle have their places over a disc.
     rows = rows / (np.abs(rows).max(initial=0.0) or 1.0)  # squares may overflow
     sizes, codes, means = clusters.sizes, clusters.codes, clusters.means(rows)
     used = np.flatnonzero(sizes)

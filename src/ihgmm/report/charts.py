@@ -57,7 +57,7 @@ def scree_chart(count: ClusterCount, n_clusters: int) -> dict[str, Any] | None:
     values, edge = count.eigenvalues, count.edge
     if not np.isfinite(values).all():  # of data whose squares no float can hold
         return None
-    wide, high, bottom = 720.0, 260.0, 226.0
+    wide, bottom = 720.0, 226.0
     top = max(values.max(), edge, 0) or 1.0
     floor = min(values.min(), 0)
 
@@ -76,11 +76,7 @@ def scree_chart(count: ClusterCount, n_clusters: int) -> dict[str, Any] | None:
     middles = (left + (np.arange(len(values)) + 0.5) * step).tolist()
     upper, lower = y(np.maximum(values, 0)), y(np.minimum(values, 0))
     heights = np.maximum(lower - upper, 1.0)
-    return {
-        "wide": wide,
-        "high": high,
-        "left": left,
-        "bottom": bottom,
+    return {"wide": wide, "high": 260.0, "left": left, "bottom": bottom} | {
         "ticks": ticks,
         "bar": min(step * 0.72, 36.0),
         "bars": list(zip(middles, upper.tolist(), heights.tolist(), strict=True)),
@@ -93,7 +89,7 @@ def scree_chart(count: ClusterCount, n_clusters: int) -> dict[str, Any] | None:
 
 def tree_chart(tree: ClusterTree) -> dict[str, Any]:
     """Return the chart of clusters that merge, by what that costs, and its levels."""
-    wide, high, bottom = 720.0, 240.0, 210.0
+    wide, bottom = 720.0, 210.0
     end = wide - 140 if tree.levels else wide  # beside it, levels have their names
     order, brackets = tree.drawn()
     top, base = brackets[-1].height, 0.6 * brackets[0].height
@@ -110,11 +106,7 @@ def tree_chart(tree: ClusterTree) -> dict[str, Any]:
         (left, low), (right, other_low) = bracket.left, bracket.right
         path = f"M{x(left):.1f} {y(low):.1f}V{y(bracket.height):.1f}"
         paths.append(f"{path}H{x(right):.1f}V{y(other_low):.1f}")
-    return {
-        "wide": wide,
-        "high": high,
-        "bottom": bottom,
-        "end": end,
+    return {"wide": wide, "high": 240.0, "bottom": bottom, "end": end} | {
         "paths": paths,
         "leaves": [(x(i), int(leaf)) for i, leaf in enumerate(order)],
         "levels": [(y(height), k) for k, height in level_heights(tree, base)],
@@ -123,8 +115,6 @@ def tree_chart(tree: ClusterTree) -> dict[str, Any]:
 
 def compact(value: float) -> str:
     """Return a number of three digits, with k, M or G for thousands and so on."""
-    if np.isnan(value):
-        return "-"
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if unit <= abs(value) < 1e3 * unit:
             return f"{value / unit:.3g}{name}"

@@ -30,10 +30,7 @@ from ihgmm.words.phrases import shorten
 
 
 class Facts:
-    """A model and its data in figures, all checked and worked out once.
-
-    Outliers are counted; everything else is about the rows of clusters.
-    """
+    """A model and its data in figures; outliers are counted, and else have no part."""
 
     tree: ClusterTree | None = None  # of three clusters or more
     known: Any = None  # classes of rows, if there are known labels
@@ -152,25 +149,17 @@ def compare_known(
     if len(rows) == 0:
         return classes, None, None
     texts = np.array(classes.names, object)[classes.codes[rows]]
-    others = None if data is None else k_means_labels(data, k)
-    rival = None if others is None else class_agreement(texts, others[rows])
-    return classes, class_agreement(texts, labels[rows]), rival
-
-
-def k_means_labels(data: Matrix, k: int) -> np.ndarray | None:
-    """Return what k-means makes of the same numbers, to compare with known labels.
-
-    It is None where k-means would not be quick: with a million entries it takes some
-    ten seconds, unless they are only noise.
-    """
-    if k < 2 or data.n_entries + k * data.shape[1] > 10**6:
-        return None
-    X: Any = data.to_memory().array  # type: ignore[attr-defined]
-    if data.sparse:  # k-means takes indices of 32 bits alone
-        indices = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-        X = sp.csr_array((X.data, *indices), shape=X.shape)
-    with ignored(ConvergenceWarning):  # rows of fewer kinds than clusters
-        return np.asarray(KMeans(k, n_init=10, random_state=0).fit_predict(X))
+    agreement, rival = class_agreement(texts, labels[rows]), None
+    # With a million entries k-means takes some ten seconds, unless they are only noise.
+    if data is not None and k > 1 and data.n_entries + k * data.shape[1] <= 10**6:
+        X: Any = data.to_memory().array  # type: ignore[attr-defined]
+        if data.sparse:  # k-means takes indices of 32 bits alone
+            indices = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+            X = sp.csr_array((X.data, *indices), shape=X.shape)
+        with ignored(ConvergenceWarning):  # rows of fewer kinds than clusters
+            others = KMeans(k, n_init=10, random_state=0).fit_predict(X)
+        rival = class_agreement(texts, others[rows])
+    return classes, agreement, rival
 
 
 def _ids(given: Any, X: Any, n: int, own: np.ndarray) -> tuple[list[str] | None, str]:

@@ -76,9 +76,8 @@ def write_report(
 ) -> Path | Page:
     """Write a fitted clustering as one page of HTML.
 
-    The page says what was done and what to think of it, with a map, the features that
-    set clusters apart, and a table of the rows. It needs a browser and no network. If
-    there are very many rows it holds a part of them and says so: :doc:`/pictures`.
+    It has a verdict, a map, the features that set clusters apart, and a table of the
+    rows, of very many only a part. It needs a browser and no network: :doc:`/pictures`.
 
     Parameters
     ----------
@@ -89,7 +88,6 @@ def write_report(
         that ends with one.
     path : str or path, optional
         The file to write, ending in .html or .htm. It is written whole or not at all.
-        Without one the page is returned, and a notebook shows it.
     ids : sequence of length n_samples, optional
         Names of rows. By default the index of a pandas frame, unless that only counts
         the rows; then, and of other data, their numbers from 1.
@@ -101,8 +99,7 @@ def write_report(
     title : str, optional
         Heading of the page.
     labels_true : sequence of length n_samples, optional
-        Known labels to compare with; None, NaN or "" where there is none. They are
-        shown for each row.
+        Known labels to compare with and to show; None, NaN or "" where there is none.
     notes : iterable of str, optional
         What was done to the data before: rows and columns left out, columns scaled.
     names : sequence of length n_clusters, or mapping of cluster to name, optional
@@ -115,13 +112,12 @@ def write_report(
         Texts that rows stand for, such as those of embeddings: typical rows show how
         theirs begin. By default X, if a pipeline takes texts.
     source, command : str, optional
-        Where the data came from, and what made the page. It names them beside its
-        date, the model and its options.
+        Where the data came from, and what made the page, which names them.
 
     Returns
     -------
     Path or Page
-        The file, or the page where no path is given.
+        The file; without a path the page, which a notebook shows.
 
     Examples
     --------
@@ -139,14 +135,32 @@ def write_report(
     facts = Facts(X, model, ids, feature_names, labels_true, original, texts, names)
     facts.id_name = str(id_name or facts.id_name)
     if facts.n_outliers:
-        notes = [*notes, words.outlier_note(facts.n_outliers, facts.n_samples)]
+        rows = counted(facts.n_outliers, "row")
+        share = percent(facts.n_outliers / (facts.n_outliers + facts.n_samples))
+        fit = "fit" if facts.n_outliers > 1 else "fits"
+        notes.append(f"Left out {rows} ({share}) that {fit} no cluster (label -1).")
     # A notebook keeps the page in its own file: that should stay small.
     kept = kept_rows(facts.clusters, facts.ids, 100_000 if target else 10_000)
     # The variable by which builds that are to be repeated set the time.
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
+    sizes, axis, count = facts.clusters.sizes, ScaleAxis(facts.scales), facts.count
     page = template.render(
-        _context(facts, kept),
+        data=inline_json(_payload(facts, kept)),
+        facts=facts,
+        n_kept=len(kept),
+        n_used=np.count_nonzero(sizes),
+        by_size=(np.diff(sizes) <= 0).all(),
+        n_sure=np.count_nonzero(facts.certainty >= facts.diagnosis.certain_from),
+        figures=words.figure_table(facts.diagnosis),
+        axis=axis,
+        clusters=[_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
+        cards=[(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
+        chart=count and scree_chart(count, facts.n_clusters),
+        tree=facts.tree and tree_chart(facts.tree),
+        tree_words=facts.tree and sentence(tree_headline(facts.tree)),
+        known=facts.known and cross_table(facts),
+        doubt=count_headline(count) if count and count.is_doubtful else None,
         title=str(title or f"Clusters found by {facts.method}"),
         notes=notes,
         source=source,
@@ -202,29 +216,6 @@ def _templates() -> Any:
     pages.globals.update(light=LIGHT, dark=DARK, shown=partial(shorten, longest=120))
     pages.globals.update(class_words=words.class_words, wrong_labels=words.wrong_labels)
     return pages
-
-
-def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
-    """Return what fills the slots of the page: figures, words and colours."""
-    sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
-    count = facts.count
-    return {
-        "data": inline_json(_payload(facts, kept)),
-        "facts": facts,
-        "n_kept": len(kept),
-        "n_used": np.count_nonzero(sizes),
-        "by_size": (np.diff(sizes) <= 0).all(),
-        "n_sure": np.count_nonzero(facts.certainty >= facts.diagnosis.certain_from),
-        "figures": words.figure_table(facts.diagnosis),
-        "axis": axis,
-        "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
-        "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
-        "chart": count and scree_chart(count, facts.n_clusters),
-        "tree": facts.tree and tree_chart(facts.tree),
-        "tree_words": facts.tree and sentence(tree_headline(facts.tree)),
-        "known": facts.known and cross_table(facts),
-        "doubt": count_headline(count) if count and count.is_doubtful else None,
-    }
 
 
 def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:

@@ -114,14 +114,6 @@ def count_doubts(count: ClusterCount) -> Iterator[str]:
         )
 
 
-def eigenvalue_rows(count: ClusterCount) -> Iterator[tuple[Any, ...]]:
-    """Yield number, value, ratio to the edge and verdict: five more than stand out."""
-    shown = min(count.rank + 5, count.n_features)  # no more can be of signal
-    for i, value in enumerate(count.eigenvalues[:shown], 1):
-        ratio = value / count.edge if count.edge > 0 else None
-        yield i, value, ratio, "yes" if i <= count.rank else "no"
-
-
 def edge_words(count: ClusterCount) -> list[str]:
     """Return what the table of eigenvalues means, a line each."""
     why = "one pattern may be a mixture of others"

@@ -1,7 +1,6 @@
 """A diagnosis in words: the verdict, what figures mean, and what to look at."""
 
 from collections.abc import Sequence
-from math import prod
 from textwrap import fill
 
 import numpy as np
@@ -182,19 +181,3 @@ def contrast_text(contrast: float) -> str:
     if abs(contrast) > Contrasts.MOST:
         return f"over {sign}{Contrasts.MOST:g}"
     return sign + figure(abs(contrast), 2)
-
-
-def wild_cells_note(n_cells: int, shape: tuple[int, int]) -> str:
-    """Return how many cells fit no row."""
-    share = percent(n_cells / prod(shape))
-    return (
-        f"Treated {counted(n_cells, 'wild cell')} ({share}) as missing: the other "
-        "cells of the row and the column do not explain such values."
-    )
-
-
-def outlier_note(n_outliers: int, n_samples: int) -> str:
-    """Return how many rows are in no cluster, beside those that are."""
-    rows, share = counted(n_outliers, "row"), n_outliers / (n_outliers + n_samples)
-    fit = "fit" if n_outliers > 1 else "fits"
-    return f"Left out {rows} ({percent(share)}) that {fit} no cluster (label -1)."

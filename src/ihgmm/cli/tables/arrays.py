@@ -91,12 +91,12 @@ def read_h5ad(path: Path, request: Request) -> Table:
 
     with explain_damage(path), _memory_for(path):
         file = h5py.File(path, "r")
-        foreign = _is_foreign(file)
         is_old = "obs" in file and not hasattr(file["obs"], "keys")
+        is_unfit = _is_foreign(file) or is_old
         layers = {"X": "X", "raw": "raw/X"}
         layers |= {name: f"layers/{name}" for name in file.get("layers", ())}
         layers = {name: place for name, place in layers.items() if place in file}
-    if foreign or is_old:
+    if is_unfit:
         raise ValueError(
             f"{path} takes parts from other files, and could name any of yours, or is "
             "of anndata before 0.7. If you trust it, write it again with its data: "
@@ -150,10 +150,8 @@ def read_h5ad(path: Path, request: Request) -> Table:
 
 @contextmanager
 def _memory_for(path: Path) -> Iterator[None]:
-    """Let the system refuse memory beyond what a file of this size needs, on Linux.
-
-    HDF5 takes the up to 4 GB that a damaged text claims, before it looks for them.
-    """
+    """Let the system refuse memory beyond what a file of this size needs, on Linux."""
+    # HDF5 takes the up to 4 GB that a damaged text claims, before it looks for them.
     if sys.platform != "linux":
         yield
         return

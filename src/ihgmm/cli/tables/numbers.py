@@ -22,10 +22,8 @@ def as_texts(column: Any) -> Any:
 
 
 def parse_numbers(texts: Any, point: str = ".") -> tuple[np.ndarray, str | None]:
-    """Return numbers, NaN for other texts, and their decimal point if it is special.
-
-    Where 1,234 may be read in two ways, the ``point`` of the file decides.
-    """
+    """Return numbers, NaN for other texts, and their decimal point if it is special."""
+    # Where 1,234 may be read in two ways, the point of the file decides.
     found: list[tuple[int, bool, Any, str | None]] = []
     lower = texts.str.lower()
     if lower.dropna().isin(["true", "false"]).all():

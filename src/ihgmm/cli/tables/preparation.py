@@ -12,7 +12,6 @@ from ihgmm.cli.tables.table import Request, Table, Warned, quote
 from ihgmm.matrix import Scaled, Shifted, as_matrix
 from ihgmm.words.phrases import counted, figure, percent, sentence
 
-PREPARATIONS = ("auto", "none", "scale", "standardize")
 MANY = 0.2  # the share of cells or rows from which results may not represent the data
 
 
@@ -20,19 +19,27 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
     """Return columns that say something, with missing cells handled in such a way."""
     if handling == "auto":
         handling = "fit" if fills else "drop"
-    if table.texts is not None and not request.features:
-        table = _with_words(table, handling)
-    cells, is_array = table.cells, not (table.on_disk or table.is_sparse)
-    bad = np.flatnonzero((cells.high == np.inf) | (cells.low == -np.inf))
+    counts = np.ones(1) if table.texts is None else np.diff(table.X.indptr)
+    if not (request.features or counts.all()):
+        what = f"{counted(int((counts == 0).sum()), 'text')} without a word that "
+        what += f"another has, the first is in {table.place(int(counts.argmin()))}"
+        if handling == "error":
+            text = f"{table.source} has {what}. Add --missing drop to leave them out."
+            raise ValueError(text)
+        rows = np.flatnonzero(counts)
+        table = table.keep_rows(rows).noting(Warned(f"Left out {what}."))
+    incomplete, gaps, low, high = table.cells
+    is_array = not (table.on_disk or table.is_sparse)
+    bad = np.flatnonzero((high == np.inf) | (low == -np.inf))
     for j in bad[:1] if is_array else ():  # else the estimator says so
         where = table.place(int(np.isinf(table.X[:, j]).argmax()))
         where += f", column {quote(table.column_names[j])}"
         raise ValueError(f"{table.source} holds infinity in {where}; write a number.")
-    if handling == "zero" and cells.incomplete.any():
+    if handling == "zero" and incomplete.any():
         if table.on_disk:
             raise ValueError("--missing zero takes a table in memory; raise --memory.")
         as_fit = ", as the fit did" * getattr(request.fit, "empty_is_zero", False)
-        note = f"Read {counted(int(cells.gaps.sum()), 'missing cell')} as 0{as_fit}."
+        note = f"Read {counted(int(gaps.sum()), 'missing cell')} as 0{as_fit}."
         table = table.noting(note, X=np.nan_to_num(table.X, nan=0.0))
     chosen = _telling_columns(table, request)
     complete = _handle_missing(chosen, handling, fills)
@@ -42,22 +49,9 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
     return _telling_columns(complete, request, " in the rows that are left")
 
 
-def _with_words(table: Table, handling: str) -> Table:
-    """Leave out texts that are empty, or have no word of another, or refuse them."""
-    counts = np.diff(table.X.indptr)
-    if counts.all():
-        return table
-    what = f"{counted(int((counts == 0).sum()), 'text')} without a word that another "
-    what += f"has, the first is in {table.place(int(counts.argmin()))}"
-    if handling == "error":
-        text = f"{table.source} has {what}. Add --missing drop to leave them out."
-        raise ValueError(text)
-    return table.keep_rows(np.flatnonzero(counts)).noting(Warned(f"Left out {what}."))
-
-
 def _handle_missing(table: Table, handling: str, fills: bool) -> Table:
     """Refuse missing cells, fill them in, or leave out the rows that have them."""
-    rows, gaps = table.cells.incomplete, table.cells.gaps
+    rows, gaps, *_ = table.cells
     n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
     if count == 0:
         return table
@@ -85,21 +79,21 @@ def _handle_missing(table: Table, handling: str, fills: bool) -> Table:
 
 def _telling_columns(table: Table, request: Request, where: str = "") -> Table:
     """Leave out columns that say nothing, and refuse data in which nothing is left."""
-    n, names, cells = table.X.shape[0], table.column_names, table.cells
+    n, names, (_, gaps, low, high) = table.X.shape[0], table.column_names, table.cells
     # Columns of a model stay as they are, and one row says nothing about them.
     if request.features is not None or n < 2:
         return table
     # A constant adds the same direction to every row, and drowns what rows differ in;
     # so is a column without a number. What is sparse and not stored does no harm.
-    same = (cells.low >= cells.high) & ~(table.is_sparse & (cells.low == 0))
+    same = (low >= high) & ~(table.is_sparse & (low == 0))
     # Most of a column that is more than half empty would be made up. It stays if it is
     # asked for, or if most columns are like this, as in a table of ratings.
-    thin = ~same & (2 * cells.gaps > n)
+    thin = ~same & (2 * gaps > n)
     thin &= not (request.columns or 2 * thin.sum() > (~same).sum())
     left_out = dict(table.left_out)
     for j in np.flatnonzero(same | thin):
-        low, thinness = cells.low[j], f"{percent(cells.gaps[j] / n)} of it empty"
-        reason = "empty" if np.isinf(low) else f"constant{where}: {low:.6g}"
+        reason = "empty" if np.isinf(low[j]) else f"constant{where}: {low[j]:.6g}"
+        thinness = f"{percent(gaps[j] / n)} of it empty"
         left_out[names[j]] = reason if same[j] else thinness
     kept = np.flatnonzero(~(same | thin))
     if len(kept) < 2 <= len(same) or len(same) == 1:
@@ -117,16 +111,13 @@ def _telling_columns(table: Table, request: Request, where: str = "") -> Table:
 def prepare_columns(
     table: Table, how: str, *, wild_cells: bool = False, whiten: str | None = None
 ) -> Table:
-    """Return a table with its columns prepared, and a note of it.
-
-    ``"auto"`` leaves columns to a model that whitens them, and data in one unit alone.
-    """
+    """Return a table with its columns prepared, and a note of it."""
     from sklearn.feature_extraction.text import TfidfTransformer
 
     from ihgmm.numerics.whitening import suited_noise
 
     noise: str | None = None
-    if how == "auto":
+    if how == "auto":  # leaves columns to a model that whitens, and data in one unit
         noise = suited_noise(as_matrix(table.X), surely=whiten is None)
         noise = noise if whiten in (None, "auto") else whiten
     leaves = whiten is not None and noise is not None

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,15 +17,6 @@ from ihgmm.words.phrases import shorten
 
 class Warned(str):
     """A note on the data that is a warning."""
-
-
-class Cells(NamedTuple):
-    """Gaps and ranges of a table."""
-
-    incomplete: np.ndarray  # which rows lack cells
-    gaps: np.ndarray  # how many cells each column lacks
-    low: np.ndarray  # the smallest number of each column, infinite if there is none
-    high: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -68,8 +59,9 @@ class Table:
         return as_matrix(self.X).named(self.column_names)
 
     @cached_property
-    def cells(self) -> Cells:
-        """The gaps and ranges of columns, in one pass if they are on disk."""
+    def cells(self) -> tuple[np.ndarray, ...]:
+        """Rows that lack cells; by column the gaps, the least and the largest."""
+        # The least number of an empty column is infinite. Data on disk are read once.
         from ihgmm.estimators.column_scaler import column_ranges
 
         blocks = self.X.map(lambda block: block.array) if self.on_disk else [self.X]
@@ -81,7 +73,7 @@ class Table:
             parts.append((incomplete, empty.sum(axis=0), *column_ranges(X)))
         rows, gaps, low, high = zip(*parts, strict=True)
         ends = np.min(low, axis=0), np.max(high, axis=0)
-        return Cells(np.concatenate(rows), np.sum(gaps, axis=0), *ends)
+        return np.concatenate(rows), np.sum(gaps, axis=0), *ends
 
     @property
     def quiet(self) -> AbstractContextManager[None]:

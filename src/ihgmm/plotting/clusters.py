@@ -24,6 +24,7 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     model : fitted estimator
         A model with ``scales_``: :class:`ihgmm.IhSC` or :class:`ihgmm.IhGMM`.
     ax : matplotlib axes, optional
+        Where to draw.
 
     Examples
     --------
@@ -76,6 +77,7 @@ def plot_top_features(
     n_features : int, optional
         How many features to show. Default: 20, or one for each cluster if more.
     ax : matplotlib axes, optional
+        Where to draw.
 
     Examples
     --------
@@ -122,6 +124,7 @@ def plot_confidence(
     model : fitted estimator, or array-like of shape (n_samples,)
         A model with ``labels_``, or labels of any kind.
     ax : matplotlib axes, optional
+        Where to draw.
 
     Examples
     --------
@@ -169,6 +172,7 @@ def plot_confusion(
     labels_true, labels_pred : array-like of shape (n_samples,)
         Known labels and those of a clustering, of any kind.
     ax : matplotlib axes, optional
+        Where to draw.
 
     Examples
     --------

@@ -25,6 +25,7 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
         A model with ``embedding_``, such as :class:`ihgmm.IhSC`; with X, any that has
         ``labels_`` and ``cluster_centers_``.
     ax : matplotlib axes, optional
+        Where to draw.
 
     Examples
     --------

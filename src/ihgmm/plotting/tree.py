@@ -23,6 +23,7 @@ def plot_scree(source: Any, *, ax: Axes | None = None) -> Axes:
         count if it was fitted with ``n_clusters="auto"``. Other models know few
         ``eigenvalues_`` beyond those of their clusters, and no noise.
     ax : matplotlib axes, optional
+        Where to draw.
 
     Examples
     --------
@@ -92,6 +93,7 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
     source : ClusterTree or ClusterCount
         What :func:`ihgmm.cluster_tree` or :func:`ihgmm.select_n_clusters` returned.
     ax : matplotlib axes, optional
+        Where to draw.
 
     Examples
     --------

@@ -107,7 +107,6 @@ def coverage(name: str, seed: int) -> list[float]:
 
 
 def intervals(draws: int, run: Run) -> Table:
-    """Count how often 95% intervals hold the truth."""
     yield ["Coverage of 95% intervals"]
     yield ["design", "scales", "centres", "noisiest tenth of columns",
            "scales, labels of IhSC", "centres, labels of IhSC",
@@ -148,9 +147,7 @@ def of_positive(seed: int, spread: float, noise: str, common: float) -> Sample:
 
 EQUAL: dict[str, Callable[[int, float], Sample]] = {
     **{name: partial(of_mixture, **noise) for name, noise in NOISES.items()},
-    "counts15": partial(of_profiles, size=15),
-    "counts60": partial(of_profiles, size=60),
-    "counts300": partial(of_profiles, size=300),
+    **{f"counts{size}": partial(of_profiles, size=size) for size in (15, 60, 300)},
     "gamma": partial(of_profiles, size=30, counts=False),
     **{
         f"positive-{noise}-{common:g}": partial(of_positive, noise=noise, common=common)
@@ -166,7 +163,6 @@ def rejected(name: str, spread: float, seed: int) -> bool:
 
 
 def test(draws: int, run: Run) -> Table:
-    """Count rejections at 5%, with equal scales and with scales that differ."""
     yield ["The test of equal scales: rejections at 5%"]
     yield ["noise", "equal scales", "a spread of 10%", "of 20%"]
     for name in EQUAL:
@@ -191,7 +187,6 @@ def membership(name: str, noise: str, seed: int) -> tuple[np.ndarray, np.ndarray
 
 
 def memberships(draws: int, run: Run) -> Table:
-    """Compare the largest membership of rows with how many of them are right."""
     yield ["Memberships of IhGMM: the share that is right, by the largest membership"]
     heads = [f"to {high:g}" for high in EDGES[1:-1]] + [f"above {EDGES[-2]:g}"]
     yield ["design, noise", "error", *heads]
@@ -229,7 +224,6 @@ def chosen(name: str, noise: str, seed: int) -> tuple[int, int]:
 
 
 def criteria(draws: int, run: Run) -> Table:
-    """Count how often BIC and ICL choose the right number of clusters."""
     yield ["The number of clusters by BIC and ICL: right, and too many"]
     yield ["design", "bic", "icl", "bic, tied", "icl, tied"]
     for name in CRITERIA:

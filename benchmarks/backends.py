@@ -292,7 +292,6 @@ def main() -> None:
         parser.error(f"{free:.1f} GB are free, too few; name another --folder.")
     parts = [compare(part, options) for part in options.names]
     publish(options, "\n".join([INTRO, *parts]))
-    return None
 
 
 if __name__ == "__main__":

@@ -45,7 +45,6 @@ SHAPES: dict[str, Callable[[int, int], Case]] = {
 
 
 def compare(shape: str, k: int, methods: list[str], draws: int) -> list[str]:
-    """Return a line of the table."""
     seconds: dict[str, list[float]] = {name: [] for name in methods}
     excess: dict[str, list[float]] = {name: [] for name in methods}
     oracles = []

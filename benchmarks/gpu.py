@@ -145,7 +145,6 @@ def shown(size: Size) -> str:
 
 
 def dense(sizes: list[Size], device: str, rounds: int) -> Table:
-    """Yield times of methods, and their errors beyond the oracle's."""
     yield ["Dense data: medians, least and most; means and largest"]
     yield ["data", "method", "seconds", "error beyond the oracle's", "oracle"]
     X = None
@@ -197,11 +196,9 @@ def costs(sizes: list[Size]) -> Table:
 CALLS: dict[str, Callable[[Any, Any, int], Any]] = {
     "IhSC(refine=True)": lambda X, _, k: IhSC(k, refine=True, random_state=0).fit(X),
     "IhGMM": lambda X, _, k: IhGMM(k, random_state=0).fit(X),
-    "estimate_parameters": lambda X, labels, _: ihgmm.estimate_parameters(X, labels),
-    "diagnose": lambda X, labels, _: ihgmm.diagnose(X, labels),
-    "scale_heterogeneity_test": lambda X, labels, _: ihgmm.scale_heterogeneity_test(
-        X, labels
-    ),
+    "estimate_parameters": lambda X, y, _: ihgmm.estimate_parameters(X, y),
+    "diagnose": lambda X, y, _: ihgmm.diagnose(X, y),
+    "scale_heterogeneity_test": lambda X, y, _: ihgmm.scale_heterogeneity_test(X, y),
     "select_n_clusters": lambda X, *_: ihgmm.select_n_clusters(X, random_state=0),
 }
 
@@ -248,7 +245,6 @@ def sparse(size: Size, device: str, rounds: int) -> Table:
 
 
 def tables(name: str, sizes: list[Size], options: argparse.Namespace) -> list[Table]:
-    """Return the tables of a kind of data or calls."""
     how = options.device, options.rounds
     if name == "dense":
         table = dense(sizes, *how)

@@ -198,7 +198,6 @@ def main() -> None:
     given = arguments(__doc__, "scaling.md", TABLES).parse_args()
     parts = [markdown(TABLES[name]()) for name in given.names]
     publish(given, "\n".join([HEAD, *parts]))
-    return None
 
 
 if __name__ == "__main__":

@@ -532,10 +532,9 @@ class IhSC(Clusterer):
 
         Each row, new or old, is fitted by the best non-negative multiple of the centre
         nearest in angle, and counts by its weight; outliers do not count. With
-        ``whiten`` rows are whitened ones. More centres explain more, so that
-        ``GridSearchCV`` picks the most clusters: give it
-        ``scoring=``:func:`ihgmm.metrics.stability_score`. ``batch`` is as in
-        :meth:`predict`; ``y`` is ignored.
+        ``whiten`` rows are whitened ones. To choose the number of clusters, take
+        :func:`ihgmm.metrics.stability_score`. ``batch`` is as in :meth:`predict`;
+        ``y`` is ignored.
         """
         data = self._check_new(X, batch)
         ops, sqnorms = data.ops, data.sqnorms

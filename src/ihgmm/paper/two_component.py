@@ -77,10 +77,7 @@ class TwoComponentLloyd(DistanceClusterer):
 
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model to data, array-like or sparse of (n_samples, n_features).
-
-        ``y`` is ignored. Returns the fitted estimator itself.
-        """
+        """Fit the model to data, array-like or sparse; ``y`` is ignored."""
         X = check_matrix(X, self).to_memory()
         warn_zero_rows(X)
         G = GramOperator.of(X)

@@ -5,10 +5,7 @@
     python benchmarks/backends.py dask --save
 
 The data are float32 rows of the model, 1,000 features in ten clusters. Methods take
-turns, several rounds, each time in a process of its own; times are medians, shown as
-ratios to IhSC, and errors the median and the worst over seeds. Memory is what is in
-use before the work and at most during it. With ``--save`` tables go to
-results/backends.md.
+turns, several rounds, each time in a process of its own. ``INTRO`` has the figures.
 """
 
 import argparse

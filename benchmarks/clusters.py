@@ -5,8 +5,7 @@
     python benchmarks/clusters.py --methods IhSC rival --save
     IHGMM_BEFORE=old/src python benchmarks/clusters.py    # beside another version
 
-``cases.py`` says how rows are drawn. Methods take turns on each draw; times are medians
-over draws, and errors beyond the oracle's are the mean and the largest.
+Methods take turns on each draw; times are medians over draws.
 """
 
 import argparse

@@ -5,8 +5,7 @@
     python benchmarks/trust.py --extra FOLDER --save
 
 Designs are those of ``designs.py``, sets those of ``labelled.py``, which says where
-they come from and which are kept aside. The true number of clusters is given. A set
-counts once in means, however many preparations it has.
+they come from and which are kept aside.
 """
 
 import os

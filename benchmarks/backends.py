@@ -64,9 +64,6 @@ def ihgmm(X: Any, seed: int) -> np.ndarray:
     return np.asarray(IhGMM(K, random_state=seed).fit(X).labels_)
 
 
-# -- a memory map ----------------------------------------------------------------------
-
-
 def mini_batch(rows: Matrix, seed: int) -> np.ndarray:
     model = MiniBatchKMeans(K, random_state=seed)
 
@@ -116,9 +113,6 @@ def in_memory(folder: Path, seed: int) -> Measured:
     ihsc(np.load(folder / "small.npy"), seed)
     figures, labels = measured(lambda: ihsc(np.load(folder / "x.npy"), seed))
     return figures | {"passes": 1}, labels
-
-
-# -- a cluster of dask -----------------------------------------------------------------
 
 
 def dask_ml(X: Any, seed: int) -> np.ndarray:
@@ -210,9 +204,6 @@ METHODS: dict[str, dict[str, Callable[[Path, int], Measured]]] = {
         "IhSC in one process": one_process,
     },
 }
-
-
-# -- turns and tables ------------------------------------------------------------------
 
 
 def be_process(part: str, name: str, seed: str, folder: str) -> None:

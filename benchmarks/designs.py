@@ -62,9 +62,6 @@ class Draw:
     white: Array | None = None
 
 
-# -- the best possible -----------------------------------------------------------------
-
-
 def most_likely(
     X: Array, centers: Array, scales: Array, labels: Array, log_density: Density
 ) -> Array:
@@ -125,9 +122,6 @@ def zero_inflated_density(
     return np.column_stack(columns)
 
 
-# -- centres ---------------------------------------------------------------------------
-
-
 def orthogonal(rng: np.random.Generator, k: int, p: int) -> Array:
     return np.linalg.qr(rng.standard_normal((p, k)))[0].T
 
@@ -154,9 +148,6 @@ def rays(rng: np.random.Generator, k: int, p: int) -> Array:
     """Rays in two columns, at random angles that are well apart."""
     angles = 2 * np.pi * np.cumsum(rng.dirichlet(np.full(k, 8.0)))
     return np.column_stack([np.cos(angles), np.sin(angles)])
-
-
-# -- designs ---------------------------------------------------------------------------
 
 
 def mixture(
@@ -408,9 +399,6 @@ DESIGNS: dict[str, Callable[[int], Draw]] = {
         paper, shape=(400, 3000, 8), R=5, C=0.4, noise_levels=(0.3, 3.0)
     ),
 }
-
-
-# -- errors ----------------------------------------------------------------------------
 
 
 def best_without_centers(draw: Draw) -> Array:

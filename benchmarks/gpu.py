@@ -102,9 +102,6 @@ def error(labels: Tensor, found: Any, k: int) -> float:
     return 1 - float(common[linear_sum_assignment(-common)].sum()) / len(labels)
 
 
-# -- methods ---------------------------------------------------------------------------
-
-
 def ihsc(X: Any, k: int, seed: int = 0) -> Any:
     return IhSC(k, random_state=seed).fit(X).labels_
 
@@ -135,9 +132,6 @@ def spherical(X: Tensor, k: int, seed: int) -> Tensor:
 
 
 METHODS = {"IhSC": ihsc, "spherical k-means, plain torch": spherical}
-
-
-# -- tables ----------------------------------------------------------------------------
 
 
 def shown(size: Size) -> str:

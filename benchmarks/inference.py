@@ -31,8 +31,6 @@ Sample = tuple[Any, np.ndarray]  # rows, and their labels
 Run = Callable[[Callable[[int], Any], int], list[Any]]  # for so many seeds
 
 
-# -- intervals -------------------------------------------------------------------------
-
 INTERVALS = [
     "gaussian", "columns", "counts30", "counts60", "counts300", "gamma", "ar50",
     "t3", "t4", "rows", "ar80", "counts15", "few", "similar", "p10",
@@ -116,9 +114,6 @@ def intervals(draws: int, run: Run) -> Table:
         yield [name, *(f"{share:.3f}" for share in shares)]
 
 
-# -- the test of scales ----------------------------------------------------------------
-
-
 def of_mixture(seed: int, spread: float, **options: Any) -> Sample:
     draw = mixture(seed, spread=0.0, **options)
     scales = spread * np.random.default_rng([seed, 2]).standard_normal((len(draw.X), 1))
@@ -171,8 +166,6 @@ def test(draws: int, run: Run) -> Table:
         yield [name, f"{level:.3f}", *(f"{share:.2f}" for share in power)]
 
 
-# -- memberships -----------------------------------------------------------------------
-
 STRUCTURES = ("individual", "common", "tied")
 EDGES = (0.0, 0.6, 0.8, 0.9, 0.95, 0.99, 1.01)
 MEMBERSHIPS = ["gaussian", "overlap", "columns", "ar50", "ar80", "ar95"]
@@ -201,8 +194,6 @@ def memberships(draws: int, run: Run) -> Table:
                 cells.append(f"{share} of {rows.sum()}")
             yield [f"{name}, {noise}", *cells]
 
-
-# -- criteria --------------------------------------------------------------------------
 
 CRITERIA = [
     "gaussian", "t4", "rows", "scales1", "similar", "overlap", "simplex", "few", "p5",

@@ -246,8 +246,6 @@ class Clusterer(
             data = change(data)
         return data
 
-    # The steps of a fit
-
     def _read(self, X: Any, sample_weight: Any, say: Callable[[str], None]) -> Rows:
         """Check the data, find the rows that count, and fill in missing cells."""
         everything = checks.check_matrix(X, self, missing=self.missing)

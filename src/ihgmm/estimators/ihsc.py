@@ -120,8 +120,7 @@ class IhSC(Clusterer):
     batches_ : Batches
         Factors of the columns in each batch; only with ``batch``.
     n_samples_seen_ : int
-        Rows of all calls of :meth:`partial_fit`. ``labels_``, ``scales_`` and other
-        attributes with a line for each row are then those of the last call.
+        Rows of all calls of :meth:`partial_fit`.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
 

@@ -5,10 +5,7 @@
     python benchmarks/backends.py dask --save
 
 The data are float32 rows of the model, 1,000 features in ten clusters. Methods take
-turns, several rounds, each time in a process of its own; times are medians, shown as
-ratios to IhSC, and errors the median and the worst over seeds. Memory is what is in
-use before the work and at most during it. With ``--save`` tables go to
-results/backends.md.
+turns, several rounds, each time in a process of its own. ``INTRO`` has the figures.
 """
 
 import argparse
@@ -67,9 +64,6 @@ def ihgmm(X: Any, seed: int) -> np.ndarray:
     return np.asarray(IhGMM(K, random_state=seed).fit(X).labels_)
 
 
-# -- a memory map ----------------------------------------------------------------------
-
-
 def mini_batch(rows: Matrix, seed: int) -> np.ndarray:
     model = MiniBatchKMeans(K, random_state=seed)
 
@@ -119,9 +113,6 @@ def in_memory(folder: Path, seed: int) -> Measured:
     ihsc(np.load(folder / "small.npy"), seed)
     figures, labels = measured(lambda: ihsc(np.load(folder / "x.npy"), seed))
     return figures | {"passes": 1}, labels
-
-
-# -- a cluster of dask -----------------------------------------------------------------
 
 
 def dask_ml(X: Any, seed: int) -> np.ndarray:
@@ -215,9 +206,6 @@ METHODS: dict[str, dict[str, Callable[[Path, int], Measured]]] = {
 }
 
 
-# -- turns and tables ------------------------------------------------------------------
-
-
 def be_process(part: str, name: str, seed: str, folder: str) -> None:
     """Measure one method and print figures, or why there are none."""
     warnings.simplefilter("ignore")
@@ -292,7 +280,6 @@ def main() -> None:
         parser.error(f"{free:.1f} GB are free, too few; name another --folder.")
     parts = [compare(part, options) for part in options.names]
     publish(options, "\n".join([INTRO, *parts]))
-    return None
 
 
 if __name__ == "__main__":

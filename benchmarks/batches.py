@@ -42,9 +42,6 @@ METHODS = (*OURS, "k-means", "ComBat", "Harmony", "Scanorama")
 HEAD = ["", *METHODS]
 
 
-# -- sets ------------------------------------------------------------------------------
-
-
 def design(kind: str, seed: int = 0) -> Data:
     """Return rows of four clusters in three batches."""
     rng = np.random.default_rng(seed)
@@ -157,9 +154,6 @@ def with_effect(X: np.ndarray, y: np.ndarray, effect: str, unequal: bool) -> Dat
         top = X.max()
         X = (X / top) ** np.array([0.6, 1.0, 1.5])[batch][:, None] * top
     return X, y, batch
-
-
-# -- methods ---------------------------------------------------------------------------
 
 
 def corrected(method: str, X: np.ndarray, batch: np.ndarray) -> np.ndarray:

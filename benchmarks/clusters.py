@@ -5,8 +5,7 @@
     python benchmarks/clusters.py --methods IhSC rival --save
     IHGMM_BEFORE=old/src python benchmarks/clusters.py    # beside another version
 
-``cases.py`` says how rows are drawn. Methods take turns on each draw; times are medians
-over draws, and errors beyond the oracle's are the mean and the largest.
+Methods take turns on each draw; times are medians over draws.
 """
 
 import argparse
@@ -45,7 +44,6 @@ SHAPES: dict[str, Callable[[int, int], Case]] = {
 
 
 def compare(shape: str, k: int, methods: list[str], draws: int) -> list[str]:
-    """Return a line of the table."""
     seconds: dict[str, list[float]] = {name: [] for name in methods}
     excess: dict[str, list[float]] = {name: [] for name in methods}
     oracles = []

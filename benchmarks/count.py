@@ -5,10 +5,8 @@
     python benchmarks/count.py --extra FOLDER --save
 
 Simulated are clear clusters, K 1 to 30, with 25 rows each; clusters within clusters;
-designs of ``designs.py``; and data without clusters. Sets are those of ``labelled.py``,
-where the number of classes counts as right. A set counts once in means, however many
-preparations it has. ``--seed`` starts the draws. Time is that of a processor, over a
-default fit with the number that was found.
+designs of ``designs.py``; and data without clusters. Sets are those of ``labelled.py``.
+``--seed`` starts the draws. ``HEAD`` says what counts as right, and what figures are.
 """
 
 import os

@@ -62,9 +62,6 @@ class Draw:
     white: Array | None = None
 
 
-# -- the best possible -----------------------------------------------------------------
-
-
 def most_likely(
     X: Array, centers: Array, scales: Array, labels: Array, log_density: Density
 ) -> Array:
@@ -125,9 +122,6 @@ def zero_inflated_density(
     return np.column_stack(columns)
 
 
-# -- centres ---------------------------------------------------------------------------
-
-
 def orthogonal(rng: np.random.Generator, k: int, p: int) -> Array:
     return np.linalg.qr(rng.standard_normal((p, k)))[0].T
 
@@ -154,9 +148,6 @@ def rays(rng: np.random.Generator, k: int, p: int) -> Array:
     """Rays in two columns, at random angles that are well apart."""
     angles = 2 * np.pi * np.cumsum(rng.dirichlet(np.full(k, 8.0)))
     return np.column_stack([np.cos(angles), np.sin(angles)])
-
-
-# -- designs ---------------------------------------------------------------------------
 
 
 def mixture(
@@ -245,10 +236,10 @@ def outliers(seed: int, share: float, times: float, **options: Any) -> Draw:
     return replace(draw, X=X, labels=labels)
 
 
-def wild_cells(seed: int, share: float = 0.02) -> Draw:
-    """A share of the cells is twenty times as large; the best know which."""
+def wild_cells(seed: int) -> Draw:
+    """2% of the cells are twenty times as large; the best know which."""
     draw = mixture(seed)
-    wild = np.random.default_rng([seed, 1]).random(draw.X.shape) < share
+    wild = np.random.default_rng([seed, 1]).random(draw.X.shape) < 0.02
     return replace(draw, X=np.where(wild, 20 * draw.X, draw.X), white=None)
 
 
@@ -368,12 +359,10 @@ DESIGNS: dict[str, Callable[[int], Draw]] = {
     "signs": partial(mixture, signs=True),
     "similar": partial(mixture, directions=similar, length=15),
     "similar-few": partial(mixture, directions=similar, length=15, n=60),
-    "large90-20": partial(LARGE, largest=0.9, length=20),
-    "large90-12": partial(LARGE, largest=0.9, length=12),
-    "large90-8": partial(LARGE, largest=0.9, length=8),
-    "large80-12": partial(LARGE, largest=0.8, length=12),
-    "large70-12": partial(LARGE, largest=0.7, length=12),
-    "large50-12": partial(LARGE, largest=0.5, length=12),
+    **{
+        f"large{share}-{length}": partial(LARGE, largest=share / 100, length=length)
+        for share, length in ((90, 20), (90, 12), (90, 8), (80, 12), (70, 12), (50, 12))
+    },
     "overlap": partial(mixture, n=400, length=2.5, spread=0.3),
     "simplex": partial(mixture, directions=simplex),
     "plane": partial(mixture, k=6, directions=plane, length=10, spread=0.3),
@@ -381,22 +370,16 @@ DESIGNS: dict[str, Callable[[int], Draw]] = {
     "many": partial(mixture, n=900, k=30, length=8),
     "k100": partial(mixture, n=4_000, p=200, k=100, length=12),
     "few": partial(mixture, n=60, k=3),
-    "p5": partial(mixture, p=5),
-    "p10": partial(mixture, p=10),
-    "p50": partial(mixture, p=50),
+    **{f"p{p}": partial(mixture, p=p) for p in (5, 10, 50)},
     "p20000": partial(mixture, n=100, p=20_000, length=16),
     "k40": k40,
     "customers": customers,
-    "outliers1-3": partial(outliers, share=0.01, times=3),
-    "outliers1-50": partial(outliers, share=0.01, times=50),
-    "outliers5-3": partial(outliers, share=0.05, times=3),
-    "outliers5-50": partial(outliers, share=0.05, times=50),
-    "outliers20-3": partial(outliers, share=0.2, times=3),
-    "outliers20-50": partial(outliers, share=0.2, times=50),
-    "counts15": partial(profiles, size=15),
-    "counts30": partial(profiles, size=30),
-    "counts60": partial(profiles, size=60),
-    "counts300": partial(profiles, size=300),
+    **{
+        f"outliers{share}-{times}": partial(outliers, share=share / 100, times=times)
+        for share in (1, 5, 20)
+        for times in (3, 50)
+    },
+    **{f"counts{size}": partial(profiles, size=size) for size in (15, 30, 60, 300)},
     "gamma": partial(profiles, size=30, counts=False),
     "wide": partial(mixture, n=150, p=3_000, length=12),
     "cells2": wild_cells,
@@ -416,9 +399,6 @@ DESIGNS: dict[str, Callable[[int], Draw]] = {
         paper, shape=(400, 3000, 8), R=5, C=0.4, noise_levels=(0.3, 3.0)
     ),
 }
-
-
-# -- errors ----------------------------------------------------------------------------
 
 
 def best_without_centers(draw: Draw) -> Array:
@@ -450,7 +430,6 @@ def errors(task: tuple[str, int, list[str]]) -> list[float]:
 
 
 def table(options: argparse.Namespace) -> Table:
-    """Yield means in percent with their standard errors, a line for each design."""
     yield [""]
     yield ["design", *options.methods, "label oracle", "centre oracle"]
     with ProcessPoolExecutor(options.jobs) as pool:

@@ -102,9 +102,6 @@ def error(labels: Tensor, found: Any, k: int) -> float:
     return 1 - float(common[linear_sum_assignment(-common)].sum()) / len(labels)
 
 
-# -- methods ---------------------------------------------------------------------------
-
-
 def ihsc(X: Any, k: int, seed: int = 0) -> Any:
     return IhSC(k, random_state=seed).fit(X).labels_
 
@@ -137,15 +134,11 @@ def spherical(X: Tensor, k: int, seed: int) -> Tensor:
 METHODS = {"IhSC": ihsc, "spherical k-means, plain torch": spherical}
 
 
-# -- tables ----------------------------------------------------------------------------
-
-
 def shown(size: Size) -> str:
     return f"{size[0]:,} x {size[1]:,}, K {size[2]}"
 
 
 def dense(sizes: list[Size], device: str, rounds: int) -> Table:
-    """Yield times of methods, and their errors beyond the oracle's."""
     yield ["Dense data: medians, least and most; means and largest"]
     yield ["data", "method", "seconds", "error beyond the oracle's", "oracle"]
     X = None
@@ -197,11 +190,9 @@ def costs(sizes: list[Size]) -> Table:
 CALLS: dict[str, Callable[[Any, Any, int], Any]] = {
     "IhSC(refine=True)": lambda X, _, k: IhSC(k, refine=True, random_state=0).fit(X),
     "IhGMM": lambda X, _, k: IhGMM(k, random_state=0).fit(X),
-    "estimate_parameters": lambda X, labels, _: ihgmm.estimate_parameters(X, labels),
-    "diagnose": lambda X, labels, _: ihgmm.diagnose(X, labels),
-    "scale_heterogeneity_test": lambda X, labels, _: ihgmm.scale_heterogeneity_test(
-        X, labels
-    ),
+    "estimate_parameters": lambda X, y, _: ihgmm.estimate_parameters(X, y),
+    "diagnose": lambda X, y, _: ihgmm.diagnose(X, y),
+    "scale_heterogeneity_test": lambda X, y, _: ihgmm.scale_heterogeneity_test(X, y),
     "select_n_clusters": lambda X, *_: ihgmm.select_n_clusters(X, random_state=0),
 }
 
@@ -248,7 +239,6 @@ def sparse(size: Size, device: str, rounds: int) -> Table:
 
 
 def tables(name: str, sizes: list[Size], options: argparse.Namespace) -> list[Table]:
-    """Return the tables of a kind of data or calls."""
     how = options.device, options.rounds
     if name == "dense":
         table = dense(sizes, *how)

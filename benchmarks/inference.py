@@ -31,8 +31,6 @@ Sample = tuple[Any, np.ndarray]  # rows, and their labels
 Run = Callable[[Callable[[int], Any], int], list[Any]]  # for so many seeds
 
 
-# -- intervals -------------------------------------------------------------------------
-
 INTERVALS = [
     "gaussian", "columns", "counts30", "counts60", "counts300", "gamma", "ar50",
     "t3", "t4", "rows", "ar80", "counts15", "few", "similar", "p10",
@@ -107,7 +105,6 @@ def coverage(name: str, seed: int) -> list[float]:
 
 
 def intervals(draws: int, run: Run) -> Table:
-    """Count how often 95% intervals hold the truth."""
     yield ["Coverage of 95% intervals"]
     yield ["design", "scales", "centres", "noisiest tenth of columns",
            "scales, labels of IhSC", "centres, labels of IhSC",
@@ -115,9 +112,6 @@ def intervals(draws: int, run: Run) -> Table:
     for name in INTERVALS:
         shares = np.mean(run(partial(coverage, name), draws), axis=0)
         yield [name, *(f"{share:.3f}" for share in shares)]
-
-
-# -- the test of scales ----------------------------------------------------------------
 
 
 def of_mixture(seed: int, spread: float, **options: Any) -> Sample:
@@ -148,9 +142,7 @@ def of_positive(seed: int, spread: float, noise: str, common: float) -> Sample:
 
 EQUAL: dict[str, Callable[[int, float], Sample]] = {
     **{name: partial(of_mixture, **noise) for name, noise in NOISES.items()},
-    "counts15": partial(of_profiles, size=15),
-    "counts60": partial(of_profiles, size=60),
-    "counts300": partial(of_profiles, size=300),
+    **{f"counts{size}": partial(of_profiles, size=size) for size in (15, 60, 300)},
     "gamma": partial(of_profiles, size=30, counts=False),
     **{
         f"positive-{noise}-{common:g}": partial(of_positive, noise=noise, common=common)
@@ -166,7 +158,6 @@ def rejected(name: str, spread: float, seed: int) -> bool:
 
 
 def test(draws: int, run: Run) -> Table:
-    """Count rejections at 5%, with equal scales and with scales that differ."""
     yield ["The test of equal scales: rejections at 5%"]
     yield ["noise", "equal scales", "a spread of 10%", "of 20%"]
     for name in EQUAL:
@@ -174,8 +165,6 @@ def test(draws: int, run: Run) -> Table:
         power = (np.mean(run(partial(rejected, name, s), draws)) for s in (0.1, 0.2))
         yield [name, f"{level:.3f}", *(f"{share:.2f}" for share in power)]
 
-
-# -- memberships -----------------------------------------------------------------------
 
 STRUCTURES = ("individual", "common", "tied")
 EDGES = (0.0, 0.6, 0.8, 0.9, 0.95, 0.99, 1.01)
@@ -191,7 +180,6 @@ def membership(name: str, noise: str, seed: int) -> tuple[np.ndarray, np.ndarray
 
 
 def memberships(draws: int, run: Run) -> Table:
-    """Compare the largest membership of rows with how many of them are right."""
     yield ["Memberships of IhGMM: the share that is right, by the largest membership"]
     heads = [f"to {high:g}" for high in EDGES[1:-1]] + [f"above {EDGES[-2]:g}"]
     yield ["design, noise", "error", *heads]
@@ -206,8 +194,6 @@ def memberships(draws: int, run: Run) -> Table:
                 cells.append(f"{share} of {rows.sum()}")
             yield [f"{name}, {noise}", *cells]
 
-
-# -- criteria --------------------------------------------------------------------------
 
 CRITERIA = [
     "gaussian", "t4", "rows", "scales1", "similar", "overlap", "simplex", "few", "p5",
@@ -229,7 +215,6 @@ def chosen(name: str, noise: str, seed: int) -> tuple[int, int]:
 
 
 def criteria(draws: int, run: Run) -> Table:
-    """Count how often BIC and ICL choose the right number of clusters."""
     yield ["The number of clusters by BIC and ICL: right, and too many"]
     yield ["design", "bic", "icl", "bic, tied", "icl, tied"]
     for name in CRITERIA:

@@ -81,9 +81,6 @@ class LabelledSet:
             yield name, *sampled(PREPARATIONS[name](X), labels, rows)
 
 
-# -- preparations ----------------------------------------------------------------------
-
-
 def clean(X: Any, y: Any) -> Data:
     """Drop incomplete rows, rows of zeros, constant columns and tiny classes.
 
@@ -120,9 +117,6 @@ def sampled(X: Any, y: Any, rows: int = 5_000) -> tuple[Any, np.ndarray]:
         return X, y
     chosen = np.sort(np.random.default_rng(0).choice(len(y), rows, replace=False))
     return X[chosen], y[chosen]
-
-
-# -- where files lie -------------------------------------------------------------------
 
 
 def package_file(package: str, path: str, wheel: str | None = None) -> Path:
@@ -283,9 +277,6 @@ def blood(column: str = "bulk_labels") -> Data:
         return np.asarray(X.todense()), np.asarray(file["obs"][column])
 
 
-# -- sets of a folder ------------------------------------------------------------------
-
-
 def exported(path: Path) -> Data:
     d = table(path)
     return sampled(d.iloc[:, 1:].to_numpy(dtype=np.float64), d.iloc[:, 0].astype(str))
@@ -338,9 +329,6 @@ def extra_sets(folder: Path) -> Iterator[LabelledSet]:
                 name = path.name.removesuffix(suffix).split("-")[0]
                 ways, group = EXTRA.get(name, "raw"), "" if name in EXTRA else "other"
                 yield LabelledSet(name, partial(read, path), ways, group)
-
-
-# -- the sets --------------------------------------------------------------------------
 
 
 def paper(name: str) -> Data:

@@ -3,6 +3,7 @@
 import argparse
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import resource
@@ -59,10 +60,8 @@ def readings(X: Any, fit: Callable[[Any], Any]) -> int:
 
     from ihgmm.matrix.stored import Stored
 
-    def read(start: int, stop: int) -> Any:
-        return X[start:stop]
-
-    rows = Stored(read, X.shape, X.dtype, n_entries=X.size, sparse=sp.issparse(X))
+    about: Any = {"n_entries": X.size, "sparse": sp.issparse(X)}
+    rows = Stored(lambda start, stop: X[start:stop], X.shape, X.dtype, **about)
     fit(rows)
     return rows.passes
 
@@ -111,10 +110,8 @@ def version(package: str) -> str | None:
 
 def environment(device: str = "") -> str:
     """Name the versions of the packages that are there, the machine and the day."""
-    numbers = {package: version(package) for package in PACKAGES}
-    versions = ", ".join(
-        f"{name} {number}" for name, number in numbers.items() if number
-    )
+    numbers = [(package, version(package)) for package in PACKAGES]
+    versions = ", ".join(f"{name} {number}" for name, number in numbers if number)
     cpu = platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -135,6 +132,10 @@ def publish(options: argparse.Namespace, text: str, device: str = "") -> None:
         part = RESULTS / f"{options.page}.part"
         part.write_text(f"{text.rstrip()}\n\n{environment(device)}\n", encoding="utf-8")
         part.replace(RESULTS / options.page)
+
+
+def digits(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}"
 
 
 Table = Iterable[list[Any]]

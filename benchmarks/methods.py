@@ -27,8 +27,6 @@ import ihgmm
 Method = Callable[[Any, int, int], np.ndarray]
 
 
-# -- another version of the package ----------------------------------------------------
-
 SERVER = """
 import pickle, sys, time, warnings
 from ihgmm import IhSC
@@ -75,9 +73,6 @@ def timed_before(X: Any, k: int, **options: Any) -> tuple[float, np.ndarray]:
     if isinstance(labels, str):
         raise ValueError(labels)
     return seconds, labels
-
-
-# -- the methods -----------------------------------------------------------------------
 
 
 def estimator(name: str, **options: Any) -> Method:

@@ -46,20 +46,12 @@ def fitted(X: np.ndarray, k: int, seed: int = 0, **options: Any) -> IhSC:
     return IhSC(k, random_state=seed, **options).fit(X)
 
 
-def without(strange: np.ndarray, X: np.ndarray, k: int, seed: int) -> np.ndarray:
+def without(model: Any, X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
+    """Cluster the rows that are left by a peer that looks for outliers."""
+    inside = model.set_params(contamination=share or "auto").fit_predict(X) > 0
     labels = np.full(len(X), -1)
-    labels[~strange] = fitted(X[~strange], k, seed).labels_
+    labels[inside] = fitted(X[inside], k, seed).labels_
     return labels
-
-
-def forest(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
-    model = IsolationForest(contamination=share or "auto", random_state=seed)
-    return without(model.fit_predict(X) < 0, X, k, seed)
-
-
-def factor(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
-    model = LocalOutlierFactor(contamination=share or "auto")
-    return without(model.fit_predict(X) < 0, X, k, seed)
 
 
 METHODS: dict[str, Method] = {
@@ -68,8 +60,8 @@ METHODS: dict[str, Method] = {
     "IhGMM auto": lambda X, k, _, seed: (
         IhGMM(k, outliers="auto", random_state=seed).fit(X).labels_
     ),
-    "forest": forest,
-    "LOF": factor,
+    "forest": lambda *given: without(IsolationForest(random_state=given[-1]), *given),
+    "LOF": lambda *given: without(LocalOutlierFactor(), *given),
     "HDBSCAN": lambda X, *_: HDBSCAN(copy=True).fit_predict(normalize(X)),
 }
 
@@ -87,8 +79,6 @@ CELLS = [
     "gaussian", "t3", "customers", "gamma", "counts60", "columns", "similar", "scales1",
     "p10", "large90-8", "ar80", "rows", "simplex", "counts300",
 ]  # fmt: skip
-
-
 SHARES = (0.01, 0.05, 0.2)
 PLANTED: dict[str, tuple[float, Callable[[int], Draw]]] = {
     f"{share:.0%}, {times} times": (share, partial(outliers, share=share, times=times))

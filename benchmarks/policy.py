@@ -30,10 +30,7 @@ from ihgmm import policy as table
 from ihgmm import scale_heterogeneity_test as scale_test
 from ihgmm.words.results import recommendation
 
-NAMES = [
-    "gaussian", "ar80", "overlap", "large80-12", "p10", "customers", "outliers5-3",
-    "few",
-]  # fmt: skip
+NAMES = "gaussian ar80 overlap large80-12 p10 customers outliers5-3 few"
 Answer = tuple[np.ndarray, np.ndarray]  # decisions, one or one for each row; figures
 
 
@@ -125,7 +122,7 @@ def compared(task: tuple[str, str]) -> dict[str, list[float]]:
 
 
 def lines(group: str, run: Callable[..., Any]) -> Table:
-    parts = list(run(compared, [(group, design) for design in NAMES]))
+    parts = list(run(compared, [(group, design) for design in NAMES.split()]))
     yield [group]
     yield ["threshold", "value", "half: changed", "moved", "twice: changed", "moved"]
     for name, value in thresholds(group).items():

@@ -28,7 +28,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
 import labelled
 import numpy as np
 from labelled import GROUPS
-from measure import arguments, markdown, publish
+from measure import arguments, digits, markdown, publish
 from methods import LEGEND, METHODS, with_before
 
 from ihgmm.metrics import misclassification_rate
@@ -54,11 +54,7 @@ class Row:
 
     def cells(self) -> list[str]:
         where = f"{self.name}, {self.preparation}"
-        return [where, *map(str, self.shape), *map(figure, self.rates)]
-
-
-def figure(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.3f}"
+        return [where, *map(str, self.shape), *map(digits, self.rates)]
 
 
 def rate(X: np.ndarray, y: np.ndarray, method: str, seeds: int) -> float:
@@ -107,7 +103,7 @@ def group_tables(rows: list[Row], methods: list[str]) -> list[str]:
         rates = labelled.means_by_set(names, [row.rates for row in mine])
         if not len(rates):
             continue
-        means.append([group, len(rates), *map(figure, rates.mean(axis=0))])
+        means.append([group, len(rates), *map(digits, rates.mean(axis=0))])
         gain = (rates[:, 1:] - rates[:, :1]).round(6)
         better, worse = (gain >= 0.001).sum(axis=0), (gain <= -0.001).sum(axis=0)
         pairs = zip(better, worse, strict=True)

@@ -11,13 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, ward
+from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
-
-
-def unit(rows: np.ndarray) -> np.ndarray:
-    """Return rows of length 1, so that their scale no longer matters."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1)
 
 
 def singular_pairs(U: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +74,7 @@ def spherical_kmeans(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
         labels = (rows @ centers.T).argmax(axis=1)
         if before is not None and (labels == before).all():
             break
-        centers, before = unit(np.eye(len(centers))[labels].T @ rows), labels
+        centers, before = normalize(np.eye(len(centers))[labels].T @ rows), labels
     return labels
 
 
@@ -87,7 +82,7 @@ def ward_centers(rows: np.ndarray, k: int) -> np.ndarray:
     """Return the directions of k clusters of Ward's tree, of at most 2,048 rows."""
     places = np.linspace(0, len(rows) - 1, min(len(rows), 2048)).astype(int)
     labels = fcluster(ward(rows[places]), k, "maxclust") - 1
-    return unit(np.eye(k)[labels].T @ rows[places])
+    return normalize(np.eye(k)[labels].T @ rows[places])
 
 
 def tied_mixture(
@@ -136,12 +131,12 @@ def fit(X: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
     Rows are compared in two spaces, singular vectors and projected rows, from four
     starts and with two covariances. The run of greatest worth wins.
     """
-    U = unit(np.asarray(X, dtype=float))
+    U = normalize(np.asarray(X, dtype=float))  # so that scales no longer matter
     s, V = singular_pairs(U, k)
     w = weights(s**2, k, 0.0 if len(s) == X.shape[1] else s[-1] ** 2)
     V, s, w = V[:, w > 0], s[w > 0], w[w > 0]
     maps = [V * (w / s), V * w]
-    spaces = [unit(U @ A) for A in maps]
+    spaces = [normalize(U @ A) for A in maps]
     starts = [spherical_kmeans(R, R[distinct_rows(R, k)]) for R in spaces]
     starts += [spherical_kmeans(R, ward_centers(R, k)) for R in spaces]
     runs = [
@@ -153,7 +148,7 @@ def fit(X: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
     _, slopes, offsets, A = max(runs, key=lambda run: run[0])
 
     def label(rows: np.ndarray) -> np.ndarray:
-        embedded = unit(unit(np.asarray(rows, dtype=float)) @ A)
+        embedded = normalize(normalize(np.asarray(rows, dtype=float)) @ A)
         return (embedded @ slopes + offsets).argmax(axis=1)
 
     return label

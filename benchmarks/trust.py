@@ -5,8 +5,7 @@
     python benchmarks/trust.py --extra FOLDER --save
 
 Designs are those of ``designs.py``, sets those of ``labelled.py``, which says where
-they come from and which are kept aside. The true number of clusters is given. A set
-counts once in means, however many preparations it has.
+they come from and which are kept aside.
 """
 
 import os
@@ -27,7 +26,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from designs import DESIGNS
 from labelled import LabelledSet, MissingDataError, all_sets, means_by_set
-from measure import Table, arguments, markdown, publish
+from measure import Table, arguments, digits, markdown, publish
 from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
 from sklearn.metrics import roc_auc_score
@@ -152,16 +151,11 @@ def ranks(cases: list[Case], figure: Callable[[Case], float]) -> float:
     return float(spearmanr(said, true)[0]) if len(cases) > 2 else np.nan
 
 
-def digits(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.3f}"
-
-
 def share(kept: list[bool]) -> str:
     return f"{np.mean(kept):.0%}" if kept else "-"
 
 
 def tables(cases: list[Case]) -> Iterator[Table]:
-    """Yield all tables."""
     default = [case for case in cases if case.method == "default"]
     groups = {
         group: [case for case in default if case.group == group] for group in GROUPS
@@ -196,7 +190,6 @@ def overview(groups: dict[str, list[Case]]) -> Table:
 
 
 def bands(groups: dict[str, list[Case]]) -> Table:
-    """Yield true errors by what was expected."""
     yield ["Expected and true errors"]
     shown = [group for group in GROUPS if group in groups]
     heads = [(f"{group}: cases", "expected", "true") for group in shown]
@@ -211,7 +204,6 @@ def bands(groups: dict[str, list[Case]]) -> Table:
 
 
 def verdicts(groups: dict[str, list[Case]]) -> Table:
-    """Yield how often labels are called unreliable that are not, and that are."""
     yield ['Cases told that clusters overlap, or that there is "no separation"']
     yield ["cases", "fewer than 10% wrong", "told", "more than 40% wrong", "told"]
     doubts = ("OVERLAPPING", "NO_SEPARATION")
@@ -222,7 +214,6 @@ def verdicts(groups: dict[str, list[Case]]) -> Table:
 
 
 def warned_fits(cases: list[Case]) -> Table:
-    """Yield how often fits warn of unstable labels, and how many of these are wrong."""
     yield ["Fits that warn of unstable labels"]
     yield ["settings", "group", "cases", "warned", "of these more than 25% wrong",
            "fewer than 10% wrong", "more than 40% wrong", "warned"]  # fmt: skip

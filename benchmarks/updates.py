@@ -135,9 +135,8 @@ def main() -> None:
         labels = IhSC(K, init=old).fit(late).labels_
         seconds = f"{time.process_time() - start:.1f}"
         error = f"{misclassification_rate(kinds[-len(late) :], labels):.4f}"
-        table.append(
-            ["a fit to its last tenth, init=model", error, seconds, "", "", ""]
-        )
+        fresh = ["a fit to its last tenth, init=model", error, seconds]
+        table.append([*fresh, "", "", ""])
     units = [normalize(part) for part in shuffled]
     minibatch = MiniBatchKMeans(K, random_state=0, n_init=1)
     row("MiniBatchKMeans, unit rows", units, minibatch, unit=True)

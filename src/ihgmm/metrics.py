@@ -191,7 +191,6 @@ class _Matching(NamedTuple):
 def _matched(
     first: Any, second: Any, arguments: Sequence[str] = ("labels_true", "labels_pred")
 ) -> _Matching:
-    """Return the best matching of two clusterings."""
     pair = [check_labels(*one) for one in zip(arguments, (first, second), strict=True)]
     if len(pair[0]) != len(pair[1]):
         raise ValueError(

@@ -44,11 +44,7 @@ class Solving:
 
 
 class Leading:
-    """Which directions count in an embedding; docs/default.md has the reasons.
-
-    ``python benchmarks/designs.py`` shows errors. Under the model shares beyond the
-    clusters are a hundredth or less; where clusters have a shape, a half is common.
-    """
+    """Directions that count: docs/default.md (``python benchmarks/designs.py``)."""
 
     MOST_EXTRA = 20  # directions beyond those of clusters, and two more
     HIGH = 0.5  # of the last cluster's eigenvalue: the spectrum does not fall

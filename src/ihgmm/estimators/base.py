@@ -246,8 +246,6 @@ class Clusterer(
             data = change(data)
         return data
 
-    # The steps of a fit
-
     def _read(self, X: Any, sample_weight: Any, say: Callable[[str], None]) -> Rows:
         """Check the data, find the rows that count, and fill in missing cells."""
         everything = checks.check_matrix(X, self, missing=self.missing)
@@ -365,9 +363,8 @@ class DistanceClusterer(Clusterer):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of rows to their nearest centre.
 
-        Rows may be new or old, and count by their weights; ``y`` is ignored. More
-        centres are nearer, so that ``GridSearchCV`` picks the most clusters: give it
-        ``scoring=``:func:`ihgmm.metrics.stability_score`.
+        Rows may be new or old, and count by their weights; ``y`` is ignored. To choose
+        the number of clusters, take :func:`ihgmm.metrics.stability_score`.
         """
         data = self._check_new(X)
         ops = data.ops
@@ -377,7 +374,6 @@ class DistanceClusterer(Clusterer):
             return -ops.number(ops.xp.sum(weights * nearest * nearest))
 
     def _distances(self, X: Matrix) -> Tall:
-        """Return the distance of each row to each cluster centre."""
         centers = to_host(self.cluster_centers_)
         size = float(np.abs(centers).max())
         if size / X.unit > np.sqrt(float(np.finfo(X.dtype).max)) / 1e6:

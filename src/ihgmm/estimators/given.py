@@ -24,8 +24,6 @@ from ihgmm.numerics.whitening import learn_whitener
 from ihgmm.policy import Batching, Growing
 from ihgmm.statistics.selection import resolve
 
-# Batches
-
 
 def fit_batches(
     model: Any, rows: Rows, batch: Any, noise: Any, rng: np.random.Generator
@@ -122,9 +120,6 @@ def rows_without_batches(model: Any, X: Any, batch: Any) -> Matrix:
     return without(data, factors, codes)
 
 
-# Classes that are known of some rows, and an older model
-
-
 def check_known(known_labels: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Return classes, sorted, and the number of each row's class; -1 for unknown."""
     given = checks.label_array("known_labels", known_labels, n_samples)
@@ -186,9 +181,6 @@ def old_labels(model: Any, X: Any, batch: Any = None) -> tuple[np.ndarray, Any]:
     cosines = to_host(model.transform(X, **options)).astype(np.float64)
     share = np.clip(cosines[np.arange(len(labels)), labels], 0.0, 0.995) ** 2
     return labels, share / (1 - share)
-
-
-# Rows that follow
 
 
 def check_unit(X: Matrix) -> None:

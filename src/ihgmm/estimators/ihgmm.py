@@ -134,10 +134,7 @@ class IhGMM(DensityMixin, Clusterer):
 
     @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model to data and weights as :meth:`IhSC.fit <ihgmm.IhSC.fit>` does.
-
-        ``y`` is ignored. Returns the fitted estimator itself.
-        """
+        """Fit the model to data and weights, as :meth:`ihgmm.IhSC.fit` does."""
         rng, steps = generator(self.random_state), Steps(self.verbose)
         # Check the data, and fill in what is missing.
         with steps.step("check") as say:

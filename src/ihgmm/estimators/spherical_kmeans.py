@@ -90,10 +90,7 @@ class SphericalKMeans(Clusterer):
 
     @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model to data and weights as :meth:`IhSC.fit <ihgmm.IhSC.fit>` does.
-
-        ``y`` is ignored. Returns the fitted estimator itself.
-        """
+        """Fit the model to data and weights, as :meth:`ihgmm.IhSC.fit` does."""
         k, steps = self.n_clusters, Steps(self.verbose)
         with steps.step("check") as say:
             rows = self._read(X, sample_weight, say)
@@ -140,9 +137,8 @@ class SphericalKMeans(Clusterer):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the (weighted) sum of ``1 - cosine`` with the nearest centre.
 
-        Rows, new or old, and weights are given as for :meth:`fit`. More centres are
-        nearer, so that ``GridSearchCV`` picks the most clusters: give it
-        ``scoring=``:func:`ihgmm.metrics.stability_score`.
+        Rows, new or old, and weights are given as for :meth:`fit`. To choose the number
+        of clusters, take :func:`ihgmm.metrics.stability_score`.
         """
         data = self._check_new(X)
         ops = data.ops

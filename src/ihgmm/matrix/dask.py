@@ -65,7 +65,6 @@ class DaskRows(Blocks):
 
     @cached_property
     def n_entries(self) -> int:
-        """How many numbers are stored; sparse blocks are asked."""
         if not self.sparse:
             return self.shape[0] * self.shape[1]
         return sum(self.map(attrgetter("n_entries")))

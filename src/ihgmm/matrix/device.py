@@ -68,7 +68,6 @@ class Device(OnDevice, Array):
         return one_thread()  # what is left for the host is small
 
     def filled(self, fill: Any = None) -> Device:
-        """Return rows with NaN filled in, as a copy; by zeros without a ``fill``."""
         xp = self.xp
 
         def zeros(rows: Tall) -> Tall:

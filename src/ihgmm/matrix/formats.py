@@ -177,9 +177,6 @@ def _from_memmap(X: np.memmap) -> Stored | None:
     return Stored(read, X.shape, X.dtype, check=check, source=source)
 
 
-# Arrays and groups of HDF5 and zarr
-
-
 def _from_dataset(X: Any, names: list[str] | None) -> Stored:
     if len(X.shape) != 2:
         raise ValueError(
@@ -310,9 +307,6 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
         names=names,
         source=_named("CSR matrix", group),
     )
-
-
-# Parquet
 
 
 def open_parquet(X: Any, *, batch_bytes: int = 2**24) -> Stored:

@@ -119,7 +119,6 @@ class Array(Held):
         return type(self)(array, about)
 
     def missing(self) -> Self:
-        """Return 1 where a cell is missing and 0 elsewhere."""
         xp = self.ops.xp
         return type(self)(xp.astype(xp.isnan(self.array), self.array.dtype), NOTHING)
 
@@ -189,7 +188,6 @@ class Dense(InMemory, Array):
         return total
 
     def filled(self, fill: Any = None) -> Dense:
-        """Return rows with NaN filled in, as a copy; by zeros without a ``fill``."""
         out = np.empty(self.shape, dtype=self.dtype)
         zeros = partial(np.nan_to_num, posinf=np.inf, neginf=-np.inf)
         self._into(out, fill or zeros)

@@ -44,8 +44,6 @@ class Ops:
     def __reduce__(self) -> Any:
         return _ops_of_namespace, (self.xp.__name__,)
 
-    # Where arrays are, and of which type
-
     def persist(self, a: Tall) -> Tall:
         """Return an array that is used more than once; one of dask is made now."""
         return a
@@ -90,8 +88,6 @@ class Ops:
         # Apple's GPUs know no float64.
         narrow = getattr(getattr(a, "device", None), "type", "") == "mps"
         return self.xp.float32 if narrow else self.xp.float64
-
-    # Rows, ranges of rows, and work on them
 
     def at_once(self, width: int) -> int:
         """Return how many rows to work on at a time, ``width`` numbers a row."""
@@ -144,8 +140,6 @@ class Ops:
     def beside(self, *parts: Tall) -> Tall:
         """Put tall arrays beside each other."""
         return self.xp.concat(parts, axis=1)
-
-    # Products and sums over rows
 
     def tall_dot(self, A: Tall, B: Tall) -> np.ndarray:
         """Return ``A.T @ B`` in float64, on the host."""
@@ -204,8 +198,6 @@ class Ops:
         vectors *= self.cast_like(np.where(low > high, -1, 1), vectors)
         return vectors
 
-    # Numbers, one by one
-
     def ratio(self, a: Any, b: Tall, otherwise: float = 0.0) -> Tall:
         """Return ``a / b`` where b is positive, another number elsewhere."""
         xp, some = self.xp, b > 0
@@ -240,8 +232,6 @@ class Ops:
         """Return 1 where values are 0 or more, -1 elsewhere, in their type."""
         one = self.xp.ones_like(values)
         return self.xp.where(values >= 0, one, -one)
-
-    # Labels and groups of rows
 
     def as_labels(self, labels: Tall) -> Tall:
         """Return labels for users: int32 as of KMeans, of torch what it indexes by."""
@@ -317,8 +307,6 @@ class Ops:
     def many_group_sums(self, labels: Tall, n_groups: int, *values: Tall) -> np.ndarray:
         """Return sums of several values over each group, waiting for them once."""
         return np.array([self.group_sums(labels, n_groups, each) for each in values])
-
-    # Order
 
     def largest(self, values: Tall, count: int) -> np.ndarray:
         """Return the positions of the ``count`` largest values, in any order."""

@@ -68,7 +68,6 @@ class Entries(Held):
             return self.ops.xp.square(self.ops.widen(self.values))
 
     def multiplied(self, rows: Any, columns: Any, about: About) -> Self:
-        """Return the matrix with its rows and columns multiplied, as a copy."""
         take, values = self.ops.xp.take, self.values
         if rows is not None:
             values = values * take(rows, self.owners(self.indptr)[1])
@@ -77,7 +76,6 @@ class Entries(Held):
         return self.with_values(values, about)
 
     def filled(self, fill: Any = None) -> Self:
-        """Return the rows with stored NaN filled in; by zeros without a ``fill``."""
         xp, values = self.ops.xp, self.values
         bad = xp.isnan(values)
         if fill is not None:
@@ -105,7 +103,6 @@ class Entries(Held):
         return self.with_values(values, self.about)
 
     def missing(self) -> Self:
-        """Return 1 where a cell is missing; all others are not stored."""
         xp, kind = self.ops.xp, self.indptr.dtype
         bad = xp.astype(xp.nonzero(xp.isnan(self.values))[0], kind)
         indptr = xp.astype(xp.searchsorted(bad, self.indptr), kind)
@@ -171,7 +168,6 @@ class Sparse(InMemory, Entries):
     def minus_fit(
         self, parts: np.ndarray, directions: np.ndarray, gain: np.ndarray
     ) -> Sparse:
-        """Return stored entries less their fit, each column times a gain."""
         left = self.values - self.fit_at_entries(parts, directions)
         about = self.about.of_taken_rows()
         return self.with_values(left * gain[self.indices], about)

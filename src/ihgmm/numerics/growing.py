@@ -312,10 +312,9 @@ def _novel_share(X: Matrix, inverse: Tall, known: Growth, labels: Tall) -> float
     return far / n if far > most else 0.0
 
 
-def growth_of_fit(placement: spectral.Placement, model: Any, n_clusters: int) -> Growth:
+def growth_of_fit(placement: spectral.Placement, model: Any, k: int) -> Growth:
     """Return what a model that was fitted at once would remember of its rows."""
-    embedding, k = placement.embedding, n_clusters
-    n = len(model.labels_)
+    embedding, n = placement.embedding, len(model.labels_)
     values = embedding.eigenvalues
     directions = Directions(embedding.directions / np.sqrt(values), values, float(n))
     priorities = 1 / (1 - np.random.default_rng(n).random(n))

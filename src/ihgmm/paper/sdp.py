@@ -117,10 +117,7 @@ class SDPKMeans(DistanceClusterer):
 
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model to data, array-like or sparse of (n_samples, n_features).
-
-        ``y`` is ignored. Returns the fitted estimator itself.
-        """
+        """Fit the model to data, array-like or sparse; ``y`` is ignored."""
         X = check_matrix(X, self).to_memory()
         n, k = X.shape[0], self.n_clusters
         check_row_count(n, k)

@@ -11,7 +11,7 @@ from ihgmm._checks import check_matrix, warn_zero_rows
 from ihgmm._progress import Steps
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.estimators.base import DistanceClusterer, atomic, number_by_size
-from ihgmm.matrix import HOST, Tall, ops_of, to_host
+from ihgmm.matrix import HOST, Tall, to_host
 from ihgmm.numerics.eigen import GramOperator, leading_eigenpairs
 
 
@@ -77,10 +77,7 @@ class TwoComponentLloyd(DistanceClusterer):
 
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model to data, array-like or sparse of (n_samples, n_features).
-
-        ``y`` is ignored. Returns the fitted estimator itself.
-        """
+        """Fit the model to data, array-like or sparse; ``y`` is ignored."""
         X = check_matrix(X, self).to_memory()
         warn_zero_rows(X)
         G = GramOperator.of(X)
@@ -105,9 +102,7 @@ class TwoComponentLloyd(DistanceClusterer):
 
     def _nearest(self, X: Any) -> Tall:
         center = HOST.unit_rows(to_host(self.cluster_centers_)[:1])
-        side = (self._check_new(X) @ center.T)[:, 0] < 0
-        xp = ops_of(side).xp
-        return xp.astype(side, xp.int32)
+        return (self._check_new(X) @ center.T)[:, 0] < 0
 
 
 def _iterate(

@@ -187,10 +187,9 @@ def rank_features(
         clear = is_clear[i] & (strength > min(Contrasts.WEAK, quarter))
         ahead = [j for j in more[i] if clear[j] and strength[j] > quarter]
         ahead = ahead[: -(-3 * count // 5)]
-        chosen = [*ahead, *(j for j in line if clear[j] and j not in ahead)][
-            : len(line)
-        ]
-        most[i] = np.array(sorted(chosen, key=lambda j: below[i, j]), dtype=np.intp)
+        chosen = [*ahead, *(j for j in line if clear[j] and j not in ahead)]
+        chosen = sorted(chosen[: len(line)], key=lambda j: below[i, j])
+        most[i] = np.array(chosen, dtype=np.intp)
     return TopFeatures(fit.clusters, sizes, names, *figures, more, less, most)
 
 

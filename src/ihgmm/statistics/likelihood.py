@@ -260,7 +260,6 @@ def _weighted(values: Tall, counts: Tall | None) -> Tall:
 
 
 def _stay(_: Any, memberships: Tall, *__: Any) -> tuple[Tall, tuple[()]]:
-    """Leave memberships as they are."""
     return memberships, ()
 
 
@@ -422,7 +421,6 @@ def mixing_weights(sizes: np.ndarray) -> np.ndarray:
 
 
 def _noise_variances(seen: Projections, members: Tall, noise: str) -> np.ndarray:
-    """Return the noise variance of each cluster."""
     # More noise in the centres means more signal in the rows: what is left for noise
     # falls as the variance rises, so that one value agrees with itself.
     ops, xp = seen.ops, seen.ops.xp

@@ -234,7 +234,6 @@ def smallest_distance(centers: np.ndarray) -> float:
 def _noise_levels(
     levels: Any, structure: str, labels: np.ndarray, k: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the noise level of each row."""
     count = {"individual": len(labels), "class": k, "common": 1}[structure]
     with parameters.making_array("noise_levels"):
         array = np.asarray(levels, np.float64)

@@ -44,7 +44,11 @@ class Solving:
 
 
 class Leading:
-    """Directions that count: docs/default.md (``python benchmarks/designs.py``)."""
+    """Which directions count in an embedding (``python benchmarks/designs.py``).
+
+    Under the model shares beyond the clusters are a hundredth or less; where clusters
+    have a shape, a half is common. docs/default.md has the reasons.
+    """
 
     MOST_EXTRA = 20  # directions beyond those of clusters, and two more
     HIGH = 0.5  # of the last cluster's eigenvalue: the spectrum does not fall

@@ -363,8 +363,9 @@ class DistanceClusterer(Clusterer):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of rows to their nearest centre.
 
-        Rows may be new or old, and count by their weights; ``y`` is ignored. To choose
-        the number of clusters, take :func:`ihgmm.metrics.stability_score`.
+        Rows may be new or old, and count by their weights; ``y`` is ignored. More
+        centres are nearer, so that ``GridSearchCV`` picks the most clusters: give it
+        ``scoring=``:func:`ihgmm.metrics.stability_score`.
         """
         data = self._check_new(X)
         ops = data.ops

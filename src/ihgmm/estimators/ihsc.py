@@ -120,7 +120,8 @@ class IhSC(Clusterer):
     batches_ : Batches
         Factors of the columns in each batch; only with ``batch``.
     n_samples_seen_ : int
-        Rows of all calls of :meth:`partial_fit`.
+        Rows of all calls of :meth:`partial_fit`. ``labels_``, ``scales_`` and other
+        attributes with a line for each row are then those of the last call.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if X had names.
 
@@ -531,9 +532,10 @@ class IhSC(Clusterer):
 
         Each row, new or old, is fitted by the best non-negative multiple of the centre
         nearest in angle, and counts by its weight; outliers do not count. With
-        ``whiten`` rows are whitened ones. To choose the number of clusters, take
-        :func:`ihgmm.metrics.stability_score`. ``batch`` is as in :meth:`predict`;
-        ``y`` is ignored.
+        ``whiten`` rows are whitened ones. More centres explain more, so that
+        ``GridSearchCV`` picks the most clusters: give it
+        ``scoring=``:func:`ihgmm.metrics.stability_score`. ``batch`` is as in
+        :meth:`predict`; ``y`` is ignored.
         """
         data = self._check_new(X, batch)
         ops, sqnorms = data.ops, data.sqnorms

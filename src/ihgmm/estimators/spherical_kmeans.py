@@ -137,8 +137,9 @@ class SphericalKMeans(Clusterer):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the (weighted) sum of ``1 - cosine`` with the nearest centre.
 
-        Rows, new or old, and weights are given as for :meth:`fit`. To choose the number
-        of clusters, take :func:`ihgmm.metrics.stability_score`.
+        Rows, new or old, and weights are given as for :meth:`fit`. More centres are
+        nearer, so that ``GridSearchCV`` picks the most clusters: give it
+        ``scoring=``:func:`ihgmm.metrics.stability_score`.
         """
         data = self._check_new(X)
         ops = data.ops

@@ -25,7 +25,11 @@ Draw = Callable[[Matrix, int], Matrix]  # the same, by a seed
 
 
 class View(Matrix):
-    """Rows of a matrix, each turned into another when it is needed."""
+    """Rows of a matrix, each turned into another when it is needed.
+
+    By default what belongs to the rows of the matrix belongs to those of the view, its
+    gaps seen through the view (:meth:`of`).
+    """
 
     matrix: Matrix
 

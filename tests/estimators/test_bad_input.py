@@ -364,9 +364,6 @@ def test_columns_of_a_frame_are_named():
                 call(data)
 
 
-# What users give is left as it is
-
-
 def with_duplicates(storage, dtype):
     """Return a sparse matrix that stores some cells twice, and in no order."""
     rng = np.random.default_rng(0)

@@ -131,9 +131,6 @@ def test_every_kind_of_array_has_the_same_labels(shape, tmp_path_factory):
             assert_array_equal(to_host(IhSC(shape[2]).fit(data).labels_), labels)
 
 
-# Noise
-
-
 UNSTABLE = "Labels may be unstable: .* Look at diagnose.* ask for another number"
 
 
@@ -197,9 +194,6 @@ def test_real_data_are_not_doubted(load, k):
     IhSC(k).fit(X)  # warnings are errors here
 
 
-# Parameters
-
-
 @pytest.mark.parametrize("name", [field.name for field in fields(Recipe)])
 def test_a_recipe_checks_its_settings(name):
     for value in (-1.5, object(), "none"):
@@ -237,9 +231,6 @@ def test_the_settings_of_the_paper():
     assert IhSC.paper().n_clusters == IhSC().n_clusters
     X, _ = make_ihgmm(200, 50, 5, random_state=0)
     assert_array_equal(clone(model).fit(X).labels_, wanted.fit(X).labels_)
-
-
-# Recipes
 
 
 def test_a_recipe_shows_what_differs_from_the_default_and_reads_back():

@@ -73,9 +73,6 @@ def test_bad_use(options, message):
         IhSC(2, **options).fit(lines(0)[0])
 
 
-# Rules for lines
-
-
 def test_lines_of_many_clusters_are_found():
     rng = np.random.default_rng(0)
     labels = np.arange(200) % 40  # many: squares of 40 directions would be 820 columns
@@ -83,9 +80,6 @@ def test_lines_of_many_clusters_are_found():
     rows = HOST.unit_rows(rows + 0.05 * rng.standard_normal(rows.shape))
     rule = learn_rule([rows], 40, signed=True).rule
     assert misclassification_rate(labels, rule(HOST, rows)) == 0
-
-
-# The hint
 
 
 def with_hint(X, k):

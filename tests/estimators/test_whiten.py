@@ -35,9 +35,6 @@ def test_labels_of_whitened_counts_are_judged_on_whitened_rows(seed):
     assert abs(expected - true) < 0.01  # raw counts say 3 to 5% more
 
 
-# What "auto" takes, and what a fit without whitening says
-
-
 def with_zeros(seed, noise="gamma", share=0.5, p=150):
     """Rows in which cells are 0 whatever their kind, as in benchmarks/counts.py."""
     rng, n, k = np.random.default_rng(seed), 400, 4

@@ -192,9 +192,6 @@ def test_integers_are_floats(kind, tmp_path):
     assert_array_equal(A.toarray(), X)
 
 
-# What estimators make of them.
-
-
 def check_home(found, given):
     """Check that results are where the data is: on its device, in its chunks."""
     sparse = as_matrix(given)

@@ -110,9 +110,6 @@ def _sizes(block, part):
     return block.shape[0], len(part)
 
 
-# -- a cluster -------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def cluster():
     settings = {

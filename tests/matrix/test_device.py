@@ -65,9 +65,6 @@ def same_fit(X, to_device, k=4, tol=1e-9, **options):
     return got
 
 
-# Odd rows
-
-
 @pytest.mark.parametrize("options", [{}, {"refine": True}], ids=str)
 def test_zero_rows(to_device, options):
     X = sample()
@@ -107,9 +104,6 @@ def test_torch_keeps_no_gradients_and_takes_half_precision():
     transposed = IhSC(4, random_state=0).fit(A.T.contiguous().T)
     for model in (got, half, transposed):
         assert_array_equal(to_host(model.labels_), to_host(wanted.labels_))
-
-
-# Models and rows in different places
 
 
 def test_rows_and_models_of_different_libraries(to_device):
@@ -158,9 +152,6 @@ def test_distances_on_a_device(to_device, model):
     same_kind(model.predict(A), A, label_type(A))
     assert_array_equal(to_host(model.predict(A)), model.predict(X))
     assert model.score(A) == pytest.approx(model.score(X))
-
-
-# What leaves the device
 
 
 @pytest.mark.parametrize(

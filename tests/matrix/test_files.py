@@ -13,8 +13,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ihgmm import IhSC, make_ihgmm, open_data
 from ihgmm.matrix.formats import open_parquet
 
-# Parquet
-
 
 def write_parquet(path, X, group):
     table = needed("pyarrow").table({f"f{j}": column for j, column in enumerate(X.T)})
@@ -99,9 +97,6 @@ def test_a_full_disk_names_the_folder(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-# AnnData
-
-
 def cells(X=None):
     """Counts of four kinds of cells, few of them, mostly zero."""
     if X is None:
@@ -179,9 +174,6 @@ def test_damaged_anndata(harm, error, message, tmp_path):
         harm(file)
     with pytest.raises(error, match=message):
         IhSC(4).fit(open_data(tmp_path / "x.h5ad"))
-
-
-# What cannot be opened
 
 
 def test_what_cannot_be_opened(tmp_path):

@@ -52,9 +52,6 @@ def test_estimators(to_device, make, dtype):
     assert_array_equal(to_host(found.predict(A)), wanted.predict(sp.csr_array(X)))
 
 
-# Layouts and types
-
-
 def layouts():
     torch = needed("torch")
     X, _ = sample(200, 40)
@@ -138,9 +135,6 @@ def test_data_without_an_entry(to_device):
             IhSC(2).fit(to_device(np.zeros((n, p))))
 
 
-# Messages
-
-
 def message(X, error=ValueError):
     with pytest.raises(error) as caught:
         IhSC(2).fit(X)
@@ -179,9 +173,6 @@ def test_entries_that_are_in_no_column():
         ([0, 1, 2, 2], [0, 3, 1], "3 entries, but its rows have 2 entries"),
     ):
         assert said in message(tensor(indptr, indices))
-
-
-# What leaves the device
 
 
 @pytest.mark.parametrize(

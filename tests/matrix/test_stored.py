@@ -34,9 +34,6 @@ def labels_of(X):
     return np.asarray(IhSC(4, random_state=0).fit(X).labels_)
 
 
-# What is read
-
-
 def dask_in_four(X, folder):
     return dask_dense(X, folder).rechunk({0: len(X) // 4})
 
@@ -57,9 +54,6 @@ def test_cells_that_a_file_holds_twice_count_once():
     stored = Stored(lambda a, b: X[a:b], X.shape, X.dtype, n_entries=3, sparse=True)
     assert_array_equal(stored.sqnorms, [49, 1])
     assert X.nnz == 3
-
-
-# Files that change
 
 
 def break_after(rows, passes, harm):
@@ -210,9 +204,6 @@ def test_zarr_that_loses_chunks_in_the_last_pass(tmp_path):
     for reading in (lambda: list(work), lambda: rows.take(np.array([1, 499]))):
         with pytest.raises(OSError, match=r"zarr array .* now has 3 chunks; it had 4"):
             reading()
-
-
-# What is no matrix of numbers
 
 
 def csr_without_shape(folder):

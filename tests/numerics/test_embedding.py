@@ -104,9 +104,6 @@ def test_directions_without_data_are_left_out():
         assert spectral_clustering(as_matrix(X), 3, recipe).rows.shape == (40, 2)
 
 
-# Under the model directions are those of the paper
-
-
 @pytest.mark.parametrize(
     ("n", "p", "k"), [(600, 200, 4), (200, 1000, 4), (400, 400, 8)]
 )

@@ -52,9 +52,6 @@ def test_more_clusters_than_features_in_any_order_of_rows(method):
                 assert exact_recovery(z, rule(HOST, rows)), f"seed {seed}"
 
 
-# Rules
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_nearest_centre_is_a_linear_rule(dtype):
     rng = np.random.default_rng(0)
@@ -66,9 +63,6 @@ def test_the_nearest_centre_is_a_linear_rule(dtype):
     squares = ((rows[:, None] - centers) ** 2).sum(axis=2)
     shift = (rows.astype(float) ** 2).sum(axis=1, keepdims=True) / 2
     assert_allclose(rule.scores(HOST, rows), shift - squares / 2, atol=1e-4)
-
-
-# Gaussian clusters of one covariance
 
 
 def test_long_clusters_are_not_cut_across():

@@ -22,9 +22,6 @@ def flipped(rows, seed):
     return rows * np.random.default_rng(seed + 100).choice([-1.0, 1.0], (len(rows), 1))
 
 
-# Starts
-
-
 @pytest.mark.parametrize("signed", [False, True])
 def test_no_cluster_is_lost_among_more_than_features(signed):
     for seed in range(3):
@@ -56,9 +53,6 @@ def test_spherical_lloyd_ends_where_no_row_would_move(signed):
         own = np.abs(products).argmax(1) if signed else products.argmax(1)
         ends = np.sign(products[np.arange(400), own]) if signed else np.ones(400)
         assert np.mean((np.eye(4)[own] * ends[:, None] != members).any(axis=1)) < 0.01
-
-
-# Gaussian clusters of one covariance
 
 
 def ellipses(n, seed, gap=5.0):

@@ -187,9 +187,6 @@ def test_results_are_in_the_units_of_the_data(whiten):
     assert abs(model.score(X) - IhSC(4, whiten="counts").fit(X).score(X)) < 0.1
 
 
-# The hint
-
-
 @pytest.mark.parametrize("size", [15, 60])
 def test_counts_are_recognised(size):
     assert suited_noise(as_matrix(counts(0, size)[0])) == "counts"

@@ -155,9 +155,6 @@ def test_bad_input(change, message):
         top_features(**given)
 
 
-# Typical rows.
-
-
 def typical_by_definition(X, fit, n_rows):
     """Return typical rows by the definition, cluster by cluster and row by row."""
     lengths = np.linalg.norm(fit.cluster_centers_, axis=1)

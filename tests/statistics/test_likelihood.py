@@ -52,9 +52,6 @@ def naive(X, weights):
     return cosines
 
 
-# One look at the rows.
-
-
 def test_leave_one_out_agrees_with_leaving_out(sample, kind):
     weights = np.random.default_rng(0).random((40, 3))
     seen, directions = leave_one_out(as_matrix(kind(sample.X)), weights)
@@ -91,9 +88,6 @@ def test_likelihood_with_known_noise_integrates_the_length():
     lengths = np.linspace(0, 20, 20_001)
     density = norm.pdf(x[0], lengths, sigma) * norm.pdf(x[1], 0, sigma)
     assert_allclose(value, np.log(0.5 * trapezoid(density, lengths)), atol=1e-6)
-
-
-# Rounds of looks: labels and memberships.
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")

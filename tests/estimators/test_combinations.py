@@ -1,11 +1,9 @@
 """What is done to messy data, done together: any two options meet in some case."""
 
-import dask.array as da
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from covering import covering
-from matrix.array_kinds import hdf5, opened, strict
+from covering import case_name, covering
+from matrix.array_kinds import csr, dask_dense, hdf5, numpy_c, opened, strict
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import Biwhitener, IhGMM, IhSC, Recipe, diagnose, make_ihgmm
@@ -14,13 +12,6 @@ from ihgmm.metrics import misclassification_rate
 from ihgmm.report.facts import Facts
 from ihgmm.storage import load_model, save_model
 
-KINDS = {
-    "array": lambda X, _: X.copy(),
-    "csr": lambda X, _: sp.csr_array(X),
-    "stored": lambda X, folder: opened(hdf5(X, folder), 2**15),
-    "dask": lambda X, _: da.from_array(X, chunks=(100, X.shape[1])),
-    "strict": strict,
-}
 RECIPES = {
     "default": Recipe(),
     "paper": Recipe.of("paper"),
@@ -30,7 +21,7 @@ RECIPES = {
     "cosine": Recipe(placement="cosine", tol=1e-4),
 }
 DATA = {
-    "kind": list(KINDS),
+    "kind": [numpy_c, csr, hdf5, dask_dense, strict],
     "dtype": ["float64", "float32"],
     "missing": ["error", "fit"],
     "weighted": [False, True],
@@ -54,7 +45,7 @@ SPECTRAL = covering(
         (("outliers", 0.06), ("n_clusters", "auto")),
         # Fits on dask are slow, and its results for other recipes are no others.
         *(
-            (("kind", "dask"), ("recipe", name))
+            (("kind", dask_dense), ("recipe", name))
             for name in RECIPES
             if name not in ("default", "paper")
         ),
@@ -68,10 +59,6 @@ MIXTURES = covering(
         (("outliers", 0.06), ("n_clusters", "auto")),
     ],
 )
-
-
-def name(case):
-    return "-".join(str(value) for value in case.values())
 
 
 class Sample:
@@ -112,7 +99,7 @@ def check_together(case, model, tmp_path, *, same=1.0):
     ``same`` is the least share of rows that ``predict`` labels as the fit did.
     """
     sample = Sample(case)
-    given = KINDS[case["kind"]](sample.X, tmp_path)
+    given = opened(case["kind"](sample.X, tmp_path))
     model.fit(given, sample_weight=sample.weights)
     labels, scales, levels = (
         to_host(values)
@@ -158,7 +145,7 @@ quiet = pytest.mark.filterwarnings(
 
 
 @quiet
-@pytest.mark.parametrize("case", SPECTRAL, ids=name)
+@pytest.mark.parametrize("case", SPECTRAL, ids=case_name)
 def test_together(case, tmp_path):
     model = estimator(case)
     sample, given, rows, levels, labels = check_together(case, model, tmp_path)
@@ -170,10 +157,7 @@ def test_together(case, tmp_path):
     # of counts that are learnt to be quiet raise levels by a tenth.
     assert 0.9 < np.sqrt(np.mean(levels[rows] ** 2)) / true < 1.2
     # What is given stays as it was.
-    if case["kind"] == "array":
-        assert_array_equal(given, sample.X)
-    elif case["kind"] == "csr":
-        assert_array_equal(given.toarray(), sample.X)
+    assert_array_equal(given.toarray(), sample.X)
 
     # The kind of array does not matter, nor do units and what rows of weight 0 hold.
     X = sample.X.astype(np.float64)
@@ -196,7 +180,7 @@ def test_together(case, tmp_path):
         )
 
 
-@pytest.mark.parametrize("case", MIXTURES, ids=name)
+@pytest.mark.parametrize("case", MIXTURES, ids=case_name)
 def test_mixtures_together(case, tmp_path):
     options = {key: case[key] for key in ("noise", "n_clusters", "missing", "outliers")}
     model = IhGMM(**options, tol=0.1, random_state=0)  # rounds on dask are slow

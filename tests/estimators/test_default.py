@@ -2,11 +2,10 @@
 
 import pickle
 import re
-import sys
 import warnings
 from dataclasses import fields
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -24,16 +23,9 @@ from ihgmm.metrics import exact_recovery, misclassification_rate
 @pytest.fixture(scope="module")
 def designs(root):
     """The designs of the benchmark."""
-    path = root / "benchmarks" / "designs.py"
-    sys.path.insert(0, str(path.parent))  # it imports what lies beside it
-    spec = spec_from_file_location("designs", path)
-    module = module_from_spec(spec)
-    sys.modules["designs"] = module  # dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent))
-    return module.DESIGNS
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(root / "benchmarks")
+        return import_module("designs").DESIGNS
 
 
 def errors(designs, name, build, seeds):
@@ -210,8 +202,7 @@ def test_any_number_of_components_that_the_data_have():
         model = IhSC(3, recipe=Recipe(n_components=n_components), random_state=0).fit(X)
         assert model.embedding_.shape == (60, n_components)
         assert_array_equal(model.predict(X), model.labels_)
-    message = "n_components=31 is more than 60 rows of 30 features"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="=31 is more than 60 rows of 30 features"):
         IhSC(3, recipe=Recipe(n_components=31)).fit(X)
 
 

@@ -139,6 +139,13 @@ def parquet(X, folder):
     return needed("pyarrow.dataset").dataset(folder / "x")
 
 
+def table_of(path, group=None, **columns):
+    """Write columns to a Parquet file, and return its data set."""
+    table = needed("pyarrow").table(columns)
+    needed("pyarrow.parquet").write_table(table, path, row_group_size=group)
+    return needed("pyarrow.dataset").dataset(path)
+
+
 def dask_dense(X, folder):
     return needed("dask.array").from_array(X, chunks=(230, X.shape[1]))
 

@@ -50,29 +50,18 @@ def label_type(X):
     return np.int64 if type(X).__module__ == "torch" else np.int32
 
 
-def same_fit(X, to_device, k=4, tol=1e-9, **options):
-    """Fit NumPy's X and a copy on a device, and compare; return the latter."""
-    A = to_device(X)
-    got, wanted = (IhSC(k, random_state=0, **options).fit(data) for data in (A, X))
-    same_kind(got.labels_, A, label_type(A))
-    assert_array_equal(to_host(got.labels_), wanted.labels_)
-    for name in ("eigenvalues_", "cluster_centers_", "scales_", "sizes_"):
-        figures = getattr(wanted, name)
-        same_kind(getattr(got, name), A, figures.dtype)
-        peak = np.abs(figures).max()
-        assert_allclose(to_host(getattr(got, name)), figures, tol, tol * peak)
-    assert_allclose(to_host(got.embedding_), wanted.embedding_, atol=1e4 * tol)
-    return got
-
-
 @pytest.mark.parametrize("options", [{}, {"refine": True}], ids=str)
 def test_zero_rows(to_device, options):
     X = sample()
     X[[0, 7, 599]] = 0
-    with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
-        got = same_fit(X, to_device, **options)
-    for name in ("labels_", "embedding_", "scales_"):
-        assert_array_equal(to_host(getattr(got, name))[[0, 7, 599]], 0)
+    wanted, model = (IhSC(4, random_state=0, **options) for _ in range(2))
+    for one, data in ((wanted, X), (model, to_device(X))):
+        with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
+            one.fit(data)
+    for name in ("labels_", "embedding_", "scales_", "cluster_centers_"):
+        found = to_host(getattr(model, name))
+        assert_allclose(found, getattr(wanted, name), 1e-9, 1e-5)
+        assert name == "cluster_centers_" or not found[[0, 7, 599]].any()
     with pytest.raises(ValueError, match="All 9 rows of X are zero"):
         diagnose(to_device(np.zeros((9, 2))), np.zeros(9))
 
@@ -170,13 +159,7 @@ def test_distances_on_a_device(to_device, model):
 )
 def test_the_data_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""
-    A = strict(sample(4_000, 120))
-    assert max(moved_to_host(monkeypatch, work, A)) <= 16 * 4_000
-
-
-def moved_to_host(monkeypatch, work, A):
-    """Return the sizes of what some work on an array moves from its device."""
-    seen = []
+    A, seen = strict(sample(4_000, 120)), []
     real = type(A).to_device
 
     def spy(a, device, **options):
@@ -186,8 +169,7 @@ def moved_to_host(monkeypatch, work, A):
 
     monkeypatch.setattr(type(A), "to_device", spy)
     work(A)
-    assert seen
-    return seen
+    assert 0 < max(seen) <= 16 * 4_000
 
 
 @pytest.mark.parametrize("options", [{}, {"whiten": "learned"}, {"outliers": "auto"}])

@@ -1,24 +1,16 @@
 """Files that are opened by name: Parquet, AnnData, NumPy; good ones and bad ones."""
 
 import gc
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from array_kinds import needed, opened
+from array_kinds import needed, opened, table_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhSC, make_ihgmm, open_data
 from ihgmm.matrix.formats import open_parquet
-
-
-def write_parquet(path, X, group):
-    table = needed("pyarrow").table({f"f{j}": column for j, column in enumerate(X.T)})
-    files = import_module("pyarrow.parquet")
-    files.write_table(table, path, row_group_size=group)
-    return import_module("pyarrow.dataset").dataset(path)
 
 
 @pytest.fixture
@@ -42,7 +34,7 @@ def decoded(monkeypatch):
 def test_row_groups_are_decoded_once(tmp_path, decoded, group, batches):
     """Small ones together, and large ones in parts."""
     X = np.random.default_rng(0).standard_normal((20_000, 3))
-    data = write_parquet(tmp_path / "x.parquet", X, group)
+    data = table_of(tmp_path / "x.parquet", group, **dict(zip("abc", X.T, strict=True)))
     rows = opened(open_parquet(data, batch_bytes=480_000 // batches), 2**16)
     assert len(rows.row_blocks) > 5
     assert_allclose(rows.sqnorms, (X**2).sum(axis=1))
@@ -53,17 +45,10 @@ def test_row_groups_are_decoded_once(tmp_path, decoded, group, batches):
 
 
 def test_a_folder_of_parquet_files_and_some_columns(tmp_path):
-    pa = needed("pyarrow")
     (tmp_path / "x").mkdir()
-    columns = {
-        "a": [1.0, 2.0],
-        "a.b": [3, None],
-        "name": ["p", "q"],
-        "ok": [True, False],
-    }
+    columns = {"a": [1.0, 2.0], "a.b": [3, None], "name": ["p", "q"]}
     for i in range(2):
-        path = tmp_path / "x" / f"{i}.parquet"
-        import_module("pyarrow.parquet").write_table(pa.table(columns), path)
+        table_of(tmp_path / "x" / f"{i}.parquet", ok=[True, False], **columns)
     X = open_data(tmp_path / "x", columns=["a", "a.b", "ok"])
     assert X.names == ["a", "a.b", "ok"]
     assert_array_equal(X.toarray(), [[1, 3, 1], [2, np.nan, 0]] * 2)
@@ -75,7 +60,7 @@ def test_the_temporary_file_goes_with_the_matrix(tmp_path):
     open_files = Path("/proc/self/fd")
     if not open_files.exists():
         pytest.skip("only Linux lists open files there")
-    data = write_parquet(tmp_path / "x.parquet", np.eye(3), 3)
+    data = table_of(tmp_path / "x.parquet", x=np.ones(3))
     gc.collect()  # files of others may still be open
     before = len(list(open_files.iterdir()))
     rows = open_parquet(data)
@@ -87,7 +72,7 @@ def test_the_temporary_file_goes_with_the_matrix(tmp_path):
 
 def test_a_full_disk_names_the_folder(tmp_path):
     resource = pytest.importorskip("resource", reason="limits are of Unix")
-    data = write_parquet(tmp_path / "x.parquet", np.ones((900, 2)), 900)
+    data = table_of(tmp_path / "x.parquet", x=np.ones(900), y=np.ones(900))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:

@@ -59,10 +59,8 @@ def layouts():
     coo = A.to_sparse_coo()
     # Entries in any order, and one of them in two parts.
     indices, values = coo.indices().flip(1), coo.values().flip(0)
-    indices, values = (
-        torch.cat([indices, indices[:, :1]], 1),
-        torch.cat([values, -values[:1]]),
-    )
+    indices = torch.cat([indices, indices[:, :1]], 1)
+    values = torch.cat([values, -values[:1]])
     values[0] *= 2
     mixed = torch.sparse_coo_tensor(indices, values, A.shape, check_invariants=True)
     return X, {
@@ -196,5 +194,4 @@ def test_the_entries_do_not_leave_their_device(monkeypatch, work):
 
     monkeypatch.setattr(torch.Tensor, "cpu", spy)
     work(A, labels)
-    assert seen
-    assert max(seen) <= 16 * 8_000 < A.n_entries
+    assert 0 < max(seen) <= 16 * 8_000 < A.n_entries

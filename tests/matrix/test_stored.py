@@ -1,7 +1,6 @@
 """Data on disk: what is read and how often, and files that are not what they were."""
 
 import os
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from array_kinds import (
     needed,
     opened,
     parquet,
+    table_of,
     zarr,
 )
 from numpy.testing import assert_array_equal
@@ -234,24 +234,18 @@ def test_not_a_matrix_of_numbers(stored, error, message, tmp_path):
         IhSC(2).fit(stored(tmp_path))
 
 
-def table_of(folder, **columns):
-    """Write columns to a Parquet file, and return its data set."""
-    table = needed("pyarrow").table(columns)
-    import_module("pyarrow.parquet").write_table(table, folder / "x.parquet")
-    return import_module("pyarrow.dataset").dataset(folder / "x.parquet")
-
-
 def test_parquet_of_other_things_than_numbers(tmp_path):
     message = r"not numbers: name\. Take the others: ihgmm\.open_data.*\['x'\]"
+    path = tmp_path / "x.parquet"
     with pytest.raises(ValueError, match=message):
-        IhSC(2).fit(table_of(tmp_path, x=[1.0, 2.0], name=["a", "b"]))
+        IhSC(2).fit(table_of(path, x=[1.0, 2.0], name=["a", "b"]))
     with pytest.raises(ValueError, match="contains NaN at row 2, column 'x'"):
-        IhSC(2).fit(table_of(tmp_path, x=[1.0, 2.0, None], y=[3, 4, 5]))
+        IhSC(2).fit(table_of(path, x=[1.0, 2.0, None], y=[3, 4, 5]))
 
 
 def test_data_sets_that_are_not_parquet(tmp_path):
     pa = needed("pyarrow")
-    dataset = import_module("pyarrow.dataset").dataset
+    dataset = needed("pyarrow.dataset").dataset
     (tmp_path / "x.csv").write_text("x,y\n1,2\n")
     (tmp_path / "empty").mkdir()
     for given in (
@@ -267,7 +261,8 @@ def test_columns_of_parquet_have_names(tmp_path):
     X = sample()
     model = IhSC(4, random_state=0).fit(parquet(X, tmp_path))
     assert list(model.feature_names_in_) == [f"f{j}" for j in range(40)]
-    others = table_of(tmp_path, **{f"f{j}": X[:, j] for j in reversed(range(40))})
+    columns = {f"f{j}": X[:, j] for j in reversed(range(40))}
+    others = table_of(tmp_path / "x.parquet", **columns)
     with pytest.raises(ValueError, match="feature 0 is 'f39' and was 'f0'"):
         model.predict(others)
     assert not hasattr(model.fit(X), "feature_names_in_")
@@ -275,7 +270,7 @@ def test_columns_of_parquet_have_names(tmp_path):
 
 def test_files_of_parquet_that_differ(tmp_path):
     stored = parquet(sample(), tmp_path)
-    files = import_module("pyarrow.parquet")
+    files = needed("pyarrow.parquet")
     table = files.read_table(tmp_path / "x" / "1.parquet").drop_columns(["f7"])
     files.write_table(table, tmp_path / "x" / "1.parquet")
     with pytest.raises(ValueError, match=r"files differ: column 'f7' of .*1.parquet"):
@@ -284,9 +279,9 @@ def test_files_of_parquet_that_differ(tmp_path):
 
 def test_files_and_tables(tmp_path):
     X = sample(60)[:, :3]
-    table_of(tmp_path, **dict(zip("abc", X.T, strict=True)))
     path = tmp_path / "x.parquet"
+    table_of(path, **dict(zip("abc", X.T, strict=True)))
     with pytest.raises(TypeError, match=r"X is of type \w+, .* of a file ihgmm.open_d"):
         IhSC(4).fit(path)
-    table = import_module("pyarrow.parquet").read_table(path)
+    table = needed("pyarrow.parquet").read_table(path)
     assert_array_equal(as_matrix(table).toarray(), X)

@@ -8,7 +8,7 @@ from array_kinds import FAMILIES, opened
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, estimate_parameters, make_ihgmm
-from ihgmm.matrix import HOST, Scaled, Shifted, Stretched, as_matrix, filled, to_host
+from ihgmm.matrix import Scaled, Shifted, Stretched, as_matrix, filled, to_host
 from ihgmm.numerics.flips import flip_signs
 
 KINDS = [kind for family in FAMILIES for kind in family[:2]]
@@ -95,14 +95,12 @@ def held(kind, folder):
 def check(X, known):
     in_units = {"rtol": 1e-12}
     assert X.shape == known.complete.shape
-    assert_allclose(X.toarray() * X.unit, known.complete, **in_units)
-    assert_allclose(to_host(X.weights), known.weights, **in_units)
-    assert_allclose(
-        to_host(X.sqnorms) * X.unit**2, (known.complete**2).sum(axis=1), **in_units
-    )
     D, square = known.complete, X.unit**2
     W, V = np.arange(1.0, P + 1)[:, None], np.arange(1.0, len(D) + 1)[:, None]
     for found, wanted in (
+        (X.toarray() * X.unit, D),
+        (X.weights, known.weights),
+        (to_host(X.sqnorms) * square, (D**2).sum(axis=1)),
         ((X @ W) * X.unit, D @ W),
         (X.adjoint(V) * X.unit, D.T @ V),
         (X.gram_product(W) * square, D.T @ (D @ W)),
@@ -187,7 +185,3 @@ def test_centers_keep_their_unit_when_a_row_is_tiny_and_another_does_not_count(f
     if hasattr(plain, "noise_levels_"):
         levels = [np.nanmedian(model.noise_levels_) for model in (plain, tiny)]
         assert levels[1] == pytest.approx(levels[0], rel=0.1)
-
-
-def test_ops_of_the_host_serve_small_arrays():
-    assert as_matrix(np.eye(2)).ops is HOST

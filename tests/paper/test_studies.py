@@ -32,7 +32,7 @@ def test_grids_are_the_papers():
     for study, value in ((third, 16.2408), (fourth, 20.4217)):
         options = study.settings[0].options
         size = [options[f"n_{name}"] for name in ("samples", "features", "clusters")]
-        assert default_separation(*size) == pytest.approx(value, abs=1e-4)
+        assert default_separation(*size) == pytest.approx(value, abs=5e-5)
     for study in EXPERIMENTS:
         assert {"IhSC", "PSC", "k-means"} <= set(study.methods)
     assert "IhSC, magnitude" in fourth.methods

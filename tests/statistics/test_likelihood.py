@@ -110,12 +110,8 @@ def test_near_the_threshold_labels_are_close_to_the_oracle(shape, balance, const
         data = as_matrix(sample.X)
         mixture = fit_mixture(data, indicators(data, refined.labels, k), tol=1e-3)
         soft = mixture.memberships.argmax(axis=1)
-        rates.append(
-            [
-                misclassification_rate(sample.labels, labels)
-                for labels in (start, refined.labels, soft, label_oracle(sample))
-            ]
-        )
+        found = (start, refined.labels, soft, label_oracle(sample))
+        rates.append([misclassification_rate(sample.labels, z) for z in found])
     rates = np.array(rates)
     before, after, soft, oracle = rates.mean(axis=0)
     error = np.std(rates[:, 1] - rates[:, 0]) / np.sqrt(6)
@@ -173,7 +169,7 @@ def test_a_settled_mixture_is_what_its_memberships_make(noise):
     fitted = fit_mixture(data, start, noise=noise, tol=1e-8)
     found = fitted.memberships
     judged = fit_mixture(data, found, noise=noise, settling=3, max_iter=1)
-    assert_allclose(judged.memberships, fitted.memberships, atol=1e-3)
+    assert_allclose(judged.memberships, found, atol=1e-3)
     assert judged.log_likelihood == pytest.approx(fitted.log_likelihood, rel=1e-3)
     other = fitted.in_order(np.array([2, 0, 1]), HOST)
     assert_array_equal(other.memberships[:, 0], fitted.memberships[:, 2])

@@ -1,7 +1,5 @@
 """Rows that fit no cluster: which ones are found, and what knows of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal

@@ -139,6 +139,7 @@ def test_odd_data():
     [
         ({"max_clusters": 0}, ValueError, "max_clusters=0 is out of range; give"),
         ({"max_clusters": 2.5}, TypeError, "max_clusters=2.5 is a float; give a whole"),
+        ({"missing": "mean"}, ValueError, "missing='mean' is not known; give one of"),
         ({"signed": "yes"}, TypeError, "signed='yes' is not known; give True or False"),
         ({"random_state": "x"}, TypeError, "random_state='x' is a str; give"),
     ],

@@ -141,14 +141,7 @@ def test_new_rows_and_models_from_files(Estimator, tmp_path):
 def test_columns_of_which_one_vanishes_beside_another(dtype, exponent):
     X, _ = make_ihgmm(120, 12, 3, random_state=0)
     X[:, 3] *= 10.0**exponent
-    with pytest.raises(ValueError, match=r"Column 3 of X is .* Divide each column"):
+    with pytest.raises(ValueError, match=r"Column 3 of X is .*e\+\d+ times .* Divide"):
         IhSC(3, outliers="cells").fit(X.astype(dtype))
     X[:, 3] /= 10.0 ** (exponent - 10)
     IhSC(3, outliers="cells", random_state=0).fit(X.astype(dtype))
-
-
-def test_a_column_beside_which_all_others_vanish_is_named():
-    X, _ = make_ihgmm(60, 8, 3, random_state=0)
-    X[:, 2] *= 1e160
-    with pytest.raises(ValueError, match=r"Column 2 of X is .*e\+1\d\d times as large"):
-        IhSC(3, outliers="cells").fit(X)

@@ -149,11 +149,13 @@ def test_exact_data_and_few_features():
     assert np.isfinite(one.predict_proba([[3.0], [-2.0]])).all()
 
 
-def test_zero_rows():
+@pytest.mark.parametrize("outliers", [None, "auto"])
+def test_zero_rows(outliers):
     X, _labels = make_ihgmm(60, 20, 2, random_state=0)
     X[4] = 0
-    with pytest.warns(UserWarning, match="1 of 60 rows are zero"):
-        model = IhGMM(2, random_state=0).fit(X)
+    with pytest.warns(UserWarning, match="1 of 60 rows are zero") as caught:
+        model = IhGMM(2, outliers=outliers, random_state=0).fit(X)
+    assert len(caught) == 1
     assert model.labels_[4] == 0
     assert_allclose(model.memberships_[4], model.weights_, atol=0.05)
     assert np.isfinite(model.score_samples(np.zeros((1, 20)))).all()

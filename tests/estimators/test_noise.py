@@ -136,10 +136,8 @@ def test_attributes_of_a_tied_covariance(model, drawn):
     assert model.center_errors_.shape == (3, 60)
     # The covariance of the fit is about that of the rows less their signal.
     signal = model.scales_[:, None] * model.cluster_centers_[model.labels_]
-    first = model.noise_components_[0]
-    assert np.std((X - signal) @ first) == pytest.approx(
-        model.component_levels_[0], rel=0.2
-    )
+    level = np.std((X - signal) @ model.noise_components_[0])
+    assert level == pytest.approx(model.component_levels_[0], rel=0.2)
     assert not hasattr(IhGMM(3, random_state=0).fit(X), "noise_components_")
 
 

@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
-from ihgmm import IhSC, Recipe, make_ihgmm
+from ihgmm import IhSC, Recipe, diagnose, make_ihgmm
 from ihgmm.matrix import HOST
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.labels import learn_rule
@@ -92,6 +92,14 @@ def test_hint_where_signs_are_random(seed, k):
     assert hinted
     found, plain = fitted(X, k).labels_, plain.labels_
     assert misclassification_rate(labels, found) < misclassification_rate(labels, plain)
+
+
+def test_a_signed_fit_is_judged_on_one_side():
+    X, *_ = lines(0, p=100)
+    model = fitted(X)
+    turned = X * np.sign(model.scales_)[:, None]
+    for found in (diagnose(X, model), diagnose(turned, model.labels_)):
+        assert found.expected_error < 0.1
 
 
 @pytest.mark.parametrize("seed", range(3))

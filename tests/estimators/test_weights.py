@@ -85,9 +85,8 @@ def test_whole_weights_are_repeated_rows_with_a_full_diagonal(X):
 def test_errors_fall_where_good_rows_count_more():
     errors = []
     for seed in range(6):
-        X, labels = make_ihgmm(
-            200, 60, 3, scale_ratio=1, separation_constant=0.7, random_state=seed
-        )
+        options = {"separation_constant": 0.7, "random_state": seed}
+        X, labels = make_ihgmm(200, 60, 3, scale_ratio=1, **options)
         rng = np.random.default_rng(seed)
         loud = rng.random(200) < 0.5
         X = X + loud[:, None] * 3 * rng.standard_normal(X.shape)

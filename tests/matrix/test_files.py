@@ -114,40 +114,54 @@ def test_anndata(layout, tmp_path):
     assert path.read_bytes() == before
 
 
-def damage(part, place, value):
+def put(part, change):
+    """Return a way to put something else in the place of a part of X."""
+
     def harm(file):
-        file[f"X/{part}"][place] = value
-
-    return harm
-
-
-def cut(part):
-    def harm(file):
-        values = file[f"X/{part}"][:-1]
+        values = change(file[f"X/{part}"][:])
         del file[f"X/{part}"]
         file[f"X/{part}"] = values
 
     return harm
 
 
-def set_kind(file):
+def columns_first(file):
     file["X"].attrs["encoding-type"] = "csc_matrix"
 
 
-def flat(file):
-    del file["X/indices"]
-    file["X/indices"] = np.zeros((2, 2))
+def with_entry(at, value):
+    return lambda values: np.where(np.arange(len(values)) == at, value, values)
 
 
 @pytest.mark.parametrize(
     ("harm", "error", "message"),
     [
-        (damage("indptr", 5, 10**6), ValueError, "parts do not fit: .* Write it again"),
-        (damage("indices", 7, 30), OSError, "columns from 0 to 30, with 30 features"),
-        (cut("data"), ValueError, "parts do not fit"),
-        (cut("indptr"), ValueError, r"400 rows whose parts do not fit: .* \(400,\)"),
-        (flat, ValueError, r"parts do not fit: .* \(2, 2\)"),
-        (set_kind, ValueError, r"by columns \(CSC\), .* adata.X = adata.X.tocsr\(\)"),
+        (
+            put("indptr", with_entry(5, 10**6)),
+            ValueError,
+            "parts do not fit: .* Write it again",
+        ),
+        (
+            put("indices", with_entry(7, 30)),
+            OSError,
+            "columns from 0 to 30, with 30 features",
+        ),
+        (put("data", lambda values: values[:-1]), ValueError, "parts do not fit"),
+        (
+            put("indptr", lambda values: values[:-1]),
+            ValueError,
+            r"400 rows whose parts do not fit: .* \(400,\)",
+        ),
+        (
+            put("indices", lambda values: np.zeros((2, 2))),
+            ValueError,
+            r"parts do not fit: .* \(2, 2\)",
+        ),
+        (
+            columns_first,
+            ValueError,
+            r"by columns \(CSC\), .* adata.X = adata.X.tocsr\(\)",
+        ),
         (lambda file: file.pop("X"), ValueError, "cannot be read as h5ad: .*'X'"),
     ],
 )

@@ -40,9 +40,8 @@ def dask_in_four(X, folder):
 
 @pytest.mark.parametrize("kind", [memory_map, csr_hdf5, dask_in_four])
 def test_passes(kind, tmp_path):
-    X, _ = make_ihgmm(
-        20_000, 100, 5, separation_constant=0.5, dtype=np.float32, random_state=0
-    )
+    options = {"separation_constant": 0.5, "dtype": np.float32, "random_state": 0}
+    X, _ = make_ihgmm(20_000, 100, 5, **options)
     rows = opened(kind(X, tmp_path), 2**20)
     labels = IhSC(5, random_state=0).fit(rows).labels_
     assert 3 <= rows.passes <= 6

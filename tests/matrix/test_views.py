@@ -60,9 +60,8 @@ def scaled(X, known):
 def chosen(X, known):
     rows = SOME[X.shape[0] > SOME]
     other = known.mapped(lambda D: D[rows])
-    return X.keep_rows(rows), Oracle(
-        other.complete, other.incomplete, other.redrawn, known.weights[rows]
-    )
+    parts = other.complete, other.incomplete, other.redrawn
+    return X.keep_rows(rows), Oracle(*parts, known.weights[rows])
 
 
 def shifted(X, known):

@@ -116,9 +116,8 @@ def test_errors_are_the_spread_over_draws(n, p):
 )  # fmt: skip
 def test_intervals_hold_the_truth(shape, structure):
     held, smallest, entries = [], [], []
-    for seed, (ratio, balance, constant) in enumerate(
-        product([1.0, 3.0, 20.0], [0.2, 1.0], [1.0, 3.0])
-    ):
+    cases = product([1.0, 3.0, 20.0], [0.2, 1.0], [1.0, 3.0])
+    for seed, (ratio, balance, constant) in enumerate(cases):
         sample = make_ihgmm(
             *shape, scale_ratio=ratio, balance=balance, separation_constant=constant,
             noise=("gaussian", "rademacher")[(seed + seed // 2) % 2],

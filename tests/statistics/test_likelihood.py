@@ -161,9 +161,8 @@ def test_cap():
 
 @pytest.mark.parametrize("noise", ["individual", "class", "common"])
 def test_a_settled_mixture_is_what_its_memberships_make(noise):
-    X, labels = make_ihgmm(
-        150, 40, 3, separation_constant=0.3, noise_structure=noise, random_state=0
-    )
+    options = {"separation_constant": 0.3, "noise_structure": noise}
+    X, labels = make_ihgmm(150, 40, 3, random_state=0, **options)
     data = as_matrix(X)
     start = indicators(data, labels, 3)
     fitted = fit_mixture(data, start, noise=noise, tol=1e-8)

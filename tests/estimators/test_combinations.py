@@ -135,12 +135,9 @@ def check_together(case, model, tmp_path, *, same=1.0):
     return sample, given, rows, levels, found
 
 
-quiet = pytest.mark.filterwarnings(
+@pytest.mark.filterwarnings(
     "ignore:X looks like counts", "ignore:n_clusters='auto' chose 3, which is doubtful"
 )
-
-
-@quiet
 @pytest.mark.parametrize("case", SPECTRAL, ids=case_name)
 def test_together(case, tmp_path):
     model = estimator(case)

@@ -11,6 +11,7 @@ import dask
 import dask.array as da
 import dask.bag
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from dask.callbacks import Callback
@@ -44,10 +45,7 @@ def test_labels_come_in_the_chunks_of_the_data():
 
 
 def test_data_frame():
-    pytest.importorskip("dask.dataframe")
-    import dask.dataframe as dd
-    import pandas as pd
-
+    dd = pytest.importorskip("dask.dataframe")
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(40)])
     model = IhSC(4, random_state=0).fit(dd.from_pandas(frame, npartitions=3))
     assert_array_equal(model.labels_, wanted().labels_)

@@ -22,21 +22,19 @@ SOME = np.flatnonzero(RNG.random(N) < 0.7)
 B, FACTORS = np.eye(P)[:, [1, 4]], np.array([4.0, 0.5])
 
 
-class Constant:
-    """Fills in a number: 7 by the model, more by a seed; in units of the data."""
+def constant(value):
+    """Fill in a number: 7 by the model, more by a seed; in units of the data."""
 
-    def __init__(self, value):
-        self.value = value
-
-    def __call__(self, rows):
+    def fill(rows):
         host = to_host(rows)
-        value = np.asarray(self.value, dtype=host.dtype)
-        xp = as_matrix(rows).ops
-        return xp.cast_like(np.where(np.isnan(host), value, host), rows)
+        complete = np.where(np.isnan(host), host.dtype.type(value), host)
+        return as_matrix(rows).ops.cast_like(complete, rows)
+
+    return fill
 
 
 def draw(X, seed):
-    return filled(X, Constant((7 + seed) * 2.0**3 / X.unit))
+    return filled(X, constant((7 + seed) * 2.0**3 / X.unit))
 
 
 class Oracle:
@@ -86,7 +84,7 @@ def held(kind, folder):
     """Return rows with weights, a unit and filled cells, and what they should be."""
     gaps = np.where(HIDDEN, np.nan, ENTRIES) * 2.0**3
     X = opened(kind(gaps, folder)).weighted(WEIGHTS).rescaled(1 / UNIT)
-    X = filled(X, Constant(7 * 2.0**3 / X.unit), draw)
+    X = filled(X, constant(7 * 2.0**3 / X.unit), draw)
     known = [np.where(HIDDEN, value, ENTRIES) * 2.0**3 for value in (7, 10)]
     return X, Oracle(known[0], gaps, known[1], WEIGHTS)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from matrix.array_kinds import KINDS, opened
+from sklearn.datasets import load_digits
 
 from ihgmm import Biwhitener, IhSC, PreparationWarning, make_ihgmm
 from ihgmm.matrix import as_matrix, to_host
@@ -197,8 +198,6 @@ def test_counts_are_recognised(size):
 def not_counts():
     rng = np.random.default_rng(0)
     X = counts(0, 60)[0]
-    from sklearn.datasets import load_digits
-
     return {
         "scaled": X / X.sum(axis=1, keepdims=True),
         "logarithms": np.log1p(X),

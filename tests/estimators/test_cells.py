@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from matrix.array_kinds import csc, csr, dask_dense, hdf5, numpy_c, opened, strict
+from matrix.array_kinds import csc, csr, dask_in_four, hdf5_in_blocks, numpy_c, strict
 from numpy.testing import assert_array_equal
 
 from ihgmm import IhGMM, IhSC, make_ihgmm
@@ -105,12 +105,14 @@ def with_zeros():
     return X, IhSC(3, outliers="cells", random_state=0).fit(X)
 
 
-@pytest.mark.parametrize("kind", [numpy_c, csr, csc, hdf5, dask_dense, strict])
+@pytest.mark.parametrize(
+    "kind", [numpy_c, csr, csc, hdf5_in_blocks, dask_in_four, strict]
+)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_kinds_of_data(kind, dtype, tmp_path):
     X, wanted = with_zeros()
     assert (X[tuple(wanted.outlier_cells_.T)] != 0).all()
-    given = opened(kind(X.astype(dtype), tmp_path))
+    given = kind(X.astype(dtype), tmp_path)
     model = IhSC(3, outliers="cells", random_state=0).fit(given)
     cells = {tuple(cell) for cell in model.outlier_cells_}
     other = {tuple(cell) for cell in wanted.outlier_cells_}

@@ -93,9 +93,8 @@ def test_same_labels_with_two_threads_in_another_process():
     X, _ = make_ihgmm(9000, 60, 6, separation_constant=0.25, random_state=1, dtype="f4")
     with threadpool_limits(1):
         labels = [E(6, random_state=3).fit(X).labels_ for E in ESTIMATORS]
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "".join(map(str, np.concatenate(labels))) == done.stdout
 
 

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 from covering import case_name, covering
-from matrix.array_kinds import csr, dask_dense, hdf5, numpy_c, opened, strict
+from matrix.array_kinds import (
+    csr,
+    dask_in_four,
+    hdf5_in_blocks,
+    numpy_c,
+    opened,
+    strict,
+)
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhGMM, IhSC, Recipe
@@ -20,7 +27,7 @@ RECIPES = {
     "cosine": Recipe(placement="cosine", tol=1e-4),
 }
 DATA = {
-    "kind": [numpy_c, csr, hdf5, dask_dense, strict],
+    "kind": [numpy_c, csr, hdf5_in_blocks, dask_in_four, strict],
     "dtype": ["float64", "float32"],
     "missing": ["error", "fit"],
     "weighted": [False, True],
@@ -44,7 +51,7 @@ SPECTRAL = covering(
         (("outliers", 0.06), ("n_clusters", "auto")),
         # Fits on dask are slow, and its results for other recipes are no others.
         *(
-            (("kind", dask_dense), ("recipe", name))
+            (("kind", dask_in_four), ("recipe", name))
             for name in RECIPES
             if name not in ("default", "paper")
         ),
@@ -98,7 +105,7 @@ def check_together(case, model, tmp_path, *, same=1.0):
     ``same`` is the least share of rows that ``predict`` labels as the fit did.
     """
     sample = Sample(case)
-    given = opened(case["kind"](sample.X, tmp_path))
+    given = case["kind"](sample.X, tmp_path)
     model.fit(given, sample_weight=sample.weights)
     names = ("labels_", "scales_", "noise_levels_", "cluster_centers_")
     labels, scales, levels, centers = (to_host(getattr(model, name)) for name in names)
@@ -149,7 +156,7 @@ def test_together(case, tmp_path):
     # of counts that are learnt to be quiet raise levels by a tenth.
     assert 0.9 < np.sqrt(np.mean(levels[rows] ** 2)) / true < 1.2
     # What is given stays as it was.
-    assert_array_equal(given.toarray(), sample.X)
+    assert_array_equal(opened(given).toarray(), sample.X)
 
     # The kind of array does not matter, nor do units and what rows of weight 0 hold.
     X = sample.X.astype(np.float64)

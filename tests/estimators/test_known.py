@@ -112,9 +112,8 @@ def test_classes_are_routed_as_metadata(sample):
     known = some(NAMES[kinds], 3, np.random.default_rng(0))
     with config_context(enable_metadata_routing=True):
         model = IhSC(4).set_fit_request(known_labels=True)
-        labels = make_pipeline(FunctionTransformer(), model).fit_predict(
-            X, known_labels=known
-        )
+        pipeline = make_pipeline(FunctionTransformer(), model)
+        labels = pipeline.fit_predict(X, known_labels=known)
         search = GridSearchCV(model, {"n_clusters": [4]}, cv=KFold(2))
         found = search.fit(X, known_labels=known).predict(X)
     assert np.mean(labels == NAMES[kinds]) > 0.97

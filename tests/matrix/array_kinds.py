@@ -145,6 +145,10 @@ def dask_dense(X, folder):
     return needed("dask.array").from_array(X, chunks=(230, X.shape[1]))
 
 
+def dask_in_four(X, folder):
+    return dask_dense(X, folder).rechunk({0: len(X) // 4})
+
+
 def dask_csr(X, folder):
     return dask_dense(X, folder).map_blocks(sp.csr_array)
 
@@ -189,3 +193,7 @@ def opened(X, n_bytes=2**15):
     """Return a matrix that holds X; on disk, in several blocks."""
     matrix = as_matrix(X)
     return matrix._anew(block_bytes=n_bytes) if isinstance(matrix, Stored) else matrix
+
+
+def hdf5_in_blocks(X, folder):
+    return opened(hdf5(X, folder))

@@ -252,6 +252,8 @@ SPHERICAL = (SphericalKMeans, *CENTERS, "inertia_")
 PROJECTED = (PSC, *CENTERS, "embedding_", "eigenvalues_")
 MIXTURE = (IhGMM, *CENTERS, *TALL[:3], "memberships_", "weights_", "n_iter_")
 COUNT = ("n_clusters", "rank", "n_rows", "levels", "eigenvalues", "edge")
+SCALES = ("statistic", "p_value", "spread", "p_values")
+JUDGEMENT = ("stability", "expected_error", "certainty", "cluster_stability")
 ESTIMATES = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
 WORK = {
     "clusters": model(*SPECTRAL),
@@ -271,12 +273,8 @@ WORK = {
     "mixture": model(*MIXTURE, max_iter=5, tol=10.0),
     "count": answer(select_n_clusters, *COUNT, random_state=0),
     "estimate": answer(estimate_parameters, *ESTIMATES),
-    "scale test": answer(
-        scale_heterogeneity_test, "statistic", "p_value", "spread", "p_values"
-    ),
-    "diagnosis": answer(
-        diagnose, "stability", "expected_error", "certainty", "cluster_stability"
-    ),
+    "scale test": answer(scale_heterogeneity_test, *SCALES),
+    "diagnosis": answer(diagnose, *JUDGEMENT),
 }
 
 
@@ -314,7 +312,7 @@ def test_work(kind, name, dtype, tmp_path):
         loose = figure == "edge" and A.sparse
         close(own, values, dtype, 1e12 if loose else slack * FACTORS.get(figure, 1e4))
         assert own.dtype == values.dtype
-    for figure in {"labels_", "embedding_", "memberships_", "predict"} & set(wanted):
+    for figure in {"labels_", *TALL, "memberships_", "predict"} & set(wanted):
         check_home(found[figure], given)
     assert_array_equal(A.toarray(), X)
 

@@ -171,9 +171,7 @@ def refuse(self, *_, **__):
     raise AssertionError("a dask array was computed unasked")
 
 
-def test_a_worker_is_killed_in_each_step_and_little_comes_to_the_client(
-    kill, monkeypatch
-):
+def test_a_worker_is_killed_in_each_step_and_little_comes_back(kill, monkeypatch):
     """A mixture that counts its clusters goes through every step there is.
 
     A worker of three is lost in each, in the midst of work. Lines for each row stay in

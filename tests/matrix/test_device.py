@@ -99,6 +99,8 @@ def test_rows_and_models_of_different_libraries(to_device):
     X = sample()
     A = to_device(X)
     here, there = (IhSC(4, random_state=0).fit(data) for data in (X, A))
+    for name in ("cluster_centers_", "eigenvalues_"):
+        same_kind(getattr(there, name), A, X.dtype)
     assert isinstance(there.predict(X), np.ndarray)
     assert_array_equal(there.predict(X), here.predict(X))
     assert misclassification_rate(here.labels_, there.labels_) == 0

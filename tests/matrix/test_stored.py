@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from array_kinds import (
     csr_hdf5,
-    dask_dense,
+    dask_in_four,
     hdf5,
     hdf5_chunked,
     memory_map,
@@ -32,10 +32,6 @@ def sample(n=500):
 
 def labels_of(X):
     return np.asarray(IhSC(4, random_state=0).fit(X).labels_)
-
-
-def dask_in_four(X, folder):
-    return dask_dense(X, folder).rechunk({0: len(X) // 4})
 
 
 @pytest.mark.parametrize("kind", [memory_map, csr_hdf5, dask_in_four])

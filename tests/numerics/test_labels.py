@@ -92,4 +92,5 @@ def test_neighbours_find_clusters_of_any_shape():
     rows, labels = make_circles(4_000, noise=0.04, factor=0.4, random_state=0)
     rule = learn_rule([rows], 2, "neighbors").rule
     assert len(rule.rows) == 2_000
+    assert not learn_rule([rows], 1, "neighbors").rule(HOST, rows).any()
     assert exact_recovery(labels, rule(HOST, rows))

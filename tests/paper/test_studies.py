@@ -93,9 +93,8 @@ def test_the_limit_is_where_the_centre_oracle_gets_half_of_the_samples_right():
         k = panel.fixed["n_clusters"]
         # Few features: the directions of the centres are all that counts.
         few = {**panel.fixed, "n_features": 20, "noise": "gaussian"}
-        few["separation_constant"] = threshold_constants(panel)[LIMIT] * (
-            ihsc_threshold(200, 500, k) / ihsc_threshold(200, 20, k)
-        )
+        ratio = ihsc_threshold(200, 500, k) / ihsc_threshold(200, 20, k)
+        few["separation_constant"] = threshold_constants(panel)[LIMIT] * ratio
         exact = 0
         for seed in range(100):
             sample = panel.sampler(**few, random_state=seed, return_params=True)

@@ -189,7 +189,7 @@ def test_noise_without_a_variance_is_said_to_overlap_until_cells_are_left_out(se
 
 
 def test_iris_is_said_to_be_mostly_right():
-    X, _ = load_iris(return_X_y=True)
+    X = load_iris().data
     found = diagnose(X, IhSC(3, random_state=0).fit(X))
     assert found.expected_error < 0.12
     assert found.error_range[0] < 0.033 < found.error_range[1]

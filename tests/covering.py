@@ -44,3 +44,8 @@ def covering(factors, forbidden=()):
         values = dict(case)
         cases.append({name: values[name] for name in factors})
     return cases
+
+
+def case_name(case):
+    """Return the values of a case, for its name among the tests."""
+    return "-".join(str(getattr(value, "__name__", value)) for value in case.values())

@@ -68,7 +68,13 @@ def test_not_finite(Estimator, storage, value, name):
         (  # as.matrix of a data frame of R with a column of text
             np.array([["5.1", "u"], ["3.5", "v"]], dtype=object),
             ValueError,
-            r"numbers: 1 \('u' in row 0\).*Leave such .*sapply\(X, is.numeric\)",
+            r"1 \('u' in row 0\).*Leave such .*sapply\(X, is\.numeric\)\]\) in R",
+        ),
+        (
+            pd.DataFrame(GOOD, columns=[*"vwxy"]).assign(**dict.fromkeys("abcde", "a")),
+            ValueError,
+            r"'a' \('a' in row 0\), 'b' .*, 'c' \('a' in row 0\) and 2 more; "
+            r".*select_dtypes\(\"number\"\) in p",
         ),
         ([[1.0, 2.0], [3.0]], ValueError, "different numbers of cells; give each row"),
         (pd.DataFrame(index=range(4)), ValueError, "a data frame of columns"),
@@ -91,6 +97,8 @@ def test_not_finite(Estimator, storage, value, name):
         (None, TypeError, "X is None, not a matrix of numbers; give an array"),
         (3.5, TypeError, "X is 3.5, not a matrix of numbers; give an array"),
         ({"x": [1.0, 2.0]}, TypeError, r"X is of type dict, .*; give .* a data frame"),
+        (map(list, GOOD), TypeError, "X is of type map, .*; give an array.*open_data"),
+        ((row for row in GOOD), TypeError, "X is of type generator, .*; give an array"),
         ((GOOD, GOOD[:, 0]), TypeError, r"X is of type tuple, .*; give an array"),
         (GOOD.astype("M8[D]"), TypeError, r"X is of datetime64\[D\]: .*; give numbers"),
         (
@@ -129,14 +137,6 @@ def test_cells_that_are_no_numbers(cells, said):
             IhSC(2).fit(frame)
 
 
-def test_rows_that_can_be_read_once_only():
-    for rows in ((row for row in GOOD), map(list, GOOD), zip(*GOOD, strict=True)):
-        with pytest.raises(TypeError, match=r"X is of type \w+, .*; give an array"):
-            IhSC(2).fit(rows)
-    with open(__file__) as file, pytest.raises(TypeError, match="open_data"):
-        IhSC(2).fit(file)
-
-
 def test_a_frame_that_is_not_read_yet():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(GOOD)
@@ -149,17 +149,6 @@ def test_a_frame_that_is_not_read_yet():
         PSC(2, random_state=0).fit(frame).labels_,
         PSC(2, random_state=0).fit(GOOD).labels_,
     )
-
-
-def test_columns_of_text_are_named_with_a_remedy():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(GOOD).rename(columns=str)
-    frame = frame.assign(**{name: name.upper() for name in "abcde"})
-    shown = r"'a' \('A' in row 0\), 'b' .*, 'c' \('C' in row 0\) and 2 more; "
-    with pytest.raises(ValueError, match=shown + r".*select_dtypes\(\"number\"\) in p"):
-        IhSC(2).fit(frame)
-    with pytest.raises(ValueError, match=r"0 \('A' in row 0\).*is\.numeric\)\]\) in R"):
-        IhSC(2).fit(frame[["a"]].to_numpy())
 
 
 @pytest.mark.parametrize("Estimator", ALL)
@@ -209,18 +198,14 @@ def test_every_parameter_is_checked(Estimator):
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM, SphericalKMeans])
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_all_rows_zero(Estimator, storage):
-    with pytest.raises(
-        ValueError, match=r"All 5 rows of X are zero.*Check how X was read"
-    ):
+    with pytest.raises(ValueError, match=r"All 5 rows of X are zero.*Check how X"):
         Estimator(2).fit(storage(np.zeros((5, 3))))
 
 
 @each
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_constant_data(Estimator, storage):
-    with pytest.warns(
-        ClusterCountWarning, match="Rows are in 1 of n_clusters=3"
-    ) as caught:
+    with pytest.warns(ClusterCountWarning, match="in 1 of n_clusters=3") as caught:
         model = Estimator(3, random_state=0).fit(storage(np.full((30, 4), 2.5)))
     assert len(caught) == 1
     assert_array_equal(model.labels_, 0)
@@ -260,12 +245,11 @@ def test_huge_and_tiny_values(Estimator, unit, dtype):
     if Estimator is SDPKMeans:
         pytest.importorskip("cvxpy", reason="cvxpy is not installed")
     X, _ = make_ihgmm(60, 20, 3, scale_ratio=1.5, random_state=0, dtype=dtype)
+    options = {"n_clusters": 3, "random_state": 0}
     if Estimator is TwoComponentLloyd:
-        X -= X.mean(axis=0)
+        X, options = X - X.mean(axis=0), {}
     scaled = X * X.dtype.type(unit)
     before = scaled.copy()
-    options = {"n_clusters": 3, "random_state": 0}
-    options = {} if Estimator is TwoComponentLloyd else options
     plain, model = (Estimator(**options).fit(Y) for Y in (X, scaled))
     assert_array_equal(scaled, before)
     assert_array_equal(model.labels_, plain.labels_)
@@ -354,17 +338,13 @@ def test_the_na_of_r_among_whole_numbers():
 
 
 def test_columns_of_a_frame_are_named():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 5))
+    X = np.random.default_rng(0).normal(size=(60, 5))
     frame = pd.DataFrame(X, columns=list("abcde"))
     frame.loc[7, "b"] = np.inf
     for data, name in ((frame.to_numpy(), "1"), (frame, "'b'")):
         for call in (IhSC(2).fit, select_n_clusters):
             with pytest.raises(ValueError, match=f"infinity at row 7, column {name}"):
                 call(data)
-
-
-# What users give is left as it is
 
 
 def with_duplicates(storage, dtype):
@@ -395,9 +375,7 @@ TWICE = {
 }
 
 
-@pytest.mark.filterwarnings(
-    "ignore:X looks like counts", "ignore:Labels may be unstable"
-)
+@pytest.mark.filterwarnings("ignore:X looks like counts")
 @pytest.mark.parametrize("name", TWICE)
 def test_cells_that_are_stored_twice_count_once_and_stay_so(name):
     wanted = TWICE[name](sp.csr_array(with_duplicates("coo", float)))

@@ -2,26 +2,15 @@
 
 from functools import cache
 
-import dask.array as da
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from matrix.array_kinds import hdf5, opened, strict
+from matrix.array_kinds import csc, csr, dask_in_four, hdf5_in_blocks, numpy_c, strict
 from numpy.testing import assert_array_equal
 
 from ihgmm import IhGMM, IhSC, make_ihgmm
 from ihgmm.matrix import to_host
 from ihgmm.metrics import misclassification_rate
 from ihgmm.storage import load_model, save_model
-
-KINDS = {
-    "array": lambda X, _: X,
-    "csr": lambda X, _: sp.csr_array(X),
-    "csc": lambda X, _: sp.csc_array(X),
-    "stored": lambda X, folder: opened(hdf5(X, folder), 2**15),
-    "dask": lambda X, _: da.from_array(X, chunks=(100, X.shape[1])),
-    "strict": strict,
-}
 
 
 def sample(seed=0, times=20.0, plus=0.0, share=0.02, n=300, p=100):
@@ -116,12 +105,14 @@ def with_zeros():
     return X, IhSC(3, outliers="cells", random_state=0).fit(X)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [numpy_c, csr, csc, hdf5_in_blocks, dask_in_four, strict]
+)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_kinds_of_data(kind, dtype, tmp_path):
     X, wanted = with_zeros()
     assert (X[tuple(wanted.outlier_cells_.T)] != 0).all()
-    given = KINDS[kind](X.astype(dtype), tmp_path)
+    given = kind(X.astype(dtype), tmp_path)
     model = IhSC(3, outliers="cells", random_state=0).fit(given)
     cells = {tuple(cell) for cell in model.outlier_cells_}
     other = {tuple(cell) for cell in wanted.outlier_cells_}
@@ -152,14 +143,7 @@ def test_new_rows_and_models_from_files(Estimator, tmp_path):
 def test_columns_of_which_one_vanishes_beside_another(dtype, exponent):
     X, _ = make_ihgmm(120, 12, 3, random_state=0)
     X[:, 3] *= 10.0**exponent
-    with pytest.raises(ValueError, match=r"Column 3 of X is .* Divide each column"):
+    with pytest.raises(ValueError, match=r"Column 3 of X is .*e\+\d+ times .* Divide"):
         IhSC(3, outliers="cells").fit(X.astype(dtype))
     X[:, 3] /= 10.0 ** (exponent - 10)
     IhSC(3, outliers="cells", random_state=0).fit(X.astype(dtype))
-
-
-def test_a_column_beside_which_all_others_vanish_is_named():
-    X, _ = make_ihgmm(60, 8, 3, random_state=0)
-    X[:, 2] *= 1e160
-    with pytest.raises(ValueError, match=r"Column 2 of X is .*e\+1\d\d times as large"):
-        IhSC(3, outliers="cells").fit(X)

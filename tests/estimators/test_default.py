@@ -2,11 +2,10 @@
 
 import pickle
 import re
-import sys
 import warnings
 from dataclasses import fields
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -24,16 +23,9 @@ from ihgmm.metrics import exact_recovery, misclassification_rate
 @pytest.fixture(scope="module")
 def designs(root):
     """The designs of the benchmark."""
-    path = root / "benchmarks" / "designs.py"
-    sys.path.insert(0, str(path.parent))  # it imports what lies beside it
-    spec = spec_from_file_location("designs", path)
-    module = module_from_spec(spec)
-    sys.modules["designs"] = module  # dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent))
-    return module.DESIGNS
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(root / "benchmarks")
+        return import_module("designs").DESIGNS
 
 
 def errors(designs, name, build, seeds):
@@ -131,9 +123,6 @@ def test_every_kind_of_array_has_the_same_labels(shape, tmp_path_factory):
             assert_array_equal(to_host(IhSC(shape[2]).fit(data).labels_), labels)
 
 
-# Noise
-
-
 UNSTABLE = "Labels may be unstable: .* Look at diagnose.* ask for another number"
 
 
@@ -197,9 +186,6 @@ def test_real_data_are_not_doubted(load, k):
     IhSC(k).fit(X)  # warnings are errors here
 
 
-# Parameters
-
-
 @pytest.mark.parametrize("name", [field.name for field in fields(Recipe)])
 def test_a_recipe_checks_its_settings(name):
     for value in (-1.5, object(), "none"):
@@ -216,8 +202,7 @@ def test_any_number_of_components_that_the_data_have():
         model = IhSC(3, recipe=Recipe(n_components=n_components), random_state=0).fit(X)
         assert model.embedding_.shape == (60, n_components)
         assert_array_equal(model.predict(X), model.labels_)
-    message = "n_components=31 is more than 60 rows of 30 features"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="=31 is more than 60 rows of 30 features"):
         IhSC(3, recipe=Recipe(n_components=31)).fit(X)
 
 
@@ -237,9 +222,6 @@ def test_the_settings_of_the_paper():
     assert IhSC.paper().n_clusters == IhSC().n_clusters
     X, _ = make_ihgmm(200, 50, 5, random_state=0)
     assert_array_equal(clone(model).fit(X).labels_, wanted.fit(X).labels_)
-
-
-# Recipes
 
 
 def test_a_recipe_shows_what_differs_from_the_default_and_reads_back():

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import DriftWarning, IhSC, make_ihgmm
 from ihgmm.metrics import misclassification_rate
@@ -17,9 +18,9 @@ def sample_of(n=1200, p=40, k=4, seed=0, **options):
     return make_ihgmm(n, p, k, random_state=seed, **options)
 
 
-def grown(X, sizes, model=None, **options):
+def grown(X, sizes, model=None):
     """Return a model that has seen rows in batches of some sizes."""
-    model = IhSC(4, **options) if model is None else model
+    model = model or IhSC(4)
     for rows in np.split(X, np.cumsum(sizes)[:-1]):
         model.partial_fit(rows)
     return model
@@ -38,7 +39,7 @@ def test_batches_give_what_a_fit_gives(p, sizes):
     gap = np.linalg.norm(model.cluster_centers_ - centers) / np.linalg.norm(centers)
     assert gap < 0.06
     assert len(model.labels_) == len(model.scales_) == sizes[-1]
-    np.testing.assert_array_equal(model.predict(X[-sizes[-1] :]), model.labels_)
+    assert_array_equal(model.predict(X[-sizes[-1] :]), model.labels_)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -46,8 +47,7 @@ def test_clusters_keep_their_numbers(seed):
     X, _ = sample_of(n=2000, seed=seed)
     model = IhSC(4).partial_fit(X[:400])
     before = model.predict(X)
-    for rows in np.split(X[400:], 8):
-        model.partial_fit(rows)
+    grown(X[400:], [200] * 8, model)
     assert np.mean(model.predict(X) == before) > 0.98
 
 
@@ -58,9 +58,7 @@ def test_rows_may_come_sorted_by_cluster():
     model = grown(X[order], [200] * 10)
     assert misclassification_rate(kinds, model.predict(X)) < 0.01
     shares = model.growth_.lengths[:, 0] / 2000
-    np.testing.assert_allclose(
-        np.sort(shares), np.sort(np.bincount(kinds) / 2000), 0.03
-    )
+    assert_allclose(np.sort(shares), np.sort(np.bincount(kinds) / 2000), 0.03)
 
 
 def test_kinds_of_arrays_may_change_between_calls():
@@ -84,12 +82,9 @@ def test_weights_count_like_repeated_rows():
     weighted.partial_fit(X[400:], sample_weight=counts[400:])
     rows = np.repeat(X, counts, axis=0)
     repeated = grown(rows, [counts[:400].sum(), counts[400:].sum()])
-    np.testing.assert_allclose(
-        weighted.growth_.directions.values, repeated.growth_.directions.values
-    )
-    np.testing.assert_allclose(
-        weighted.cluster_centers_, repeated.cluster_centers_, atol=0.02, rtol=0.02
-    )
+    one, other = (model.growth_.directions for model in (weighted, repeated))
+    assert_allclose(one.values, other.values)
+    assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, 0.02, 0.02)
 
 
 def test_memory_does_not_grow(monkeypatch):
@@ -97,23 +92,11 @@ def test_memory_does_not_grow(monkeypatch):
     X, kinds = sample_of(n=3000)
     model = IhSC(4).partial_fit(X[:600])
     shapes = [one.shape for one in vars(model.growth_.sample).values() if np.ndim(one)]
-    for rows in np.split(X[600:], 6):
-        model.partial_fit(rows)
+    grown(X[600:], [400] * 6, model)
     sample = model.growth_.sample
     assert shapes == [one.shape for one in vars(sample).values() if np.ndim(one)]
     assert sample.weights.sum() == pytest.approx(3000, rel=0.2)
     assert misclassification_rate(kinds, model.predict(X)) < 0.02
-
-
-def test_a_saved_model_goes_on_where_it_was(tmp_path):
-    X, _ = sample_of()
-    model = grown(X[:600], [300, 300])
-    save_model(model, tmp_path / "model.npz")
-    loaded = load_model(tmp_path / "model.npz")
-    for one in (model, loaded):
-        one.partial_fit(X[600:900]).partial_fit(X[900:])
-    np.testing.assert_array_equal(loaded.cluster_centers_, model.cluster_centers_)
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
 def test_a_fitted_model_grows(tmp_path):
@@ -172,7 +155,7 @@ def test_bad_batches_are_refused_and_leave_the_model():
         model.partial_fit(X, sample_weight=[1.0])
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(np.full((3, 40), np.nan))
-    np.testing.assert_array_equal(model.predict(X), before)
+    assert_array_equal(model.predict(X), before)
     assert model.n_samples_seen_ == 600
     assert model.fit(X).labels_.shape == (1200,)
     assert not hasattr(model, "n_samples_seen_")  # a fit begins anew
@@ -193,15 +176,14 @@ def test_options_that_cannot_grow_say_so(options):
         IhSC(4, **options).partial_fit(sample_of()[0])
 
 
-def test_missing_cells_are_filled_in_as_the_first_call_has_learnt(tmp_path):
+def test_a_saved_model_goes_on_and_fills_cells_in_as_the_first_call_learnt(tmp_path):
     X, kinds = sample_of()
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     model = IhSC(4, missing="fit").partial_fit(X[:400]).partial_fit(X[400:800])
     save_model(model, tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz").partial_fit(X[800:])
-    np.testing.assert_array_equal(
-        loaded.predict(X), model.partial_fit(X[800:]).predict(X)
-    )
+    assert_array_equal(loaded.predict(X), model.partial_fit(X[800:]).predict(X))
+    assert_array_equal(loaded.cluster_centers_, model.cluster_centers_)
     assert misclassification_rate(kinds, model.predict(X)) < 0.01
     fitted = IhSC(4, missing="fit").fit(X[:400]).partial_fit(X[400:])
     assert misclassification_rate(kinds, fitted.predict(X)) < 0.01
@@ -224,10 +206,8 @@ def test_directions_of_all_features_add_up_exactly():
 
     both = directions(A).merged(directions(B), 6)
     expected = directions(np.vstack([A, B]))
-    np.testing.assert_allclose(both.values, expected.values)
-    np.testing.assert_allclose(
-        np.abs(np.sum(both.vectors * expected.vectors, axis=0)), 1
-    )
+    assert_allclose(both.values, expected.values)
+    assert_allclose(np.abs(np.sum(both.vectors * expected.vectors, axis=0)), 1)
     few = directions(A).merged(directions(B), 4)
     assert few.rest * 2 + few.values.sum() == pytest.approx(expected.total)
 

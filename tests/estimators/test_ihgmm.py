@@ -31,10 +31,8 @@ def test_attributes(model, sample):
     assert (np.diff(np.bincount(model.labels_)) <= 0).all()
     assert_allclose(model.weights_.sum(), 1)
     assert_allclose(model.weights_, np.bincount(model.labels_) / 300, atol=0.03)
-    assert model.cluster_centers_.shape == (3, 150)
     assert model.converged_
-    assert model.scale_errors_.shape == model.noise_levels_.shape == (300,)
-    assert np.isfinite(model.log_likelihood_)
+    assert model.scale_errors_.shape == (300,)
 
 
 def test_parameters_are_near_the_truth():
@@ -151,11 +149,13 @@ def test_exact_data_and_few_features():
     assert np.isfinite(one.predict_proba([[3.0], [-2.0]])).all()
 
 
-def test_zero_rows():
+@pytest.mark.parametrize("outliers", [None, "auto"])
+def test_zero_rows(outliers):
     X, _labels = make_ihgmm(60, 20, 2, random_state=0)
     X[4] = 0
-    with pytest.warns(UserWarning, match="1 of 60 rows are zero"):
-        model = IhGMM(2, random_state=0).fit(X)
+    with pytest.warns(UserWarning, match="1 of 60 rows are zero") as caught:
+        model = IhGMM(2, outliers=outliers, random_state=0).fit(X)
+    assert len(caught) == 1
     assert model.labels_[4] == 0
     assert_allclose(model.memberships_[4], model.weights_, atol=0.05)
     assert np.isfinite(model.score_samples(np.zeros((1, 20)))).all()
@@ -164,9 +164,7 @@ def test_zero_rows():
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_cap_warns_and_is_reported():
     X = np.random.default_rng(0).standard_normal((100, 30))
-    with pytest.warns(
-        ConvergenceWarning, match="max_iter=2 rounds, more than tol=1e-06"
-    ):
+    with pytest.warns(ConvergenceWarning, match="=2 rounds, more than tol=1e-06"):
         model = IhGMM(4, max_iter=2, tol=1e-6, random_state=0).fit(X)
     assert not model.converged_
     assert model.n_iter_ == 2

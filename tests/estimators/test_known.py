@@ -96,14 +96,7 @@ def test_other_clusters_may_appear(sample):
     assert IhSC("auto").fit(X, known_labels=kinds).n_clusters_ >= 4
 
 
-def test_y_teaches_nothing(sample):
-    X, kinds = sample
-    model = IhSC(4).fit(X, kinds)
-    assert not hasattr(model, "classes_")
-    np.testing.assert_array_equal(model.labels_, IhSC(4).fit(X).labels_)
-
-
-def test_no_label_leaks_into_a_search(sample):
+def test_y_teaches_nothing_and_leaks_into_no_search(sample):
     X, kinds = sample
     searches = [
         GridSearchCV(IhSC(), {"n_clusters": [3, 4]}, cv=KFold(2)).fit(X, y)
@@ -119,9 +112,8 @@ def test_classes_are_routed_as_metadata(sample):
     known = some(NAMES[kinds], 3, np.random.default_rng(0))
     with config_context(enable_metadata_routing=True):
         model = IhSC(4).set_fit_request(known_labels=True)
-        labels = make_pipeline(FunctionTransformer(), model).fit_predict(
-            X, known_labels=known
-        )
+        pipeline = make_pipeline(FunctionTransformer(), model)
+        labels = pipeline.fit_predict(X, known_labels=known)
         search = GridSearchCV(model, {"n_clusters": [4]}, cv=KFold(2))
         found = search.fit(X, known_labels=known).predict(X)
     assert np.mean(labels == NAMES[kinds]) > 0.97

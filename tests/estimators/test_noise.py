@@ -1,11 +1,15 @@
 """Which noise the data have: IhGMM(noise="auto"), and directions of noise in IhSC."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhGMM, IhSC, make_ihgmm
+from ihgmm.matrix import as_matrix, to_host
 from ihgmm.metrics import match_labels, misclassification_rate
+from ihgmm.statistics.covariance import Covariance, leading_covariance
 
 KINDS = ("common", "class", "individual", "tied")
 
@@ -97,3 +101,138 @@ def test_noise_between_the_centres_tempers_memberships(noise):
     assert 0.1 < 1 - right.mean() < 0.3
     assert clear.mean() > 0.3
     assert right[clear].mean() == pytest.approx(sure[clear].mean(), abs=0.02)
+
+
+def correlated(seed, r, n=300, p=60, k=3, length=6.0):
+    """Noise that is autoregressive along the features, with new rows."""
+    rng = np.random.default_rng(seed)
+    centers = length * np.linalg.qr(rng.standard_normal((p, k)))[0].T
+    labels, noise = np.arange(2 * n) % k, rng.standard_normal((2 * n, p))
+    for j in range(1, p):
+        noise[:, j] = r * noise[:, j - 1] + np.sqrt(1 - r**2) * noise[:, j]
+    X = rng.lognormal(0, 0.5, (2 * n, 1)) * centers[labels] + noise
+    return X[:n], labels[:n], X[n:], labels[n:]
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return correlated(0, 0.9)
+
+
+@pytest.fixture(scope="module")
+def model(drawn):
+    return IhGMM(3, noise="tied", random_state=0).fit(drawn[0])
+
+
+def test_attributes_of_a_tied_covariance(model, drawn):
+    X, *_ = drawn
+    m = len(model.component_levels_)
+    assert 3 < m < 60
+    assert model.noise_components_.shape == (m, 60)
+    assert_allclose(model.noise_components_ @ model.noise_components_.T, np.eye(m),
+                    atol=1e-9)  # fmt: skip
+    assert (np.diff(model.component_levels_) <= 0).all()
+    assert model.noise_levels_.shape == (1,)
+    assert model.center_errors_.shape == (3, 60)
+    # The covariance of the fit is about that of the rows less their signal.
+    signal = model.scales_[:, None] * model.cluster_centers_[model.labels_]
+    level = np.std((X - signal) @ model.noise_components_[0])
+    assert level == pytest.approx(model.component_levels_[0], rel=0.2)
+    assert not hasattr(IhGMM(3, random_state=0).fit(X), "noise_components_")
+
+
+def test_probabilities_and_densities(model, drawn):
+    _, _, new, labels = drawn
+    proba = model.predict_proba(new)
+    assert_allclose(proba.sum(axis=1), 1)
+    assert_array_equal(proba.argmax(axis=1), model.predict(new))
+    found = match_labels(labels, model.predict(new))
+    assert np.mean(found != labels) < 0.02
+    assert model.score(new) == pytest.approx(model.score_samples(new).mean())
+    # A tied covariance describes such rows better than one level does.
+    common = IhGMM(3, noise="common", random_state=0).fit(drawn[0])
+    assert model.score(new) > common.score(new) + 5
+    assert model.bic(drawn[0]) < common.bic(drawn[0])
+    assert model.icl(drawn[0]) >= model.bic(drawn[0])
+    m, p = model.noise_components_.shape
+    penalty = (p * m - m * (m - 1) / 2 + 2) * np.log(300) + np.log(300 * p)
+    expected = penalty - 2 * model.log_likelihood_
+    assert model.bic(drawn[0]) == pytest.approx(expected, rel=1e-2)
+
+
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
+def test_memberships_with_correlated_noise():
+    # Of memberships above .99, .77 were right with one level for all directions.
+    sure, right, errors, spoilt = [], [], [], []
+    for seed in range(2):
+        X, labels, *_ = correlated(seed, 0.95, p=100, length=5)
+        found = IhGMM(3, noise="tied", random_state=0).fit(X)
+        sure.append(found.memberships_.max(axis=1))
+        right.append(match_labels(labels, found.labels_) == labels)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            common = IhGMM(3, noise="common", random_state=0).fit(X)
+        errors.append(misclassification_rate(labels, common.labels_))
+        if any("likelihood moved" in str(one.message) for one in caught):
+            spectral = misclassification_rate(labels, IhSC(3).fit_predict(X))
+            spoilt.append(errors[-1] - spectral)
+    assert spoilt
+    assert min(spoilt) > 0.1
+    sure, right = np.concatenate(sure), np.concatenate(right)
+    assert np.mean(errors) > 0.1
+    assert right.mean() > 0.98
+    assert right[sure > 0.99].mean() > 0.985
+
+
+def test_rows_that_count_more_or_less(drawn):
+    X, labels, *_ = drawn
+    counts = np.where(np.arange(300) % 5, 1.0, 0.0)
+    some = counts > 0
+    all_rows = IhGMM(3, noise="tied", random_state=0).fit(X, sample_weight=counts)
+    few = IhGMM(3, noise="tied", random_state=0).fit(X[some])
+    assert_array_equal(all_rows.labels_[some], few.labels_)
+    assert_allclose(all_rows.component_levels_, few.component_levels_)
+    assert np.mean(match_labels(labels, all_rows.labels_) != labels) < 0.02
+
+
+def whole(found):
+    """The covariance as a matrix, in units of the level."""
+    B, squares = found.directions, found.deviations**2 - 1
+    return np.eye(len(B)) + B @ np.diag(squares) @ B.T
+
+
+def test_a_covariance_and_its_maps():
+    rng = np.random.default_rng(0)
+    B = np.linalg.qr(rng.standard_normal((6, 2)))[0]
+    found = Covariance(B, np.array([3.0, 0.5]))
+    S, rows = whole(found), rng.standard_normal((5, 6))
+    assert_allclose(found.color(found.color(rows), -1), rows)
+    assert_allclose(found.color(found.color(np.eye(6))), S, atol=1e-12)
+    assert_allclose(to_host(found.whiten(as_matrix(rows)) @ np.eye(6)),
+                    found.color(rows, -1))  # fmt: skip
+    assert found.mean_variance == pytest.approx(np.trace(S) / 6)
+    assert found.log_volume == pytest.approx(np.linalg.slogdet(S)[1] / 2)
+    assert found.n_parameters == 6 * 2 - 1
+    none = Covariance.none(6)
+    assert (none.log_volume, none.n_parameters) == (0.0, 0)
+    assert none.whiten(data := as_matrix(rows)) is data
+
+
+def test_leading_directions_of_the_noise_are_found():
+    # Noise has level 1 but along two directions.
+    for seed in range(3):
+        rng, labels = np.random.default_rng(seed), np.arange(600) % 3
+        B = np.linalg.qr(rng.standard_normal((40, 2)))[0]
+        true = Covariance(B, np.array([6.0, 4.0]))
+        noise = true.color(rng.standard_normal((600, 40)))
+        units = np.linalg.qr(rng.standard_normal((40, 3)))[0].T
+        X = as_matrix(rng.lognormal(0, 0.5, (600, 1)) * 8 * units[labels] + noise)
+        found = leading_covariance(X, labels, 3, rng=np.random.default_rng(0))
+        assert len(found.deviations) == 5  # the span of the centres and two
+        assert_allclose(found.directions.T @ found.directions, np.eye(5), atol=1e-9)
+        assert found.deviations[::-1][:2] == pytest.approx([6, 4], rel=0.12)
+        # Along the centres too, where a row's own scale hides its noise.
+        along, expected = (
+            np.einsum("kp,pq,kq->k", units, whole(one), units) for one in (found, true)
+        )
+        assert_allclose(along, expected, rtol=0.3)

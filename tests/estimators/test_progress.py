@@ -2,6 +2,7 @@
 
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 
 from ihgmm import IhGMM, IhSC, make_ihgmm
 
@@ -9,26 +10,19 @@ STEPS = {
     IhSC: ["check", "count", "eigenvectors", "labels", "refine", "doubt", "centers"],
     IhGMM: ["check", "count", "eigenvectors", "labels", "noise", "rounds", "centers"],
 }
-ESTIMATORS = pytest.mark.parametrize("estimator", STEPS, ids=lambda e: e.__name__)
+FULL = {IhSC: {"refine": True}, IhGMM: {"noise": "auto"}}
 
 
 def sample():
     return make_ihgmm(200, 60, 3, separation_constant=1.0, random_state=0)[0]
 
 
-def full(estimator, **options):
-    """Return an estimator that goes through every step there is."""
-    model = estimator("auto", random_state=0, **options)
-    return model.set_params(
-        **{IhSC: {"refine": True}, IhGMM: {"noise": "auto"}}[estimator]
-    )
-
-
-@ESTIMATORS
+@pytest.mark.parametrize("estimator", STEPS, ids=lambda e: e.__name__)
 def test_a_line_for_each_step(estimator, capsys):
-    quiet = full(estimator).fit(sample())
+    model = estimator("auto", random_state=0, **FULL[estimator])
+    quiet = clone(model).fit(sample())
     assert capsys.readouterr().err == ""
-    model = full(estimator, verbose=True).fit(sample())
+    model.set_params(verbose=True).fit(sample())
     lines = capsys.readouterr().err.splitlines()
     assert [line.split()[0] for line in lines] == STEPS[estimator]
     assert all(line.split()[2] == "s" for line in lines)

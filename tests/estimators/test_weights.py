@@ -28,16 +28,13 @@ names = [f"{type(e).__name__}-{i}" for i, e in enumerate(ESTIMATORS)]
 
 
 @pytest.fixture(scope="module")
-def data():
-    X, labels = make_ihgmm(
-        120, 40, 3, scale_ratio=4, separation_constant=0.8, random_state=3
-    )
-    return X, labels
+def X():
+    options = {"scale_ratio": 4, "separation_constant": 0.8, "random_state": 3}
+    return make_ihgmm(120, 40, 3, **options)[0]
 
 
 @pytest.mark.parametrize("model", ESTIMATORS, ids=names)
-def test_equal_weights_change_nothing(model, data):
-    X, _ = data
+def test_equal_weights_change_nothing(model, X):
     plain = model.fit(X)
     labels, centers = plain.labels_.copy(), plain.cluster_centers_.copy()
     for weight in (1.0, 1e-300, 7.5):
@@ -47,8 +44,7 @@ def test_equal_weights_change_nothing(model, data):
 
 
 @pytest.mark.parametrize("model", ESTIMATORS, ids=names)
-def test_weight_zero_is_to_leave_out(model, data):
-    X, _ = data
+def test_weight_zero_is_to_leave_out(model, X):
     weights = np.r_[np.ones(90), np.zeros(30)]
     far = X.copy()
     far[90:] = 1e3 * far[90:, ::-1]
@@ -66,8 +62,7 @@ def test_weight_zero_is_to_leave_out(model, data):
         assert np.isfinite(model.scales_).all()
 
 
-def test_whole_weights_are_repeated_rows_with_a_full_diagonal(data):
-    X, _ = data
+def test_whole_weights_are_repeated_rows_with_a_full_diagonal(X):
     weights = np.random.default_rng(0).integers(1, 4, size=len(X))
     repeated = np.repeat(X, weights, axis=0)
     model = IhSC.paper(3, diagonal="full", random_state=0)
@@ -90,9 +85,8 @@ def test_whole_weights_are_repeated_rows_with_a_full_diagonal(data):
 def test_errors_fall_where_good_rows_count_more():
     errors = []
     for seed in range(6):
-        X, labels = make_ihgmm(
-            200, 60, 3, scale_ratio=1, separation_constant=0.7, random_state=seed
-        )
+        options = {"separation_constant": 0.7, "random_state": seed}
+        X, labels = make_ihgmm(200, 60, 3, scale_ratio=1, **options)
         rng = np.random.default_rng(seed)
         loud = rng.random(200) < 0.5
         X = X + loud[:, None] * 3 * rng.standard_normal(X.shape)
@@ -107,10 +101,8 @@ def test_counts_follow_weights():
     model = IhSC(4, random_state=0).fit(X)
     weights = np.where(model.labels_ == 3, 0.0, 1.0)
     assert select_n_clusters(X, random_state=0).n_clusters == 4
-    for small in (0.0, 1e-6):
-        found = select_n_clusters(
-            X, sample_weight=np.maximum(weights, small), random_state=0
-        )
+    for some in (weights, np.maximum(weights, 1e-6)):
+        found = select_n_clusters(X, sample_weight=some, random_state=0)
         assert found.n_clusters == 3
     model = IhSC("auto", random_state=0).fit(X, sample_weight=weights)
     assert model.n_clusters_ == 3

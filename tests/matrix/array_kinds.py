@@ -92,9 +92,8 @@ def memory_map(X, folder):
 
 
 def hdf5(X, folder, **options):
-    return (
-        needed("h5py").File(folder / "x.h5", "w").create_dataset("X", data=X, **options)
-    )
+    file = needed("h5py").File(folder / "x.h5", "w")
+    return file.create_dataset("X", data=X, **options)
 
 
 def hdf5_chunked(X, folder):
@@ -126,21 +125,28 @@ def csr_zarr(X, folder):
     return write_csr(X, group, group.create_array)
 
 
+def table_of(path, group=None, **columns):
+    """Write columns to a Parquet file, and return its data set."""
+    table = needed("pyarrow").table(columns)
+    needed("pyarrow.parquet").write_table(table, path, row_group_size=group)
+    return needed("pyarrow.dataset").dataset(path)
+
+
 def parquet(X, folder):
     """Two files, one of two row groups and one of many small ones."""
     (folder / "x").mkdir()
-    table = needed("pyarrow").table({f"f{j}": column for j, column in enumerate(X.T)})
-    for i, rows in enumerate(np.array_split(np.arange(len(X)), 2)):
-        needed("pyarrow.parquet").write_table(
-            table.take(rows),
-            folder / "x" / f"{i}.parquet",
-            row_group_size=40 if i else 1 + len(X) // 4,
-        )
+    for i, rows in enumerate(np.array_split(X, 2)):
+        columns = {f"f{j}": column for j, column in enumerate(rows.T)}
+        table_of(folder / "x" / f"{i}.parquet", 40 if i else 1 + len(X) // 4, **columns)
     return needed("pyarrow.dataset").dataset(folder / "x")
 
 
 def dask_dense(X, folder):
     return needed("dask.array").from_array(X, chunks=(230, X.shape[1]))
+
+
+def dask_in_four(X, folder):
+    return dask_dense(X, folder).rechunk({0: len(X) // 4})
 
 
 def dask_csr(X, folder):
@@ -150,7 +156,7 @@ def dask_csr(X, folder):
 class Bare(Matrix):
     """As little as a kind may know: all else follows from its rows."""
 
-    def __init__(self, X):
+    def __init__(self, X, folder=None):
         super().__init__(X.shape, X.dtype)
         self.X = X
 
@@ -166,18 +172,10 @@ class BareInRanges(Bare):
         return [slice(0, 1), slice(1, 15), slice(15, self.shape[0])]
 
 
-def bare(X, folder):
-    return Bare(X)
-
-
-def bare_in_ranges(X, folder):
-    return BareInRanges(X)
-
-
 # Kinds of a family share their class, or most of what estimators ask of it. They differ
 # in how numbers are held and read.
 FAMILIES = (
-    (numpy_c, bare, numpy_fortran, bare_in_ranges),
+    (numpy_c, Bare, numpy_fortran, BareInRanges),
     (csr, csc, csr_matrix),
     (torch_cpu, strict),
     (torch_cuda,),
@@ -195,3 +193,7 @@ def opened(X, n_bytes=2**15):
     """Return a matrix that holds X; on disk, in several blocks."""
     matrix = as_matrix(X)
     return matrix._anew(block_bytes=n_bytes) if isinstance(matrix, Stored) else matrix
+
+
+def hdf5_in_blocks(X, folder):
+    return opened(hdf5(X, folder))

@@ -57,13 +57,13 @@ def dtype(request):
     return request.param
 
 
-def dealt(*options, dtypes=tuple(TOLERANCE)):
+def dealt(*options):
     """Return each kind with some of the options, and each family with all of them.
 
     What differs inside a family is asked of each kind, in the first part of this file.
     The types of float come by turns.
     """
-    cases, every = [], list(product(*options))
+    cases, every, dtypes = [], list(product(*options)), list(TOLERANCE)
     for number, family in enumerate(FAMILIES):
         for i in range(max(len(family), len(every))):
             kind, chosen = family[i % len(family)], every[i % len(every)]
@@ -184,15 +184,12 @@ def test_another_unit(hold, dtype, power):
 
 
 def test_integers_are_floats(kind, tmp_path):
-    if kind.__name__.startswith("bare"):
+    if kind.__name__.startswith("Bare"):
         pytest.skip("these are matrices of floats already")
     X = np.round(3 * numbers("float64")[0]).astype(np.int16)
     A = opened(kind(X, tmp_path))
     assert A.dtype == np.float64
     assert_array_equal(A.toarray(), X)
-
-
-# What estimators make of them.
 
 
 def check_home(found, given):
@@ -254,8 +251,12 @@ SPECTRAL = (IhSC, *CENTERS, *TALL, "eigenvalues_")
 SPHERICAL = (SphericalKMeans, *CENTERS, "inertia_")
 PROJECTED = (PSC, *CENTERS, "embedding_", "eigenvalues_")
 MIXTURE = (IhGMM, *CENTERS, *TALL[:3], "memberships_", "weights_", "n_iter_")
+COUNT = ("n_clusters", "rank", "n_rows", "levels", "eigenvalues", "edge")
+SCALES = ("statistic", "p_value", "spread", "p_values")
+JUDGEMENT = ("stability", "expected_error", "certainty", "cluster_stability")
 ESTIMATES = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
 WORK = {
+    "clusters": model(*SPECTRAL),
     "refine": model(*SPECTRAL, refine=True),
     "rows": model(*SPECTRAL, recipe=Recipe(rows="given", space="projected")),
     "paper": model(
@@ -270,23 +271,10 @@ WORK = {
     "spherical": model(*SPHERICAL),
     "weighted spherical": model(*SPHERICAL, weighted=True),
     "mixture": model(*MIXTURE, max_iter=5, tol=10.0),
-    "count": answer(
-        select_n_clusters,
-        "n_clusters",
-        "rank",
-        "n_rows",
-        "levels",
-        "eigenvalues",
-        "edge",
-        random_state=0,
-    ),
+    "count": answer(select_n_clusters, *COUNT, random_state=0),
     "estimate": answer(estimate_parameters, *ESTIMATES),
-    "scale test": answer(
-        scale_heterogeneity_test, "statistic", "p_value", "spread", "p_values"
-    ),
-    "diagnosis": answer(
-        diagnose, "stability", "expected_error", "certainty", "cluster_stability"
-    ),
+    "scale test": answer(scale_heterogeneity_test, *SCALES),
+    "diagnosis": answer(diagnose, *JUDGEMENT),
 }
 
 
@@ -297,7 +285,10 @@ def work_of_numpy(name, dtype, sparse):
     return WORK[name](sp.csr_array(X) if sparse else X.copy(), labels)
 
 
-@pytest.mark.parametrize(("kind", "name", "dtype"), dealt(WORK))
+@pytest.mark.parametrize(
+    ("kind", "name", "dtype"),
+    [*product(KINDS, ["clusters"], TOLERANCE), *dealt([*WORK][1:])],
+)
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_work(kind, name, dtype, tmp_path):
     X, labels = numbers(dtype)
@@ -306,62 +297,36 @@ def test_work(kind, name, dtype, tmp_path):
         X, dtype, slack = odd_rows()[0], "float64", 1e3
     given = kind(X, tmp_path)
     A = opened(given)
-    found, wanted = WORK[name](A, labels), work_of_numpy(name, dtype, A.sparse)
+    # Clusters are asked of what a user hands over, with all its rows in one block or in
+    # its own.
+    found = WORK[name](given if name == "clusters" else A, labels)
+    wanted = work_of_numpy(name, dtype, A.sparse)
     for figure, values in wanted.items():
         own, values = to_host(found[figure]), np.asarray(values)
         if values.dtype.kind in "iu":
+            # torch has its own type of indices.
+            assert own.dtype.kind == "i"
             assert_array_equal(own, values)
             continue
         # The signs of sparse rows depend on how the rows are cut into blocks.
         loose = figure == "edge" and A.sparse
         close(own, values, dtype, 1e12 if loose else slack * FACTORS.get(figure, 1e4))
         assert own.dtype == values.dtype
-    for figure in {"labels_", "embedding_", "memberships_", "predict"} & set(wanted):
+    for figure in {"labels_", *TALL, "memberships_", "predict"} & set(wanted):
         check_home(found[figure], given)
-
-
-@pytest.mark.parametrize(
-    ("kind", "dtype"),
-    [*product(KINDS, ["float64"]), *((family[-1], "float32") for family in FAMILIES)],
-)
-def test_clusters(kind, dtype, tmp_path):
-    """What a user hands over, with all its rows in one block or in its own."""
-    X, _ = numbers(dtype)
-    given = kind(X, tmp_path)
-    found = model(*SPECTRAL)(given, None)
-    wanted = fit_of_numpy(dtype, as_matrix(given).sparse)
-    for name, values in wanted.items():
-        own = to_host(found[name])
-        if name in ("labels_", "predict"):
-            # torch has its own type of indices.
-            assert own.dtype in (np.int32, np.int64)
-            assert_array_equal(own, values)
-        else:
-            close(own, values, dtype, FACTORS.get(name, 1e4))
-            assert name == "score" or own.dtype == values.dtype
-    check_home(found["embedding_"], given)
-    assert type(found["sizes_"]) is type(found["scales_"])
-    assert_array_equal(opened(given).toarray(), X)
-
-
-@cache
-def fit_of_numpy(dtype, sparse):
-    X, _ = numbers(dtype)
-    return model(*SPECTRAL)(sp.csr_array(X) if sparse else X.copy(), None)
+    assert_array_equal(A.toarray(), X)
 
 
 @pytest.mark.parametrize(("kind", "dtype"), dealt())
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_missing_cells(kind, dtype, tmp_path):
     """NaN is told wherever the data are, and filled in as in NumPy."""
-    X = numbers(dtype)[0].copy()
-    X[(np.random.default_rng(4).random(X.shape) < 0.2) & (X != 0)] = np.nan
+    X, wanted = fit_with_gaps(dtype)
     given = kind(X, tmp_path)
     with pytest.raises(ValueError, match=r"NaN at row 0, column .*missing='fit'"):
         IhSC(4).fit(given)
     model = IhSC(4, missing="fit", random_state=0)
     # Rows that are drawn for the filler do not depend on the kind.
-    wanted = fit_with_gaps(dtype)
     found = model.fit(given)
     labels = to_host(found.labels_)
     assert (labels == wanted.labels_).mean() > 0.99
@@ -377,4 +342,4 @@ def test_missing_cells(kind, dtype, tmp_path):
 def fit_with_gaps(dtype):
     X = numbers(dtype)[0].copy()
     X[(np.random.default_rng(4).random(X.shape) < 0.2) & (X != 0)] = np.nan
-    return IhSC(4, missing="fit", random_state=0).fit(X)
+    return X, IhSC(4, missing="fit", random_state=0).fit(X)

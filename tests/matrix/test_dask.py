@@ -11,6 +11,7 @@ import dask
 import dask.array as da
 import dask.bag
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from dask.callbacks import Callback
@@ -44,10 +45,7 @@ def test_labels_come_in_the_chunks_of_the_data():
 
 
 def test_data_frame():
-    pytest.importorskip("dask.dataframe")
-    import dask.dataframe as dd
-    import pandas as pd
-
+    dd = pytest.importorskip("dask.dataframe")
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(40)])
     model = IhSC(4, random_state=0).fit(dd.from_pandas(frame, npartitions=3))
     assert_array_equal(model.labels_, wanted().labels_)
@@ -108,9 +106,6 @@ def test_tasks_get_their_part_only():
 
 def _sizes(block, part):
     return block.shape[0], len(part)
-
-
-# -- a cluster -------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -176,9 +171,7 @@ def refuse(self, *_, **__):
     raise AssertionError("a dask array was computed unasked")
 
 
-def test_a_worker_is_killed_in_each_step_and_little_comes_to_the_client(
-    kill, monkeypatch
-):
+def test_a_worker_is_killed_in_each_step_and_little_comes_back(kill, monkeypatch):
     """A mixture that counts its clusters goes through every step there is.
 
     A worker of three is lost in each, in the midst of work. Lines for each row stay in

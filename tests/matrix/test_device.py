@@ -50,32 +50,18 @@ def label_type(X):
     return np.int64 if type(X).__module__ == "torch" else np.int32
 
 
-def same_fit(X, to_device, k=4, tol=1e-9, **options):
-    """Fit NumPy's X and a copy on a device, and compare; return the latter."""
-    A = to_device(X)
-    got, wanted = (IhSC(k, random_state=0, **options).fit(data) for data in (A, X))
-    same_kind(got.labels_, A, label_type(A))
-    assert_array_equal(to_host(got.labels_), wanted.labels_)
-    for name in ("eigenvalues_", "cluster_centers_", "scales_", "sizes_"):
-        figures = getattr(wanted, name)
-        same_kind(getattr(got, name), A, figures.dtype)
-        peak = np.abs(figures).max()
-        assert_allclose(to_host(getattr(got, name)), figures, tol, tol * peak)
-    assert_allclose(to_host(got.embedding_), wanted.embedding_, atol=1e4 * tol)
-    return got
-
-
-# Odd rows
-
-
 @pytest.mark.parametrize("options", [{}, {"refine": True}], ids=str)
 def test_zero_rows(to_device, options):
     X = sample()
     X[[0, 7, 599]] = 0
-    with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
-        got = same_fit(X, to_device, **options)
-    for name in ("labels_", "embedding_", "scales_"):
-        assert_array_equal(to_host(getattr(got, name))[[0, 7, 599]], 0)
+    wanted, model = (IhSC(4, random_state=0, **options) for _ in range(2))
+    for one, data in ((wanted, X), (model, to_device(X))):
+        with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
+            one.fit(data)
+    for name in ("labels_", "embedding_", "scales_", "cluster_centers_"):
+        found = to_host(getattr(model, name))
+        assert_allclose(found, getattr(wanted, name), 1e-9, 1e-5)
+        assert name == "cluster_centers_" or not found[[0, 7, 599]].any()
     with pytest.raises(ValueError, match="All 9 rows of X are zero"):
         diagnose(to_device(np.zeros((9, 2))), np.zeros(9))
 
@@ -109,13 +95,12 @@ def test_torch_keeps_no_gradients_and_takes_half_precision():
         assert_array_equal(to_host(model.labels_), to_host(wanted.labels_))
 
 
-# Models and rows in different places
-
-
 def test_rows_and_models_of_different_libraries(to_device):
     X = sample()
     A = to_device(X)
     here, there = (IhSC(4, random_state=0).fit(data) for data in (X, A))
+    for name in ("cluster_centers_", "eigenvalues_"):
+        same_kind(getattr(there, name), A, X.dtype)
     assert isinstance(there.predict(X), np.ndarray)
     assert_array_equal(there.predict(X), here.predict(X))
     assert misclassification_rate(here.labels_, there.labels_) == 0
@@ -160,9 +145,6 @@ def test_distances_on_a_device(to_device, model):
     assert model.score(A) == pytest.approx(model.score(X))
 
 
-# What leaves the device
-
-
 @pytest.mark.parametrize(
     "work",
     [
@@ -179,13 +161,7 @@ def test_distances_on_a_device(to_device, model):
 )
 def test_the_data_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""
-    A = strict(sample(4_000, 120))
-    assert max(moved_to_host(monkeypatch, work, A)) <= 16 * 4_000
-
-
-def moved_to_host(monkeypatch, work, A):
-    """Return the sizes of what some work on an array moves from its device."""
-    seen = []
+    A, seen = strict(sample(4_000, 120)), []
     real = type(A).to_device
 
     def spy(a, device, **options):
@@ -195,8 +171,7 @@ def moved_to_host(monkeypatch, work, A):
 
     monkeypatch.setattr(type(A), "to_device", spy)
     work(A)
-    assert seen
-    return seen
+    assert 0 < max(seen) <= 16 * 4_000
 
 
 @pytest.mark.parametrize("options", [{}, {"whiten": "learned"}, {"outliers": "auto"}])
@@ -208,8 +183,7 @@ def test_dask_of_blocks_on_a_device(options):
     assert isinstance(model.labels_.compute(), there.ndarray)
     assert_array_equal(to_host(model.labels_), host.labels_)
     assert_array_equal(to_host(model.predict(blocks)), host.labels_)
-    assert diagnose(blocks, model).expected_error == pytest.approx(
-        diagnose(X, host).expected_error, abs=1e-3
-    )
+    error = diagnose(X, host).expected_error
+    assert diagnose(blocks, model).expected_error == pytest.approx(error, abs=1e-3)
     tied = IhGMM(3, noise="tied", random_state=0)
     assert_array_equal(to_host(tied.fit(blocks).labels_), tied.fit(X).labels_)

@@ -1,26 +1,16 @@
 """Files that are opened by name: Parquet, AnnData, NumPy; good ones and bad ones."""
 
 import gc
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from array_kinds import needed, opened
+from array_kinds import needed, opened, table_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhSC, make_ihgmm, open_data
 from ihgmm.matrix.formats import open_parquet
-
-# Parquet
-
-
-def write_parquet(path, X, group):
-    table = needed("pyarrow").table({f"f{j}": column for j, column in enumerate(X.T)})
-    files = import_module("pyarrow.parquet")
-    files.write_table(table, path, row_group_size=group)
-    return import_module("pyarrow.dataset").dataset(path)
 
 
 @pytest.fixture
@@ -44,7 +34,7 @@ def decoded(monkeypatch):
 def test_row_groups_are_decoded_once(tmp_path, decoded, group, batches):
     """Small ones together, and large ones in parts."""
     X = np.random.default_rng(0).standard_normal((20_000, 3))
-    data = write_parquet(tmp_path / "x.parquet", X, group)
+    data = table_of(tmp_path / "x.parquet", group, **dict(zip("abc", X.T, strict=True)))
     rows = opened(open_parquet(data, batch_bytes=480_000 // batches), 2**16)
     assert len(rows.row_blocks) > 5
     assert_allclose(rows.sqnorms, (X**2).sum(axis=1))
@@ -55,17 +45,10 @@ def test_row_groups_are_decoded_once(tmp_path, decoded, group, batches):
 
 
 def test_a_folder_of_parquet_files_and_some_columns(tmp_path):
-    pa = needed("pyarrow")
     (tmp_path / "x").mkdir()
-    columns = {
-        "a": [1.0, 2.0],
-        "a.b": [3, None],
-        "name": ["p", "q"],
-        "ok": [True, False],
-    }
+    columns = {"a": [1.0, 2.0], "a.b": [3, None], "name": ["p", "q"]}
     for i in range(2):
-        path = tmp_path / "x" / f"{i}.parquet"
-        import_module("pyarrow.parquet").write_table(pa.table(columns), path)
+        table_of(tmp_path / "x" / f"{i}.parquet", ok=[True, False], **columns)
     X = open_data(tmp_path / "x", columns=["a", "a.b", "ok"])
     assert X.names == ["a", "a.b", "ok"]
     assert_array_equal(X.toarray(), [[1, 3, 1], [2, np.nan, 0]] * 2)
@@ -77,7 +60,7 @@ def test_the_temporary_file_goes_with_the_matrix(tmp_path):
     open_files = Path("/proc/self/fd")
     if not open_files.exists():
         pytest.skip("only Linux lists open files there")
-    data = write_parquet(tmp_path / "x.parquet", np.eye(3), 3)
+    data = table_of(tmp_path / "x.parquet", x=np.ones(3))
     gc.collect()  # files of others may still be open
     before = len(list(open_files.iterdir()))
     rows = open_parquet(data)
@@ -89,7 +72,7 @@ def test_the_temporary_file_goes_with_the_matrix(tmp_path):
 
 def test_a_full_disk_names_the_folder(tmp_path):
     resource = pytest.importorskip("resource", reason="limits are of Unix")
-    data = write_parquet(tmp_path / "x.parquet", np.ones((900, 2)), 900)
+    data = table_of(tmp_path / "x.parquet", x=np.ones(900), y=np.ones(900))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
@@ -97,9 +80,6 @@ def test_a_full_disk_names_the_folder(tmp_path):
             open_parquet(data)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
-# AnnData
 
 
 def cells(X=None):
@@ -134,40 +114,54 @@ def test_anndata(layout, tmp_path):
     assert path.read_bytes() == before
 
 
-def damage(part, place, value):
+def put(part, change):
+    """Return a way to put something else in the place of a part of X."""
+
     def harm(file):
-        file[f"X/{part}"][place] = value
-
-    return harm
-
-
-def cut(part):
-    def harm(file):
-        values = file[f"X/{part}"][:-1]
+        values = change(file[f"X/{part}"][:])
         del file[f"X/{part}"]
         file[f"X/{part}"] = values
 
     return harm
 
 
-def set_kind(file):
+def columns_first(file):
     file["X"].attrs["encoding-type"] = "csc_matrix"
 
 
-def flat(file):
-    del file["X/indices"]
-    file["X/indices"] = np.zeros((2, 2))
+def with_entry(at, value):
+    return lambda values: np.where(np.arange(len(values)) == at, value, values)
 
 
 @pytest.mark.parametrize(
     ("harm", "error", "message"),
     [
-        (damage("indptr", 5, 10**6), ValueError, "parts do not fit: .* Write it again"),
-        (damage("indices", 7, 30), OSError, "columns from 0 to 30, with 30 features"),
-        (cut("data"), ValueError, "parts do not fit"),
-        (cut("indptr"), ValueError, r"400 rows whose parts do not fit: .* \(400,\)"),
-        (flat, ValueError, r"parts do not fit: .* \(2, 2\)"),
-        (set_kind, ValueError, r"by columns \(CSC\), .* adata.X = adata.X.tocsr\(\)"),
+        (
+            put("indptr", with_entry(5, 10**6)),
+            ValueError,
+            "parts do not fit: .* Write it again",
+        ),
+        (
+            put("indices", with_entry(7, 30)),
+            OSError,
+            "columns from 0 to 30, with 30 features",
+        ),
+        (put("data", lambda values: values[:-1]), ValueError, "parts do not fit"),
+        (
+            put("indptr", lambda values: values[:-1]),
+            ValueError,
+            r"400 rows whose parts do not fit: .* \(400,\)",
+        ),
+        (
+            put("indices", lambda values: np.zeros((2, 2))),
+            ValueError,
+            r"parts do not fit: .* \(2, 2\)",
+        ),
+        (
+            columns_first,
+            ValueError,
+            r"by columns \(CSC\), .* adata.X = adata.X.tocsr\(\)",
+        ),
         (lambda file: file.pop("X"), ValueError, "cannot be read as h5ad: .*'X'"),
     ],
 )
@@ -179,9 +173,6 @@ def test_damaged_anndata(harm, error, message, tmp_path):
         harm(file)
     with pytest.raises(error, match=message):
         IhSC(4).fit(open_data(tmp_path / "x.h5ad"))
-
-
-# What cannot be opened
 
 
 def test_what_cannot_be_opened(tmp_path):

@@ -114,11 +114,6 @@ def test_labels_are_numbered_by_size_then_first_appearance(put, ops, labels, k, 
     assert_array_equal(rank[labels], wanted)
 
 
-@pytest.fixture
-def labels():
-    return np.random.default_rng(0).permutation(np.repeat([0, 1, 3], [5, 9, 6]))
-
-
 @pytest.mark.parametrize(("n", "size"), [(10, 3), (400, 399), (402, 150), (7, 20)])
 def test_rows_are_drawn_once_each_from_all_stretches(n, size):
     counts = np.zeros(n)

@@ -1,20 +1,20 @@
 """Data on disk: what is read and how often, and files that are not what they were."""
 
 import os
-from importlib import import_module
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from array_kinds import (
     csr_hdf5,
-    dask_dense,
+    dask_in_four,
     hdf5,
     hdf5_chunked,
     memory_map,
     needed,
     opened,
     parquet,
+    table_of,
     zarr,
 )
 from numpy.testing import assert_array_equal
@@ -34,18 +34,10 @@ def labels_of(X):
     return np.asarray(IhSC(4, random_state=0).fit(X).labels_)
 
 
-# What is read
-
-
-def dask_in_four(X, folder):
-    return dask_dense(X, folder).rechunk({0: len(X) // 4})
-
-
 @pytest.mark.parametrize("kind", [memory_map, csr_hdf5, dask_in_four])
 def test_passes(kind, tmp_path):
-    X, _ = make_ihgmm(
-        20_000, 100, 5, separation_constant=0.5, dtype=np.float32, random_state=0
-    )
+    options = {"separation_constant": 0.5, "dtype": np.float32, "random_state": 0}
+    X, _ = make_ihgmm(20_000, 100, 5, **options)
     rows = opened(kind(X, tmp_path), 2**20)
     labels = IhSC(5, random_state=0).fit(rows).labels_
     assert 3 <= rows.passes <= 6
@@ -57,9 +49,6 @@ def test_cells_that_a_file_holds_twice_count_once():
     stored = Stored(lambda a, b: X[a:b], X.shape, X.dtype, n_entries=3, sparse=True)
     assert_array_equal(stored.sqnorms, [49, 1])
     assert X.nnz == 3
-
-
-# Files that change
 
 
 def break_after(rows, passes, harm):
@@ -212,17 +201,10 @@ def test_zarr_that_loses_chunks_in_the_last_pass(tmp_path):
             reading()
 
 
-# What is no matrix of numbers
-
-
 def csr_without_shape(folder):
     group = csr_hdf5(sample(), folder)
     del group.attrs["shape"]
     return group
-
-
-def text(folder):
-    return hdf5(np.full((9, 2), "a", object), folder)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +214,7 @@ def text(folder):
         (lambda f: csr_hdf5(sample(), f).file, ValueError, r"with \['X'\] whose"),
         (lambda f: hdf5(np.ones((4, 3, 2)), f), ValueError, r"shape \(4, 3, 2\); giv"),
         (lambda f: hdf5(np.ones((0, 3)), f), ValueError, r"0 row\(s\) and 3 feature"),
-        (text, ValueError, "object, not real"),
+        (lambda f: hdf5(np.full((9, 2), "a", object), f), ValueError, "object, not"),
         (lambda f: hdf5(np.ones((9, 2), "c8"), f), ValueError, "complex64, not real"),
         (lambda f: memory_map(np.ones((9, 2), "M8[s]"), f), ValueError, "datetime64"),
         (lambda f: memory_map(np.ones(9), f), ValueError, "Expected 2D array, got 1D"),
@@ -243,24 +225,18 @@ def test_not_a_matrix_of_numbers(stored, error, message, tmp_path):
         IhSC(2).fit(stored(tmp_path))
 
 
-def table_of(folder, **columns):
-    """Write columns to a Parquet file, and return its data set."""
-    table = needed("pyarrow").table(columns)
-    import_module("pyarrow.parquet").write_table(table, folder / "x.parquet")
-    return import_module("pyarrow.dataset").dataset(folder / "x.parquet")
-
-
 def test_parquet_of_other_things_than_numbers(tmp_path):
     message = r"not numbers: name\. Take the others: ihgmm\.open_data.*\['x'\]"
+    path = tmp_path / "x.parquet"
     with pytest.raises(ValueError, match=message):
-        IhSC(2).fit(table_of(tmp_path, x=[1.0, 2.0], name=["a", "b"]))
+        IhSC(2).fit(table_of(path, x=[1.0, 2.0], name=["a", "b"]))
     with pytest.raises(ValueError, match="contains NaN at row 2, column 'x'"):
-        IhSC(2).fit(table_of(tmp_path, x=[1.0, 2.0, None], y=[3, 4, 5]))
+        IhSC(2).fit(table_of(path, x=[1.0, 2.0, None], y=[3, 4, 5]))
 
 
 def test_data_sets_that_are_not_parquet(tmp_path):
     pa = needed("pyarrow")
-    dataset = import_module("pyarrow.dataset").dataset
+    dataset = needed("pyarrow.dataset").dataset
     (tmp_path / "x.csv").write_text("x,y\n1,2\n")
     (tmp_path / "empty").mkdir()
     for given in (
@@ -276,7 +252,8 @@ def test_columns_of_parquet_have_names(tmp_path):
     X = sample()
     model = IhSC(4, random_state=0).fit(parquet(X, tmp_path))
     assert list(model.feature_names_in_) == [f"f{j}" for j in range(40)]
-    others = table_of(tmp_path, **{f"f{j}": X[:, j] for j in reversed(range(40))})
+    columns = {f"f{j}": X[:, j] for j in reversed(range(40))}
+    others = table_of(tmp_path / "x.parquet", **columns)
     with pytest.raises(ValueError, match="feature 0 is 'f39' and was 'f0'"):
         model.predict(others)
     assert not hasattr(model.fit(X), "feature_names_in_")
@@ -284,7 +261,7 @@ def test_columns_of_parquet_have_names(tmp_path):
 
 def test_files_of_parquet_that_differ(tmp_path):
     stored = parquet(sample(), tmp_path)
-    files = import_module("pyarrow.parquet")
+    files = needed("pyarrow.parquet")
     table = files.read_table(tmp_path / "x" / "1.parquet").drop_columns(["f7"])
     files.write_table(table, tmp_path / "x" / "1.parquet")
     with pytest.raises(ValueError, match=r"files differ: column 'f7' of .*1.parquet"):
@@ -293,9 +270,9 @@ def test_files_of_parquet_that_differ(tmp_path):
 
 def test_files_and_tables(tmp_path):
     X = sample(60)[:, :3]
-    table_of(tmp_path, **dict(zip("abc", X.T, strict=True)))
     path = tmp_path / "x.parquet"
+    table_of(path, **dict(zip("abc", X.T, strict=True)))
     with pytest.raises(TypeError, match=r"X is of type \w+, .* of a file ihgmm.open_d"):
         IhSC(4).fit(path)
-    table = import_module("pyarrow.parquet").read_table(path)
+    table = needed("pyarrow.parquet").read_table(path)
     assert_array_equal(as_matrix(table).toarray(), X)

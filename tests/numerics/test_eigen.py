@@ -34,9 +34,6 @@ def assert_pairs(pairs, matrix, k, order="algebraic", tol=1e-10):
     assert (pairs.vectors[peaks, range(k)] > 0).all()
 
 
-# The Gram matrix of the paper
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_operator_is_the_matrix(kind, weighted):
     rng = np.random.default_rng(0)

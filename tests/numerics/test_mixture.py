@@ -22,9 +22,6 @@ def flipped(rows, seed):
     return rows * np.random.default_rng(seed + 100).choice([-1.0, 1.0], (len(rows), 1))
 
 
-# Starts
-
-
 @pytest.mark.parametrize("signed", [False, True])
 def test_no_cluster_is_lost_among_more_than_features(signed):
     for seed in range(3):
@@ -56,9 +53,6 @@ def test_spherical_lloyd_ends_where_no_row_would_move(signed):
         own = np.abs(products).argmax(1) if signed else products.argmax(1)
         ends = np.sign(products[np.arange(400), own]) if signed else np.ones(400)
         assert np.mean((np.eye(4)[own] * ends[:, None] != members).any(axis=1)) < 0.01
-
-
-# Gaussian clusters of one covariance
 
 
 def ellipses(n, seed, gap=5.0):
@@ -94,9 +88,8 @@ def naive(rows, members, weights, pull, n_iter, signed=False):
         within -= np.einsum("k,kj,kl->jl", shares, means, means)
         sphere = np.trace(within) / m * np.eye(m)
         covariance = (1 - pull) * within + pull * sphere + flattest * np.eye(m)
-        densities = shares[:, None] * np.array(
-            [multivariate_normal(mean, covariance).pdf(rows) for mean in means]
-        )
+        densities = [multivariate_normal(mean, covariance).pdf(rows) for mean in means]
+        densities = shares[:, None] * np.array(densities)
         members = densities / densities.sum(axis=0)
     center = weights @ rows
     scatter = np.cov(rows.T, aweights=weights, bias=True) + flattest * np.eye(m)
@@ -109,9 +102,7 @@ def naive(rows, members, weights, pull, n_iter, signed=False):
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("pull", [0.0, 0.2, 1.0])
-def test_clusters_are_those_of_naive_expectation_and_maximisation(
-    pull, weighted, signed
-):
+def test_clusters_are_those_of_expectation_maximisation(pull, weighted, signed):
     for seed in range(3):
         rows, labels = ellipses(200, seed)
         rng = np.random.default_rng(seed + 100)
@@ -121,12 +112,10 @@ def test_clusters_are_those_of_naive_expectation_and_maximisation(
             rows -= 20 * rows.mean(axis=0)
             flips = rng.choice([-1.0, 1.0], 200)
             rows, start = rows * flips[:, None], start * flips
-        fit = tied_clusters(
-            rows, [start], weights, pulls=[pull], signed=signed, max_iter=3
-        )
-        means, covariance, shares, worth = naive(
-            rows, start, weights, pull, fit.n_iter, signed
-        )
+        options = {"pulls": [pull], "signed": signed, "max_iter": 3}
+        fit = tied_clusters(rows, [start], weights, **options)
+        wanted = naive(rows, start, weights, pull, fit.n_iter, signed)
+        means, covariance, shares, worth = wanted
         solved = np.linalg.solve(covariance, means.T)
         intercepts = np.log(shares) - np.sum(means.T * solved, axis=0) / 2
         if signed:  # a cluster has both ends

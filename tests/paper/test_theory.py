@@ -45,9 +45,6 @@ def at_most(low, high, slack=1e-5):
     assert low <= high * (1 + slack)
 
 
-# Definitions and Lemma 1
-
-
 def test_simple_definitions():
     labels, scales = [0] * 6 + [1] * 2 + [2], np.arange(1, 10)
     simple = TrueModel(labels, scales, [[3.0, -4.0], [0.0, 0.0], [0.0, 1.0]])
@@ -120,9 +117,6 @@ def test_dependent_centers(second):
             getattr(model, name)
 
 
-# Assumptions and Lemmas 2, 3, 4
-
-
 def test_lemmas_2_to_4(model):
     bounds = model.incoherence_bounds
     for name, mu in model.incoherence.items():
@@ -134,9 +128,6 @@ def test_lemmas_2_to_4(model):
     # Assumption 1 forces the separation.
     c, root = model.entry_constants[1], np.sqrt(2 * model.n_features)
     at_most(root * c / model.condition_number, model.separation)
-
-
-# Theorem 1 and its proof
 
 
 def tilde_error(q):
@@ -183,9 +174,6 @@ def test_theorem_conditions_imply_those_of_the_proof(model):
     at_most(base * kappa**3 * R**3 * tau**1.5, floor)
     n = np.sqrt((model.n_samples / ratio["samples"]) ** 3 / model.sizes.max() / k)
     at_most(tau**2 * kappa**4 * R**6 * k / model.balance, n)
-
-
-# The last step of the proof
 
 
 def kmeans_cost(rows, labels):
@@ -239,9 +227,6 @@ def test_the_papers_radius_is_not_enough_and_a_right_one_shrinks_with_tau():
     assert theory.kmeans_radius(1e6) < 1e-3
 
 
-# Corollary 1 and the comparison
-
-
 def test_the_corollary_is_the_theorem_in_the_ideal_case():
     labels = np.repeat(np.arange(4), 16)
     centers = hadamard(64)[:4].astype(float)
@@ -293,9 +278,6 @@ def test_cluster_limits_follow_from_the_corollary(n, p):
     # The table's own growth of K breaks the condition on p, or that on n * p.
     assert theory.corollary_conditions(10**6, 100, 52, 1.0)["features"] < 0.1
     assert theory.corollary_conditions(10**4, 10**6, 10**3, 1.0)["product"] < 0.5
-
-
-# What known centres allow
 
 
 def pairwise_errors(labels, scales, centers, levels):

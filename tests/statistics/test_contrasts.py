@@ -119,9 +119,8 @@ def test_errors_of_contrasts(counts):
 
 
 def test_names_and_frames():
-    pandas = pytest.importorskip("pandas")
     X, labels = noisy(2 * np.eye(3) + 1, [20, 30, 40])
-    frame = pandas.DataFrame(X, columns=["ink", "oil", "tea"])
+    frame = pd.DataFrame(X, columns=["ink", "oil", "tea"])
     model = IhSC(3, random_state=0).fit(frame)
     for top in (top_features(frame, model), top_features(X, model)):
         assert top.names == ["ink", "oil", "tea"]
@@ -153,9 +152,6 @@ def test_bad_input(change, message):
     given = {"X": X, "model": IhSC(3, random_state=0).fit(X)} | change
     with pytest.raises(ValueError, match=message):
         top_features(**given)
-
-
-# Typical rows.
 
 
 def typical_by_definition(X, fit, n_rows):
@@ -200,18 +196,13 @@ def test_a_pipeline_stands_for_its_last_step():
         ["oars", "sail", "wave"],
         ["oven", "pan", "salt"],
     ]
-    for mine, plain in zip(
-        typical_rows(texts, model), typical_rows(X, last), strict=True
-    ):
-        assert mine.tolist() == plain.tolist()
+    rows = typical_rows(texts, model)
+    assert [*map(list, rows)] == [*map(list, typical_rows(X, last))]
     assert diagnose(texts, model).verdict == diagnose(X, last).verdict
-    assert (
-        plot_confidence(texts, model).get_title()
-        == plot_confidence(X, last).get_title()
-    )
+    title = plot_confidence(texts, model).get_title()
+    assert title == plot_confidence(X, last).get_title()
     page = write_report(texts, model).html
-    row = typical_rows(texts, model)[0][0]
-    assert f"{texts[row]}</q>" in page
+    assert f"{texts[rows[0][0]]}</q>" in page
     assert "Pipeline(" in page
 
 

@@ -45,11 +45,8 @@ def eighty():
 def figures(found):
     """Everything but the words and the names of clusters."""
     values = dataclasses.asdict(found)
-    return {
-        name: value
-        for name, value in values.items()
-        if name not in ("cautions", "classes")
-    }
+    del values["cautions"], values["classes"]
+    return values
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -102,9 +99,8 @@ def test_expected_error_and_verdict_follow_the_true_error(n, p, constants):
     }
     expected, errors = [], []
     for constant in constants:
-        X, labels, error = fitted(
-            n, p, 3, scale_ratio=3.0, separation_constant=constant
-        )
+        options = {"scale_ratio": 3.0, "separation_constant": constant}
+        X, labels, error = fitted(n, p, 3, **options)
         found = diagnose(X, labels)
         low, high = bands[found.verdict]
         assert low <= error <= high, (constant, found.expected_error)
@@ -140,9 +136,8 @@ def test_wrong_labels_are_seen_through():
     some[moved] = (some[moved] + 1) % 4
     found = diagnose(X, some)
     assert found.stability == pytest.approx(0.9)
-    assert_allclose(
-        found.cluster_stability, [np.mean(~moved[some == k]) for k in range(4)]
-    )
+    stay = [np.mean(~moved[some == k]) for k in range(4)]
+    assert_allclose(found.cluster_stability, stay)
     assert found.error_range[0] < 0.1 < found.error_range[1]
     assert found.certainty[moved].max() < found.certainty[~moved].min()
     assert "90.0%  of labels stay" in str(found)
@@ -194,7 +189,7 @@ def test_noise_without_a_variance_is_said_to_overlap_until_cells_are_left_out(se
 
 
 def test_iris_is_said_to_be_mostly_right():
-    X, _ = load_iris(return_X_y=True)
+    X = load_iris().data
     found = diagnose(X, IhSC(3, random_state=0).fit(X))
     assert found.expected_error < 0.12
     assert found.error_range[0] < 0.033 < found.error_range[1]

@@ -9,11 +9,15 @@ from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.statistics.estimation import estimate_parameters
 
 
-def normalized(sample):
+def normalized(labels, scales, centers):
     """The true parameters, identified as ours are: scales of mean 1 in a cluster."""
-    size = np.bincount(sample.labels)
-    mean = np.bincount(sample.labels, sample.scales) / size
-    return sample.centers * mean[:, None], sample.scales / mean[sample.labels]
+    mean = np.bincount(labels, scales) / np.bincount(labels)
+    return scales / mean[labels], centers * mean[:, None]
+
+
+def inside(intervals, truth):
+    """Tell which true values lie in their intervals."""
+    return (intervals[..., 0] <= truth) & (truth <= intervals[..., 1])
 
 
 @pytest.mark.parametrize(
@@ -29,7 +33,7 @@ def test_no_bias_in_any_regime(n, p, recipe):
             n, p, 3, separation_constant=0.7, scale_ratio=5.0, random_state=seed,
             return_params=True,
         )  # fmt: skip
-        _, scales = normalized(sample)
+        scales, _ = normalized(sample.labels, sample.scales, sample.centers)
         if recipe is None:
             found = estimate_parameters(sample.X, sample.labels)
             omega, sigma = found.scales, found.noise_levels
@@ -37,9 +41,8 @@ def test_no_bias_in_any_regime(n, p, recipe):
             model = IhSC(3, recipe=recipe, random_state=seed).fit(sample.X)
             omega, sigma = model.scales_, model.noise_levels_
         length = np.linalg.norm(sample.centers, axis=1).mean() * 3
-        errors.append(
-            [np.std(omega - scales) * length, np.mean(sigma / sample.noise_levels)]
-        )
+        level = np.mean(sigma / sample.noise_levels)
+        errors.append([np.std(omega - scales) * length, level])
     scatter, level = np.mean(errors, axis=0)
     assert scatter < 1.8  # a scale is known up to noise over the length of its centre
     assert level == pytest.approx(1, abs=0.03)
@@ -113,22 +116,19 @@ def test_errors_are_the_spread_over_draws(n, p):
 )  # fmt: skip
 def test_intervals_hold_the_truth(shape, structure):
     held, smallest, entries = [], [], []
-    for seed, (ratio, balance, constant) in enumerate(
-        product([1.0, 3.0, 20.0], [0.2, 1.0], [1.0, 3.0])
-    ):
+    cases = product([1.0, 3.0, 20.0], [0.2, 1.0], [1.0, 3.0])
+    for seed, (ratio, balance, constant) in enumerate(cases):
         sample = make_ihgmm(
             *shape, scale_ratio=ratio, balance=balance, separation_constant=constant,
             noise=("gaussian", "rademacher")[(seed + seed // 2) % 2],
             noise_structure=structure, random_state=seed, return_params=True,
         )  # fmt: skip
-        centers, scales = normalized(sample)
+        scales, centers = normalized(sample.labels, sample.scales, sample.centers)
         found = estimate_parameters(sample.X, sample.labels)
-        lower, upper = found.scale_intervals().T
-        inside = (lower <= scales) & (scales <= upper)
-        held.append(inside.mean())
-        smallest.append(inside[sample.labels == shape[2] - 1].mean())
-        lower, upper = np.moveaxis(found.center_intervals(), -1, 0)
-        entries.append(np.mean((lower <= centers) & (centers <= upper)))
+        right = inside(found.scale_intervals(), scales)
+        held.append(right.mean())
+        smallest.append(right[sample.labels == shape[2] - 1].mean())
+        entries.append(inside(found.center_intervals(), centers).mean())
     assert 0.93 < np.mean(held) < 0.97
     assert 0.91 < np.mean(smallest) < 0.99  # a few hundred rows in all
     assert 0.93 < np.mean(entries) < 0.97
@@ -166,14 +166,11 @@ def test_intervals_hold_the_truth_whatever_the_noise(kind):
     held, entries = [], []
     for seed in range(15):
         X, labels, scales, centers, noisiest = drawn(kind, seed)
-        mean = np.bincount(labels, scales) / np.bincount(labels)
-        truth, centers = scales / mean[labels], centers * mean[:, None]
+        scales, centers = normalized(labels, scales, centers)
         found = estimate_parameters(X, labels)
-        lower, upper = found.scale_intervals().T
-        held.append(np.mean((lower <= truth) & (truth <= upper)))
-        lower, upper = np.moveaxis(found.center_intervals(), -1, 0)
-        inside = (lower <= centers) & (centers <= upper)
-        entries.append(np.take_along_axis(inside, noisiest, axis=1).mean())
+        held.append(inside(found.scale_intervals(), scales).mean())
+        right = inside(found.center_intervals(), centers)
+        entries.append(np.take_along_axis(right, noisiest, axis=1).mean())
     assert 0.92 < np.mean(held) < 0.97
     assert 0.89 < np.mean(entries) < 0.98  # gamma: .91; the error is .01
 
@@ -188,8 +185,7 @@ def test_centres_of_rows_with_forty_counts():
         means = rng.uniform(0.5, 1.5, (600, 1)) * profiles[labels]
         found = estimate_parameters(rng.poisson(means), labels)
         centers = [means[labels == j].mean(axis=0) for j in range(3)]
-        lower, upper = np.moveaxis(found.center_intervals(), -1, 0)
-        held.append((lower <= centers) & (centers <= upper))
+        held.append(inside(found.center_intervals(), np.array(centers)))
     assert 0.93 < np.mean(held) < 0.97
 
 
@@ -208,8 +204,8 @@ def coloured(kind, seed, n=400, p=150, k=4):
         noise = np.sqrt(0.2) * noise + np.sqrt(0.8) * shared
     elif kind == "alternating":
         noise = autoregressive(noise, -0.8)
-    mean = np.bincount(labels, scales) / np.bincount(labels)
-    return scales[:, None] * centers[labels] + noise, labels, centers * mean[:, None]
+    X = scales[:, None] * centers[labels] + noise
+    return X, labels, normalized(labels, scales, centers)[1]
 
 
 @pytest.mark.parametrize("kind", ["factors", "blocks", "alternating"])
@@ -218,10 +214,8 @@ def test_correlated_noise_does_not_turn_centers(kind):
     entries = []
     for seed in range(20):
         X, labels, centers = coloured(kind, seed)
-        lower, upper = np.moveaxis(
-            estimate_parameters(X, labels).center_intervals(), -1, 0
-        )
-        entries.append(np.mean((lower <= centers) & (centers <= upper)))
+        found = estimate_parameters(X, labels)
+        entries.append(inside(found.center_intervals(), centers).mean())
     assert 0.93 < np.mean(entries) < 0.97
 
 
@@ -237,10 +231,8 @@ def test_weights_favour_quiet_rows():
         found = estimate_parameters(X, np.zeros(100))
         plain = X.T @ omega / (omega @ omega)
         # Along the centre, all of whose entries are equal, the error is another one.
-        error = np.std(found.centers[0] - theta)
-        assert error == pytest.approx(
-            np.sqrt(np.mean(found.center_errors**2)), rel=0.15
-        )
+        error, stated = np.std(found.centers[0] - theta), found.center_errors
+        assert error == pytest.approx(np.sqrt(np.mean(stated**2)), rel=0.15)
         gain.append(np.std(plain - theta) / error)
     assert np.mean(gain) > 5
 

@@ -27,20 +27,6 @@ def leave_one_out(X, weights):
     return look(X, X.sqnorms, directions, weights), directions
 
 
-def seen_from(cosines, sqnorms, n_features):
-    """Rows seen from exact centres of length one."""
-    cosines = np.asarray(cosines, dtype=float)
-    return Projections(
-        cosines, np.ones_like(cosines), np.zeros_like(cosines), np.asarray(sqnorms),
-        n_features,
-    )  # fmt: skip
-
-
-@pytest.fixture
-def sample():
-    return make_ihgmm(40, 30, 3, separation=4.0, random_state=0, return_params=True)
-
-
 def naive(X, weights):
     """Form every centre without the row, one after the other."""
     cosines = np.empty(weights.shape)
@@ -52,16 +38,14 @@ def naive(X, weights):
     return cosines
 
 
-# One look at the rows.
-
-
-def test_leave_one_out_agrees_with_leaving_out(sample, kind):
+def test_leave_one_out_agrees_with_leaving_out(kind):
+    X, _ = make_ihgmm(40, 30, 3, separation=4.0, random_state=0)
     weights = np.random.default_rng(0).random((40, 3))
-    seen, directions = leave_one_out(as_matrix(kind(sample.X)), weights)
-    assert_allclose(seen.cosines, naive(sample.X, weights), atol=1e-10)
-    assert_allclose(directions.sums, sample.X.T @ weights, atol=1e-10)
+    seen, directions = leave_one_out(as_matrix(kind(X)), weights)
+    assert_allclose(seen.cosines, naive(X, weights), atol=1e-10)
+    assert_allclose(directions.sums, X.T @ weights, atol=1e-10)
     rest = np.arange(40) != 7
-    centers = weights[rest].T @ sample.X[rest]
+    centers = weights[rest].T @ X[rest]
     assert_allclose(seen.center_sqnorms[7], (centers**2).sum(axis=1))
     assert_allclose(seen.loads[7], (weights[rest] ** 2).sum(axis=0))
 
@@ -86,14 +70,13 @@ def test_accuracy_is_the_squared_cosine_with_the_true_centre():
 def test_likelihood_with_known_noise_integrates_the_length():
     # Two features, the centre along the first: the density is integrated numerically.
     x, sigma = np.array([1.3, 0.4]), 0.7
-    seen = seen_from([[x[0] / np.linalg.norm(x)]], [x @ x], 2)
+    cosine, one = np.array([[x[0] / np.linalg.norm(x)]]), np.ones((1, 1))
+    # The centre is exact, and of length one.
+    seen = Projections(cosine, one, 0 * one, np.array([x @ x]), 2)
     value = joint_log_likelihood(seen, np.array([0.5]), np.array([sigma**2]))[0, 0]
     lengths = np.linspace(0, 20, 20_001)
     density = norm.pdf(x[0], lengths, sigma) * norm.pdf(x[1], 0, sigma)
     assert_allclose(value, np.log(0.5 * trapezoid(density, lengths)), atol=1e-6)
-
-
-# Rounds of looks: labels and memberships.
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -116,12 +99,8 @@ def test_near_the_threshold_labels_are_close_to_the_oracle(shape, balance, const
         data = as_matrix(sample.X)
         mixture = fit_mixture(data, indicators(data, refined.labels, k), tol=1e-3)
         soft = mixture.memberships.argmax(axis=1)
-        rates.append(
-            [
-                misclassification_rate(sample.labels, labels)
-                for labels in (start, refined.labels, soft, label_oracle(sample))
-            ]
-        )
+        found = (start, refined.labels, soft, label_oracle(sample))
+        rates.append([misclassification_rate(sample.labels, z) for z in found])
     rates = np.array(rates)
     before, after, soft, oracle = rates.mean(axis=0)
     error = np.std(rates[:, 1] - rates[:, 0]) / np.sqrt(6)
@@ -171,15 +150,14 @@ def test_cap():
 
 @pytest.mark.parametrize("noise", ["individual", "class", "common"])
 def test_a_settled_mixture_is_what_its_memberships_make(noise):
-    X, labels = make_ihgmm(
-        150, 40, 3, separation_constant=0.3, noise_structure=noise, random_state=0
-    )
+    options = {"separation_constant": 0.3, "noise_structure": noise}
+    X, labels = make_ihgmm(150, 40, 3, random_state=0, **options)
     data = as_matrix(X)
     start = indicators(data, labels, 3)
     fitted = fit_mixture(data, start, noise=noise, tol=1e-8)
     found = fitted.memberships
     judged = fit_mixture(data, found, noise=noise, settling=3, max_iter=1)
-    assert_allclose(judged.memberships, fitted.memberships, atol=1e-3)
+    assert_allclose(judged.memberships, found, atol=1e-3)
     assert judged.log_likelihood == pytest.approx(fitted.log_likelihood, rel=1e-3)
     other = fitted.in_order(np.array([2, 0, 1]), HOST)
     assert_array_equal(other.memberships[:, 0], fitted.memberships[:, 2])

@@ -6,12 +6,6 @@ from ihgmm import make_ihgmm
 from ihgmm.statistics.model import default_separation
 
 
-def test_default_separation_is_the_papers():
-    # The two values the paper prints.
-    assert default_separation(500, 1000, 3) == pytest.approx(16.2408, abs=5e-5)
-    assert default_separation(200, 1000, 3) == pytest.approx(20.4217, abs=5e-5)
-
-
 @pytest.mark.parametrize(("n", "p", "k"), [(50, 20, 4), (20, 300, 3), (7, 7, 7)])
 @pytest.mark.parametrize("noise", ["gaussian", "rademacher", "uniform"])
 def test_recipe(n, p, k, noise):
@@ -95,9 +89,8 @@ def test_seeds_and_dtype():
     one, two = (make_ihgmm(30, 8, 2, random_state=state)[0] for _ in range(2))
     assert (one != two).any()
     rng = np.random.default_rng(5)
-    assert (
-        make_ihgmm(30, 8, 2, random_state=rng, dtype=np.float32)[0].dtype == "float32"
-    )
+    single = make_ihgmm(30, 8, 2, random_state=rng, dtype=np.float32)[0]
+    assert single.dtype == "float32"
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     make_ihgmm(10, 4, 2)
     assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002

@@ -19,12 +19,10 @@ from ihgmm.statistics.scale_heterogeneity import ScaleTest
 )
 def test_level(n, p, k, options):
     # Rows of small clusters, more features than rows, no signal to speak of.
-    found = [
-        scale_heterogeneity_test(
-            *make_ihgmm(n, p, k, scale_ratio=1.0, random_state=seed, **options)
-        )
-        for seed in range(100)
-    ]
+    found = []
+    for seed in range(100):
+        sample = make_ihgmm(n, p, k, scale_ratio=1.0, random_state=seed, **options)
+        found.append(scale_heterogeneity_test(*sample))
     each = np.concatenate([test.p_values for test in found])
     assert 0.01 < np.mean(each < 0.05) < 0.1
     # Most where a few loud rows decide.

@@ -99,9 +99,8 @@ def test_noisy_rows_do_not_hide_a_cluster():
     ],
 )
 def test_clusters_can_be_more_than_directions(centers, count):
-    X, _ = make_ihgmm(
-        200, centers=centers, scale_ratio=4, noise_levels=0.06, random_state=0
-    )
+    options = {"scale_ratio": 4, "noise_levels": 0.06, "random_state": 0}
+    X, _ = make_ihgmm(200, centers=centers, **options)
     found = select_n_clusters(X, random_state=0)
     assert found.n_clusters == count
     assert found.rank <= min(count, centers.shape[1])
@@ -139,6 +138,7 @@ def test_odd_data():
     [
         ({"max_clusters": 0}, ValueError, "max_clusters=0 is out of range; give"),
         ({"max_clusters": 2.5}, TypeError, "max_clusters=2.5 is a float; give a whole"),
+        ({"missing": "mean"}, ValueError, "missing='mean' is not known; give one of"),
         ({"signed": "yes"}, TypeError, "signed='yes' is not known; give True or False"),
         ({"random_state": "x"}, TypeError, "random_state='x' is a str; give"),
     ],

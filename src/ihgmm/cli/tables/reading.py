@@ -60,8 +60,10 @@ def read_table(
     """
     from pandas import Index
 
+    from ihgmm.estimators.column_scaler import METHODS
+
     check_choice("missing", missing, ("auto", "fit", "zero", "drop", "error"))
-    check_choice("prepare", prepare, ("auto", "none", "scale", "standardize"))
+    check_choice("prepare", prepare, METHODS)
     if memory is not None and not 0 <= memory < float("inf"):
         raise ValueError(f"--memory {memory:g}: give a number of GB from 0 on.")
     # A fit and what it makes of the data take up to three times as much again.

@@ -476,11 +476,12 @@ def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
         )
 
 
-def warn_unstable_labels(remedy: str = "") -> None:
+def warn_unstable_labels(missing: str, remedy: str = "") -> None:
     """Warn of labels that fits to other rows would change, and say what may help."""
+    tree = "cluster_tree(X, missing='fit')" if missing == "fit" else "cluster_tree(X)"
     remedy = remedy or (
         "Look at diagnose(X, model), or ask for another number of clusters: "
-        "cluster_tree(X), of X as this model gets it, shows whether one is stable."
+        f"{tree}, of X as this model gets it, shows whether one is stable."
     )
     warn(
         f"Labels may be unstable: many of them may change with other rows. {remedy}",

@@ -327,6 +327,7 @@ class Counting:
     LEAST_AGREEMENT = 0.2  # on any number; then it is sure
     HIGH, LOW = 1.6, 0.9  # support to rely on; below which four of five were wrong
     PLAUSIBLE = 5  # numbers to name, if it is not high
+    MOVED = 0.1  # share of rows that a fit places elsewhere: it is worth a word
 
 
 class Trust:

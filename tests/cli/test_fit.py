@@ -1,5 +1,8 @@
 """What ``ihgmm fit`` says about clusters, and what it writes about rows."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +10,7 @@ from command_line import COLUMNS, document, good, invoke, named, read, write
 
 from ihgmm import IhSC, diagnose, make_ihgmm
 from ihgmm.cli.options import METHODS
+from ihgmm.policy import Counting
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -87,3 +91,24 @@ def test_rows_without_an_observed_cell_are_called_so(zeros, text):
     assert f"{2 + zeros} rows without an observed cell{text} mean" in done.stdout
     if not zeros:
         assert "2 of 120 rows have no observed cell" in done.stderr
+
+
+def test_a_fit_says_if_its_clusters_are_not_those_that_were_counted(monkeypatch):
+    arguments = ("fit", "demo", "-k", "auto")
+    assert "The clusters below are others" not in invoke(*arguments).stdout
+    monkeypatch.setattr(Counting, "MOVED", 0.0)
+    text = "The clusters below are others: 0% of the rows are elsewhere"
+    assert text in invoke(*arguments).stdout
+
+
+def test_no_label_is_certain_where_nothing_is_separated():
+    X = np.random.default_rng(0).standard_normal((200, 20))
+    write("a.csv", X, None)
+    done = invoke("fit", "a.csv", "-k", 3, "--json", "-o", "l.csv")
+    assert json.loads(done.stdout)["verdict"].startswith("no separation")
+    assert pd.read_csv("l.csv")["certainty"].isna().all()
+    assert "uncertain rows" not in str(diagnose(X, np.arange(200) % 3))
+    invoke("report", "a.csv", "-k", 3, "-o", "r.html")
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "No separation" in page
+    assert "sure rows only" not in page

@@ -9,7 +9,7 @@ from command_line import document, good, invoke, named, table_of
 from ihgmm import make_ihgmm
 from ihgmm.cli.tables.columns import no_measurement
 
-CODE = "named like a code or an id; --columns takes it"
+CODE = "named like a code or an id; name it among --columns to use it"
 IDS = "looks like ids; --id-column takes them"
 STARTS_AGAIN = "numbers of rows, which start again: 1 to 12"
 

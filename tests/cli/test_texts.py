@@ -216,6 +216,9 @@ def test_categories_are_used_if_asked_for():
     frame = shop().assign(region=np.resize(["north", "south", "west"], 90))
     frame = frame.assign(opened=np.resize(["2024-01-31", "2025-01-31"], 90))
     frame.loc[4, "region"] = None
+    frame.assign(region=frame["region"].mask(frame.index > 40)).to_csv("c.csv")
+    thin = document("fit", "c.csv", "-k", 3, "--use-categories")["notes"]
+    assert "'region' (text of few values, 55.6% of it empty)" in str(thin)
     frame.to_csv("a.csv", index=False)
     asked = ("fit", "a.csv", "-k", 3, "--label-column", "region")
     assert "--use-categories" not in str(document(*asked)["notes"])
@@ -226,6 +229,7 @@ def test_categories_are_used_if_asked_for():
     options = ("--use-categories", "--save", "m.npz", "-o", "a.out.csv")
     found = document(*asked, *options)
     assert found["n_features"] == 8
+    assert "Took 1 empty cell of 'region' as none of its values." in found["notes"]
     table = table_of("a.csv", use_categories=True)
     flags = table.X[:, -3:]
     assert table.column_names[-3:] == ["region=north", "region=south", "region=west"]

@@ -289,9 +289,10 @@ def test_labels_that_were_given_are_not_judged():
     assert (found.certainty[:50] == 1).all()
     assert found.expected_error == pytest.approx(np.mean(1 - found.certainty[50:]))
     assert found.uncertain_share == np.mean(found.certainty[50:] < 0.9)
+    others = np.bincount(IhSC(3).fit(X, known_labels=known).labels_[50:]) / 150
+    assert found.stability == pytest.approx(found.cluster_stability @ others)
     assert "labels, without the 50 given, would" in trust_sentence(found)
-    own = np.bincount(IhSC(3).fit(X, known_labels=known).labels_[50:])
-    assert found.largest_share == own.max() / 150
+    assert found.largest_share == others.max()
     assert "50  labels were given" in str(found)
     model = IhSC(3).fit(X, known_labels=np.roll(labels, 1))
     found = diagnose(X, model)

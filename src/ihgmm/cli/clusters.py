@@ -15,7 +15,7 @@ from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.spectral import Placement
 from ihgmm.policy import Doubt
-from ihgmm.report.facts import compare_known
+from ihgmm.report.facts import compare_known, known_certainty
 from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose, membership_temperature
 from ihgmm.statistics.observed import filled_cells
@@ -74,7 +74,7 @@ def describe_fit(
     fit, k = ct.described_fit(table.X, model), len(model.cluster_centers_)
     diagnosis = diagnose(table.X, model)
     scores = getattr(model, "outlier_scores_", None)
-    figures = figures_of(fit, to_host(diagnosis.certainty), scores)
+    figures = figures_of(fit, known_certainty(diagnosis), scores)
     lines = cluster_lines(labels, k, figures, table)
     shown = max(2, min(5, 30 // len(lines), table.X.shape[1] // 2))
     apart = ct.rank_features(fit, model, [*table.column_names], shown, table.original)

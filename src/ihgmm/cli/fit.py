@@ -14,6 +14,7 @@ from ihgmm.cli.screen import ExplainingScreen, Screen, print_message
 from ihgmm.cli.tables.loading import DELIMITERS
 from ihgmm.cli.tables.table import Table, quote
 from ihgmm.matrix import to_host
+from ihgmm.policy import Counting
 from ihgmm.words.phrases import counted, percent
 
 
@@ -49,6 +50,7 @@ def fit(
     from sklearn.pipeline import make_pipeline
 
     from ihgmm.cli import clusters as cl
+    from ihgmm.metrics import class_agreement
     from ihgmm.statistics.diagnosis import CautionKind, Verdict
     from ihgmm.storage import save_model
     from ihgmm.words import diagnoses as words
@@ -74,9 +76,15 @@ def fit(
     cautions, prepared = [], table.scaler is not None
     for caution in diagnosis.cautions:
         text = words.caution_text(caution, table.column_names, prepared=prepared)
-        helps = prepared and caution.kind is CautionKind.RULING_COLUMN
-        helps |= caution.kind is CautionKind.ONE_VALUE
-        cautions.append(text + " Add --drop-columns." * helps)
+        if caution.kind is CautionKind.ONE_VALUE or (
+            prepared and caution.kind is CautionKind.RULING_COLUMN
+        ):
+            column = caution.figures["column"]
+            column = table.column_names[column] if isinstance(column, int) else column
+            # Of a category all columns go.
+            column = column.partition("=")[0] if column in table.flags else column
+            text += f" Add --drop-columns {quote(column)}."
+        cautions.append(text)
     wild = getattr(model, "outlier_cells_", ())
     wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
     if wild:
@@ -98,6 +106,11 @@ def fit(
         screen.say(f"To see the evidence for each number: {command}")
     elif count and count.n_clusters > 1 and not count.is_doubtful:
         screen.say(str(count))  # of any other count, a warning has said it
+        if count.tree is not None and len(count.tree.leaves) == len(labels):
+            moved = class_agreement(count.tree.labels(k), labels).rate
+            if moved >= Counting.MOVED:
+                text = f"The clusters below are others: {percent(moved)} of the rows "
+                screen.say(f"{text}are elsewhere than in these trees.", "yellow")
     cl.print_clusters(screen, clusters)
     cl.print_features(screen, clusters, same_size)
     if screen.silent and diagnosis.verdict is Verdict.NO_SEPARATION:

@@ -183,7 +183,7 @@ class IhGMM(DensityMixin, Clusterer):
                 given = option("noise", self.noise_)
                 advice = f"Noise may not be as {given} says; compare the labels of IhSC"
                 if doubt > Doubt.LEAST:
-                    checks.warn_unstable_labels()
+                    checks.warn_unstable_labels(self.missing)
                 else:
                     self._warn_of_moves(start, labels, k, doubt, advice)
         return self

@@ -433,7 +433,7 @@ class IhSC(Clusterer):
                 "Noise differs between columns: with "
                 f"{option('whiten', kind)}, they would change far less."
             )
-            checks.warn_unstable_labels(remedy if kind else "")
+            checks.warn_unstable_labels(self.missing, remedy if kind else "")
         elif self.refine and recipe.labels == "tied":
             advice = "Compare the labels without refine"
             self._warn_of_moves(spectral, labels, k, doubt, advice)

@@ -22,7 +22,7 @@ from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting.embedding import circle_view, cosines
 from ihgmm.statistics.contrasts import described_fit, nearest_rows, rank_features
-from ihgmm.statistics.diagnosis import diagnose
+from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.tree import ClusterTree, tree_of_model
 from ihgmm.words.diagnoses import caution_text
@@ -103,7 +103,7 @@ class Facts:
             caution_text(caution, shown, prepared=original is not None)
             for caution in self.diagnosis.cautions
         ]
-        self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)[inside]
+        self.certainty = known_certainty(self.diagnosis)[inside]
         # Rows beyond what is written as "> 99.9%" count as equally sure.
         self.highest = float(self.certainty.max())
         self.n_surest = int((self.certainty >= min(self.highest - 1e-6, 0.999)).sum())
@@ -231,3 +231,9 @@ def cross_table(facts: Facts) -> dict[str, Any]:
         "n_others": len(names) - len(columns),
         "others": np.delete(counts, columns, axis=1).sum(axis=1).tolist(),
     }
+
+
+def known_certainty(diagnosis: Diagnosis) -> np.ndarray:
+    """Return the certainty of rows; NaN of labels that are not to be trusted at all."""
+    known = 1.0 if diagnosis.verdict is not Verdict.NO_SEPARATION else np.nan
+    return known * to_host(diagnosis.certainty).astype(np.float64)

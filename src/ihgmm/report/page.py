@@ -144,6 +144,7 @@ def write_report(
     # The variable by which builds that are to be repeated set the time.
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
+    n_sure = np.count_nonzero(facts.certainty >= facts.diagnosis.certain_from)
     sizes, axis, count = facts.clusters.sizes, ScaleAxis(facts.scales), facts.count
     page = template.render(
         data=inline_json(_payload(facts, kept)),
@@ -151,7 +152,7 @@ def write_report(
         n_kept=len(kept),
         n_used=np.count_nonzero(sizes),
         by_size=(np.diff(sizes) <= 0).all(),
-        n_sure=np.count_nonzero(facts.certainty >= facts.diagnosis.certain_from),
+        n_sure=max(n_sure - facts.diagnosis.n_given, 0),  # which are sure
         figures=words.figure_table(facts.diagnosis),
         axis=axis,
         clusters=[_cluster(facts, axis, rows) for rows in facts.clusters.rows()],

@@ -81,6 +81,7 @@ class Diagnosis(Result):
     #: of the other rows, judged without them; of all rows where all were given.
     n_given: int = 0
     largest_share: float = 1.0  #: of rows that were judged, in the largest cluster
+    incomplete: bool = False  #: whether missing cells add to the expected error
 
     @property
     def verdict(self) -> Verdict:
@@ -188,7 +189,7 @@ def _diagnose(
     stays, doubt, error = np.full(k, one * n_judged), 0.0 * one, 0.0 * one
     certainty = xp.full_like(ops.widen(live), one)
     if refits is not None:
-        stays = groups.sums(refits.stays)
+        stays = groups.sums(refits.stays * groups.weights)
         doubt = ops.number(xp.sum(refits.doubt * groups.weights)) / n_judged
         error = expected_error(doubt, n_judged, k)
         # Log-odds rise with the lead, such that these rows have a mean of 1 - error.
@@ -214,6 +215,8 @@ def _diagnose(
     diagnosis = Diagnosis(*size, *halves, error, ends, *rows)
     largest = float(counts.max() / n_judged)
     diagnosis = replace(diagnosis, n_given=int(given.sum()), largest_share=largest)
+    if refits is not None and refits.kept is not None:
+        diagnosis = replace(diagnosis, incomplete=True)
     cautions = _cautions(diagnosis, X, codes, refits, fitted)
     return replace(diagnosis, cautions=tuple(cautions))
 

@@ -38,7 +38,8 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
         return f"{verdict} Fits to other rows, without them, find {share} of them."
     if wrong := wrong_labels(diagnosis):
         rest = f"{percent(diagnosis.expected_error)} are expected to be wrong, and on "
-        rest += f"real data with as much doubt ({percent(diagnosis.doubt)}) usually "
+        rest += f"real data with as much doubt ({percent(diagnosis.doubt)}"
+        rest += f"{', and more for missing cells' * diagnosis.incomplete}) usually "
         rest += f"{wrong} were"
     else:
         largest = percent(diagnosis.largest_share)
@@ -71,6 +72,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     outliers = f"{d.n_outliers:,}", "are outliers and were left out"
     stays = "of labels stay the same in fits to other rows"
     usual = f"expected; on real data with as much doubt usually {wrong_labels(d)}"
+    usual += "; missing cells add to it" * d.incomplete
     wrong = percent(d.expected_error), usual
     given = f"{d.n_given:,}", "labels were given; the lines below are about the others"
     few = [str(name) for name in d.classes[np.isnan(d.cluster_stability)]]
@@ -78,6 +80,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     unjudged = f"of the clusters have too few rows to judge: {names}"
     other = "is the mean probability of another label in these fits"
     sure = f"have a label that is less than {d.certain_from:.0%} certain"
+    sure_of_some = judged and d.verdict is not Verdict.NO_SEPARATION
     lines = [
         (True, "data", f"{d.n_samples:,} x {d.n_features:,}", data),
         (d.n_outliers > 0, "outliers", *outliers),
@@ -86,7 +89,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
         (judged, "doubt", percent(d.doubt), other),
         (judged and len(few) > 0, "not judged", f"{len(few):,}", unjudged),
         (wrong_labels(d) != "", "wrong labels", *wrong),
-        (judged, "uncertain rows", percent(d.uncertain_share), sure),
+        (sure_of_some, "uncertain rows", percent(d.uncertain_share), sure),
     ]
     return [line[1:] for line in lines if line[0]]
 
@@ -149,8 +152,8 @@ TRUST_WORDS = (
     "stay the same: labels that fits to other rows repeat, also by a hair's breadth",
     "doubt: how probable other labels are in these fits, on average",
     "wrong: what as much doubt in as many clusters means, by a curve fitted to real",
-    "    data; certainty is 100% minus this on average, and the verdict goes by it,",
-    "    unless too few labels stay the same",
+    "    data, and what missing cells add; certainty is 100% minus this on average,",
+    "    and the verdict goes by it, unless too few labels stay the same",
 )
 
 # What the headings of tables of clusters and of features mean, a line each.

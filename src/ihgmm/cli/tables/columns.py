@@ -11,7 +11,7 @@ from ihgmm.cli.tables import table as tb
 from ihgmm.cli.tables.loading import RawTable
 from ihgmm.cli.tables.numbers import NOT_KNOWN, as_texts, parse_numbers
 from ihgmm.cli.tables.table import BESIDE, Request, Table, quote, quote_all
-from ihgmm.words.phrases import counted
+from ihgmm.words.phrases import counted, percent
 
 # What a first column is called that has no name of its own.
 NO_NAMES = ("Unnamed: 0", "row.names", "rownames")
@@ -56,7 +56,10 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     flags = []
     for name in tried if request.use_categories else ():
         if columns[name].categories:
-            flags += [f"{name}={value}" for value in columns.pop(name).categories]
+            flags += [f"{name}={value}" for value in columns[name].categories]
+            if n_empty := int(columns.pop(name).texts.isna().sum()):
+                cells = counted(n_empty, "empty cell")
+                notes.append(f"Took {cells} of {quote(name)} as none of its values.")
     raw = _with_flags(raw, flags)
     columns |= {flag: _judge(flag, raw, True) for flag in flags}
     numbers = {name: column for name, column in columns.items() if not column.reason}
@@ -239,8 +242,11 @@ def _judge_text(name: str, column: _Column, raw: RawTable) -> None:
         if known.str.match(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{2,4}\b").all():
             column.reason = f"dates such as {cell}"
         elif 1 < len(values) <= min(20, len(known) // 5):  # five rows for each
-            column.categories = values
-            column.reason = "text of few values; --use-categories takes it"
+            empty = 1 - len(known) / len(column.texts)
+            column.categories = values if empty <= 0.5 else ()
+            column.reason = f"text of few values, {percent(empty)} of it empty"
+            if column.categories:
+                column.reason = "text of few values; --use-categories takes it"
         elif known.head(200).str.split().map(len).median() >= 8:  # words: no name
             column.reason += f"; --text-column {quote(name)} takes its words"
     # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
@@ -285,12 +291,13 @@ def no_measurement(name: str, values: np.ndarray) -> str:
     ranks = f"row numbers or ranks: {low:.0f} to {high:.0f}, each once"
     is_day = low >= 1 and 28 <= high <= 31
     is_pair = (low, high) == (1, 2)
+    is_vast = 2**53 <= high < 2**63  # where counts and amounts hardly are
     is_date = low >= 19_000_101 and high <= 21_001_231  # such as 20240131
     reasons = {  # the first that holds
         "coordinates": low < high and re.fullmatch(_PLACES, name),
         # A constant, whatever it is; and true and false, by whatever name.
         "": low == high or (each != np.round(each)).any() or (low, high) == (0, 1),
-        "looks like ids; --id-column takes them": is_id,
+        "looks like ids; --id-column takes them": is_id or (each_once and is_vast),
         ranks: in_a_row and is_long,
         f"numbers of rows, which start again: 1 to {high:.0f}": (
             is_numbered and is_long and low == 1 and high == len(each)
@@ -299,7 +306,7 @@ def no_measurement(name: str, values: np.ndarray) -> str:
         "dates": is_date and (each // 100 % 100 < 13).all(),
         "days of the month": is_day and re.fullmatch(_DAYS, name),
         "a code of two values: 1 and 2": is_pair and name and not each_once,
-        "named like a code or an id; --columns takes it": is_code,
+        "named like a code or an id; name it among --columns to use it": is_code,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 

@@ -76,7 +76,8 @@ def read_table(
     has_texts = table.texts is not None
     has_choice = source not in BUILT_IN and (table.is_mixed or has_texts)
     table = prep.complete_table(table, request, missing, fills)
-    if shared := int(Index(table.ids).duplicated(keep=False).sum()):
+    ids = Index(table.ids).dropna()
+    if shared := int(ids.duplicated(keep=False).sum()):
         text = f"{shared:,} of {len(table.ids):,} rows share their {table.id_name!r} "
         text += "with another row: labels joined by it would be ambiguous."
         table = table.noting(text)

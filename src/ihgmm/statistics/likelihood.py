@@ -37,6 +37,10 @@ def refine_labels(
     to the centre with the largest cosine.
     """
     X = as_matrix(X)
+    if X.streamed and X.n_entries < 2**20:  # rounds would take longer than the copy
+        few = X.to_memory(), to_host(labels), n_clusters
+        refined = refine_labels(*few, max_iter=max_iter)
+        return refined._replace(labels=X.to_device(refined.labels))
     ops, labels = X.ops, X.to_device(labels)
     rounds = _Rounds.begin(X, indicators(X, labels, n_clusters), "individual")
     if n_clusters == 1:

@@ -214,7 +214,7 @@ def test_a_text_in_each_line_is_no_table():
 
 def test_categories_are_used_if_asked_for():
     frame = shop().assign(region=np.resize(["north", "south", "west"], 90))
-    frame = frame.assign(opened=np.resize(["2024-01-31", "2025-01-31"], 90))
+    frame = frame.assign(opened=np.resize(["2024-01-31T00:00:00Z", "2025-01-31"], 90))
     frame.loc[4, "region"] = None
     frame.assign(region=frame["region"].mask(frame.index > 40)).to_csv("c.csv")
     thin = document("fit", "c.csv", "-k", 3, "--use-categories")["notes"]
@@ -225,7 +225,7 @@ def test_categories_are_used_if_asked_for():
     asked = asked[:-2]
     notes = document(*asked)["notes"]
     assert "'region' (text of few values; --use-categories takes it)" in notes[1]
-    assert "'opened' (dates such as '2024-01-31')" in notes[1]
+    assert "'opened' (dates such as '2024-01-31T00:00:00Z')" in notes[1]
     options = ("--use-categories", "--save", "m.npz", "-o", "a.out.csv")
     found = document(*asked, *options)
     assert found["n_features"] == 8

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
@@ -196,3 +196,14 @@ def test_a_mixture_places_its_rows_as_it_did(noise):
         model = IhGMM(3, noise=noise, random_state=0, **options).fit(data)
         assert_array_equal(model.predict(data), model.labels_)
         assert_array_equal(model.memberships_.argmax(axis=1), model.labels_)
+
+
+def test_the_order_of_rows_changes_no_label():
+    X = load_wine().data
+    X = X / X.std(axis=0)
+    rng = np.random.default_rng(0)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    labels = IhSC(3, missing="fit").fit_predict(X)
+    for order in (np.arange(178)[::-1], rng.permutation(178)):
+        other = IhSC(3, missing="fit").fit_predict(X[order])
+        assert misclassification_rate(labels[order], other) == 0

@@ -135,7 +135,7 @@ def compare_labels(
     return figures, f"{text}: {words.class_words(agreement, n, rival)}"
 
 
-def print_clusters(screen: Screen, clusters: Lines) -> None:
+def print_clusters(screen: Screen, clusters: Lines, id_name: str) -> None:
     """Print a table of the clusters, and what its words mean."""
     rows = []
     for line in clusters:
@@ -145,7 +145,8 @@ def print_clusters(screen: Screen, clusters: Lines) -> None:
         kinds = line["size_median"], scales, line["certainty"], typical
         rows.append((str(line["cluster"]), line["rows"], line["share"], *kinds))
     formats = {"cluster": "", "rows": ",", "share": ".1%", "size": ".4g"}
-    screen.table(formats | {"scales": "", "certainty": ".0%", "typical": ""}, rows)
+    formats |= {"scales": "", "certainty": ".0%", f"typical {id_name}": ""}
+    screen.table(formats, rows)
     screen.explain(words.CLUSTER_WORDS)
     for line in clusters:
         for text in line.get("texts", ())[:1]:  # how the most typical one begins

@@ -111,7 +111,7 @@ def fit(
             if moved >= Counting.MOVED:
                 text = f"The clusters below are others: {percent(moved)} of the rows "
                 screen.say(f"{text}are elsewhere than in these trees.", "yellow")
-    cl.print_clusters(screen, clusters)
+    cl.print_clusters(screen, clusters, table.id_name)
     cl.print_features(screen, clusters, same_size)
     if screen.silent and diagnosis.verdict is Verdict.NO_SEPARATION:
         print_message("warning", words.trust_sentence(diagnosis))

@@ -69,7 +69,7 @@ def predict(
     facts = {"model": model, "method": kind, "clusters": clusters}
     facts |= {"known_labels": known_labels, "labels_file": output}
     screen.begin("predict", table, heading, remarks, **facts)
-    cl.print_clusters(screen, clusters)
+    cl.print_clusters(screen, clusters, table.id_name)
     cl.print_labels(screen, comparison, output, remarks)
 
 

@@ -183,6 +183,8 @@ def learn_filler(
     kept = lengths > 0
     if not kept.any():
         return Filler(np.zeros((p, 1)), np.ones(p), np.zeros(1), np.ones(p))
+    # Sorted, so that what is drawn does not hang on the order of rows.
+    kept = np.flatnonzero(kept)[np.lexsort((cells[kept] / lengths[kept, None]).T)]
     cells, observed = cells[kept] / lengths[kept, None], observed[kept]
     columns = np.sqrt(_column_means(cells**2, observed))
     # Columns count alike, but for those that hardly differ from zero: they hold

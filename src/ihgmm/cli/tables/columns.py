@@ -239,7 +239,7 @@ def _judge_text(name: str, column: _Column, raw: RawTable) -> None:
     if 2 * len(bad) > len(known):
         column.is_text, column.reason = True, f"text such as {cell}"
         values = sorted(set(known))
-        if known.str.match(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{2,4}\b").all():
+        if known.str.match(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{2,4}(\b|T\d)").all():
             column.reason = f"dates such as {cell}"
         elif 1 < len(values) <= min(20, len(known) // 5):  # five rows for each
             empty = 1 - len(known) / len(column.texts)

@@ -42,14 +42,16 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
         note = f"Read {counted(int(gaps.sum()), 'missing cell')} as 0{as_fit}."
         table = table.noting(note, X=np.nan_to_num(table.X, nan=0.0))
     chosen = _telling_columns(table, request)
-    complete = _handle_missing(chosen, handling, fills)
+    complete = _handle_missing(chosen, request, handling, fills)
     # Of fewer rows, other columns may say the same.
     if complete.X is chosen.X:
         return complete
     return _telling_columns(complete, request, " in the rows that are left")
 
 
-def _handle_missing(table: Table, handling: str, fills: bool) -> Table:
+def _handle_missing(
+    table: Table, request: Request, handling: str, fills: bool
+) -> Table:
     """Refuse missing cells, fill them in, or leave out the rows that have them."""
     rows, gaps, *_ = table.cells
     n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
@@ -62,7 +64,9 @@ def _handle_missing(table: Table, handling: str, fills: bool) -> Table:
     if handling == "fit":
         share = n_gaps / (n * len(gaps))
         text = f"Filled in {counted(n_gaps, 'missing cell')} ({percent(share)}), "
-        text += f"{where}. If an empty cell means none, add --missing zero."
+        text += f"{where}."
+        if request.features is None:  # a model reads its cells as the fit did
+            text += " If an empty cell means none, add --missing zero."
         return table.noting(Warned(text) if share > MANY else text, has_missing=True)
     remedy = f"--missing {'fit fills them in, ' * fills}zero reads them as 0"
     remedy += ", drop leaves out their rows" * (handling == "error")

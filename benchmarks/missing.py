@@ -152,11 +152,10 @@ def at_scale(n: int, p: int, k: int = 10) -> str:
     )
 
 
-HOW = """(`python benchmarks/missing.py`), cells missing at random, each way followed by \
-the same IhSC. The
-best of the four others is in italics, `missing="fit"` in bold where it is no worse; \
-the last column is the standard
-error of the difference of the two."""
+HOW = """(`python benchmarks/missing.py`), cells missing at random, each way
+followed by the same IhSC. The best of the four others is in italics, `missing="fit"` in
+bold where it is no worse; the last column is the standard error of the difference of
+the two."""
 
 
 def main() -> None:

@@ -5,13 +5,17 @@ from typing import Any
 
 import typer
 
-from ihgmm import select_n_clusters
+from ihgmm import IhSC, select_n_clusters
 from ihgmm._files import atomic_write
+from ihgmm._warnings import UnstableLabelsWarning, ignored
+from ihgmm.cli.clusters import moved_share
 from ihgmm.cli.files import check_output
 from ihgmm.cli.options import DATA, SEED, WHITEN, Reading, option, output_option
 from ihgmm.cli.screen import ExplainingScreen, print_message
+from ihgmm.matrix import to_host
 from ihgmm.plotting.tree import plot_result
 from ihgmm.words import counts as words
+from ihgmm.words.phrases import counted, percent
 
 
 def choose_k(
@@ -39,14 +43,15 @@ def choose_k(
         raise ValueError("--batch-column: only ihgmm fit -k auto takes batches out.")
     with screen.working(f"reading {data}"):
         table = reading.load(data, whiten=whiten)
+    X, moved = table.named_data, 0.0
+    options: Any = {"whiten": whiten, "random_state": random_state}
+    options |= {"missing": "fit" if table.has_missing else "error"}
     with screen.working("counting"), table.quiet:
-        count = select_n_clusters(
-            table.named_data,
-            max_clusters=max_clusters,
-            whiten=whiten,  # type: ignore[arg-type]
-            missing="fit" if table.has_missing else "error",
-            random_state=random_state,
-        )
+        count = select_n_clusters(X, max_clusters=max_clusters, **options)
+        if count.n_clusters > 1:
+            with ignored(UnstableLabelsWarning):  # fit says so
+                model = IhSC(count.n_clusters, **options).fit(X)
+            moved = moved_share(count, to_host(model.labels_))
     if plot is not None:
         picture: Any = plot_result(count).figure
         with atomic_write(plot) as file:
@@ -54,13 +59,14 @@ def choose_k(
     tree, headline, summary = count.tree, words.count_headline(count), str(count)
     names = "n_clusters levels plausible confidence rank eigenvalues edge"
     facts = {name: getattr(count, name) for name in names.split()}
-    facts |= {"splits": tree.splits if tree else (), "summary": summary}
+    facts |= {"splits": tree.splits if tree else (), "summary": summary, "moved": moved}
     heading = f"{table.heading}: {headline}"
     screen.begin("choose-k", table, heading, **facts, plot_file=plot)
     screen.say(summary)
     if tree is not None and tree.splits:
         if branches := words.tree_lines(tree, count.n_clusters):
-            screen.say("A fit places rows anew: its clusters may differ from a tree's.")
+            fit = f"A fit with {counted(count.n_clusters, 'cluster')} places "
+            screen.say(f"{fit}{percent(moved)} of the rows elsewhere than this tree.")
             screen.say("The tree of clusters:", "bold")
         for line in branches:
             screen.say(f"    {line}")

@@ -13,12 +13,14 @@ from ihgmm.cli.tables.table import Table
 from ihgmm.estimators.given import as_without_batches
 from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import row_lengths
+from ihgmm.metrics import class_agreement
 from ihgmm.numerics.spectral import Placement
 from ihgmm.policy import Doubt
 from ihgmm.report.facts import compare_known, known_certainty
 from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose, membership_temperature
 from ihgmm.statistics.observed import filled_cells
+from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words import diagnoses as words
 from ihgmm.words.phrases import counted, shorten
 
@@ -133,6 +135,13 @@ def compare_labels(
     for name in ("misplaced", "adjusted_rand_index"):
         figures[f"k_means_{name}"] = getattr(rival, name, None)
     return figures, f"{text}: {words.class_words(agreement, n, rival)}"
+
+
+def moved_share(count: ClusterCount, labels: np.ndarray) -> float:
+    """Return the share of rows that a fit places elsewhere than the tree of a count."""
+    if count.tree is None or len(count.tree.leaves) != len(labels):
+        return 0.0
+    return class_agreement(count.tree.labels(count.n_clusters), labels).rate
 
 
 def print_clusters(screen: Screen, clusters: Lines, id_name: str) -> None:

@@ -50,7 +50,6 @@ def fit(
     from sklearn.pipeline import make_pipeline
 
     from ihgmm.cli import clusters as cl
-    from ihgmm.metrics import class_agreement
     from ihgmm.statistics.diagnosis import CautionKind, Verdict
     from ihgmm.storage import save_model
     from ihgmm.words import diagnoses as words
@@ -106,11 +105,9 @@ def fit(
         screen.say(f"To see the evidence for each number: {command}")
     elif count and count.n_clusters > 1 and not count.is_doubtful:
         screen.say(str(count))  # of any other count, a warning has said it
-        if count.tree is not None and len(count.tree.leaves) == len(labels):
-            moved = class_agreement(count.tree.labels(k), labels).rate
-            if moved >= Counting.MOVED:
-                text = f"The clusters below are others: {percent(moved)} of the rows "
-                screen.say(f"{text}are elsewhere than in these trees.", "yellow")
+        if (moved := cl.moved_share(count, labels)) >= Counting.MOVED:
+            text = f"The clusters below are others: {percent(moved)} of the rows are "
+            screen.say(f"{text}elsewhere than in the tree of all rows.", "yellow")
     cl.print_clusters(screen, clusters, table.id_name)
     cl.print_features(screen, clusters, same_size)
     if screen.silent and diagnosis.verdict is Verdict.NO_SEPARATION:

@@ -9,12 +9,17 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
     data = {"seed": 0, "k": 3, "dtype": "float64", "kind": "array"}
     data |= {key: others.pop(key) for key in tuple(others) if key in data}
     data |= {"n": n, "p": p, "shape": shape, "spoils": spoils}
-    made = {"data": data, "ask": ask, "options": others, "then": then}
+    made = {key: others.pop(key) for key in ("grows", "known") if key in others}
+    made |= {"data": data, "ask": ask, "options": others, "then": then}
     return made | ({"weights": weights} if weights else {})
 
 
 # fmt: off
 FOUND = {
+    "one row to merge, whose class is known":
+        case("IhSC", "one column", 5, 33, "huge column", "zero column", seed=26762,
+        k=2, dtype="int64", n_clusters="auto", space="eigenvectors", grows=False,
+        known="each its own"),
     "one row with a direction, on dask":
         case("IhGMM", "rank one", 13, 13, "nearly all rows zero",
         "nearly all rows zero", seed=89750, k=2, kind="dask", dtype="int64",

@@ -45,7 +45,7 @@ def pivots(rows: np.ndarray, k: int) -> np.ndarray:
 def merged(rows: np.ndarray, k: int, signed: bool) -> np.ndarray:
     """Return centres of the k clusters that Ward's rule merges unit rows to."""
     labels = np.zeros(len(rows), dtype=np.intp)
-    if k > 1:
+    if min(k, len(rows)) > 1:
         distances = squareform(rows @ rows.T, checks=False)
         distances = 2 - 2 * (distances**2 if signed else distances)
         # Whole numbers have many equal distances, and rounding must not order them.

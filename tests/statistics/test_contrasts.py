@@ -45,6 +45,7 @@ def test_contrasts_by_their_definition():
         clear = [j for j in clear if abs(contrast[j]) > min(quarter, 0.5)]
         ahead = [j for j in clear if contrast[j] > quarter][:3]
         chosen = [*ahead, *(j for j in clear if j not in ahead)][:5]
+        chosen = sorted(chosen, key=lambda j: -abs(contrast[j]))
         above, below = ([j for j in chosen if s * contrast[j] > 0] for s in (1, -1))
         assert top.features[k].tolist() == above + below
     assert 0 not in np.concatenate(top.features)

@@ -81,7 +81,10 @@ def describe_fit(
     shown = max(2, min(5, 30 // len(lines), table.X.shape[1] // 2))
     apart = ct.rank_features(fit, model, [*table.column_names], shown, table.original)
     # A text is known by the words that it has more of.
-    listed = apart.more if table.texts is not None else apart.features
+    listed = apart.features
+    if table.texts is not None:
+        rows = zip(apart.more, apart.contrasts, strict=True)
+        listed = [more[np.argsort(-of[more])] for more, of in rows]
     told = {"mean": apart.means, "others": apart.others}
     told |= {"contrast": apart.contrasts, "error": apart.errors}
     for line in lines:

@@ -246,6 +246,8 @@ def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
     # A text is known by the words that it has more of.
     is_text = facts.snippets is not None
     features = (facts.apart.more if is_text else facts.apart.features)[k]
+    if is_text:
+        features = features[np.argsort(-facts.apart.contrasts[k, features])]
     contrasts = facts.apart.contrasts[k, features]
     # Bars of a card share a scale: an outlier elsewhere would make them hairlines.
     lengths = np.clip(contrasts, -Contrasts.MOST, Contrasts.MOST)

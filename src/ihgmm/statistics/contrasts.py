@@ -39,7 +39,7 @@ class TopFeatures(Result):
     has_noise: bool  #: whether the unit of contrasts is the noise level
     more: list[np.ndarray]  #: columns a cluster has more of, the clearest first
     less: list[np.ndarray]  #: the same of less
-    #: Those that differ most, beyond chance: of more, then of less, the clearest first
+    #: Those that differ most, beyond chance: of more, then of less, the largest first
     features: list[np.ndarray]
 
     @property
@@ -188,7 +188,9 @@ def rank_features(
         ahead = [j for j in more[i] if clear[j] and strength[j] > quarter]
         ahead = ahead[: -(-3 * count // 5)]
         chosen = [*ahead, *(j for j in line if clear[j] and j not in ahead)]
-        chosen = sorted(chosen[: len(line)], key=lambda j: below[i, j])
+        # In the order of contrasts, which people see.
+        order = {j: (below[i, j], -abs(contrasts[i, j])) for j in chosen[: len(line)]}
+        chosen = sorted(order, key=order.__getitem__)
         most[i] = np.array(chosen, dtype=np.intp)
     return TopFeatures(fit.clusters, sizes, names, *figures, more, less, most)
 

@@ -161,7 +161,8 @@ CLUSTER_WORDS = (
     "size: how much a row has of the pattern of its cluster: the root of a sum of",
     "    squares, not the sum of its columns; the median is shown",
     "scales: sizes over their mean in the fit, by cluster, for the middle 90% of rows",
-    "certainty: how probable it is that a label is right; the mean is shown",
+    "certainty: how probable it is that a label is right; the mean is shown, and",
+    "    none where nothing is separated",
     "typical: the row of ordinary size whose pattern is nearest to the cluster's",
 )
 

@@ -175,7 +175,7 @@ def feature_words(same_size: bool) -> tuple[str, ...]:
         rest = "others, same size: the mean in the other clusters, if their rows were"
         others = rest, "    as large as those of this cluster"
     contrast = "contrast: how far the one is above (+) or below (-) the other, in noise"
-    levels = "    levels: how far cells stray by chance"
+    levels = "    levels: how far cells stray by chance; what is above comes first"
     return mean, *others, contrast, levels
 
 

@@ -183,7 +183,8 @@ def _by_blocks(path: Path, request: Request) -> Table | None:
     beside = columns.beside_rows(others, request, places)
     rows = dataset.dataset(path, format="parquet")
     chosen = pa.schema([rows.schema.field(name) for name in table.column_names])
-    text = f"{BY_BLOCKS} Columns were chosen by {len(head.frame):,} rows."
+    by_rows = "" if request.columns or request.features else " Columns were chosen by "
+    text = BY_BLOCKS + (by_rows and f"{by_rows}{len(head.frame):,} rows.")
     X, notes = as_matrix(rows.replace_schema(chosen)), [text, *table.notes]
     return replace(table, X=X, notes=notes, **beside, places=places)
 

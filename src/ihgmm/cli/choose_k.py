@@ -39,14 +39,10 @@ def choose_k(
         raise ValueError("--batch-column: only ihgmm fit -k auto takes batches out.")
     with screen.working(f"reading {data}"):
         table = reading.load(data, whiten=whiten)
+    options: Any = {"max_clusters": max_clusters, "random_state": random_state}
+    options |= {"whiten": whiten, "missing": "fit" if table.has_missing else "error"}
     with screen.working("counting"), table.quiet:
-        count = select_n_clusters(
-            table.named_data,
-            max_clusters=max_clusters,
-            whiten=whiten,  # type: ignore[arg-type]
-            missing="fit" if table.has_missing else "error",
-            random_state=random_state,
-        )
+        count = select_n_clusters(table.named_data, **options)
     if plot is not None:
         picture: Any = plot_result(count).figure
         with atomic_write(plot) as file:

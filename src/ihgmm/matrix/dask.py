@@ -100,10 +100,8 @@ class DaskRows(Blocks):
         """Return what some work makes of each block, as a dask array of objects."""
         self.read["rows"] += self.n_stored
         given = self.X, lazy.row_numbers(self.X.chunks[0]), *map(self.to_device, tall)
-        sparse, kind = (
-            self.sparse,
-            (self.dtype, self.factor, self.about.of_taken_rows()),
-        )
+        sparse = self.sparse
+        kind = self.dtype, self.factor, self.about.of_taken_rows()
 
         def on_matrix(block: Any, rows: tuple[int, int], *tall: Any) -> Any:
             """Do the work on a block, which is as it was announced, as a matrix."""

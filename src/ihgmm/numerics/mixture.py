@@ -60,12 +60,7 @@ def merged(rows: np.ndarray, k: int, signed: bool) -> np.ndarray:
 
 
 def spherical_lloyd(
-    rows: Tall,
-    centers: np.ndarray,
-    weights: np.ndarray,
-    *,
-    signed: bool = False,
-    ops: Ops = HOST,
+    rows: Tall, centers: np.ndarray, weights: np.ndarray, signed: bool, ops: Ops = HOST
 ) -> Tall:
     """Return memberships, (n, k), that k-means by cosines comes to from some centres.
 

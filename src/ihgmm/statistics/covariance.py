@@ -63,6 +63,9 @@ class Covariance:
         return p * m - m * (m - 1) // 2
 
 
+FittedNoise = tuple[likelihood.MixtureFit, Covariance]
+
+
 def fit_noise(
     X: Matrix,
     labels: Tall,
@@ -71,7 +74,7 @@ def fit_noise(
     rng: Generator,
     covariances: int = TiedNoise.COVARIANCES,
     **rounds: Any,
-) -> tuple[likelihood.MixtureFit, Covariance]:
+) -> FittedNoise:
     """Fit a mixture with noise of some kind, with the options ``rounds``.
 
     A tied covariance is that of the labels. Once it is taken off, a mixture with common
@@ -107,23 +110,19 @@ def compare_noises(
     for noise in STRUCTURES:
         few: Any = {"covariances": 1, "max_iter": TiedNoise.TRIAL_ROUNDS}
         fit = fit_noise(X, labels, n_clusters, noise, rng, **few)
-        values[noise] = information(X, *fit, noise)
+        values[noise] = information(X, fit, noise)
     least = min(values.values())
     return {noise: (value - least) / len(drawn) for noise, value in values.items()}
 
 
 def information(
-    X: Matrix,
-    mixture: likelihood.MixtureFit,
-    covariance: Covariance,
-    noise: Structure,
-    *,
-    akaike: bool = False,
+    X: Matrix, fit: FittedNoise, noise: Structure, *, akaike: bool = False
 ) -> float:
     """Return the information criterion of a mixture, Bayes's or Akaike's, in X's unit.
 
     Rows are judged by centres that the other rows give, which need no penalty.
     """
+    mixture, covariance = fit
     live = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms)))
     n, p, k = max(live, 1), X.shape[1], len(mixture.mixing_weights)
     sizes = {"individual": (live, p), "class": (k, n * p)}

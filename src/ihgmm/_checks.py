@@ -474,10 +474,8 @@ def warn_unstable_labels(missing: str, remedy: str = "") -> None:
         "Look at diagnose(X, model), or ask for another number of clusters: "
         f"{tree}, of X as this model gets it, shows whether one is stable."
     )
-    warn(
-        f"Labels may be unstable: many of them may change with other rows. {remedy}",
-        UnstableLabelsWarning,
-    )
+    text = "Labels may be unstable: many of them may change with other rows."
+    warn(f"{text} {remedy}", UnstableLabelsWarning)
 
 
 def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> bool:

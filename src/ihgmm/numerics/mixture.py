@@ -153,9 +153,7 @@ class TiedClusters(NamedTuple):
     pull: float  # of the covariance towards a sphere
     n_iter: int
 
-    def members(
-        self, rows: Tall, signed: bool, ops: Ops = HOST, prior: Tall | None = None
-    ) -> Tall:
+    def members(self, rows: Tall, signed: bool, ops: Ops, prior: Tall | None) -> Tall:
         """Return memberships of rows, (k, n), with signs."""
         fit = np.column_stack([self.coefficients.T, self.intercepts])[None]
         return _expected(ops, rows, fit, signed, prior)[1][0, ...]

@@ -277,9 +277,7 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
     return Fit(weights, scales, centers, length, variances, solved)
 
 
-def _scales(
-    weights: Tall, inner: Tall, sqnorms: Tall, rows: Groups
-) -> tuple[Tall, Tall]:
+def _scales(weights: Tall, inner: Tall, sqnorms: Tall, rows: Groups) -> tuple[Any, Any]:
     """Return scales from products with other rows, and where they are solved for."""
     ops, xp = rows.ops, rows.ops.xp
     products = ops.clip(weights * inner, 0.0, None)

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import validation
 
@@ -26,11 +26,7 @@ from ihgmm.policy import Weighting
 
 
 def check_matrix(
-    X: Any,
-    estimator: BaseEstimator | None = None,
-    *,
-    reset: bool = True,
-    missing: str | None = None,
+    X: Any, estimator: Any = None, *, reset: bool = True, missing: str | None = None
 ) -> Matrix:
     """Return data of any kind as a matrix whose squares neither overflow nor vanish.
 
@@ -123,9 +119,7 @@ def turned_rows(data: Matrix, model: Any) -> Matrix:
     return Scaled(data, rows=data.cast(signs)) if fits else data
 
 
-def open_matrix(
-    X: Any, estimator: BaseEstimator | None = None, *, reset: bool = True
-) -> Matrix:
+def open_matrix(X: Any, estimator: Any = None, *, reset: bool = True) -> Matrix:
     """Return data of any kind as a matrix; nothing is read of data on disk."""
     matrix = recognize(X)
     if matrix is not None:
@@ -192,7 +186,7 @@ def _check_numbers(columns: dict[Any, Any], error: Exception | None = None) -> N
         ) from None
 
 
-def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> None:
+def _check_features(X: Matrix, estimator: Any, reset: bool) -> None:
     """Check the shape of data that scikit-learn does not know, as it does."""
     n, p = X.shape
     if n == 0 or p == 0:
@@ -391,12 +385,9 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
         sample_weight = np.ma.filled(sample_weight.astype(np.float64), np.nan)
     wanted = f"{n_samples} numbers, one for each row, above 0, or 0 to leave it out"
     with making_array("sample_weight", wanted), sklearn_filters:
-        weights: np.ndarray = validation._check_sample_weight(
-            to_host(sample_weight),
-            np.empty(n_samples),
-            dtype=np.float64,
-            ensure_non_negative=True,
-        )
+        given, like = to_host(sample_weight), np.empty(n_samples)
+        kind: Any = {"dtype": np.float64, "ensure_non_negative": True}
+        weights: np.ndarray = validation._check_sample_weight(given, like, **kind)
         if not weights.any():
             raise ValueError("all are 0")
     return weights
@@ -483,10 +474,8 @@ def warn_unstable_labels(missing: str, remedy: str = "") -> None:
         "Look at diagnose(X, model), or ask for another number of clusters: "
         f"{tree}, of X as this model gets it, shows whether one is stable."
     )
-    warn(
-        f"Labels may be unstable: many of them may change with other rows. {remedy}",
-        UnstableLabelsWarning,
-    )
+    text = "Labels may be unstable: many of them may change with other rows."
+    warn(f"{text} {remedy}", UnstableLabelsWarning)
 
 
 def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> bool:

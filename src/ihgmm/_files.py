@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Literal
 
+AnyPath = str | os.PathLike[str]
+
 
 @contextmanager
-def atomic_write(
-    path: str | os.PathLike[str], mode: Literal["wb", "w"] = "wb"
-) -> Iterator[IO[Any]]:
+def atomic_write(path: AnyPath, mode: Literal["wb", "w"] = "wb") -> Iterator[IO[Any]]:
     """Open a file that takes its name once all of it is written; else nothing changes.
 
     Links are followed; mode and, where possible, owner stay. Text is UTF-8. An OSError
@@ -52,9 +52,7 @@ def atomic_write(
             temporary.unlink()
 
 
-def regular_target(
-    path: str | os.PathLike[str], suffixes: Collection[str] = ()
-) -> Path:
+def regular_target(path: AnyPath, suffixes: Collection[str] = ()) -> Path:
     """Return the file to read or write, past links and ``~``; raise if it is none."""
     path = os.path.expanduser(check_path(path))
     if suffixes and Path(path).suffix.lower() not in suffixes:

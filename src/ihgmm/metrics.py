@@ -16,13 +16,8 @@ from ihgmm._warnings import sklearn_filters
 from ihgmm.matrix import to_host
 from ihgmm.numerics.matching import best_matching, confusion
 
-__all__ = [
-    "exact_recovery",
-    "match_labels",
-    "misclassification_loss",
-    "misclassification_rate",
-    "stability_score",
-]
+__all__ = ["misclassification_loss", "misclassification_rate"]
+__all__ += ["exact_recovery", "match_labels", "stability_score"]
 
 
 def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:

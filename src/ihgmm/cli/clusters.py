@@ -28,9 +28,7 @@ Figures = dict[str, np.ndarray]  # of rows, by the columns of the labels file
 Lines = list[dict[str, Any]]  # one for each cluster
 
 
-def figures_of(
-    fit: ct.DescribedFit, certainty: np.ndarray, outlier_scores: Any = None
-) -> Figures:
+def figures_of(fit: ct.DescribedFit, certainty: np.ndarray, scores: Any) -> Figures:
     """Return figures of complete rows, NaN where not known, for the labels file."""
     lengths = np.minimum(row_lengths(fit.centers), np.finfo(float).max)
     sizes = fit.scales * lengths[fit.labels]
@@ -40,8 +38,8 @@ def figures_of(
         typical[rows] = np.arange(1, len(rows) + 1)
     figures = {"scale": fit.scales, "size": sizes}
     figures |= {"certainty": certainty.astype(float), "typical": typical}
-    if outlier_scores is not None:
-        figures["outlier_score"] = to_host(outlier_scores).astype(float)
+    if scores is not None:
+        figures["outlier_score"] = to_host(scores).astype(float)
     return figures | {"filled": filled_cells(fit.data)}
 
 

@@ -121,12 +121,11 @@ app = typer.Typer(
 )
 
 
+VERSION = typer.Option(False, "--version", help="Show the version.", metavar="")
+
+
 @app.callback(invoke_without_command=True)
-def _root(
-    version: bool = typer.Option(
-        False, "--version", help="Show the version.", metavar=""
-    ),
-) -> None:
+def _root(version: bool = VERSION) -> None:
     pass  # the version is shown before anything is loaded
 
 

@@ -28,6 +28,7 @@ def argument(metavar: str, text: str) -> Any:
 
 # The panels of the help.
 reading_option = partial(option, rich_help_panel="Reading the data")
+names_option = partial(reading_option, metavar="NAME,...")
 output_option = partial(option, rich_help_panel="Output")
 
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
@@ -106,13 +107,10 @@ class Reading(RowReading):
     known_column: str | None = reading_option(
         "Column with classes of some rows, which teach the clusters. For IhSC."
     )
-    columns: list[str] | None = reading_option(
-        "Columns to use, such as 'a,\"b,c\"'; by default all that hold numbers.",
-        metavar="NAME,...",
+    columns: list[str] | None = names_option(
+        "Columns to use, such as 'a,\"b,c\"'; by default all that hold numbers."
     )
-    drop_columns: list[str] | None = reading_option(
-        "Columns to leave out.", metavar="NAME,..."
-    )
+    drop_columns: list[str] | None = names_option("Columns to leave out.")
     use_categories: bool = reading_option(
         "Use text with few values, as one column each.", False, "--use-categories"
     )

@@ -78,17 +78,14 @@ def reproduce(
                 raise ValueError(f"--only {only!r} matches nothing in {name}; {known}.")
             for setting in settings if is_table else ():
                 setting.draw(0)  # what is missing is better known at once
+            runs = output / f"{name}-runs.csv"
+            reps = repeats or (study.quick_reps if quick else study.reps)
+            work: Any = {"reps": reps, "jobs": jobs or os.cpu_count() or 1}
             with screen.working(study.title) as update:
-                results = run_study(
-                    settings,
-                    study.methods,
-                    output / f"{name}-runs.csv",
-                    reps=repeats or (study.quick_reps if quick else study.reps),
-                    jobs=jobs or os.cpu_count() or 1,
-                    progress=update,
-                )
+                work["progress"] = update
+                results = run_study(settings, study.methods, runs, **work)
             facts = done[name] = _tell(study, results, output, screen)
-            facts["files"].append(f"{name}-runs.csv")
+            facts["files"].append(runs.name)
             screen.say(f"  written to {output}: {', '.join(facts['files'])}")
     except KeyboardInterrupt:
         raise KeyboardInterrupt(

@@ -8,6 +8,7 @@ import os
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -85,13 +86,10 @@ def parse(entry: SimpleNamespace, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
         )
         data = features.toarray()
     else:
-        table = np.loadtxt(
-            raw.decode("ascii").splitlines(),
-            delimiter="," if entry.layout == "commas" else None,
-            converters=lambda word: np.nan if word.strip() == "?" else float(word),
-            encoding="ascii",
-            ndmin=2,
-        )
+        mark = "," if entry.layout == "commas" else None
+        form: Any = {"delimiter": mark, "encoding": "ascii", "ndmin": 2}
+        form["converters"] = lambda word: float("nan" if word.strip() == "?" else word)
+        table = np.loadtxt(raw.decode("ascii").splitlines(), **form)
         table = table[~np.isnan(table).any(axis=1)]
         data, labels = np.ascontiguousarray(table[:, :-1]), table[:, -1]
     target = labels - entry.first_label

@@ -8,7 +8,7 @@ from functools import partial, wraps
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
-from sklearn import base as sklearn
+from sklearn import base as sk
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,6 +35,7 @@ from ihgmm.statistics.outliers import find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
 
 F = TypeVar("F", bound=Callable[..., Any])
+check_count_or_auto = partial(parameters.check_count, words=("auto",))
 # How each parameter is checked, whichever estimators have it.
 CHECKS: dict[str, Any] = {
     "n_clusters": parameters.check_count,
@@ -45,7 +46,7 @@ CHECKS: dict[str, Any] = {
     "signed": parameters.check_flag,
     "missing": partial(parameters.check_choice, choices=MISSING_WAYS),
     "max_samples": parameters.check_count,
-    "n_init": partial(parameters.check_count, words=("auto",)),
+    "n_init": check_count_or_auto,
     "max_iter": parameters.check_count,
     "tol": partial(parameters.check_number, above=0),
     "outliers": partial(
@@ -105,7 +106,7 @@ def number_by_size(X: Matrix, labels: Tall, k: int) -> tuple[Tall, np.ndarray]:
     return ops.persist(labels * ops.xp.astype(live, labels.dtype)), order
 
 
-class Checked(sklearn.BaseEstimator):
+class Checked(sk.BaseEstimator):
     """An estimator whose ``fit`` checks its parameters first, see :func:`atomic`."""
 
     _checks: ClassVar[dict[str, Any]] = CHECKS
@@ -121,7 +122,7 @@ class Checked(sklearn.BaseEstimator):
                 self._checks[name](name, value)
 
 
-class Scaler(sklearn.OneToOneFeatureMixin, sklearn.TransformerMixin, Checked):
+class Scaler(sk.OneToOneFeatureMixin, sk.TransformerMixin, Checked):
     """A transformer that changes the cells of rows, in the place where they are."""
 
     _changed: Callable[[Any], Any]  # returns rows in memory or on a device
@@ -135,20 +136,14 @@ class Scaler(sklearn.OneToOneFeatureMixin, sklearn.TransformerMixin, Checked):
 
 
 class Clusterer(
-    sklearn.ClassNamePrefixFeaturesOutMixin,
-    sklearn.TransformerMixin,
-    sklearn.ClusterMixin,
-    Checked,
+    sk.ClassNamePrefixFeaturesOutMixin, sk.TransformerMixin, sk.ClusterMixin, Checked
 ):
     """A clusterer that fills in cells, counts clusters, and sets rows aside.
 
     It does each only if it has a parameter for it.
     """
 
-    _checks: ClassVar = {
-        **CHECKS,
-        "n_clusters": partial(parameters.check_count, words=("auto",)),
-    }
+    _checks: ClassVar = {**CHECKS, "n_clusters": check_count_or_auto}
     # What placing a row needs of the fit, which may go to other processes.
     _placing: ClassVar[Any] = ("cluster_centers_", "n_features_in_", "preparation_")
     _nearest: Callable[..., Tall]  # returns the label of each row
@@ -231,7 +226,7 @@ class Clusterer(
 
     def _light(self) -> Self:
         """Return the estimator without what the fit knows of its own rows."""
-        light = sklearn.clone(self)
+        light = sk.clone(self)
         vars(light).update({k: v for k, v in vars(self).items() if k in self._placing})
         return light
 

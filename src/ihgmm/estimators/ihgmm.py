@@ -157,13 +157,12 @@ class IhGMM(DensityMixin, Clusterer):
                 self.noise_ = min(evidence, key=evidence.__getitem__)
                 say(self.noise_)
         with steps.step("rounds") as say:
-            limits: Any = {"max_iter": self.max_iter, "tol": self.tol}
-            mixture, covariance = noises.fit_noise(
-                data, start.labels, k, self.noise_, rng, say=say, **limits
-            )
-        if mixture.change > self.tol:
+            limits: Any = {"max_iter": self.max_iter, "tol": self.tol, "say": say}
+            fit = noises.fit_noise(data, start.labels, k, self.noise_, rng, **limits)
+        change = fit[0].change
+        if change > self.tol:
             warn(
-                f"Memberships still changed by {mixture.change:.1e} per row after "
+                f"Memberships still changed by {change:.1e} per row after "
                 f"max_iter={self.max_iter} rounds, more than tol={self.tol:g}. "
                 "Raise max_iter or tol, or ask for fewer clusters.",
                 ConvergenceWarning,
@@ -172,7 +171,7 @@ class IhGMM(DensityMixin, Clusterer):
         # Estimate centres, scales and noise levels; place the rows left out.
         with steps.step("centers"):
             self.n_clusters_ = k
-            self._store_mixture(mixture, covariance, data)
+            self._store_mixture(data, *fit)
             self._place_rows(rows)
             labels = self.labels_
             if rows.counts is not None:
@@ -203,16 +202,13 @@ class IhGMM(DensityMixin, Clusterer):
         return noises.Covariance(B, deviations)
 
     def _store_mixture(
-        self,
-        mixture: likelihood.MixtureFit,
-        covariance: noises.Covariance,
-        data: Matrix,
+        self, data: Matrix, fit: likelihood.MixtureFit, covariance: noises.Covariance
     ) -> None:
         """Set the attributes that the rows of the fit give."""
         k, ops = self.n_clusters_, data.ops
-        likeliest = ops.persist(ops.xp.argmax(mixture.memberships, axis=1))
+        likeliest = ops.persist(ops.xp.argmax(fit.memberships, axis=1))
         labels, order = number_by_size(data, likeliest, k)
-        mixture = mixture.in_order(order, ops)
+        mixture = fit.in_order(order, ops)
         self.labels_ = ops.as_labels(labels)
         # Where columns share noise, a centre that is fitted to each column's observed
         # cells may be far off in directions of little noise.
@@ -416,9 +412,8 @@ class IhGMM(DensityMixin, Clusterer):
             white, memberships, noise=self._rounds, settling=Rounds.SETTLING, max_iter=1
         )
         live = checks.count_rows(data, data.sqnorms)
-        value = noises.information(
-            data, mixture, covariance, self.noise_, akaike=akaike
-        )
+        fit = mixture, covariance
+        value = noises.information(data, fit, self.noise_, akaike=akaike)
         return value + 2 * _log_unit(data, live), mixture.memberships
 
     def _joint(self, data: Matrix) -> Tall:

@@ -18,18 +18,12 @@ from ihgmm._warnings import PreparationWarning, ignored, warn
 from ihgmm.estimators import given
 from ihgmm.estimators.base import Clusterer, Rows, atomic, cosines, mark, number_by_size
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
+from ihgmm.numerics import spectral as sc
 from ihgmm.numerics import whitening
 from ihgmm.numerics.growing import grow, growth_of_fit
 from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import Missing, learn_filler
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.spectral import (
-    CosinePlacement,
-    Placement,
-    Spectral,
-    looks_signed,
-    spectral_clustering,
-)
 from ihgmm.numerics.teaching import Taught
 from ihgmm.policy import Doubt
 from ihgmm.statistics import estimation
@@ -238,11 +232,11 @@ class IhSC(Clusterer):
 
         # From the Gram matrix to eigenvectors, and from these to labels.
         seed = int(rng.integers(2**31))
-        spectral = spectral_clustering(
+        spectral = sc.spectral_clustering(
             data, k, recipe, signed=self.signed, seed=seed, taught=taught, steps=steps
         )
         labels, self.temperature_ = taught.keep(data, spectral.labels), 1.0
-        placement: Placement | CosinePlacement = spectral.placement
+        placement: sc.Placement | sc.CosinePlacement = spectral.placement
         if self.refine:
             with steps.step("refine"):
                 labels, placement = _refined(data, labels, k)
@@ -279,7 +273,7 @@ class IhSC(Clusterer):
         self.space_ = spectral.space
         self.cluster_centers_ = fitted.centers
         if recipe.placement == "cosine":
-            placement = CosinePlacement(self._compared_centers(), self.signed)
+            placement = sc.CosinePlacement(self._compared_centers(), self.signed)
         self.placement_ = placement
         self.scales_ = ops.persist(mark(ops, fitted.scales, rows.outliers, np.nan))
         levels = mark(ops, fitted.noise_levels, rows.outliers, np.nan)
@@ -334,7 +328,7 @@ class IhSC(Clusterer):
                 start, _ = given.old_labels(self.init, X)
         k = self.n_clusters_
         if not first:
-            at = cast(Placement, self.placement_)
+            at = cast(sc.Placement, self.placement_)
             growth = getattr(self, "growth_", None) or growth_of_fit(at, self, k)
             old = growth, at, self.space_
             self.temperature_ = self.temperature_  # before the clusters move on
@@ -412,7 +406,7 @@ class IhSC(Clusterer):
             )
 
     def _warn_of_doubt(
-        self, data: Matrix, spectral: Spectral, labels: Tall, recipe: Recipe, k: int
+        self, data: Matrix, spectral: sc.Spectral, labels: Tall, recipe: Recipe, k: int
     ) -> None:
         """Warn of labels that other rows would change, and of misleading data."""
         if k < 2 or not recipe.unit_norm:
@@ -429,15 +423,13 @@ class IhSC(Clusterer):
             kind = None
             if self.whiten is None and data.gaps is None:
                 kind = calmer_noise(data, at, k, doubt, signed=self.signed)
-            remedy = (
-                "Noise differs between columns: with "
-                f"{option('whiten', kind)}, they would change far less."
-            )
+            remedy = f"Noise differs between columns: with {option('whiten', kind)}, "
+            remedy += "they would change far less."
             checks.warn_unstable_labels(self.missing, remedy if kind else "")
         elif self.refine and recipe.labels == "tied":
             advice = "Compare the labels without refine"
             self._warn_of_moves(spectral, labels, k, doubt, advice)
-        if not self.signed and looks_signed(data, spectral, k):
+        if not self.signed and sc.looks_signed(data, spectral, k):
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
                 "better than clusters of directions. If opposite rows are of one kind, "
@@ -448,7 +440,7 @@ class IhSC(Clusterer):
     @cached_property
     def temperature_(self) -> float:
         """By which to divide log-odds; rows of a fit on a GPU are asked here, once."""
-        rows, rule = self.judged_rows_, cast(Placement, self.placement_).rule
+        rows, rule = self.judged_rows_, cast(sc.Placement, self.placement_).rule
         self._temper(rows, rule, self.n_clusters_)
         return self.temperature_
 
@@ -507,7 +499,7 @@ class IhSC(Clusterer):
         ``labels="tied"`` and ``placement="embedding"``, without ``refine``, have them.
         ``batch`` is as in :meth:`predict`.
         """
-        data, placement = self._check_new(X, batch), cast(Placement, self.placement_)
+        data, placement = self._check_new(X, batch), cast(sc.Placement, self.placement_)
         rule, rows = placement.rule, placement.embedding(data)
         shares = partial(rule.memberships, temperature=self.temperature_)
         return data.ops.row_map(shares, rows, width=len(rule.intercepts))
@@ -550,7 +542,7 @@ class IhSC(Clusterer):
         return known / total if total else 0.0
 
 
-def _refined(X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
+def _refined(X: Matrix, labels: Tall, k: int) -> tuple[Tall, sc.CosinePlacement]:
     """Compare rows with the centres of the other rows until their labels stay."""
     refined = refine_labels(X, labels, k)
     if not refined.converged:
@@ -561,5 +553,5 @@ def _refined(X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
         )
     # Once labels have settled, these cosines give them: a row is nearer still to the
     # centre that it is part of.
-    labels, order = number_by_size(X, CosinePlacement(refined.centers)(X), k)
-    return labels, CosinePlacement(refined.centers[order])
+    labels, order = number_by_size(X, sc.CosinePlacement(refined.centers)(X), k)
+    return labels, sc.CosinePlacement(refined.centers[order])

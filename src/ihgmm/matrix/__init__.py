@@ -14,24 +14,6 @@ from ihgmm.matrix.sparse import Sparse
 from ihgmm.matrix.stored import Blocks
 from ihgmm.matrix.views import Filled, Scaled, Shifted, Stretched, filled, with_gaps
 
-__all__ = [
-    "HOST",
-    "About",
-    "Blocks",
-    "Dense",
-    "Filled",
-    "Gaps",
-    "Matrix",
-    "Ops",
-    "Scaled",
-    "Shifted",
-    "Sparse",
-    "Stretched",
-    "Tall",
-    "as_matrix",
-    "filled",
-    "ops_of",
-    "recognize",
-    "to_host",
-    "with_gaps",
-]
+__all__ = ["HOST", "Ops", "Tall", "as_matrix", "ops_of", "recognize", "to_host"]
+__all__ += ["About", "Blocks", "Dense", "Gaps", "Matrix", "Sparse"]
+__all__ += ["Filled", "Scaled", "Shifted", "Stretched", "filled", "with_gaps"]

@@ -18,6 +18,7 @@ from ihgmm.matrix.threads import row_ranges
 
 T = TypeVar("T")
 Index = np.ndarray | slice
+Work = Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,9 +302,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(values * self.unit * self.unit)
 
-    def map_rows(
-        self, work: Callable[[Any], Any], dtype: Any, *, whole: bool = False
-    ) -> Any:
+    def map_rows(self, work: Work, dtype: Any, *, whole: bool = False) -> Any:
         """Return one figure for each row, or ``whole`` rows, made by work on rows."""
         return work(self)
 

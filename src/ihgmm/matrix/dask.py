@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from dask.delayed import delayed
 
 from ihgmm.matrix import dask_blocks as lazy
-from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, float_type
+from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, Work, float_type
 from ihgmm.matrix.ops import HOST, Ops, Tall, is_lazy, library_ops, to_host
 from ihgmm.matrix.stored import Blocks, held
 
@@ -78,9 +78,8 @@ class DaskRows(Blocks):
             return tuple(map(to_host, sums)), lines
 
         results = lazy.persist(self._results(with_sums_here, *tall))
-        sums = lazy.blockwise(
-            lambda result: result and result[0], (results,), np.empty(0, object)
-        )
+        nothing = np.empty(0, object)
+        sums = lazy.blockwise(lambda result: result and result[0], (results,), nothing)
         some = next(i for i, rows in enumerate(self.X.chunks[0]) if rows)
         # Empty arrays of the kinds that lines of a block are.
         kinds = delayed(lambda result: [line[:0] for line in result[1]])
@@ -100,10 +99,8 @@ class DaskRows(Blocks):
         """Return what some work makes of each block, as a dask array of objects."""
         self.read["rows"] += self.n_stored
         given = self.X, lazy.row_numbers(self.X.chunks[0]), *map(self.to_device, tall)
-        sparse, kind = (
-            self.sparse,
-            (self.dtype, self.factor, self.about.of_taken_rows()),
-        )
+        sparse = self.sparse
+        kind = self.dtype, self.factor, self.about.of_taken_rows()
 
         def on_matrix(block: Any, rows: tuple[int, int], *tall: Any) -> Any:
             """Do the work on a block, which is as it was announced, as a matrix."""
@@ -160,9 +157,7 @@ class DaskRows(Blocks):
             return values.astype(self.dtype)
         return np.asarray(to_host(values), dtype=self.dtype)
 
-    def map_rows(
-        self, work: Callable[[Any], Any], dtype: Any, *, whole: bool = False
-    ) -> Any:
+    def map_rows(self, work: Work, dtype: Any, *, whole: bool = False) -> Any:
         empty = self.X._meta[:0].astype(dtype) if whole else np.empty(0, dtype=dtype)
         given = self.X, lazy.row_numbers(self.X.chunks[0])
 

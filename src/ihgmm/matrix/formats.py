@@ -184,15 +184,9 @@ def _from_dataset(X: Any, names: list[str] | None) -> Stored:
             "dimensions, rows by features."
         )
     check_claim(X)
-    return Stored(
-        lambda start, stop: np.asarray(X[start:stop]),
-        X.shape,
-        X.dtype,
-        step=_chunk(X),
-        check=_check_of(X, X),
-        names=names,
-        source=_named("stored array", X),
-    )
+    about: Any = {"names": names, "source": _named("stored array", X)}
+    about |= {"step": _chunk(X), "check": _check_of(X, X)}
+    return Stored(lambda i, j: np.asarray(X[i:j]), X.shape, X.dtype, **about)
 
 
 def check_claim(X: Any) -> None:
@@ -296,17 +290,10 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
         values = np.asarray(data[first:last])
         return sp.csr_array((values, columns, pointers), shape=(stop - start, p))
 
-    return Stored(
-        read,
-        (n, p),
-        data.dtype,
-        n_entries=data.shape[0],
-        sparse=True,
-        step=max(1, _chunk(data) * n // max(data.shape[0], 1)),
-        check=_check_of(group, data, indices),
-        names=names,
-        source=_named("CSR matrix", group),
-    )
+    about: Any = {"names": names, "source": _named("CSR matrix", group)}
+    about |= {"step": max(1, _chunk(data) * n // max(entries, 1))}
+    about |= {"check": _check_of(group, data, indices)}
+    return Stored(read, (n, p), data.dtype, n_entries=entries, sparse=True, **about)
 
 
 def open_parquet(X: Any, *, batch_bytes: int = 2**24) -> Stored:

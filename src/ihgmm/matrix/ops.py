@@ -252,39 +252,33 @@ class Ops:
         """Return for each row the line of a small table that its label says."""
         return self.xp.take(self.to_device(table, labels), labels, axis=0)
 
-    def order_by_size(
-        self, labels: Tall, n_clusters: int, weights: Tall | None = None
-    ) -> np.ndarray:
+    def order_by_size(self, labels: Tall, k: int, weights: Tall = None) -> np.ndarray:
         """Return clusters in the order of decreasing size; ties by first appearance."""
-        rows = self.groups(labels, n_clusters)
+        rows = self.groups(labels, k)
         # Weights have mean 1. Libraries add them up in orders of their own, and
         # rounding must not decide between clusters of one size.
         sizes = rows.sizes if weights is None else rows.sums(weights).round(6)
-        first = np.full(n_clusters, np.inf)
-        if len(np.unique(sizes)) < n_clusters:
+        first = np.full(k, np.inf)
+        if len(np.unique(sizes)) < k:
             back = self.to_host(labels)[::-1]
             first[back] = np.arange(len(back))[::-1]  # the last one written stays
         return np.lexsort((first, -sizes))
 
-    def groups(
-        self, labels: Tall, n_groups: int, weights: Tall | None = None
-    ) -> Groups:
+    def groups(self, labels: Tall, n_groups: int, weights: Tall = None) -> Groups:
         """Return the groups that labels make; some may be empty."""
         if weights is not None:
             weights = self.to_device(weights, labels)
         sizes = self.group_sums(labels, n_groups).astype(np.intp)
         return Groups(self, labels, weights, sizes)
 
-    def group_sums(
-        self, labels: Tall, n_groups: int, values: Tall | None = None
-    ) -> np.ndarray:
+    def group_sums(self, labels: Tall, n_groups: int, of: Tall = None) -> np.ndarray:
         """Return the sum of values, or the number of rows, of each group."""
         # Beyond the standard, but libraries have it; others leave it to the host.
         count = getattr(self.xp, "bincount", None)
         if count is None:
-            values = None if values is None else self.to_host(values)
-            return np.bincount(self.to_host(labels), values, n_groups)
-        return self.to_host(count(labels, values, minlength=n_groups))
+            of = None if of is None else self.to_host(of)
+            return np.bincount(self.to_host(labels), of, n_groups)
+        return self.to_host(count(labels, of, minlength=n_groups))
 
     def group_maxima(self, labels: Tall, n_groups: int, values: Tall) -> np.ndarray:
         """Return the largest value of each group, 0 if none is positive."""

@@ -115,11 +115,9 @@ class Stored(Blocks):
     def _kept(self, rows: np.ndarray) -> Stored:
         # No work is done on the others, which may hold NaN.
         n, p = self.shape
-        return self._anew(
-            shape=(len(rows), p),
-            n_entries=round(self.n_entries * len(rows) / max(n, 1)),
-            _places=self._places[rows],
-        ).with_about(self.about.of_taken_rows())
+        size, places = round(self.n_entries * len(rows) / max(n, 1)), self._places[rows]
+        some = self._anew(shape=(len(rows), p), n_entries=size, _places=places)
+        return some.with_about(self.about.of_taken_rows())
 
     def keep_columns(self, places: np.ndarray) -> Stored:
         """Return some columns, in this order, as if no others were stored."""

@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import Gaps, Index, Matrix, T, ask, times_lines
+from ihgmm.matrix.base import Gaps, Index, Matrix, T, Work, ask, times_lines
 from ihgmm.matrix.device import dense
 from ihgmm.matrix.ops import Tall, to_host
 
-Work = Callable[..., Any]
 Fill = Callable[[Tall], Tall]  # rows with NaN to the same rows without
 Draw = Callable[[Matrix, int], Matrix]  # the same, by a seed
 

@@ -56,10 +56,7 @@ def without(X: Matrix, factors: np.ndarray, codes: np.ndarray) -> Matrix:
 
 
 def learn_batches(
-    X: Matrix,
-    codes: np.ndarray,
-    names: tuple[str, ...],
-    label: Callable[[Matrix], tuple[Tall, int]],
+    X: Matrix, codes: np.ndarray, names: tuple[str, ...], label: Callable[[Matrix], Any]
 ) -> tuple[Batches, np.ndarray]:
     """Learn factors by turns with labels, and tell which clusters share batches.
 

@@ -123,9 +123,7 @@ class Grown(NamedTuple):
     novel: float  # share of new rows that were far from all clusters, said for once
 
 
-def grow(
-    X: Matrix, k: int, weights: np.ndarray, old: Any = None, start: Any = None
-) -> Grown:
+def grow(X: Matrix, k: int, weights: np.ndarray, old: Any, start: Any) -> Grown:
     """Learn from more rows; ``start`` are labels for the first ones.
 
     ``old`` is what was known before: growth, placement and space.

@@ -272,7 +272,6 @@ def gain_of_lines(rows: np.ndarray, n_clusters: int) -> float:
     opposite, near = np.median([-cosines.min(axis=1), cosines.max(axis=1)], axis=1)
     if opposite < Labelling.OPPOSITE * near:  # for most rows, none is opposite
         return -np.inf
-    lines, directions = (
-        learn_rule([rows], k, signed=signed).worth for signed in (True, False)
-    )
+    lines = learn_rule([rows], k, signed=True).worth
+    directions = learn_rule([rows], k).worth
     return lines - directions if np.isfinite(directions) else -np.inf

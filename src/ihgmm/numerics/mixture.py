@@ -60,12 +60,7 @@ def merged(rows: np.ndarray, k: int, signed: bool) -> np.ndarray:
 
 
 def spherical_lloyd(
-    rows: Tall,
-    centers: np.ndarray,
-    weights: np.ndarray,
-    *,
-    signed: bool = False,
-    ops: Ops = HOST,
+    rows: Tall, centers: np.ndarray, weights: np.ndarray, signed: bool, ops: Ops = HOST
 ) -> Tall:
     """Return memberships, (n, k), that k-means by cosines comes to from some centres.
 
@@ -158,9 +153,7 @@ class TiedClusters(NamedTuple):
     pull: float  # of the covariance towards a sphere
     n_iter: int
 
-    def members(
-        self, rows: Tall, signed: bool, ops: Ops = HOST, prior: Tall | None = None
-    ) -> Tall:
+    def members(self, rows: Tall, signed: bool, ops: Ops, prior: Tall | None) -> Tall:
         """Return memberships of rows, (k, n), with signs."""
         fit = np.column_stack([self.coefficients.T, self.intercepts])[None]
         return _expected(ops, rows, fit, signed, prior)[1][0, ...]

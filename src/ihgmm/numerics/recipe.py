@@ -111,12 +111,7 @@ class Recipe:
 
 
 DEFAULT = Recipe()
-PAPER = Recipe(
-    rows="given",
-    diagonal="zero",
-    n_components=None,
-    space="eigenvectors",
-    labels="kmeans",
-)
+_GRAM: Any = {"rows": "given", "diagonal": "zero", "n_components": None}
+PAPER = Recipe(**_GRAM, space="eigenvectors", labels="kmeans")
 PSC = replace(PAPER, diagonal="full", space="projected", unit_norm=False)
 RECIPES = {"default": DEFAULT, "paper": PAPER, "psc": PSC}

@@ -120,22 +120,11 @@ def spectral_clustering(
         if clear is not None:
             rows = [few_ops.rows_where(one, clear) for one in everyone]
             at = at[few_ops.to_host(clear)]
-        counts = None
-        if weights is not None:
-            counts = few_ops.to_host(ops.few_rows(weights, at))
-        learnt = learn_rule(
-            rows,
-            k,
-            recipe.labels,
-            weights=counts,
-            by_angle=recipe.unit_norm,
-            signed=signed,
-            n_init=recipe.n_init,
-            max_iter=recipe.max_iter,
-            seed=seed,
-            taught=taught.at(at),
-            ops=few_ops,
-        )
+        counts = None if weights is None else few_ops.to_host(ops.few_rows(weights, at))
+        options: Any = {"n_init": recipe.n_init, "max_iter": recipe.max_iter}
+        options |= {"by_angle": recipe.unit_norm, "signed": signed, "seed": seed}
+        options |= {"weights": counts, "taught": taught.at(at), "ops": few_ops}
+        learnt = learn_rule(rows, k, recipe.labels, **options)
         say(f"{recipe.labels}, {learnt.n_iter} iterations")
         if learnt.worth == -np.inf and taught.known is not None:
             taught = Taught(start=taught.known)  # these had no say yet

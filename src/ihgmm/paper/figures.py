@@ -119,10 +119,8 @@ def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Any:
     worst = max(np.nanmax(errors) for errors, _ in grids)
     # Square roots, since one row in a hundred or in twenty is the question. Good is
     # bright in both rows, in a map that the colour-blind can read.
-    looks = (
-        ("error", "cividis_r", PowerNorm(0.5, 0, max(worst, 0.1))),
-        ("exact recovery", "cividis", PowerNorm(1, 0, 1)),
-    )
+    looks = [("error", "cividis_r", PowerNorm(0.5, 0, max(worst, 0.1)))]
+    looks += [("exact recovery", "cividis", PowerNorm(1, 0, 1))]
     outline = [withStroke(linewidth=2.6, foreground="black")]
     steps = _threshold_steps(chart, edges)
     size = 1.62 * len(methods) + 1.5, 2.25 + 0.48 * n_rows
@@ -177,9 +175,7 @@ def threshold_constants(panel: Panel) -> dict[str, float]:
     return {name: value / values["IhSC"] for name, value in values.items()}
 
 
-def _threshold_steps(
-    chart: Map, edges: np.ndarray
-) -> dict[str, tuple[np.ndarray, Any]]:
+def _threshold_steps(chart: Map, edges: np.ndarray) -> dict[str, tuple[Any, Any]]:
     """Return the thresholds that fall on a map as steps, with their styles."""
     steps = {}
     constants = [threshold_constants(panel) for panel in chart.panels]

@@ -17,12 +17,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import erfi, ndtr, ndtri
 
 from ihgmm._parameters import check_choice, check_count, check_number
-from ihgmm.statistics.model import (
-    NOISE_DISTRIBUTIONS,
-    check_model,
-    default_separation,
-    smallest_distance,
-)
+from ihgmm.statistics import model
 
 
 class TrueModel:
@@ -73,14 +68,14 @@ class TrueModel:
     def __init__(
         self, labels: Any, scales: Any, centers: Any, noise_bound: float = 1.0
     ) -> None:
-        given = check_model(labels=labels, scales=scales, centers=centers)
+        given = model.check_model(labels=labels, scales=scales, centers=centers)
         self.labels, self.scales, self.centers = given
         self.noise_bound = check_number("noise_bound", noise_bound, above=0)
         self.n_samples = len(self.labels)
         self.n_clusters, self.n_features = self.centers.shape
         self.sizes = np.bincount(self.labels)
         self.weighted_sizes = np.bincount(self.labels, self.scales**2)
-        self.separation = smallest_distance(self.centers)
+        self.separation = model.smallest_distance(self.centers)
         self.balance = float(self.sizes.min() * self.n_clusters / self.n_samples)
         self.size_ratio = float(self.sizes.max() / self.sizes.min())
         self.scale_ratio = float(self.scales.max() / self.scales.min())
@@ -282,7 +277,7 @@ def sub_gaussian_norm(
     1.2011
     """
     sigma = check_number("noise_level", noise_level, least=0)
-    check_choice("noise", noise, NOISE_DISTRIBUTIONS)
+    check_choice("noise", noise, model.NOISE_DISTRIBUTIONS)
     if noise == "gaussian":
         return float(sigma * np.sqrt(8 / 3))
     if noise == "rademacher":
@@ -344,7 +339,7 @@ def ihsc_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
     n = check_count("n_samples", n_samples, least=2)
     p = check_count("n_features", n_features)
     k = check_count("n_clusters", n_clusters)
-    return default_separation(n, p, k, 1.0)
+    return model.default_separation(n, p, k, 1.0)
 
 
 def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, float]:
@@ -467,14 +462,16 @@ def exact_recovery_limit(
     largest = -ndtri(even / distances.size) / distances.min()
     unit = largest * distances
     factor = brentq(lambda t: ndtr(-t * unit).sum() - even, 0.0, 1.0)
-    return float(factor * largest * smallest_distance(check_model(centers=centers)[0]))
+    (known,) = model.check_model(centers=centers)
+    return float(factor * largest * model.smallest_distance(known))
 
 
 def _distances(
     labels: Any, scales: Any, centers: Any, noise_levels: Any, n_samples: int | None
 ) -> tuple[np.ndarray, float]:
     """Return how far noisy rows are from each border, in noise levels, and weights."""
-    code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
+    given = {"labels": labels, "scales": scales, "centers": centers}
+    code, omega, theta = model.check_model(**given)
     sigma = np.asarray(noise_levels, dtype=np.float64)
     known = (np.isfinite(sigma) & (sigma >= 0)).all()
     if sigma.shape not in ((), code.shape) or not known:

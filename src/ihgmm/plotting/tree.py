@@ -48,10 +48,8 @@ def plot_scree(source: Any, *, ax: Axes | None = None) -> Axes:
         values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
         k = int(getattr(source, "cluster_centers_", values).shape[0])
         names = ("clusters", "the next")
-        note = (
-            f"the model's own {counted(len(values), 'eigenvalue')} only;\n"
-            "pass select_n_clusters(X) to see noise beside them"
-        )
+        note = f"the model's own {counted(len(values), 'eigenvalue')} only;\n"
+        note += "pass select_n_clusters(X) to see noise beside them"
         ax.set_title(note, fontsize="small", color=draw.ink(ax), alpha=0.75)
     place, size = np.arange(1, len(values) + 1), 7 if len(values) <= 25 else 4
     label = f"{names[0]}: {k}" if k else None

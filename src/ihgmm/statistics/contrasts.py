@@ -279,22 +279,20 @@ def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Any]:
     return means, errors, np.where(pooled > 0, np.sqrt(pooled), 1.0)
 
 
-def _means(
-    data: Matrix, labels: np.ndarray, n_clusters: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _means(data: Matrix, labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return means of observed cells by cluster and feature, NaN of none; counts."""
-    codes = np.where(labels < 0, n_clusters, labels)  # outliers come last
-    members = indicators(data, codes, n_clusters + 1)
+    codes = np.where(labels < 0, k, labels)  # outliers come last
+    members = indicators(data, codes, k + 1)
     lacks = np.isnan(data.ops.number(data.ops.xp.sum(data.sqnorms)))
     known = Filled(data, "filled") if lacks else data
     sums = to_host(known.adjoint(members)).astype(np.float64).T
-    sizes = np.bincount(codes, minlength=n_clusters + 1).astype(np.float64)
+    sizes = np.bincount(codes, minlength=k + 1).astype(np.float64)
     counts = np.broadcast_to(sizes[:, None], sums.shape)
     if lacks:
         missing = to_host(Filled(data, "missing").adjoint(members))
         counts = counts - missing.astype(np.float64).T
     with np.errstate(divide="ignore", invalid="ignore"):
-        return (sums / counts * data.unit)[:n_clusters], counts[:n_clusters]
+        return (sums / counts * data.unit)[:k], counts[:k]
 
 
 def _offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:

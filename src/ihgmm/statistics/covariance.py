@@ -63,6 +63,9 @@ class Covariance:
         return p * m - m * (m - 1) // 2
 
 
+Fitted = tuple[likelihood.MixtureFit, Covariance]
+
+
 def fit_noise(
     X: Matrix,
     labels: Tall,
@@ -71,7 +74,7 @@ def fit_noise(
     rng: Generator,
     covariances: int = TiedNoise.COVARIANCES,
     **rounds: Any,
-) -> tuple[likelihood.MixtureFit, Covariance]:
+) -> Fitted:
     """Fit a mixture with noise of some kind, with the options ``rounds``.
 
     A tied covariance is that of the labels. Once it is taken off, a mixture with common
@@ -107,27 +110,21 @@ def compare_noises(
     for noise in STRUCTURES:
         few: Any = {"covariances": 1, "max_iter": TiedNoise.TRIAL_ROUNDS}
         fit = fit_noise(X, labels, n_clusters, noise, rng, **few)
-        values[noise] = information(X, *fit, noise)
+        values[noise] = information(X, fit, noise)
     least = min(values.values())
     return {noise: (value - least) / len(drawn) for noise, value in values.items()}
 
 
-def information(
-    X: Matrix,
-    mixture: likelihood.MixtureFit,
-    covariance: Covariance,
-    noise: Structure,
-    *,
-    akaike: bool = False,
-) -> float:
+def information(X: Matrix, fit: Fitted, kind: Structure, akaike: bool = False) -> float:
     """Return the information criterion of a mixture, Bayes's or Akaike's, in X's unit.
 
     Rows are judged by centres that the other rows give, which need no penalty.
     """
+    mixture, covariance = fit
     live = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms)))
     n, p, k = max(live, 1), X.shape[1], len(mixture.mixing_weights)
     sizes = {"individual": (live, p), "class": (k, n * p)}
-    levels, cells = sizes.get(noise, (1, n * p))
+    levels, cells = sizes.get(kind, (1, n * p))
     others = k - 1 + covariance.n_parameters
     penalty = 2 * (others + levels)
     if not akaike:
@@ -136,12 +133,10 @@ def information(
     return float(penalty - 2 * value)
 
 
-def leading_covariance(
-    X: Matrix, labels: Tall, n_clusters: int, rng: Generator
-) -> Covariance:
+def leading_covariance(X: Matrix, labels: Tall, k: int, rng: Generator) -> Covariance:
     """Estimate the covariance of the noise, given the labels."""
     ops, p = X.ops, X.shape[1]
-    rows = ops.groups(labels, n_clusters, X.weights)
+    rows = ops.groups(labels, k, X.weights)
     counts = rows.counted(ops.widen(X.sqnorms > 0))
     sizes = rows.sums(counts)
     n = int(sizes.sum())
@@ -156,7 +151,7 @@ def leading_covariance(
     width = min(n // TiedNoise.ROWS_A_DIRECTION, TiedNoise.DIRECTIONS)
     width = max(min(width, p - span.shape[1] - 1), 0)
     root = ops.persist(X.cast(counts**0.5))
-    if n <= n_clusters:
+    if n <= k:
         return Covariance.none(p)
     # Leading right singular vectors outside of the span, and squares.
     outside, squares = np.zeros((p, 0)), np.zeros(0)
@@ -188,8 +183,8 @@ def leading_covariance(
 
     def sums_of(block: Matrix, labels: Tall, counts: Tall) -> Any:
         ops, Y = block.ops, block.ops.widen(block @ L)
-        members = ops.one_hot(labels, n_clusters, Y) * counts[:, None]
-        by_cluster = [(Y * members[:, k : k + 1]).T @ Y for k in range(n_clusters)]
+        members = ops.one_hot(labels, k, Y) * counts[:, None]
+        by_cluster = [(Y * members[:, j : j + 1]).T @ Y for j in range(k)]
         return (), (ops.xp.stack(by_cluster),)
 
     _, (moments,) = X.sweep(sums_of, labels, counts)

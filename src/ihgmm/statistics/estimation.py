@@ -183,12 +183,9 @@ def in_data_units(fitted: P, white: Scaled, labels: Tall, weights: Tall | None) 
     centers = to_host(fitted.centers) * gains * means[:, None] * unit
     level = float(np.sqrt(np.square(gains[gains > 0]).mean())) * unit
     levels = ops.ratio(ops.widen(fitted.noise_levels), factors) * level
-    return replace(
-        fitted,
-        centers=white.cast(centers),
-        scales=white.cast(lengths / rows.spread(means)),
-        noise_levels=white.cast(levels),
-    )
+    given = centers, lengths / rows.spread(means), levels
+    centers, scales, levels = map(white.cast, given)
+    return replace(fitted, centers=centers, scales=scales, noise_levels=levels)
 
 
 def for_all_rows(
@@ -197,11 +194,9 @@ def for_all_rows(
     """Return parameters for all rows, found from those that count."""
     centers = to_host(fitted.centers) / X.unit
     scales, levels = fit_to_centers(X, labels, centers, signed=signed)
-    return replace(
-        fitted,
-        scales=X.ops.place(fitted.scales, counts, scales),
-        noise_levels=X.ops.place(fitted.noise_levels, counts, levels * X.unit),
-    )
+    scales = X.ops.place(fitted.scales, counts, scales)
+    levels = X.ops.place(fitted.noise_levels, counts, levels * X.unit)
+    return replace(fitted, scales=scales, noise_levels=levels)
 
 
 def fit_to_centers(
@@ -235,24 +230,16 @@ def estimates_of_labels(
     # Satterthwaite's degrees of freedom of the errors of centres.
     terms = fit.weights**2 * fit.variances
     freedom = HOST.ratio(rows.sums(terms) ** 2, rows.sums(terms**2)) - 1
-    fitted = Estimates(
-        *_parameters(X, fit),
-        scale_errors=X.cast(errors),
-        center_errors=X.cast(np.sqrt(variances) * X.unit),
-        center_freedom=np.maximum(freedom, 1.0),
-        classes=classes,
-    )
+    both = X.cast(errors), X.cast(np.sqrt(variances) * X.unit)
+    fitted = Estimates(*_parameters(X, fit), *both, np.maximum(freedom, 1.0), classes)
     if X.incomplete is None or not observed_only:
         return fitted
     fitted, least, growth = fit_observed(fitted, X, rows)
     # Errors of filled rows know that noise is shared among columns, also by what was
     # filled in, and not how little was observed.
-    known = fitted.scale_errors
-    return replace(
-        fitted,
-        scale_errors=X.ops.xp.where(known < least, least, known),
-        center_errors=fitted.center_errors * growth,
-    )
+    known, wider = fitted.scale_errors, fitted.center_errors * growth
+    known = X.ops.xp.where(known < least, least, known)
+    return replace(fitted, scale_errors=known, center_errors=wider)
 
 
 def _parameters(X: Matrix, fit: Fit) -> tuple[Tall, Tall, Tall]:
@@ -290,9 +277,7 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
     return Fit(weights, scales, centers, length, variances, solved)
 
 
-def _scales(
-    weights: Tall, inner: Tall, sqnorms: Tall, rows: Groups
-) -> tuple[Tall, Tall]:
+def _scales(weights: Tall, inner: Tall, sqnorms: Tall, rows: Groups) -> tuple[Any, Any]:
     """Return scales from products with other rows, and where they are solved for."""
     ops, xp = rows.ops, rows.ops.xp
     products = ops.clip(weights * inner, 0.0, None)

@@ -27,9 +27,7 @@ class Refinement(NamedTuple):
     converged: bool  #: whether nothing changed any more, or earlier labels came back
 
 
-def refine_labels(
-    X: Any, labels: Tall, n_clusters: int, *, max_iter: int = 100
-) -> Refinement:
+def refine_labels(X: Any, labels: Tall, k: int, *, max_iter: int = 100) -> Refinement:
     """Compare rows with the centres of the other rows until no label changes.
 
     Labels are integers from 0, all in use, and a cluster keeps its last row. The first
@@ -38,12 +36,12 @@ def refine_labels(
     """
     X = as_matrix(X)
     if X.streamed and X.n_entries < 2**20:  # rounds would take longer than the copy
-        few = X.to_memory(), to_host(labels), n_clusters
+        few = X.to_memory(), to_host(labels), k
         refined = refine_labels(*few, max_iter=max_iter)
         return refined._replace(labels=X.to_device(refined.labels))
     ops, labels = X.ops, X.to_device(labels)
-    rounds = _Rounds.begin(X, indicators(X, labels, n_clusters), "individual")
-    if n_clusters == 1:
+    rounds = _Rounds.begin(X, indicators(X, labels, k), "individual")
+    if k == 1:
         return Refinement(labels, rounds.directions.sums.T, 0, True)
     # The first look, from centres in which rows count alike, is a round too.
     rounds, n_iter, moved = rounds.next(_stay), 1, np.inf

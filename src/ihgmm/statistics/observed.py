@@ -123,10 +123,7 @@ def fit_observed(fitted: P, X: Matrix, rows: Groups) -> tuple[P, Tall, np.ndarra
     wider = np.sqrt(noise[:, None] / np.maximum(seen, Small.LOAD))
     means = mean_lengths(rows, refitted)
     mean = rows.spread(means)
-    refit = replace(
-        fitted,
-        centers=X.to_device((centers * means[:, None] * unit).astype(X.dtype)),
-        scales=X.cast(refitted / mean),
-        noise_levels=X.cast(variances**0.5 * unit),
-    )
+    centers = X.to_device((centers * means[:, None] * unit).astype(X.dtype))
+    scales, levels = X.cast(refitted / mean), X.cast(variances**0.5 * unit)
+    refit = replace(fitted, centers=centers, scales=scales, noise_levels=levels)
     return refit, X.cast(errors / mean), X.cast(wider * means[:, None])

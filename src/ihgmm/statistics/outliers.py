@@ -146,7 +146,7 @@ def find_outliers(
         rows = _measure(HOST, to_host(embedding.coordinates(X)), sqnorms, seen_from)
         counted = weights * (rows.noise > 0)
         known = _start(embedding, centers, rows) if i == 0 else (counted, counted)
-        rule = _learn(embedding, centers, rows, *known)
+        rule = _learn(embedding, centers, rows, known)
         scores = rule._score(rows)
         if automatic:
             most = min(n_live // 2, n_live - n_clusters)
@@ -222,7 +222,7 @@ def _start(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows surely belong to clusters, and which have ordinary noise."""
     live = (rows.noise > 0).astype(float)
-    rule = _learn(embedding, centers, rows, live, live)
+    rule = _learn(embedding, centers, rows, (live, live))
     # Noise is ordinary up to the first jump beyond the median that an exponential tail
     # does not make. Rows far off show before the noise expected at a length is known,
     # which they may spoil. Others show by it: that of counts grows with the length.
@@ -239,21 +239,17 @@ def _start(
         jumps = values[below] > values[quarter] + Outliers.JUMP * excess
         if jumps.any():
             live = live * (noise < values[below[jumps.argmax()]])
-            rule = _learn(embedding, centers, rows, live, live)
+            rule = _learn(embedding, centers, rows, (live, live))
     unit = np.where(live > 0, rule.lengths[rows.labels], 1.0)
     short = rule._length_surprise(rows.along / unit, rows.noise / unit)
     return live * (short <= np.log(Outliers.SHORT)), live
 
 
 def _learn(
-    embedding: Embedding,
-    centers: np.ndarray,
-    rows: _Rows,
-    for_noise: np.ndarray,
-    for_length: np.ndarray,
+    embedding: Embedding, centers: np.ndarray, rows: _Rows, counts: tuple[Any, Any]
 ) -> OutlierRule:
     """Learn from rows what is ordinary; two weights say how much each row counts."""
-    along, rest, logs, labels = rows
+    (along, rest, logs, labels), (for_noise, for_length) = rows, counts
     lengths = _by_cluster(along, for_length, labels, len(centers))
     # Rows may have nothing but noise along all centres.
     least = Outliers.LEAST_LENGTH * max(lengths.max(), rest.max())

@@ -148,12 +148,7 @@ class Halves(NamedTuple):
 
 
 def compare_halves(
-    X: Matrix,
-    groups: np.ndarray,
-    folds: np.ndarray,
-    *,
-    n_clusters: int,
-    apart: bool = False,
+    X: Matrix, groups: np.ndarray, folds: np.ndarray, *, k: int, apart: bool = False
 ) -> Halves:
     """Return variances of both halves; weights are 0 where there is no telling.
 
@@ -161,7 +156,7 @@ def compare_halves(
     sets each mean apart from all others: rows of other clusters have no signal there,
     so that they show all of the noise, even if centres are alike.
     """
-    k, n_folds = n_clusters, int(folds.max(initial=0)) + 1
+    n_folds = int(folds.max(initial=0)) + 1
     rows = X.ops.groups(X.to_device(groups), 2 * k)
     sizes = rows.sizes.astype(np.float64)
     # A difference in each half takes two rows there, four in the cluster.
@@ -272,7 +267,7 @@ def noise_of_centers(X: Matrix, rows: Groups, fit: Fit) -> tuple[Any, Any]:
     labels = to_host(rows.ops.few_rows(rows.labels, drawn))
     parts = random_parts(labels, 4, np.random.default_rng(0))
     some = X if len(drawn) == X.shape[0] else X.keep_rows(drawn)
-    halves = compare_halves(some, *parts, n_clusters=k)
+    halves = compare_halves(some, *parts, k=k)
     known = HOST.ratio(halves.noise[:, 0], halves.independent, 1.0)
     ratio = ratio * known.mean(axis=0)
     noise = fit.variances * rows.spread(ratio)

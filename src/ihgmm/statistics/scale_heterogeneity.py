@@ -92,7 +92,7 @@ def scale_heterogeneity_test(
     sizes = np.bincount(codes, minlength=len(classes)).astype(np.float64)
     n_folds = int(np.clip(2**23 // len(classes) ** 3, 4, Scales.FOLDS))
     parts = random_parts(codes, n_folds, generator(random_state))
-    halves = compare_halves(data, *parts, n_clusters=len(classes), apart=True)
+    halves = compare_halves(data, *parts, k=len(classes), apart=True)
     seen, noise = (
         _with_total((halves.weights[:, None] * values).sum(axis=0))
         for values in (halves.seen, halves.noise)

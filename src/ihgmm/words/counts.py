@@ -182,6 +182,5 @@ def _clusters(count: ClusterCount) -> str:
         more = ", and there can be more clusters than that"
         return f"{text} {sentence(start)}{more * (count.rank < count.n_clusters)}."
     why = f", as happens with {counted(count.n_features, 'feature')}"
-    return (
-        f"{text} These trees are the evidence: {start}{why * count.has_few_features}."
-    )
+    text += f" These trees are the evidence: {start}"
+    return f"{text}{why * count.has_few_features}."

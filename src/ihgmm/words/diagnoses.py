@@ -18,9 +18,7 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
     wide = max(len(name) for name, _, _ in figures)
     deep = max(len(figure) for _, figure, _ in figures)
     lines = [f"{sentence(diagnosis.verdict)}."]
-    lines += [
-        f"  {name:<{wide}}  {fig:>{deep}}  {means}" for name, fig, means in figures
-    ]
+    lines += [f"  {name:<{wide}}  {fig:>{deep}}  {says}" for name, fig, says in figures]
     if wrong_labels(diagnosis):
         lines.append("Stable clusters need not be the classes that you have in mind.")
     for text in map(caution_text, diagnosis.cautions):

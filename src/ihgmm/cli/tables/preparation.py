@@ -49,9 +49,7 @@ def complete_table(table: Table, request: Request, handling: str, fills: bool) -
     return _telling_columns(complete, request, " in the rows that are left")
 
 
-def _handle_missing(
-    table: Table, request: Request, handling: str, fills: bool
-) -> Table:
+def _handle_missing(table: Table, request: Request, how: str, fills: bool) -> Table:
     """Refuse missing cells, fill them in, or leave out the rows that have them."""
     rows, gaps, *_ = table.cells
     n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
@@ -61,7 +59,7 @@ def _handle_missing(
     shown = [f"{quote(names[j])} ({gaps[j]:,})" for j in worst if gaps[j]]
     more = f" and {len(shown) - 3} more" * (len(shown) > 3)
     where = f"in column{'s' * (len(shown) > 1)} {', '.join(shown[:3])}{more}"
-    if handling == "fit":
+    if how == "fit":
         share = n_gaps / (n * len(gaps))
         text = f"Filled in {counted(n_gaps, 'missing cell')} ({percent(share)}), "
         text += f"{where}."
@@ -69,9 +67,9 @@ def _handle_missing(
             text += " If an empty cell means none, add --missing zero."
         return table.noting(Warned(text) if share > MANY else text, has_missing=True)
     remedy = f"--missing {'fit fills them in, ' * fills}zero reads them as 0"
-    remedy += ", drop leaves out their rows" * (handling == "error")
+    remedy += ", drop leaves out their rows" * (how == "error")
     remedy += "; or leave out such columns."
-    if handling == "error" or count == n:
+    if how == "error" or count == n:
         raise ValueError(
             f"{table.source}: {count:,} of {n:,} rows have missing cells, {where}; the "
             f"first is in {table.place(int(rows.argmax()))}. {remedy}"

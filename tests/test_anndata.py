@@ -337,6 +337,8 @@ def test_what_is_no_multiple_of_a_pattern_is_named_rightly():
         with pytest.warns(UserWarning, match=f"{message}.*layer='counts', whiten="):
             ihsc(adata, 4)
         errors.append(misclassification_rate(types, adata.obs["ihsc"].astype(int)))
+    with pytest.warns(UserWarning, match=PREPARED["z-scores"]):  # of some cells
+        ihsc(as_scanpy_leaves_it(X, "z-scores")[::2].copy(), 4)
     adata.layers["logs"] = as_scanpy_leaves_it(X, "logarithms").X
     del adata.uns["log1p"]  # logarithms show by themselves, also in a layer
     with pytest.warns(UserWarning, match=r"layers\['logs'\] holds logarithms"):

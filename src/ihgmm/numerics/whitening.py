@@ -307,8 +307,12 @@ def preparation_of_counts(X: Matrix, logged: bool) -> str | None:
     # Columns of mean 0 as nothing but centring gives it: noise around 0 is further off.
     n = X.shape[0]
     means = to_host(X.adjoint(X.to_device(np.ones((n, 1)))))[:, 0] / n
-    errors = np.sqrt(X.column_sqnorms()) / n
-    if np.median(np.abs(means) - Whitening.CENTRED * errors) <= 0:
+    squares = X.column_sqnorms() / n
+    if np.median(np.abs(means) - Whitening.CENTRED * np.sqrt(squares / n)) <= 0:
+        return "centred"
+    off = np.abs(np.sqrt(np.maximum(squares - means**2, 0.0)) - 1)
+    near = (np.abs(means) < Whitening.MEAN) & (off < Whitening.DEVIATION)
+    if near.mean() > Whitening.STANDARD:
         return "centred"
     return "logged" if logged else None
 

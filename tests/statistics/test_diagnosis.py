@@ -281,6 +281,22 @@ def test_a_column_with_one_value_in_each_cluster_is_named(n_few):
     assert CautionKind.ONE_VALUE not in kinds(each)
 
 
+def test_refits_know_the_labels_that_were_given():
+    # Rows have a strong pattern, by which they are clustered, and a faint one.
+    rng, strong, faint = (
+        np.random.default_rng(0),
+        np.arange(240) % 2,
+        np.arange(240) // 120,
+    )
+    X = 3 * np.eye(2, 20)[strong] + 1.8 * np.eye(2, 20, 10)[faint]
+    X = rng.lognormal(0, 0.5, (240, 1)) * X + 0.3 * rng.standard_normal((240, 20))
+    known = np.where(rng.random(240) < 0.3, faint, -1)
+    model = IhSC(2).fit(X, known_labels=known)
+    assert misclassification_rate(faint, model.labels_) < 0.05
+    assert diagnose(X, model).stability > 0.9
+    assert diagnose(X, model.labels_).stability < 0.7
+
+
 def test_labels_that_were_given_are_not_judged():
     X, labels, _ = fitted(200, 40, 3, separation_constant=0.5)
     known = np.where(np.arange(200) < 50, np.roll(labels, 1), -1)

@@ -131,6 +131,8 @@ def compare_labels(
         return None, ""  # nothing to say of one cluster
     n = len(own)
     unknown = f"; {counted(len(labels) - n, 'row')} without one" * (n < len(labels))
+    if n_given := len(getattr(model, "known_rows_", ())):
+        unknown += f"; the fit was given {counted(n_given, 'label')}, which count here"
     text = f"against the known labels ({classes} class{'es' * (classes != 1)}{unknown})"
     figures = {**asdict(agreement), "classes": classes, "rows": n}
     for name in ("misplaced", "adjusted_rand_index"):

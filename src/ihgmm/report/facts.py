@@ -106,7 +106,8 @@ class Facts:
         self.certainty = known_certainty(self.diagnosis)[inside]
         # Rows beyond what is written as "> 99.9%" count as equally sure.
         self.highest = float(self.certainty.max())
-        self.n_surest = int((self.certainty >= min(self.highest - 1e-6, 0.999)).sum())
+        surest = self.certainty >= min(self.highest - 1e-6, 0.999)
+        self.n_surest = int(surest.sum()) * (self.diagnosis.n_given == 0)
         # Where rows are on the map, and what it shows them by.
         self.places, self.basis = self._map(model, data, inside)
         # The names of the most typical rows of each cluster.

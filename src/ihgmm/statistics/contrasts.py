@@ -174,9 +174,11 @@ def rank_features(
 
     others = np.where((sizes.sum() > sizes)[:, None], others, np.nan)  # without others
     figures = contrasts, errors, means, others, not shifted, has_noise
-    # Means of observed cells may say the opposite of a contrast.
-    above = (contrasts > 0) & ~(means < others)
-    below = (contrasts < 0) & ~(means > others)
+    # Means of observed cells may say the opposite of a contrast, and a feature of which
+    # a cluster has few of them says little.
+    known = 2 * observed >= sizes[:, None]
+    above = (contrasts > 0) & ~(means < others) & known
+    below = (contrasts < 0) & ~(means > others) & known
     is_clear = _p_values(contrasts, errors) * len(names) < Contrasts.LEVEL
     more, less, most = map(clearest, (above, below, above | below))
     for i, line in enumerate(most):

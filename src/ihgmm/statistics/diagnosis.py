@@ -183,7 +183,8 @@ def _diagnose(
         checks.warn_zero_rows(X)
         judged, n_judged = live, checks.count_rows(X, live)
     groups = ops.groups(codes, k, ops.widen(judged))
-    refits = refit_halves(X, codes, k, rng) if k > 1 else None
+    taught_by = None if given.all() else given
+    refits = refit_halves(X, codes, k, rng, given=taught_by) if k > 1 else None
     # Of one cluster nothing is in doubt, and of too few rows nothing is known.
     one = 1.0 if k == 1 else np.nan
     stays, doubt, error = np.full(k, one * n_judged), 0.0 * one, 0.0 * one
@@ -217,7 +218,7 @@ def _diagnose(
     diagnosis = replace(diagnosis, n_given=int(given.sum()), largest_share=largest)
     if refits is not None and refits.kept is not None:
         diagnosis = replace(diagnosis, incomplete=True)
-    cautions = _cautions(diagnosis, X, codes, refits, fitted)
+    cautions = _cautions(diagnosis, X, codes, given, refits, fitted)
     return replace(diagnosis, cautions=tuple(cautions))
 
 
@@ -258,7 +259,12 @@ def error_range(error: float, k: int) -> tuple[float, float]:
 
 
 def _cautions(
-    diagnosis: Diagnosis, data: Matrix, codes: Tall, refits: Refits | None, fitted: bool
+    diagnosis: Diagnosis,
+    data: Matrix,
+    codes: Tall,
+    given: np.ndarray,
+    refits: Refits | None,
+    fitted: bool,
 ) -> Iterator[Caution]:
     """Yield what to look at, the most useful first."""
     agreement, share = 0.0 if refits is None else refits.agreement, diagnosis.stability
@@ -274,9 +280,10 @@ def _cautions(
     if ruling is not None:
         figures = {"column": names[ruling[0]], "share": ruling[1]}
         yield Caution(CautionKind.RULING_COLUMN, figures)
-    zero = checks.count_rows(data, data.sqnorms == 0)
+    # A label that was given means something, whatever the row.
+    zero = checks.count_rows(data, (data.sqnorms == 0) & ~data.to_device(given))
     if zero:
-        unobserved = int((filled_cells(data) == data.shape[1]).sum())
+        unobserved = int((filled_cells(data) == data.shape[1])[~given].sum())
         some = {"unobserved": unobserved} if unobserved else {}
         yield Caution(CautionKind.ZERO_ROWS, {"rows": zero, **some})
 

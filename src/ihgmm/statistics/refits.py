@@ -18,6 +18,7 @@ from ihgmm.numerics.labels import LinearRule, starting_members
 from ihgmm.numerics.matching import best_matching, confusion
 from ihgmm.numerics.mixture import tied_clusters
 from ihgmm.numerics.spectral import Placement, spectral_clustering
+from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.numerics.whitening import NoiseKind, learn_whitener, suited_noise
 from ihgmm.policy import Doubt, Refitting, Small
 
@@ -36,16 +37,26 @@ class Refits:
 
 
 def refit_halves(
-    data: Matrix, codes: Tall, k: int, rng: Generator, *, max_rows: int = Refitting.ROWS
+    data: Matrix,
+    codes: Tall,
+    k: int,
+    rng: Generator,
+    *,
+    given: np.ndarray | None = None,
+    max_rows: int = Refitting.ROWS,
 ) -> Refits | None:
     """Fit halves of the rows anew and ask each fit about the rows it did not see.
 
     Some rows are halved a few times, and others judged by the first two fits; of small
-    clusters four fifths are fitted. None: there are too few rows for any fit.
+    clusters four fifths are fitted. Fits are taught by labels that were ``given``.
+    None: there are too few rows for any fit.
     """
     ops, xp, live, n = data.ops, data.ops.xp, data.sqnorms > 0, data.shape[0]
     drawn = ops.draw_rows(live, max_rows, rng)
     part, known = data.take(drawn), to_host(ops.few_rows(codes, drawn))
+    lessons = (
+        np.full(len(drawn), -1) if given is None else np.where(given[drawn], known, -1)
+    )
     own, gaps = part.to_device(known), data.gaps
     halves = len(drawn) >= Refitting.ROWS_A_CLUSTER * k
     n_folds, n_splits = (2, Refitting.SPLITS) if halves else (5, 1)
@@ -59,7 +70,7 @@ def refit_halves(
             other = None if gaps is None else gaps.redraw(split, drawn)
             labels = []
             for unseen in np.array_split(rng.permutation(len(drawn)), n_folds):
-                judge = _Judge.learn(part, known, k, unseen)
+                judge = _Judge.learn(part, known, k, unseen, lessons)
                 best, *opinion = judge(part, own)
                 views[:, unseen] += [to_host(view)[unseen] for view in opinion]
                 if other is not None:
@@ -104,10 +115,20 @@ class _Judge:
     typical: float  # length of rows it did not see, the median
 
     @classmethod
-    def learn(cls, part: Matrix, own: np.ndarray, k: int, unseen: np.ndarray) -> _Judge:
+    def learn(
+        cls,
+        part: Matrix,
+        own: np.ndarray,
+        k: int,
+        unseen: np.ndarray,
+        lessons: np.ndarray,
+    ) -> _Judge:
         """Fit all rows but some; name clusters as the labels of these rows do."""
         seen = np.setdiff1d(np.arange(part.shape[0]), unseen)
-        fit = spectral_clustering(part.take(seen), k)
+        taught, (classes, known) = NOTHING_KNOWN, np.unique(lessons[seen], False, True)
+        if classes[-1] >= 0:  # numbered without gaps, -1 where not known
+            taught = Taught(known=known - (classes[0] < 0))
+        fit = spectral_clustering(part.take(seen), k, taught=taught)
         embedding, rule = fit.placement.embedding, fit.placement.rule
         names = _names(to_host(fit.labels), own[seen], k)
         # Rows of the fit are longer than others in the directions of noise.

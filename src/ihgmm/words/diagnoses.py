@@ -78,6 +78,8 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     unjudged = f"of the clusters have too few rows to judge: {names}"
     other = "is the mean probability of another label in these fits"
     sure = f"have a label that is less than {d.certain_from:.0%} certain"
+    zero = any(caution.kind is CautionKind.ZERO_ROWS for caution in d.cautions)
+    sure += ", empty rows aside" * zero
     sure_of_some = judged and d.verdict is not Verdict.NO_SEPARATION
     lines = [
         (True, "data", f"{d.n_samples:,} x {d.n_features:,}", data),
@@ -151,7 +153,8 @@ TRUST_WORDS = (
     "doubt: how probable other labels are in these fits, on average",
     "wrong: what as much doubt in as many clusters means, by a curve fitted to real",
     "    data, and what missing cells add; certainty is 100% minus this on average,",
-    "    and the verdict goes by it, unless too few labels stay the same",
+    "    rows aside that are zero or were given a label, and the verdict goes by it,",
+    "    unless too few labels stay the same",
 )
 
 # What the headings of tables of clusters and of features mean, a line each.
@@ -159,8 +162,8 @@ CLUSTER_WORDS = (
     "size: how much a row has of the pattern of its cluster: the root of a sum of",
     "    squares, not the sum of its columns; the median is shown",
     "scales: sizes over their mean in the fit, by cluster, for the middle 90% of rows",
-    "certainty: how probable it is that a label is right; the mean is shown, and",
-    "    none where nothing is separated",
+    "certainty: how probable it is that a label is right; the mean is shown;",
+    "    a fit that separates nothing shows none",
     "typical: the row of ordinary size whose pattern is nearest to the cluster's",
 )
 

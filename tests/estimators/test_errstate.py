@@ -47,8 +47,8 @@ def test_functions_do_as_usual_where_the_user_wants_errors(rows):
     with np.errstate(all="raise"):
         before = np.geterr()
         rows, labels = ihgmm.make_ihgmm(120, 12, 3, random_state=0)
-        assert ihgmm.select_n_clusters(rows).n_clusters == 3
-        assert ihgmm.cluster_tree(rows).levels == (3,)
+        assert ihgmm.select_n_clusters(rows, random_state=0).n_clusters == 3
+        assert ihgmm.cluster_tree(rows, random_state=0).levels == (3,)
         ihgmm.diagnose(rows, labels)
         ihgmm.estimate_parameters(rows, labels)
         ihgmm.scale_heterogeneity_test(rows, labels)

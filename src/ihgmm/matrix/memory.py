@@ -143,7 +143,9 @@ class Dense(InMemory, Array):
     def __matmul__(self, W: Any) -> np.ndarray:
         X, W = self.array, np.asarray(W, dtype=self.dtype)
         if not self._by_blocks:
-            return np.asarray(X @ W)
+            # BLAS may multiply what lies beside the last rows in memory, and flag it.
+            with np.errstate(invalid="ignore"):
+                return np.asarray(X @ W)
         Y = np.empty((len(X), *W.shape[1:]), dtype=X.dtype)
         self._into(Y, lambda rows: rows @ W)
         return Y
@@ -151,7 +153,8 @@ class Dense(InMemory, Array):
     def adjoint(self, V: Any) -> np.ndarray:
         if self._by_blocks:
             return np.asarray(super().adjoint(V))
-        return np.asarray(self.array.T @ np.asarray(V, dtype=self.dtype))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.array.T @ np.asarray(V, dtype=self.dtype))
 
     def gram_product(self, W: Any, row_scale: Any = None) -> np.ndarray:
         if self._by_blocks:

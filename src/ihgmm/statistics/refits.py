@@ -116,12 +116,7 @@ class _Judge:
 
     @classmethod
     def learn(
-        cls,
-        part: Matrix,
-        own: np.ndarray,
-        k: int,
-        unseen: np.ndarray,
-        lessons: np.ndarray,
+        cls, part: Matrix, own: np.ndarray, k: int, unseen: Any, lessons: np.ndarray
     ) -> _Judge:
         """Fit all rows but some; name clusters as the labels of these rows do."""
         seen = np.setdiff1d(np.arange(part.shape[0]), unseen)

@@ -16,6 +16,12 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 # fmt: off
 FOUND = {
+    "rows of rank one, whose noise is rounding":
+        case("TwoComponentLloyd", "rank one", 55, 2, k=1, kind="polars",
+        dtype="float16", then=["typical_rows"]),
+    "a criterion of outliers alone":
+        case("IhGMM", "one-hot", 26, 1, seed=891, missing="fit", outliers="auto",
+        n_clusters=1, max_iter=1, then=["estimate", "fit", "bic"]),
     "one row to merge, whose class is known":
         case("IhSC", "one column", 5, 33, "huge column", "zero column", seed=26762,
         k=2, dtype="int64", n_clusters="auto", space="eigenvectors", grows=False,

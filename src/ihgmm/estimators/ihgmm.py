@@ -405,6 +405,8 @@ class IhGMM(DensityMixin, Clusterer):
         memberships = ops.softmax(self._joint(data))
         if outliers is not None:
             rows = np.flatnonzero(~to_host(outliers))
+            if len(rows) == 0:
+                raise ValueError("All rows of X are outliers: give some that are not.")
             memberships, data = ops.few_rows(memberships, rows), data.keep_rows(rows)
         covariance = self._covariance()
         white = covariance.whiten(data)

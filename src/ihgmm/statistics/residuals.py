@@ -27,7 +27,7 @@ def shared_covariance(
     """
     one, across = np.eye(hidden.shape[-1]), np.swapaxes(hidden, -1, -2)
     # What rounding leaves of long rows could be negative.
-    prior += Small.EXACT * np.einsum("...jj", moments).max()
+    prior += Small.TIE * np.einsum("...jj", moments).max()
     S = np.broadcast_to(one, moments.shape[:-3] + one.shape)
     total = moments.sum(axis=-3) + prior * one
     n = sizes.sum(axis=-1)[..., None, None] + prior

@@ -180,8 +180,7 @@ class Whitening:
     TAIL = 8.0  # share of a row that one in a hundred entries has, over the median
     UNEQUAL = 1.25  # mean square of column means over the squared mean, of counts
     CENTRED = 0.1  # standard errors: means that are nearer to 0 were subtracted
-    MEAN, DEVIATION = 0.1, 0.2  # from 0 and 1: z-scores, also of some of the rows,
-    STANDARD = 0.8  # if so many columns are as near
+    MEAN, DEVIATION, STANDARD = 0.1, 0.2, 0.8  # from 0 and 1, of columns: z-scores
     LEAST_ROWS = 500  # to learn from, if there are
     ROUNDS, ANGLE = 3, 3e-3  # of fits that learn columns; error of their directions
     GLANCE, LOOK = 2**10, 2**16  # entries that may show one below 0; what data are

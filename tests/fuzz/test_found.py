@@ -16,6 +16,9 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 # fmt: off
 FOUND = {
+    "eigenvalues that are all zero":
+        case("IhGMM", "exact", 4, 5, "huge row", seed=2000, k=5, kind="polars",
+        rows="given", n_clusters=1, diagonal="zero", noise="individual"),
     "rows of rank one, whose noise is rounding":
         case("TwoComponentLloyd", "rank one", 55, 2, k=1, kind="polars",
         dtype="float16", then=["typical_rows"]),

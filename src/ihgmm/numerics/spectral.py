@@ -216,6 +216,7 @@ def with_weights(
     weights = signal_weights(values, lead, noise)
     # A direction without any data in it is rounding.
     keep = (weights > 0) & (lengths >= Leading.LEAST_LENGTH * lengths.max())
+    keep[0] |= not keep.any()
     return along[:, keep], values[keep], weights[keep]
 
 

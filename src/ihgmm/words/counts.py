@@ -77,9 +77,9 @@ def split_words(tree: ClusterTree) -> dict[str, str]:
         "drop": "how much stability falls with one more cluster.",
         "gap": "how far rows stay away from the cuts between clusters, in standard\n"
         f"      errors; below {Counting.GAP:g} they may be one cloud: one cluster.",
-        "level": "yes for a stable number: agreement and stability are at least\n"
-        f"      {Counting.AGREEMENT:g}, and contrast, drop and agreement come to "
-        f"{Counting.LEVEL:g} in sum.",
+        "level": f"yes where agreement and stability are {Counting.AGREEMENT:g} or "
+        f"more, and\n      contrast, drop and agreement {Counting.LEVEL:g} in sum, or "
+        "more beyond what stands\n      out; none where there may be no clusters.",
     }
     if not any(split.gap for split in tree.splits):
         del words["gap"]

@@ -78,8 +78,8 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     unjudged = f"of the clusters have too few rows to judge: {names}"
     other = "is the mean probability of another label in these fits"
     sure = f"have a label that is less than {d.certain_from:.0%} certain"
-    zero = any(caution.kind is CautionKind.ZERO_ROWS for caution in d.cautions)
-    sure += ", empty rows aside" * zero
+    if CautionKind.ZERO_ROWS in [caution.kind for caution in d.cautions]:
+        sure += ", empty rows aside"
     sure_of_some = judged and d.verdict is not Verdict.NO_SEPARATION
     lines = [
         (True, "data", f"{d.n_samples:,} x {d.n_features:,}", data),

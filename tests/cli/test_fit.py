@@ -111,4 +111,5 @@ def test_no_label_is_certain_where_nothing_is_separated():
     invoke("report", "a.csv", "-k", 3, "-o", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
     assert "No separation" in page
+    assert "no certainty is known" in page
     assert "sure rows only" not in page

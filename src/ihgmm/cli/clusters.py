@@ -9,7 +9,7 @@ import numpy as np
 from ihgmm import IhSC
 from ihgmm._checks import complete_matrix
 from ihgmm.cli.screen import Screen, print_message
-from ihgmm.cli.tables.table import Table
+from ihgmm.cli.tables.table import Table, quote
 from ihgmm.estimators.given import as_without_batches
 from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import row_lengths
@@ -18,7 +18,12 @@ from ihgmm.numerics.spectral import Placement
 from ihgmm.policy import Doubt
 from ihgmm.report.facts import compare_known, known_certainty
 from ihgmm.statistics import contrasts as ct
-from ihgmm.statistics.diagnosis import Diagnosis, diagnose, membership_temperature
+from ihgmm.statistics.diagnosis import (
+    CautionKind,
+    Diagnosis,
+    diagnose,
+    membership_temperature,
+)
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words import diagnoses as words
@@ -101,6 +106,23 @@ def temper(model: Any, diagnosis: Diagnosis) -> None:
         rows = to_host(model.embedding_[: Doubt.ROWS]).astype(np.float64)
         rule = cast(Placement, model.placement_).rule
         model.temperature_ = membership_temperature(rows, rule, error)
+
+
+def caution_texts(diagnosis: Diagnosis, table: Table) -> list[str]:
+    """Return cautions in words, with the option that drops a column where one helps."""
+    texts, prepared = [], table.scaler is not None
+    for caution in diagnosis.cautions:
+        text = words.caution_text(caution, table.column_names, prepared=prepared)
+        if caution.kind is CautionKind.ONE_VALUE or (
+            prepared and caution.kind is CautionKind.RULING_COLUMN
+        ):
+            column = caution.figures["column"]
+            column = table.column_names[column] if isinstance(column, int) else column
+            # Of a category all columns go.
+            column = column.partition("=")[0] if column in table.flags else column
+            text += f" Add --drop-columns {quote(column)}."
+        texts.append(text)
+    return texts
 
 
 def without_batches(model: Any, table: Table) -> tuple[Any, Table]:

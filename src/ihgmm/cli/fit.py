@@ -50,7 +50,7 @@ def fit(
     from sklearn.pipeline import make_pipeline
 
     from ihgmm.cli import clusters as cl
-    from ihgmm.statistics.diagnosis import CautionKind, Verdict
+    from ihgmm.statistics.diagnosis import Verdict
     from ihgmm.storage import save_model
     from ihgmm.words import diagnoses as words
 
@@ -72,18 +72,7 @@ def fit(
     with screen.working("writing the labels"):
         remarks = files.write_labels(output, table, labels, figures, raw_cells, model)
     known_labels, comparison = cl.compare_labels(table, labels, model)
-    cautions, prepared = [], table.scaler is not None
-    for caution in diagnosis.cautions:
-        text = words.caution_text(caution, table.column_names, prepared=prepared)
-        if caution.kind is CautionKind.ONE_VALUE or (
-            prepared and caution.kind is CautionKind.RULING_COLUMN
-        ):
-            column = caution.figures["column"]
-            column = table.column_names[column] if isinstance(column, int) else column
-            # Of a category all columns go.
-            column = column.partition("=")[0] if column in table.flags else column
-            text += f" Add --drop-columns {quote(column)}."
-        cautions.append(text)
+    cautions = cl.caution_texts(diagnosis, table)
     wild = getattr(model, "outlier_cells_", ())
     wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
     if wild:

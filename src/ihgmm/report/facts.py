@@ -66,10 +66,7 @@ class Facts:
         self.filled = filled_cells(data)
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         self.parameters = model.get_params(deep=False)
-        if "n_clusters=" not in self.call:  # which scikit-learn leaves out as a default
-            number = f"{self.method}(n_clusters={self.parameters.get('n_clusters')!r}, "
-            self.call = self.call.replace(f"{self.method}(", number, 1)
-            self.call = self.call.replace(", )", ")")
+        self.call = _with_number(self.call, self.parameters)
         # The name of the recipe, or nothing where it has none.
         recipe = Recipe.of(self.parameters.get("recipe", "default"))
         self.recipe = next((name for name in RECIPES if RECIPES[name] == recipe), "")
@@ -161,6 +158,15 @@ def compare_known(
             others = KMeans(k, n_init=10, random_state=0).fit_predict(X)
         rival = class_agreement(texts, others[rows])
     return classes, agreement, rival
+
+
+def _with_number(call: str, parameters: dict[str, Any]) -> str:
+    """Return how a model was made, with the number that scikit-learn leaves out."""
+    if "n_clusters=" in call:
+        return call
+    method, _, options = call.partition("(")
+    given = f"n_clusters={parameters.get('n_clusters')!r}"
+    return f"{method}({given}{', ' * (options != ')')}{options}"
 
 
 def _ids(given: Any, X: Any, n: int, own: np.ndarray) -> tuple[list[str] | None, str]:

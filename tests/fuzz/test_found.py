@@ -19,6 +19,9 @@ FOUND = {
     "eigenvalues that are all zero":
         case("IhGMM", "exact", 4, 5, "huge row", seed=2000, k=5, kind="polars",
         rows="given", n_clusters=1, diagonal="zero", noise="individual"),
+    "fewer rows with a direction than blocks, on dask":
+        case("IhSC", "one-hot", 5, 4, "negative zeros", "zero rows", seed=3158,
+        kind="dask", dtype="int64", n_clusters="auto", diagonal="zero", max_iter=2),
     "rows of rank one, whose noise is rounding":
         case("TwoComponentLloyd", "rank one", 55, 2, k=1, kind="polars",
         dtype="float16", then=["typical_rows"]),

@@ -120,10 +120,7 @@ class DaskRows(Blocks):
         return lazy.objects(on_matrix, *given)
 
     def take(self, rows: Index) -> Matrix:
-        X, heights = self.X, self.X.chunks[0]
-        if 0 in heights and any(heights):  # where dask fails to take single rows
-            X = X.rechunk({0: tuple(filter(None, heights))})
-        (entries,) = lazy.compute(X[rows])
+        (entries,) = lazy.compute(lazy.take(self.X, rows))
         return self.wrap(entries if self.sparse else to_host(entries))
 
     def _kept(self, rows: np.ndarray) -> DaskRows:
@@ -206,7 +203,7 @@ class BlockOps(Ops):
         return lazy.map_blocks(partial(work, self.inner), *tall)
 
     def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> np.ndarray:
-        return self.to_host(tall[positions])
+        return self.to_host(lazy.take(tall, positions))
 
     def rows_where(self, tall: Tall, mask: Tall) -> Tall:
         counts = map(delayed(lambda part: int(part.sum())), mask.to_delayed().ravel())

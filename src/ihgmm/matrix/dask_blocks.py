@@ -142,6 +142,14 @@ def rows_where(array: Any, mask: Any, chunks: tuple[int, ...]) -> Any:
     return kept.rechunk({0: -1}) if sum(chunks) == 1 else kept
 
 
+def take(array: Any, rows: Any) -> Any:
+    """Return some rows of an array, which dask fails to take where blocks are empty."""
+    heights = array.chunks[0]
+    if 0 in heights and any(heights):
+        array = array.rechunk({0: tuple(filter(None, heights))})
+    return array[rows]
+
+
 def objects(work: Work, *given: Any) -> Any:
     """Return what some work makes of each block that has rows; as a dask array."""
 

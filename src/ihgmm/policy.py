@@ -317,9 +317,9 @@ class Counting:
     LEAST_LEAVES = (6, 16)  # of many features and of few
     ROWS_A_LEAF = 5  # at least
     HALVINGS, AGREEMENT = 2, 0.5  # of rows, two trees each; of halves on a level
-    LEVEL = 1.4  # sum of contrast, drop and agreement of a level
+    LEVEL = 1.4  # sum of rise, drop and agreement of a level
     # The answer
-    DROP_WEIGHT = 1.5  # of the drop, beside the contrast; from 1 to 3 little changes
+    DROP_WEIGHT = 1.5  # of the drop, beside the rise; from 1 to 3 little changes
     MANY_PRICE, AGREEMENT_WORTH = 0.5, 0.35  # support: of e times as many; of agreement
     AT_RANK, AT_RANK_DROP = 0.35, 0.1  # support and drop at the rank: the model's
     GAP = 1.0  # standard errors, below which there may be one cluster
@@ -343,7 +343,9 @@ class Trust:
     WELL_SEPARATED, SEPARATED = 0.01, 0.18  # expected errors below which they are
     CHANCE = 0.5  # instability, over the error of a guess, that is no separation
     LEAST_ROWS = 3  # of a cluster; with fewer, halves cannot judge it
+    LEAST_JUDGED = 10  # rows beside given ones; of fewer nothing is known
     SLOPE, SHIFT = 2.0, 2.75  # log-odds of errors with those of doubts, over chance
+    UNKNOWN = 1e30  # temperature of memberships that say nothing
     MOST = 0.8  # error over that of chance where nothing is stable
     LEAST, LARGEST = (1.15, -0.9), (1.3, 3.2)  # the same at both ends: 4 of 5 sets
     ROWS = 0.5  # of the log-odds of a row with its lead

@@ -181,7 +181,7 @@ def test_predict_says_what_does_not_fit(sample):
     assert "is also an input file" in message
 
 
-SPLIT_HEAD = ("clusters", "contrast", "agreement", "stability", "drop", "level")
+SPLIT_HEAD = ("clusters", "rise", "agreement", "stability", "drop", "level")
 
 
 def evidence(text):
@@ -199,7 +199,7 @@ def test_choose_k(folder):
     assert "4 clusters, with high confidence: trees of halves" in text
     # The tree, down to the number that was found.
     start = text.index("The tree of clusters:")
-    branches = text[start : text.index("clusters  contrast")].splitlines()[1:]
+    branches = text[start : text.index("clusters  rise")].splitlines()[1:]
     assert branches == [f"    cluster {i} of 4: 150 rows" for i in range(4)]
     numbers = evidence(text)
     assert list(numbers) == [2, 3, 4, 5, 6]  # two more than the answer

@@ -11,6 +11,7 @@ from command_line import COLUMNS, document, good, invoke, named, read, write
 from ihgmm import IhSC, diagnose, make_ihgmm
 from ihgmm.cli.options import METHODS
 from ihgmm.policy import Counting
+from ihgmm.storage import load_model
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -97,16 +98,27 @@ def test_a_fit_says_if_its_clusters_are_not_those_that_were_counted(monkeypatch)
     arguments = ("fit", "demo", "-k", "auto")
     assert "The clusters below are others" not in invoke(*arguments).stdout
     monkeypatch.setattr(Counting, "MOVED", 0.0)
-    text = "The clusters below are others: 0% of the rows are "
-    assert text in invoke(*arguments).stdout
+    text = "The clusters below are others: "
+    assert f"{text}0% of the rows are " in invoke(*arguments).stdout
+    # Also where the number is doubtful.
+    X = np.exp(make_ihgmm(200, 20, 4, separation_constant=0.2, random_state=2)[0] / 4)
+    write("a.csv", X, None)
+    done = invoke("fit", "a.csv", "-k", "auto")
+    assert "which is doubtful" in done.stderr
+    assert text in done.stdout
 
 
 def test_no_label_is_certain_where_nothing_is_separated():
     X = np.random.default_rng(0).standard_normal((200, 20))
     write("a.csv", X, None)
-    done = invoke("fit", "a.csv", "-k", 3, "--json", "-o", "l.csv")
+    save = ("--save", "m.npz")
+    done = invoke("fit", "a.csv", "-k", 3, "--json", "-o", "l.csv", *save)
     assert json.loads(done.stdout)["verdict"].startswith("no separation")
     assert pd.read_csv("l.csv")["certainty"].isna().all()
+    invoke("predict", "m.npz", "a.csv", "-o", "later.csv")
+    assert pd.read_csv("later.csv")["certainty"].isna().all()
+    shares = load_model("m.npz").predict_proba(pd.read_csv("a.csv"))
+    np.testing.assert_allclose(shares, 1 / 3)
     assert "uncertain rows" not in str(diagnose(X, np.arange(200) % 3))
     invoke("report", "a.csv", "-k", 3, "-o", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")

@@ -276,9 +276,16 @@ def test_a_column_with_one_value_in_each_cluster_is_named(n_few):
     X[:, 3] = labels == 2 if n_few else labels  # a word that four rows share is nothing
     X[:, 5], X[:, 6] = 7, labels * np.arange(200)  # constant; in one cluster only
     (*found,) = (c for c in diagnose(X, labels).cautions if "one value" in str(c))
-    assert [c.figures for c in found] == [{"column": 3, "others": 0}][n_few:]
+    figures = {"column": 3, "others": 0, "clusters": [0, 1]}
+    assert [c.figures for c in found] == [figures][n_few:]
     each = diagnose(X[:20, :5], np.arange(20) // 2)
     assert CautionKind.ONE_VALUE not in kinds(each)
+    # A column may set apart one of three, and is named before one that sets none.
+    thirds = np.arange(200) * 3 // 200
+    X[:, 3], X[:, 4] = np.isin(thirds, (0, 3)), thirds == 1
+    (found, *_) = (c for c in diagnose(X, thirds).cautions if "one value" in str(c))
+    assert found.figures == {"column": 3, "others": 1, "clusters": [0]}
+    assert "alone which rows are in cluster 0." in str(found)
 
 
 def test_refits_know_the_labels_that_were_given():
@@ -317,6 +324,12 @@ def test_labels_that_were_given_are_not_judged():
     assert found.error_range == (0, 0)
     assert f"without them, find {found.stability:.1%} of them" in trust_sentence(found)
     assert "wrong labels" not in str(found)
+    # Of a few rows beside given ones nothing is known.
+    given = np.where(np.arange(200) < 195, labels, -1)
+    few = diagnose(X, IhSC(3).fit(X, known_labels=given))
+    assert few.verdict is Verdict.NOT_KNOWN
+    assert (few.certainty[:195] == 1).all()
+    assert np.isnan(few.certainty[195:]).all()
     # Rows of a later call are others.
     assert diagnose(X, model.partial_fit(X)).n_given == 0
 

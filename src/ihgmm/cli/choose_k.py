@@ -14,6 +14,7 @@ from ihgmm.cli.options import DATA, SEED, WHITEN, Reading, option, output_option
 from ihgmm.cli.screen import ExplainingScreen, print_message
 from ihgmm.matrix import to_host
 from ihgmm.plotting.tree import plot_result
+from ihgmm.policy import Counting
 from ihgmm.words import counts as words
 from ihgmm.words.phrases import counted, percent
 
@@ -66,7 +67,11 @@ def choose_k(
     if tree is not None and tree.splits:
         if branches := words.tree_lines(tree, count.n_clusters):
             fit = f"A fit with {counted(count.n_clusters, 'cluster')} places "
-            screen.say(f"{fit}{percent(moved)} of the rows elsewhere than this tree.")
+            fit += f"{percent(moved)} of the rows elsewhere than this tree"
+            if moved >= Counting.MOVED:
+                fit += ": what the tree shows does not hold for it. Look at its own "
+                fit += "figures, those of ihgmm fit, and at other numbers"
+            screen.say(f"{fit}.")
             screen.say("The tree of clusters:", "bold")
         for line in branches:
             screen.say(f"    {line}")

@@ -15,12 +15,14 @@ from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
 from ihgmm.numerics.spectral import Placement
-from ihgmm.policy import Doubt
+from ihgmm.numerics.whitening import Whitener
+from ihgmm.policy import Doubt, Trust
 from ihgmm.report.facts import compare_known, known_certainty
 from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics.diagnosis import (
     CautionKind,
     Diagnosis,
+    Verdict,
     diagnose,
     membership_temperature,
 )
@@ -102,15 +104,22 @@ def describe_fit(
 def temper(model: Any, diagnosis: Diagnosis) -> None:
     """Let later rows be as sure of their labels as those of the fit, on average."""
     error = diagnosis.expected_error
-    if type(model) is IhSC and hasattr(model, "predict_proba") and error > 0:
+    if type(model) is not IhSC or not hasattr(model, "predict_proba"):
+        return
+    if diagnosis.verdict is Verdict.NO_SEPARATION:
+        model.temperature_ = Trust.UNKNOWN
+    elif error > 0:
         rows = to_host(model.embedding_[: Doubt.ROWS]).astype(np.float64)
         rule = cast(Placement, model.placement_).rule
         model.temperature_ = membership_temperature(rows, rule, error)
 
 
-def caution_texts(diagnosis: Diagnosis, table: Table) -> list[str]:
+def caution_texts(diagnosis: Diagnosis, table: Table, model: Any) -> list[str]:
     """Return cautions in words, with the option that drops a column where one helps."""
-    texts, prepared = [], table.scaler is not None
+    whitened = any(isinstance(one, Whitener) for one in model.preparation_)
+    texts, prepared = [], table.scaler is not None or whitened
+    columns = {name.partition("=")[0] for name in table.flags}
+    columns |= {*table.column_names} - {*table.flags}
     for caution in diagnosis.cautions:
         text = words.caution_text(caution, table.column_names, prepared=prepared)
         if caution.kind is CautionKind.ONE_VALUE or (
@@ -120,7 +129,8 @@ def caution_texts(diagnosis: Diagnosis, table: Table) -> list[str]:
             column = table.column_names[column] if isinstance(column, int) else column
             # Of a category all columns go.
             column = column.partition("=")[0] if column in table.flags else column
-            text += f" Add --drop-columns {quote(column)}."
+            if len(columns) > 2:  # one column alone is no table
+                text += f" Add --drop-columns {quote(column)}."
         texts.append(text)
     return texts
 

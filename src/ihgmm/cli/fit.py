@@ -72,7 +72,7 @@ def fit(
     with screen.working("writing the labels"):
         remarks = files.write_labels(output, table, labels, figures, raw_cells, model)
     known_labels, comparison = cl.compare_labels(table, labels, model)
-    cautions = cl.caution_texts(diagnosis, table)
+    cautions = cl.caution_texts(diagnosis, table, model)
     wild = getattr(model, "outlier_cells_", ())
     wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
     if wild:
@@ -94,7 +94,9 @@ def fit(
         screen.say(f"To see the evidence for each number: {command}")
     elif count and count.n_clusters > 1 and not count.is_doubtful:
         screen.say(str(count))  # of any other count, a warning has said it
-        if (moved := cl.moved_share(count, labels)) >= Counting.MOVED:
+    if count and count.n_clusters > 1:
+        moved = cl.moved_share(count, labels)
+        if moved >= Counting.MOVED:
             text = f"The clusters below are others: {percent(moved)} of the rows are "
             screen.say(f"{text}elsewhere than in the tree of all rows.", "yellow")
     cl.print_clusters(screen, clusters, table.id_name)

@@ -18,6 +18,7 @@ from ihgmm.cli.tables.preparation import apply_scaler
 from ihgmm.cli.tables.table import Table, Warned
 from ihgmm.matrix import Filled, Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
+from ihgmm.policy import Trust
 from ihgmm.statistics.contrasts import DescribedFit
 from ihgmm.storage import SavedModel, load_saved, save_model
 from ihgmm.words.phrases import counted
@@ -175,7 +176,8 @@ def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> cl.Fig
     if not getattr(estimator, "signed", False):
         scales = np.maximum(scales, 0.0)
     certainty, scores = np.full(n, np.nan), None
-    if hasattr(estimator, "predict_proba"):
+    trusted = getattr(estimator, "temperature_", 1.0) < Trust.UNKNOWN
+    if hasattr(estimator, "predict_proba") and trusted:
         certainty = to_host(estimator.predict_proba(X)).max(axis=1)
         certainty[labels < 0] = np.nan
     if hasattr(estimator, "outlier_rule_"):

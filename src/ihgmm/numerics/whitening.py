@@ -276,11 +276,12 @@ def noise_to_whiten(
         "counts": "X looks like counts, whole numbers many of which are 0. The "
         "variance of a count grows with its mean, so that common columns and long rows "
         "dominate.",
-        "learned": "X has many zeros, and some entries far above the others. Such "
-        "noise grows with the mean of a column, so that large columns dominate.",
+        "learned": "X has many zeros, and some entries far above the others. If its "
+        "noise grows with the mean of a column, large columns dominate.",
     }[suited]
     remedy = remedy.format(option("whiten", suited))
-    warn(f"{reason} {remedy} makes the noise alike in all.", PreparationWarning)
+    text = "makes the noise alike in all; compare the labels."
+    warn(f"{reason} {remedy} {text}", PreparationWarning)
     return None
 
 

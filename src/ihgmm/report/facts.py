@@ -241,6 +241,8 @@ def cross_table(facts: Facts) -> dict[str, Any]:
 
 
 def known_certainty(diagnosis: Diagnosis) -> np.ndarray:
-    """Return the certainty of rows; NaN of labels that are not to be trusted at all."""
-    known = 1.0 if diagnosis.verdict is not Verdict.NO_SEPARATION else np.nan
-    return known * to_host(diagnosis.certainty).astype(np.float64)
+    """Return the certainty of rows; NaN where labels are not to be trusted at all."""
+    certainty = to_host(diagnosis.certainty).astype(np.float64)
+    if diagnosis.verdict is Verdict.NO_SEPARATION:  # given labels are certain
+        certainty[certainty < 1] = np.nan
+    return certainty

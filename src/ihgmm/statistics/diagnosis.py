@@ -42,7 +42,7 @@ class CautionKind(StrEnum):
     """What to look at; each with the names of its figures."""
 
     OTHER_CLUSTERS = auto()  # agreement, share, by_chance, fitted
-    ONE_VALUE = auto()  # column, others: how many more
+    ONE_VALUE = auto()  # column, others: how many more, clusters: with own values
     RULING_COLUMN = auto()  # column, share
     ZERO_ROWS = auto()  # rows, unobserved where some are
 
@@ -184,7 +184,9 @@ def _diagnose(
         judged, n_judged = live, checks.count_rows(X, live)
     groups = ops.groups(codes, k, ops.widen(judged))
     taught_by = None if given.all() else given
-    refits = refit_halves(X, codes, k, rng, given=taught_by) if k > 1 else None
+    # A few rows beside given ones say nothing.
+    enough = k > 1 and (n_judged >= Trust.LEAST_JUDGED or not given.any())
+    refits = refit_halves(X, codes, k, rng, given=taught_by) if enough else None
     # Of one cluster nothing is in doubt, and of too few rows nothing is known.
     one = 1.0 if k == 1 else np.nan
     stays, doubt, error = np.full(k, one * n_judged), 0.0 * one, 0.0 * one
@@ -273,8 +275,10 @@ def _cautions(
         figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
         yield Caution(CautionKind.OTHER_CLUSTERS, figures | {"fitted": fitted})
     names = data.names or range(data.shape[1])
-    if len(columns := _columns_of_one_value(data, codes)):
+    columns, apart = _columns_of_one_value(data, codes)
+    if len(columns):
         figures = {"column": names[columns[0]], "others": len(columns) - 1}
+        figures["clusters"] = diagnosis.classes[apart].tolist()
         yield Caution(CautionKind.ONE_VALUE, figures)
     ruling = ruling_column(data)
     if ruling is not None:
@@ -288,21 +292,28 @@ def _cautions(
         yield Caution(CautionKind.ZERO_ROWS, {"rows": zero, **some})
 
 
-def _columns_of_one_value(data: Matrix, codes: Tall) -> np.ndarray:
-    """Return the columns that vary between clusters and within none of them."""
+def _columns_of_one_value(data: Matrix, codes: Tall) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns that vary between clusters and within none of them.
+
+    First comes one that has its own value in most clusters; these are returned too.
+    """
     rows = _some_rows(data, data.sqnorms > 0)
     part, own = data.take(rows), to_host(data.ops.few_rows(codes, rows))
-    _, own, sizes = np.unique(own, return_inverse=True, return_counts=True)
+    present, own, sizes = np.unique(own, return_inverse=True, return_counts=True)
     sums = to_host(part.adjoint(part.cast(np.eye(len(sizes))[own]))).astype(float)
     squares = to_host(part.column_sqnorms())
     within = squares - (sums**2 / sizes).sum(axis=1)
     found = np.flatnonzero((within <= Small.EXACT * squares) & (squares > 0))
     # Small clusters have one value by chance, such as a word of a few like rows.
-    values = (sums[found] / sizes)[:, own]
-    usual = np.median(values, axis=1, keepdims=True)
-    others = (~np.isclose(values, usual)).sum(axis=1)
+    means = sums[found] / sizes
+    usual = np.median(means[:, own], axis=1, keepdims=True)
+    others = (~np.isclose(means, usual)) @ sizes
     enough = len(rows) >= Cautions.LEAST_ROWS * len(sizes)
-    return found[enough & (others >= Cautions.LEAST_ROWS)]
+    telling = enough & (others >= Cautions.LEAST_ROWS)
+    found, means = found[telling], means[telling]
+    alone = np.isclose(means[:, :, None], means[:, None, :]).sum(axis=2) == 1
+    order = np.argsort(-alone.sum(axis=1), kind="stable")
+    return found[order], present[alone[order[0]]] if len(order) else present[:0]
 
 
 def _some_rows(data: Matrix, where: Tall) -> Any:

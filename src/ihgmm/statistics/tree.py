@@ -32,7 +32,7 @@ class Split:
     """The evidence for one number of clusters in a tree."""
 
     n_clusters: int  #: after this split
-    contrast: float  #: how much more the next merger costs than the last, in logarithms
+    rise: float  #: how much more the next merger costs than the last, in logarithms
     agreement: float  #: of trees of separate halves of the rows: adjusted Rand index
     stability: float  #: how well these find the worst cluster again, from 0 to 1
     drop: float  #: how much worse they find that of one more
@@ -42,8 +42,8 @@ class Split:
 
     @property
     def support(self) -> float:
-        """The evidence for this number: its contrast, and its drop of stability."""
-        return self.contrast + Counting.DROP_WEIGHT * self.drop
+        """The evidence for this number: its rise, and its drop of stability."""
+        return self.rise + Counting.DROP_WEIGHT * self.drop
 
 
 class Bracket(NamedTuple):
@@ -196,7 +196,7 @@ class _Branches(NamedTuple):
     costs: np.ndarray  # (k - 1,): of merging two of 2, 3, ..., k clusters, for each row
     gaps: np.ndarray  # (k - 1, 2): how far other rows keep from the cut, on both sides
 
-    def contrasts(self, most: int) -> np.ndarray:
+    def rises(self, most: int) -> np.ndarray:
         """Return how much more each merger costs than the last, from 2 to most."""
         logs = np.log(self.costs[: most - 1])
         return np.append(logs[:-1] - logs[1:], 0.0)
@@ -310,7 +310,7 @@ def _grown(grow: Callable[..., _Branches], n: int, rng: Generator, rank: int) ->
     levels = []
     for split in splits:
         stable = min(split.agreement, split.stability) >= Counting.AGREEMENT
-        evidence = split.contrast + split.drop + split.agreement
+        evidence = split.rise + split.drop + split.agreement
         # A level beyond the most clusters under the model needs much support.
         expected = split.n_clusters <= rank or split.support >= Counting.HIGH
         if stable and expected and evidence >= Counting.LEVEL:
@@ -324,8 +324,8 @@ def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
     most = min(len(tree.members) for tree in (whole, *halves))
     if most < 2 or not halves:
         return ()
-    contrasts = np.mean([half.contrasts(most) for half in halves], axis=0)
-    contrasts = (whole.contrasts(most) + contrasts) / 2
+    rises = np.mean([half.rises(most) for half in halves], axis=0)
+    rises = (whole.rises(most) + rises) / 2
     stability, agreement = [], []
     for k in range(2, most + 1):
         own, *others = (tree.members[k - 1][tree.leaves] for tree in (whole, *halves))
@@ -341,5 +341,5 @@ def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
     drops = [one - next_one for one, next_one in pairwise(stability)]
     gaps = np.mean([half.gaps[: most - 1] for half in halves], axis=0).min(axis=1)
     gaps = np.cumsum(gaps) / np.arange(1, most)  # of all cuts that make k clusters
-    evidence = contrasts.tolist(), agreement, stability, [*drops, 0.0], gaps.tolist()
+    evidence = rises.tolist(), agreement, stability, [*drops, 0.0], gaps.tolist()
     return tuple(map(Split, range(2, most + 1), *evidence))

@@ -70,7 +70,7 @@ def tree_lines(tree: ClusterTree, n_clusters: int | None = None) -> list[str]:
 def split_words(tree: ClusterTree) -> dict[str, str]:
     """Return what the columns of the evidence mean: gaps too, where they decide."""
     words = {
-        "contrast": "how much more the next merger would cost than the last one, as a\n"
+        "rise": "how much more the next merger would cost than the last one, as a\n"
         "      difference of logarithms.",
         "agreement": "how well trees of separate halves of the rows agree, at most 1.",
         "stability": "how well such trees recover the least stable cluster, 0 to 1.",
@@ -78,7 +78,7 @@ def split_words(tree: ClusterTree) -> dict[str, str]:
         "gap": "how far rows stay away from the cuts between clusters, in standard\n"
         f"      errors; below {Counting.GAP:g} they may be one cloud: one cluster.",
         "level": f"yes where agreement and stability are {Counting.AGREEMENT:g} or "
-        f"more, and\n      contrast, drop and agreement {Counting.LEVEL:g} in sum, or "
+        f"more, and\n      rise, drop and agreement {Counting.LEVEL:g} in sum, or "
         "more beyond what stands\n      out; none where there may be no clusters.",
     }
     if not any(split.gap for split in tree.splits):
@@ -167,7 +167,7 @@ def _clusters(count: ClusterCount) -> str:
     if set(count.levels) - {count.n_clusters}:
         tree = "Clusters are nested: the" if len(count.levels) > 1 else "The"
         text += f" {tree} tree is stable at {listed(count.levels, 'and')} clusters"
-        why = "contrast and drop together are largest there"
+        why = "rise and drop together are largest there"
         if count.rank == count.n_clusters and not count.has_few_features:
             why = "as many eigenvalues stand out from noise"
         if count.n_clusters not in count.levels and not count.is_capped:
@@ -181,6 +181,6 @@ def _clusters(count: ClusterCount) -> str:
     if count.rank:
         more = ", and there can be more clusters than that"
         return f"{text} {sentence(start)}{more * (count.rank < count.n_clusters)}."
-    why = f", as happens with {counted(count.n_features, 'feature')}"
+    why = ", as random signs hide some with so few features"
     text += f" These trees are the evidence: {start}"
     return f"{text}{why * count.has_few_features}."

@@ -122,9 +122,12 @@ def caution_text(
         )
     if caution.kind is CautionKind.ONE_VALUE:
         more = f", and of {counted(f['others'], 'other')}" * (f["others"] > 0)
+        own = [str(cluster) for cluster in f["clusters"]]  # with a value of their own
+        names = f"cluster {own[0]}" if len(own) == 1 else counted(len(own), "cluster")
+        part = f"which rows are in {names}" if own else "a part of the clusters"
         return (
             f"Each cluster has one value, or almost, of column {column!r}{more}: it "
-            "may decide the clusters alone. A fit without it shows what else there is."
+            f"may decide alone {part}. A fit without it shows what else there is."
         )
     n, unobserved = f["rows"], f.get("unobserved", 0)
     what = "without an observed cell" if unobserved else "of zeros"

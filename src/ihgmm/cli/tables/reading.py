@@ -69,6 +69,7 @@ def read_table(
     # A fit and what it makes of the data take up to three times as much again.
     limit = free_memory() / 4 if memory is None else 1e9 * memory
     request, path = Request(source, memory=int(limit), **asked), Path(source)
+    fills &= request.batch_column is None  # factors need whole rows
     if source == "-":
         table = _read_standard_input(request)
     else:

@@ -79,9 +79,9 @@ def check_matrix(
     if count == 0:
         return scaled
     warn(
-        f"{count} of {matrix.shape[0]} rows of X are shorter than {np.sqrt(least):.0e} "
-        "of its largest entry, and count as zero beside it. Check that entry, or "
-        "divide each row by its length.",
+        f"{count:,} of {matrix.shape[0]:,} rows of X are shorter than "
+        f"{np.sqrt(least):.0e} of its largest entry, and count as zero beside it. "
+        "Check that entry, or divide each row by its length.",
         DataConversionWarning,
     )
     return Scaled(scaled, rows=~faint)
@@ -212,7 +212,7 @@ def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) ->
     """Raise when there are fewer rows, or fewer that are not zero, than clusters."""
     most = n_samples if live is None else live
     if n_clusters > most:
-        what = f"the {live} rows of X that are not zero"
+        what = f"the {live:,} rows of X that are not zero"
         if n_clusters > n_samples:
             most, what = n_samples, option("n_samples", n_samples)
         raise ValueError(
@@ -253,9 +253,9 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
         )
     if array.dtype.kind in "OU" and (absent := int(np.sum(array == "NA"))):
         warn(
-            f"{name} is the text 'NA' in {absent} of {len(array)} rows, which make up "
-            "a cluster of this name. R passes NA in text or in a factor this way: if "
-            "it stands for no label, leave these rows out, keep <- !is.na(labels).",
+            f"{name} is the text 'NA' in {absent:,} of {len(array):,} rows, which "
+            "make a cluster of this name. R passes NA in text or in a factor this way: "
+            "if it stands for no label, leave these rows out, keep <- !is.na(labels).",
             UserWarning,
         )
     return array
@@ -422,7 +422,7 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
     if len(columns):
         shown = [j if names is None else names[j] for j in columns[:5].tolist()]
         warn(
-            f"{len(columns)} of {X.shape[1]} columns of X have no observed cell: "
+            f"{len(columns):,} of {X.shape[1]:,} columns of X have no observed cell: "
             f"{', '.join(map(repr, shown))}{', ...' * (len(columns) > 5)}. They are "
             "filled with zeros; leave them out.",
             DataConversionWarning,
@@ -436,16 +436,14 @@ def warn_zero_rows(X: Matrix, unobserved: int = 0) -> int:
     zero = X.shape[0] - live
     if not live:
         raise ValueError(
-            f"All {zero} rows of X are zero: they show no pattern to cluster by. Check "
-            "how X was read or preprocessed."
+            f"All {zero:,} rows of X are zero: they show no pattern to cluster by. "
+            "Check how X was read or preprocessed."
         )
     if zero:
-        are = "have no observed cell"
-        if zero > unobserved:
-            holes = f", {unobserved} of them without an observed cell"
-            are = "are zero" + holes * bool(unobserved)
+        are = "are zero" if X.gaps is None else "have nothing but zeros or empty cells"
+        are = are if zero > unobserved else "have no observed cell"
         warn(
-            f"{zero} of {X.shape[0]} rows {are}. They show no pattern, and "
+            f"{zero:,} of {X.shape[0]:,} rows {are}. They show no pattern, and "
             "their labels mean nothing; drop them if they should not be labelled.",
             DataConversionWarning,
         )

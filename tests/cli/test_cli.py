@@ -175,6 +175,7 @@ def test_predict_says_what_does_not_fit(sample):
     warned = invoke("predict", "model.npz", "zero.csv", "-q").stderr
     start = "warning: 2 of 120 rows, the first is line 2, have nothing but zeros, or"
     assert warned.startswith(start)
+    assert "it is a saved model; give the" in fail("choose-k", "model.npz")
     Path("cut.npz").write_bytes(Path("model.npz").read_bytes()[:999])
     assert "no model, or only a part" in fail("predict", "cut.npz", "a.csv")
     message = fail("predict", "model.npz", "a.csv", "-o", "a.csv")

@@ -95,12 +95,18 @@ def test_what_looks_like_ids_is_not_clustered_by(sample):
     assert "column 'name' cannot be used: text such as 'customer 0'" in message
     frame.rename(columns={"customer_id": "item"}).to_csv("d.csv", index=False)
     assert load("d.csv")[0].X.shape == (120, 12)  # by its many digits
-    frame["customer_id"] //= 10**5
+    frame["customer_id"] = frame["customer_id"].to_numpy()[::-1] // 10**5
     frame.rename(columns={"customer_id": "acid", "f1": "a,b"}).to_csv("b.csv")
     table, said = load("b.csv")  # with the numbers that pandas writes
     assert table.X.shape == (120, 13)
     assert "'Unnamed: 0' (looks like ids" in said
     assert "2 features" in good("fit", "b.csv", "-k", 2, "--columns", '"a,b",f2')
+
+
+def test_blanks_after_commas_are_no_part_of_a_name(sample):
+    named(sample[0]).rename(columns={"f3": " f3"}).to_csv("a.csv", index=False)
+    assert "3 features" in good("fit", "a.csv", "-k", 2, "--columns", "f1, f2 , f3")
+    assert "11 features" in good("fit", "a.csv", "-k", 2, "--drop-columns", "f1, f1")
 
 
 @pytest.mark.parametrize("cell", ["oops", "--32.3", "+-3", "1.2.3"])

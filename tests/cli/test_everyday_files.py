@@ -206,7 +206,12 @@ def test_ids_that_repeat_are_told_once_and_left_out_columns_counted():
     table.to_csv("a.csv", index=False)
     notes = " ".join(table_of("a.csv", id_column="who").notes)
     assert notes.count("88 of 90 rows share their 'who' with another row: labels") == 1
-    assert "'t7' (text such as '7a0') and 1 more." in notes
+    assert notes.count("(text such as '") == 9
+    table.assign(**{f"u{i}": "" for i in range(23)}).to_csv("a.csv", index=False)
+    notes = document("fit", "a.csv", "-k", "3", "--id-column", "who")
+    assert "(empty) and 2 more. --json lists all." in " ".join(notes["notes"])
+    assert len(notes["left_out"]) == 32
+    assert notes["prepared"] == dict.fromkeys(GOODS, "divided")
 
 
 @pytest.fixture

@@ -68,7 +68,19 @@ def test_batches_leave_zero_where_it_is():
     assert "Divided 6 columns" in text
     assert "None is centred: batches multiply columns." in text
     text = fail(*BATCHES, "--prepare", "standardize")
-    assert "can be divided alone: --prepare scale." in text
+    assert "divide without centring, --prepare scale." in text
+    table.assign(meat=table["meat"] - 10).to_csv("monday.csv", index=False)
+    text = fail(*BATCHES, "--prepare", "scale")
+    assert "goes below 0 in 1 of 6 columns: --drop-columns 'meat'." in text
+
+
+def test_rows_with_missing_cells_are_left_out_where_batches_are_taken_out():
+    table = pd.read_csv("monday.csv")
+    table.loc[::9, GOODS[2]] = np.nan
+    table.to_csv("monday.csv", index=False)
+    assert "Left out 17 of 150 rows, with missing" in invoke(*BATCHES).stderr
+    text = fail(*BATCHES, "--missing", "fit")
+    assert "fit and --outliers cells: leave them out, and give --missing drop." in text
 
 
 def test_missing_cells_are_filled_in_where_the_fit_did():

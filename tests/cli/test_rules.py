@@ -23,6 +23,9 @@ STARTS_AGAIN = "numbers of rows, which start again: 1 to 12"
         ("Day", [*range(1, 32), 4], "days of the month"),
         ("day", [0, 3, 9, 9], ""),  # of an experiment
         ("billingDays", [10, 31, 31], ""),
+        ("date", [111597, 11698, 11698], "dates"),
+        ("startDate", [16527, 16527, 20186], "dates"),
+        ("update", [16527, 16527, 20186], ""),
         ("#", [3, 7, 12, 15], IDS),
         ("#", [3, 7, 7, 15], CODE),
         ("dept", [4, 4, 11], CODE),
@@ -46,6 +49,16 @@ STARTS_AGAIN = "numbers of rows, which start again: 1 to 12"
 )
 def test_what_measures_nothing(name, values, reason):
     assert no_measurement(name, np.array(values, float)) == reason
+
+
+def test_numbers_that_rise_through_the_first_column_are_ids():
+    frame, rising = named(make_ihgmm(120, 6, 2)[0]), np.cumsum([1, 3, 11] * 40)
+    frame.insert(0, "seqn", rising)
+    frame.assign(last=rising).to_csv("a.csv")  # after the numbers that pandas writes
+    assert list(left_out := table_of("a.csv").left_out) == ["Unnamed: 0", "seqn"]
+    assert left_out["seqn"] == "rises from row to row, as ids do; --id-column takes it"
+    for amounts in (rising[::-1], rising[:99], rising - 9, rising * 1.1):
+        assert no_measurement("seqn", amounts, True) == ""
 
 
 def sparse_columns():

@@ -134,9 +134,11 @@ def test_bad_batches_are_refused():
     X, _, batch, _ = sample_of()
     with pytest.raises(ValueError, match="batch has 3 entries"):
         IhSC(4).fit(X, batch=["a"] * 3)
-    with pytest.raises(ValueError, match=r"entry of X is -.*ColumnScaler\('scale'\)"):
+    with pytest.raises(ValueError, match=r"centring, ColumnScaler\('scale'\)"):
         IhSC(4).fit(X - X.mean(axis=0), batch=batch)
-    with pytest.raises(ValueError, match="cannot be combined with missing"):
+    with pytest.raises(ValueError, match=r"in 1 of 150 columns: leave out '3'\."):
+        IhSC(4).fit(X - X[0, 3] * (np.arange(150) == 3), batch=batch)
+    with pytest.raises(ValueError, match=r"missing='fit' and .* drop or fill in inc"):
         IhSC(4, missing="fit").fit(X, batch=batch)
     with pytest.raises(ValueError, match="fitted without batches"):
         IhSC(4).fit(X).predict(X, batch=batch)

@@ -36,6 +36,8 @@ SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in ALIKE.split()} | 
     "n_samples": "the number of rows,",
     "random_state": "--seed",
     "select_n_clusters": "ihgmm choose-k",
+    "leave out": "--drop-columns",
+    "drop or fill in incomplete rows": "give --missing drop",
     "ColumnScaler": "--prepare scale",
     "ColumnScaler('scale')": "--prepare scale",
 }

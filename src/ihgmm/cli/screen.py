@@ -87,6 +87,9 @@ class Screen:
         """Print the document of a command, or a heading and notes on the data."""
         n, p = table.X.shape
         data = {"data": table.source, "n_samples": n, "n_features": p}
+        decisions = getattr(table.scaler, "decisions_", ())  # one for each column
+        prepared = dict(zip(table.column_names, decisions, strict=False))
+        data |= {"left_out": table.left_out, "prepared": prepared}
         self.document(command, **data, **facts, notes=[*table.notes, *notes])
         self.say(heading, "bold")
         for note in table.notes:

@@ -160,10 +160,10 @@ class ColumnScaler(Scaler):
                 "The columns look like counts, whose noise grows with the mean."
             )
             return is_centred
-        # True and false have no unit, and say nothing about those of other columns.
-        is_flag = (self.data_min_ == 0) & (self.data_max_ == 1)
-        measured = np.flatnonzero(~is_flag & (deviations > 0))
-        aside = ", true and false aside" * bool(is_flag.any())
+        # True and false and shares have no unit, and say nothing about those of others.
+        is_share = (self.data_min_ == 0) & (self.data_max_ == 1)
+        measured = np.flatnonzero(~is_share & (deviations > 0))
+        aside = ", those from 0 to 1 aside" * bool(is_share.any())
         if not (len(measured) and decides_alone(deviations[measured]).any()):
             self.reason_ = (
                 f"No column varies more than {Columns.DECIDES_ALONE:g} times as much "
@@ -184,7 +184,7 @@ class ColumnScaler(Scaler):
             f"much as half of the columns{aside}."
         )
         if not data.sparse:
-            is_centred = (np.abs(means) > Columns.OFFSET * deviations) & ~is_flag
+            is_centred = (np.abs(means) > Columns.OFFSET * deviations) & ~is_share
             # Many columns are mostly of one kind, such as genes: a few stay as others.
             if len(means) >= Columns.WIDE and is_centred.mean() < Columns.FEW_OFFSETS:
                 is_centred[:] = False

@@ -6,7 +6,7 @@ Here it is checked, and what is to be said of it is said.
 from __future__ import annotations
 
 from copy import copy, deepcopy
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -15,6 +15,7 @@ from ihgmm import _checks as checks
 from ihgmm._parameters import option
 from ihgmm._warnings import DriftWarning, PreparationWarning, ignored, warn
 from ihgmm.estimators.base import Rows
+from ihgmm.estimators.column_scaler import column_ranges
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.batches import Batches, learn_batches, without
 from ihgmm.numerics.growing import Grown
@@ -31,18 +32,11 @@ def fit_batches(
     """Learn factors of batches; return them, and rows without these."""
     k, n = model.n_clusters, rows.counted.shape[0]
     if model.missing != "error" or model.outliers == "cells":
-        raise ValueError(
-            "batch cannot be combined with missing cells: leave out "
-            f"{option('missing', 'fit')} and {option('outliers', 'cells')}, or fill in "
-            "cells first."
-        )
-    least = rows.everything.most_negative() * rows.everything.unit
-    if least < 0:
-        raise ValueError(
-            f"The smallest entry of X is {least:.3g}, and a batch multiplies values of "
-            "0 or more. Give data before they are centred; columns in different units "
-            "can be divided alone: " + option("ColumnScaler('scale')") + "."
-        )
+        which = f"{option('missing', 'fit')} and {option('outliers', 'cells')}"
+        remedy = f"leave them out, and {option('drop or fill in incomplete rows')}"
+        raise ValueError(f"batch cannot be combined with {which}: {remedy}.")
+    if rows.everything.most_negative() < 0:
+        raise ValueError(_why_negative(rows.everything))
     names = checks.check_labels("batch", batch, rows.everything.shape[0]).astype(str)
     if k != "auto":
         checks.check_row_count(n, k, rows.live)
@@ -73,6 +67,18 @@ def fit_batches(
     if rows.counts is not None:
         everything = without(rows.everything, batches.factors, batches.codes(names))
     return batches, rows._replace(everything=everything, counted=counted)
+
+
+def _why_negative(X: Matrix) -> str:
+    """Say that columns are below zero, where a batch allows none, and what works."""
+    array = cast(Any, X.to_memory()).array
+    below = np.flatnonzero(column_ranges(array)[0] < 0)
+    listed = ", ".join(str(X.names[j] if X.names else j) for j in below[:8])
+    remedy = f"{option('leave out')} {listed!r}"
+    if abs(array[:, below].sum()) < 1e-4 * abs(array[:, below]).sum():
+        remedy = "divide without centring, " + option("ColumnScaler('scale')")
+    where = f"X goes below 0 in {len(below):,} of {X.shape[1]:,} columns"
+    return f"A batch multiplies values of 0 or more, and {where}: {remedy}."
 
 
 def as_without_batches(model: Any, X: Any, batch: Any) -> tuple[Any, Any]:

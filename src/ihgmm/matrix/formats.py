@@ -315,9 +315,10 @@ def open_parquet(X: Any, *, batch_bytes: int = 2**24) -> Stored:
     numbers = [f.name for f in X.schema if any(is_kind(f.type) for is_kind in kinds)]
     others = [name for name in names if name not in numbers]
     if others:
+        shown = ", ".join(map(repr, numbers[:30])) + ", ..." * (len(numbers) > 30)
         raise ValueError(
             f"X has columns that are not numbers: {', '.join(others[:5])}. Take the "
-            f"others: ihgmm.open_data(path, columns={numbers[:5]})."
+            f"others, without ids and codes: ihgmm.open_data(path, columns=[{shown}])."
         )
     for fragment in fragments:
         columns = {field.name: field.type for field in fragment.physical_schema}

@@ -38,8 +38,10 @@ def read_array(path: Path, request: Request) -> Table:
                 names = archive.files
                 is_sparse = "format" in names and "X" not in names
                 if not (is_sparse or "X" in names or len(names) == 1):
-                    own = tb.quote_all(names)
-                    raise ValueError(f"of its arrays, {own}, none is X")
+                    own = f"of its arrays, {tb.quote_all(names)}, none is X"
+                    if "header.json" in names:
+                        own = "it is a saved model; give the data that it is for"
+                    raise ValueError(own)
                 if not is_sparse:  # a member that is no array comes as bytes
                     X = np.asarray(archive["X" if "X" in names else names[0]])
         X = sp.load_npz(path) if is_sparse else X

@@ -15,6 +15,7 @@ from ihgmm.words.phrases import counted, percent
 
 # What a first column is called that has no name of its own.
 NO_NAMES = ("Unnamed: 0", "row.names", "rownames")
+MOST_NAMED = 30  # of the columns that are left out, on the screen
 
 
 @dataclass
@@ -179,13 +180,12 @@ def _words(
 def left_out_note(left_out: dict[str, str]) -> str:
     """Say which columns are left out, and why: those of one reason together."""
     names_of: dict[str, list[str]] = {}
-    for name, reason in left_out.items():
-        names_of.setdefault(reason, []).append(name)
-    shown = [f"{quote_all(names_of[why], 4)} ({why})" for why in names_of]
-    n_more = sum(len(names_of[why]) for why in [*names_of][8:])
-    more = f" and {n_more} more" * bool(n_more)
+    for name in [*left_out][:MOST_NAMED]:
+        names_of.setdefault(left_out[name], []).append(name)
+    shown = [f"{quote_all(names_of[why], MOST_NAMED)} ({why})" for why in names_of]
+    more = f" and {len(left_out) - MOST_NAMED} more" * (len(left_out) > MOST_NAMED)
     count = counted(len(left_out), "column")
-    return f"Left out {count}: {', '.join(shown[:8])}{more}." if left_out else ""
+    return f"Left out {count}: {', '.join(shown)}{more}." if left_out else ""
 
 
 # Kinds of cells, as pandas names them, that need not be read as text.
@@ -218,7 +218,8 @@ def _judge(name: str, raw: RawTable, asked: bool, of_model: bool = False) -> _Co
     if not (column.reason or asked):
         # Among many columns a name is a word or a gene, and says nothing of this kind.
         is_wide = raw.frame.shape[1] > 100
-        column.reason = no_measurement("" if is_wide else name, known)
+        first = next((n for n in raw.frame if n not in NO_NAMES), "")
+        column.reason = no_measurement("" if is_wide else name, known, name == first)
     return column
 
 
@@ -276,10 +277,11 @@ _CODED = (
     r"(?i:(case|child|county|school|study|town|unit)_?id)|.*[a-z]I[Dd]"
 )
 _YEARS, _DAYS = r"(?i).*(year|yr)", r"(?i)(.*[ _.\-])?m?day"
+_DATES = r"(?i:(.*[ _.\-])?date)|.*[a-z]Date"
 _PLACES = r"(?i)(.*[ _.\-])?(lat(itude)?|lon|lng|long(itude)?|easting|northing)"
 
 
-def no_measurement(name: str, values: np.ndarray) -> str:
+def no_measurement(name: str, values: np.ndarray, is_first: bool = False) -> str:
     """Return why a column measures nothing, or ""; a name may be "" as well."""
     each = np.unique(values)
     low, high, each_once = each[0], each[-1], len(each) == len(values)
@@ -293,6 +295,8 @@ def no_measurement(name: str, values: np.ndarray) -> str:
     is_pair = (low, high) == (1, 2)
     is_vast = 2**53 <= high < 2**63  # where counts and amounts hardly are
     is_date = low >= 19_000_101 and high <= 21_001_231  # such as 20240131
+    # Few rows may be sorted by an amount.
+    rises = is_first and len(each) >= 100 and (np.diff(values, prepend=-1) > 0).all()
     reasons = {  # the first that holds
         "coordinates": low < high and re.fullmatch(_PLACES, name),
         # A constant, whatever it is; and true and false, by whatever name.
@@ -303,10 +307,11 @@ def no_measurement(name: str, values: np.ndarray) -> str:
             is_numbered and is_long and low == 1 and high == len(each)
         ),
         "years": re.fullmatch(_YEARS, name) or (low >= 1700 and high <= 2100),
-        "dates": is_date and (each // 100 % 100 < 13).all(),
+        "dates": re.fullmatch(_DATES, name) or (is_date and max(each % 10_000) < 1300),
         "days of the month": is_day and re.fullmatch(_DAYS, name),
         "a code of two values: 1 and 2": is_pair and name and not each_once,
         "named like a code or an id; name it among --columns to use it": is_code,
+        "rises from row to row, as ids do; --id-column takes it": rises,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 

@@ -69,6 +69,7 @@ def read_table(
     # A fit and what it makes of the data take up to three times as much again.
     limit = free_memory() / 4 if memory is None else 1e9 * memory
     request, path = Request(source, memory=int(limit), **asked), Path(source)
+    fills &= request.batch_column is None  # factors need whole rows
     if source == "-":
         table = _read_standard_input(request)
     else:
@@ -86,6 +87,7 @@ def read_table(
         most = 40 if len(names) <= 40 else 8  # the reader is to look at them
         said = [f"Used {counted(len(names), thing)}: {quote_all(names, most)}."]
         said += filter(None, [columns.left_out_note(table.left_out)])
+        said += ["--json lists all."] * (len(table.left_out) > columns.MOST_NAMED)
         table = replace(table, notes=[*said, *table.notes])
     return prep.prepare_columns(table, prepare, wild_cells=wild_cells, whiten=whiten)
 

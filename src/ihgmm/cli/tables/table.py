@@ -157,7 +157,11 @@ class Request:
 
     def resolve(self, names: Sequence[str]) -> tuple[Self, list[str]]:
         """Return the request with the columns of the fit among these, and notes."""
-        there, changes, notes = set(names) - set(self.used), {}, []
+        there, notes = set(names) - set(self.used), []
+        changes: dict[str, Any] = {}
+        for option in ("columns", "drop_columns"):  # in "a, b" the blank is no name's
+            asked = getattr(self, option)
+            changes[option] = [n if n in names else n.strip() for n in asked]
         for option in ("label_column", "id_column", "batch_column"):
             name = getattr(self.fit, option, None)
             if name is None or getattr(self, option) is not None:

@@ -108,6 +108,11 @@ def test_feature_names(path):
         assert_array_equal(again.predict(table), model.predict(table))
         with pytest.raises(ValueError, match="feature names"):
             again.predict(table[names[::-1]])
+    # As the command does, each step learns the names; the last one gets arrays.
+    save_model(
+        make_pipeline(ColumnScaler().fit(table), MODELS["IhSC"].fit(table)), path
+    )
+    assert load_model(path).predict(table).shape == (len(X),)
     save_model(IhSC(3, random_state=0).fit(X), path, feature_names=names)
     assert list(load_model(path).feature_names_in_) == names
     with pytest.raises(StorageError, match="id_column is 3; give a text"):

@@ -258,6 +258,7 @@ class Contrasts:
 
     LEVEL = 0.05  # p-values below it, times the number of features, are no chance
     WEAK = 0.5  # noise levels that are worth a line
+    RARE = 1.0  # noise levels that a word of half the other rows can be below them
     MOST = 20.0  # beyond them noise is next to nothing, as in constant columns
     LEAST_NOISE = 1e-8  # of a sum of squares, for columns without noise
 

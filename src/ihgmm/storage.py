@@ -21,7 +21,7 @@ import numpy as np
 from numpy.random import Generator, RandomState
 from scipy.sparse import csr_array
 from sklearn.feature_extraction import text as texts
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._files import atomic_write, regular_target
@@ -163,14 +163,22 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     """Return a model that :func:`save_model` has written, ready for ``predict``.
 
     Nothing in the file is executed, whatever it holds. A :class:`StorageError` says
-    that it is damaged, cut off, of another version, or no model.
+    that it is damaged, cut off, of another version, or no model. A model that
+    ``ihgmm fit --text-column`` has saved takes texts.
 
     Examples
     --------
     >>> from ihgmm.storage import load_model
     >>> model = load_model("model.npz")  # doctest: +SKIP
     """
-    return load_saved(path).model
+    saved = load_saved(path)
+    if saved.text_column is None:
+        return saved.model
+    # Words are counted as the command did, and counts have no names.
+    (_, first), *others = _steps(saved.model)
+    words = vars(first).pop("feature_names_in_").tolist()
+    counter = texts.CountVectorizer(vocabulary=words, dtype=float).fit([""])
+    return make_pipeline(counter, first, *(step for _, step in others))
 
 
 @usual_errors()
@@ -303,6 +311,8 @@ def _decode_model(header: Any, arrays: dict[str, np.ndarray]) -> SavedModel:
     *scalers, model = steps = [_decode(node, arrays) for node in nodes]
     _require(_is_known(steps), f"its steps are {steps}, which make no model.")
     _check_fitted(scalers, model)
+    for step in steps[1:]:  # which get arrays, without names, from the step before
+        vars(step).pop("feature_names_in_", None)
     named = [*zip(map(str, names), steps, strict=True)]
     return SavedModel(Pipeline(named) if scalers else model, **header)
 

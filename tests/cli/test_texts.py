@@ -9,7 +9,9 @@ import pytest
 import scipy.sparse as sp
 from command_line import clusters, document, fail, good, invoke, read, shop, table_of
 
+from ihgmm import top_features
 from ihgmm.cli.tables.reading import read_table
+from ihgmm.storage import load_model
 
 WORDS = {
     "sea": ["wave", "boat", "sail", "tide", "harbour", "wind", "salt", "anchor"],
@@ -59,6 +61,8 @@ def test_a_saved_model_reads_the_texts_of_new_files_as_the_fit_did():
     assert clusters("l.csv") == clusters("again.csv")
     assert [row["doc"] for row in read("again.csv")] == [f"d{i}" for i in range(60)]
     frame = pd.read_csv("t.csv").rename(columns={"text": "review"})
+    top = top_features(frame["review"], load_model("m.npz"))
+    assert {*top.names} == {word for kind in WORDS.values() for word in kind}
     frame.loc[0, "review"] = "words that nobody has seen"
     frame.to_csv("new.csv", index=False)
     message = fail("predict", "m.npz", "new.csv")
@@ -84,6 +88,8 @@ def test_texts_go_with_the_other_options(options):
     assert done.exit_code == 0, done.stderr
     good("predict", "m.npz", "t.csv", "-o", "again.csv")
     assert clusters("l.csv") == clusters("again.csv")
+    in_python = load_model("m.npz").predict(pd.read_csv("t.csv")["text"])
+    assert [*map(str, in_python)] == clusters("l.csv")
     counts = pd.crosstab(topics, clusters("l.csv")).drop(columns="-1", errors="ignore")
     assert counts.min(axis=1).sum() <= 1  # of those with a cluster
 

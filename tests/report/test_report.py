@@ -14,9 +14,10 @@ import pytest
 import scipy.sparse as sp
 from embedded_rows import unpacked
 from nested_rows import nested
+from sklearn.feature_extraction.text import CountVectorizer
 
 import ihgmm
-from ihgmm import IhSC, cluster_tree, diagnose, make_ihgmm
+from ihgmm import IhSC, cluster_tree, diagnose, make_ihgmm, top_features, typical_rows
 from ihgmm.matrix import as_matrix
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.report import write_report
@@ -291,7 +292,7 @@ def test_the_index_of_a_frame_names_the_rows(X, model):
     assert (data["ids"][7], data["idName"]) == ("7", "n")
     # One that counts the rows says nothing; the rows that a selection left do.
     data = payload(written(model, pd.DataFrame(X)))
-    assert ("ids" in data, data["idName"]) == (False, "row")
+    assert ("ids" in data, data["idName"]) == (False, "position")
     # A name stands for one column of the file only.
     left = pd.DataFrame(X, index=pd.RangeIndex(9, 159, name="scale"))
     data = payload(written(model, left))
@@ -418,6 +419,7 @@ def test_thinned_page_says_so(X, model):
 def test_bad_input_is_named_and_leaves_the_old_file(X, model, tmp_path):
     file = tmp_path / "r.html"
     file.write_text("old")
+    halves = top_features(X, np.arange(150) % 2)
     for error, words, options in (
         (ValueError, "ids has 3 entries and X has 150 rows", {"ids": range(3)}),
         (TypeError, "ids='abc' is one text", {"ids": "abc"}),
@@ -426,6 +428,8 @@ def test_bad_input_is_named_and_leaves_the_old_file(X, model, tmp_path):
         (TypeError, "names='abc' is one text", {"names": "abc"}),
         (ValueError, "names has 1 entries and X has 3 clusters", {"names": ["a"]}),
         (ValueError, "names has clusters [7], and the clusters", {"names": {7: "a"}}),
+        (TypeError, "described_by is of type ndarray; give", {"described_by": X}),
+        (ValueError, "other clusters, of [75, 75]", {"described_by": halves}),
         (ValueError, "original has 149 rows and 30 features", {"original": X[1:]}),
         (TypeError, "notes='abc' is one text", {"notes": "abc"}),
         (ValueError, "X has 140 rows and 30 features, and the", {"X": X[:140]}),
@@ -480,6 +484,20 @@ def test_the_tree_of_clusters_is_shown():
     assert [int(leaf) for leaf in leaves] == tree.drawn()[0].tolist()
 
 
+def test_vectors_are_described_by_the_words_of_their_texts(X, model):
+    rng, kinds = np.random.default_rng(0), [["boat", "sail"], ["oven", "pan"], ["law"]]
+    texts = [" ".join([*rng.choice(kinds[k], 9), "and"]) for k in model.labels_]
+    counter = CountVectorizer()
+    words = counter.fit_transform(texts)
+    names = counter.get_feature_names_out()
+    top = top_features(words, model.labels_, names=names)
+    page = written(model, X, texts=texts, described_by=top)
+    cards = [tables(card)["features"] for card in page.split('class="card"')[1:]]
+    for card, own in zip(cards, kinds, strict=True):
+        assert {*own} <= {line[0] for line in card} <= {"Feature", "and", *own}
+    assert "150 rows of 30 features" in page
+
+
 def test_outliers_are_left_out_and_counted(tmp_path):
     X, kinds = make_ihgmm(200, 50, 3, random_state=0)
     X[:4] = 1000 * np.random.default_rng(0).standard_normal((4, 50))
@@ -487,3 +505,9 @@ def test_outliers_are_left_out_and_counted(tmp_path):
     path = model.report(X, tmp_path / "page.html", labels_true=kinds)
     page = path.read_text(encoding="utf-8")
     assert "Left out 4 rows (2.0%) that fit no cluster (label -1)." in page
+    # Others keep their positions.
+    assert "Rows go by their position in the data, counted from 0." in page
+    inside = np.flatnonzero(model.labels_ >= 0)
+    np.testing.assert_array_equal(payload(page)["numbers"], inside)
+    typical = re.findall("Typical rows: <bdi>(.*?)</bdi>", page)
+    assert typical == [str(rows[0]) for rows in typical_rows(X, model)]

@@ -1,6 +1,9 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.pipeline import make_pipeline
@@ -135,6 +138,23 @@ def test_names_and_frames():
     assert_allclose(first["contrast"], np.diag(top.contrasts))
     assert_allclose(first["mean"] > first["others"], True)
     assert "0 (20 rows): more A; less" in str(top)
+
+
+def test_rare_words_are_told_by_where_they_are():
+    rng, topics = np.random.default_rng(0), np.repeat(range(6), 60)
+    chance = np.where(np.arange(90) // 15 == topics[:, None], 0.15, 0.01)
+    chance[topics == 5, 75:] = 0.08  # which may be chance
+    words = (rng.random(chance.shape) < chance).astype(float)
+    common = (topics != 0) | (rng.random(360) < 0.1)
+    top = top_features(sp.csr_array(np.column_stack([words, common])), topics)
+    lines = " ".join(str(top).split()).split("rows): ")[1:]
+    for topic, line in enumerate(lines):
+        own = {f"x{j}" for j in range(15 * topic, 15 * topic + 15)}
+        assert len(own & {*re.findall(r"x\d+", line)}) >= 2
+    assert "perhaps more" in lines[5]
+    lacks = [re.findall("less ([^;]*?)(?: .*)?$", line) for line in lines]
+    assert lacks == [["x90"], [], [], [], [], []]
+    assert min(map(len, top.less)) == 10
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,12 @@ from ihgmm.metrics import class_agreement
 from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting.embedding import circle_view, cosines
-from ihgmm.statistics.contrasts import described_fit, nearest_rows, rank_features
+from ihgmm.statistics.contrasts import (
+    TopFeatures,
+    described_fit,
+    nearest_rows,
+    rank_features,
+)
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.tree import ClusterTree, tree_of_model
@@ -48,6 +53,7 @@ class Facts:
         original: Any,
         texts: Any,
         names: Any,
+        described_by: Any,
     ) -> None:
         self.call, given = repr(model), X
         X, model, features, original = checks.last_step(X, model, features, original)
@@ -79,6 +85,7 @@ class Facts:
             self.tree = tree if tree.splits else None
         self.clusters = Clusters(own, [str(j) for j in range(k)])
         self.ids, self.id_name = _ids(ids, given, len(labels), inside)
+        self.positions = inside  # of rows in clusters, among all
         columns = features, model, X, every.shape[1]
         self.features = checks.feature_names(*columns, "feature_names")
         if known is not None:
@@ -93,7 +100,11 @@ class Facts:
             self.sizes = self.scales * self.lengths[own]
         # Of many clusters fewer features are shown, so that their cards fit a page.
         n_shown = 8 if k <= 12 else 4
-        self.apart = rank_features(fit, model, self.features, n_shown, original)
+        self.apart = (
+            rank_features(fit, model, self.features, n_shown, original)
+            if described_by is None
+            else _of_clusters(described_by, self.clusters.sizes)
+        )
         self.diagnosis = diagnose(X, model)
         shown = [shorten(name, 120) for name in self.features]
         self.cautions = [
@@ -109,7 +120,7 @@ class Facts:
         self.places, self.basis = self._map(model, data, inside)
         # The names of the most typical rows of each cluster.
         typical = nearest_rows(data, own, self.centers, self.scales)
-        ids = self.ids or [*map(str, range(1, self.n_samples + 1))]
+        ids = self.ids or [*map(str, inside)]
         self.typical = [[shorten(ids[i]) for i in rows] for rows in typical]
         if texts is None and X is not given and not hasattr(given, "columns"):
             texts = given if all(isinstance(one, str) for one in given) else None
@@ -170,18 +181,32 @@ def _with_number(call: str, parameters: dict[str, Any]) -> str:
 
 
 def _ids(given: Any, X: Any, n: int, own: np.ndarray) -> tuple[list[str] | None, str]:
-    """Return the names of rows in clusters, None for all numbers; what they are."""
+    """Return the names of rows in clusters, None for positions; what they are."""
     usual = "id"
     if given is None and hasattr(X, "iloc"):  # a frame has names, unless they count
         values = np.asarray(X.index)
         if values.dtype.kind != "i" or not np.array_equal(values, np.arange(n)):
             given, usual = X.index, checks.text_of(X.index.name) or "id"
     if given is None:
-        given, usual = range(1, n + 1), "row"
-        if len(own) == n:
-            return None, usual
+        return None, "position"
     texts = checks.names_of("ids", given, n, "row")
     return [texts[i] for i in own], usual
+
+
+def _of_clusters(top: Any, sizes: np.ndarray) -> TopFeatures:
+    """Return what describes clusters of these sizes; raise if it is of others."""
+    if not isinstance(top, TopFeatures):
+        raise TypeError(
+            f"described_by is of type {type(top).__name__}; give what top_features "
+            "returns: top_features(words, model.labels_, names=...)."
+        )
+    told = dict(zip(top.clusters.tolist(), top.sizes.tolist(), strict=True))
+    if [told.get(k, 0) for k in range(len(sizes))] != sizes.tolist():
+        raise ValueError(
+            f"described_by has other clusters, of {[*told.values()]} rows, than the "
+            f"model, of {sizes.tolist()}; give top_features(words, model.labels_)."
+        )
+    return top
 
 
 def _cluster_names(given: Any, k: int) -> list[str]:

@@ -71,6 +71,7 @@ def write_report(
     names: Any = None,
     original: Any = None,
     texts: Any = None,
+    described_by: Any = None,
     source: str | None = None,
     command: str | None = None,
 ) -> Path | Page:
@@ -90,10 +91,10 @@ def write_report(
         The file to write, ending in .html or .htm. It is written whole or not at all.
     ids : sequence of length n_samples, optional
         Names of rows. By default the index of a pandas frame, unless that only counts
-        the rows; then, and of other data, their numbers from 1.
+        the rows; then, and of other data, their positions from 0.
     id_name : str, optional
         What the names are called in the file that the page lets you save. By default
-        the name of the index, or "id"; of numbers, "row".
+        the name of the index, or "id"; of positions, "position".
     feature_names : sequence of length n_features, optional
         Names of features; by default those of the fit or of the columns of X.
     title : str, optional
@@ -111,6 +112,9 @@ def write_report(
     texts : sequence of length n_samples, optional
         Texts that rows stand for, such as those of embeddings: typical rows show how
         theirs begin. By default X, if a pipeline takes texts.
+    described_by : TopFeatures, optional
+        What :func:`ihgmm.top_features` says of these clusters by other columns, such as
+        the words of texts that were clustered by vectors. By default columns of X.
     source, command : str, optional
         Where the data came from, and what made the page, which names them.
 
@@ -132,7 +136,8 @@ def write_report(
     target = None if path is None else regular_target(path, (".html", ".htm"))
     template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
-    facts = Facts(X, model, ids, feature_names, labels_true, original, texts, names)
+    told = labels_true, original, texts, names, described_by
+    facts = Facts(X, model, ids, feature_names, *told)
     facts.id_name = str(id_name or facts.id_name)
     if facts.n_outliers:
         rows = counted(facts.n_outliers, "row")
@@ -244,21 +249,23 @@ def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
 def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
     """Return the features that set a cluster apart, with their means."""
     # A text is known by the words that it has more of.
-    is_text = facts.snippets is not None
-    features = (facts.apart.more if is_text else facts.apart.features)[k]
+    top, is_text = facts.apart, facts.snippets is not None
+    i = top.clusters.tolist().index(k)
+    features = (top.more if is_text else top.features)[i]
     if is_text:
-        features = features[np.argsort(-facts.apart.contrasts[k, features])]
-    contrasts = facts.apart.contrasts[k, features]
+        features = features[top.scores[i, features] > 0]
+        features = features[np.argsort(-top.contrasts[i, features])]
+    contrasts = top.contrasts[i, features]
     # Bars of a card share a scale: an outlier elsewhere would make them hairlines.
     lengths = np.clip(contrasts, -Contrasts.MOST, Contrasts.MOST)
     lengths = lengths / (np.abs(lengths).max(initial=0.0) or 1.0)
     return [
         {
-            "name": shorten(facts.features[j], 120),
+            "name": shorten(top.names[j], 120),
             "length": float(length),
             "contrast": words.contrast_text(contrast).replace("-", "\N{MINUS SIGN}"),
-            "mean": figure(facts.apart.means[k, j]),
-            "others": figure(facts.apart.others[k, j]),
+            "mean": figure(top.means[i, j]),
+            "others": figure(top.others[i, j]),
         }
         for j, contrast, length in zip(features, contrasts, lengths, strict=True)
     ]
@@ -302,8 +309,8 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     }
     if facts.ids is not None:
         data["ids"] = [facts.ids[i] for i in kept]
-    elif len(kept) < facts.n_samples:
-        data["numbers"] = _packed(kept + 1, "u4")
+    elif len(kept) < facts.n_samples + facts.n_outliers:
+        data["numbers"] = _packed(facts.positions[kept], "u4")
     if facts.filled.any():
         data["filled"] = _packed(facts.filled[kept], "u4")
     if facts.known is not None:

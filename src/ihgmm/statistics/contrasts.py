@@ -99,7 +99,8 @@ def top_features(
     Returns
     -------
     TopFeatures
-        Lists by cluster, contrasts with errors, and means; ``print`` shows it in words.
+        Lists by cluster, contrasts with errors, and means; ``print`` shows it in words:
+        what is more, what is perhaps more, which may be chance, and what is far less.
 
     Notes
     -----
@@ -117,9 +118,9 @@ def top_features(
     >>> top = top_features(X, IhSC(3, random_state=0).fit(X), n_features=3)
     >>> print(top)
     What clusters have more and less of than other rows of the same size:
-      0 (100 rows): more x4, x79, x78; less x90, x16, x22
-      1 (100 rows): more x70, x90, x86; less x79, x20, x67
-      2 (100 rows): more x13, x29, x24; less x94, x86, x4
+      0 (100 rows): more x4, x79, x78; less x90, x16
+      1 (100 rows): more x70, x90, x86; less x79, x20
+      2 (100 rows): more x13, x29, x24; less x94, x86
     """
     X, model, names, original = checks.last_step(X, model, names, original)
     fit = described_fit(X, model)

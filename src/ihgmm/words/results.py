@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.policy import Scales
+from ihgmm.policy import Contrasts, Scales
 from ihgmm.statistics.contrasts import TopFeatures
 from ihgmm.statistics.diagnosis import Caution, Diagnosis
 from ihgmm.statistics.scale_heterogeneity import ScaleTest
@@ -18,14 +18,24 @@ from ihgmm.words.phrases import counted, shorten
 
 
 def features_text(top: TopFeatures) -> str:
-    """Return what each cluster has more and less of, where that is no chance."""
+    """Return what each cluster has more of, what may be chance, and what it lacks."""
     rest = "other rows of the same size" if top.same_size else "all other rows"
-    lines = [f"What clusters have more and less of than {rest}:"]
+    lines, scores = [f"What clusters have more and less of than {rest}:"], top.scores
     for i, cluster in enumerate(top.clusters):
+        clear, more = top.is_clear[i], top.more[i]
+        lists = {"more": [j for j in more if clear[j]]}
+        lists["perhaps more"] = [j for j in more if not clear[j] and scores[i, j] > 0]
+        lists["less"] = [j for j in top.less[i] if clear[j]]
+        if any([*lists.values()][:2]):
+            # That a rare word is not there tells little: most other rows lack it, too.
+            most = min(top.contrasts[i, more].max(), Contrasts.MOST)
+            weak = max(most / 4, Contrasts.RARE * top.has_noise)
+            strong = [j for j in lists["less"] if top.contrasts[i, j] < -weak]
+            lists["less"] = strong[: max(len(more) // 2, 2)]
         parts = [
-            f"{word} {', '.join(names)}"
-            for word, listed in (("more", top.more[i]), ("less", top.less[i]))
-            if (names := [shorten(top.names[j]) for j in listed if top.is_clear[i, j]])
+            f"{word} {', '.join(shorten(top.names[j]) for j in listed)}"
+            for word, listed in lists.items()
+            if listed
         ]
         text = "; ".join(parts) or "nothing that could not be chance"
         text = f"{cluster} ({counted(int(top.sizes[i]), 'row')}): {text}"

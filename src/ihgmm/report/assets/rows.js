@@ -26,7 +26,7 @@ const numbers = raw.numbers ? unpack(raw.numbers) : null;
 
 function nameOf(i) {
   if (raw.ids) return raw.ids[i];
-  return String(numbers ? numbers[i] : i + 1);
+  return String(numbers ? numbers[i] : i);
 }
 // A cluster by its number, and its name where it has one.
 const titleOf = (k) => (names[k] ? `${k} ${names[k]}` : String(k));

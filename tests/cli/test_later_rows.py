@@ -59,6 +59,10 @@ def test_a_model_goes_on_with_new_rows():
     np.testing.assert_array_equal(before.predict(rows), [0, 1, 2])
     text = good("update", "model.npz", "tuesday.csv", "--save", "again.npz")
     assert "learnt from 90 rows of tuesday.csv, and 330 in all" in text
+    assert told["share_moved"] == 0
+    good(*FIT, "-k", 7, "--drop-columns", "kind,shop", "--save", "seven.npz")
+    text = good("update", "seven.npz", "tuesday.csv", "--save", "seven.npz")
+    assert "% of earlier rows have another label now; ihgmm predict labels" in text
 
 
 def test_batches_leave_zero_where_it_is():

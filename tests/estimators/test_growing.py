@@ -220,7 +220,7 @@ def test_a_sample_by_priority_is_right_on_average():
     for _ in range(50):
         priorities = weights / rng.random(2000)
         parts = [
-            Sample(values[at, None], weights[at], weights[at], priorities[at], at * 0)
+            Sample(values[at, None], *[weights[at]] * 2, priorities[at], at * 0, at < 0)
             for at in np.split(np.arange(2000), 10)
         ]
         joined = parts[0]

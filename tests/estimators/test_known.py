@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_diabetes, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
@@ -152,6 +152,22 @@ def test_a_taught_model_is_saved(sample, tmp_path):
     loaded = load_model(tmp_path / "model.npz")
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_classes_and_scales_stay_when_rows_follow(tmp_path):
+    X, sick = load_diabetes(return_X_y=True, scaled=False)
+    order, limits = np.random.default_rng(0).permutation(442), [100, 180]
+    X, kinds = (X / X.std(axis=0))[order], np.digitize(sick, limits)[order]
+    model = IhSC(3).fit(X[:330], known_labels=kinds[:330])
+    before, lengths = model.predict(X), np.linalg.norm(model.cluster_centers_, axis=1)
+    save_model(model, tmp_path / "model.npz")
+    model.partial_fit(X[330:])
+    loaded = load_model(tmp_path / "model.npz").partial_fit(X[330:])
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert np.mean(model.predict(X) == before) > 0.95
+    assert np.mean(model.predict(X) == kinds) > np.mean(before == kinds) - 0.01
+    gains = np.linalg.norm(model.cluster_centers_, axis=1) / lengths
+    np.testing.assert_allclose(gains, 1, atol=0.02)
 
 
 @pytest.mark.parametrize(

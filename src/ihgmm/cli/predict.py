@@ -106,17 +106,20 @@ def update(
         estimator.partial_fit(table.X)
     about = {one.name: getattr(saved, one.name) for one in fields(saved)[1:]}
     save_model(saved.model, save, **about)
-    k, seen = len(estimator.cluster_centers_), estimator.n_samples_seen_
-    sizes = np.bincount(to_host(estimator.labels_), minlength=k)
-    shares = estimator.growth_.lengths[:, 0] / estimator.growth_.lengths[:, 0].sum()
+    growth, k = estimator.growth_, len(estimator.cluster_centers_)
+    sizes, seen = np.bincount(to_host(estimator.labels_), minlength=k), growth.n_samples
+    shares, moved = growth.lengths[:, 0] / growth.lengths[:, 0].sum(), growth.moved
     pairs = enumerate(zip(sizes.tolist(), shares.tolist(), strict=True))
     lines = [{"cluster": i, "new_rows": n, "share_of_all": s} for i, (n, s) in pairs]
     rows = counted(table.X.shape[0], "row")
     heading = f"{save} has learnt from {rows} of {data}, and {seen:,} in all"
     facts = {"model": model, "n_samples_seen": seen, "clusters": lines}
-    screen.begin("update", table, heading, **facts, model_file=save)
+    screen.begin("update", table, heading, **facts, share_moved=moved, model_file=save)
     formats = {"cluster": "", "new rows": ",", "share of all": ".1%"}
     screen.table(formats, [line.values() for line in lines])
+    if moved:
+        text = f"about {max(moved, 0.001):.1%} of earlier rows have another label now"
+        screen.say(f"clusters moved: {text}; ihgmm predict labels them again")
     screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
 
 

@@ -345,7 +345,7 @@ class IhSC(Clusterer):
         self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
         self.cluster_centers_ = data.cast(centers)
         self.placement_, self.space_ = placement, grown.space
-        if grown.known is not None and k > 1:
+        if grown.known is not None and k > 1 and not hasattr(self, "classes_"):
             self._temper(grown.known, placement.rule, k)
         self.growth_, self.n_iter_ = grown.growth, grown.n_iter
         return self

@@ -61,12 +61,20 @@ class Sample:
     own_weights: np.ndarray
     priorities: np.ndarray
     labels: np.ndarray
+    given: np.ndarray  # whether the label was given: then it stays
     cut: float = 0.0  # the largest priority that was left out
 
     @property
     def weights(self) -> np.ndarray:
         """How much each row counts, those that it stands for included."""
         return np.maximum(self.own_weights, self.cut)
+
+    @property
+    def taught(self) -> Taught:
+        """What is known of rows: labels that were given, and those so far, if any."""
+        known = np.where(self.given, self.labels, -1) if self.given.any() else None
+        start = self.labels if (self.labels >= 0).any() else None
+        return Taught(known, start, 1.0 + len(self.given) * self.given)
 
     def joined(self, other: Sample, most: int) -> Sample:
         """Return a sample of the rows of both."""
@@ -97,10 +105,11 @@ class Growth:
     n_samples: int
     learnt: int  # rows seen when clusters were last learnt
     looked: int  # rows seen when they were last looked for from scratch
-    # Whether that found what was there before: then a new cluster changes no old one.
+    # That found what was there before, or labels were given: a new one changes no old.
     settled: bool
     unseen: np.ndarray  # (k,): rows that were expected and did not come
     said: np.ndarray  # (k + 1,): what was said: of emptied clusters, and of a new one
+    moved: float  # share of earlier rows that have another label since the last rows
 
     @property
     def centers(self) -> np.ndarray:
@@ -139,10 +148,9 @@ def grow(X: Matrix, k: int, weights: np.ndarray, old: Any, start: Any) -> Grown:
     head = min(lead, n)
     pairs = leading_directions(A, head, width - head, tol=Growing.TOLERANCE, quiet=True)
     directions = Directions(pairs.vectors, pairs.values, ops.number(ops.xp.sum(counts)))
+    novel, first = 0.0, np.full(n, -1) if start is None else start
     if known:
         directions = known.directions.merged(directions, width)
-    novel, first = 0.0, np.full(n, -1) if start is None else start
-    if old:
         embedded = old[1].embedding(X)
         labels = ops.persist(old[1](X, embedded))
         novel, first = _novel_share(X, inverse, known, labels), ops.to_host(labels)
@@ -155,7 +163,7 @@ def grow(X: Matrix, k: int, weights: np.ndarray, old: Any, start: Any) -> Grown:
     few = X.take(chosen)
     lengths = np.sqrt(to_host(few.sqnorms))
     rows = to_host(few @ directions.vectors).astype(np.float64) / lengths[:, None]
-    drawn = weights[chosen], priorities[chosen], first[chosen]
+    drawn = weights[chosen], priorities[chosen], first[chosen], chosen < 0
     sample = Sample(rows, lengths * X.unit, *drawn, cut)
     if known:
         turn = known.directions.vectors.T @ directions.vectors
@@ -164,10 +172,10 @@ def grow(X: Matrix, k: int, weights: np.ndarray, old: Any, start: Any) -> Grown:
 
     # The rule: it stays while new rows are few, else clusters move on from where they
     # were, or are looked for again.
-    moved, n_iter, compared, settled = 1.0, 0, None, bool(known and known.settled)
+    moved, n_iter, compared, settled = 0.0, 0, None, bool(known and known.settled)
     if known and novel == 0 and seen < (1 + Growing.MORE) * known.learnt:
         (_, placement, space), pull = old, known.pull
-        learnt, looked, moved = known.learnt, known.looked, 0.0
+        learnt, looked = known.learnt, known.looked
     else:
         embedding, found = _embedding(directions, k, seen), None
         if settled or (known and novel == 0 and seen < 2 * known.looked):
@@ -175,21 +183,27 @@ def grow(X: Matrix, k: int, weights: np.ndarray, old: Any, start: Any) -> Grown:
         learnt, looked = seen, known.looked if found else seen
         placement, space, pull, n_iter = found or _look(embedding, sample, k)
         rows = placement.embedding.rows(HOST, _coordinates(embedding, sample.rows))
-        own, compared = np.asarray(placement.rule(HOST, rows)), None if found else rows
-        before = np.where(sample.labels >= 0, sample.labels, own)
-        moved = np.average(own != before, weights=sample.weights)
-        sample = replace(sample, labels=own)
+        now, compared = np.asarray(placement.rule(HOST, rows)), None if found else rows
+        sample = replace(sample, labels=np.where(sample.given, sample.labels, now))
         embedded = placement.embedding(X)
         labels = placement(X, embedded)
-        if known and not found:
-            settled = novel == 0 and moved < Growing.SETTLED
+        if known:  # the rule of before says what earlier rows were
+            at, earlier = old[1].embedding, known.sample.priorities
+            shares = sample.weights * np.isin(sample.priorities, earlier)
+            turn = directions.vectors.T @ at.directions / at.eigenvalues
+            before = np.asarray(old[1].rule(HOST, at.rows(HOST, sample.rows @ turn)))
+            moved = float(shares @ (now != before) / max(shares.sum(), Small.TINY))
+            settled = settled if found else novel == 0 and moved < Growing.SETTLED
 
     # Running sums for centres; from the sample where clusters are others now.
+    shares, turn = sample.weights / sample.weights.max(), directions.vectors.T
+    pointers = HOST.unit_rows(HOST.sums_of_rows(sample.labels, k, sample.rows, shares))
     if known is None or moved > Growing.MOVED:
-        sums, figures = _sums_of_sample(directions, sample, k)
+        few = as_matrix(sample.rows * sample.lengths[:, None])
+        sums, figures = _sums(few, pointers, sample.labels, sample.weights)
+        sums = sums @ turn
     else:
-        pointers = _pointers(sample, k) @ directions.vectors.T
-        sums, figures = _sums(X, pointers, labels, counts)
+        sums, figures = _sums(X, pointers @ turn, labels, counts)
         sums, figures = known.sums + sums, known.lengths + figures
     unseen, said, emptied = np.zeros(k), np.zeros(k + 1, bool), []
     if known:
@@ -200,8 +214,8 @@ def grow(X: Matrix, k: int, weights: np.ndarray, old: Any, start: Any) -> Grown:
         said = known.said | np.append(unseen >= Growing.EXPECTED, novel > 0)
         *gone, new = said & ~known.said
         emptied, novel = [*map(int, np.flatnonzero(gone))], novel if new else 0.0
-    times = seen, learnt, looked, settled
-    growth = Growth(directions, sample, sums, figures, pull, *times, unseen, said)
+    times = seen, learnt, looked, settled, unseen, said, moved
+    growth = Growth(directions, sample, sums, figures, pull, *times)
     placed = placement, space, labels, embedded, compared
     return Grown(growth, *placed, n_iter, emptied, novel)
 
@@ -231,11 +245,11 @@ Learnt = tuple[spectral.Placement, Space, float, int]  # the pull, and iteration
 def _move_on(embedding: Embedding, sample: Sample, old: Any, k: int) -> Learnt | None:
     """Let clusters move on from where they were; None where one of them is lost."""
     growth, _, space = old
-    embedding = embedding.in_space(space)
+    embedding, taught = embedding.in_space(space), sample.taught
     rows = embedding.rows(HOST, _coordinates(embedding, sample.rows))
-    start, pulls = [np.eye(k)[sample.labels].T], [growth.pull]
-    weights, steps = sample.weights, Growing.STEPS
-    fit = tied_clusters(rows, start, weights, pulls=pulls, max_iter=steps)
+    options: Any = {"pulls": [growth.pull], "prior": taught.prior(HOST, rows, k)}
+    start, weights = [np.eye(k)[sample.labels].T], taught.weigh(sample.weights)
+    fit = tied_clusters(rows, start, weights, max_iter=Growing.STEPS, **options)
     if fit is None:
         return None
     rule = LinearRule(fit.coefficients, fit.intercepts)
@@ -246,7 +260,7 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
     """Look for clusters from all starts; those of before are one of them."""
     known = _coordinates(embedding, sample.rows)
     maps = [embedding.in_space(space) for space in SPACES]
-    taught = Taught(start=sample.labels if (sample.labels >= 0).any() else None)
+    taught = sample.taught
     # In an order without sense, since starts are tried on the first rows.
     order = np.random.default_rng(0).permutation(len(known))
     clear = spectral.clear_rows(HOST, embedding, known)
@@ -255,15 +269,10 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
     learnt = learn_rule(rows, k, weights=sample.weights[order], taught=lessons)
     embedding = maps[learnt.space]
     labels = np.asarray(learnt.rule(HOST, embedding.rows(HOST, known)))
-    numbers = taught.order(HOST.order_by_size(labels, k, sample.weights), labels)
+    by_size = HOST.order_by_size(labels, k, sample.weights)
+    numbers = taught._replace(known=None).order(by_size, labels)
     placement = spectral.Placement(embedding, learnt.rule.in_order(numbers))
     return placement, SPACES[learnt.space], learnt.pull, learnt.n_iter
-
-
-def _pointers(sample: Sample, k: int) -> np.ndarray:
-    """Return the unit direction of each cluster, (k, m), in those of the sample."""
-    weights = sample.weights / sample.weights.max()
-    return HOST.unit_rows(HOST.sums_of_rows(sample.labels, k, sample.rows, weights))
 
 
 def _sums(
@@ -278,15 +287,6 @@ def _sums(
     factors = X.unit ** np.arange(3.0)
     sums = np.column_stack([groups.sums(one) for one in figures]) * factors
     return groups.weighted_sums(X, along).astype(np.float64) * X.unit**2, sums
-
-
-def _sums_of_sample(
-    directions: Directions, sample: Sample, k: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums of clusters that stand for all rows seen."""
-    rows = as_matrix(sample.rows * sample.lengths[:, None])
-    sums, figures = _sums(rows, _pointers(sample, k), sample.labels, sample.weights)
-    return sums @ directions.vectors.T, figures
 
 
 def _novel_share(X: Matrix, inverse: Tall, known: Growth, labels: Tall) -> float:
@@ -315,17 +315,25 @@ def growth_of_fit(placement: spectral.Placement, model: Any, k: int) -> Growth:
     embedding, n = placement.embedding, len(model.labels_)
     values = embedding.eigenvalues
     directions = Directions(embedding.directions / np.sqrt(values), values, float(n))
-    priorities = 1 / (1 - np.random.default_rng(n).random(n))
+    centers = to_host(model.cluster_centers_).astype(np.float64)
+    labels, sizes = to_host(model.labels_), to_host(model.sizes_).astype(np.float64)
+    figures = np.column_stack([np.bincount(labels, sizes**i, k) for i in range(3)])
+    weight, total, squares = figures.T  # sums are such that centres stay as they are
+    sums = centers * HOST.ratio(squares * weight, total)[:, None]
     most = max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)
+    given = np.isin(np.arange(n), getattr(model, "known_rows_", []))
+    priorities = 1 / (1 - np.random.default_rng(n).random(n))
+    priorities += n * given * (2 * given.sum() <= most)  # a few teachers all stay
     chosen, cut = _highest(priorities, most)
-    rows = to_host(model.embedding_)[chosen] / embedding.weights * np.sqrt(values)
-    sizes, p = to_host(model.sizes_)[chosen], embedding.directions.shape[0]
+    labels, sizes, p = labels[chosen], sizes[chosen], len(embedding.directions)
     noise = to_host(model.noise_levels_)[chosen]
     lengths = np.hypot(sizes, np.sqrt(max(p - 1, 1)) * noise)
-    # What a row has outside of its centre lies inside of the directions in part only.
-    rows = HOST.unit_rows(rows) * HOST.ratio(sizes, lengths)[:, None]
-    labels, ones = to_host(model.labels_)[chosen], np.ones(len(chosen))
-    sample = Sample(rows, lengths, ones, priorities[chosen], labels, cut)
-    sums = _sums_of_sample(directions, sample, k)
-    memory = directions, sample, *sums, Labelling.PULL
-    return Growth(*memory, n, n, n, False, np.zeros(k), np.zeros(k + 1, bool))
+    # Along its centre a row is as long as its size; the rest is inside in part only.
+    rows = to_host(model.embedding_)[chosen] / embedding.weights * np.sqrt(values)
+    rows, along = HOST.unit_rows(rows), HOST.ratio(sizes, lengths)
+    near = HOST.row_dots(rows, HOST.unit_rows(centers @ directions.vectors)[labels])
+    rows = rows * HOST.ratio(along, np.maximum(near, along))[:, None]
+    drawn = np.ones(len(chosen)), priorities[chosen], labels, given[chosen], cut
+    memory = directions, Sample(rows, lengths, *drawn), sums, figures, Labelling.PULL
+    times: Any = n, n, n, bool(given.any()), np.zeros(k), np.zeros(k + 1, bool), 0.0
+    return Growth(*memory, *times)

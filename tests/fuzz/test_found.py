@@ -22,6 +22,11 @@ FOUND = {
     "fewer rows with a direction than blocks, on dask":
         case("IhSC", "one-hot", 5, 4, "negative zeros", "zero rows", seed=3158,
         kind="dask", dtype="int64", n_clusters="auto", diagonal="zero", max_iter=2),
+    "noise of new rows whose squares overflow":
+        case("IhGMM", "few", 2, 2, seed=33016, kind="arrow frame", outliers="auto",
+        missing="fit", n_clusters="auto", noise="class", max_iter=2, diagonal="zero",
+        weights="zeros", then=["fit", "save", "transform", "pickle", "fit"]) | {"new":
+        "squares overflow"},
     "rows of rank one, whose noise is rounding":
         case("TwoComponentLloyd", "rank one", 55, 2, k=1, kind="polars",
         dtype="float16", then=["typical_rows"]),

@@ -426,6 +426,7 @@ class IhGMM(DensityMixin, Clusterer):
         variances, loads = None, np.zeros(self.n_clusters_)
         if self.noise_ != "individual":
             levels = to_host(self.noise_levels_).astype(np.float64) / data.unit
+            levels = np.minimum(levels, 1e150)  # whose squares are numbers
             variances = np.broadcast_to(levels**2, self.n_clusters_)
             # The noise of an entry of a centre of length 1, on average, in units of a
             # row's noise variance.

@@ -212,7 +212,7 @@ def check_row_count(n_samples: int, n_clusters: int, live: int | None = None) ->
     """Raise when there are fewer rows, or fewer that are not zero, than clusters."""
     most = n_samples if live is None else live
     if n_clusters > most:
-        what = f"the {live:,} rows of X that are not zero"
+        what = f"the {most:,} rows of X that are not zero"
         if n_clusters > n_samples:
             most, what = n_samples, option("n_samples", n_samples)
         raise ValueError(

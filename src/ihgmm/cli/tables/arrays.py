@@ -133,7 +133,7 @@ def read_h5ad(path: Path, request: Request) -> Table:
         undo = ", or undo the logarithm: np.expm1" * (kind == "logged")
         remedy = f"Give counts{undo}."
         for name in others[:1]:
-            remedy = f"If there are counts, take them: --layer {name}."
+            remedy = f"If {name} has counts, take it: --layer {name}."
         notes.append(tb.Warned(text + remedy))
     # Beside each entry of a sparse matrix stands its place.
     stays = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1) > request.memory

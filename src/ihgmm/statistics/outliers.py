@@ -137,8 +137,7 @@ def find_outliers(
         lines = to_host(fit.coordinates).astype(np.float64) * _roots(embedding)
         if signed:  # along which the rows of a cluster are longest
             groups = [lines[labels == j] for j in range(n_clusters)]
-            mains = [np.linalg.eigh(own.T @ own)[1][:, -1] for own in groups]
-            centers = np.array(mains)
+            centers = np.array([np.linalg.eigh(A.T @ A)[1][:, -1] for A in groups])
         else:
             centers = HOST.unit_rows(np.eye(n_clusters)[labels].T @ lines)
         seen_from = embedding, centers, signed, X.unit

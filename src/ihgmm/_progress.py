@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 
 
 class Steps:
@@ -17,12 +17,9 @@ class Steps:
     def __init__(self, level: int = 0) -> None:
         self._level = int(level)
 
-    def step(self, name: str) -> AbstractContextManager[Callable[[str], None]]:
-        """Time a step; what was said last stays on its line."""
-        return self._timed(name) if self._level else nullcontext(lambda words: None)
-
     @contextmanager
-    def _timed(self, name: str) -> Iterator[Callable[[str], None]]:
+    def step(self, name: str) -> Iterator[Callable[[str], None]]:
+        """Time a step; what was said last stays on its line."""
         started, last = time.monotonic(), ""
 
         def say(words: str, least: int = 2) -> None:

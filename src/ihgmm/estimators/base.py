@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy, deepcopy
 from functools import partial, wraps
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 from sklearn import base as sk
@@ -32,7 +32,7 @@ from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.diagnosis import ruling_column
 from ihgmm.statistics.observed import missing_cells
 from ihgmm.statistics.outliers import find_outliers
-from ihgmm.statistics.selection import ClusterCount, resolve
+from ihgmm.statistics.selection import resolve
 
 F = TypeVar("F", bound=Callable[..., Any])
 check_count_or_auto = partial(parameters.check_count, words=("auto",))
@@ -155,8 +155,6 @@ class Clusterer(
     labels_: np.ndarray
     scales_: np.ndarray
     cluster_centers_: np.ndarray
-    n_iter_: int
-    selection_: ClusterCount
     preparation_: tuple[Filler | Whitener, ...] = ()
 
     def __sklearn_tags__(self) -> Tags:
@@ -200,8 +198,10 @@ class Clusterer(
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster of each row, new or old; of dask arrays when asked for."""
         check_is_fitted(self)
-        rows = checks.open_matrix(X, self, reset=False)
-        return rows.map_rows(self._light()._labels, np.int32)
+        rows, light = checks.open_matrix(X, self, reset=False), sk.clone(self)
+        # Without what the fit knows of its own rows.
+        vars(light).update({k: v for k, v in vars(self).items() if k in self._placing})
+        return rows.map_rows(light._labels, np.int32)
 
     @usual_errors()
     def transform(self, X: Any) -> np.ndarray:
@@ -223,12 +223,6 @@ class Clusterer(
     def _labels(self, X: Any, *batch: Any) -> Tall:
         labels = self._nearest(X, *batch)
         return ops_of(labels).as_labels(labels)
-
-    def _light(self) -> Self:
-        """Return the estimator without what the fit knows of its own rows."""
-        light = sk.clone(self)
-        vars(light).update({k: v for k, v in vars(self).items() if k in self._placing})
-        return light
 
     def _check_new(self, X: Any) -> Matrix:
         """Return rows, new or old, prepared as those of the fit were."""

@@ -195,8 +195,7 @@ class ColumnScaler(Scaler):
         check_is_fitted(self)
         data = open_matrix(X)
         _check_n_features(self, data, reset=False)
-        change = partial(self._changed, back=True)
-        return data.map_rows(change, data.dtype, whole=True)
+        return data.map_rows(partial(self._changed, back=True), data.dtype, whole=True)
 
     def _changed(self, X: Any, back: bool = False) -> Any:
         """Return rows in memory or on their device, scaled or as they were before."""

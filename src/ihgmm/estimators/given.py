@@ -189,13 +189,21 @@ def old_labels(model: Any, X: Any, batch: Any = None) -> tuple[np.ndarray, Any]:
     return labels, share / (1 - share)
 
 
-def check_unit(X: Matrix) -> None:
-    """Raise an error if sums of squares over batches would overflow."""
+def check_growing(X: Matrix, sample_weight: Any) -> np.ndarray:
+    """Return weights; raise if sums over calls would overflow, in float32 too."""
     if not Growing.LEAST_UNIT < X.unit < 1 / Growing.LEAST_UNIT:
         raise ValueError(
             f"Numbers of X are about {X.unit:.0e} in size, and sums of their squares "
             f"over all batches overflow; divide every batch by {X.unit:.0e}."
         )
+    weights = checks.check_weights(sample_weight, X.shape[0])
+    odd = weights[(weights > 0) & ((weights < 1e-9) | (weights > 1e9))]
+    if len(odd):
+        raise ValueError(
+            f"sample_weight has {odd[0]:.3g}. Weights of all calls of partial_fit are "
+            "added up: give 0, or numbers from 1e-9 to 1e9."
+        )
+    return weights
 
 
 def check_can_grow(model: Any) -> None:
@@ -213,18 +221,6 @@ def check_can_grow(model: Any) -> None:
             f"partial_fit cannot go on with {unusual[0]}; leave that out, or fit to "
             "all rows at once."
         )
-
-
-def check_growing_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Return weights that can be added up over all calls, in single precision too."""
-    weights = checks.check_weights(sample_weight, n_samples)
-    odd = weights[(weights > 0) & ((weights < 1e-9) | (weights > 1e9))]
-    if len(odd):
-        raise ValueError(
-            f"sample_weight has {odd[0]:.3g}. Weights of all calls of partial_fit are "
-            "added up: give 0, or numbers from 1e-9 to 1e9."
-        )
-    return weights
 
 
 def warn_of_drift(grown: Grown, n_clusters: int) -> None:

@@ -335,8 +335,7 @@ class IhGMM(DensityMixin, Clusterer):
 
     def _log_likelihoods(self, data: Matrix) -> Tall:
         values = data.ops.logsumexp(self._joint(data)) - _log_unit(data)
-        live = data.ops.widen(data.sqnorms > 0)
-        return values - self._covariance().log_volume * live
+        return values - self._covariance().log_volume * data.ops.widen(data.sqnorms > 0)
 
     @usual_errors()
     def bic(self, X: Any) -> float:
@@ -389,10 +388,9 @@ class IhGMM(DensityMixin, Clusterer):
         for k in np.unique(labels):
             rows = labels == k
             donors[rows] = rng.choice(np.flatnonzero(own == k), size=int(rows.sum()))
-        levels = to_host(self.noise_levels_)
         at = {"individual": donors, "class": labels, "common": np.zeros(n, np.intp)}
         X = self._covariance().color(rng.standard_normal((n, self.n_features_in_)))
-        X *= levels[at[self._rounds], None]
+        X *= to_host(self.noise_levels_)[at[self._rounds], None]
         like, scales = self.cluster_centers_, to_host(self.scales_)
         X += scales[donors, None] * to_host(like)[labels]
         ops = ops_of(like)
@@ -414,8 +412,7 @@ class IhGMM(DensityMixin, Clusterer):
             white, memberships, noise=self._rounds, settling=Rounds.SETTLING, max_iter=1
         )
         live = checks.count_rows(data, data.sqnorms)
-        fit = mixture, covariance
-        value = noises.information(data, fit, self.noise_, akaike=akaike)
+        value = noises.information(data, (mixture, covariance), self.noise_, akaike)
         return value + 2 * _log_unit(data, live), mixture.memberships
 
     def _joint(self, data: Matrix) -> Tall:

@@ -312,8 +312,7 @@ class IhSC(Clusterer):
         with steps.step("check") as say:
             data = checks.check_matrix(X, self, reset=first, missing=self.missing)
             say("{:,} rows, {:,} features".format(*data.shape))
-            given.check_unit(data)
-            weights = given.check_growing_weights(sample_weight, data.shape[0])
+            weights = given.check_growing(data, sample_weight)
             counted = data if weights.all() else data.keep_rows(np.flatnonzero(weights))
             unobserved = checks.warn_missing(counted, data.names) if first else 0
             if first and self.missing == "fit":
@@ -479,8 +478,7 @@ class IhSC(Clusterer):
             return labels
         numbers, names = to_host(labels), self.classes_
         if (numbers < 0).any():
-            is_text = names.dtype.kind not in "iuf"
-            names = np.append(names, "outlier" if is_text else -1)
+            names = np.append(names, -1 if names.dtype.kind in "iuf" else "outlier")
         return names[numbers]
 
     def _has_memberships(self) -> bool:

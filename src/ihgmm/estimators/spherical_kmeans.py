@@ -103,8 +103,7 @@ class SphericalKMeans(Clusterer):
         given: Any = {"init": self._initial_centers(data), "n_init": starts}
         given |= {"max_iter": self.max_iter, "tol": self.tol}
         with steps.step("k-means") as say:
-            rng = generator(self.random_state)
-            best = spherical_kmeans(data, k, rng=rng, **given)
+            best = spherical_kmeans(data, k, rng=generator(self.random_state), **given)
             say(f"{best.n_iter} iterations")
         # Zero rows have no direction: they do not count in sizes. Clusters of one
         # size stay as they were drawn, which does not depend on the order of the

@@ -170,8 +170,7 @@ class Matrix(metaclass=_FrozenAfterInit):
 
     def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
         """Return ``A.T @ (A @ W)`` from one reading, A being X with scaled rows."""
-        work = ask("gram_product", self.cast(W), of="sums")
-        return self.sweep(work, row_scale)[1][0]
+        return self.sweep(ask("gram_product", self.cast(W), of="sums"), row_scale)[1][0]
 
     @cached_property
     def n_entries(self) -> int:
@@ -271,10 +270,8 @@ class Matrix(metaclass=_FrozenAfterInit):
                 gaps.matrix and gaps.matrix.keep_rows(rows),
                 lambda seed, at: redraw(seed, rows if at is None else rows[at]),
             )
-        some = some.with_about(replace(self.about, weights=None, gaps=gaps))
-        if self.weights is None:
-            return some
-        return some.weighted(self.ops.few_rows(self.weights, rows))
+        kept = None if self.weights is None else self.ops.few_rows(self.weights, rows)
+        return some.with_about(replace(self.about, gaps=gaps)).weighted(kept)
 
     def _kept(self, rows: np.ndarray) -> Matrix:
         """Return some rows, in increasing order, not copied where not in memory."""
@@ -290,8 +287,7 @@ class Matrix(metaclass=_FrozenAfterInit):
 
     def cast(self, values: Any) -> Tall:
         """Return an array where the data are, in the type of the data."""
-        values = values if isinstance(values, np.ndarray) else to_host(values)
-        return np.asarray(values, dtype=self.dtype)
+        return np.asarray(to_host(values), dtype=self.dtype)
 
     def rescaled(self, factor: float) -> Matrix:
         """Return ``factor * X`` in another unit, also if squares of X overflow."""

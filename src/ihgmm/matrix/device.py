@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from ihgmm.matrix.base import NOTHING, About
 from ihgmm.matrix.memory import Array, Dense, Held
 from ihgmm.matrix.ops import Tall, library_ops, to_host
-from ihgmm.matrix.threads import one_thread, row_ranges
+from ihgmm.matrix.threads import row_ranges
 
 
 class OnDevice(Held):
@@ -55,17 +54,13 @@ class Device(OnDevice, Array):
         rows = self.array
         if column_weights is not None:
             rows = rows * self.cast(np.sqrt(column_weights))
-        norms = self.xp.linalg.vector_norm(rows, axis=1)
-        return self.xp.square(self.ops.widen(norms))
+        return self.xp.square(self.ops.widen(self.xp.linalg.vector_norm(rows, axis=1)))
 
     def column_sqnorms(self) -> np.ndarray:
         if len(self.row_blocks) > 1:
             return super().column_sqnorms()
         sums = self.xp.sum(self.xp.square(self.array), axis=0)
         return to_host(sums).astype(np.float64, copy=False)
-
-    def threads(self) -> AbstractContextManager[Any]:
-        return one_thread()  # what is left for the host is small
 
     def filled(self, fill: Any = None) -> Device:
         xp = self.xp

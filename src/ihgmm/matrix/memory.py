@@ -31,8 +31,7 @@ class InMemory(Matrix):
             return
 
         def several(part: slice) -> list[T]:
-            own = blocks[part]
-            return [work(self.take(rows), *parts_of(tall, rows)) for rows in own]
+            return [work(self.take(at), *parts_of(tall, at)) for at in blocks[part]]
 
         with one_thread():  # those of BLAS would wait for ours
             for results in in_parts(len(blocks), several):
@@ -60,6 +59,9 @@ class Held(Matrix):
             return super().row_sqnorms(column_weights)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return self.own_row_sqnorms(column_weights)
+
+    def threads(self) -> AbstractContextManager[Any]:
+        return one_thread()  # of a device, what is left for the host is small
 
     def gram_product(self, W: Any, row_scale: Any = None) -> Any:
         Y = times_lines(self @ W, row_scale)
@@ -112,9 +114,7 @@ class Array(Held):
 
     def multiplied(self, rows: Any, columns: Any, about: About) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
-        array = self.array
-        if rows is not None:
-            array = array * rows[:, None]
+        array = self.array if rows is None else self.array * rows[:, None]
         array = array if columns is None else array * self.cast(columns)
         return type(self)(array, about)
 
@@ -192,8 +192,7 @@ class Dense(InMemory, Array):
 
     def filled(self, fill: Any = None) -> Dense:
         out = np.empty(self.shape, dtype=self.dtype)
-        zeros = partial(np.nan_to_num, posinf=np.inf, neginf=-np.inf)
-        self._into(out, fill or zeros)
+        self._into(out, fill or partial(np.nan_to_num, posinf=np.inf, neginf=-np.inf))
         return Dense(out, self.about)
 
     def minus_fit(

@@ -329,9 +329,6 @@ class HostOps(Ops):
     clip = staticmethod(np.clip)  # type: ignore[assignment]
     few_rows = take_lines = staticmethod(getitem)  # type: ignore[assignment]
 
-    def __init__(self) -> None:
-        super().__init__(numpy_namespace)
-
     def __reduce__(self) -> str:
         return "HOST"
 
@@ -339,9 +336,7 @@ class HostOps(Ops):
         return a if type(a) is np.ndarray else to_host(a)
 
     def cast_like(self, a: Any, like: Tall) -> Tall:
-        if not isinstance(a, np.ndarray):
-            a = to_host(a)
-        return a.astype(like.dtype, copy=False)
+        return to_host(a).astype(like.dtype, copy=False)
 
     def at_once(self, width: int) -> int:
         return 2**12
@@ -438,7 +433,7 @@ class Groups:
         return self.ops.to_device(inner, self.labels)
 
 
-HOST = HostOps()
+HOST = HostOps(numpy_namespace)
 """What serves NumPy arrays, and all that is small."""
 
 

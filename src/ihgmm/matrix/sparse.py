@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import AbstractContextManager
 from copy import copy
 from functools import cached_property, reduce
 from operator import iadd
@@ -18,7 +17,7 @@ from ihgmm.matrix.base import NOTHING, About, Index
 from ihgmm.matrix.device import OnDevice, check_form, real_floats
 from ihgmm.matrix.memory import Held, InMemory, random_signs
 from ihgmm.matrix.ops import Tall, library_ops, to_host
-from ihgmm.matrix.threads import in_parts, one_thread, row_ranges
+from ihgmm.matrix.threads import in_parts, row_ranges
 
 
 class Entries(Held):
@@ -48,9 +47,6 @@ class Entries(Held):
         device = compat.device(indptr)
         at = self.ops.xp.arange(int(indptr[-1]), dtype=indptr.dtype, device=device)
         return at, self.ops.xp.searchsorted(indptr, at, side="right") - 1
-
-    def threads(self) -> AbstractContextManager[Any]:
-        return one_thread()
 
     # Squares may take twice the memory of X: those of large data are made by blocks.
 
@@ -98,8 +94,7 @@ class Entries(Held):
             inside = (which >= part.start) & (which < part.stop)
             mine = at[inside]
             columns = xp.astype(xp.take(self.indices, mine), xp.int64)
-            cells = (which[inside] - part.start) * p + columns
-            values[mine] = xp.take(lines, cells)
+            values[mine] = xp.take(lines, (which[inside] - part.start) * p + columns)
         return self.with_values(values, self.about)
 
     def missing(self) -> Self:
@@ -169,8 +164,7 @@ class Sparse(InMemory, Entries):
         self, parts: np.ndarray, directions: np.ndarray, gain: np.ndarray
     ) -> Sparse:
         left = self.values - self.fit_at_entries(parts, directions)
-        about = self.about.of_taken_rows()
-        return self.with_values(left * gain[self.indices], about)
+        return self.with_values(left * gain[self.indices], self.about.of_taken_rows())
 
     def with_signs(self, _: Any, __: Any, seed: tuple[int, int]) -> Sparse:
         """Multiply stored entries by random signs that a seed gives."""
@@ -200,9 +194,8 @@ def _part(X: Any, at: slice) -> Any:
 
 def _stored(kind: str, width: int, indptr: Any, indices: Any, data: Any) -> Any:
     """Return a CSR matrix of so many columns, or a CSC one of so many rows."""
-    n = len(indptr) - 1
     # Given to the constructor, arrays that are parts of others would be copied.
-    made = sp.csr_array((n, width), dtype=data.dtype)
+    made = sp.csr_array((len(indptr) - 1, width), dtype=data.dtype)
     made = made if kind == "csr" else made.T
     made.data, made.indices, made.indptr = data, indices, indptr
     return made
@@ -282,8 +275,7 @@ class SparseDevice(OnDevice, Entries):
 
     def to_memory(self) -> Sparse:
         parts = tuple(map(to_host, (self.values, self.indices, self.indptr)))
-        array = sp.csr_array(parts, shape=self.shape)
-        return Sparse(array, self.about.of_taken_rows())
+        return Sparse(sp.csr_array(parts, shape=self.shape), self.about.of_taken_rows())
 
 
 def open_sparse(given: Any) -> SparseDevice | None:

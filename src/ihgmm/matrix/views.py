@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,7 @@ class View(Matrix):
     def take(self, rows: Index) -> Matrix:
         scale = self.row_scale
         scale = None if scale is None else self.ops.few_rows(scale, rows)
-        taken: Matrix = self._change(self.matrix.take(rows), scale)
-        return taken
+        return self._change(self.matrix.take(rows), scale)
 
     def _kept(self, rows: np.ndarray) -> Matrix:
         return self.of(self.matrix._kept(rows), rows)
@@ -78,13 +78,8 @@ class View(Matrix):
     def rescaled(self, factor: float) -> Matrix:
         return self.of(self.matrix.rescaled(factor), None)
 
-    @cached_property
-    def n_entries(self) -> int:
-        return self.matrix.n_entries
-
-    @cached_property
-    def row_blocks(self) -> list[slice]:
-        return self.matrix.row_blocks
+    n_entries = cached_property[int](attrgetter("matrix.n_entries"))
+    row_blocks = cached_property[list[slice]](attrgetter("matrix.row_blocks"))
 
 
 class Scaled(View):

@@ -147,8 +147,7 @@ def _from_block(
     """Find directions from others, and eigenvalues over a size."""
 
     def there_and_back(W: np.ndarray) -> np.ndarray:
-        product = A.gram_product((W / size).astype(A.dtype))
-        return to_host(product).astype(np.float64)
+        return to_host(A.gram_product((W / size).astype(A.dtype))).astype(np.float64)
 
     block, options["dtype"] = np.linalg.qr(block)[0], A.dtype
     return krylov.block_krylov(there_and_back, block, k, extra=extra, **options)

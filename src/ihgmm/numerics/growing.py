@@ -280,8 +280,7 @@ def _sums(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what rows add to the sums of their clusters."""
     ops = X.ops
-    along = ops.pick(ops.widen(X @ pointers.T), labels)
-    along = ops.clip(along, 0.0, None) * counts
+    along = ops.clip(ops.pick(ops.widen(X @ pointers.T), labels), 0.0, None) * counts
     groups = ops.groups(labels, len(pointers))
     figures = [counts, along, along * along * ops.ratio(1.0, counts)]
     factors = X.unit ** np.arange(3.0)

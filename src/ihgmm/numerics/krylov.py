@@ -121,8 +121,7 @@ def block_krylov(
     vectors = _combine(ops, blocks, ritz[:, :count])
     if step:
         vectors += rest @ ops.cast_like(last / values[:count], rest)
-        factor = np.linalg.cholesky(ops.tall_dot(vectors, vectors))
-        turn = np.linalg.inv(factor).T
+        turn = np.linalg.inv(np.linalg.cholesky(ops.tall_dot(vectors, vectors))).T
         return EigenPairs(values[:count], vectors @ ops.cast_like(turn, rest), n_iter)
     if residual > goal and not quiet:
         shares = f"{residual / abs(values[0]):.1e}", f"{goal / abs(values[0]):.1e}"

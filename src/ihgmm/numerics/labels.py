@@ -186,7 +186,7 @@ def _cut_graph(rows: np.ndarray, k: int) -> NeighborRule:
     roots = np.sqrt(joined.sum(axis=1))[:, None]
     # Solved, since pieces of a graph share an eigenvalue: iterations would miss some.
     vectors = HOST.unit_rows(leading_pairs(joined / (roots * roots.T), k)[1])
-    cut = _kmeans(vectors, k, np.ones(len(rows)), "auto", Labelling.STEPS, 0).rule
+    cut = _kmeans(vectors, k, np.ones(len(rows))).rule
     return NeighborRule(rows, np.asarray(cut(HOST, vectors)), n_neighbors)
 
 
@@ -204,8 +204,7 @@ def _kmeans(
     if n_init == "auto":
         n_init = Labelling.KMEANS_WORK // (rows.size * k)
         n_init = int(np.clip(n_init, *Labelling.KMEANS_STARTS))
-    most = min(k, len(rows))
-    run = KMeans(most, n_init=n_init, max_iter=max_iter, random_state=seed)
+    run = KMeans(min(k, len(rows)), n_init=n_init, max_iter=max_iter, random_state=seed)
     # Of empty clusters, which estimators count.
     with ignored(ConvergenceWarning), sklearn_filters:
         run.fit(rows, sample_weight=weights)

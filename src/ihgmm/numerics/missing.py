@@ -105,14 +105,12 @@ class Model:
         products = weighted[:, :, None] * self.loadings[:, None, :]
         # The systems are small; in single precision they may be next to singular.
         products = ops.cast_like(products.reshape(-1, rank**2), known)
-        systems = ops.widen(known @ products)
-        systems = xp.reshape(systems, (-1, rank, rank))
+        systems = xp.reshape(ops.widen(known @ products), (-1, rank, rank))
         systems = systems + ops.cast_like(np.eye(rank), systems)
         right = ops.widen(values @ ops.cast_like(weighted, values))
         mean = ops.cast_like(self.mean, right)
-        both = xp.stack([right, xp.zeros_like(right) + mean], axis=2)
         inverses = xp.linalg.inv(systems)
-        solved = inverses @ both
+        solved = inverses @ xp.stack([right, xp.zeros_like(right) + mean], axis=2)
         own, drawn = solved[:, :, 0], solved[:, :, 1]
         level = ops.widen(values / ops.cast_like(self.variances**0.5, values))
         # How likely each multiple of a row's size is to be its scale: the density of
@@ -266,8 +264,7 @@ def _best_model(
         model = replace(model, log_scale=middle, spread=spread)
         for _ in range(Filling.ROUNDS):
             model = _improved(some, model)
-        errors = (some.look(model).means() - cells)[asked]
-        tried[float(np.sum(errors**2))] = model
+        tried[float(np.sum((some.look(model).means() - cells)[asked] ** 2))] = model
     model = tried[min(tried)]
     if start.shape[1] > Filling.SCALE_RANK:
         more = _start(guess, known, start)
@@ -325,9 +322,8 @@ def _improved(sample: _Sample, model: Model) -> Model:
     deviation = np.sqrt(max(square - log_scale**2, Filling.LEAST_SPREAD**2))
     if model.spread <= Filling.LEAST_SPREAD:  # equal scales stay so
         deviation = model.spread
-    scales = float(log_scale), float(deviation)
     loadings, mean = loadings @ root, np.linalg.solve(root, mean)
-    return Model(loadings, variances, mean, *scales)
+    return Model(loadings, variances, mean, float(log_scale), float(deviation))
 
 
 def _column_means(values: np.ndarray, known: np.ndarray) -> np.ndarray:

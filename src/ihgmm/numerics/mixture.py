@@ -237,8 +237,7 @@ def tied_clusters(
             place = -round(worth[i] / Labelling.SAME_WORTH), int(run[i])
             ends.append((*place, TiedClusters(*fit, n_iter)))
         # Runs far behind are given up; one that loses a cluster has not won.
-        whole = sizes.min(axis=1) * n >= 1
-        ahead = max(ahead, worth[whole].max(initial=-np.inf))
+        ahead = max(ahead, worth[sizes.min(axis=1) * n >= 1].max(initial=-np.inf))
         going = ~ended & (worth + Labelling.AHEAD * (gains - before) >= ahead)
         run, sizes, sums, gains = run[going], sizes[going], sums[going], gains[going]
     for *_, end in sorted(ends):

@@ -182,8 +182,7 @@ def _embed(X: Matrix, k: int, recipe: Recipe) -> tuple[Embedding, Tall]:
     hollow = recipe.diagonal == "zero" and not unit
     if hollow:
         G = GramOperator.of(X)
-        options: Any = {"order": recipe.order, "tol": recipe.tol}
-        pairs = leading_eigenpairs(G, lead + extra, **options)
+        pairs = leading_eigenpairs(G, lead + extra, order=recipe.order, tol=recipe.tol)
         values, along = pairs.values, to_host(G.A.adjoint(pairs.vectors))
     else:
         # Rows as they count in directions: at unit length, by their weights.

@@ -41,10 +41,9 @@ def spherical_kmeans(
     # Side by side, as long as neither products nor centres take more memory than X.
     step = max(1, X.n_entries // (max(X.shape) * n_clusters))
     with X.threads():
+        starts = _plus_plus(X, n_clusters, n_init, step, rng)
         if init is not None:
             starts = iter([HOST.unit_rows(init)[None]])
-        else:
-            starts = _plus_plus(X, n_clusters, n_init, step, rng)
         runs = [run for several in starts for run in _run(X, several, max_iter, tol)]
     # Runs that end in the same place differ by rounding, which must not choose.
     least = min(run.inertia for run in runs)

@@ -93,9 +93,7 @@ def taught_members(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
     centers = HOST.unit_rows(members.T @ rows)
     # Clusters without such a row begin at the one that is farthest from all means.
     for cluster in np.flatnonzero(~members.any(axis=0)):
-        begun = centers[centers.any(axis=1)]
-        nearest = (rows @ begun.T).max(axis=1, initial=-1.0)
+        nearest = (rows @ centers[centers.any(axis=1)].T).max(axis=1, initial=-1.0)
         centers[cluster] = rows[np.argmin(nearest)]
-    near = np.argmax(rows @ centers.T, axis=1)
-    near = np.where(members.any(axis=1), labels, near)
+    near = np.where(members.any(axis=1), labels, np.argmax(rows @ centers.T, axis=1))
     return np.eye(k, dtype=rows.dtype)[near].T

@@ -100,13 +100,11 @@ def _few_rows(X: Matrix, n_entries: int, rng: np.random.Generator) -> Matrix:
     n = X.shape[0]
     rows = int(max(n_entries * (n / max(X.n_entries, 1)), Whitening.LEAST_ROWS))
     if n > rows:
-        keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
-        return X.take(keep)
+        return X.take(np.sort(rng.choice(n, rows, replace=False, shuffle=False)))
     return X.to_memory() if X.streamed else X.weighted(None)
 
 
 def _refuse_negative(X: Matrix) -> None:
-    """Raise if an entry cannot be a count."""
     if (low := X.most_negative()) < 0:
         raise ValueError(
             f"X has the entry {low * X.unit:g}; counts are not negative. Take "

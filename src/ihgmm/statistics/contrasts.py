@@ -210,8 +210,7 @@ class DescribedFit(NamedTuple):
     @property
     def sizes(self) -> np.ndarray:
         """Rows in each cluster."""
-        inside = self.labels[self.labels >= 0]
-        return np.bincount(inside, minlength=len(self.clusters))
+        return np.bincount(self.labels[self.labels >= 0], minlength=len(self.clusters))
 
 
 def described_fit(X: Any, model: Any) -> DescribedFit:
@@ -277,8 +276,7 @@ def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Any]:
         return means, np.zeros(means.shape), None
     pooled = np.maximum(pooled, Contrasts.LEAST_NOISE * total) / len(rows)
     own = np.maximum(left, 0.0) / np.maximum(sizes - 1, 1)
-    variances = np.where(sizes > 1, own, pooled)
-    errors = np.sqrt(variances / np.maximum(sizes, 1))
+    errors = np.sqrt(np.where(sizes > 1, own, pooled) / np.maximum(sizes, 1))
     return means, errors, np.where(pooled > 0, np.sqrt(pooled), 1.0)
 
 

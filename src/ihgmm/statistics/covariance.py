@@ -123,14 +123,12 @@ def information(X: Matrix, fit: Fitted, kind: Structure, akaike: bool = False) -
     mixture, covariance = fit
     live = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms)))
     n, p, k = max(live, 1), X.shape[1], len(mixture.mixing_weights)
-    sizes = {"individual": (live, p), "class": (k, n * p)}
-    levels, cells = sizes.get(kind, (1, n * p))
+    levels, cells = {"individual": (live, p), "class": (k, n * p)}.get(kind, (1, n * p))
     others = k - 1 + covariance.n_parameters
     penalty = 2 * (others + levels)
     if not akaike:
         penalty = others * np.log(n) + levels * np.log(cells)
-    value = mixture.log_likelihood - live * covariance.log_volume
-    return float(penalty - 2 * value)
+    return float(penalty - 2 * (mixture.log_likelihood - live * covariance.log_volume))
 
 
 def leading_covariance(X: Matrix, labels: Tall, k: int, rng: Generator) -> Covariance:

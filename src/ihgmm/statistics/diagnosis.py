@@ -161,8 +161,7 @@ def diagnose(
     diagnosis = _diagnose(data.keep_rows(rows), classes, *inside, rng, fitted)
     unknown = ops.xp.full_like(ops.widen(outliers), np.nan)
     certainty = ops.place(diagnosis.certainty, ~outliers, unknown)
-    n_outliers = data.shape[0] - len(rows)
-    return replace(diagnosis, certainty=certainty, n_outliers=n_outliers)
+    return replace(diagnosis, certainty=certainty, n_outliers=data.shape[0] - len(rows))
 
 
 def _diagnose(

@@ -307,8 +307,7 @@ def _scales(weights: Tall, inner: Tall, sqnorms: Tall, rows: Groups) -> tuple[An
     solved = rows.spread(below_half | (rows.sums(relative) > 2))
     scales = rows.over_mean(xp.where(solved, shares, relative) / weights)
     pair = rows.spread(rows.sizes) == 2
-    norms = rows.over_mean(xp.sqrt(sqnorms))
-    return xp.where(pair, norms, scales), solved & ~pair
+    return xp.where(pair, rows.over_mean(xp.sqrt(sqnorms)), scales), solved & ~pair
 
 
 def _scale_variances(fit: Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
@@ -365,8 +364,7 @@ def _steady_weights(X: Matrix, fit: Fit, rows: Groups) -> Tall:
     noise = rows.over_mean(fit.variances)
     one = xp.ones_like(noise)
     noise = xp.where(noise > 0, ops.clip(noise, Weighting.LEAST_VARIANCE, None), one)
-    entries = independent_entries(X, rows, fit)
-    error = one * float(polygamma(1, entries / 2))
+    error = one * float(polygamma(1, independent_entries(X, rows, fit) / 2))
     v = ops.persist(rows.over_mean(xp.exp(_pulled(xp.log(noise), error, rows))))
     mean = rows.means(scales)
     deviation = rows.means((scales - mean) ** 2) ** 0.5

@@ -36,8 +36,7 @@ def refine_labels(X: Any, labels: Tall, k: int, *, max_iter: int = 100) -> Refin
     """
     X = as_matrix(X)
     if X.streamed and X.n_entries < 2**20:  # rounds would take longer than the copy
-        few = X.to_memory(), to_host(labels), k
-        refined = refine_labels(*few, max_iter=max_iter)
+        refined = refine_labels(X.to_memory(), to_host(labels), k, max_iter=max_iter)
         return refined._replace(labels=X.to_device(refined.labels))
     ops, labels = X.ops, X.to_device(labels)
     rounds = _Rounds.begin(X, indicators(X, labels, k), "individual")
@@ -367,14 +366,13 @@ def joint_log_likelihood(
     along = xp.sqrt(seen.sqnorms)[:, None] * seen.cosines
     across = seen.sines * seen.sqnorms[:, None]
     if variances is None:
-        variance = ops.clip(across / freedom, tiny, None)
-        fit: Any = freedom
+        variance = across / freedom
     else:
         accuracy = seen.accuracy(variances)
         signal = ops.clip(along, 0.0, None) ** 2 * (1.0 / accuracy - 1.0)
         variance = ops.to_device(variances, along) + signal / p
-        variance = ops.clip(variance, tiny, None)
-        fit = across / variance
+    variance = ops.clip(variance, tiny, None)
+    fit = freedom if variances is None else across / variance
     value = -0.5 * (freedom * xp.log(2 * np.pi * variance) + fit)
     value += ops.log_ndtr(along / xp.sqrt(variance))
     # A zero row fits everywhere alike.
@@ -456,10 +454,8 @@ def falling_root(
     above, below = function(low), function(high)
     side, middle = np.zeros(len(high)), high
     for _ in range(60):  # more than a float64 has bits
-        before, slope = middle, above - below
-        falls = slope > 0
-        step = np.where(falls, above / np.where(falls, slope, 1.0), 1.0)
-        step = np.clip(step, 0.0, 1.0)
+        before = middle
+        step = np.clip(HOST.ratio(above, above - below, 1.0), 0.0, 1.0)
         middle = low + (high - low) * step
         value = function(middle)
         more = value > 0

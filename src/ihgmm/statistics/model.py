@@ -247,7 +247,6 @@ def _noise_levels(
             f"{count}, since noise_structure={structure!r}."
         )
     if is_range:
-        values = rng.uniform(array[0], array[1], count)
-    else:
-        values = np.broadcast_to(array, count)
+        array = rng.uniform(array[0], array[1], count)
+    values = np.broadcast_to(array, count)
     return values[labels] if structure == "class" else np.resize(values, len(labels))

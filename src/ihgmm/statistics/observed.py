@@ -115,8 +115,7 @@ def fit_observed(fitted: P, X: Matrix, rows: Groups) -> tuple[P, Tall, np.ndarra
     variances = left / ops.clip(cells - 1.0, 1.0, None)
     variances = xp.where(alone | (cells < 2), before**2, variances)
     # What an error is made of: the noise of a row, and how much of the centre it has.
-    nothing = xp.zeros_like(length)
-    errors = xp.where(alone, nothing, ops.ratio(variances, length)) ** 0.5
+    errors = xp.where(alone, xp.zeros_like(length), ops.ratio(variances, length)) ** 0.5
     squared = rows.sums(shares**2 * variances), rows.sums(shares**2 * before**2)
     noise = HOST.ratio(*squared, 1.0)
     seen = HOST.ratio(loads, np.broadcast_to(total[:, None], loads.shape), 1.0)

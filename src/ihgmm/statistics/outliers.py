@@ -117,8 +117,7 @@ def find_outliers(
     n_live = int(ops.number(ops.xp.count_nonzero(X.sqnorms > 0)))
     count = 0 if automatic else round(float(outliers) * n_live)
     if n > max_rows:
-        drawn = np.sort(deepcopy(rng).choice(n, max_rows, replace=False))
-        part = X.keep_rows(drawn)
+        part = X.keep_rows(np.sort(deepcopy(rng).choice(n, max_rows, replace=False)))
         rule = find_outliers(part, n_clusters, outliers, signed=signed, rng=rng)
         if not automatic:
             return replace(rule, threshold=_between(ops, rule.scores(X), count))
@@ -138,8 +137,7 @@ def find_outliers(
         lines = to_host(fit.coordinates).astype(np.float64) * _roots(embedding)
         if signed:  # along which the rows of a cluster are longest
             groups = [lines[labels == j] for j in range(n_clusters)]
-            mains = [np.linalg.eigh(own.T @ own)[1][:, -1] for own in groups]
-            centers = np.array(mains)
+            centers = np.array([np.linalg.eigh(A.T @ A)[1][:, -1] for A in groups])
         else:
             centers = HOST.unit_rows(np.eye(n_clusters)[labels].T @ lines)
         seen_from = embedding, centers, signed, X.unit
@@ -279,8 +277,7 @@ def _noise_by_length(
     # where noise falls as rows get longer, as it does where all rows have one norm.
     long = length >= _quantiles(length, weights, 0.5)
     length, noise, weights = length[long], noise[long], weights[long]
-    n_ranges = int(weights.sum() // Outliers.ROWS_A_RANGE)
-    n_ranges = min(max(n_ranges, 1), Outliers.RANGES)
+    n_ranges = min(max(int(weights.sum() // Outliers.ROWS_A_RANGE), 1), Outliers.RANGES)
     edges = _quantiles(length, weights, np.arange(1, n_ranges) / n_ranges)
     ranges, knots = np.searchsorted(edges, length), []
     for part in (ranges == j for j in np.unique(ranges)):

@@ -54,16 +54,15 @@ def refit_halves(
     ops, xp, live, n = data.ops, data.ops.xp, data.sqnorms > 0, data.shape[0]
     drawn = ops.draw_rows(live, max_rows, rng)
     part, known = data.take(drawn), to_host(ops.few_rows(codes, drawn))
-    lessons = (
-        np.full(len(drawn), -1) if given is None else np.where(given[drawn], known, -1)
-    )
+    taught = np.zeros(n, dtype=bool) if given is None else given
+    lessons = np.where(taught[drawn], known, -1)
     own, gaps = part.to_device(known), data.gaps
     halves = len(drawn) >= Refitting.ROWS_A_CLUSTER * k
     n_folds, n_splits = (2, Refitting.SPLITS) if halves else (5, 1)
     if len(drawn) - len(drawn) // n_folds - 1 <= k:
         return None
-    views, redrawn = np.zeros((3, len(drawn))), np.zeros(len(drawn))
-    judges, agreement = [], []
+    # Whether labels stay, their doubt and lead; and the doubt where cells are drawn.
+    views, judges, agreement = np.zeros((4, len(drawn))), [], []
     # Of few rows, for which threads would only wait for each other.
     with ignored(ConvergenceWarning), one_thread():
         for split in range(n_splits):
@@ -72,17 +71,16 @@ def refit_halves(
             for unseen in np.array_split(rng.permutation(len(drawn)), n_folds):
                 judge = _Judge.learn(part, known, k, unseen, lessons)
                 best, *opinion = judge(part, own)
-                views[:, unseen] += [to_host(view)[unseen] for view in opinion]
+                views[:3, unseen] += [to_host(view)[unseen] for view in opinion]
                 if other is not None:
-                    redrawn[unseen] += to_host(judge(other, own)[2])[unseen]
+                    views[3, unseen] += to_host(judge(other, own)[2])[unseen]
                 labels.append(to_host(best))
                 judges.append(judge)
             # Whatever the labels in question call clusters, two fits may agree.
             names = _names(labels[0], labels[1], k)
             agreement.append(np.mean(names[labels[0]] == labels[1]))
     at = data.to_device(np.isin(np.arange(n), drawn))
-    means = np.vstack([views, redrawn]) / n_splits
-    tall = [ops.place(data.to_device(view), at) for view in means]
+    tall = [ops.place(data.to_device(view), at) for view in views / n_splits]
     if len(drawn) < n:
         first, nothing = judges[:2], xp.zeros_like(tall[0])
 
@@ -214,8 +212,7 @@ def calmer_noise(
             return None
         kind = "learned"
     with ignored(UserWarning):
-        white = learn_whitener(few, kind, rng)(few)
-        fit = spectral_clustering(white, k, signed=signed)
+        fit = spectral_clustering(learn_whitener(few, kind, rng)(few), k, signed=signed)
     _, calmer = label_doubt(fit.known, fit.placement.rule, k)
     return kind if calmer < Doubt.CALMER * doubt else None
 

@@ -78,8 +78,7 @@ def noise_along(
         return (units**2 * variances).sum(axis=2)[:, None] + 0 * sizes, np.inf
     # Coordinates in which independent entries make noise of variance 1.
     swapped = np.swapaxes(units, 1, 2)[:, None]
-    within = (units[:, None] * variances[:, :, None]) @ swapped
-    values, vectors = np.linalg.eigh(within)
+    values, vectors = np.linalg.eigh((units[:, None] * variances[:, :, None]) @ swapped)
     values = np.maximum(values, TiedNoise.RIDGE * np.abs(values[..., -1:]))
     values, swapped = np.sqrt(values)[..., None, :], np.swapaxes(vectors, -1, -2)
     roots = (vectors * values) @ swapped
@@ -268,8 +267,7 @@ def noise_of_centers(X: Matrix, rows: Groups, fit: Fit) -> tuple[Any, Any]:
     parts = random_parts(labels, 4, np.random.default_rng(0))
     some = X if len(drawn) == X.shape[0] else X.keep_rows(drawn)
     halves = compare_halves(some, *parts, k=k)
-    known = HOST.ratio(halves.noise[:, 0], halves.independent, 1.0)
-    ratio = ratio * known.mean(axis=0)
+    ratio = ratio * HOST.ratio(halves.noise[:, 0], halves.independent, 1.0).mean(axis=0)
     noise = fit.variances * rows.spread(ratio)
     loss = rows.sums(weights * mean * noise)[:, None]
     q = units**2
@@ -285,8 +283,7 @@ def independent_entries(X: Matrix, rows: Groups, fit: Fit) -> float:
     few = rows.ops.few_rows
     labels, own = to_host(few(rows.labels, drawn)), to_host(few(fit.scales, drawn))
     centers = fit.centers[labels].astype(np.float64)
-    left = X.take(drawn).toarray() - own[:, None] * centers
-    units = HOST.unit_rows(left)
+    units = HOST.unit_rows(X.take(drawn).toarray() - own[:, None] * centers)
     squares = (units @ units.T) ** 2
     np.fill_diagonal(squares, 0.0)
     alike = squares.sum() / max(len(drawn) * (len(drawn) - 1), 1)

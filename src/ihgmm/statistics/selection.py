@@ -283,8 +283,7 @@ def _answer(
         best = at_rank if at_rank.support >= Counting.AT_RANK else best
     best = tree.splits[min(best.n_clusters, max_clusters) - 2]
     levels = [n for n in tree.levels if n <= max_clusters]
-    numbers = [split.n_clusters for split in order]
-    ranked = dict.fromkeys([best.n_clusters, *levels, *numbers])
+    ranked = dict.fromkeys([best.n_clusters, *levels, *(s.n_clusters for s in order)])
     shown = [n for n in ranked if n <= max_clusters][: Counting.PLAUSIBLE]
     agreement = max(split.agreement for split in tree.splits)
     others = shown[: Counting.PLAUSIBLE - 1]  # beside one cluster

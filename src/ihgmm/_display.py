@@ -4,8 +4,6 @@ These are the only imports that point up the layers, and they wait until somethi
 shown; ``tests/test_layers.py`` knows them by name.
 """
 
-from __future__ import annotations
-
 from html import escape
 from typing import Any
 

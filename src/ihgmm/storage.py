@@ -4,8 +4,6 @@ A file is a zip archive of ``header.json`` and one ``.npy`` for each array. A mo
 was read places a few rows before anybody gets it.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Figures of the studies: error above, share of exact recovery below."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

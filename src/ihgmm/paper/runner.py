@@ -1,7 +1,5 @@
 """Runs a study: in parallel, kept as it goes, resumed where it stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import functools

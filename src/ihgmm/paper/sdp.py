@@ -1,7 +1,5 @@
 """The semidefinite relaxation of k-means, for small samples."""
 
-from __future__ import annotations
-
 from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Self

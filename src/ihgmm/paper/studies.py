@@ -1,7 +1,5 @@
 """The simulation studies, the paper's four and one beyond them: nothing but data."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The paper's table of real data: errors counted beside the paper's own."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ A condition "left side much larger than right side" is given as the ratio of the
 far below 1 the paper promises nothing, above 1 it may.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any, Literal
 

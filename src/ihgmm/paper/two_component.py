@@ -1,7 +1,5 @@
 """Two clusters with opposite centres."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

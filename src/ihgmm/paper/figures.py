@@ -91,13 +91,11 @@ def grid(
     """Return errors and exact shares of a method by panel and value; NaN if not run."""
     rows = {panel.name: row for row, panel in enumerate(chart.panels)}
     columns = {float(x): column for column, x in enumerate(chart.panels[0].values)}
-    errors, shares, reps = np.zeros((3, len(rows), len(columns)))
+    errors, shares, reps = sums = np.zeros((3, len(rows), len(columns)))
     for s in summary:
         if s.method == method and s.panel in rows and s.x in columns:
-            cell = rows[s.panel], columns[s.x]
-            errors[cell] += s.reps * s.rate
-            shares[cell] += s.reps * s.exact_share
-            reps[cell] += s.reps
+            figures = s.reps * np.array([s.rate, s.exact_share, 1])
+            sums[:, rows[s.panel], columns[s.x]] += figures
     reps[reps == 0] = np.nan
     return errors / reps, shares / reps
 
@@ -144,8 +142,7 @@ def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Any:
     for ax, method in zip(axes[0], methods, strict=True):
         ax.set_title(method, fontsize=9)
     for ax in axes.flat:
-        ax.set_xscale("log")
-        ax.set_xlim(edges[0], edges[-1])
+        ax.set(xscale="log", xlim=(edges[0], edges[-1]))
         ax.set_xticks([0.1, 0.3, 1, 3], labels=["0.1", "0.3", "1", "3"])
         ax.minorticks_off()
         ax.set_yticks(range(n_rows), labels=[panel.title for panel in chart.panels])

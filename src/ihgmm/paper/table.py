@@ -42,13 +42,11 @@ class RealData:
 
     def draw(self, rep: int) -> tuple[SimpleNamespace, int]:
         """Return the data, prepared as the paper's were, and the seed."""
-        return _load(self.name, self.data_home), rep
+        data = _load(self.name, data_home=self.data_home)
+        return SimpleNamespace(X=data.X, labels=data.target), rep
 
 
-@functools.cache
-def _load(name: str, data_home: str | Path | None) -> SimpleNamespace:
-    data = load_dataset(name, data_home=data_home)
-    return SimpleNamespace(X=data.X, labels=data.target)
+_load = functools.cache(load_dataset)
 
 
 def real_data_study(data_home: str | Path | None = None) -> Study:

@@ -12,9 +12,9 @@ class Result:
     """A frozen dataclass of figures: it shows itself as sentences, wherever it is."""
 
     def __repr__(self) -> str:
-        from ihgmm.words.results import text
+        from ihgmm.words.results import SENTENCES
 
-        return text(self)
+        return SENTENCES[type(self)](self)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"

@@ -128,8 +128,7 @@ def ihsc(
     summary = _summary(model, diagnosis, taken)
     if copy:
         adata = adata.copy()
-    used, codes = np.unique(labels, return_inverse=True)
-    clusters = pd.Categorical.from_codes(codes, used.astype(str))
+    clusters = pd.Categorical(labels).rename_categories(str)
     by_variable = centers.T if use_rep in (None, "X") else None
     if by_variable is None:
         summary["centers"] = centers

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -107,7 +106,7 @@ def _tell(
                 file.write(text)
         screen.say("misclassified rows, median over seeds (range); the paper's beside:")
         screen.say(texts["table.md"])
-        return {"cells": [asdict(cell) for cell in cells], "files": [*texts]}
+        return {"cells": [cell._asdict() for cell in cells], "files": [*texts]}
     summary = summarize(study, results)
     columns = Summary._fields
     forms = {"x": "g", "rate": ".6f", "exact_share": ".4f"}

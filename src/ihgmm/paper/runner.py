@@ -164,7 +164,6 @@ def summarize(study: Study, results: Iterable[Result]) -> list[Summary]:
     summary = []
     for s, method in itertools.product(study.settings, study.methods):
         if values := rates.get((s.key, method)):
-            share = np.mean(np.equal(values, 0))
-            figures = len(values), float(np.mean(values)), float(share)
+            figures = len(values), float(np.mean(values)), values.count(0) / len(values)
             summary.append(Summary(s.study, s.panel, s.x, s.noise, method, *figures))
     return summary

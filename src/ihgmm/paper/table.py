@@ -2,11 +2,11 @@
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
+from typing import NamedTuple
 
 from ihgmm.datasets import load_dataset
 from ihgmm.paper.methods import TABLE_METHODS
@@ -27,13 +27,12 @@ PAPER_COUNTS: dict[str, dict[str, int]] = {
 """Misclassified rows by data set and method, as the paper's table prints them."""
 
 
-@dataclass(frozen=True)
-class RealData:
+class RealData(NamedTuple):
     """A data set of the table; a repetition is another seed."""
 
     name: str
     data_home: str | Path | None = None
-    n_entries = 0  # all sets are small
+    n_entries: int = 0  # all sets are small
 
     @property
     def key(self) -> str:
@@ -59,8 +58,7 @@ def real_data_study(data_home: str | Path | None = None) -> Study:
     return Study("table", title, settings, TABLE_METHODS, reps=10, quick_reps=3)
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One entry of the table: errors of a method, seed by seed, and the paper's."""
 
     dataset: str

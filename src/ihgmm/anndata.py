@@ -306,7 +306,6 @@ def _warn_of_preparation(
 
 
 def _matrix(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:
-    """Return the matrix to cluster, wherever it is."""
     if layer is not None and use_rep is not None:
         raise ValueError(
             f"layer={layer!r} and use_rep={use_rep!r} name two matrices; give one."

@@ -88,7 +88,6 @@ def scale_text(test: ScaleTest) -> str:
     return "\n".join(lines)
 
 
-# What returns the sentences of a result, by its type.
 SENTENCES: dict[type, Callable[[Any], str]] = {
     Caution: caution_text,
     ClusterCount: count_text,

@@ -4,8 +4,6 @@ These are the only imports that point up the layers, and they wait until somethi
 shown; ``tests/test_layers.py`` knows them by name.
 """
 
-from __future__ import annotations
-
 from html import escape
 from typing import Any
 
@@ -14,9 +12,9 @@ class Result:
     """A frozen dataclass of figures: it shows itself as sentences, wherever it is."""
 
     def __repr__(self) -> str:
-        from ihgmm.words.results import text
+        from ihgmm.words.results import SENTENCES
 
-        return text(self)
+        return SENTENCES[type(self)](self)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"

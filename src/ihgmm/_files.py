@@ -1,7 +1,5 @@
 """Files that are written whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import stat
@@ -57,12 +55,9 @@ def regular_target(path: AnyPath, suffixes: Collection[str] = ()) -> Path:
     path = os.path.expanduser(check_path(path))
     if suffixes and Path(path).suffix.lower() not in suffixes:
         raise ValueError(f"{path}: give a name that ends in {' or '.join(suffixes)}.")
-    try:
-        kind = os.stat(path).st_mode
-    except OSError:  # there is none, or it cannot be reached: writing will say why
-        kind = stat.S_IFREG
-    if not stat.S_ISREG(kind):
-        name = "folder" if stat.S_ISDIR(kind) else "device, a FIFO or a socket"
+    # Where there is none, or it cannot be reached, writing will say why.
+    if os.path.exists(path) and not os.path.isfile(path):
+        name = "folder" if os.path.isdir(path) else "device, a FIFO or a socket"
         raise ValueError(f"{path} is a {name}; give a file name.")
     return Path(os.path.realpath(path))
 

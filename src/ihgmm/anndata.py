@@ -128,8 +128,7 @@ def ihsc(
     summary = _summary(model, diagnosis, taken)
     if copy:
         adata = adata.copy()
-    used, codes = np.unique(labels, return_inverse=True)
-    clusters = pd.Categorical.from_codes(codes, used.astype(str))
+    clusters = pd.Categorical(labels).rename_categories(str)
     by_variable = centers.T if use_rep in (None, "X") else None
     if by_variable is None:
         summary["centers"] = centers
@@ -307,7 +306,6 @@ def _warn_of_preparation(
 
 
 def _matrix(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:
-    """Return the matrix to cluster, wherever it is."""
     if layer is not None and use_rep is not None:
         raise ValueError(
             f"layer={layer!r} and use_rep={use_rep!r} name two matrices; give one."

@@ -4,8 +4,6 @@ A file is a zip archive of ``header.json`` and one ``.npy`` for each array. A mo
 was read places a few rows before anybody gets it.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -83,7 +81,7 @@ class SavedModel:
             kind: Any = bool if name == "empty_is_zero" else str | None
             text = f"{name} is {value!r}; give a text or None, True or False."
             _require(isinstance(value, kind), text)
-        has_words = hasattr(_steps(self.model)[0][1], "feature_names_in_")
+        has_words = hasattr(steps_of(self.model)[0][1], "feature_names_in_")
         text = "text_column is given, and the features have no names, which are words."
         _require(self.text_column is None or has_words, text)
 
@@ -131,7 +129,7 @@ def save_model(
     >>> (loaded.predict(X) == model.labels_).all()
     np.True_
     """
-    names, steps = zip(*_steps(model), strict=True)
+    names, steps = zip(*steps_of(model), strict=True)
     kinds = [type(step).__name__ for step in steps]
     _require(
         _is_known(steps),
@@ -175,7 +173,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     if saved.text_column is None:
         return saved.model
     # Words are counted as the command did, and counts have no names.
-    (_, first), *others = _steps(saved.model)
+    (_, first), *others = steps_of(saved.model)
     words = vars(first).pop("feature_names_in_").tolist()
     counter = texts.CountVectorizer(vocabulary=words, dtype=float).fit([""])
     return make_pipeline(counter, first, *(step for _, step in others))
@@ -202,7 +200,8 @@ def _require(condition: bool, message: str) -> None:
         raise StorageError(message)
 
 
-def _steps(model: Any) -> list[tuple[str, Any]]:
+def steps_of(model: Any) -> list[tuple[str, Any]]:
+    """Return the named steps of a pipeline; of any other model, itself."""
     return model.steps if type(model) is Pipeline else [("", model)]
 
 

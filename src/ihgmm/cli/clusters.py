@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,18 +14,11 @@ from ihgmm.estimators.given import as_without_batches
 from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
-from ihgmm.numerics.spectral import Placement
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.policy import Doubt, Trust
 from ihgmm.report.facts import compare_known, known_certainty
 from ihgmm.statistics import contrasts as ct
-from ihgmm.statistics.diagnosis import (
-    CautionKind,
-    Diagnosis,
-    Verdict,
-    diagnose,
-    membership_temperature,
-)
+from ihgmm.statistics import diagnosis as dg
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words import diagnoses as words
@@ -76,10 +69,10 @@ def cluster_lines(labels: np.ndarray, k: int, figures: Figures, table: Table) ->
 
 def describe_fit(
     model: Any, table: Table, labels: np.ndarray
-) -> tuple[Figures, Lines, Diagnosis, bool]:
+) -> tuple[Figures, Lines, dg.Diagnosis, bool]:
     """Return figures, lines, a diagnosis, and if clusters are compared at one size."""
     fit, k = ct.described_fit(table.X, model), len(model.cluster_centers_)
-    diagnosis = diagnose(table.X, model)
+    diagnosis = dg.diagnose(table.X, model)
     scores = getattr(model, "outlier_scores_", None)
     figures = figures_of(fit, known_certainty(diagnosis), scores)
     lines = cluster_lines(labels, k, figures, table)
@@ -101,20 +94,20 @@ def describe_fit(
     return figures, lines, diagnosis, apart.same_size
 
 
-def temper(model: Any, diagnosis: Diagnosis) -> None:
+def temper(model: Any, diagnosis: dg.Diagnosis) -> None:
     """Let later rows be as sure of their labels as those of the fit, on average."""
     error = diagnosis.expected_error
     if type(model) is not IhSC or not hasattr(model, "predict_proba"):
         return
-    if diagnosis.verdict is Verdict.NO_SEPARATION:
+    if diagnosis.verdict is dg.Verdict.NO_SEPARATION:
         model.temperature_ = Trust.UNKNOWN
     elif error > 0:
         rows = to_host(model.embedding_[: Doubt.ROWS]).astype(np.float64)
-        rule = cast(Placement, model.placement_).rule
-        model.temperature_ = membership_temperature(rows, rule, error)
+        placement: Any = model.placement_
+        model.temperature_ = dg.membership_temperature(rows, placement.rule, error)
 
 
-def caution_texts(diagnosis: Diagnosis, table: Table, model: Any) -> list[str]:
+def caution_texts(diagnosis: dg.Diagnosis, table: Table, model: Any) -> list[str]:
     """Return cautions in words, with the option that drops a column where one helps."""
     whitened = any(isinstance(one, Whitener) for one in model.preparation_)
     texts, prepared = [], table.scaler is not None or whitened
@@ -122,8 +115,8 @@ def caution_texts(diagnosis: Diagnosis, table: Table, model: Any) -> list[str]:
     columns |= {*table.column_names} - {*table.flags}
     for caution in diagnosis.cautions:
         text = words.caution_text(caution, table.column_names, prepared=prepared)
-        if caution.kind is CautionKind.ONE_VALUE or (
-            prepared and caution.kind is CautionKind.RULING_COLUMN
+        if caution.kind is dg.CautionKind.ONE_VALUE or (
+            prepared and caution.kind is dg.CautionKind.RULING_COLUMN
         ):
             column = caution.figures["column"]
             column = table.column_names[column] if isinstance(column, int) else column

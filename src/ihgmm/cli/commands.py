@@ -42,7 +42,6 @@ SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in ALIKE.split()} | 
     "ColumnScaler('scale')": "--prepare scale",
 }
 
-
 # By a ValueError the package says what is wrong with parameters and data. What is not
 # here, such as a TypeError, is a defect: its traceback is wanted.
 FAILURES = (ValueError, MemoryError, ArithmeticError, ImportError, OSError)

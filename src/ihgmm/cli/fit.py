@@ -1,6 +1,5 @@
 """The commands ``ihgmm fit`` and ``ihgmm report``."""
 
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +75,7 @@ def fit(
     wild = getattr(model, "outlier_cells_", ())
     wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
     if wild:
-        share = percent(len(wild) / prod(table.X.shape))
+        share = percent(len(wild) / np.prod(table.X.shape))
         note = f"Treated {counted(len(wild), 'wild cell')} ({share}) as missing: the "
         note += "other cells of the row and the column do not explain such values."
         table = table.noting(note)

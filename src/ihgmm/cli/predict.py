@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from ihgmm import IhSC, SphericalKMeans
 from ihgmm._checks import complete_matrix
@@ -20,7 +19,7 @@ from ihgmm.matrix import Filled, Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.policy import Trust
 from ihgmm.statistics.contrasts import DescribedFit
-from ihgmm.storage import SavedModel, load_saved, save_model
+from ihgmm.storage import SavedModel, load_saved, save_model, steps_of
 from ihgmm.words.phrases import counted
 
 
@@ -130,8 +129,7 @@ def read_for_model(
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
     saved = load_saved(model)
-    is_pipeline = isinstance(saved.model, Pipeline)
-    *scalers, estimator = saved.model if is_pipeline else [saved.model]
+    *scalers, estimator = (step for _, step in steps_of(saved.model))
     if scalers and hasattr(scalers[0], "vocabulary_"):
         raise ValueError(
             f"{model} takes texts, not a table; use it from Python: "

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-from dataclasses import asdict, fields
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -107,9 +106,9 @@ def _tell(
                 file.write(text)
         screen.say("misclassified rows, median over seeds (range); the paper's beside:")
         screen.say(texts["table.md"])
-        return {"cells": [asdict(cell) for cell in cells], "files": [*texts]}
+        return {"cells": [cell._asdict() for cell in cells], "files": [*texts]}
     summary = summarize(study, results)
-    columns = [field.name for field in fields(Summary)]
+    columns = Summary._fields
     forms = {"x": "g", "rate": ".6f", "exact_share": ".4f"}
     rows = [[format(getattr(s, c), forms.get(c, "")) for c in columns] for s in summary]
     write_csv(output / f"{study.name}-summary.csv", [columns, *rows])

@@ -1,7 +1,5 @@
 """Figures of the studies: error above, share of exact recovery below."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -87,21 +85,18 @@ def _curves(study: Study, summary: list[Summary]) -> Any:
     return figure
 
 
-def grid(
-    chart: Map, summary: list[Summary], method: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return errors and exact shares of a method by panel and value; NaN if not run."""
+def grid(chart: Map, summary: list[Summary], method: str) -> np.ndarray:
+    """Return errors, exact shares and draws by panel and value; NaN if not run."""
     rows = {panel.name: row for row, panel in enumerate(chart.panels)}
     columns = {float(x): column for column, x in enumerate(chart.panels[0].values)}
-    errors, shares, reps = np.zeros((3, len(rows), len(columns)))
+    sums = np.zeros((3, len(rows), len(columns)))
     for s in summary:
         if s.method == method and s.panel in rows and s.x in columns:
-            cell = rows[s.panel], columns[s.x]
-            errors[cell] += s.reps * s.rate
-            shares[cell] += s.reps * s.exact_share
-            reps[cell] += s.reps
-    reps[reps == 0] = np.nan
-    return errors / reps, shares / reps
+            figures = s.reps * np.array([s.rate, s.exact_share, 1])
+            sums[:, rows[s.panel], columns[s.x]] += figures
+    sums[:, sums[2] == 0] = np.nan
+    sums[:2] /= sums[2]
+    return sums
 
 
 def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Any:
@@ -116,7 +111,7 @@ def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Any:
     edges = np.r_[values[0] ** 2 / middles[0], middles, values[-1] ** 2 / middles[-1]]
     heights = np.arange(n_rows + 1) - 0.5
     grids = [grid(chart, summary, method) for method in methods]
-    worst = max(np.nanmax(errors) for errors, _ in grids)
+    worst = max(np.nanmax(errors) for errors, *_ in grids)
     # Square roots, since one row in a hundred or in twenty is the question. Good is
     # bright in both rows, in a map that the colour-blind can read.
     looks = [("error", "cividis_r", PowerNorm(0.5, 0, max(worst, 0.1)))]
@@ -138,24 +133,20 @@ def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Any:
         bar = figure.colorbar(mesh, ax=axes[row], aspect=12, pad=0.01)
         bar.ax.tick_params(labelsize=7)
         if row == 0:
-            marks = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
-            ticks = [t for t in marks if t <= worst]
+            ticks = [t for t in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8) if t <= worst]
             bar.set_ticks(ticks, labels=[f"{t:g}" for t in ticks])
         bar.set_label(name, fontsize=8)
         axes[row, 0].set_ylabel(chart.symbol, fontsize=9)
     for ax, method in zip(axes[0], methods, strict=True):
         ax.set_title(method, fontsize=9)
     for ax in axes.flat:
-        ax.set_xscale("log")
-        ax.set_xlim(edges[0], edges[-1])
+        ax.set(xscale="log", xlim=(edges[0], edges[-1]))
         ax.set_xticks([0.1, 0.3, 1, 3], labels=["0.1", "0.3", "1", "3"])
         ax.minorticks_off()
         ax.set_yticks(range(n_rows), labels=[panel.title for panel in chart.panels])
         ax.tick_params(labelsize=7.5)
     axes[1, len(methods) // 2].set_xlabel(chart.panels[0].symbol, fontsize=9)
-    names = {panel.name for panel in chart.panels}
-    draws = sum(s.reps for s in summary if s.panel in names and s.method == methods[0])
-    draws /= np.isfinite(grids[0][0]).sum()
+    draws = np.nanmean(grids[0][2])
     figure.suptitle(f"{chart.title} ({draws:.3g} draws a cell)", fontsize=11)
     legend = LEGEND | {"title": "thresholds for exact recovery", "title_fontsize": 8}
     legend |= {"ncols": len(steps), "fontsize": 8, "handlelength": 3.5}

@@ -3,8 +3,6 @@
 Oracles show what could be done at best: they know more than the data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

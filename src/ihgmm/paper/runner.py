@@ -1,7 +1,5 @@
 """Runs a study: in parallel, kept as it goes, resumed where it stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import functools
@@ -10,8 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -69,7 +66,13 @@ def run_study(
             writer.writerow(Result._fields)
         before = len(wanted) - len(missing)
         report(before, len(wanted))
-        with contextlib.closing(_execute_all(missing, methods, jobs)) as outputs:
+        # One at a time: joblib would wait for all of a batch before it hands out any.
+        parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
+        task = delayed(_execute)
+        outputs = parallel(task(os.getpid(), *run, methods) for run in missing)
+        # To close it after an interrupt ends the workers. Tasks that are cancelled or
+        # not used, of which joblib warns, are what is wanted then.
+        with ignored(UserWarning, r"\d+ tasks "), contextlib.closing(outputs):
             for count, output in enumerate(outputs, before + 1):
                 writer.writerows(output)
                 file.flush()
@@ -110,20 +113,6 @@ def _execute(
     return results
 
 
-def _execute_all(
-    runs: list[tuple[Any, int]], methods: Mapping[str, Method], jobs: int
-) -> Generator[list[Result], None, None]:
-    """Yield the results of each run as soon as they are there, in any order."""
-    # One run at a time: joblib would wait for all of a batch before it hands out any.
-    parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
-    task = delayed(_execute)
-    outputs = parallel(task(os.getpid(), *run, methods) for run in runs)
-    # To close it after an interrupt ends the workers. Tasks that are cancelled or not
-    # used, of which joblib warns, are what is wanted then.
-    with ignored(UserWarning, r"\d+ tasks "), contextlib.closing(outputs):
-        yield from outputs
-
-
 @functools.cache
 def _follow(parent: int) -> None:
     """Leave Ctrl-C to the parent of this worker, and end when it does, also killed."""
@@ -154,8 +143,7 @@ def read_results(path: Path, methods: Iterable[str]) -> list[Result]:
     return [group[method] for group in complete for method in methods]
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """How one method did at one point of a simulation, over all repetitions."""
 
     experiment: str
@@ -176,7 +164,6 @@ def summarize(study: Study, results: Iterable[Result]) -> list[Summary]:
     summary = []
     for s, method in itertools.product(study.settings, study.methods):
         if values := rates.get((s.key, method)):
-            share = np.mean(np.equal(values, 0))
-            figures = len(values), float(np.mean(values)), float(share)
+            figures = len(values), float(np.mean(values)), values.count(0) / len(values)
             summary.append(Summary(s.study, s.panel, s.x, s.noise, method, *figures))
     return summary

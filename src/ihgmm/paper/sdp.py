@@ -1,7 +1,5 @@
 """The semidefinite relaxation of k-means, for small samples."""
 
-from __future__ import annotations
-
 from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Self
@@ -153,8 +151,7 @@ class SDPKMeans(DistanceClusterer):
             )
         else:
             seed = int(generator(self.random_state).integers(2**31))
-            kmeans = KMeans(k, n_init=10, random_state=seed)
-            labels = kmeans.fit_predict(embedding)
+            labels = KMeans(k, n_init=10, random_state=seed).fit_predict(embedding)
         labels = np.argsort(HOST.order_by_size(labels, k))[labels]
         same = labels[:, None] == labels
         # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move

@@ -1,13 +1,10 @@
 """The simulation studies, the paper's four and one beyond them: nothing but data."""
 
-from __future__ import annotations
-
 import hashlib
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,8 +68,7 @@ class Panel:
     sampler: Callable[..., Any] = make_ihgmm  #: as in Simulation
 
 
-@dataclass(frozen=True)
-class Map:
+class Map(NamedTuple):
     """Panels that differ in a second parameter, drawn as one heat map."""
 
     name: str  #: a word for files
@@ -100,7 +96,7 @@ class Study:
 
     def choose(self, only: str = "", *, quick: bool = False) -> list[Any]:
         """Return the settings with a word in their key, without large ones if quick."""
-        most = 1_500_000 if quick else math.inf  # entries, for less than a second
+        most = 1_500_000 if quick else np.inf  # entries, for less than a second
         return [s for s in self.settings if only in s.key and s.n_entries <= most]
 
 

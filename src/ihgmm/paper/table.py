@@ -1,14 +1,12 @@
 """The paper's table of real data: errors counted beside the paper's own."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
+from typing import NamedTuple
 
 from ihgmm.datasets import load_dataset
 from ihgmm.paper.methods import TABLE_METHODS
@@ -29,13 +27,12 @@ PAPER_COUNTS: dict[str, dict[str, int]] = {
 """Misclassified rows by data set and method, as the paper's table prints them."""
 
 
-@dataclass(frozen=True)
-class RealData:
+class RealData(NamedTuple):
     """A data set of the table; a repetition is another seed."""
 
     name: str
     data_home: str | Path | None = None
-    n_entries = 0  # all sets are small
+    n_entries: int = 0  # all sets are small
 
     @property
     def key(self) -> str:
@@ -44,13 +41,11 @@ class RealData:
 
     def draw(self, rep: int) -> tuple[SimpleNamespace, int]:
         """Return the data, prepared as the paper's were, and the seed."""
-        return _load(self.name, self.data_home), rep
+        data = _load(self.name, data_home=self.data_home)
+        return SimpleNamespace(X=data.X, labels=data.target), rep
 
 
-@functools.cache
-def _load(name: str, data_home: str | Path | None) -> SimpleNamespace:
-    data = load_dataset(name, data_home=data_home)
-    return SimpleNamespace(X=data.X, labels=data.target)
+_load = functools.cache(load_dataset)
 
 
 def real_data_study(data_home: str | Path | None = None) -> Study:
@@ -63,8 +58,7 @@ def real_data_study(data_home: str | Path | None = None) -> Study:
     return Study("table", title, settings, TABLE_METHODS, reps=10, quick_reps=3)
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One entry of the table: errors of a method, seed by seed, and the paper's."""
 
     dataset: str

@@ -6,8 +6,6 @@ A condition "left side much larger than right side" is given as the ratio of the
 far below 1 the paper promises nothing, above 1 it may.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any, Literal
 
@@ -126,8 +124,7 @@ class TrueModel:
     @property
     def entry_constants(self) -> tuple[float, float]:
         """C_Theta and c of Assumption 1: largest entry, least norm over root p."""
-        norms = np.linalg.norm(self.centers, axis=1)
-        smallest = norms.min() / np.sqrt(self.n_features)
+        smallest = np.linalg.norm(self.centers, axis=1).min() / np.sqrt(self.n_features)
         return float(np.abs(self.centers).max()), float(smallest)
 
     @property
@@ -462,24 +459,22 @@ def exact_recovery_limit(
     largest = -ndtri(even / distances.size) / distances.min()
     unit = largest * distances
     factor = brentq(lambda t: ndtr(-t * unit).sum() - even, 0.0, 1.0)
-    (known,) = model.check_model(centers=centers)
-    return float(factor * largest * model.smallest_distance(known))
+    return float(factor * largest * model.smallest_distance(np.asarray(centers, float)))
 
 
 def _distances(
     labels: Any, scales: Any, centers: Any, noise_levels: Any, n_samples: int | None
 ) -> tuple[np.ndarray, float]:
     """Return how far noisy rows are from each border, in noise levels, and weights."""
-    given = {"labels": labels, "scales": scales, "centers": centers}
-    code, omega, theta = model.check_model(**given)
+    z, omega, theta = model.check_model(labels=labels, scales=scales, centers=centers)
     sigma = np.asarray(noise_levels, dtype=np.float64)
     known = (np.isfinite(sigma) & (sigma >= 0)).all()
-    if sigma.shape not in ((), code.shape) or not known:
+    if sigma.shape not in ((), z.shape) or not known:
         raise ValueError(
             f"noise_levels={noise_levels!r:.60} are no levels; give one number that is "
-            f"not negative, or {len(code)} of them."
+            f"not negative, or {len(z)} of them."
         )
-    n = len(code) if n_samples is None else check_count("n_samples", n_samples)
+    n = len(z) if n_samples is None else check_count("n_samples", n_samples)
     norms = np.linalg.norm(theta, axis=1)
     if not norms.all():
         raise ValueError(
@@ -489,8 +484,8 @@ def _distances(
     gaps = cdist(unit, unit)
     gaps[gaps < 10 * np.finfo(np.float64).eps] = 0.0  # parallel, but for rounding
     others = ~np.eye(len(theta), dtype=bool)
-    levels = np.broadcast_to(sigma, code.shape)
+    levels = np.broadcast_to(sigma, z.shape)
     noisy = levels > 0
-    sizes = (omega * norms[code])[noisy] / (2 * levels[noisy])
-    borders = gaps[others].reshape(len(theta), -1)[code[noisy]]
-    return sizes[:, None] * borders, n / len(code)
+    sizes = (omega * norms[z])[noisy] / (2 * levels[noisy])
+    borders = gaps[others].reshape(len(theta), -1)[z[noisy]]
+    return sizes[:, None] * borders, n / len(z)

@@ -1,7 +1,5 @@
 """Two clusters with opposite centres."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
@@ -109,7 +107,7 @@ def _iterate(
     G: GramOperator, signs: np.ndarray, max_iter: int
 ) -> tuple[np.ndarray, int]:
     """Update all signs at once until they stay; return them and the iterations."""
-    before = signs
+    before, why = signs, f"Rows still change their cluster after {max_iter=} iterations"
     for n_iter in range(1, max_iter + 1):
         product = G @ signs
         # A row that the others do not pull either way stays where it is.
@@ -118,17 +116,13 @@ def _iterate(
             return signs, n_iter
         if n_iter > 1 and np.array_equal(updated, before):
             moving = int((updated != signs).sum())
-            _warn(f"{moving} of {len(signs)} rows alternate between the two clusters")
-            fit = [float(s @ (G @ s)) for s in (before, signs)]
-            return (before if fit[0] >= fit[1] else signs), n_iter
+            why = f"{moving} of {len(signs)} rows alternate between the two clusters"
+            signs = max(before, signs, key=lambda s: float(s @ (G @ s)))
+            break
         before, signs = signs, updated
-    _warn(f"Rows still change their cluster after max_iter={max_iter} iterations")
-    return signs, max_iter
-
-
-def _warn(what: str) -> None:
     warn(
-        f"{what}. The clusters are hardly separated, or their centres are not "
+        f"{why}. The clusters are hardly separated, or their centres are not "
         "opposite: subtract the mean of X, or use PSC or IhSC.",
         ConvergenceWarning,
     )
+    return signs, n_iter

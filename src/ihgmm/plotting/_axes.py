@@ -59,8 +59,7 @@ def given_or_new(ax: Axes | None, size: tuple[float, float], *place: int) -> Axe
     except ImportError as error:
         raise ImportError("Pictures need matplotlib: pip install matplotlib") from error
     size = min(size[0], WIDEST), min(size[1], HIGHEST)
-    figure = plt.figure(figsize=size, layout="constrained")
-    return figure.add_subplot(*place)
+    return plt.figure(figsize=size, layout="constrained").add_subplot(*place)
 
 
 def column_axes(ax: Axes | None, names: Sequence[str]) -> Axes:

@@ -52,8 +52,7 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
     if in_use.sum() <= 2 or len(used) < 2:
         chosen = np.sort(np.argsort(~in_use, kind="stable")[:2])
         _, note = _scatter(ax, rows[:, chosen], clusters)
-        x, y = (f"coordinate {dim}" for dim in chosen)
-        ax.set(xlabel=x + note, ylabel=y)
+        ax.set(xlabel=f"coordinate {chosen[0]}{note}", ylabel=f"coordinate {chosen[1]}")
         ax.set_aspect("equal", adjustable="datalim")
         from matplotlib.patheffects import withStroke
 

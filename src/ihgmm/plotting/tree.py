@@ -78,8 +78,7 @@ def plot_scree(source: Any, *, ax: Axes | None = None) -> Axes:
     if len(ax.get_legend_handles_labels()[0]) > 1:
         # In a frame no mark passes for an eigenvalue. Where there is one series and no
         # gap, the title says all.
-        frame = ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa")
-        frame.set_zorder(6)
+        ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa").set_zorder(6)
     return draw.quiet(ax)
 
 

@@ -1,6 +1,5 @@
 """The facts of a report, worked out once from the model and its data."""
 
-import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,12 +20,7 @@ from ihgmm.metrics import class_agreement
 from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting.embedding import circle_view, cosines
-from ihgmm.statistics.contrasts import (
-    TopFeatures,
-    described_fit,
-    nearest_rows,
-    rank_features,
-)
+from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.tree import ClusterTree, tree_of_model
@@ -63,7 +57,7 @@ class Facts:
                 f"{self.method} has no labels_ or no cluster_centers_; fit a clusterer "
                 "first: write_report(X, IhSC(3).fit(X), 'report.html')."
             )
-        fit = described_fit(X, model)
+        fit = ct.described_fit(X, model)
         every, labels = fit.data, fit.labels
         inside = np.flatnonzero(labels >= 0)
         data = every.keep_rows(inside) if len(inside) < len(labels) else every
@@ -72,7 +66,10 @@ class Facts:
         self.filled = filled_cells(data)
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         self.parameters = model.get_params(deep=False)
-        self.call = _with_number(self.call, self.parameters)
+        if "n_clusters=" not in self.call:  # the default, which scikit-learn leaves out
+            method, _, options = self.call.partition("(")
+            number = f"n_clusters={self.parameters.get('n_clusters')!r}"
+            self.call = f"{method}({number}{', ' * (options != ')')}{options}"
         # The name of the recipe, or nothing where it has none.
         recipe = Recipe.of(self.parameters.get("recipe", "default"))
         self.recipe = next((name for name in RECIPES if RECIPES[name] == recipe), "")
@@ -99,9 +96,8 @@ class Facts:
         with np.errstate(over="ignore"):
             self.sizes = self.scales * self.lengths[own]
         # Of many clusters fewer features are shown, so that their cards fit a page.
-        n_shown = 8 if k <= 12 else 4
         self.apart = (
-            rank_features(fit, model, self.features, n_shown, original)
+            ct.rank_features(fit, model, self.features, 8 if k <= 12 else 4, original)
             if described_by is None
             else _of_clusters(described_by, self.clusters.sizes)
         )
@@ -119,7 +115,7 @@ class Facts:
         # Where rows are on the map, and what it shows them by.
         self.places, self.basis = self._map(model, data, inside)
         # The names of the most typical rows of each cluster.
-        typical = nearest_rows(data, own, self.centers, self.scales)
+        typical = ct.nearest_rows(data, own, self.centers, self.scales)
         ids = self.ids or [*map(str, inside)]
         self.typical = [[shorten(ids[i]) for i in rows] for rows in typical]
         if texts is None and X is not given and not hasattr(given, "columns"):
@@ -171,15 +167,6 @@ def compare_known(
     return classes, agreement, rival
 
 
-def _with_number(call: str, parameters: dict[str, Any]) -> str:
-    """Return how a model was made, with the number that scikit-learn leaves out."""
-    if "n_clusters=" in call:
-        return call
-    method, _, options = call.partition("(")
-    given = f"n_clusters={parameters.get('n_clusters')!r}"
-    return f"{method}({given}{', ' * (options != ')')}{options}"
-
-
 def _ids(given: Any, X: Any, n: int, own: np.ndarray) -> tuple[list[str] | None, str]:
     """Return the names of rows in clusters, None for positions; what they are."""
     usual = "id"
@@ -193,9 +180,9 @@ def _ids(given: Any, X: Any, n: int, own: np.ndarray) -> tuple[list[str] | None,
     return [texts[i] for i in own], usual
 
 
-def _of_clusters(top: Any, sizes: np.ndarray) -> TopFeatures:
+def _of_clusters(top: Any, sizes: np.ndarray) -> ct.TopFeatures:
     """Return what describes clusters of these sizes; raise if it is of others."""
-    if not isinstance(top, TopFeatures):
+    if not isinstance(top, ct.TopFeatures):
         raise TypeError(
             f"described_by is of type {type(top).__name__}; give what top_features "
             "returns: top_features(words, model.labels_, names=...)."
@@ -227,7 +214,7 @@ def _classes_of(known: np.ndarray) -> Clusters:
 
     def as_read(name: str) -> tuple[Any, ...]:  # numbers by size, before and in texts
         with suppress(ValueError):
-            if math.isfinite(float(name)):
+            if np.isfinite(float(name)):
                 return (0, float(name), name)
         pieces = re.split("0*([0-9]+)", name)  # texts and numbers in turn
         return (1, [(len(s), s) if i % 2 else s for i, s in enumerate(pieces)], name)

@@ -275,12 +275,10 @@ def kept_rows(
     clusters: Clusters, ids: list[str] | None, most_rows: int = 100_000
 ) -> np.ndarray:
     """Return the rows of the page: as many as a browser searches without delay."""
-    n = len(clusters.codes)
-    most = min(n, most_rows)
     if ids is not None:
         n_bytes = len(inline_json(ids).encode("utf-8"))
-        most = min(most, max(1, 4_500_000 * n // n_bytes))
-    return np.sort(np.concatenate(clusters.thinned(most, 20)))
+        most_rows = min(most_rows, max(1, 4_500_000 * len(ids) // n_bytes))
+    return np.sort(np.concatenate(clusters.thinned(most_rows, 20)))
 
 
 def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:

@@ -158,11 +158,9 @@ def _clusters(count: ClusterCount) -> str:
     split = None if count.tree is None else count.tree.split(count.n_clusters)
     if split is None:
         return f"{clusters}: {start}, and there are too few rows to say more."
-    first = f"{clusters}, with {count.confidence.value} confidence"
-    if count.is_doubtful:
-        first = f"Perhaps {clusters}, with low confidence"
+    first = f"{'Perhaps ' * count.is_doubtful}{clusters}, with {count.confidence.value}"
     more = f", and one more cluster would lower stability by {split.drop:.2f}"
-    text = f"{first}: trees of halves of the rows have an agreement of "
+    text = f"{first} confidence: trees of halves of the rows have an agreement of "
     text += f"{split.agreement:.2f}{more if split.drop >= 0 else ''}."
     if set(count.levels) - {count.n_clusters}:
         tree = "Clusters are nested: the" if len(count.levels) > 1 else "The"

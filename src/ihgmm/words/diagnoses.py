@@ -71,7 +71,6 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     stays = "of labels stay the same in fits to other rows"
     usual = f"expected; on real data with as much doubt usually {wrong_labels(d)}"
     usual += "; missing cells add to it" * d.incomplete
-    wrong = percent(d.expected_error), usual
     given = f"{d.n_given:,}", "labels were given; the lines below are about the others"
     few = [str(name) for name in d.classes[np.isnan(d.cluster_stability)]]
     names = ", ".join([*few[:5], *["..."] * (len(few) > 5)])
@@ -88,7 +87,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
         (judged, "stability", percent(d.stability), stays),
         (judged, "doubt", percent(d.doubt), other),
         (judged and len(few) > 0, "not judged", f"{len(few):,}", unjudged),
-        (wrong_labels(d) != "", "wrong labels", *wrong),
+        (wrong_labels(d) != "", "wrong labels", percent(d.expected_error), usual),
         (sure_of_some, "uncertain rows", percent(d.uncertain_share), sure),
     ]
     return [line[1:] for line in lines if line[0]]

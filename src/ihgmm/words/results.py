@@ -88,7 +88,7 @@ def scale_text(test: ScaleTest) -> str:
     return "\n".join(lines)
 
 
-_SENTENCES: dict[type, Callable[[Any], str]] = {
+SENTENCES: dict[type, Callable[[Any], str]] = {
     Caution: caution_text,
     ClusterCount: count_text,
     ClusterTree: tree_text,
@@ -96,8 +96,3 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     ScaleTest: scale_text,
     TopFeatures: features_text,
 }
-
-
-def text(result: Any) -> str:
-    """Return the sentences of a result."""
-    return _SENTENCES[type(result)](result)

@@ -28,8 +28,7 @@ def read_array(path: Path, request: Request) -> Table:
     """Read an array, a scipy.sparse matrix, or the X or only array of an archive."""
     is_sparse = False
     with explain_damage(path), path.open("rb") as file:
-        is_archive = file.read(2) == b"PK"
-        file.seek(0)
+        is_archive = file.peek(2)[:2] == b"PK"
         # NumPy leaves an archive that it opened itself open where it is cut off.
         whence = file if is_archive else path
         X: Any = np.load(whence, mmap_mode="r", allow_pickle=False)

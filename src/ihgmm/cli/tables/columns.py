@@ -323,8 +323,7 @@ def _reading_notes(raw: RawTable, columns: dict[str, _Column]) -> list[str]:
     if special:
         column = columns[special[0]]
         # The longest has most of what is special: groups, decimals, signs.
-        lengths = column.texts.str.len().where(~np.isnan(column.values), 0)
-        row = int(np.argmax(lengths))
+        row = int(np.argmax(column.texts.str.len().where(~np.isnan(column.values), 0)))
         example = f"{quote(column.texts.iloc[row])} is {column.values[row]:.12g}"
         which = quote_all(special)
         phrases.append(f"numbers as people write them in {which} ({example})")

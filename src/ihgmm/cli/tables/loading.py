@@ -168,7 +168,6 @@ def find_header(start: str, suffix: str) -> tuple[str, int, list[str]]:
 
 
 def _first_rows(lines: list[str], mark: str) -> list[list[str]]:
-    """Return the cells of the first few rows."""
     rows: list[list[str]] = []
     texts = [line.strip() for line in lines] if mark == " " else lines
     cells = csv.reader(texts, delimiter=mark, skipinitialspace=mark == " ")

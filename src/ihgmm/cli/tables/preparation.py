@@ -181,8 +181,7 @@ def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
         scaler.reason_ = "Categories count as one column each."
     # The flags of a category are of length 1: together they count as one column.
     scaler.scale_[flags], scaler.center_[flags] = 1.0, 0.0
-    decisions = np.where(flags, "left alone", scaler.decisions_)
-    scaler.decisions_ = tuple(decisions.tolist())
+    scaler.decisions_ = tuple(np.where(flags, "left alone", scaler.decisions_).tolist())
     return scaler
 
 

@@ -77,8 +77,7 @@ def read_table(
     has_texts = table.texts is not None
     has_choice = source not in BUILT_IN and (table.is_mixed or has_texts)
     table = prep.complete_table(table, request, missing, fills)
-    ids = Index(table.ids).dropna()
-    if shared := int(ids.duplicated(keep=False).sum()):
+    if shared := int(Index(table.ids).dropna().duplicated(keep=False).sum()):
         text = f"{shared:,} of {len(table.ids):,} rows share their {table.id_name!r} "
         text += "with another row: labels joined by it would be ambiguous."
         table = table.noting(text)
@@ -171,8 +170,7 @@ def _by_blocks(path: Path, request: Request) -> Table | None:
         for at in (0.125, 0.375, 0.625, 0.875):
             group = int(at * about.num_row_groups)
             first = int(at * about.row_group(group).num_rows) // size
-            read = stored.iter_batches(size, [group])
-            batches += islice(read, first, first + 1)
+            batches += islice(stored.iter_batches(size, [group]), first, first + 1)
         head = loading.from_arrow(pa.Table.from_batches(batches))
     table = columns.choose_columns(head, request)
     if len(set(names)) < len(names) or not set(table.column_names) <= set(names):

@@ -64,9 +64,8 @@ class Table:
         # The least number of an empty column is infinite. Data on disk are read once.
         from ihgmm.estimators.column_scaler import column_ranges
 
-        blocks = self.X.map(lambda block: block.array) if self.on_disk else [self.X]
         parts = []
-        for X in blocks:
+        for X in self.X.map(lambda block: block.array) if self.on_disk else [self.X]:
             # The estimator names the place of a NaN among sparse entries.
             empty = np.zeros((1, X.shape[1]), bool) if self.is_sparse else np.isnan(X)
             incomplete = np.broadcast_to(empty.any(axis=1), X.shape[0])

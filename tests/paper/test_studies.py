@@ -73,6 +73,9 @@ def test_correlated_centres(cosine):
     assert_array_equal(correlated_sample(40, 30, 5, **options)[0], sample.X)
     with pytest.raises(ValueError, match=r"at least 0 and at most 0\.99"):
         correlated_sample(40, 30, 3, cosine=cosine + 1, separation_constant=1.0)
+    for n, d, named in ((0, 30, "n_samples=0"), (40, 3, "n_features=3")):
+        with pytest.raises(ValueError, match=named):
+            correlated_sample(n, d, 3, cosine=cosine, separation_constant=1.0)
 
 
 def test_summary():

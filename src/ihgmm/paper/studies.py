@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihgmm._parameters import check_number, generator
+from ihgmm._parameters import check_count, check_number, generator
 from ihgmm.paper.methods import METHODS, Method
 from ihgmm.statistics.model import default_separation, make_ihgmm
 
@@ -135,6 +135,9 @@ def correlated_sample(
     """
     check_number("cosine", cosine, least=0, most=0.99)
     rng = generator(random_state)
+    check_count("n_samples", n_samples)
+    check_count("n_clusters", n_clusters)
+    check_count("n_features", n_features, least=n_clusters + 1)
     size = n_samples, n_features, n_clusters
     distance = default_separation(*size, separation_constant)
     axes = np.linalg.qr(rng.standard_normal((n_features, n_clusters + 1)))[0].T

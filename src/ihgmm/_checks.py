@@ -470,7 +470,7 @@ def warn_unstable_labels(missing: str, remedy: str = "") -> None:
     tree = "cluster_tree(X, missing='fit')" if missing == "fit" else "cluster_tree(X)"
     remedy = remedy or (
         "Look at diagnose(X, model), or ask for another number of clusters: "
-        f"{tree} shows which are stable; give it X as prepared for this fit."
+        f"{tree} shows which are stable, if any; give it X as prepared for this fit."
     )
     text = "Labels may be unstable: many of them may change with other rows."
     warn(f"{text} {remedy}", UnstableLabelsWarning)

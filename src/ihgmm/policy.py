@@ -248,6 +248,7 @@ class Scales:
     SLIGHT_SPREAD, WEAK_SPREAD = 0.05, 0.75  # less does not matter; more: no advice
     LARGEST_SHARE = 0.9  # of an entry in its row, of a row in its centre, at most
     ROWS = 2**17  # that show how noise is correlated: variances to half a percent
+    UNLIKE = 1.5  # spread of a cluster, over that of all, that is told beside it
     FOLDS = 20  # without each of which the test looks again
     CORRELATED = 10  # rows for which it counts that noise is not: with fewer, it is
     PAIRED_ROWS, PAIRED_ENTRIES = 256, 2**22  # whose pairs show correlation
@@ -365,6 +366,7 @@ class Cautions:
     RULING = 0.8  # share of the variance in one column (benchmarks/tables.py)
     HUGE = 5  # rows so many times as long as the median show no column
     LEAST_ROWS = 10  # below which nothing is said of columns
+    NAMED = 3  # columns beside the first
 
 
 class Columns:

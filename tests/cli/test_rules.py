@@ -1,8 +1,10 @@
 """Which columns are left out, and rows without a known label."""
 
+import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import document, good, invoke, named, table_of
 
@@ -139,3 +141,21 @@ def test_features_are_shown_of_twelve_clusters():
     for k in (12, 13):
         np.save("a.npy", make_ihgmm(40 * k, 20, k, random_state=0)[0])
         assert (said in invoke("fit", "a.npy", "-k", k).stdout) == (k > 12)
+
+
+def test_rows_without_a_pattern_are_not_compared_and_not_certain():
+    X, kinds = make_ihgmm(120, 12, 3, separation_constant=1.5, random_state=0)
+    X[:4] = 50 * np.random.default_rng(0).standard_normal((4, 12))
+    X[7] = 0
+    named(X).assign(kind=kinds).to_csv("a.csv", index=False)
+    line = ("fit", "a.csv", "-k", 3, "--label-column", "kind")
+    invoke(*line, "-o", "fit.csv", "--save", "model.npz")
+    invoke("predict", "model.npz", "a.csv", "-o", "new.csv")
+    for path in ("fit.csv", "new.csv"):
+        certainty = pd.read_csv(path)["certainty"]
+        assert np.flatnonzero(certainty.isna()).tolist() == [7]
+    line += ("--outliers", "auto")
+    found = json.loads(invoke(*line, "--json").stdout)
+    n_outliers = found["clusters"][-1]["rows"]
+    assert found["known_labels"]["rows"] == 120 - n_outliers < 120
+    assert f"{n_outliers} outliers aside" in invoke(*line).stdout

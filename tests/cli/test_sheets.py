@@ -267,7 +267,7 @@ def test_logarithms_in_a_file_of_cells_are_named():
         return " ".join(map(str, table.notes))
 
     assert "X of a.h5ad is logged" in notes("a.h5ad")
-    assert "take them: --layer counts." in notes("a.h5ad")
+    assert "take it: --layer counts." in notes("a.h5ad")
     assert "or undo the logarithm: np.expm1." in notes("b.h5ad")
     assert "X of c.h5ad is centred" in notes("c.h5ad")
     assert "logged" not in notes("a.h5ad", layer="counts")

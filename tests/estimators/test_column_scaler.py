@@ -35,7 +35,7 @@ def test_each_column_as_its_kind_asks_for():
         "divided", "divided", "centred and divided", "divided"
     )  # fmt: skip
     assert scaler.reason_.startswith("Column 'income' varies ")
-    assert scaler.reason_.endswith(", those from 0 to 1 aside.")
+    assert scaler.reason_.endswith(", those that reach from 0 to 1 aside.")
     assert_allclose(scaler.scale_, X.std(ddof=0))
     assert_allclose(scaler.center_, [0, 0, X["temperature"].mean(), 0])
     assert_array_equal(scaler.data_min_, X.min())
@@ -60,7 +60,9 @@ def test_columns_that_are_left_alone():
     X = np.column_stack([rng.gamma(4.0, 10.0, 99), rng.integers(0, 2, (99, 5))])
     scaler = ColumnScaler().fit(X)
     assert set(scaler.decisions_) == {"left alone"}
-    assert scaler.reason_.endswith("half of the columns, those from 0 to 1 aside.")
+    assert scaler.reason_.endswith(
+        "half of the columns, those that reach from 0 to 1 aside."
+    )
     # What is too small to divide by.
     X = rng.standard_normal((20, 3)).astype(np.float32) * np.float32([1, 1e-42, 1])
     scaler = ColumnScaler("scale").fit(X)
@@ -201,6 +203,6 @@ def test_a_fit_to_columns_in_different_units_warns_and_names_the_remedy(Estimato
     with pytest.warns(PreparationWarning) as caught:
         Estimator(3).fit(X)
     (message,) = [str(w.message) for w in caught if w.category is PreparationWarning]
-    assert message.startswith("Column 'proline' holds 100% of the variance of X")
+    assert message.startswith("Column 'proline' holds 100% of the variance of ordinary")
     assert "ColumnScaler makes them comparable" in message
     make_pipeline(ColumnScaler(), Estimator(3)).fit(X)  # would be an error here

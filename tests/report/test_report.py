@@ -232,7 +232,7 @@ def test_known_labels_stand_under_their_clusters(X, model):
     assert [line[1:] for line in lines] == expected
     # The sentence agrees with the table: a cluster stands for its largest class.
     n_wrong = 150 - counts.max(axis=1).sum()
-    assert f"{n_wrong} of 150 rows ({n_wrong / 150:.1%}) are in another class" in page
+    assert f"{n_wrong} of 150 rows ({n_wrong / 150:.1%}) are not of the largest" in page
     # The last of very many columns counts all other classes, unless it is one.
     for n_classes, last in ((75, "16 others"), (60, "59")):
         known = np.minimum(np.arange(150) // 2, n_classes - 1)

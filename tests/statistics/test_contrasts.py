@@ -122,6 +122,21 @@ def test_errors_of_contrasts(counts):
     assert 0.02 < np.mean(beyond) < 0.08
 
 
+def test_errors_are_those_of_rows_drawn_anew():
+    X, labels = make_ihgmm(200, 10, 2, scale_ratio=10, random_state=0)
+    top, rng, drawn = top_features(X, labels), np.random.default_rng(0), []
+    for _ in range(300):
+        rows = [
+            rng.choice(np.flatnonzero(labels == k), sum(labels == k)) for k in (0, 1)
+        ]
+        means = np.stack([X[part].mean(axis=0) for part in rows])
+        lengths = np.linalg.norm(means, axis=1, keepdims=True)
+        drawn.append(means - lengths * (means / lengths)[::-1])
+    of_means = top.means - top.others
+    noise = of_means / top.contrasts
+    assert_allclose(np.std(drawn, axis=0) / noise, top.errors, rtol=0.2)
+
+
 def test_names_and_frames():
     X, labels = noisy(2 * np.eye(3) + 1, [20, 30, 40])
     frame = pd.DataFrame(X, columns=["ink", "oil", "tea"])

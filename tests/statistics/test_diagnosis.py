@@ -276,7 +276,7 @@ def test_a_column_with_one_value_in_each_cluster_is_named(n_few):
     X[:, 3] = labels == 2 if n_few else labels  # a word that four rows share is nothing
     X[:, 5], X[:, 6] = 7, labels * np.arange(200)  # constant; in one cluster only
     (*found,) = (c for c in diagnose(X, labels).cautions if "one value" in str(c))
-    figures = {"column": 3, "others": 0, "clusters": [0, 1]}
+    figures = {"column": 3, "others": [], "clusters": [0, 1]}
     assert [c.figures for c in found] == [figures][n_few:]
     each = diagnose(X[:20, :5], np.arange(20) // 2)
     assert CautionKind.ONE_VALUE not in kinds(each)
@@ -284,8 +284,11 @@ def test_a_column_with_one_value_in_each_cluster_is_named(n_few):
     thirds = np.arange(200) * 3 // 200
     X[:, 3], X[:, 4] = np.isin(thirds, (0, 3)), thirds == 1
     (found, *_) = (c for c in diagnose(X, thirds).cautions if "one value" in str(c))
-    assert found.figures == {"column": 3, "others": 1, "clusters": [0]}
-    assert "alone which rows are in cluster 0." in str(found)
+    assert found.figures == {"column": 3, "others": [4], "clusters": [0]}
+    assert (
+        "of column 3, and of 4: it may decide alone which rows are in cluster 0."
+        in str(found)
+    )
 
 
 def test_refits_know_the_labels_that_were_given():

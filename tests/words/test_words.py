@@ -84,7 +84,10 @@ def test_a_number_of_clusters_in_few_words():
     guess = "The tree is stable at 3 clusters; 7 is the best guess, since"
     assert f"{guess} as many eigenvalues stand out from noise." in str(some)
     some = replace(some, rank=1)
-    assert f"{guess} rise and drop together are largest there." in str(some)
+    assert (
+        f"{guess} of numbers that halves agree on, rise and drop are largest there."
+        in str(some)
+    )
     assert "from noise (edge" in str(some)
     assert str(some).endswith("and there can be more clusters than that.")
     assert "stopped at max_clusters=3" in str(said(3, tree=tree, most=3))

@@ -15,7 +15,7 @@ from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
 from ihgmm.numerics.whitening import Whitener
-from ihgmm.policy import Doubt, Trust
+from ihgmm.policy import Cautions, Doubt, Trust
 from ihgmm.report.facts import compare_known, known_certainty
 from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics import diagnosis as dg
@@ -58,7 +58,8 @@ def cluster_lines(labels: np.ndarray, k: int, figures: Figures, table: Table) ->
         line |= {"size_median": np.median(sizes), "scale_median": np.median(scales)}
         line |= {"scale_5%": low, "scale_95%": high}
         # The one label that there is cannot be wrong, which says nothing.
-        line["certainty"] = certainty.mean() if k > 1 else np.nan
+        known = certainty[np.isfinite(certainty)]
+        line["certainty"] = known.mean() if k > 1 and len(known) else np.nan
         nearest = [rows[i] for i in np.argsort(typical) if typical[i] >= 1]
         line["typical"] = table.ids[nearest].tolist()
         if table.texts is not None:
@@ -74,7 +75,10 @@ def describe_fit(
     fit, k = ct.described_fit(table.X, model), len(model.cluster_centers_)
     diagnosis = dg.diagnose(table.X, model)
     scores = getattr(model, "outlier_scores_", None)
-    figures = figures_of(fit, known_certainty(diagnosis), scores)
+    certainty = known_certainty(diagnosis)
+    # A row of zeros shows no pattern; a label that was given is certain all the same.
+    certainty[(to_host(fit.data.sqnorms) == 0) & (certainty < 1)] = np.nan
+    figures = figures_of(fit, certainty, scores)
     lines = cluster_lines(labels, k, figures, table)
     shown = max(2, min(5, 30 // len(lines), table.X.shape[1] // 2))
     apart = ct.rank_features(fit, model, [*table.column_names], shown, table.original)
@@ -118,12 +122,14 @@ def caution_texts(diagnosis: dg.Diagnosis, table: Table, model: Any) -> list[str
         if caution.kind is dg.CautionKind.ONE_VALUE or (
             prepared and caution.kind is dg.CautionKind.RULING_COLUMN
         ):
-            column = caution.figures["column"]
-            column = table.column_names[column] if isinstance(column, int) else column
+            alike = caution.figures.get("others", [])
+            named = [caution.figures["column"], *alike * (len(alike) <= Cautions.NAMED)]
+            names = (table.column_names[c] if isinstance(c, int) else c for c in named)
             # Of a category all columns go.
-            column = column.partition("=")[0] if column in table.flags else column
-            if len(columns) > 2:  # one column alone is no table
-                text += f" Add --drop-columns {quote(column)}."
+            whole = (n.partition("=")[0] if n in table.flags else n for n in names)
+            drop = [*dict.fromkeys(whole)]
+            if len(columns) > len(drop) + 1:  # one column alone is no table
+                text += f" Add --drop-columns {','.join(map(quote, drop))}."
         texts.append(text)
     return texts
 
@@ -152,10 +158,12 @@ def compare_labels(
         of_fit = complete_matrix(table.X, model), len(model.cluster_centers_)
     known, agreement, rival = compare_known(table.labels, labels, *of_fit)
     own, classes = labels[known.codes >= 0], len(known.names)
-    if len(np.unique(own[own >= 0])) < 2:
+    if len(np.unique(own)) < 2:
         return None, ""  # nothing to say of one cluster
-    n = len(own)
-    unknown = f"; {counted(len(labels) - n, 'row')} without one" * (n < len(labels))
+    n, outliers = len(own), int((labels < 0).sum())
+    without = len(labels) - outliers - n
+    unknown = f"; {counted(outliers, 'outlier')} aside" * (outliers > 0)
+    unknown += f"; {counted(without, 'row')} without one" * (without > 0)
     if n_given := len(getattr(model, "known_rows_", ())):
         unknown += f"; the fit was given {counted(n_given, 'label')}, which count here"
     text = f"against the known labels ({classes} class{'es' * (classes != 1)}{unknown})"

@@ -39,7 +39,7 @@ def predict(
     the fit, but no row is left out unless you ask for it. Ids and known labels come
     from the columns that the fit used, if DATA has them; name others with --id-column
     and --label-column. The labels file has the columns of ihgmm fit. Certainty is
-    the membership of a row in its cluster, on average as sure as the fit was.
+    the membership of a row in its cluster, on average about as sure as the fit was.
 
     [bold]Examples[/]
 
@@ -114,7 +114,7 @@ def update(
     heading = f"{save} has learnt from {rows} of {data}, and {seen:,} in all"
     facts = {"model": model, "n_samples_seen": seen, "clusters": lines}
     screen.begin("update", table, heading, **facts, share_moved=moved, model_file=save)
-    formats = {"cluster": "", "new rows": ",", "share of all": ".1%"}
+    formats = {"cluster": "", "new rows": ",", "about, of all": ".1%"}
     screen.table(formats, [line.values() for line in lines])
     if moved:
         text = f"about {max(moved, 0.001):.1%} of earlier rows have another label now"
@@ -180,7 +180,7 @@ def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> cl.Fig
     trusted = getattr(estimator, "temperature_", 1.0) < Trust.UNKNOWN
     if hasattr(estimator, "predict_proba") and trusted:
         certainty = to_host(estimator.predict_proba(X)).max(axis=1)
-        certainty[labels < 0] = np.nan
+        certainty[(labels < 0) | (to_host(data.sqnorms) == 0)] = np.nan
     if hasattr(estimator, "outlier_rule_"):
         scores = estimator.outlier_rule_.scores(data)
     fit = DescribedFit(data, labels, np.arange(k), scales, centers)

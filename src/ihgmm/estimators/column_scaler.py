@@ -163,7 +163,7 @@ class ColumnScaler(Scaler):
         # True and false and shares have no unit, and say nothing about those of others.
         is_share = (self.data_min_ == 0) & (self.data_max_ == 1)
         measured = np.flatnonzero(~is_share & (deviations > 0))
-        aside = ", those from 0 to 1 aside" * bool(is_share.any())
+        aside = ", those that reach from 0 to 1 aside" * bool(is_share.any())
         if not (len(measured) and decides_alone(deviations[measured]).any()):
             self.reason_ = (
                 f"No column varies more than {Columns.DECIDES_ALONE:g} times as much "

@@ -86,8 +86,7 @@ class Facts:
         columns = features, model, X, every.shape[1]
         self.features = checks.feature_names(*columns, "feature_names")
         if known is not None:
-            known = checks.label_array("labels_true", known, len(labels)).astype(object)
-            known[labels < 0] = None
+            known = checks.label_array("labels_true", known, len(labels))
             classes, self.agreement, self.rival = compare_known(known, labels, every, k)
             if classes.names:
                 self.known = replace(classes, codes=classes.codes[inside])
@@ -148,7 +147,12 @@ class Facts:
 def compare_known(
     known: np.ndarray, labels: np.ndarray, data: Matrix | None = None, k: int = 0
 ) -> tuple[Clusters, Any, Any]:
-    """Return known classes, how clusters agree with them, and with data k-means."""
+    """Return known classes, how clusters agree with them, and with data k-means.
+
+    Rows that are no cluster's, -1, are not compared.
+    """
+    known = known.astype(object)
+    known[labels < 0] = None
     classes = _classes_of(known)
     rows = np.flatnonzero(classes.codes >= 0)
     if len(rows) == 0:

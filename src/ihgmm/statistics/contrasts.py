@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -108,8 +109,10 @@ def top_features(
     the cluster. With ``c_k`` for the mean of cluster k and ``u_k`` for that at length
     one, the contrast is ``c_k - |c_k| * mean(u_l for rows of l != k)`` over the noise
     level of the feature, or ``c_k - mean(c_l)`` if columns of ``original`` were moved.
-    Errors assume right labels. A feature chosen beforehand differs if its contrast is
-    two errors from 0; the largest of 1,000 take four.
+    Errors are those of other rows with these labels: of cells, of the pattern of others
+    and of the length of the cluster. They assume right labels. A feature chosen
+    beforehand differs if its contrast is two errors from 0; the largest of 1,000 take
+    four.
 
     Examples
     --------
@@ -118,7 +121,7 @@ def top_features(
     >>> top = top_features(X, IhSC(3, random_state=0).fit(X), n_features=3)
     >>> print(top)
     What clusters have more and less of than other rows of the same size:
-      0 (100 rows): more x4, x79, x78; less x90, x16
+      0 (100 rows): more x4, x79, x78; less x90, x22
       1 (100 rows): more x70, x90, x86; less x79, x20
       2 (100 rows): more x13, x29, x24; less x94, x86
     """
@@ -135,7 +138,7 @@ def rank_features(
     """Do as :func:`top_features`, for a fit that is described and names for all."""
     count = check_count("n_features", n_features)
     data, labels, sizes = fit.data, fit.labels, fit.sizes
-    centers, errors, noise = _means_and_noise(fit)
+    centers, spread, noise = _means_and_noise(fit)
     k, means, observed = len(centers), centers * data.unit, sizes[:, None]
     if data.incomplete is not None:
         means, observed = _means(data.incomplete, labels, k)
@@ -150,16 +153,22 @@ def rank_features(
     # How far centres are from all other rows, and the errors of that: at one length, or
     # as they are where columns were shifted, whose multiples readers cannot follow.
     if shifted:
-        _, errors, noise = _means_and_noise(fit._replace(scales=np.ones(len(labels))))
+        _, spread, noise = _means_and_noise(fit._replace(scales=np.ones(len(labels))))
     has_noise, centers = noise is not None, np.nan_to_num(centers)
     lengths = np.ones((k, 1)) if shifted else row_lengths(centers)[:, None]
     live = centers.any(axis=1)[:, None]
     unit, counts = HOST.ratio(centers, lengths + 0 * centers), live * sizes[:, None]
-    contrasts = np.where(live, unit - _others(unit, counts), 0.0)
+    rest = _others(unit, counts)
+    contrasts = np.where(live, unit - rest, 0.0)
     with np.errstate(over="ignore"):  # of centres next to zero errors are not known
-        squares = HOST.ratio(errors, lengths + 0 * errors) ** 2
+        # Of a cluster whose length others are given, and of a pattern among others.
+        squares, patterns = (
+            HOST.ratio(spread(like), lengths**2 + 0 * centers)
+            for like in (rest * lengths, 0 * rest if shifted else centers)
+        )
+    patterns[np.isinf(patterns)] = np.nan
     squares[np.isinf(squares)] = np.nan
-    errors = np.sqrt(squares + _others(squares, counts, power=2))
+    errors = np.sqrt(squares + _others(patterns, counts, power=2))
     if has_noise:
         contrasts, errors = (values * lengths / noise for values in (contrasts, errors))
     # What other rows have on average, at the length of each cluster.
@@ -249,8 +258,12 @@ def _others(values: np.ndarray, counts: np.ndarray, power: int = 1) -> np.ndarra
     return np.asarray(HOST.ratio(own.sum(axis=0) - own, rest))
 
 
-def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Any]:
-    """Return means by cluster and feature, their errors, and noise levels, or None."""
+def _means_and_noise(fit: DescribedFit) -> tuple[Any, Callable[[Any], Any], Any]:
+    """Return means by cluster and feature, a function, and noise levels, or None.
+
+    The function takes a pattern for each cluster, and returns squared errors of the
+    means of ``x - scale * pattern``.
+    """
     k, sizes = len(fit.clusters), fit.sizes[:, None]
     rows = np.flatnonzero(fit.labels >= 0)
     inside = fit.data if len(rows) == len(fit.labels) else fit.data.keep_rows(rows)
@@ -273,11 +286,19 @@ def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Any]:
     left = squares - HOST.ratio(np.square(weighted), weights + 0 * weighted)
     total, pooled = squares.sum(axis=0), left.sum(axis=0)
     if pooled.sum() <= Small.ROUNDING * total.sum():
-        return means, np.zeros(means.shape), None
+        return means, np.zeros_like, None
     pooled = np.maximum(pooled, Contrasts.LEAST_NOISE * total) / len(rows)
-    own = np.maximum(left, 0.0) / np.maximum(sizes - 1, 1)
-    errors = np.sqrt(np.where(sizes > 1, own, pooled) / np.maximum(sizes, 1))
-    return means, errors, np.where(pooled > 0, np.sqrt(pooled), 1.0)
+    # Sums of squares and products of cells and scales, less their means.
+    scale = HOST.ratio((members * lengths).sum(axis=0)[:, None], sizes + 0.0)
+    cells = squares - np.square(np.nan_to_num(means)) * sizes
+    both, scales = weighted - scale * plain, weights - np.square(scale) * sizes
+
+    def spread(patterns: Any) -> Any:
+        varies = cells - 2 * patterns * both + np.square(patterns) * scales
+        own = np.maximum(varies, 0.0) / np.maximum(sizes - 1, 1)
+        return np.where(sizes > 1, own, pooled) / np.maximum(sizes, 1)
+
+    return means, spread, np.where(pooled > 0, np.sqrt(pooled), 1.0)
 
 
 def _means(data: Matrix, labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -42,7 +42,7 @@ class CautionKind(StrEnum):
     """What to look at; each with the names of its figures."""
 
     OTHER_CLUSTERS = auto()  # agreement, share, by_chance, fitted
-    ONE_VALUE = auto()  # column, others: how many more, clusters: with own values
+    ONE_VALUE = auto()  # column, others: more of them, clusters: with own values
     RULING_COLUMN = auto()  # column, share
     ZERO_ROWS = auto()  # rows, unobserved where some are
 
@@ -276,9 +276,10 @@ def _cautions(
     names = data.names or range(data.shape[1])
     columns, apart = _columns_of_one_value(data, codes)
     if len(columns):
-        figures = {"column": names[columns[0]], "others": len(columns) - 1}
-        figures["clusters"] = diagnosis.classes[apart].tolist()
-        yield Caution(CautionKind.ONE_VALUE, figures)
+        column, *others = (names[j] for j in columns)
+        own: Any = {"clusters": diagnosis.classes[apart].tolist()}
+        named = {"column": column, "others": others}
+        yield Caution(CautionKind.ONE_VALUE, named | own)
     ruling = ruling_column(data)
     if ruling is not None:
         figures = {"column": names[ruling[0]], "share": ruling[1]}

@@ -123,8 +123,8 @@ def edge_words(count: ClusterCount) -> list[str]:
         why = f"with {counted(count.n_features, 'feature')}, random signs hide some"
     fewer = [f"There can be fewer such eigenvalues than clusters: {why}"]
     return [
-        "edge: the largest eigenvalue that noise gives, measured on copies of the data",
-        "    with random signs; eigenvalues above it stand out",
+        "edge: the largest eigenvalue that noise gives, measured on copies with random",
+        "    signs of what the directions that stand out leave of the data",
         *(fewer if 0 < count.rank < count.n_clusters else ()),
     ]
 
@@ -165,7 +165,7 @@ def _clusters(count: ClusterCount) -> str:
     if set(count.levels) - {count.n_clusters}:
         tree = "Clusters are nested: the" if len(count.levels) > 1 else "The"
         text += f" {tree} tree is stable at {listed(count.levels, 'and')} clusters"
-        why = "rise and drop together are largest there"
+        why = "of numbers that halves agree on, rise and drop are largest there"
         if count.rank == count.n_clusters and not count.has_few_features:
             why = "as many eigenvalues stand out from noise"
         if count.n_clusters not in count.levels and not count.is_capped:

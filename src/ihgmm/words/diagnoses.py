@@ -7,7 +7,7 @@ import numpy as np
 
 from ihgmm._parameters import option
 from ihgmm.metrics import ClassAgreement
-from ihgmm.policy import Contrasts
+from ihgmm.policy import Cautions, Contrasts
 from ihgmm.statistics.diagnosis import Caution, CautionKind, Diagnosis, Verdict
 from ihgmm.words.phrases import counted, figure, percent, sentence
 
@@ -30,7 +30,8 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
     """Return how far labels can be trusted, in two sentences at most."""
     verdict = f"{sentence(diagnosis.verdict)}."
     if not _is_judged(diagnosis):
-        return verdict
+        aside = f", the {diagnosis.n_given:,} given aside" * (diagnosis.n_given > 0)
+        return f"{verdict[:-1]}{aside}."
     share = percent(diagnosis.stability)
     if diagnosis.verdict is Verdict.GIVEN:
         return f"{verdict} Fits to other rows, without them, find {share} of them."
@@ -97,9 +98,11 @@ def caution_text(
     caution: Caution, names: Sequence[str] | None = None, *, prepared: bool = False
 ) -> str:
     """Return a caution in a sentence or two, with what to do about it."""
-    f, column = caution.figures, caution.figures.get("column")
-    if names is not None and isinstance(column, int):
-        column = names[column]
+    f = caution.figures
+    column, *others = (
+        names[one] if names is not None and isinstance(one, int) else one
+        for one in (f.get("column"), *f.get("others", ()))
+    )
     if caution.kind is CautionKind.OTHER_CLUSTERS:
         order = "Are rows and labels in the same order? " * f["by_chance"]
         other = f"the data show other clusters. {order}IhSC finds them by default."
@@ -116,11 +119,13 @@ def caution_text(
         if prepared:
             remedy = "Leave it out to see what the others show."
         return (
-            f"Column {column!r} holds {percent(f['share'])} of the variance, more than "
-            f"all others together. {remedy}"
+            f"Column {column!r} holds {percent(f['share'])} of the variance of "
+            f"ordinary rows, more than all others together. {remedy}"
         )
     if caution.kind is CautionKind.ONE_VALUE:
-        more = f", and of {counted(f['others'], 'other')}" * (f["others"] > 0)
+        more = f", and of {', '.join(map(repr, others))}" * bool(others)
+        if len(others) > Cautions.NAMED:
+            more = f", and of {len(others):,} others"
         own = [str(cluster) for cluster in f["clusters"]]  # with a value of their own
         names = f"cluster {own[0]}" if len(own) == 1 else counted(len(own), "cluster")
         part = f"which rows are in {names}" if own else "a part of the clusters"
@@ -141,7 +146,7 @@ def class_words(
     rows, share = f"{agreement.misplaced:,} of {n:,} rows", percent(agreement.rate)
     words = f"{rows} differ ({share})"
     if agreement.by_majority:
-        words = f"{rows} ({share}) are in another class than most rows of their cluster"
+        words = f"{rows} ({share}) are not of the largest class in their cluster"
     words += f", adjusted Rand index {agreement.adjusted_rand_index:z.2f}"
     if rival is None:
         return words

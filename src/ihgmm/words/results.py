@@ -62,6 +62,9 @@ def recommendation(test: ScaleTest) -> str:
         return f"Ih-GMM: {differ} ({p}); the signal is too weak to say by how much."
     if spread < Scales.SLIGHT_SPREAD:
         return f"classical mixture: {differ} ({p}), but only by about {spread:.1%}."
+    at = int(np.nan_to_num(test.spreads).argmax())
+    if test.spreads[at] > Scales.UNLIKE * spread:
+        differ += f" ({test.spreads[at]:.0%} in cluster {test.clusters[at]})"
     return f"Ih-GMM: {differ} by about {spread:.0%} ({p})."
 
 

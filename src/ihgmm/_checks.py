@@ -1,7 +1,5 @@
 """Checks of data, of what goes with its rows, and warnings of what they show."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from numbers import Real

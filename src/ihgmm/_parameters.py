@@ -1,7 +1,5 @@
 """Checks of parameters: the error names the value and says what to give instead."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar

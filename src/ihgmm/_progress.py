@@ -1,7 +1,5 @@
 """How far a fit has come, in lines for people."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Warnings that point at the user's line, and those of others that stay unheard."""
 
-from __future__ import annotations
-
 import re
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """How far two clusterings are apart, after the best matching of their labels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

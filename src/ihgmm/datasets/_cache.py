@@ -1,7 +1,5 @@
 """Files of data sets: where they are kept, how they get there, what they hold."""
 
-from __future__ import annotations
-
 import bz2
 import io
 import os

@@ -1,7 +1,5 @@
 """What the estimators share: checks, the rows of a fit, how new rows are placed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import copy, deepcopy
 from functools import partial, wraps

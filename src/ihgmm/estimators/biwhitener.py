@@ -1,7 +1,5 @@
 """Rows and columns whose noise is alike, as a step before clustering."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 

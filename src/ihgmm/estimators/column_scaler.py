@@ -1,7 +1,5 @@
 """Columns in different units, made comparable as a step before clustering."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 

@@ -3,8 +3,6 @@
 Here it is checked, and what is to be said of it is said.
 """
 
-from __future__ import annotations
-
 from copy import copy, deepcopy
 from typing import Any, cast
 

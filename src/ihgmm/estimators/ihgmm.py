@@ -1,7 +1,5 @@
 """IhGMM: the mixture model fitted by likelihood."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Individual-heterogeneity spectral clustering."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import fields
 from functools import cached_property, partial

@@ -1,7 +1,5 @@
 """Projected spectral clustering, the method for rows of equal scale."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ihgmm.estimators.ihsc import IhSC

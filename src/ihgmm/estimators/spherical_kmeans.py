@@ -1,7 +1,5 @@
 """Spherical k-means with scikit-learn's interface."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 

@@ -4,8 +4,6 @@ Rows are in blocks, columns are not. What is made of blocks stays on the workers
 are made there too, in a tree, and only what is small comes to the client.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError

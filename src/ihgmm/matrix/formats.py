@@ -1,7 +1,5 @@
 """The kinds of data that are not in memory, and how their rows are read."""
 
-from __future__ import annotations
-
 import math
 import mmap
 import os

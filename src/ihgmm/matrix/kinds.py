@@ -1,7 +1,5 @@
 """The one door: what kind of array the data are, asked once."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Set
 from numbers import Number

@@ -1,7 +1,5 @@
 """How work on the rows of a matrix is shared among threads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext

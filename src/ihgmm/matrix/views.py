@@ -5,8 +5,6 @@ A view is a matrix too: scaled, stretched, or filled in. What belongs to rows
 :meth:`View.__init__`, so that no view can forget a part of it.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace

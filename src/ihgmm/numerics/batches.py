@@ -3,8 +3,6 @@
 Factors are learnt from rows of one cluster in several batches, by turns with labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast

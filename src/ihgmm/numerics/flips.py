@@ -3,8 +3,6 @@
 The signal goes and the noise stays. Rows are few, and in the memory of the host.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

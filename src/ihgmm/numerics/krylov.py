@@ -3,8 +3,6 @@
 Vectors with an entry for each row are where the data are, directions on the host.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which clusters of two clusterings of the same rows go together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Starts that are made one row at a time are on the host, work on all rows is done
 they are. Nothing is random: the same rows give the same clusters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The recipe of every spectral method here: Gram, eigenpairs, rows, labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -3,8 +3,6 @@
 Runs from several starts go side by side, their centres in one product with the rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Counts have the variance of their mean: common columns and long rows are loud, a
 eigenvectors follow what is loud.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal

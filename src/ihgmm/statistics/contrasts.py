@@ -162,13 +162,14 @@ def rank_features(
     contrasts = np.where(live, unit - rest, 0.0)
     with np.errstate(over="ignore"):  # of centres next to zero errors are not known
         # Of a cluster whose length others are given, and of a pattern among others.
-        squares, patterns = (
-            HOST.ratio(spread(like), lengths**2 + 0 * centers)
-            for like in (rest * lengths, 0 * rest if shifted else centers)
+        squares = np.stack(
+            [
+                HOST.ratio(np.sqrt(spread(like)), lengths + 0 * centers) ** 2
+                for like in (rest * lengths, 0 * rest if shifted else centers)
+            ]
         )
-    patterns[np.isinf(patterns)] = np.nan
     squares[np.isinf(squares)] = np.nan
-    errors = np.sqrt(squares + _others(patterns, counts, power=2))
+    errors = np.sqrt(squares[0] + _others(squares[1], counts, power=2))
     if has_noise:
         contrasts, errors = (values * lengths / noise for values in (contrasts, errors))
     # What other rows have on average, at the length of each cluster.

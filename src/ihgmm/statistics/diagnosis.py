@@ -1,7 +1,5 @@
 """Whether labels can be trusted: what the data say about a clustering."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto

@@ -1,7 +1,5 @@
 """The parameters of the model, given the data and the labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 

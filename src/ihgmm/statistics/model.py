@@ -1,7 +1,5 @@
 """The individual-heterogeneous sub-Gaussian mixture model, as a sampler."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 

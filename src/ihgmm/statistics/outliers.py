@@ -4,8 +4,6 @@ It may have more *noise*, which is what the nearest centre leaves of it, than ro
 long as it, or be *short* along that centre, for its noise; docs/outliers.md says why.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple

@@ -4,8 +4,6 @@ Along its own centre the noise of a row cannot be separated from its scale; rows
 *other* clusters show it. The formulas are in docs/statistics.md.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A test of whether the rows of a cluster differ in scale at all, and by how much."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

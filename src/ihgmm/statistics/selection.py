@@ -1,7 +1,5 @@
 """How many clusters there are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import Enum
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Clusters within clusters: a tree, and the levels at which it is stable."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

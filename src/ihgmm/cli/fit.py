@@ -33,8 +33,8 @@ def fit(
 
     For each cluster you see how many rows it has, how large they are, how sure their
     labels are, and the features that set it apart. The labels file (-o) has a line for
-    each row: cluster, scale, size, certainty, whether it is typical, and with
-    --outliers a score.
+    each row: cluster, scale, size, certainty, 1 to 3 if it is typical, how many cells
+    were filled in, and with --outliers a score.
 
     [bold]Examples[/]
 

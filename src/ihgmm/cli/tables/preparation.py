@@ -140,7 +140,8 @@ def prepare_columns(
         why += " --prepare scale divides all by their deviation."
         return table.noting(f"Left the columns as they are: {why}")
     kinds, what = [], {"divided": "divided {} by the deviation"}
-    what["centred and divided"] = "gave {} mean 0 and deviation 1"
+    far = ", far from 0," * (how == "auto")
+    what["centred and divided"] = f"gave {{}}{far} mean 0 and deviation 1"
     for decision, words in what.items():
         places = np.flatnonzero(decisions == decision)
         for j in places[:1]:  # one of each kind, before and after

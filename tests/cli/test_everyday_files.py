@@ -266,4 +266,4 @@ def test_few_large_means_among_many_columns_are_not_subtracted():
     pd.DataFrame(X).add_prefix("g").to_csv("a.csv", index=False)
     assert "Divided 120 columns" in good("fit", "a.csv", "-k", 2)
     few = ["--columns", "g0,g1,g2,g3,g4,g5,g6"]
-    assert "gave 5 columns mean 0" in good("fit", "a.csv", "-k", 2, *few)
+    assert "gave 5 columns, far from 0, mean 0" in good("fit", "a.csv", "-k", 2, *few)

@@ -86,7 +86,8 @@ class IhSC(Clusterer):
         What was clustered: weighted coordinates of each row in the eigenvectors, or in
         the projected data, scaled to unit norm; ``space_`` says which.
     eigenvalues_ : ndarray of shape (n_components,)
-        Leading eigenvalues of the Gram matrix.
+        Leading eigenvalues of the Gram matrix. Those of ``select_n_clusters``, whose
+        diagonal is 0, are 1 less if rows have unit length.
     preparation_, placement_ : tuple of callables, callable
         What is done to rows first, if anything, and how they get their labels.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)

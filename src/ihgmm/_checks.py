@@ -336,8 +336,9 @@ def check_fit_shape(name: str, data: Matrix, model: Any) -> None:
     rows, columns = len(to_host(labels)), getattr(model, "n_features_in_", p)
     if (n, p) != (rows, columns):
         raise ValueError(
-            f"{name} has {n} rows and {p} features, and the model was fitted to {rows} "
-            f"and {columns}; give the rows and columns of the fit."
+            f"{name} has {n} rows and {p} features, and the labels of the model are of "
+            f"{rows} and {columns}; give those rows and columns, of the fit or of the "
+            "last partial_fit."
         )
 
 

@@ -30,6 +30,7 @@ STARTS_AGAIN = "numbers of rows, which start again: 1 to 12"
         ("update", [16527, 16527, 20186], ""),
         ("#", [3, 7, 12, 15], IDS),
         ("#", [3, 7, 7, 15], CODE),
+        ("__index_level_0__", [0, 2, 3, 7], IDS),
         ("dept", [4, 4, 11], CODE),
         ("Sample Number", [*range(1, 13), *range(1, 7)], STARTS_AGAIN),
         ("number", [1, 2, 3, 3, 7], ""),  # of tumours

@@ -179,7 +179,7 @@ def test_rare_words_are_told_by_where_they_are():
         ({"names": ["a"]}, "names has 1 entries and X has 3 features"),
         ({"model": [0, 1]}, "labels has 2 entries and X has 60 rows"),
         ({"original": np.ones((60, 2))}, "original has 60 rows and 2 features"),
-        ({"X": np.ones((60, 2))}, "X has 60 rows and 2 features, and the model"),
+        ({"X": np.ones((60, 2))}, "X has 60 rows and 2 features, and the labels"),
         ({"model": IhSC(3)}, "has no labels_; fit it first"),
     ],
 )

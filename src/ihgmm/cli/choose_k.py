@@ -88,6 +88,8 @@ def choose_k(
         rows.append((i + 1, value, ratio, "yes" if i < count.rank else "no"))
     screen.table(formats | {"stands out": ""}, rows)
     screen.explain(words.edge_words(count))
+    if not screen.explains:
+        screen.say("what the words mean: --explain", "dim")
     if plot is not None:
         screen.say(f"picture written to {plot}")
     if screen.quiet and not screen.as_json:

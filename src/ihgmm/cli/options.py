@@ -108,7 +108,7 @@ class Reading(RowReading):
         "Column with classes of some rows, which teach the clusters. For IhSC."
     )
     columns: list[str] | None = names_option(
-        "Columns to use, such as 'a,\"b,c\"'; by default all that hold numbers."
+        "Columns to use, such as 'a,\"b,c\"'; by default all that measure something."
     )
     drop_columns: list[str] | None = names_option("Columns to leave out.")
     use_categories: bool = reading_option(

@@ -274,6 +274,7 @@ _THINGS = (
 _WHOSE = r"([ _.\-](husb(and)?|wife|spouse|partner|mother|father))?"
 _CODED = (
     rf"(?i:(.*[ _.\-])?({_THINGS}){_WHOSE})|(?i:.*(code|fips?|row\.?names)|unnamed: 0)|"
+    r"__index_level_\d+__|"  # the index of pandas
     r"(?i:(case|child|county|school|study|town|unit)_?id)|.*[a-z]I[Dd]"
 )
 _YEARS, _DAYS = r"(?i).*(year|yr)", r"(?i)(.*[ _.\-])?m?day"

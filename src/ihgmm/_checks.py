@@ -471,7 +471,7 @@ def warn_unstable_labels(missing: str, remedy: str = "") -> None:
         "Look at diagnose(X, model), or ask for another number of clusters: "
         f"{tree} shows which are stable, if any; give it X as prepared for this fit."
     )
-    text = "Labels may be unstable: many of them may change with other rows."
+    text = "Labels may be unstable: fits to halves of the rows doubt many of them."
     warn(f"{text} {remedy}", UnstableLabelsWarning)
 
 

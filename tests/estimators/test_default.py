@@ -9,6 +9,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from matrix.array_kinds import csr, dask_dense, memory_map, strict, torch_cpu
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
@@ -90,6 +91,20 @@ def test_lengths_of_rows_seed_and_order_change_no_label(shape):
         for Y, wanted in ((X[rows], labels[rows]), (X[:, columns], labels)):
             # Up to names, which clusters of one size may swap
             assert exact_recovery(wanted, IhSC(shape[2]).fit_predict(Y))
+
+
+@unchanged
+def test_nor_does_it_where_the_spectrum_does_not_fall():
+    # As of texts: many directions count, of which the last are known to one digit.
+    rng = np.random.default_rng(0)
+    n, p, topics = 1000, 10_500, 60
+    words = rng.dirichlet(np.full(p, 0.02), topics) * rng.zipf(1.5, p).clip(max=50)
+    shares = rng.dirichlet(np.full(topics, 0.05), n)
+    X = sp.csr_array(rng.poisson(80 * shares @ (words / words.sum(axis=1)[:, None])))
+    X = X[np.flatnonzero(X.sum(axis=1))].astype(float).log1p()
+    labels, rows = IhSC(12).fit_predict(X), rng.permutation(X.shape[0])
+    for Y, wanted in ((3 * X, labels), (X[rows], labels[rows])):
+        assert exact_recovery(wanted, IhSC(12).fit_predict(Y))
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")

@@ -138,19 +138,6 @@ def test_directions_beyond_are_as_accurate_as_their_weight():
     assert np.linalg.norm(missing, axis=0).max() < 0.1
 
 
-@pytest.mark.parametrize("route", ["wide", "tall"])
-def test_a_start_nearby_saves_products(route):
-    X = rows_of(route)
-    A, known = as_matrix(X), oracle(X.T @ X, 8)[1]
-    near, far = (
-        leading_directions(A, 3, tol=1e-6, start=start)
-        for start in (known + 1e-6, None)
-    )
-    for pairs in (near, far):
-        assert_pairs(pairs, X.T @ X, 3, tol=1e-6)
-    assert near.n_iter < far.n_iter
-
-
 @pytest.mark.parametrize("route", SHAPES)
 def test_every_kind_of_array_gives_the_same_directions(route, tmp_path):
     X = rows_of(route)  # the way to them goes by the shape alone

@@ -75,10 +75,7 @@ def describe_fit(
     fit, k = ct.described_fit(table.X, model), len(model.cluster_centers_)
     diagnosis = dg.diagnose(table.X, model)
     scores = getattr(model, "outlier_scores_", None)
-    certainty = known_certainty(diagnosis)
-    # A row of zeros shows no pattern; a label that was given is certain all the same.
-    certainty[(to_host(fit.data.sqnorms) == 0) & (certainty < 1)] = np.nan
-    figures = figures_of(fit, certainty, scores)
+    figures = figures_of(fit, known_certainty(diagnosis, fit.data), scores)
     lines = cluster_lines(labels, k, figures, table)
     shown = max(2, min(5, 30 // len(lines), table.X.shape[1] // 2))
     apart = ct.rank_features(fit, model, [*table.column_names], shown, table.original)

@@ -313,6 +313,7 @@ def open_parquet(X: Any, *, batch_bytes: int = 2**24) -> Stored:
     numbers = [f.name for f in X.schema if any(is_kind(f.type) for is_kind in kinds)]
     others = [name for name in names if name not in numbers]
     if others:
+        numbers = [name for name in numbers if not name.startswith("__index_level_")]
         shown = ", ".join(map(repr, numbers[:30])) + ", ..." * (len(numbers) > 30)
         raise ValueError(
             f"X has columns that are not numbers: {', '.join(others[:5])}. Take the "

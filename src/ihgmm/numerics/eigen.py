@@ -92,20 +92,14 @@ def leading_eigenpairs(
 
 
 def leading_directions(
-    A: Matrix,
-    k: int,
-    extra: int = 0,
-    *,
-    start: np.ndarray | None = None,
-    tol: float = 1e-6,
-    quiet: bool = False,
+    A: Matrix, k: int, extra: int = 0, *, tol: float = 1e-6, quiet: bool = False
 ) -> krylov.EigenPairs:
     """Return the right singular vectors of A, and the squares of singular values.
 
     They are eigenpairs of ``A.T @ A``: k leading ones and, as far as they matter,
     ``extra`` beyond. On small data these are exact. Elsewhere they are accurate to an
-    angle of ``tol``, from ``start`` if directions nearby are known. How they are found
-    depends on the shape of A alone, so that every kind of array gives the same.
+    angle of ``tol``. How they are found depends on the shape of A alone, so that every
+    kind of array gives the same.
     """
     n, p = A.shape
     width, count, n_iter = krylov.block_width(k), min(k + extra, n, p), 0
@@ -122,7 +116,7 @@ def leading_directions(
             values, vectors = krylov.leading_pairs(gram, count)
         else:
             size = _magnitude(A)
-            block = _start_block(A, k, size) if start is None else start[:, :width]
+            block = _start_block(A, k, size)
             pairs = _from_block(A, size, block, k, count - k, tol=tol, quiet=quiet)
             values, vectors, n_iter = pairs.values * size, pairs.vectors, pairs.n_iter
     vectors = HOST.fix_signs(np.array(vectors))
@@ -162,14 +156,18 @@ def _gram(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
 def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
     """Return random directions or, of large data, those in which some rows lie."""
     (n, p), width, part = A.shape, krylov.block_width(k), A
-    if n * p >= Solving.LARGE:
+    # Wide data have few rows: their sample would tell the order of rows, and little.
+    if n * p >= Solving.LARGE and n >= 2 * max(p, width):
         most = max(Solving.ROWS_A_FEATURE, width**2 // 8) * max(p, width)
         part = A.drawn(sampled(n, min(n // Solving.ONE_ROW_IN, most)))
     block = np.empty((p, width))
-    # Numbers go by the sizes of features: their order in the data changes nothing.
-    order = np.argsort(part.column_sqnorms(), kind="stable")
-    block[order] = np.random.default_rng(0).standard_normal((p, width))
-    if part is A or n < 2 * max(p, width):
+    # Numbers go by the sizes of features: their order in the data changes nothing. Nor
+    # does rounding, as long as it does not part sizes that are alike.
+    sizes = (part.column_sqnorms() / magnitude).astype(np.float32)
+    block[np.argsort(sizes, kind="stable")] = np.random.default_rng(0).standard_normal(
+        (p, width)
+    )
+    if part is A:
         return block
     few: Any = {"tol": Solving.DIGIT, "max_products": Solving.PRODUCTS, "quiet": True}
     return _from_block(part, magnitude, block, k, width - k, **few).vectors

@@ -188,15 +188,17 @@ def _embed(X: Matrix, k: int, recipe: Recipe) -> tuple[Embedding, Tall]:
         if X.weights is not None:
             roots = X.ops.xp.sqrt(X.weights)
             factors = roots if factors is None else factors * roots
-        A, start = X if factors is None else Scaled(X, rows=factors), None
+        A = X if factors is None else Scaled(X, rows=factors)
         total = A.ops.number(A.ops.xp.sum(A.sqnorms))
         most = min(p - 1, n // Leading.ROWS_A_DIRECTION) - lead
         while True:
-            pairs = leading_directions(A, lead, extra, start=start, tol=recipe.tol)
+            # More are looked for from the start: what is left of directions that are
+            # found is rounding, which would choose the further ones.
+            pairs = leading_directions(A, lead, extra, tol=recipe.tol)
             values = pairs.values
             if m != "auto" or extra >= most or not stands_on(n, p, total, values, lead):
                 break
-            extra, start = min(2 * extra, most), pairs.vectors
+            extra = min(2 * extra, most)
         along = pairs.vectors * np.sqrt(values)
     directions = with_weights(along, values, lead)
     embedding = Embedding(*directions, unit, hollow, recipe.unit_norm, X.unit)

@@ -106,9 +106,9 @@ class Facts:
             caution_text(caution, shown, prepared=original is not None)
             for caution in self.diagnosis.cautions
         ]
-        self.certainty = known_certainty(self.diagnosis)[inside]
+        self.certainty = known_certainty(self.diagnosis, every)[inside]
         # Rows beyond what is written as "> 99.9%" count as equally sure.
-        self.highest = float(self.certainty.max())
+        self.highest = float(np.fmax.reduce(self.certainty))
         surest = self.certainty >= min(self.highest - 1e-6, 0.999)
         self.n_surest = int(surest.sum()) * (self.diagnosis.n_given == 0)
         # Where rows are on the map, and what it shows them by.
@@ -256,9 +256,10 @@ def cross_table(facts: Facts) -> dict[str, Any]:
     }
 
 
-def known_certainty(diagnosis: Diagnosis) -> np.ndarray:
-    """Return the certainty of rows; NaN where labels are not to be trusted at all."""
+def known_certainty(diagnosis: Diagnosis, data: Matrix) -> np.ndarray:
+    """Return the certainty of rows, NaN of labels that mean nothing, unless given."""
     certainty = to_host(diagnosis.certainty).astype(np.float64)
-    if diagnosis.verdict is Verdict.NO_SEPARATION:  # given labels are certain
-        certainty[certainty < 1] = np.nan
+    silent = diagnosis.verdict is Verdict.NO_SEPARATION
+    # A row of zeros shows no pattern.
+    certainty[(silent | (to_host(data.sqnorms) == 0)) & (certainty < 1)] = np.nan
     return certainty

@@ -129,9 +129,10 @@ def caution_text(
         own = [str(cluster) for cluster in f["clusters"]]  # with a value of their own
         names = f"cluster {own[0]}" if len(own) == 1 else counted(len(own), "cluster")
         part = f"which rows are in {names}" if own else "a part of the clusters"
+        it, they = ("the first", "these") if others else ("it", "it")
         return (
-            f"Each cluster has one value, or almost, of column {column!r}{more}: it "
-            f"may decide alone {part}. A fit without it shows what else there is."
+            f"Each cluster has one value, or almost, of column {column!r}{more}: {it} "
+            f"may decide alone {part}. A fit without {they} shows what else there is."
         )
     n, unobserved = f["rows"], f.get("unobserved", 0)
     what = "without an observed cell" if unobserved else "of zeros"
@@ -171,7 +172,8 @@ CLUSTER_WORDS = (
     "scales: sizes over their mean in the fit, by cluster, for the middle 90% of rows",
     "certainty: how probable it is that a label is right; the mean is shown;",
     "    a fit that separates nothing shows none",
-    "typical: the row of ordinary size whose pattern is nearest to the cluster's",
+    "typical: of rows of ordinary size without empty cells, that whose pattern is",
+    "    nearest to the cluster's",
 )
 
 

@@ -173,7 +173,7 @@ function factsOf(i) {
     `Cluster ${titleOf(cluster[i])}`,
     `Scale ${figure(scale[i])}`,
     `Size ${compact(size[i])}`,
-    `Certainty ${percent(certainty[i])}`,
+    `Certainty ${sure(i, percent) || "not known"}`,
   ];
   if (gapsOf(i)) facts.push(`${filled[i] === 1 ? "1 cell" : `${filled[i]} cells`} filled in`);
   if (known) facts.push(`Known label ${short(knownOf(i))}`);

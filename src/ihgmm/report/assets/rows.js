@@ -38,6 +38,8 @@ function percent(share) {
   if (share > 0.999) return "> 99.9%";
   return share < 0.001 ? "< 0.1%" : (100 * share).toFixed(1) + "%";
 }
+// 0 stands for what is not known.
+const sure = (i, write) => (certainty[i] > 0 ? write(certainty[i]) : "");
 const figure = (v) => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(v >= 0.1 || v === 0 ? 2 : 3));
 // Sizes are in the units of the data: three digits, and k, M or G for thousands and so on.
 function compact(v) {

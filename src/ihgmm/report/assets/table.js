@@ -63,7 +63,7 @@ function showPage() {
     const kind = element("td");
     kind.append(element("span", String(cluster[i]), `chip c${cluster[i]}`));
     if (names[cluster[i]]) kind.append(" ", element("bdi", names[cluster[i]], "called"));
-    const figures = [figure(scale[i]), compact(size[i]), percent(certainty[i])];
+    const figures = [figure(scale[i]), compact(size[i]), sure(i, percent) || "–"];
     row.append(name, kind, ...figures.map((text) => element("td", text, "number")));
     if (known) {
       const label = element("td");
@@ -112,7 +112,7 @@ function csv(rows) {
   for (const i of rows) {
     const figures = [scale[i], size[i]].map((v) => Number(v.toPrecision(6)));
     const name = named ? `,${csvCell(names[cluster[i]], exact)}` : "";
-    let line = `${csvCell(nameOf(i), exact)},${cluster[i]}${name},${figures},${certainty[i].toFixed(4)}`;
+    let line = `${csvCell(nameOf(i), exact)},${cluster[i]}${name},${figures},${sure(i, (v) => v.toFixed(4))}`;
     if (filled) line += `,${filled[i]}`;
     if (known) line += `,${csvCell(knownOf(i), exact)}`;
     lines.push(line);

@@ -35,6 +35,8 @@ def cells() -> Iterator[tuple[str, Any, np.ndarray]]:
     types = blood.obs["bulk_labels"].to_numpy(dtype=str)
     yield "pbmc68k_reduced", sp.csr_matrix(blood.raw.X).expm1(), types
     folder = Path(os.environ.get("IHGMM_DATA", ".")) / "batches"
+    if not folder.is_dir():
+        raise SystemExit(f"{folder} is not there; set IHGMM_DATA to where batches/ is.")
     for name in ("sc_kang", "sc_pbmc_chem"):
         stored = np.load(folder / f"{name}.npz")
         parts = stored["data"].astype(float), stored["indices"], stored["indptr"]

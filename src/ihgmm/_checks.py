@@ -17,8 +17,8 @@ from ihgmm._warnings import (
     sklearn_filters,
     warn,
 )
-from ihgmm.matrix import Filled, Matrix, Scaled, Tall, as_matrix, recognize, to_host
-from ihgmm.matrix.kinds import NA_OF_R
+from ihgmm.matrix import HOST, Filled, Matrix, Scaled, Tall, as_matrix, to_host
+from ihgmm.matrix.kinds import NA_OF_R, recognize
 from ihgmm.numerics.missing import Filler
 from ihgmm.policy import Weighting
 
@@ -270,7 +270,25 @@ def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any
         raise ValueError(f"This {name} has no labels_; fit it first, or give labels.")
     if hasattr(labels, "preparation_"):
         X = complete_matrix(X, labels, whitened=whitened)
+    if hasattr(labels, "growth_"):
+        _check_last_rows(check_matrix(X), labels)
     return X, labels.labels_
+
+
+def _check_last_rows(data: Matrix, model: Any) -> None:
+    """Raise unless the scales of a grown model are those of these rows."""
+    rows = np.unique(np.linspace(0, data.shape[0] - 1, 50, dtype=np.intp))
+    known, labels = to_host(model.scales_), to_host(model.labels_)
+    if len(known) != data.shape[0]:
+        return  # which is told elsewhere
+    centers = to_host(model.cluster_centers_).astype(np.float64)[labels[rows]]
+    along = np.einsum("ij,ij->i", data.take(rows).toarray() * data.unit, centers)
+    scales = np.maximum(HOST.ratio(along, np.square(centers).sum(axis=1)), 0.0)
+    if not np.allclose(scales, known[rows], rtol=1e-2, atol=1e-2 * known.max()):
+        raise ValueError(
+            "X is not the rows of the last partial_fit, which labels_ and scales_ are "
+            "of; give those, or labels of these rows: model.predict(X)."
+        )
 
 
 def last_step(

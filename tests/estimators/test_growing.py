@@ -7,9 +7,10 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import DriftWarning, IhSC, make_ihgmm
+from ihgmm import DriftWarning, IhSC, diagnose, make_ihgmm, top_features, typical_rows
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.growing import Directions, Sample
+from ihgmm.report import write_report
 from ihgmm.storage import load_model, save_model
 
 
@@ -59,6 +60,21 @@ def test_rows_may_come_sorted_by_cluster():
     assert misclassification_rate(kinds, model.predict(X)) < 0.01
     shares = model.growth_.lengths[:, 0] / 2000
     assert_allclose(np.sort(shares), np.sort(np.bincount(kinds) / 2000), 0.03)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_rows_of_an_earlier_call_are_no_rows_of_the_model(kind):
+    X, _ = sample_of(n=600)
+    model = grown(X, [200, 200, 200])
+    last, earlier = kind(X[400:]), kind(X[:200])
+    for rows in (last, last.astype(np.float32)):
+        assert top_features(rows, model).sizes.sum() == 200
+        assert diagnose(rows, model).n_samples == 200
+        assert "<html" in model.report(rows).html
+    for ask in (top_features, diagnose, typical_rows, write_report):
+        with pytest.raises(ValueError, match=r"not the rows of the last partial_fit"):
+            ask(earlier, model)
+    assert top_features(earlier, model.predict(earlier)).sizes.sum() == 200
 
 
 def test_kinds_of_arrays_may_change_between_calls():

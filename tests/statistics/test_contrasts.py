@@ -21,23 +21,32 @@ def noisy(centers, sizes, seed=0, noise=0.1):
     return X + noise * rng.standard_normal(X.shape), labels
 
 
-def test_contrasts_by_their_definition():
+@pytest.mark.parametrize("shifted", [False, True])
+@pytest.mark.parametrize("missing", [0, 0.2])
+def test_contrasts_by_their_definition(missing, shifted):
     X, labels = noisy(np.random.default_rng(0).normal(0, 1, (4, 30)), [9, 20, 40, 80])
-    X[:, 0] += np.random.default_rng(1).normal(0, 3, len(X))  # a loud feature
-    model = IhSC(4, random_state=0).fit(X)
+    rng = np.random.default_rng(1)
+    X[:, 0] += rng.normal(0, 3, len(X))  # a loud feature
+    X[rng.random(X.shape) < missing] = np.nan
+    model = IhSC(4, missing="fit", random_state=0).fit(X)
     labels, scales = model.labels_, model.scales_
-    top = top_features(X, model, n_features=5)
-    means = np.array([X[labels == k].mean(axis=0) for k in range(4)])
-    assert_allclose(top.means, means)
+    top = top_features(X, model, n_features=5, original=X + 9 if shifted else None)
+    means = np.array([np.nanmean(X[labels == k], axis=0) for k in range(4)])
+    assert_allclose(top.means, means + 9 * shifted)
     left = np.empty_like(X)
     for k in range(4):
-        own, along = X[labels == k], scales[labels == k]
-        left[labels == k] = own - np.outer(along, along @ own / (along @ along))
-    noise = np.sqrt((left**2).mean(axis=0))
-    unit = means / np.linalg.norm(means, axis=1, keepdims=True)
+        own, along = X[labels == k], scales[labels == k, None]
+        along = np.where(np.isnan(own), np.nan, 1 if shifted else along)
+        pattern = np.nansum(along * own, axis=0) / np.nansum(along**2, axis=0)
+        left[labels == k] = own - along * pattern
+    noise = np.sqrt(np.nanmean(left**2, axis=0))
+    lengths = 1 if shifted else np.linalg.norm(means, axis=1, keepdims=True)
+    unit, lengths = means / lengths, lengths * np.ones(4)[:, None]
     for k in range(4):
-        others = unit[labels[labels != k]].mean(axis=0)  # by their rows
-        contrast = (means[k] - np.linalg.norm(means[k]) * others) / noise
+        alike = np.where(np.isnan(X), np.nan, unit[labels])[labels != k]
+        others = lengths[k] * np.nanmean(alike, axis=0)  # by their cells
+        assert_allclose(top.others[k], others + 9 * shifted)
+        contrast = (means[k] - others) / noise
         assert_allclose(top.contrasts[k], contrast)
         own = np.sign(contrast) * (np.abs(contrast) - 2 * top.errors[k])
         assert_array_equal(top.more[k], np.argsort(-own)[:5])
@@ -108,6 +117,19 @@ def test_clusters_without_rows_single_clusters_and_outliers():
     assert one.features[0].tolist() == [*np.argsort(-one.scores[0])[:2]]
 
 
+def test_nothing_is_said_of_what_was_not_observed():
+    X, labels = noisy(2 * np.eye(3, 6) + 1, [20, 20, 20])
+    X[labels == 1, 3], X[labels != 2, 4] = np.nan, np.nan
+    top = top_features(X, IhSC(3, missing="fit", random_state=0).fit(X))
+    order = np.argsort([*map(int, np.nanargmax(top.means[:, :3], axis=1))])
+    no_mean, no_others = np.isnan(top.means[order]), np.isnan(top.others[order])
+    assert_array_equal(np.argwhere(no_mean), [[0, 4], [1, 3], [1, 4]])
+    assert_array_equal(np.argwhere(no_others), [[2, 4]])
+    silent = no_mean | no_others
+    assert_array_equal(top.contrasts[order] == 0, silent)
+    assert not (top.is_clear[order] & silent).any()
+
+
 @pytest.mark.parametrize("counts", [False, True])
 def test_errors_of_contrasts(counts):
     # Clusters of one pattern, of 150, 100 and 50 rows: every contrast is 0.
@@ -122,14 +144,18 @@ def test_errors_of_contrasts(counts):
     assert 0.02 < np.mean(beyond) < 0.08
 
 
-def test_errors_are_those_of_rows_drawn_anew():
-    X, labels = make_ihgmm(200, 10, 2, scale_ratio=10, random_state=0)
-    top, rng, drawn = top_features(X, labels), np.random.default_rng(0), []
+@pytest.mark.parametrize("missing", [0, 0.3])
+def test_errors_are_those_of_rows_drawn_anew(missing):
+    X, _ = make_ihgmm(200, 10, 2, scale_ratio=10, random_state=0)
+    rng, drawn = np.random.default_rng(0), []
+    X[rng.random(X.shape) < missing] = np.nan
+    model = IhSC(2, missing="fit", random_state=0).fit(X)
+    top, labels = top_features(X, model), model.labels_
     for _ in range(300):
         rows = [
             rng.choice(np.flatnonzero(labels == k), sum(labels == k)) for k in (0, 1)
         ]
-        means = np.stack([X[part].mean(axis=0) for part in rows])
+        means = np.stack([np.nanmean(X[part], axis=0) for part in rows])
         lengths = np.linalg.norm(means, axis=1, keepdims=True)
         drawn.append(means - lengths * (means / lengths)[::-1])
     of_means = top.means - top.others

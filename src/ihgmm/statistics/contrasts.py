@@ -138,10 +138,8 @@ def rank_features(
     """Do as :func:`top_features`, for a fit that is described and names for all."""
     count = check_count("n_features", n_features)
     data, labels, sizes = fit.data, fit.labels, fit.sizes
-    centers, spread, noise = _means_and_noise(fit)
-    k, means, observed = len(centers), centers * data.unit, sizes[:, None]
-    if data.incomplete is not None:
-        means, observed = _means(data.incomplete, labels, k)
+    centers, counts, spread, noise = _means_and_noise(fit)
+    k, means, observed = len(centers), centers * data.unit, counts
     offsets: Any = 0.0
     if original is not None:
         before = checks.check_matrix(original, missing="fit")
@@ -153,13 +151,16 @@ def rank_features(
     # How far centres are from all other rows, and the errors of that: at one length, or
     # as they are where columns were shifted, whose multiples readers cannot follow.
     if shifted:
-        _, spread, noise = _means_and_noise(fit._replace(scales=np.ones(len(labels))))
+        plain = fit._replace(scales=np.ones(len(labels)))
+        *_, spread, noise = _means_and_noise(plain)
     has_noise, centers = noise is not None, np.nan_to_num(centers)
     lengths = np.ones((k, 1)) if shifted else row_lengths(centers)[:, None]
     live = centers.any(axis=1)[:, None]
-    unit, counts = HOST.ratio(centers, lengths + 0 * centers), live * sizes[:, None]
+    unit, counts = HOST.ratio(centers, lengths + 0 * centers), live * counts
     rest = _others(unit, counts)
-    contrasts = np.where(live, unit - rest, 0.0)
+    is_seen = observed.sum(axis=0) > observed  # of others, if there are any
+    is_told = (counts > 0) & (is_seen | (sizes.sum() == sizes)[:, None])
+    contrasts = np.where(is_told, unit - rest, 0.0)
     with np.errstate(over="ignore"):  # of centres next to zero errors are not known
         # Of a cluster whose length others are given, and of a pattern among others.
         squares = np.stack(
@@ -183,7 +184,7 @@ def rank_features(
         order = np.argsort(-ranks, axis=1, kind="stable")[:, :count]
         return [line[own[line]] for line, own in zip(order, among, strict=True)]
 
-    others = np.where((sizes.sum() > sizes)[:, None], others, np.nan)  # without others
+    others = np.where(is_seen, others, np.nan)
     figures = contrasts, errors, means, others, not shifted, has_noise
     # Means of observed cells may say the opposite of a contrast, and a feature of which
     # a cluster has few of them says little.
@@ -259,47 +260,64 @@ def _others(values: np.ndarray, counts: np.ndarray, power: int = 1) -> np.ndarra
     return np.asarray(HOST.ratio(own.sum(axis=0) - own, rest))
 
 
-def _means_and_noise(fit: DescribedFit) -> tuple[Any, Callable[[Any], Any], Any]:
-    """Return means by cluster and feature, a function, and noise levels, or None.
+def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Callable[[Any], Any], Any]:
+    """Return means by cluster and feature, their rows, a function, and noise levels.
 
     The function takes a pattern for each cluster, and returns squared errors of the
-    means of ``x - scale * pattern``.
+    means of ``x - scale * pattern``. Cells that were filled in say nothing. Levels are
+    None of data without noise.
     """
-    k, sizes = len(fit.clusters), fit.sizes[:, None]
-    rows = np.flatnonzero(fit.labels >= 0)
-    inside = fit.data if len(rows) == len(fit.labels) else fit.data.keep_rows(rows)
-    members = np.eye(k)[fit.labels[rows]]
-    lengths = np.abs(np.nan_to_num(fit.scales[rows]))[:, None]
-    sides = inside.cast(np.hstack([members, members * lengths]))
+    k, inside = len(fit.clusters), np.flatnonzero(fit.labels >= 0)
+    data = fit.data if len(inside) == len(fit.labels) else fit.data.keep_rows(inside)
+    gaps, rows = data.incomplete, HOST.groups(fit.labels[inside], k)
+    lengths = np.abs(np.nan_to_num(fit.scales[inside]))
+    # How much longer a row makes the mean of its cluster, by the cells that it has.
+    longer = rows.over_mean(lengths) - 1
+    if gaps is not None:
+        squares = HOST.unit_rows(np.nan_to_num(fit.centers)) ** 2
+        seen = 1 - to_host(rows.inner_products(Filled(gaps, "missing"), squares))
+        longer *= rows.over_mean(seen)
+    factors = np.stack([np.ones(len(inside)), lengths, longer, lengths**2])
 
-    def work(block: Matrix, sides: Any) -> tuple[tuple[()], tuple[Any, Any]]:
-        codes = to_host(sides)[:, :k].argmax(axis=1)
+    def work(block: Matrix, codes: Any, factors: Any) -> Any:
+        codes, known = to_host(codes).astype(np.intp), block
+        members = np.eye(k)[codes] * to_host(factors).T[:, :, None]
+        sides, lost = block.cast(np.hstack([*members])), ()
+        if gaps is not None:
+            known, lost = block.filled(), (block.missing().adjoint(sides),)
         squares = np.zeros((k, block.shape[1]))
         for j in np.unique(codes):
-            squares[j] = block.take(np.flatnonzero(codes == j)).column_sqnorms()
-        return (), (block.adjoint(sides), squares)
+            squares[j] = known.take(np.flatnonzero(codes == j)).column_sqnorms()
+        return (), (squares, known.adjoint(sides[:, : 3 * k]), *lost)
 
-    _, (sums, squares) = inside.sweep(work, sides)
-    plain, weighted = np.vsplit(to_host(sums).astype(np.float64).T, [k])
-    means = HOST.ratio(plain, sizes + 0 * plain, np.nan)
+    matrix = data if gaps is None else gaps
+    given = data.to_device(rows.labels), data.cast(factors.T)
+    _, (squares, sums, *lost) = matrix.sweep(work, *given)
+    plain, weighted, turned = np.vsplit(to_host(sums).astype(np.float64).T, 3)
+    # The same sums of ones, where cells are known.
+    ones = np.concatenate([rows.sums(factor) for factor in factors])[:, None]
+    ones = ones - (to_host(lost[0]).T if lost else np.zeros(plain.shape[1]))
+    counts, _, turns, weights = np.vsplit(ones, 4)
+    means = HOST.ratio(plain, counts, np.nan)
     # Noise is what multiples of the clusters' patterns leave of a feature.
-    weights = np.square(members * lengths).sum(axis=0)[:, None]
-    left = squares - HOST.ratio(np.square(weighted), weights + 0 * weighted)
+    left = squares - HOST.ratio(np.square(weighted), weights)
     total, pooled = squares.sum(axis=0), left.sum(axis=0)
     if pooled.sum() <= Small.ROUNDING * total.sum():
-        return means, np.zeros_like, None
-    pooled = np.maximum(pooled, Contrasts.LEAST_NOISE * total) / len(rows)
-    # Sums of squares and products of cells and scales, less their means.
-    scale = HOST.ratio((members * lengths).sum(axis=0)[:, None], sizes + 0.0)
-    cells = squares - np.square(np.nan_to_num(means)) * sizes
-    both, scales = weighted - scale * plain, weights - np.square(scale) * sizes
+        return means, counts, np.zeros_like, None
+    pooled = np.maximum(pooled, Contrasts.LEAST_NOISE * total)
+    pooled = HOST.ratio(pooled, counts.sum(axis=0))
+    # Sums of squares and products of cells and rows' lengths, less their means.
+    cells = squares - np.square(np.nan_to_num(means)) * counts
+    both = turned - np.nan_to_num(means) * turns
+    share, squares = counts / np.maximum(fit.sizes, 1)[:, None], rows.sums(longer**2)
 
     def spread(patterns: Any) -> Any:
-        varies = cells - 2 * patterns * both + np.square(patterns) * scales
-        own = np.maximum(varies, 0.0) / np.maximum(sizes - 1, 1)
-        return np.where(sizes > 1, own, pooled) / np.maximum(sizes, 1)
+        moved = patterns * share
+        varies = cells - 2 * moved * both + np.square(moved) * squares[:, None]
+        own = np.maximum(varies, 0.0) / np.maximum(counts - 1, 1)
+        return np.where(counts > 1, own, pooled) / np.maximum(counts, 1)
 
-    return means, spread, np.where(pooled > 0, np.sqrt(pooled), 1.0)
+    return means, counts, spread, np.where(pooled > 0, np.sqrt(pooled), 1.0)
 
 
 def _means(data: Matrix, labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

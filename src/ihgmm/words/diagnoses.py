@@ -128,11 +128,11 @@ def caution_text(
             more = f", and of {len(others):,} others"
         own = [str(cluster) for cluster in f["clusters"]]  # with a value of their own
         names = f"cluster {own[0]}" if len(own) == 1 else counted(len(own), "cluster")
-        part = f"which rows are in {names}" if own else "a part of the clusters"
-        it, they = ("the first", "these") if others else ("it", "it")
+        part = f"which rows are in {names}" if own and not others else "some clusters"
+        it, they = ("each", "these") if others else ("it", "it")
         return (
             f"Each cluster has one value, or almost, of column {column!r}{more}: {it} "
-            f"may decide alone {part}. A fit without {they} shows what else there is."
+            f"may decide {part} alone. A fit without {they} shows what else there is."
         )
     n, unobserved = f["rows"], f.get("unobserved", 0)
     what = "without an observed cell" if unobserved else "of zeros"

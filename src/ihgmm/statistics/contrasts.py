@@ -282,7 +282,8 @@ def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Callable[[Any], Any],
     def work(block: Matrix, codes: Any, factors: Any) -> Any:
         codes, known = to_host(codes).astype(np.intp), block
         members = np.eye(k)[codes] * to_host(factors).T[:, :, None]
-        sides, lost = block.cast(np.hstack([*members])), ()
+        sides = block.cast(np.hstack([*members]))
+        lost: tuple[Any, ...] = ()
         if gaps is not None:
             known, lost = block.filled(), (block.missing().adjoint(sides),)
         squares = np.zeros((k, block.shape[1]))

@@ -245,7 +245,11 @@ def test_categories_are_used_if_asked_for():
     # A model knows its categories, and new values are of none.
     frame["region"] = frame["region"].replace("west", "east")
     frame.to_csv("b.csv", index=False)
-    assert document("predict", "m.npz", "b.csv")["n_features"] == 8
+    later = document("predict", "m.npz", "b.csv")
+    new = (frame["region"] == "east").sum()
+    note = f"Took {new} cells of 'region', of values that the fit did not have such as "
+    assert note + "'east', as none of them." in later["notes"]
+    assert later["n_features"] == 8
     good("predict", "m.npz", "a.csv", "-o", "b.out.csv")
     assert clusters("a.out.csv") == clusters("b.out.csv")
     frame.drop(columns="region").to_csv("c.csv", index=False)

@@ -1,7 +1,7 @@
 """Tables with named columns: which columns and rows are used, which not, and why."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,7 +47,7 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     about |= {"places": raw.frame.index.to_numpy(), "place_words": raw.place_words}
     if request.text_column is not None:
         return _words(raw, request, notes, about)
-    raw = _with_flags(raw, request.features or ())
+    raw = _with_flags(raw, request.features or (), notes)
     request.check_features(list(raw.frame.columns))
     asked = list(request.features or request.columns)
     others = {name for _, name in request.named(*BESIDE.values(), "drop_columns")}
@@ -61,7 +61,7 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
             if n_empty := int(columns.pop(name).texts.isna().sum()):
                 cells = counted(n_empty, "empty cell")
                 notes.append(f"Took {cells} of {quote(name)} as none of its values.")
-    raw = _with_flags(raw, flags)
+    raw = _with_flags(raw, flags, notes)
     columns |= {flag: _judge(flag, raw, True) for flag in flags}
     numbers = {name: column for name, column in columns.items() if not column.reason}
     left_out = {name: c.reason for name, c in columns.items() if c.reason}
@@ -79,13 +79,24 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     return Table(source, X, **about, is_mixed=True, left_out=left_out, flags=flags)
 
 
-def _with_flags(raw: RawTable, flags: Iterable[str]) -> RawTable:
+def _with_flags(raw: RawTable, flags: Sequence[str], notes: list[str]) -> RawTable:
     """Return a table with the flags of categories: whether cells have that value."""
     frame, made = raw.frame, {}
-    for flag in [flag for flag in flags if "=" in flag and flag not in frame]:
-        for name in [name for name in frame if flag.startswith(f"{name}=")]:
-            says = as_texts(frame[name]) == flag.removeprefix(f"{name}=")
-            made[flag] = says.fillna(False).astype(bool)
+    for name in frame:
+        own = [flag for flag in flags if flag.startswith(f"{name}=")]
+        if {*own} <= {*frame}:
+            continue
+        values, cells = [], as_texts(frame[name])
+        for flag in own:
+            values.append(flag.removeprefix(f"{name}="))
+            if flag not in frame:
+                made[flag] = (cells == values[-1]).fillna(False).astype(bool)
+        new = cells[cells.notna() & ~cells.isin(values)]
+        if len(new):
+            notes.append(
+                f"Took {counted(len(new), 'cell')} of {quote(name)}, of values that "
+                f"the fit did not have such as {quote(new.iloc[0])}, as none of them."
+            )
     return replace(raw, frame=frame.assign(**made)) if made else raw
 
 

@@ -136,15 +136,19 @@ def run_blocks(page, names):
 
 
 @pytest.mark.pages
-def test_the_usual_way_runs():
+def test_the_usual_way_runs(tmp_path, monkeypatch):
     # scanpy is large, so it is no part of the extra for tests.
     sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
     pytest.importorskip("igraph", reason="igraph is not installed")
     adata = anndata.AnnData(np.random.default_rng(0).poisson(1.0, (120, 600)) * 1.0)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "downloaded.csv").write_text("cell,name\n" + "1,B cells\n2,T\n" * 60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs
         run_blocks("tutorial-single-cell.md", {"sc": sc, "adata": adata})
     assert len(adata.obs["leiden"]) == 120
+    assert adata.obs["type"].cat.categories.tolist() == ["B cells", "T"]
+    adata.write_h5ad(tmp_path / "named.h5ad")
 
 
 WORDS = (

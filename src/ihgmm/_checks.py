@@ -13,14 +13,16 @@ from sklearn.utils import validation
 from ihgmm._parameters import call, making_array, option
 from ihgmm._warnings import (
     ClusterCountWarning,
+    PreparationWarning,
     UnstableLabelsWarning,
     sklearn_filters,
     warn,
 )
 from ihgmm.matrix import HOST, Filled, Matrix, Scaled, Tall, as_matrix, to_host
 from ihgmm.matrix.kinds import NA_OF_R, recognize
+from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.missing import Filler
-from ihgmm.policy import Weighting
+from ihgmm.policy import Small, Weighting
 
 
 def check_matrix(
@@ -270,24 +272,36 @@ def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any
         raise ValueError(f"This {name} has no labels_; fit it first, or give labels.")
     if hasattr(labels, "preparation_"):
         X = complete_matrix(X, labels, whitened=whitened)
-    if hasattr(labels, "growth_"):
-        _check_last_rows(check_matrix(X), labels)
+    has_grown = hasattr(labels, "growth_")
+    if has_grown or (hasattr(labels, "scales_") and not whitened):
+        _check_rows_of_fit(check_matrix(X), labels, has_grown)
     return X, labels.labels_
 
 
-def _check_last_rows(data: Matrix, model: Any) -> None:
-    """Raise unless the scales of a grown model are those of these rows."""
-    rows = np.unique(np.linspace(0, data.shape[0] - 1, 50, dtype=np.intp))
-    known, labels = to_host(model.scales_), to_host(model.labels_)
-    if len(known) != data.shape[0]:
-        return  # which is told elsewhere
-    centers = to_host(model.cluster_centers_).astype(np.float64)[labels[rows]]
-    along = np.einsum("ij,ij->i", data.take(rows).toarray() * data.unit, centers)
-    scales = np.maximum(HOST.ratio(along, np.square(centers).sum(axis=1)), 0.0)
-    if not np.allclose(scales, known[rows], rtol=1e-2, atol=1e-2 * known.max()):
+def _check_rows_of_fit(data: Matrix, model: Any, has_grown: bool) -> None:
+    """Raise or warn where scales of a model are not those of these rows."""
+    labels = to_host(model.labels_)
+    shape = len(labels), model.cluster_centers_.shape[1]
+    if shape != data.shape or (data.streamed and not has_grown):
+        return  # which is told elsewhere, or is not worth another reading
+    inside = np.flatnonzero(labels >= 0)
+    rows = inside[np.unique(np.linspace(0, len(inside) - 1, 50, dtype=np.intp))]
+    centers = to_host(model.cluster_centers_)[labels[rows]]
+    unit, given = HOST.unit_rows(centers), to_host(data.rows(rows))
+    along = np.einsum("ij,ij->i", given, unit, dtype=float)
+    known = np.abs(to_host(model.scales_)[rows]) * row_lengths(centers) / data.unit
+    off = np.abs(along.clip(0) - known).max(initial=0.0)
+    if has_grown and off > 1e-2 * known.max(initial=0.0):
         raise ValueError(
             "X is not the rows of the last partial_fit, which labels_ and scales_ are "
             "of; give those, or labels of these rows: model.predict(X)."
+        )
+    ratio = float(np.abs(along) @ known / max(known @ known, Small.TINY))
+    if not 0.5 < ratio < 2 and known.any():
+        warn(
+            f"Rows of X are {ratio:.2g} times as large as those of the fit were. Give "
+            "the data of the fit: the same rows in the same units, such as one layer.",
+            PreparationWarning,
         )
 
 

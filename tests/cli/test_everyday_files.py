@@ -38,7 +38,7 @@ def with_what_measures_nothing(path):
     return kinds, [
         "Used 6 columns: ",
         "'year', 'founded' (years), 'place' (row numbers or ranks: 1 to 90, each once),"
-        " 'region' (named like a code or an id; name it among --columns to use it), "
+        " 'region' (named like a code, id or year; name it among --columns to use it), "
         "'unit' (constant: 2024).",
     ]
 

@@ -125,3 +125,4 @@ def test_no_label_is_certain_where_nothing_is_separated():
     assert "No separation" in page
     assert "no certainty is known" in page
     assert "sure rows only" not in page
+    assert page.count('<td class="number sure">-</td>') == 3

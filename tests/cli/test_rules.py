@@ -11,7 +11,7 @@ from command_line import document, good, invoke, named, table_of
 from ihgmm import make_ihgmm
 from ihgmm.cli.tables.columns import no_measurement
 
-CODE = "named like a code or an id; name it among --columns to use it"
+CODE = "named like a code, id or year; name it among --columns to use it"
 IDS = "looks like ids; --id-column takes them"
 STARTS_AGAIN = "numbers of rows, which start again: 1 to 12"
 
@@ -20,7 +20,11 @@ STARTS_AGAIN = "numbers of rows, which start again: 1 to 12"
     ("name", "values", "reason"),
     [
         ("year", [1985, 1995, 1985], "years"),
-        ("model_yr", [78, 85, 85], "years"),
+        (
+            "model_yr",
+            [78, 85, 85],
+            "named like a code, id or year; name it among --columns to use it",
+        ),
         ("founded", [1985, 1995, 1985], "years"),
         ("Day", [*range(1, 32), 4], "days of the month"),
         ("day", [0, 3, 9, 9], ""),  # of an experiment

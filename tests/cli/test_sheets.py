@@ -239,7 +239,10 @@ def test_predict_takes_the_layer_of_the_fit():
     assert [*map(int, clusters("a.csv"))] == labels.tolist()
     write_cells("b.h5ad", layers=())
     message = fail("predict", "m.npz", "b.h5ad")
-    assert "--layer 'counts': b.h5ad has no such layer; it has 'X'" in message
+    assert (
+        "give --layer; that of the fit was 'counts': b.h5ad has no such layer"
+        in message
+    )
     good("predict", "m.npz", "b.h5ad", "--layer", "X")
 
 

@@ -1,3 +1,4 @@
+from functools import partial
 from itertools import cycle
 
 import numpy as np
@@ -228,8 +229,9 @@ def prepared():
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("name", prepared())
 def test_what_is_no_longer_counts_is_named(name, kind):
-    X = kind(prepared()[name])
-    for fit in (Biwhitener("counts").fit, IhSC(4, whiten="counts").fit):
+    X, model = kind(prepared()[name]), IhSC(4, whiten="counts")
+    in_batches = partial(model.fit, batch=np.arange(X.shape[0]) % 2)
+    for fit in (Biwhitener("counts").fit, model.fit, in_batches):
         with pytest.warns(PreparationWarning, match="'counts' expects whole .* give"):
             fit(X)
 

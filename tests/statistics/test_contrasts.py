@@ -1,4 +1,5 @@
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.pipeline import make_pipeline
 
-from ihgmm import ColumnScaler, IhSC, diagnose, make_ihgmm, top_features, typical_rows
+from ihgmm import (
+    ColumnScaler,
+    IhSC,
+    PreparationWarning,
+    diagnose,
+    make_ihgmm,
+    top_features,
+    typical_rows,
+)
 from ihgmm.plotting import plot_confidence
 from ihgmm.report import write_report
 
@@ -276,6 +285,36 @@ def test_means_of_a_pipeline_are_in_the_units_of_the_data():
     assert top.names == list("abcde")
     means = frame.groupby(model[-1].labels_).mean()
     assert_allclose(top.means, means)
+
+
+@pytest.mark.parametrize("whiten", [None, "counts"])
+def test_data_in_other_units_than_those_of_the_fit_are_told(whiten):
+    rng = np.random.default_rng(0)
+    patterns = np.repeat(rng.gamma(1, 5, (3, 60)), 50, axis=0)
+    X = rng.poisson(patterns * rng.uniform(0.5, 1.5, (150, 1))).astype(float)
+    model = IhSC(3, whiten=whiten, random_state=0).fit(X)
+    with warnings.catch_warnings(action="error"):
+        for same in (X, X.astype(np.float32), sp.csr_array(X)):
+            top_features(same, model)
+            diagnose(same, model)
+    for other in (np.log1p(X), 10 * X):
+        with pytest.warns(PreparationWarning, match=r"^Rows of X are .* such as one"):
+            top_features(other, model)
+
+
+def test_wild_cells_have_no_part_in_what_sets_apart():
+    X, _ = noisy(5 * np.eye(3, 30) + 1, [40, 40, 40])
+    X[[3, 50, 90], [4, 0, 7]] = 400.0
+    model = make_pipeline(ColumnScaler("scale"), IhSC(3, outliers="cells"))
+    top, last = top_features(X, model.fit(X)), model[-1]
+    assert {(3, 4), (50, 0), (90, 7)} <= {*map(tuple, last.outlier_cells_.tolist())}
+    known = X.copy()
+    known[tuple(last.outlier_cells_.T)] = np.nan
+    means = [np.nanmean(known[last.labels_ == k], axis=0) for k in range(3)]
+    assert_allclose(top.means, means)
+    assert top.same_size
+    noise = (top.means - top.others) / top.contrasts
+    assert_allclose(noise, noise[[0, 0, 0]])
 
 
 def test_typical_rows_are_complete_and_many():

@@ -41,7 +41,7 @@ def choose_k(
     """
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
     if reading.batch_column is not None:
-        raise ValueError("--batch-column: only ihgmm fit -k auto takes batches out.")
+        raise ValueError("--batch-column: fit -k auto takes batches out, choose-k not.")
     with screen.working(f"reading {data}"):
         table = reading.load(data, whiten=whiten)
     X, moved = table.named_data, 0.0

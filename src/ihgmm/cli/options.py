@@ -60,7 +60,8 @@ class RowReading:
     label_column: str | None = reading_option("Column with known labels, to compare.")
     id_column: str | None = reading_option("Column with names of rows, for the output.")
     batch_column: str | None = reading_option(
-        "Column with the batch of each row, whose effect is taken out. For IhSC."
+        "Column with the batch of each row, whose effect is taken out. For IhSC; "
+        "choose-k does not."
     )
     text_column: str | None = reading_option(
         "Column with texts, to cluster by their words; predict takes that of the fit."

@@ -25,7 +25,6 @@ from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import Spectral
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.policy import Doubt
-from ihgmm.statistics.contrasts import typical_rows
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.diagnosis import ruling_column
 from ihgmm.statistics.observed import missing_cells
@@ -176,12 +175,6 @@ class Clusterer(
         with np.errstate(over="ignore", under="ignore"):
             lengths = ops.take_lines(row_lengths(self.cluster_centers_), labels)
             return ops.cast_like(ops.widen(scales) * lengths, scales)
-
-    @usual_errors()
-    def typical_rows(self, X: Any, n_rows: int = 3) -> list[np.ndarray]:
-        """Return rows of X, the data of the fit, as :func:`ihgmm.typical_rows` does."""
-        check_is_fitted(self)
-        return typical_rows(X, self, n_rows=n_rows)
 
     @usual_errors()
     def report(self, X: Any, path: Any = None, **options: Any) -> Any:

@@ -10,7 +10,7 @@ from ihgmm.numerics.whitening import (
     NOISE_KINDS,
     NoiseKind,
     learn_whitener,
-    suited_noise,
+    noise_to_whiten,
 )
 
 
@@ -85,7 +85,7 @@ class Biwhitener(Scaler):
         ignored. Returns the transformer itself.
         """
         data = check_matrix(X, self)
-        noise = self.noise if self.noise != "auto" else suited_noise(data) or "learned"
+        noise = noise_to_whiten(data, self.noise) or "learned"
         whitener = learn_whitener(data, noise, generator(self.random_state))
         self.whitener_, self.noise_ = whitener, whitener.noise
         self.column_factors_ = whitener.columns

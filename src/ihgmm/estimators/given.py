@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ihgmm import _checks as checks
 from ihgmm._parameters import option
-from ihgmm._warnings import DriftWarning, PreparationWarning, ignored, warn
+from ihgmm._warnings import DriftWarning, PreparationWarning, warn
 from ihgmm.estimators.base import Rows
 from ihgmm.estimators.column_scaler import column_ranges
 from ihgmm.matrix import Matrix, Tall, to_host
@@ -21,7 +21,7 @@ from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.numerics.whitening import learn_whitener
 from ihgmm.policy import Batching, Growing
-from ihgmm.statistics.selection import resolve
+from ihgmm.statistics.selection import count_clusters
 
 
 def fit_batches(
@@ -41,11 +41,11 @@ def fit_batches(
 
     def label(data: Matrix) -> tuple[Tall, int]:
         if noise is not None:
-            with ignored(PreparationWarning):
-                data = learn_whitener(data, noise, deepcopy(rng))(data)
+            data = learn_whitener(data, noise, deepcopy(rng))(data)
         count = k
         if k == "auto":
-            count = max(resolve(data, deepcopy(rng), signed=model.signed).n_clusters, 1)
+            found = count_clusters(data, deepcopy(rng), signed=model.signed)
+            count = max(found.n_clusters, 1)
         recipe = Recipe.of(model.recipe)
         fit = spectral_clustering(data, int(count), recipe, signed=model.signed)
         return fit.labels, int(count)

@@ -1,6 +1,5 @@
 """Individual-heterogeneity spectral clustering."""
 
-from contextlib import nullcontext
 from dataclasses import fields
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, Self, cast
@@ -12,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from ihgmm import _checks as checks
 from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
-from ihgmm._warnings import PreparationWarning, ignored, warn
+from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.estimators import given
 from ihgmm.estimators.base import Clusterer, Rows, atomic, cosines, mark, number_by_size
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
@@ -217,9 +216,7 @@ class IhSC(Clusterer):
             if batch is not None:
                 self.batches_, rows = given.fit_batches(self, rows, batch, noise, rng)
             if noise is not None:
-                # Without the factors of batches, counts are no whole numbers.
-                with nullcontext() if batch is None else ignored(PreparationWarning):
-                    whitener = whitening.learn_whitener(rows.counted, noise, rng)
+                whitener = whitening.learn_whitener(rows.counted, noise, rng)
                 rows = self._prepare(rows, whitener)
             else:
                 self._warn_of_units(rows.counted)

@@ -162,15 +162,6 @@ def signal_weights(
     last, as a share of how far the k-th does. Under the model those beyond are noise,
     with shares of a hundredth or less: a small share has no weight. Where clusters have
     a shape, shares of a half and more are common.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.numerics.krylov import signal_weights
-    >>> signal_weights(np.array([10.0, 8.0, 2.0, 1.9, 1.8]), 2).round(2)  # a clear gap
-    array([1., 1., 0., 0., 0.])
-    >>> signal_weights(np.array([10.0, 8.0, 7.0, 4.0, 1.8]), 2).round(2)
-    array([1.  , 1.  , 0.91, 0.57, 0.  ])
     """
     weights = np.ones(len(values))
     if len(values) > k:

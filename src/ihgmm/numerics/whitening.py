@@ -75,17 +75,6 @@ def learn_whitener(X: Matrix, noise: NoiseKind, rng: np.random.Generator) -> Whi
             f"The entries of X are {X.unit:.0e} or less: they are no counts. "
             f"{option('whiten', 'learned')} takes numbers of any size."
         )
-    rows = _first_rows(X, Whitening.LOOK).data
-    strange = rows[(rows > 0) & (rows != np.round(rows))]
-    # Estimated counts, mostly whole numbers, are counts.
-    if 2 * strange.size > np.count_nonzero(rows):
-        warn(
-            f"X has the entry {strange[0]:.6g}, and 'counts' expects whole numbers, "
-            "whose noise grows with their mean. Logarithms, shares and tf-idf have "
-            "other noise: give the counts themselves (of an AnnData object a layer), "
-            "or do not whiten X.",
-            PreparationWarning,
-        )
     few = _few_rows(X, Whitening.COUNTS, rng)
     dispersion = Whitening.DISPERSION
     for _ in range(2):
@@ -264,6 +253,17 @@ def noise_to_whiten(
 ) -> NoiseKind | None:
     """Return which noise is made alike: given, "auto", or None, which may warn."""
     if whiten in NOISE_KINDS:
+        rows = _first_rows(X, Whitening.LOOK).data
+        strange = rows[(rows > 0) & (rows != np.round(rows))]
+        # Estimated counts, mostly whole numbers, are counts.
+        if whiten == "counts" and 2 * strange.size > np.count_nonzero(rows):
+            warn(
+                f"X has the entry {strange[0]:.6g}, and 'counts' expects whole "
+                "numbers, whose noise grows with their mean. Logarithms, shares and "
+                "tf-idf have other noise: give the counts themselves (of an AnnData "
+                "object a layer), or do not whiten X.",
+                PreparationWarning,
+            )
         return whiten
     suited = suited_noise(X, surely=whiten is None)
     if whiten == "auto" or suited is None:

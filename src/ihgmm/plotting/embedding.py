@@ -6,7 +6,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, complete_matrix
-from ihgmm.matrix import HOST, Matrix, to_host
+from ihgmm.estimators.base import cosines
+from ihgmm.matrix import to_host
 from ihgmm.plotting import _axes as draw
 from ihgmm.plotting._axes import Axes
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
@@ -43,7 +44,8 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
     else:
         data = complete_matrix(X, model)
         check_labels("labels", clusters.codes, data.shape[0])
-        rows = cosines(data, fitted(model, "cluster_centers_", "plot_embedding"))
+        centers = fitted(model, "cluster_centers_", "plot_embedding")
+        rows = to_host(cosines(centers, data)).astype(np.float64)
     if rows.shape[1] < 2:
         raise ValueError("The rows have 1 coordinate; fit more clusters to draw 2.")
     used, ax = np.flatnonzero(clusters.sizes).tolist(), draw.given_or_new(ax, (6, 5.6))
@@ -125,13 +127,6 @@ def circle_view(
         slopes[:, 1] = length * free
         shift[1] = -middle @ slopes[:, 1]
     return rows @ slopes + shift, means @ slopes + shift, corners
-
-
-def cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
-    """Return the cosine of each row with each centre; 0 for a zero row."""
-    norms = np.sqrt(to_host(data.sqnorms))
-    products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
-    return np.asarray(products / np.where(norms > 0, norms, 1.0)[:, None])
 
 
 def _scatter(ax: Axes, points: np.ndarray, clusters: Clusters) -> tuple[Any, str]:

@@ -13,13 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm import _checks as checks
 from ihgmm._warnings import ignored
+from ihgmm.estimators.base import cosines
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.kinds import NA_OF_R
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement
 from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.plotting._clusters import Clusters
-from ihgmm.plotting.embedding import circle_view, cosines
+from ihgmm.plotting.embedding import circle_view
 from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose
 from ihgmm.statistics.observed import filled_cells
@@ -96,7 +97,7 @@ class Facts:
             self.sizes = self.scales * self.lengths[own]
         # Of many clusters fewer features are shown, so that their cards fit a page.
         self.apart = (
-            ct.rank_features(fit, model, self.features, 8 if k <= 12 else 4, original)
+            ct.rank_features(fit, model, self.features, 8 if k <= 30 else 4, original)
             if described_by is None
             else _of_clusters(described_by, self.clusters.sizes)
         )
@@ -131,7 +132,7 @@ class Facts:
         if len(used) == 1:  # nothing to keep apart
             least = self.scales[self.scales > 0].min(initial=1.0)
             sizes = np.log(np.maximum(self.scales, least))
-            fit = cosines(data, self.centers[used])
+            fit = to_host(cosines(self.centers[used], data))
             return np.column_stack([sizes, fit]), "scale and fit"
         if hasattr(model, "embedding_"):
             rows = to_host(model.embedding_).astype(np.float64)[own]
@@ -139,7 +140,7 @@ class Facts:
             even = np.allclose(lengths[lengths > 0], 1, atol=1e-3)
             basis = "unit rows" if even else "rows of all sizes"
         else:
-            rows, basis = cosines(data, self.centers), "cosines"
+            rows, basis = to_host(cosines(self.centers, data)), "cosines"
         # Twelve clusters find room side by side on a circle; more need a disc.
         return circle_view(rows, self.clusters, most_on_circle=12)[0], basis
 

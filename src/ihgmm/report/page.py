@@ -237,7 +237,7 @@ def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
     low, middle, high = np.quantile(facts.scales[rows], [0.05, 0.5, 0.95])
     size = float(np.median(facts.sizes[rows]))
     return line | {
-        "sure": percent(sure),
+        "sure": percent(sure) if facts.highest > 0 else "-",
         "median": f"{middle:.2f}",
         "range": f"{low:.2f} to {high:.2f}",
         "size": figure(size),

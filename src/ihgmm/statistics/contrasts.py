@@ -145,7 +145,9 @@ def rank_features(
         before = checks.check_matrix(original, missing="fit")
         checks.check_fit_shape("original", before, model)
         prepared = means
-        means, observed = _means(checks.turned_rows(before, model), labels, k)
+        wild = getattr(model, "outlier_cells_", np.empty((0, 2), np.intp))
+        before = checks.turned_rows(before, model)
+        means, observed = _means(before, labels, k, wild)
         offsets = _offsets(prepared, means)
     shifted = bool(np.abs(offsets).max() > Small.ROUNDING * np.nanmax(np.abs(means)))
     # How far centres are from all other rows, and the errors of that: at one length, or
@@ -261,11 +263,10 @@ def _others(values: np.ndarray, counts: np.ndarray, power: int = 1) -> np.ndarra
 
 
 def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Callable[[Any], Any], Any]:
-    """Return means by cluster and feature, their rows, a function, and noise levels.
+    """Return means by cluster and feature, their rows, a function, noise or None.
 
     The function takes a pattern for each cluster, and returns squared errors of the
-    means of ``x - scale * pattern``. Cells that were filled in say nothing. Levels are
-    None of data without noise.
+    means of ``x - scale * pattern``. Cells that were filled in say nothing.
     """
     k, inside = len(fit.clusters), np.flatnonzero(fit.labels >= 0)
     data = fit.data if len(inside) == len(fit.labels) else fit.data.keep_rows(inside)
@@ -291,9 +292,8 @@ def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Callable[[Any], Any],
             squares[j] = known.take(np.flatnonzero(codes == j)).column_sqnorms()
         return (), (squares, known.adjoint(sides[:, : 3 * k]), *lost)
 
-    matrix = data if gaps is None else gaps
     given = data.to_device(rows.labels), data.cast(factors.T)
-    _, (squares, sums, *lost) = matrix.sweep(work, *given)
+    _, (squares, sums, *lost) = (gaps or data).sweep(work, *given)
     plain, weighted, turned = np.vsplit(to_host(sums).astype(np.float64).T, 3)
     # The same sums of ones, where cells are known.
     ones = np.concatenate([rows.sums(factor) for factor in factors])[:, None]
@@ -321,20 +321,28 @@ def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Callable[[Any], Any],
     return means, counts, spread, np.where(pooled > 0, np.sqrt(pooled), 1.0)
 
 
-def _means(data: Matrix, labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return means of observed cells by cluster and feature, NaN of none; counts."""
+def _means(
+    data: Matrix, labels: np.ndarray, k: int, wild: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return means of observed cells by cluster and feature, NaN of none; counts.
+
+    Wild cells, each a row and a column, are as if they were missing.
+    """
     codes = np.where(labels < 0, k, labels)  # outliers come last
     members = indicators(data, codes, k + 1)
     lacks = np.isnan(data.ops.number(data.ops.xp.sum(data.sqnorms)))
     known = Filled(data, "filled") if lacks else data
     sums = to_host(known.adjoint(members)).astype(np.float64).T
     sizes = np.bincount(codes, minlength=k + 1).astype(np.float64)
-    counts = np.broadcast_to(sizes[:, None], sums.shape)
+    counts = np.broadcast_to(sizes[:, None], sums.shape).copy()
     if lacks:
-        missing = to_host(Filled(data, "missing").adjoint(members))
-        counts = counts - missing.astype(np.float64).T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return (sums / counts * data.unit)[:k], counts[:k]
+        counts -= to_host(Filled(data, "missing").adjoint(members)).T
+    for cells in np.array_split(wild, -(-len(wild) // 1_000) or 1)[: len(wild)]:
+        rows, places = np.unique(cells[:, 0], return_inverse=True)
+        at = codes[cells[:, 0]], cells[:, 1]
+        np.subtract.at(sums, at, data.rows(rows)[places, cells[:, 1]])
+        np.subtract.at(counts, at, 1)
+    return HOST.ratio(sums, counts, np.nan)[:k] * data.unit, counts[:k]
 
 
 def _offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:

@@ -162,15 +162,18 @@ def _clusters(count: ClusterCount) -> str:
     more = f", and one more cluster would lower stability by {split.drop:.2f}"
     text = f"{first} confidence: trees of halves of the rows have an agreement of "
     text += f"{split.agreement:.2f}{more if split.drop >= 0 else ''}."
+    why = f"of numbers that halves agree on, rise + {Counting.DROP_WEIGHT:g} x drop is "
+    why += "largest there"
+    if count.rank == count.n_clusters and not count.has_few_features:
+        why = "as many eigenvalues stand out from noise"
+    if count.is_capped or split.agreement < Counting.AGREEMENT:
+        why = ""
     if set(count.levels) - {count.n_clusters}:
         tree = "Clusters are nested: the" if len(count.levels) > 1 else "The"
         text += f" {tree} tree is stable at {listed(count.levels, 'and')} clusters"
-        why = "of numbers that halves agree on, rise and drop are largest there"
-        if count.rank == count.n_clusters and not count.has_few_features:
-            why = "as many eigenvalues stand out from noise"
-        if count.n_clusters not in count.levels and not count.is_capped:
-            text += f"; {count.n_clusters} is the best guess, since {why}"
         text += "."
+    if count.n_clusters not in count.levels and why:
+        text += f" {count.n_clusters} is the best guess, since {why}."
     others = [k for k in count.plausible[1:] if k not in count.levels and k > 1]
     if others:
         text += f" Also plausible: {listed(others, 'or')}."

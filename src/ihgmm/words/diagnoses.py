@@ -172,8 +172,8 @@ CLUSTER_WORDS = (
     "scales: sizes over their mean in the fit, by cluster, for the middle 90% of rows",
     "certainty: how probable it is that a label is right; the mean is shown;",
     "    a fit that separates nothing shows none",
-    "typical: of rows of ordinary size without empty cells, that whose pattern is",
-    "    nearest to the cluster's",
+    "typical: of rows of ordinary size in which no cell was filled in, that whose",
+    "    pattern is nearest to the cluster's",
 )
 
 
@@ -185,13 +185,16 @@ def feature_words(same_size: bool) -> tuple[str, ...]:
         rest = "others, same size: the mean in the other clusters, if their rows were"
         others = rest, "    as large as those of this cluster"
     contrast = "contrast: how far the one is above (+) or below (-) the other, in noise"
-    levels = "    levels: how far cells stray by chance; what is above comes first"
-    return mean, *others, contrast, levels
+    levels = (
+        "    levels: how far cells stray by chance; what is above comes first; over"
+    )
+    most = f"    {Contrasts.MOST:g} noise is next to nothing, as in columns that decide"
+    return mean, *others, contrast, levels, most
 
 
 def contrast_text(contrast: float) -> str:
     """Return a contrast; beyond 20 noise is next to nothing, such as in constants."""
     sign = "+" if contrast >= 0 else "-"
     if abs(contrast) > Contrasts.MOST:
-        return f"over {sign}{Contrasts.MOST:g}"
+        return f"{'over' if contrast > 0 else 'below'} {sign}{Contrasts.MOST:g}"
     return sign + figure(abs(contrast), 2)

@@ -105,7 +105,9 @@ def read_h5ad(path: Path, request: Request) -> Table:
         )
     of_fit = getattr(request.fit, "layer", None)
     layer = request.layer or of_fit or "X"
-    tb.check_there("--layer", layer, list(layers), str(path), "layer")
+    other = request.layer is None and of_fit is not None
+    option = "give --layer; that of the fit was" if other else "--layer"
+    tb.check_there(option, layer, list(layers), str(path), "layer")
     with explain_damage(path), _memory_for(path):
         place = "raw/var" if layer == "raw" else "var"
         obs: Any = read_elem(file["obs"]) if "obs" in file else None
@@ -121,8 +123,7 @@ def read_h5ad(path: Path, request: Request) -> Table:
     for frame, size in ((obs, X.shape[0]), (var, X.shape[1])):
         if frame is not None and len(frame) != size:
             raise damaged(path, f"{len(frame):,} names are for {size:,} lines")
-    as_fit = request.layer is None and of_fit is not None
-    notes = [f"Took layer {quote(layer)}, as the fit did."] * as_fit
+    notes = [f"Took layer {quote(layer)}, as the fit did."] * other
     # Cells of a type are multiples of one pattern in counts, and in nothing else.
     kind = preparation_of_counts(X, "uns/log1p" in file and layer == "X")
     if kind is not None and request.features is None:  # which are those of a model

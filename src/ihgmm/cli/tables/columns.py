@@ -57,10 +57,7 @@ def choose_columns(raw: RawTable, request: Request) -> Table:
     flags = []
     for name in tried if request.use_categories else ():
         if columns[name].categories:
-            flags += [f"{name}={value}" for value in columns[name].categories]
-            if n_empty := int(columns.pop(name).texts.isna().sum()):
-                cells = counted(n_empty, "empty cell")
-                notes.append(f"Took {cells} of {quote(name)} as none of its values.")
+            flags += [f"{name}={value}" for value in columns.pop(name).categories]
     raw = _with_flags(raw, flags, notes)
     columns |= {flag: _judge(flag, raw, True) for flag in flags}
     numbers = {name: column for name, column in columns.items() if not column.reason}
@@ -91,12 +88,14 @@ def _with_flags(raw: RawTable, flags: Sequence[str], notes: list[str]) -> RawTab
             values.append(flag.removeprefix(f"{name}="))
             if flag not in frame:
                 made[flag] = (cells == values[-1]).fillna(False).astype(bool)
-        new = cells[cells.notna() & ~cells.isin(values)]
+        known, what = cells.dropna(), f"of {quote(name)}"
+        if n_empty := len(cells) - len(known):
+            took = f"Took empty cells {what} ({n_empty:,} in the table)"
+            notes.append(f"{took} as none of its values.")
+        new = known[~known.isin(values)]
         if len(new):
-            notes.append(
-                f"Took {counted(len(new), 'cell')} of {quote(name)}, of values that "
-                f"the fit did not have such as {quote(new.iloc[0])}, as none of them."
-            )
+            took = f"Took {counted(len(new), 'cell')} {what}, such as"
+            notes.append(f"{took} {quote(new.iloc[0])}, as none of the fit's values.")
     return replace(raw, frame=frame.assign(**made)) if made else raw
 
 
@@ -298,6 +297,7 @@ def no_measurement(name: str, values: np.ndarray, is_first: bool = False) -> str
     each = np.unique(values)
     low, high, each_once = each[0], each[-1], len(each) == len(values)
     is_code, is_numbered = re.fullmatch(_CODED, name), re.fullmatch(_NUMBERED, name)
+    is_named = is_code or re.fullmatch(_YEARS, name)
     is_id = each_once and (is_code or is_numbered)
     # Few measurements may be in a row, such as heights from 58 to 72 inches.
     is_long = len(each) >= (10 if low in (0, 1) else 100)
@@ -318,11 +318,11 @@ def no_measurement(name: str, values: np.ndarray, is_first: bool = False) -> str
         f"numbers of rows, which start again: 1 to {high:.0f}": (
             is_numbered and is_long and low == 1 and high == len(each)
         ),
-        "years": re.fullmatch(_YEARS, name) or (low >= 1700 and high <= 2100),
+        "years": low >= 1700 and high <= 2100,
         "dates": re.fullmatch(_DATES, name) or (is_date and max(each % 10_000) < 1300),
         "days of the month": is_day and re.fullmatch(_DAYS, name),
         "a code of two values: 1 and 2": is_pair and name and not each_once,
-        "named like a code or an id; name it among --columns to use it": is_code,
+        "named like a code, id or year; name it among --columns to use it": is_named,
         "rises from row to row, as ids do; --id-column takes it": rises,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")

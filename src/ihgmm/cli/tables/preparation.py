@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm._warnings import ignored
 from ihgmm.cli.tables.columns import left_out_note
 from ihgmm.cli.tables.table import Request, Table, Warned, quote
 from ihgmm.matrix import Scaled, Shifted, as_matrix
@@ -164,7 +163,7 @@ def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
     from ihgmm.numerics.cells import learn_cell_filler
     from ihgmm.statistics.observed import missing_cells
 
-    known = table
+    known, wild = table, np.empty((0, 2))
     if wild_cells and not (table.is_sparse or table.on_disk):
         data = check_matrix(table.X, missing="fit")
         wild = missing_cells(learn_cell_filler(data)(data).incomplete)
@@ -180,6 +179,8 @@ def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
     if flags.any() and how == "auto" and (scaler.scale_ == 1).all():
         scaler = ColumnScaler("scale").fit(columns)
         scaler.reason_ = "Categories count as one column each."
+    if wild.size:  # the fit looks again, in prepared columns
+        scaler.reason_ += f" {counted(len(wild), 'wild cell')} had no part in that."
     # The flags of a category are of length 1: together they count as one column.
     scaler.scale_[flags], scaler.center_[flags] = 1.0, 0.0
     scaler.decisions_ = tuple(np.where(flags, "left alone", scaler.decisions_).tolist())
@@ -189,9 +190,7 @@ def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
 def apply_scaler(table: Table, scaler: Any) -> Table:
     """Return a table whose columns are prepared, for a fit or as they were for one."""
     if not table.on_disk:
-        # Columns were matched by name when they were read.
-        with ignored(UserWarning, "X does not have valid feature names"):
-            X = scaler.transform(table.X)
+        X = scaler.transform(table.X)
         X = sp.csr_array(X) if table.is_sparse else X
     elif not hasattr(scaler, "center_"):
         raise ValueError(

@@ -102,7 +102,8 @@ function writeNumbers(pen, ink, ground) {
     pen.lineWidth = crowded ? 2.5 : 4;
     pen.strokeStyle = ground;
     const full = titleOf(k);
-    const text = full.length > 20 ? `${full.slice(0, 19)}…` : full;
+    const most = wide < 600 ? 12 : 20;
+    const text = full.length > most ? `${full.slice(0, most - 1)}…` : full;
     const half = pen.measureText(text).width / 2 + 4;
     const [x, y] = numberPlace(k, half, centres);
     pen.strokeText(text, x, y);

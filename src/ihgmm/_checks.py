@@ -369,8 +369,7 @@ def check_fit_shape(name: str, data: Matrix, model: Any) -> None:
     if (n, p) != (rows, columns):
         raise ValueError(
             f"{name} has {n} rows and {p} features, and the labels of the model are of "
-            f"{rows} and {columns}; give those rows and columns, of the fit or of the "
-            "last partial_fit."
+            f"{rows} and {columns}; give those of the fit, or of the last partial_fit."
         )
 
 
@@ -378,7 +377,8 @@ def feature_names(
     given: Any, model: Any, X: Any, p: int, what: str = "names"
 ) -> list[str]:
     """Return names of p features: those given, of the fit or of X, or x0, x1, ..."""
-    for source, name in ((model, "feature_names_in_"), (X, "columns"), (X, "names")):
+    data = X if isinstance(X, Matrix) else None  # arrays of torch have other names
+    for source, name in ((model, "feature_names_in_"), (X, "columns"), (data, "names")):
         given = getattr(source, name, None) if given is None else given
     if given is None:
         given = (f"x{j}" for j in range(p))

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from matrix.array_kinds import KINDS
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.pipeline import make_pipeline
@@ -170,6 +171,16 @@ def test_errors_are_those_of_rows_drawn_anew(missing):
     of_means = top.means - top.others
     noise = of_means / top.contrasts
     assert_allclose(np.std(drawn, axis=0) / noise, top.errors, rtol=0.2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_kinds_of_arrays_say_the_same(kind, tmp_path):
+    X, _ = make_ihgmm(120, 12, 3, random_state=0)
+    model = IhSC(3, random_state=0).fit(X)
+    top, own = top_features(X, model), top_features(kind(X, tmp_path), model)
+    assert own.names == top.names
+    assert_allclose(own.contrasts, top.contrasts)
+    assert_allclose(own.errors, top.errors)
 
 
 def test_names_and_frames():

@@ -65,6 +65,18 @@ def test_a_model_goes_on_with_new_rows():
     assert "% of earlier rows have another label now; ihgmm predict labels" in text
 
 
+def test_rows_in_other_units_are_told():
+    good(*FIT, "--drop-columns", "kind,shop", "--save", "model.npz")
+    table = pd.read_csv("tuesday.csv")
+    assert "same units" not in good("predict", "model.npz", "tuesday.csv")
+    for factor, words in ((1000, "or more"), (0.001, "or less")):
+        changed = table.assign(**{name: factor * table[name] for name in GOODS})
+        changed.to_csv("changed.csv", index=False)
+        done = invoke("predict", "model.npz", "changed.csv")
+        assert "warning: Half of the rows are" in done.stderr
+        assert f"those of the fit, {words}: are columns in the" in done.stderr
+
+
 def test_batches_leave_zero_where_it_is():
     table = pd.read_csv("monday.csv").assign(hPa=99e3 + 9e2 * np.sin(np.arange(150)))
     table.to_csv("monday.csv", index=False)
@@ -119,5 +131,5 @@ def test_what_cannot_be_done_is_said():
     assert "no such column" in fail(*FIT, "--known-column", "kinds")
     good(*FIT, "--method", "PSC", "--drop-columns", "kind,shop", "--save", "psc.npz")
     text = fail("update", "psc.npz", "tuesday.csv", "--save", "new.npz")
-    assert "psc.npz is a model of PSC" in text
+    assert "psc.npz is no model of IhSC" in text
     assert invoke("update", "psc.npz", "tuesday.csv").exit_code == 2

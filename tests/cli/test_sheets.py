@@ -243,7 +243,8 @@ def test_predict_takes_the_layer_of_the_fit():
         "give --layer; that of the fit was 'counts': b.h5ad has no such layer"
         in message
     )
-    good("predict", "m.npz", "b.h5ad", "--layer", "X")
+    done = invoke("predict", "m.npz", "b.h5ad", "--layer", "X")
+    assert "times as large as those of the fit" in done.stderr
 
 
 def logged(path, *, layer=True, centred=False):

@@ -51,6 +51,15 @@ def test_data_frame():
     assert_array_equal(model.labels_, wanted().labels_)
 
 
+def test_some_columns_of_a_parquet_file(tmp_path):
+    dd = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(40)]).assign(name="a")
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=100)
+    stored = dd.read_parquet(tmp_path / "x.parquet", split_row_groups=True)
+    model = IhSC(4, random_state=0).fit(stored[[f"f{j}" for j in range(40)]])
+    assert_array_equal(model.labels_, wanted().labels_)
+
+
 GOOD = da.from_array(X, chunks=(300, 40))
 
 

@@ -41,6 +41,7 @@ def test_contrasts_by_their_definition(missing, shifted):
     model = IhSC(4, missing="fit", random_state=0).fit(X)
     labels, scales = model.labels_, model.scales_
     top = top_features(X, model, n_features=5, original=X + 9 if shifted else None)
+    two = top_features(X, model, n_features=2, original=X + 9 if shifted else None)
     means = np.array([np.nanmean(X[labels == k], axis=0) for k in range(4)])
     assert_allclose(top.means, means + 9 * shifted)
     left = np.empty_like(X)
@@ -70,6 +71,7 @@ def test_contrasts_by_their_definition(missing, shifted):
         chosen = sorted(chosen, key=lambda j: -abs(contrast[j]))
         above, below = ([j for j in chosen if s * contrast[j] > 0] for s in (1, -1))
         assert top.features[k].tolist() == above + below
+        assert clear[0] in two.features[k]  # also if it is of less
     assert 0 not in np.concatenate(top.features)
 
 

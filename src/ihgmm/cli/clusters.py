@@ -135,11 +135,6 @@ def without_batches(model: Any, table: Table) -> tuple[Any, Table]:
     """Return a model and its table as if there were no batches, to describe them."""
     if not hasattr(model, "batches_"):
         return model, table
-    if table.batch is None:
-        raise ValueError(
-            "The model was fitted with batches; name the column that holds those of "
-            f"these rows, --batch-column. It had {', '.join(model.batches_.names)}."
-        )
     model, data = as_without_batches(model, table.X, table.batch)
     return model, replace(table, X=data, batch=None)
 

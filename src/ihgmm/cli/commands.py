@@ -37,6 +37,7 @@ SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in ALIKE.split()} | 
     "random_state": "--seed",
     "select_n_clusters": "ihgmm choose-k",
     "leave out": "--drop-columns",
+    "batch": "--batch-column",
     "drop or fill in incomplete rows": "give --missing drop",
     "ColumnScaler": "--prepare scale",
     "ColumnScaler('scale')": "--prepare scale",

@@ -17,7 +17,7 @@ from ihgmm.cli.tables.preparation import apply_scaler
 from ihgmm.cli.tables.table import Table, Warned
 from ihgmm.matrix import Filled, Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
-from ihgmm.policy import Trust
+from ihgmm.policy import Cautions, Trust
 from ihgmm.statistics.contrasts import DescribedFit
 from ihgmm.storage import SavedModel, load_saved, save_model, steps_of
 from ihgmm.words.phrases import counted
@@ -55,11 +55,18 @@ def predict(
     n, k = len(labels), len(estimator.cluster_centers_)
     complete = complete_matrix(table.X, estimator, of_fit=False)
     figures = _figures(estimator, table.X, complete, labels)
+    known = figures["scale"][figures["scale"] > 0]
+    usual = np.median(known) if len(known) else 1.0
+    if not 1 / Cautions.HUGE < usual < Cautions.HUGE:
+        text = (
+            f"Half of the rows are {usual:.2g} times as large as those of the fit, or "
+        )
+        text += f"{'more' if usual > 1 else 'less'}: are columns in the same units?"
+        table = table.noting(Warned(text))
     zero = np.flatnonzero(to_host(complete.sqnorms) == 0)
     for first in zero[:1]:
         text = f"{len(zero):,} of {n:,} rows, the first is {table.place(first)}, have "
-        text += "nothing but zeros, or nothing, in the columns of the model: their "
-        text += "label 0 means nothing."
+        text += "nothing but zeros, or no cell: their label 0 means nothing."
         table = table.noting(Warned(text))
     remarks = files.write_labels(output, table, labels, figures, raw_cells, estimator)
     known_labels, comparison = cl.compare_labels(table, labels)
@@ -85,8 +92,8 @@ def update(
 ) -> None:
     """Let a saved model go on with the rows of DATA.
 
-    Clusters keep their numbers, and the model does not become larger. It learns from
-    all rows that it has seen, without keeping them. Columns are found by name and
+    Clusters keep their numbers. The model learns from all rows that it has seen, and
+    keeps a sample of them, and labels of DATA alone. Columns are found by name and
     prepared as they were for the fit. A warning says if a cluster gets no more rows, or
     if another one seems to appear. Models of IhSC with its default recipe can go on,
     without options for outliers, signs, whitening, refining or batches. Missing cells
@@ -99,8 +106,7 @@ def update(
     files.check_output(save, "--save", others=[data])
     saved, estimator, table = read_for_model(model, data, reading, screen)
     if type(estimator) is not IhSC:
-        kind = type(estimator).__name__
-        raise ValueError(f"{model} is a model of {kind}; only one of IhSC can go on.")
+        raise ValueError(f"{model} is no model of IhSC, which alone can go on.")
     with screen.working("updating"):
         estimator.partial_fit(table.X)
     about = {one.name: getattr(saved, one.name) for one in fields(saved)[1:]}

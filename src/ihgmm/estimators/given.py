@@ -100,8 +100,8 @@ def rows_without_batches(model: Any, X: Any, batch: Any) -> Matrix:
     data, batches = checks.check_matrix(X, model, reset=False), model.batches_
     if batch is None:
         raise ValueError(
-            "The model was fitted with batches; give the batch of each row, batch=..., "
-            f"one of {', '.join(batches.names)} or a new one."
+            "The model was fitted with batches; give that of each row, "
+            f"{option('batch')}: {', '.join(batches.names)} or a new one."
         )
     batch = [batch] * data.shape[0] if np.ndim(batch) == 0 else batch
     names = checks.check_labels("batch", batch, data.shape[0]).astype(str)

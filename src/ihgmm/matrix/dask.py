@@ -24,7 +24,7 @@ def open_dask(X: Any) -> DaskRows:
     """Return a dask array or data frame as a matrix, checked for its shape."""
     given = X
     if hasattr(X, "to_dask_array"):
-        X = X.to_dask_array(lengths=True)
+        X = X.to_dask_array().compute_chunk_sizes()
     if not isinstance(X, da.Array):
         raise TypeError(
             f"X is a dask {type(X).__name__}; give a dask array or data frame."

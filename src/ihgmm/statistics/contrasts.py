@@ -202,7 +202,7 @@ def rank_features(
         quarter = strength[line[:1]].sum() / 4
         clear = is_clear[i] & (strength > min(Contrasts.WEAK, quarter))
         ahead = [j for j in more[i] if clear[j] and strength[j] > quarter]
-        ahead = ahead[: -(-3 * count // 5)]
+        ahead = ahead[: min(-(-3 * count // 5), count - 1) or 1]
         chosen = [*ahead, *(j for j in line if clear[j] and j not in ahead)]
         # In the order of contrasts, which people see.
         order = {j: (below[i, j], -abs(contrasts[i, j])) for j in chosen[: len(line)]}

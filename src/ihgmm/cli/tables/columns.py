@@ -89,9 +89,8 @@ def _with_flags(raw: RawTable, flags: Sequence[str], notes: list[str]) -> RawTab
             if flag not in frame:
                 made[flag] = (cells == values[-1]).fillna(False).astype(bool)
         known, what = cells.dropna(), f"of {quote(name)}"
-        if n_empty := len(cells) - len(known):
-            took = f"Took empty cells {what} ({n_empty:,} in the table)"
-            notes.append(f"{took} as none of its values.")
+        if n := len(cells) - len(known):
+            notes.append(f"Took empty cells {what} ({n} in all) as none of its values.")
         new = known[~known.isin(values)]
         if len(new):
             took = f"Took {counted(len(new), 'cell')} {what}, such as"
@@ -221,7 +220,7 @@ def _judge(name: str, raw: RawTable, asked: bool, of_model: bool = False) -> _Co
         column.texts = as_texts(cells)
         if not raw.is_typed:
             column.values, column.point = parse_numbers(column.texts, raw.point)
-        _judge_text(name, column, raw)
+        _judge_text(name, column, raw, of_model)
     known = column.values[~np.isnan(column.values)]
     if not (column.reason or len(known) or of_model):
         column.reason = "empty"
@@ -237,7 +236,7 @@ def _is_nested(cell: Any) -> bool:
     return isinstance(cell, (list, dict, tuple)) or getattr(cell, "ndim", 0) > 0
 
 
-def _judge_text(name: str, column: _Column, raw: RawTable) -> None:
+def _judge_text(name: str, column: _Column, raw: RawTable, of_model: bool) -> None:
     """Judge a column of text, in which not all cells need be numbers."""
     known = column.texts.dropna()
     bad = np.flatnonzero(np.isnan(column.values) & column.texts.notna())
@@ -264,10 +263,9 @@ def _judge_text(name: str, column: _Column, raw: RawTable) -> None:
     elif 10 * len(bad) > len(known):
         column.reason = f"{count} are {first}"
     else:
-        column.warning = (
-            f"Column {quote(name)} has {count} that are {first}: taken as missing. "
-            f"Mend the file, or leave the column out: --drop-columns {quote(name)}."
-        )
+        column.warning = f"Column {quote(name)} has {count} that are {first}: taken as "
+        rest = f", or leave the column out: --drop-columns {quote(name)}"
+        column.warning += f"missing. Mend the file{rest * (not of_model)}."
 
 
 # Names of things that whole numbers stand for, by their last word. The first need to be

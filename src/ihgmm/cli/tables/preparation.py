@@ -63,7 +63,7 @@ def _handle_missing(table: Table, request: Request, how: str, fills: bool) -> Ta
         text = f"Filled in {counted(n_gaps, 'missing cell')} ({percent(share)}), "
         text += f"{where}."
         if request.features is None:  # a model reads its cells as the fit did
-            text += " If an empty cell means none, add --missing zero."
+            text += " If empty cells mean none, in all columns, add --missing zero."
         return table.noting(Warned(text) if share > MANY else text, has_missing=True)
     remedy = f"--missing {'fit fills them in, ' * fills}zero reads them as 0"
     remedy += ", drop leaves out their rows" * (how == "error")
@@ -134,8 +134,8 @@ def prepare_columns(
         return table.noting(text)
     scaler = _learn_scaler(table, how, wild_cells)
     decisions = np.array(scaler.decisions_)
+    why = f"{scaler.reason_[0].lower()}{scaler.reason_[1:]}"
     if (decisions == "left alone").all():
-        why = f"{scaler.reason_[0].lower()}{scaler.reason_[1:]}"
         why += " --prepare scale divides all by their deviation."
         return table.noting(f"Left the columns as they are: {why}")
     kinds, what = [], {"divided": "divided {} by the deviation"}
@@ -150,7 +150,7 @@ def prepare_columns(
             done = words.format(counted(len(places), "column"))
             name = quote(table.column_names[j])
             kinds.append(f"{done} ({name}: {before} became {after})")
-    why = f" {scaler.reason_}" * (how == "auto")
+    why = f" The reason: {why}" * (how == "auto")
     why += " Another way to even it out is --whiten counts." * (noise == "counts")
     note = f"{sentence(', '.join(kinds))}.{why}"
     return apply_scaler(table.noting(note), scaler)

@@ -241,7 +241,7 @@ def test_counts_are_one_thing_in_every_file(cells):
     for file in ("cells.csv", "cells.h5ad"):
         text = good("fit", file, "-k", 3, "-o", f"{file}-l.csv", "--save", "m.npz")
         assert "Divided 120 columns by the deviation ('all0': " in text
-        assert "The columns look like counts" in text
+        assert "the columns look like counts" in text
         assert "--whiten counts" in text
         assert "mean 0" not in text  # zero is the origin of counts
         good("predict", "m.npz", file, "-o", "p.csv")

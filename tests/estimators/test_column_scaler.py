@@ -203,6 +203,6 @@ def test_a_fit_to_columns_in_different_units_warns_and_names_the_remedy(Estimato
     with pytest.warns(PreparationWarning) as caught:
         Estimator(3).fit(X)
     (message,) = [str(w.message) for w in caught if w.category is PreparationWarning]
-    assert message.startswith("Column 'proline' holds 100% of the variance of ordinary")
+    assert message.startswith("Column 'proline' holds about 100% of the variance")
     assert "ColumnScaler makes them comparable" in message
     make_pipeline(ColumnScaler(), Estimator(3)).fit(X)  # would be an error here

@@ -35,7 +35,6 @@ def choose_k(
 
     [bold]Examples[/]
 
-      ihgmm choose-k demo
       ihgmm choose-k wine --plot tree.png
       ihgmm choose-k cells.csv --id-column barcode --json
     """

@@ -43,7 +43,6 @@ def fit(
       ihgmm fit customers.csv -k 5 --prepare scale --save model.npz
       ihgmm fit reviews.csv -k auto --text-column review --id-column order
       cat cells.csv | ihgmm fit - -k 8 -o - > labels.csv
-      ihgmm fit demo -k auto --refine --json
     """
     # The help does without what these load.
     from sklearn.pipeline import make_pipeline
@@ -74,11 +73,6 @@ def fit(
     cautions = cl.caution_texts(diagnosis, table, model)
     wild = getattr(model, "outlier_cells_", ())
     wild = [[table.ids[i], table.column_names[j]] for i, j in wild]
-    if wild:
-        share = percent(len(wild) / np.prod(table.X.shape))
-        note = f"Treated {counted(len(wild), 'wild cell')} ({share}) as missing: the "
-        note += "other cells of the row and the column do not explain such values."
-        table = table.noting(note)
     method, count = type(model).__name__, getattr(model, "selection_", None)
     judged = ("verdict", "stability", "doubt", "expected_error", "error_range")
     facts = {"method": method, "n_clusters": k, "clusters": clusters}
@@ -135,7 +129,6 @@ def report(
 
       ihgmm report iris -k 3 -o report.html
       ihgmm report cells.csv -k 8 --id-column barcode -o report.html
-      ihgmm report wine -k 3 --prepare standardize --title "Wines" -o wine.html
     """
     # The help does without what these load.
     from ihgmm.cli.clusters import without_batches
@@ -182,6 +175,11 @@ def fit_table(
     outliers = model.outlier_cells_ if wild else model.labels_[model.labels_ < 0]
     if getattr(model, "outliers", None) is not None and len(outliers) == 0:
         table = table.noting("No outliers were found.")
+    elif wild:
+        share = percent(len(outliers) / np.prod(table.X.shape))
+        note = f"Treated {counted(len(outliers), 'wild cell')} ({share}) as missing: "
+        note += "the other cells of the row and the column do not explain such values."
+        table = table.noting(note)
     if table.known is not None:
         names = ", ".join(f"{i} {quote(name)}" for i, name in enumerate(model.classes_))
         table = table.noting(f"Clusters stand for classes: {names}.")

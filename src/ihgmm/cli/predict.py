@@ -44,7 +44,6 @@ def predict(
     [bold]Examples[/]
 
       ihgmm predict model.npz new.csv -o labels.csv
-      ihgmm predict model.npz new.parquet --id-column barcode -o labels.csv --quiet
     """
     files.check_output(output, "-o", DELIMITERS, [data, model], streams=True)
     screen.leave_room_for(output)
@@ -57,7 +56,7 @@ def predict(
     figures = _figures(estimator, table.X, complete, labels)
     known = figures["scale"][figures["scale"] > 0]
     usual = np.median(known) if len(known) else 1.0
-    if not 1 / Cautions.HUGE < usual < Cautions.HUGE:
+    if not 1 / Cautions.HUGE < usual < Cautions.HUGE and table.texts is None:
         text = (
             f"Half of the rows are {usual:.2g} times as large as those of the fit, or "
         )

@@ -255,9 +255,9 @@ class Clusterer(
             column, share = ruling
             name = repr(data.names[column]) if data.names else str(column)
             warn(
-                f"Column {name} holds {share:.0%} of the variance of ordinary rows, "
-                "and clusters depend on its unit. If columns are in different units, "
-                f"{parameters.option('ColumnScaler')} makes them comparable.",
+                f"Column {name} holds about {share:.0%} of the variance of ordinary "
+                "rows, and clusters depend on its unit. If columns are in different "
+                f"units, {parameters.option('ColumnScaler')} makes them comparable.",
                 PreparationWarning,
             )
 

@@ -199,8 +199,9 @@ def _diagnose(
         certainty = 1 / (1 + xp.exp(-scores - float(shift)))
         certainty = xp.where(live, certainty, xp.full_like(certainty, 1 / k))
         if refits.kept is not None:
-            # No label is less sure than one by chance.
-            certainty = xp.clip(certainty * refits.kept, 1 / k, None)
+            # No label is less sure than one by chance for that.
+            least = xp.clip(certainty, None, 1 / k)
+            certainty = xp.maximum(certainty * refits.kept, least)
             error = 1 - ops.number(xp.sum(certainty * groups.weights)) / n_judged
     if given.any():
         certainty = xp.where(known, xp.full_like(certainty, 1.0), certainty)

@@ -119,7 +119,7 @@ def caution_text(
         if prepared:
             remedy = "Leave it out to see what the others show."
         return (
-            f"Column {column!r} holds {percent(f['share'])} of the variance of "
+            f"Column {column!r} holds about {f['share']:.0%} of the variance of "
             f"ordinary rows, more than all others together. {remedy}"
         )
     if caution.kind is CautionKind.ONE_VALUE:

@@ -90,7 +90,7 @@ def _with_flags(raw: RawTable, flags: Sequence[str], notes: list[str]) -> RawTab
                 made[flag] = (cells == values[-1]).fillna(False).astype(bool)
         known, what = cells.dropna(), f"of {quote(name)}"
         if n := len(cells) - len(known):
-            notes.append(f"Took empty cells {what} ({n} in all) as none of its values.")
+            notes.append(f"Took missing cells {what} ({n}) as none of its values.")
         new = known[~known.isin(values)]
         if len(new):
             took = f"Took {counted(len(new), 'cell')} {what}, such as"

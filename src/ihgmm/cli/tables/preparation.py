@@ -166,7 +166,7 @@ def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
     known, wild = table, np.empty((0, 2))
     if wild_cells and not (table.is_sparse or table.on_disk):
         data = check_matrix(table.X, missing="fit")
-        wild = missing_cells(learn_cell_filler(data)(data).incomplete)
+        wild = missing_cells(learn_cell_filler(data)(data).incomplete, data)
         known = replace(table, X=table.X.astype(np.float64))
         known.X[tuple(wild.T)] = np.nan
     columns = known.X if table.names is None else known.named_data

@@ -102,7 +102,7 @@ function writeNumbers(pen, ink, ground) {
     pen.lineWidth = crowded ? 2.5 : 4;
     pen.strokeStyle = ground;
     const full = titleOf(k);
-    const most = wide < 600 ? 12 : 20;
+    const most = wide < 420 ? 12 : 20;
     const text = full.length > most ? `${full.slice(0, most - 1)}…` : full;
     const half = pen.measureText(text).width / 2 + 4;
     const [x, y] = numberPlace(k, half, centres);

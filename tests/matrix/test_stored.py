@@ -226,7 +226,7 @@ def test_not_a_matrix_of_numbers(stored, error, message, tmp_path):
 
 
 def test_parquet_of_other_things_than_numbers(tmp_path):
-    message = r"not numbers: name\. Take of the others .*: ihgmm\.open_data.*\['x'\]"
+    message = r"not numbers: name\. Name those .*open_data.*Numbers are in 'x'"
     path = tmp_path / "x.parquet"
     with pytest.raises(ValueError, match=message):
         IhSC(2).fit(table_of(path, x=[1.0, 2.0], name=["a", "b"]))

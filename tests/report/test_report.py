@@ -15,14 +15,17 @@ import scipy.sparse as sp
 from embedded_rows import unpacked
 from nested_rows import nested
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
 
 import ihgmm
 from ihgmm import (
+    ColumnScaler,
     IhSC,
     PreparationWarning,
     cluster_tree,
     diagnose,
     make_ihgmm,
+    open_data,
     top_features,
     typical_rows,
 )
@@ -341,6 +344,16 @@ def test_names_stay_data(X, model):
     text = inline_json([evil])
     assert not set("<>&\u2028\u2029") & set(text)
     assert json.loads(text) == [evil]
+
+
+def test_a_pipeline_of_a_file_has_a_report(X, tmp_path):
+    names = [f"f{j}" for j in range(30)]
+    pd.DataFrame(X, columns=names).to_parquet(tmp_path / "x.parquet")
+    stored = open_data(tmp_path / "x.parquet")
+    model = make_pipeline(ColumnScaler("scale"), IhSC(3)).fit(stored)
+    page = str(write_report(stored, model).html)
+    assert "f29" in page
+    assert page.count('<article class="card">') == 3
 
 
 def test_a_report_reads_the_data_as_often_as_its_parts(X, model, tmp_path):

@@ -316,8 +316,9 @@ def open_parquet(X: Any, *, batch_bytes: int = 2**24) -> Stored:
         numbers = [name for name in numbers if not name.startswith("__index_level_")]
         shown = ", ".join(map(repr, numbers[:30])) + ", ..." * (len(numbers) > 30)
         raise ValueError(
-            f"X has columns that are not numbers: {', '.join(others[:5])}. Take of the "
-            f"others no ids, dates or codes: ihgmm.open_data(path, columns=[{shown}])."
+            f"X has columns that are not numbers: {', '.join(others[:5])}. Name those "
+            "that measure something, no ids, dates or codes, as in "
+            f"ihgmm.open_data(path, columns=[...]). Numbers are in {shown}."
         )
     for fragment in fragments:
         columns = {field.name: field.type for field in fragment.physical_schema}

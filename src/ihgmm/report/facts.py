@@ -118,7 +118,8 @@ class Facts:
         typical = ct.nearest_rows(data, own, self.centers, self.scales)
         ids = self.ids or [*map(str, inside)]
         self.typical = [[shorten(ids[i]) for i in rows] for rows in typical]
-        if texts is None and X is not given and not hasattr(given, "columns"):
+        table = hasattr(given, "columns") or isinstance(given, Matrix)
+        if texts is None and X is not given and not table:
             texts = given if all(isinstance(one, str) for one in given) else None
         if texts is not None:
             texts = checks.names_of("texts", texts, len(labels), "row")

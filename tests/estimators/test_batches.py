@@ -103,7 +103,9 @@ def test_new_rows_of_old_and_new_batches(tmp_path):
     assert 0 < model.score(X[old], batch=batch[old]) < 1
     with pytest.raises(ValueError, match="'Rome' was not in the fit and has 3 rows"):
         model.predict(X[:3], batch=["Rome"] * 3)
-    with pytest.raises(ValueError, match="give the batch of each row"):
+    with pytest.raises(
+        ValueError, match=r"give that of each row, batch: .* or a new one"
+    ):
         model.predict(X)
     with pytest.raises(ValueError, match="cannot go on with batch"):
         model.partial_fit(X)

@@ -20,7 +20,7 @@ from ihgmm.numerics.whitening import Whitener
 from ihgmm.policy import Cautions, Trust
 from ihgmm.statistics.contrasts import DescribedFit
 from ihgmm.storage import SavedModel, load_saved, save_model, steps_of
-from ihgmm.words.phrases import counted
+from ihgmm.words.phrases import counted, figure
 
 
 def predict(
@@ -57,10 +57,10 @@ def predict(
     known = figures["scale"][figures["scale"] > 0]
     usual = np.median(known) if len(known) else 1.0
     if not 1 / Cautions.HUGE < usual < Cautions.HUGE and table.texts is None:
-        text = (
-            f"Half of the rows are {usual:.2g} times as large as those of the fit, or "
+        text = f"Half of the rows are {figure(usual)} times as large as those of the "
+        text += (
+            f"fit, or {'more' if usual > 1 else 'less'}: are columns in the same units?"
         )
-        text += f"{'more' if usual > 1 else 'less'}: are columns in the same units?"
         table = table.noting(Warned(text))
     zero = np.flatnonzero(to_host(complete.sqnorms) == 0)
     for first in zero[:1]:

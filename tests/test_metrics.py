@@ -68,6 +68,15 @@ def test_any_label_values(true, pred):
     assert_array_equal(match_labels(true, pred), true)
 
 
+def test_clusters_are_compared_by_the_rule_that_is_asked_for():
+    true, pred = [0, 0, 0, 0, 1], [0, 0, 1, 1, 1]
+    rules = [class_agreement(true, pred, rule) for rule in (None, True, False)]
+    assert [one.by_majority for one in rules] == [False, True, False]
+    assert [one.misplaced for one in rules] == [2, 1, 2]
+    fewer = class_agreement([0, 0, 1, 2], [0, 0, 1, 1], False)
+    assert (fewer.misplaced, fewer.by_majority) == (1, False)
+
+
 def test_unequal_numbers_of_clusters():
     assert misclassification_loss([0, 0, 0, 0], [0, 1, 2, 3]) == 3
     assert misclassification_loss([0, 1, 2, 3], [0, 0, 0, 0]) == 3

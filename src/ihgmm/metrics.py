@@ -112,14 +112,18 @@ class ClassAgreement:
     by_majority: bool  # whether a cluster stands for the class of most of its rows
 
 
-def class_agreement(labels_true: Any, labels_pred: Any) -> ClassAgreement:
+def class_agreement(
+    labels_true: Any, labels_pred: Any, by_majority: bool | None = None
+) -> ClassAgreement:
     """Compare clusters with known classes, also where their numbers differ.
 
     As many clusters as classes are matched one to one. Otherwise a cluster stands for
-    the class that most of its rows have: parts of a class are not wrong.
+    the class that most of its rows have: parts of a class are not wrong; so
+    it is too with ``by_majority``, or matched one to one where that is False.
     """
     m = _matched(labels_true, labels_pred)
-    by_majority = m.counts.shape[0] != m.counts.shape[1]
+    if by_majority is None:
+        by_majority = m.counts.shape[0] != m.counts.shape[1]
     right = m.n_outliers + int(m.counts.max(axis=0).sum()) if by_majority else m.right
     wrong, n = len(m.pred) - right, len(m.pred)
     with sklearn_filters:

@@ -235,7 +235,7 @@ def test_categories_are_used_if_asked_for():
     options = ("--use-categories", "--save", "m.npz", "-o", "a.out.csv")
     found = document(*asked, *options)
     assert found["n_features"] == 8
-    empty = "Took missing cells of 'region' (1) as none of its values."
+    empty = "Took missing cells of 'region' (1 of 90 read) as none of its values."
     assert empty in found["notes"]
     table = table_of("a.csv", use_categories=True)
     flags = table.X[:, -3:]

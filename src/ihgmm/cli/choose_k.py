@@ -36,7 +36,6 @@ def choose_k(
     [bold]Examples[/]
 
       ihgmm choose-k wine --plot tree.png
-      ihgmm choose-k cells.csv --id-column barcode --json
     """
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
     if reading.batch_column is not None:

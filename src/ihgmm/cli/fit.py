@@ -40,7 +40,6 @@ def fit(
 
       ihgmm fit iris -k 3
       ihgmm fit cells.csv -k 8 --id-column barcode --label-column type -o labels.csv
-      ihgmm fit customers.csv -k 5 --prepare scale --save model.npz
       ihgmm fit reviews.csv -k auto --text-column review --id-column order
       cat cells.csv | ihgmm fit - -k 8 -o - > labels.csv
     """
@@ -128,7 +127,6 @@ def report(
     [bold]Examples[/]
 
       ihgmm report iris -k 3 -o report.html
-      ihgmm report cells.csv -k 8 --id-column barcode -o report.html
     """
     # The help does without what these load.
     from ihgmm.cli.clusters import without_batches

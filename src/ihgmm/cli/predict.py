@@ -54,8 +54,7 @@ def predict(
     n, k = len(labels), len(estimator.cluster_centers_)
     complete = complete_matrix(table.X, estimator, of_fit=False)
     figures = _figures(estimator, table.X, complete, labels)
-    known = figures["scale"][figures["scale"] > 0]
-    usual = np.median(known) if len(known) else 1.0
+    usual = np.nanmedian(np.append(figures["scale"], 1.0))
     if not 1 / Cautions.HUGE < usual < Cautions.HUGE and table.texts is None:
         text = f"Half of the rows are {figure(usual)} times as large as those of the "
         text += (

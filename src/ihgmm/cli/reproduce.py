@@ -53,8 +53,6 @@ def reproduce(
 
       ihgmm reproduce table --json
       ihgmm reproduce exp4 --quick
-      ihgmm reproduce exp2 --repeats 20 --only 'n=p'
-      ihgmm reproduce phase --only 'phase/K='
     """
     # What is wrong or not installed is said before the work.
     if what not in KNOWN:

@@ -169,7 +169,7 @@ def compare_known(
             X = sp.csr_array((X.data, *indices), shape=X.shape)
         with ignored(ConvergenceWarning):  # rows of fewer kinds than clusters
             others = KMeans(k, n_init=10, random_state=0).fit_predict(X)
-        rival = class_agreement(texts, others[rows])
+        rival = class_agreement(texts, others[rows], agreement.by_majority)
     return classes, agreement, rival
 
 

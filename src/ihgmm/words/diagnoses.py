@@ -43,7 +43,7 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
     else:
         largest = percent(diagnosis.largest_share)
         rest = f"{largest} would if every row went to the largest cluster, and trust "
-        rest += "begins halfway from there to 100%"
+        rest += "begins beyond halfway from there to 100%"
     given = f", without the {diagnosis.n_given:,} given," * (diagnosis.n_given > 0)
     stays = f"{share} of the labels{given} would stay the same with other rows"
     return f"{verdict} {stays}; {rest}."

@@ -90,7 +90,8 @@ def _with_flags(raw: RawTable, flags: Sequence[str], notes: list[str]) -> RawTab
                 made[flag] = (cells == values[-1]).fillna(False).astype(bool)
         known, what = cells.dropna(), f"of {quote(name)}"
         if n := len(cells) - len(known):
-            notes.append(f"Took missing cells {what} ({n}) as none of its values.")
+            took = f"Took missing cells {what} ({n:,} of {len(cells):,} read)"
+            notes.append(f"{took} as none of its values.")
         new = known[~known.isin(values)]
         if len(new):
             took = f"Took {counted(len(new), 'cell')} {what}, such as"

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -264,6 +265,13 @@ def test_a_column_that_rules_is_named_wherever_its_zero_lies(offset):
     assert figures[CautionKind.RULING_COLUMN]["share"] > 0.9
     assert "more than all others together. If" in " ".join(map(str, found.cautions))
     assert "ColumnScaler makes them comparable" in " ".join(map(str, found.cautions))
+    names = [f"x{j}" for j in range(20)]
+    said = [caution_text(c, names, prepared=True) for c in found.cautions]
+    assert "Column 'x7' holds" in str(said)
+    assert "Leave it out" in str(said)
+    (own,) = (c for c in found.cautions if c.kind is CautionKind.RULING_COLUMN)
+    own = replace(own, figures={"column": 0, "share": 0.9})
+    assert "Leave it out" not in caution_text(own, names[:2], prepared=True)
     said = [caution_text(c, prepared=True) for c in found.cautions]
     assert "Leave it out to see what the others show." in " ".join(said)
 

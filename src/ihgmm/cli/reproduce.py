@@ -52,7 +52,6 @@ def reproduce(
     [bold]Examples[/]
 
       ihgmm reproduce table --json
-      ihgmm reproduce exp4 --quick
     """
     # What is wrong or not installed is said before the work.
     if what not in KNOWN:

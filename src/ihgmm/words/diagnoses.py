@@ -118,10 +118,11 @@ def caution_text(
         remedy = f"If columns are in different units, {scaler} makes them comparable."
         if prepared:
             remedy = "Leave it out to see what the others show."
+            remedy *= names is None or len(names) > 2  # one alone is no table
         return (
             f"Column {column!r} holds about {f['share']:.0%} of the variance of "
             f"ordinary rows, more than all others together. {remedy}"
-        )
+        ).rstrip()
     if caution.kind is CautionKind.ONE_VALUE:
         more = f", and of {', '.join(map(repr, others))}" * bool(others)
         if len(others) > Cautions.NAMED:

@@ -165,7 +165,7 @@ def _clusters(count: ClusterCount) -> str:
     why = (
         f"rise + {Counting.DROP_WEIGHT:g} x drop is largest there, of numbers with an "
     )
-    why += f"agreement of {Counting.AGREEMENT:g} or more"
+    why += f"agreement of {Counting.AGREEMENT:g} or more before rounding"
     if count.rank == count.n_clusters and not count.has_few_features:
         why = "as many eigenvalues stand out from noise"
     if count.is_capped or split.agreement < Counting.AGREEMENT:

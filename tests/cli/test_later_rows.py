@@ -1,5 +1,7 @@
 """Commands for known classes, batches, and rows that come later."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -133,3 +135,15 @@ def test_what_cannot_be_done_is_said():
     text = fail("update", "psc.npz", "tuesday.csv", "--save", "new.npz")
     assert "psc.npz is no model of IhSC" in text
     assert invoke("update", "psc.npz", "tuesday.csv").exit_code == 2
+
+
+def test_wild_cells_are_counted_without_missing_ones():
+    table = pd.read_csv("monday.csv")[GOODS].astype(float)
+    table.iloc[::5, 1] = np.nan
+    table.iloc[[3, 7], [0, 2]] = 1e6
+    table.assign(hPa=99e3 + 9e2 * np.sin(np.arange(150))).to_csv("w.csv", index=False)
+    asked = ("fit", "w.csv", "-k", 3, "--outliers", "cells", "-o", "l.csv")
+    notes = " ".join(document(*asked)["notes"])
+    assert "Filled in 30 missing cells" in notes
+    (count,) = re.findall(r"(\d+) wild cells had no part", notes)
+    assert 4 <= int(count) < 30

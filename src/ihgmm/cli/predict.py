@@ -56,10 +56,9 @@ def predict(
     figures = _figures(estimator, table.X, complete, labels)
     usual = np.nanmedian(np.append(figures["scale"], 1.0))
     if not 1 / Cautions.HUGE < usual < Cautions.HUGE and table.texts is None:
+        more = "more" if usual > 1 else "less"
         text = f"Half of the rows are {figure(usual)} times as large as those of the "
-        text += (
-            f"fit, or {'more' if usual > 1 else 'less'}: are columns in the same units?"
-        )
+        text += f"fit, or {more}: are columns in the same units?"
         table = table.noting(Warned(text))
     zero = np.flatnonzero(to_host(complete.sqnorms) == 0)
     for first in zero[:1]:

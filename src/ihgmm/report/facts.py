@@ -115,18 +115,21 @@ class Facts:
         # Where rows are on the map, and what it shows them by.
         self.places, self.basis = self._map(model, data, inside)
         # The names of the most typical rows of each cluster.
-        typical = ct.nearest_rows(data, own, self.centers, self.scales)
+        self.typical_rows = ct.nearest_rows(data, own, self.centers, self.scales)
         ids = self.ids or [*map(str, inside)]
-        self.typical = [[shorten(ids[i]) for i in rows] for rows in typical]
+        self.typical = [[shorten(ids[i]) for i in rows] for rows in self.typical_rows]
         table = hasattr(given, "columns") or isinstance(given, Matrix)
         if texts is None and X is not given and not table:
             texts = given if all(isinstance(one, str) for one in given) else None
         if texts is not None:
-            texts = checks.names_of("texts", texts, len(labels), "row")
-            self.snippets = [
-                [shorten(" ".join(texts[inside[i]].split()), 120) for i in rows]
-                for rows in typical
-            ]
+            self._show_texts(checks.names_of("texts", texts, len(labels), "row"))
+
+    def _show_texts(self, texts: list[str]) -> None:
+        # How the most typical ones of each cluster begin.
+        self.snippets = [
+            [shorten(" ".join(texts[self.positions[i]].split()), 120) for i in rows]
+            for rows in self.typical_rows
+        ]
 
     def _map(self, model: Any, data: Matrix, own: np.ndarray) -> tuple[np.ndarray, str]:
         used = np.flatnonzero(self.clusters.sizes)

@@ -340,7 +340,7 @@ def _means(
     for cells in np.array_split(wild, -(-len(wild) // 1_000) or 1)[: len(wild)]:
         rows, places = np.unique(cells[:, 0], return_inverse=True)
         at = codes[cells[:, 0]], cells[:, 1]
-        np.subtract.at(sums, at, data.rows(rows)[places, cells[:, 1]])
+        np.subtract.at(sums, at, to_host(data.rows(rows))[places, cells[:, 1]])
         np.subtract.at(counts, at, 1)
     return HOST.ratio(sums, counts, np.nan)[:k] * data.unit, counts[:k]
 

@@ -162,10 +162,8 @@ def _clusters(count: ClusterCount) -> str:
     more = f", and one more cluster would lower stability by {split.drop:.2f}"
     text = f"{first} confidence: trees of halves of the rows have an agreement of "
     text += f"{split.agreement:.2f}{more if split.drop >= 0 else ''}."
-    why = (
-        f"rise + {Counting.DROP_WEIGHT:g} x drop is largest there, of numbers with an "
-    )
-    why += f"agreement of {Counting.AGREEMENT:g} or more before rounding"
+    why = f"rise + {Counting.DROP_WEIGHT:g} x drop is largest there, of numbers with "
+    why += f"an agreement of {Counting.AGREEMENT:g} or more before rounding"
     if count.rank == count.n_clusters and not count.has_few_features:
         why = "as many eigenvalues stand out from noise"
     if count.is_capped or split.agreement < Counting.AGREEMENT:

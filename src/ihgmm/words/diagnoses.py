@@ -186,10 +186,8 @@ def feature_words(same_size: bool) -> tuple[str, ...]:
         rest = "others, same size: the mean in the other clusters, if their rows were"
         others = rest, "    as large as those of this cluster"
     contrast = "contrast: how far the one is above (+) or below (-) the other, in noise"
-    levels = (
-        "    levels: how far cells stray by chance; what is above comes first; over"
-    )
-    most = f"    {Contrasts.MOST:g} noise is next to nothing, as in columns that decide"
+    levels = "    levels: how far cells stray by chance; what is above comes first;"
+    most = f"    over {Contrasts.MOST:g} noise is next to nothing: such columns decide"
     return mean, *others, contrast, levels, most
 
 

@@ -28,14 +28,14 @@ from ihgmm._warnings import ignored
 from ihgmm.estimators import PSC, Biwhitener, ColumnScaler, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import to_host
 from ihgmm.numerics.batches import Batches
-from ihgmm.numerics.cells import CellFiller
 from ihgmm.numerics.embedding import Embedding
-from ihgmm.numerics.growing import Directions, Growth, Sample
+from ihgmm.numerics.incremental import Directions, Growth, Sample
 from ihgmm.numerics.labels import LinearRule, NeighborRule
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import CosinePlacement, Placement
 from ihgmm.numerics.whitening import Whitener
+from ihgmm.numerics.wild_cells import CellFiller
 from ihgmm.statistics.outliers import OutlierRule
 from ihgmm.statistics.selection import ClusterCount, Confidence
 from ihgmm.statistics.tree import ClusterTree, Split

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import DriftWarning, IhSC, diagnose, make_ihgmm, top_features, typical_rows
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.growing import Directions, Sample
+from ihgmm.numerics.incremental import Directions, Sample
 from ihgmm.report import write_report
 from ihgmm.storage import load_model, save_model
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, estimate_parameters, make_ihgmm
 from ihgmm.matrix import Scaled, Shifted, Stretched, as_matrix, filled, to_host
-from ihgmm.numerics.flips import flip_signs
+from ihgmm.numerics.sign_flips import flip_signs
 
 KINDS = [kind for family in FAMILIES for kind in family[:2]]
 N, P, UNIT = 60, 8, 2.0**40

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from ihgmm import ClusterCountWarning, IhSC, make_ihgmm, select_n_clusters
 from ihgmm.matrix import as_matrix
 from ihgmm.numerics.eigen import GramOperator
-from ihgmm.numerics.flips import count_above_noise
+from ihgmm.numerics.sign_flips import count_above_noise
 from ihgmm.statistics.selection import Confidence, count_clusters
 
 

@@ -19,7 +19,7 @@ from ihgmm.policy import Cautions, Doubt, Trust
 from ihgmm.report.facts import compare_known, known_certainty
 from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics import diagnosis as dg
-from ihgmm.statistics.observed import filled_cells
+from ihgmm.statistics.missing_cells import filled_cells
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words import diagnoses as words
 from ihgmm.words.phrases import counted, shorten

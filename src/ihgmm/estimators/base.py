@@ -19,15 +19,15 @@ from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.cells import learn_cell_filler
 from ihgmm.numerics.missing import MISSING_WAYS, Filler, learn_filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import Spectral
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
+from ihgmm.numerics.wild_cells import learn_cell_filler
 from ihgmm.policy import Doubt
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.diagnosis import ruling_column
-from ihgmm.statistics.observed import missing_cells
+from ihgmm.statistics.missing_cells import missing_cells
 from ihgmm.statistics.outliers import find_outliers
 from ihgmm.statistics.selection import resolve
 

@@ -16,7 +16,7 @@ from ihgmm.estimators.base import Rows
 from ihgmm.estimators.column_scaler import column_ranges
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.batches import Batches, learn_batches, without
-from ihgmm.numerics.growing import Grown
+from ihgmm.numerics.incremental import Grown
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.numerics.whitening import learn_whitener

@@ -20,7 +20,7 @@ from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.numerics.whitening import noise_to_whiten
 from ihgmm.policy import Doubt, Rounds, Small
 from ihgmm.statistics import covariance as noises
-from ihgmm.statistics import likelihood
+from ihgmm.statistics import leave_one_out
 from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
 from ihgmm.statistics.model import NoiseStructure
 from ihgmm.statistics.refits import label_doubt
@@ -200,7 +200,7 @@ class IhGMM(DensityMixin, Clusterer):
         return noises.Covariance(B, deviations)
 
     def _store_mixture(
-        self, data: Matrix, fit: likelihood.MixtureFit, covariance: noises.Covariance
+        self, data: Matrix, fit: leave_one_out.MixtureFit, covariance: noises.Covariance
     ) -> None:
         """Set the attributes that the rows of the fit give."""
         k, ops = self.n_clusters_, data.ops
@@ -236,7 +236,7 @@ class IhGMM(DensityMixin, Clusterer):
             self.component_levels_ = data.cast(deviations)
         units = HOST.unit_rows(covariance.color(self._unit_centers()[0], -1))
         white = covariance.whiten(data)
-        self.temperature_ = likelihood.temperature(white, self.labels_, units)
+        self.temperature_ = leave_one_out.temperature(white, self.labels_, units)
         odds = ops.xp.log(ops.clip(mixture.memberships, Small.TINY, None))
         self.memberships_ = ops.persist(self._tempered(odds))
         count = checks.count_rows(data, data.sqnorms)
@@ -406,7 +406,7 @@ class IhGMM(DensityMixin, Clusterer):
             memberships, data = ops.few_rows(memberships, rows), data.keep_rows(rows)
         covariance = self._covariance()
         white = covariance.whiten(data)
-        mixture = likelihood.fit_mixture(
+        mixture = leave_one_out.fit_mixture(
             white, memberships, noise=self._rounds, settling=Rounds.SETTLING, max_iter=1
         )
         live = checks.count_rows(data, data.sqnorms)
@@ -433,12 +433,12 @@ class IhGMM(DensityMixin, Clusterer):
             loads = squares.mean(axis=1) / covariance.mean_variance
             most = np.minimum(levels**2, 1e150) * 1e150
             loads = HOST.ratio(np.minimum(loads, most), levels**2 + 0 * loads)
-        directions = likelihood.Directions(units.T, loads)
+        directions = leave_one_out.Directions(units.T, loads)
         shares = to_host(self.weights_)
 
         def work(block: Matrix) -> tuple[tuple[Tall], tuple[()]]:
-            seen = likelihood.look(block, block.sqnorms, directions)
-            return (likelihood.joint_log_likelihood(seen, shares, variances),), ()
+            seen = leave_one_out.look(block, block.sqnorms, directions)
+            return (leave_one_out.joint_log_likelihood(seen, shares, variances),), ()
 
         return covariance.whiten(data).sweep(work)[0][0]
 

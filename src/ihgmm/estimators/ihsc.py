@@ -17,15 +17,15 @@ from ihgmm.estimators.base import Clusterer, Rows, atomic, cosines, mark, number
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics import spectral as sc
 from ihgmm.numerics import whitening
-from ihgmm.numerics.growing import grow, growth_of_fit
+from ihgmm.numerics.incremental import grow, growth_of_fit
+from ihgmm.numerics.known_labels import Taught
 from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import Missing, learn_filler
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.teaching import Taught
 from ihgmm.policy import Doubt
 from ihgmm.statistics import estimation
 from ihgmm.statistics.diagnosis import expected_error, membership_temperature
-from ihgmm.statistics.likelihood import refine_labels
+from ihgmm.statistics.leave_one_out import refine_labels
 from ihgmm.statistics.refits import calmer_noise, label_doubt, most_judged
 
 

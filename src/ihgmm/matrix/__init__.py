@@ -10,10 +10,30 @@ from ihgmm.matrix.base import About, Gaps, Matrix
 from ihgmm.matrix.kinds import as_matrix, ops_of, recognize
 from ihgmm.matrix.memory import Dense
 from ihgmm.matrix.ops import HOST, Ops, Tall, to_host
+from ihgmm.matrix.row_subset import RowSubset
 from ihgmm.matrix.sparse import Sparse
 from ihgmm.matrix.stored import Blocks
 from ihgmm.matrix.views import Filled, Scaled, Shifted, Stretched, filled, with_gaps
 
-__all__ = ["HOST", "Ops", "Tall", "as_matrix", "ops_of", "recognize", "to_host"]
-__all__ += ["About", "Blocks", "Dense", "Gaps", "Matrix", "Sparse"]
-__all__ += ["Filled", "Scaled", "Shifted", "Stretched", "filled", "with_gaps"]
+__all__ = [
+    "HOST",
+    "About",
+    "Blocks",
+    "Dense",
+    "Filled",
+    "Gaps",
+    "Matrix",
+    "Ops",
+    "RowSubset",
+    "Scaled",
+    "Shifted",
+    "Sparse",
+    "Stretched",
+    "Tall",
+    "as_matrix",
+    "filled",
+    "ops_of",
+    "recognize",
+    "to_host",
+    "with_gaps",
+]

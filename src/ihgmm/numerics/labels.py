@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._warnings import ignored, sklearn_filters
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.threads import one_thread
+from ihgmm.numerics.known_labels import NOTHING_KNOWN, Taught
 from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.numerics.mixture import merged, pivots, spherical_lloyd, tied_clusters
-from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.policy import Labelling
 
 Assignment = Literal["tied", "kmeans", "neighbors"]

@@ -10,10 +10,10 @@ from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.numerics.eigen import GramOperator, leading_directions, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
+from ihgmm.numerics.known_labels import NOTHING_KNOWN, Taught
 from ihgmm.numerics.krylov import signal_weights
 from ihgmm.numerics.labels import gain_of_lines, learn_rule
 from ihgmm.numerics.recipe import DEFAULT, Recipe
-from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.policy import Labelling, Leading
 
 

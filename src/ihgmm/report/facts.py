@@ -23,7 +23,7 @@ from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting.embedding import circle_view
 from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose
-from ihgmm.statistics.observed import filled_cells
+from ihgmm.statistics.missing_cells import filled_cells
 from ihgmm.statistics.tree import ClusterTree, tree_of_model
 from ihgmm.words.diagnoses import caution_text
 from ihgmm.words.phrases import shorten

@@ -16,8 +16,8 @@ from ihgmm.matrix import HOST, Filled, Matrix, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.policy import Contrasts, Small
 from ihgmm.statistics.estimation import estimate_parameters
-from ihgmm.statistics.likelihood import indicators
-from ihgmm.statistics.observed import filled_cells
+from ihgmm.statistics.leave_one_out import indicators
+from ihgmm.statistics.missing_cells import filled_cells
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -15,7 +15,7 @@ from numpy.random import Generator
 from ihgmm.matrix import HOST, Matrix, Stretched, Tall, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.policy import Small, TiedNoise
-from ihgmm.statistics import likelihood
+from ihgmm.statistics import leave_one_out
 from ihgmm.statistics.model import NOISE_STRUCTURES
 from ihgmm.statistics.residuals import shared_covariance
 
@@ -63,7 +63,7 @@ class Covariance:
         return p * m - m * (m - 1) // 2
 
 
-Fitted = tuple[likelihood.MixtureFit, Covariance]
+Fitted = tuple[leave_one_out.MixtureFit, Covariance]
 
 
 def fit_noise(
@@ -81,16 +81,16 @@ def fit_noise(
     noise fits, whose labels give the next of ``covariances``, until they stay the same.
     """
     if noise != "tied":
-        labels = likelihood.refine_labels(X, labels, n_clusters).labels
-        start = likelihood.indicators(X, labels, n_clusters)
-        mixture = likelihood.fit_mixture(X, start, noise=noise, **rounds)
+        labels = leave_one_out.refine_labels(X, labels, n_clusters).labels
+        start = leave_one_out.indicators(X, labels, n_clusters)
+        mixture = leave_one_out.fit_mixture(X, start, noise=noise, **rounds)
         return mixture, Covariance.none(X.shape[1])
     # Refined labels would go by cosines, which such noise makes wrong.
     for _ in range(covariances):
         covariance = leading_covariance(X, labels, n_clusters, rng)
         white, before = covariance.whiten(X), labels
-        start = likelihood.indicators(X, labels, n_clusters)
-        mixture = likelihood.fit_mixture(white, start, noise="common", **rounds)
+        start = leave_one_out.indicators(X, labels, n_clusters)
+        mixture = leave_one_out.fit_mixture(white, start, noise="common", **rounds)
         labels = X.ops.persist(X.ops.xp.argmax(mixture.memberships, axis=1))
         if not X.ops.number(X.ops.xp.any(labels != before)):
             break

@@ -17,7 +17,7 @@ from ihgmm.matrix import HOST, Matrix, Tall, to_host
 from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.policy import Cautions, Columns, Refitting, Small, Trust
-from ihgmm.statistics.observed import filled_cells
+from ihgmm.statistics.missing_cells import filled_cells
 from ihgmm.statistics.refits import Refits, refit_halves
 
 

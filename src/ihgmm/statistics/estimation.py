@@ -12,8 +12,8 @@ from ihgmm.matrix import HOST, Matrix, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import Groups, row_lengths
 from ihgmm.numerics.spectral import Spectral
 from ihgmm.policy import Small, Weighting
-from ihgmm.statistics.likelihood import falling_root
-from ihgmm.statistics.observed import fit_observed, mean_lengths
+from ihgmm.statistics.leave_one_out import falling_root
+from ihgmm.statistics.missing_cells import fit_observed, mean_lengths
 from ihgmm.statistics.residuals import Fit, independent_entries, noise_of_centers
 
 

@@ -14,11 +14,11 @@ from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
+from ihgmm.numerics.known_labels import NOTHING_KNOWN, Taught
 from ihgmm.numerics.labels import LinearRule, starting_members
 from ihgmm.numerics.matching import best_matching, confusion
 from ihgmm.numerics.mixture import tied_clusters
 from ihgmm.numerics.spectral import Placement, spectral_clustering
-from ihgmm.numerics.teaching import NOTHING_KNOWN, Taught
 from ihgmm.numerics.whitening import NoiseKind, learn_whitener, suited_noise
 from ihgmm.policy import Doubt, Refitting, Small
 

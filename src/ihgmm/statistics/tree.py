@@ -17,11 +17,11 @@ from ihgmm._warnings import ignored, sklearn_filters
 from ihgmm.matrix import HOST, Matrix, ops_of, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.matrix.threads import one_thread
+from ihgmm.numerics.known_labels import Taught
 from ihgmm.numerics.labels import learn_rule
 from ihgmm.numerics.matching import confusion
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import Placement, spectral_clustering
-from ihgmm.numerics.teaching import Taught
 from ihgmm.policy import Counting, Small
 
 

@@ -160,8 +160,8 @@ def _learn_scaler(table: Table, how: Any, wild_cells: bool) -> Any:
     """Return a ColumnScaler, in which ``wild_cells`` of dense data have no part."""
     from ihgmm._checks import check_matrix
     from ihgmm.estimators import ColumnScaler
-    from ihgmm.numerics.cells import learn_cell_filler
-    from ihgmm.statistics.observed import missing_cells
+    from ihgmm.numerics.wild_cells import learn_cell_filler
+    from ihgmm.statistics.missing_cells import missing_cells
 
     known, wild = table, np.empty((0, 2))
     if wild_cells and not (table.is_sparse or table.on_disk):

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from ihgmm import make_ihgmm
 from ihgmm.matrix import as_matrix
-from ihgmm.numerics.flips import flip_signs, null_eigenvalues, residual
+from ihgmm.numerics.sign_flips import flip_signs, null_eigenvalues, residual
 
 
 def some_vectors(n, count=3):

@@ -8,7 +8,7 @@ from ihgmm import IhSC, make_ihgmm
 from ihgmm.matrix import HOST, as_matrix, to_host
 from ihgmm.metrics import misclassification_rate
 from ihgmm.paper.methods import label_oracle
-from ihgmm.statistics.likelihood import (
+from ihgmm.statistics.leave_one_out import (
     Directions,
     Projections,
     fit_mixture,

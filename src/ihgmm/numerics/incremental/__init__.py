@@ -15,9 +15,9 @@ from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
 from ihgmm.numerics import spectral
 from ihgmm.numerics.eigen import leading_directions
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
+from ihgmm.numerics.known_labels import Taught
 from ihgmm.numerics.labels import LinearRule, learn_rule
 from ihgmm.numerics.mixture import tied_clusters
-from ihgmm.numerics.teaching import Taught
 from ihgmm.policy import Growing, Labelling, Leading, Small
 
 

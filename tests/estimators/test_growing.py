@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import DriftWarning, IhSC, diagnose, make_ihgmm, top_features, typical_rows
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.incremental import Directions, Sample
+from ihgmm.numerics.incremental import DirectionMemory, Sample
 from ihgmm.report import write_report
 from ihgmm.storage import load_model, save_model
 
@@ -218,7 +218,7 @@ def test_directions_of_all_features_add_up_exactly():
 
     def directions(rows):
         values, vectors = np.linalg.eigh(rows.T @ rows)
-        return Directions(vectors[:, ::-1], values[::-1], values.sum())
+        return DirectionMemory(vectors[:, ::-1], values[::-1], values.sum())
 
     both = directions(A).merged(directions(B), 6)
     expected = directions(np.vstack([A, B]))

@@ -74,8 +74,8 @@ def test_order_is_exact(put, ops, scale):
 def test_some_rows(put, ops):
     A = np.random.default_rng(0).standard_normal((30, 4))
     at, mask = np.array([7, 3, 29, 3]), A[:, 0] > 0.5
-    assert_array_equal(to_host(ops.few_rows(put(A), at)), A[at])
-    assert_array_equal(to_host(ops.few_rows(put(A), slice(None))), A)
+    assert_array_equal(to_host(ops.take_rows(put(A), at)), A[at])
+    assert_array_equal(to_host(ops.take_rows(put(A), slice(None))), A)
     some = ops.rows_where(put(A), put(mask))
     assert_array_equal(to_host(some), A[mask])
     back = to_host(ops.place(some, put(mask), put(-A)))

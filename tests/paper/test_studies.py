@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm.paper.figures import LIMIT, threshold_constants
 from ihgmm.paper.methods import center_oracle, label_oracle
-from ihgmm.paper.runner import Result, Summary, summarize
+from ihgmm.paper.runner import Run, Summary, summarize
 from ihgmm.paper.studies import EXPERIMENTS, PHASE, STUDIES, correlated_sample
 from ihgmm.paper.theory import ihsc_threshold, thresholds
 from ihgmm.statistics.model import default_separation, make_ihgmm
@@ -80,8 +80,8 @@ def test_correlated_centres(cosine):
 
 def test_summary():
     key = "exp4/beta/0.2/gaussian"
-    results = [Result(key, rep, "IhSC", 10, e) for rep, e in enumerate([0, 0, 5, 1])]
-    results += [Result("exp4/beta/9/gaussian", 0, "IhSC", 10, 3)]  # of another version
+    results = [Run(key, rep, "IhSC", 10, e) for rep, e in enumerate([0, 0, 5, 1])]
+    results += [Run("exp4/beta/9/gaussian", 0, "IhSC", 10, 3)]  # of another version
     expected = Summary("exp4", "beta", 0.2, "gaussian", "IhSC", 4, 0.15, 0.5)
     assert summarize(STUDIES["exp4"], results) == [expected]
 

@@ -9,7 +9,7 @@ from ihgmm.matrix import HOST, as_matrix, to_host
 from ihgmm.metrics import misclassification_rate
 from ihgmm.paper.methods import label_oracle
 from ihgmm.statistics.leave_one_out import (
-    Directions,
+    CenterSums,
     Projections,
     fit_mixture,
     indicators,
@@ -23,7 +23,7 @@ def leave_one_out(X, weights):
     """Compare each row with the weighted sums of the others; return sums too."""
     sums = to_host(X.adjoint(weights)).astype(np.float64)
     loads = (weights**2).sum(axis=0)
-    directions = Directions(sums, loads)
+    directions = CenterSums(sums, loads)
     return look(X, X.sqnorms, directions, weights), directions
 
 

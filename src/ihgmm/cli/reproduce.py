@@ -12,7 +12,7 @@ from ihgmm.cli.files import write_csv
 from ihgmm.cli.options import argument, option
 from ihgmm.cli.screen import Screen
 from ihgmm.paper.figures import draw_study
-from ihgmm.paper.runner import Result, Summary, run_study, summarize
+from ihgmm.paper.runner import Run, Summary, run_study, summarize
 from ihgmm.paper.studies import STUDIES, Study
 from ihgmm.paper.table import real_data_study, table_cells, to_latex, to_markdown
 
@@ -92,7 +92,7 @@ def reproduce(
 
 
 def _tell(
-    study: Study, results: list[Result], output: Path, screen: Screen
+    study: Study, results: list[Run], output: Path, screen: Screen
 ) -> dict[str, Any]:
     """Write and print what came of a study, and return it."""
     if study.name == "table":

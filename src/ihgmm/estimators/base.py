@@ -72,7 +72,7 @@ def atomic(fit: F) -> F:
     return cast(F, fit_copy)
 
 
-class Rows(NamedTuple):
+class FitRows(NamedTuple):
     """The rows of a fit: all of them, and those that it learns from."""
 
     everything: Matrix
@@ -226,13 +226,13 @@ class Clusterer(
             data = change(data)
         return data
 
-    def _read(self, X: Any, sample_weight: Any, say: Callable[[str], None]) -> Rows:
+    def _read(self, X: Any, sample_weight: Any, say: Callable[[str], None]) -> FitRows:
         """Check the data, find the rows that count, and fill in missing cells."""
         everything = checks.check_matrix(X, self, missing=self.missing)
         say("{:,} rows, {:,} features".format(*everything.shape))
         counted, counts = checks.counted_rows(everything, sample_weight)
         unobserved = checks.warn_missing(counted, everything.names)
-        rows = Rows(everything, counted, counts, live=0)
+        rows = FitRows(everything, counted, counts, live=0)
         if self.outliers == "cells":
             given = rows.everything if self.missing == "fit" else None
             rows = self._prepare(rows, learn_cell_filler(counted))
@@ -241,7 +241,7 @@ class Clusterer(
             rows = self._prepare(rows, learn_filler(counted))
         return rows._replace(live=checks.warn_zero_rows(rows.counted, unobserved))
 
-    def _prepare(self, rows: Rows, change: Filler | Whitener) -> Rows:
+    def _prepare(self, rows: FitRows, change: Filler | Whitener) -> FitRows:
         """Return rows after a change, which new rows will go through too."""
         self.preparation_ = (*self.preparation_, change)
         counted = change(rows.counted)
@@ -275,8 +275,8 @@ class Clusterer(
             )
 
     def _choose(
-        self, rows: Rows, rng: np.random.Generator, steps: Steps
-    ) -> tuple[Rows, int]:
+        self, rows: FitRows, rng: np.random.Generator, steps: Steps
+    ) -> tuple[FitRows, int]:
         """Count the clusters, and leave out rows that fit none, if asked to."""
         k = self._count_clusters(rows.counted, rows.live, rng, steps)
         checks.warn_few_weighty_rows(rows.counted, k)

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from ihgmm import _checks as checks
 from ihgmm._parameters import option
 from ihgmm._warnings import DriftWarning, PreparationWarning, warn
-from ihgmm.estimators.base import Rows
+from ihgmm.estimators.base import FitRows
 from ihgmm.estimators.column_scaler import column_ranges
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.batches import Batches, learn_batches, without
-from ihgmm.numerics.incremental import Grown
+from ihgmm.numerics.incremental import IncrementalFit
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.numerics.whitening import learn_whitener
@@ -25,8 +25,8 @@ from ihgmm.statistics.selection import count_clusters
 
 
 def fit_batches(
-    model: Any, rows: Rows, batch: Any, noise: Any, rng: np.random.Generator
-) -> tuple[Batches, Rows]:
+    model: Any, rows: FitRows, batch: Any, noise: Any, rng: np.random.Generator
+) -> tuple[Batches, FitRows]:
     """Learn factors of batches; return them, and rows without these."""
     k, n = model.n_clusters, rows.counted.shape[0]
     if model.missing != "error" or model.outliers == "cells":
@@ -221,7 +221,7 @@ def check_can_grow(model: Any) -> None:
         )
 
 
-def warn_of_drift(grown: Grown, n_clusters: int) -> None:
+def warn_of_drift(grown: IncrementalFit, n_clusters: int) -> None:
     """Say that clusters have emptied or appeared; a model says each once."""
     again = "clusters that are still there keep their numbers."
     if grown.emptied:

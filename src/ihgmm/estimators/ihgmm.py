@@ -11,7 +11,7 @@ from ihgmm import _checks as checks
 from ihgmm._parameters import check_count, generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import Clusterer, Rows, atomic, mark, number_by_size
+from ihgmm.estimators.base import Clusterer, FitRows, atomic, mark, number_by_size
 from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.missing import Missing
@@ -249,7 +249,7 @@ class IhGMM(DensityMixin, Clusterer):
         """Return memberships of log-likelihoods of rows and clusters."""
         return ops_of(joint).softmax(joint / self.temperature_)
 
-    def _place_rows(self, rows: Rows) -> None:
+    def _place_rows(self, rows: FitRows) -> None:
         """Move rows to where :meth:`predict` places them; place those left out.
 
         The centres of all rows, which come from observed cells if some are missing, may
@@ -403,7 +403,7 @@ class IhGMM(DensityMixin, Clusterer):
             rows = np.flatnonzero(~to_host(outliers))
             if len(rows) == 0:
                 raise ValueError("All rows of X are outliers: give some that are not.")
-            memberships, data = ops.few_rows(memberships, rows), data.keep_rows(rows)
+            memberships, data = ops.take_rows(memberships, rows), data.keep_rows(rows)
         covariance = self._covariance()
         white = covariance.whiten(data)
         mixture = leave_one_out.fit_mixture(
@@ -433,7 +433,7 @@ class IhGMM(DensityMixin, Clusterer):
             loads = squares.mean(axis=1) / covariance.mean_variance
             most = np.minimum(levels**2, 1e150) * 1e150
             loads = HOST.ratio(np.minimum(loads, most), levels**2 + 0 * loads)
-        directions = leave_one_out.Directions(units.T, loads)
+        directions = leave_one_out.CenterSums(units.T, loads)
         shares = to_host(self.weights_)
 
         def work(block: Matrix) -> tuple[tuple[Tall], tuple[()]]:

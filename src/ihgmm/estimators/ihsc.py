@@ -13,12 +13,19 @@ from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.estimators import given
-from ihgmm.estimators.base import Clusterer, Rows, atomic, cosines, mark, number_by_size
+from ihgmm.estimators.base import (
+    Clusterer,
+    FitRows,
+    atomic,
+    cosines,
+    mark,
+    number_by_size,
+)
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics import spectral as sc
 from ihgmm.numerics import whitening
 from ihgmm.numerics.incremental import grow, growth_of_fit
-from ihgmm.numerics.known_labels import Taught
+from ihgmm.numerics.known_labels import KnownLabels
 from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import Missing, learn_filler
 from ihgmm.numerics.recipe import Recipe
@@ -229,7 +236,13 @@ class IhSC(Clusterer):
         # From the Gram matrix to eigenvectors, and from these to labels.
         seed = int(rng.integers(2**31))
         spectral = sc.spectral_clustering(
-            data, k, recipe, signed=self.signed, seed=seed, taught=taught, steps=steps
+            data,
+            k,
+            recipe,
+            signed=self.signed,
+            seed=seed,
+            known_labels=taught,
+            steps=steps,
         )
         labels, self.temperature_ = taught.keep(data, spectral.labels), 1.0
         placement: sc.Placement | sc.CosinePlacement = spectral.placement
@@ -366,10 +379,10 @@ class IhSC(Clusterer):
         return data.array * data.unit  # type: ignore[attr-defined]
 
     def _teach(
-        self, X: Any, rows: Rows, k: int, labels: Any, batch: Any
-    ) -> tuple[int, Taught]:
+        self, X: Any, rows: FitRows, k: int, labels: Any, batch: Any
+    ) -> tuple[int, KnownLabels]:
         """Return the number of clusters, and what is known of rows beforehand."""
-        taught = Taught()
+        taught = KnownLabels()
         if labels is not None:
             if self.signed or self.refine or Recipe.of(self.recipe).labels != "tied":
                 raise ValueError(
@@ -379,7 +392,7 @@ class IhSC(Clusterer):
                 )
             classes, known = given.check_known(labels, rows.everything.shape[0])
             k = max(k, len(classes)) if self.n_clusters == "auto" else k
-            self.classes_, taught = given.class_names(classes, k), Taught(known)
+            self.classes_, taught = given.class_names(classes, k), KnownLabels(known)
             self.known_rows_ = np.flatnonzero(known >= 0)
         if self.init is not None:
             start, nearness = given.old_labels(self.init, X, batch)
@@ -406,7 +419,7 @@ class IhSC(Clusterer):
         """Warn of labels that other rows would change, and of misleading data."""
         if k < 2 or not recipe.unit_norm:
             return
-        if data.ops.few_ops is not HOST:
+        if data.ops.taken_ops is not HOST:
             # It would wait half a fit for the host, which is asked when need be.
             del self.temperature_
             self.judged_rows_ = spectral.known[: most_judged(k)]

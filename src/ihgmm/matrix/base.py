@@ -214,6 +214,11 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Squared norm of each row, float64; NaN or ``inf`` where entries are."""
         return self.row_sqnorms()
 
+    @property
+    def is_nonzero_row(self) -> Tall:
+        """Which rows are not zero: others show no pattern."""
+        return self.sqnorms > 0
+
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         """Return the sum of squares of each row, each column with a weight."""
         return self.sweep(ask("row_sqnorms", column_weights, of="lines"))[0][0]
@@ -262,7 +267,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return some rows, in increasing order, with what belongs to them."""
         some, gaps = self._kept(rows), self.gaps
         if self.streamed and "sqnorms" in vars(self):  # what is known is not read again
-            norms = to_host(self.ops.few_rows(self.sqnorms, rows))
+            norms = to_host(self.ops.take_rows(self.sqnorms, rows))
             some = some._but(sqnorms=some.to_device(norms))
         if gaps is not None:
             redraw = gaps.redraw
@@ -270,7 +275,7 @@ class Matrix(metaclass=_FrozenAfterInit):
                 gaps.matrix and gaps.matrix.keep_rows(rows),
                 lambda seed, at: redraw(seed, rows if at is None else rows[at]),
             )
-        kept = None if self.weights is None else self.ops.few_rows(self.weights, rows)
+        kept = None if self.weights is None else self.ops.take_rows(self.weights, rows)
         return some.with_about(replace(self.about, gaps=gaps)).weighted(kept)
 
     def _kept(self, rows: np.ndarray) -> Matrix:

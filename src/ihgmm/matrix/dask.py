@@ -174,7 +174,7 @@ class BlockOps(Ops):
 
     def __init__(self, inner: Ops) -> None:
         super().__init__(compat.array_namespace(da.empty(0)))
-        self.inner, self.few_ops = inner, HOST
+        self.inner, self.taken_ops = inner, HOST
 
     def __reduce__(self) -> Any:
         return block_ops, (self.inner,)
@@ -202,7 +202,7 @@ class BlockOps(Ops):
     def row_map(self, work: Callable[..., Any], *tall: Tall, width: int = 1) -> Tall:
         return lazy.map_blocks(partial(work, self.inner), *tall)
 
-    def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> np.ndarray:
+    def take_rows(self, tall: Tall, positions: np.ndarray | slice) -> np.ndarray:
         return self.to_host(lazy.take(tall, positions))
 
     def rows_where(self, tall: Tall, mask: Tall) -> Tall:

@@ -107,7 +107,7 @@ class Array(Held):
         return row, column, float(self.array[row, column])
 
     def rows(self, rows: Index) -> Any:
-        return self.ops.few_rows(self.array, rows)
+        return self.ops.take_rows(self.array, rows)
 
     def take(self, rows: Index) -> Self:
         return type(self)(self.rows(rows), self.about.of_taken_rows())

@@ -32,14 +32,14 @@ class Ops:
     """Tall arrays of a library that follows the array API standard.
 
     ``xp`` are the functions of the standard. ``inner`` serves the blocks of rows that
-    work is done on, ``few_ops`` the rows that :meth:`few_rows` takes; both are the
+    work is done on, ``taken_ops`` the rows that :meth:`take_rows` takes; both are the
     object itself, except for blocks on a cluster.
     """
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
         self.inner: Ops = self
-        self.few_ops: Ops = self
+        self.taken_ops: Ops = self
 
     def __reduce__(self) -> Any:
         return _ops_of_namespace, (self.xp.__name__,)
@@ -112,7 +112,7 @@ class Ops:
         self.map_ranges(tall[0], width, part)
         return out
 
-    def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:
+    def take_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:
         """Return some rows of a tall array; those of dask come to the host."""
         if isinstance(positions, slice):
             return tall[positions, ...]
@@ -308,7 +308,7 @@ class Ops:
 
     def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
         """Return the values at some places of their order."""
-        return self.to_host(self.few_rows(self.xp.sort(values), places))
+        return self.to_host(self.take_rows(self.xp.sort(values), places))
 
     def draw_rows(self, where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:
         """Return positions, in order, of at most so many rows where a mask is true."""
@@ -327,7 +327,7 @@ class HostOps(Ops):
     host_dtype = staticmethod(attrgetter("dtype"))  # type: ignore[assignment]
     widen = staticmethod(partial(np.asarray, dtype=np.float64))
     clip = staticmethod(np.clip)  # type: ignore[assignment]
-    few_rows = take_lines = staticmethod(getitem)  # type: ignore[assignment]
+    take_rows = take_lines = staticmethod(getitem)  # type: ignore[assignment]
 
     def __reduce__(self) -> str:
         return "HOST"

@@ -62,7 +62,7 @@ class View(Matrix):
 
     def take(self, rows: Index) -> Matrix:
         scale = self.row_scale
-        scale = None if scale is None else self.ops.few_rows(scale, rows)
+        scale = None if scale is None else self.ops.take_rows(scale, rows)
         return self._change(self.matrix.take(rows), scale)
 
     def _kept(self, rows: np.ndarray) -> Matrix:
@@ -120,7 +120,7 @@ class Scaled(View):
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
         scale = self.row_scale
         if rows is not None and scale is not None:
-            scale = to_host(self.ops.few_rows(scale, rows))
+            scale = to_host(self.ops.take_rows(scale, rows))
         return Scaled(other, scale, self.columns, unit=self._units * other.unit)
 
     @property

@@ -15,7 +15,7 @@ from ihgmm.numerics.matching import confusion, kept_order
 from ihgmm.policy import Small, Teaching
 
 
-class Taught(NamedTuple):
+class KnownLabels(NamedTuple):
     """Labels of the rows that clusters are learnt from."""
 
     known: np.ndarray | None = None  # of users, who may err: cluster j is class j
@@ -23,11 +23,11 @@ class Taught(NamedTuple):
     # How much rows tell of their old cluster; those of a new one are far from it.
     nearness: np.ndarray | None = None
 
-    def at(self, rows: np.ndarray | slice) -> Taught:
+    def at(self, rows: np.ndarray | slice) -> KnownLabels:
         """Return the labels of some rows."""
         if self.known is None and self.start is None:
             return self
-        return Taught(*(one if one is None else one[rows] for one in self))
+        return KnownLabels(*(one if one is None else one[rows] for one in self))
 
     def prior(self, ops: Ops, rows: Tall, k: int) -> Tall | None:
         """Return what labels, which may be wrong, add to scores of clusters, (k, n)."""
@@ -74,20 +74,20 @@ class Taught(NamedTuple):
             lessons = self.known[:, None] == np.arange(k)
             counts = [(np.abs(ops.to_host(start)) @ lessons).T for start in starts]
             pairs = zip(starts, map(kept_order, counts), strict=True)
-            starts = [ops.few_rows(*pair) for pair in pairs]
+            starts = [ops.take_rows(*pair) for pair in pairs]
         for labels in (self.known, self.start):
             if labels is not None:
                 # Where all rows have labels, spaces do not matter.
                 for rows in spaces if (labels < 0).any() else spaces[:1]:
-                    members = taught_members(ops.to_host(rows), labels, k)
+                    members = members_by_nearest_mean(ops.to_host(rows), labels, k)
                     starts.append(ops.cast_like(members, rows))
         return starts
 
 
-NOTHING_KNOWN = Taught()
+NOTHING_KNOWN = KnownLabels()
 
 
-def taught_members(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+def members_by_nearest_mean(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
     """Return memberships, (k, n), of rows by the nearest mean of those with labels."""
     members = (labels[:, None] == np.arange(k)).astype(rows.dtype)
     centers = HOST.unit_rows(members.T @ rows)

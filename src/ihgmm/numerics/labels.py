@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._warnings import ignored, sklearn_filters
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.known_labels import NOTHING_KNOWN, Taught
+from ihgmm.numerics.known_labels import NOTHING_KNOWN, KnownLabels
 from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.numerics.mixture import merged, pivots, spherical_lloyd, tied_clusters
 from ihgmm.policy import Labelling
@@ -99,7 +99,7 @@ class NeighborRule:
         return replace(self, labels=np.argsort(order)[self.labels])
 
 
-class Learnt(NamedTuple):
+class FittedRule(NamedTuple):
     """A rule that was learnt, and where."""
 
     rule: Any  # a LinearRule, or a NeighborRule
@@ -120,9 +120,9 @@ def learn_rule(
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     seed: int = 0,
-    taught: Taught = NOTHING_KNOWN,
+    known_labels: KnownLabels = NOTHING_KNOWN,
     ops: Ops = HOST,
-) -> Learnt:
+) -> FittedRule:
     """Learn from rows of an embedding how to label.
 
     ``spaces`` are embeddings of the same rows. All starts of tied clusters are tried in
@@ -130,7 +130,7 @@ def learn_rule(
     and with a sphere, on the first rows; the best goes on with all: what clusters add
     to the likelihood of one Gaussian, less BIC's price of a shape. ``by_angle`` says
     that rows are units. Only k-means, which also serves where clusters vanish, takes
-    ``n_init`` and the seed; only tied clusters are ``taught`` by labels.
+    ``n_init`` and the seed; only tied clusters learn from ``known_labels``.
     """
     k, n = n_clusters, spaces[0].shape[0]
     weights = np.ones(n) if weights is None else weights
@@ -146,7 +146,7 @@ def learn_rule(
             trials = [rows[:few, ...] for rows in spaces]
             trials = trials if heavy else [ops.to_host(rows) for rows in trials]
             starts = starting_members(near, trials, k, weights[:few], by_angle, signed)
-            seen = taught.at(slice(few))
+            seen = known_labels.at(slice(few))
             starts = seen.begin(near, trials, starts, k)
             prior, counts = seen.prior(near, trials[0], k), seen.weigh(weights[:few])
             options: Any = {"signed": signed, "prior": prior, "ops": near}
@@ -159,19 +159,22 @@ def learn_rule(
         rows = spaces[chosen]
         if method == "neighbors":
             known = ops.to_host(rows)[: Labelling.GRAPH_ROWS].astype(np.float64)
-            return Learnt(_cut_graph(known, k), chosen)
+            return FittedRule(_cut_graph(known, k), chosen)
         if method == "kmeans" or best is None:
             rows = ops.to_host(rows).astype(np.float64, copy=False)
             learnt = _kmeans(rows, k, weights, n_init, max_iter, seed)
             return learnt._replace(space=chosen)
         if best.n_iter >= Labelling.ROUGH or few < n:
-            prior, counts = taught.prior(ops, rows, k), taught.weigh(weights)
+            prior, counts = (
+                known_labels.prior(ops, rows, k),
+                known_labels.weigh(weights),
+            )
             start = [best.members(rows, signed, ops, prior)]
             options = {"signed": signed, "prior": prior, "ops": ops}
             options |= {"pulls": [best.pull], "max_iter": max_iter}
             best = tied_clusters(rows, start, counts, **options) or best
     rule = LinearRule(best.coefficients, best.intercepts, signed)
-    return Learnt(rule, chosen, best.n_iter, worth, best.pull)
+    return FittedRule(rule, chosen, best.n_iter, worth, best.pull)
 
 
 def _cut_graph(rows: np.ndarray, k: int) -> NeighborRule:
@@ -197,7 +200,7 @@ def _kmeans(
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = Labelling.STEPS,
     seed: int = 0,
-) -> Learnt:
+) -> FittedRule:
     """Run scikit-learn's k-means; of most small data the seed then does not matter."""
     from sklearn.cluster import KMeans  # few fits need it, and it takes long
 
@@ -211,7 +214,7 @@ def _kmeans(
     # Of equal centres the first has the rows: clusters without any stay empty.
     used = run.cluster_centers_[np.unique(run.labels_)]
     centers = used[np.arange(k) % len(used)]
-    return Learnt(LinearRule.nearest(centers), n_iter=int(run.n_iter_))
+    return FittedRule(LinearRule.nearest(centers), n_iter=int(run.n_iter_))
 
 
 def starting_members(

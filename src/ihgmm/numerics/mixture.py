@@ -93,7 +93,7 @@ def spherical_lloyd(
             misfits = weights * (1 - ops.to_host(ops.pick(cosines, labels)))
             worst = np.argsort(-misfits, kind="stable")[: len(empty)]
             # There may be fewer rows than clusters.
-            sums[empty[: len(worst)]] = ops.to_host(ops.few_rows(rows, worst))
+            sums[empty[: len(worst)]] = ops.to_host(ops.take_rows(rows, worst))
         centers = sums
     members = ops.one_hot(labels, k, rows)
     if signed:

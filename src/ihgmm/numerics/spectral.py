@@ -10,7 +10,7 @@ from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.numerics.eigen import GramOperator, leading_directions, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
-from ihgmm.numerics.known_labels import NOTHING_KNOWN, Taught
+from ihgmm.numerics.known_labels import NOTHING_KNOWN, KnownLabels
 from ihgmm.numerics.krylov import signal_weights
 from ihgmm.numerics.labels import gain_of_lines, learn_rule
 from ihgmm.numerics.recipe import DEFAULT, Recipe
@@ -56,8 +56,8 @@ class CosinePlacement:
 class Spectral:
     """The clusters of a recipe; arrays with a line for each row are where X is."""
 
-    # Clusters numbered by decreasing size unless they were taught; with unit rows, zero
-    # rows are in cluster 0.
+    # Clusters are numbered by decreasing size unless some labels were known; with unit
+    # rows, rows of zeros are in cluster 0.
     labels: Tall
     rows: Tall  # the rows that were clustered; zero rows have a zero embedding
     coordinates: Tall  # of rows in eigenvectors, without weights
@@ -75,14 +75,14 @@ def spectral_clustering(
     *,
     signed: bool = False,
     seed: int = 0,
-    taught: Taught = NOTHING_KNOWN,
+    known_labels: KnownLabels = NOTHING_KNOWN,
     steps: Steps | None = None,
 ) -> Spectral:
     """Cluster the rows of ``X`` by the leading eigenvectors of their Gram matrix.
 
     X is finite and not all zero; its rows may have weights. With ``signed``, opposite
     rows are of one cluster. Only k-means uses the seed. Clusters have the numbers that
-    rows are ``taught`` by, where they are.
+    known labels give them, where there are some.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def spectral_clustering(
     True
     """
     steps, ops, k = steps or Steps(), X.ops, n_clusters
-    few_ops, weights = ops.few_ops, X.weights
+    taken_ops, weights = ops.taken_ops, X.weights
     with steps.step("eigenvectors"), X.threads():
         embedding, coordinates = _embed(X, k, recipe)
     spaces: list[Space] = list(SPACES if recipe.space == "auto" else (recipe.space,))
@@ -109,28 +109,37 @@ def spectral_clustering(
         some, live = coordinates, X.sqnorms > 0
         zeros = recipe.unit_norm and not ops.number(ops.xp.all(live))
         if zeros:
-            some, taught = ops.rows_where(some, live), taught.at(ops.to_host(live))
+            some, known_labels = (
+                ops.rows_where(some, live),
+                known_labels.at(ops.to_host(live)),
+            )
             weights = None if weights is None else ops.rows_where(weights, live)
-        at = _known_rows(ops, embedding.in_space("projected"), some, k, taught)
-        known = few_ops.widen(ops.few_rows(some, at))
-        everyone = rows = [one.rows(few_ops, known) for one in maps]
-        clear = clear_rows(few_ops, embedding, known)
+        at = _known_rows(ops, embedding.in_space("projected"), some, k, known_labels)
+        known = taken_ops.widen(ops.take_rows(some, at))
+        everyone = rows = [one.rows(taken_ops, known) for one in maps]
+        clear = clear_rows(taken_ops, embedding, known)
         if clear is not None:
-            rows = [few_ops.rows_where(one, clear) for one in everyone]
-            at = at[few_ops.to_host(clear)]
-        counts = None if weights is None else few_ops.to_host(ops.few_rows(weights, at))
+            rows = [taken_ops.rows_where(one, clear) for one in everyone]
+            at = at[taken_ops.to_host(clear)]
+        counts = (
+            None if weights is None else taken_ops.to_host(ops.take_rows(weights, at))
+        )
         options: Any = {"n_init": recipe.n_init, "max_iter": recipe.max_iter}
         options |= {"by_angle": recipe.unit_norm, "signed": signed, "seed": seed}
-        options |= {"weights": counts, "taught": taught.at(at), "ops": few_ops}
+        options |= {
+            "weights": counts,
+            "known_labels": known_labels.at(at),
+            "ops": taken_ops,
+        }
         learnt = learn_rule(rows, k, recipe.labels, **options)
         say(f"{recipe.labels}, {learnt.n_iter} iterations")
-        if learnt.worth == -np.inf and taught.known is not None:
-            taught = Taught(start=taught.known)  # these had no say yet
+        if learnt.worth == -np.inf and known_labels.known is not None:
+            known_labels = KnownLabels(start=known_labels.known)  # these had no say yet
         embedding = maps[learnt.space]
         embedded = ops.persist(embedding.rows(ops, coordinates))
         some = ops.rows_where(embedded, live) if zeros else embedded
         labels = ops.persist(learnt.rule(ops, some))
-        order = taught.order(ops.order_by_size(labels, k, weights), labels)
+        order = known_labels.order(ops.order_by_size(labels, k, weights), labels)
         rule = learnt.rule.in_order(order)
         labels, signs = ops.persist(ops.take_lines(np.argsort(order), labels)), None
         if signed:
@@ -145,7 +154,7 @@ def spectral_clustering(
             if signed:
                 signs = ops.place(signs, live, ops.xp.ones_like(embedded[:, 0]))
     placed = embedded, coordinates, Placement(embedding, rule), spaces[learnt.space]
-    seen = few_ops.to_host(everyone[learnt.space])
+    seen = taken_ops.to_host(everyone[learnt.space])
     return Spectral(labels, *placed, learnt.n_iter, signs, seen)
 
 
@@ -257,7 +266,7 @@ def clear_rows(ops: Ops, embedding: Embedding, coordinates: Tall) -> Tall | None
 
 
 def _known_rows(
-    ops: Ops, embedding: Embedding, coordinates: Tall, k: int, taught: Taught
+    ops: Ops, embedding: Embedding, coordinates: Tall, k: int, known_labels: KnownLabels
 ) -> np.ndarray:
     """Return positions of rows to learn labels from, known ones first.
 
@@ -277,10 +286,10 @@ def _known_rows(
     rows = np.flatnonzero(ops.to_host(keys < 2 * size / n))
     if len(rows) < size:
         rows = np.arange(n)
-    own = ops.few_ops.to_host(ops.few_rows(keys, rows))
+    own = ops.taken_ops.to_host(ops.take_rows(keys, rows))
     rows = rows[np.argsort(own, kind="stable")[:size]]
-    if taught.known is not None:
-        lessons = np.flatnonzero(taught.known >= 0)
+    if known_labels.known is not None:
+        lessons = np.flatnonzero(known_labels.known >= 0)
         lessons = lessons[sampled(len(lessons), (size + 1) // 2)]
         rows = np.append(lessons, rows[~np.isin(rows, lessons)])[:size]
     return rows

@@ -81,7 +81,7 @@ def _run(X: Matrix, centers: np.ndarray, max_iter: int, tol: float) -> list[Sphe
             # Empty clusters go to the rows that fit worst, if any do.
             misfits = gaps[:, i] * ops.xp.astype(X.sqnorms > 0, gaps.dtype)
             far = np.sort(ops.largest(misfits, int(empty[i].sum())))
-            worst = ops.to_host(ops.few_rows(misfits, far))
+            worst = ops.to_host(ops.take_rows(misfits, far))
             after[i, empty[i]] = centers[i, empty[i]]
             if worst.min() > Small.EXACT:
                 far = far[np.argsort(-worst, kind="stable")]
@@ -112,7 +112,7 @@ def _plus_plus(
     few, rows, lengths = few.take(order), rows[order], lengths[order]
     weights = np.ones(n)
     if X.weights is not None:
-        weights = X.ops.to_host(X.ops.few_rows(X.weights, rows))
+        weights = X.ops.to_host(X.ops.take_rows(X.weights, rows))
 
     def unit(at: np.ndarray) -> np.ndarray:
         return HOST.unit_rows(to_host(few.rows(at.ravel())))

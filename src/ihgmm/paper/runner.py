@@ -24,7 +24,7 @@ from ihgmm.paper.methods import Method
 from ihgmm.paper.studies import Study
 
 
-class Result(NamedTuple):
+class Run(NamedTuple):
     """How one method did in one repetition of a setting: a line of a table."""
 
     setting: str  #: its key
@@ -42,7 +42,7 @@ def run_study(
     reps: int,
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> list[Result]:
+) -> list[Run]:
     """Run methods on samples of settings, all or some of those of a study.
 
     Each repetition is added to a table, the CSV file at ``path``, as soon as it is
@@ -63,7 +63,7 @@ def run_study(
         # A process that was killed may have left a part of a line.
         file.truncate(path.read_bytes().rfind(b"\n") + 1)
         if file.seek(0, os.SEEK_END) == 0:
-            writer.writerow(Result._fields)
+            writer.writerow(Run._fields)
         before = len(wanted) - len(missing)
         report(before, len(wanted))
         # One at a time: joblib would wait for all of a batch before it hands out any.
@@ -98,7 +98,7 @@ def _lock(file: IO[str], path: Path) -> None:
 
 def _execute(
     parent: int, setting: Any, rep: int, methods: Mapping[str, Method]
-) -> list[Result]:
+) -> list[Run]:
     """Draw the sample of one repetition and run every method on it."""
     if os.getpid() != parent:
         _follow(parent)
@@ -109,7 +109,7 @@ def _execute(
     with one_thread(), ignored(ConvergenceWarning), ignored(ClusterCountWarning):
         for name, method in methods.items():
             errors = misclassification_loss(sample.labels, method(sample, seed))
-            results.append(Result(setting.key, rep, name, n, errors))
+            results.append(Run(setting.key, rep, name, n, errors))
     return results
 
 
@@ -126,18 +126,18 @@ def _follow(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def read_results(path: Path, methods: Iterable[str]) -> list[Result]:
+def read_results(path: Path, methods: Iterable[str]) -> list[Run]:
     """Read the repetitions of a table of runs, if any, that have all methods."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     head, *lines = text[: text.rfind("\n") + 1].splitlines() or [text]
-    if text and head != ",".join(Result._fields):
+    if text and head != ",".join(Run._fields):
         raise ValueError(
             f"{path} is not a table of runs: its first line is {head[:80]!r}. Move it "
             "away, or give another folder."
         )
-    groups: dict[tuple[str, str], dict[str, Result]] = {}
+    groups: dict[tuple[str, str], dict[str, Run]] = {}
     for setting, rep, method, n, errors in csv.reader(lines):
-        result = Result(setting, int(rep), method, int(n), int(errors))
+        result = Run(setting, int(rep), method, int(n), int(errors))
         groups.setdefault((setting, rep), {})[method] = result
     complete = [g for g in groups.values() if set(g) >= set(methods)]
     return [group[method] for group in complete for method in methods]
@@ -156,7 +156,7 @@ class Summary(NamedTuple):
     exact_share: float
 
 
-def summarize(study: Study, results: Iterable[Result]) -> list[Summary]:
+def summarize(study: Study, results: Iterable[Run]) -> list[Summary]:
     """Average the repetitions of each method at each setting of a simulation."""
     rates: dict[tuple[str, str], list[float]] = {}
     for r in results:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ihgmm.datasets import load_dataset
 from ihgmm.paper.methods import TABLE_METHODS
-from ihgmm.paper.runner import Result
+from ihgmm.paper.runner import Run
 from ihgmm.paper.studies import Study
 
 PAPER_COUNTS: dict[str, dict[str, int]] = {
@@ -72,9 +72,9 @@ class Cell(NamedTuple):
         return f"{median(self.counts):g}" + ("" if low == high else f" ({low}-{high})")
 
 
-def table_cells(results: Iterable[Result]) -> list[Cell]:
+def table_cells(results: Iterable[Run]) -> list[Cell]:
     """Gather the results of runs by data set and method, in the paper's order."""
-    runs: dict[tuple[str, str], list[Result]] = {}
+    runs: dict[tuple[str, str], list[Run]] = {}
     for result in sorted(results, key=lambda result: result.rep):
         runs.setdefault((result.setting, result.method), []).append(result)
     cells = []

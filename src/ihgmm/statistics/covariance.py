@@ -104,7 +104,7 @@ def compare_noises(
     # Kinds differ by far more than the last rounds, and rows beyond some, change.
     drawn = sampled(X.shape[0], TiedNoise.TRIAL_ROWS)
     if len(drawn) < X.shape[0]:
-        X, labels = X.take(drawn), X.ops.few_rows(labels, drawn)
+        X, labels = X.take(drawn), X.ops.take_rows(labels, drawn)
         labels = X.to_device(to_host(labels))
     values: dict[Structure, float] = {}
     for noise in STRUCTURES:

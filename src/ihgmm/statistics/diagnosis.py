@@ -155,7 +155,7 @@ def diagnose(
     if outliers is None:
         return _diagnose(data, classes, codes, given, rng, fitted)
     ops, rows = data.ops, np.flatnonzero(~to_host(outliers))
-    inside = data.to_device(to_host(ops.few_rows(codes, rows))), given[rows]
+    inside = data.to_device(to_host(ops.take_rows(codes, rows))), given[rows]
     diagnosis = _diagnose(data.keep_rows(rows), classes, *inside, rng, fitted)
     unknown = ops.xp.full_like(ops.widen(outliers), np.nan)
     certainty = ops.place(diagnosis.certainty, ~outliers, unknown)
@@ -297,7 +297,7 @@ def _columns_of_one_value(data: Matrix, codes: Tall) -> tuple[np.ndarray, np.nda
     First comes one that has its own value in most clusters; these are returned too.
     """
     rows = _some_rows(data, data.sqnorms > 0)
-    part, own = data.take(rows), to_host(data.ops.few_rows(codes, rows))
+    part, own = data.take(rows), to_host(data.ops.take_rows(codes, rows))
     present, own, sizes = np.unique(own, return_inverse=True, return_counts=True)
     sums = to_host(part.adjoint(part.cast(np.eye(len(sizes))[own]))).astype(float)
     squares = to_host(part.column_sqnorms())

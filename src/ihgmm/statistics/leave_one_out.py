@@ -102,7 +102,7 @@ class MixtureFit:
     memberships: Tall  #: probability of each cluster for each row, given others
     mixing_weights: np.ndarray  #: shares of the clusters
     noise_variances: np.ndarray | None  #: of each cluster; None if rows have their own
-    directions: Directions  #: of the centres, all rows included
+    directions: CenterSums  #: of the centres, all rows included
     log_likelihood: float  #: of the rows, each given the others
     n_iter: int  #: rounds that were run
     change: float  #: how much a row's memberships moved in the last round, on average
@@ -116,7 +116,7 @@ class MixtureFit:
             memberships=ops.xp.take(self.memberships, columns, axis=1),
             mixing_weights=self.mixing_weights[order],
             noise_variances=None if variances is None else variances[order],
-            directions=Directions(sums[:, order], loads[order]),
+            directions=CenterSums(sums[:, order], loads[order]),
         )
 
 
@@ -182,7 +182,7 @@ class _Rounds(NamedTuple):
     level: float  # a typical length of rows: weights are in its units
     memberships: Tall
     weights: Tall  # of each row in the sums of the next look
-    directions: Directions  # these sums
+    directions: CenterSums  # these sums
     sizes: np.ndarray  # sums of memberships
     live_sizes: np.ndarray  # of rows that are not zero, each as much as it counts
     seen_from: Any = None  # the directions of the last look
@@ -201,7 +201,7 @@ class _Rounds(NamedTuple):
             return (weights,), _sums(block, weights, given, members, sqnorms)
 
         (weights,), sums = X.sweep(work, X.sqnorms, X.weights, memberships)
-        state = weights, Directions(*sums[:2]), *sums[2:]
+        state = weights, CenterSums(*sums[:2]), *sums[2:]
         return cls(X, noise, level, memberships, *state)
 
     def sweep(self, work: Callable[..., Any], *tall: Tall | None) -> Any:
@@ -226,8 +226,8 @@ class _Rounds(NamedTuple):
             tall, _ = self.sweep(lambda _, seen: (seen[:4], ()))
             tall = *tall, _weighted(given, counts)
             if n * given.shape[1] < 2**20:  # they come sooner than dask makes a graph
-                tall = [ops.few_rows(lines, slice(None)) for lines in tall]
-                ops = ops.few_ops
+                tall = [ops.take_rows(lines, slice(None)) for lines in tall]
+                ops = ops.taken_ops
             seen = Projections._make((*tall[:4], p, ops))
             variances = _noise_variances(seen, tall[4], noise)
 
@@ -239,7 +239,7 @@ class _Rounds(NamedTuple):
             return (new, weights), (*sums, *figures)
 
         (moved, weights), sums = self.sweep(work, counts, given)
-        state = moved, weights, Directions(*sums[:2]), sums[2], sums[3]
+        state = moved, weights, CenterSums(*sums[:2]), sums[2], sums[3]
         seen_from = self.directions, variances, tuple(sums[4:])
         return _Rounds(self.X, noise, level, *state, *seen_from)
 
@@ -282,7 +282,7 @@ def _to_nearest(seen: Projections, memberships: Tall, *_: Any) -> tuple[Tall, An
     return ops.one_hot(labels, memberships.shape[1], memberships), ()
 
 
-class Directions(NamedTuple):
+class CenterSums(NamedTuple):
     """Estimated directions of the centres and how much noise they carry."""
 
     sums: np.ndarray  # (n_features, n_clusters): weighted sums of the rows
@@ -334,7 +334,7 @@ def indicators(X: Matrix, labels: Tall, n_clusters: int) -> Tall:
 
 
 def look(
-    block: Matrix, sqnorms: Tall, directions: Directions, weights: Tall | None = None
+    block: Matrix, sqnorms: Tall, directions: CenterSums, weights: Tall | None = None
 ) -> Projections:
     """Compare rows with the sums; with their ``weights`` in these, with the others."""
     ops, xp, sums = block.ops, block.ops.xp, directions.sums

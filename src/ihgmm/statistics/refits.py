@@ -14,7 +14,7 @@ from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
-from ihgmm.numerics.known_labels import NOTHING_KNOWN, Taught
+from ihgmm.numerics.known_labels import NOTHING_KNOWN, KnownLabels
 from ihgmm.numerics.labels import LinearRule, starting_members
 from ihgmm.numerics.matching import best_matching, confusion
 from ihgmm.numerics.mixture import tied_clusters
@@ -53,7 +53,7 @@ def refit_halves(
     """
     ops, xp, live, n = data.ops, data.ops.xp, data.sqnorms > 0, data.shape[0]
     drawn = ops.draw_rows(live, max_rows, rng)
-    part, known = data.take(drawn), to_host(ops.few_rows(codes, drawn))
+    part, known = data.take(drawn), to_host(ops.take_rows(codes, drawn))
     taught = np.zeros(n, dtype=bool) if given is None else given
     lessons = np.where(taught[drawn], known, -1)
     own, gaps = part.to_device(known), data.gaps
@@ -120,8 +120,8 @@ class _Judge:
         seen = np.setdiff1d(np.arange(part.shape[0]), unseen)
         taught, (classes, known) = NOTHING_KNOWN, np.unique(lessons[seen], False, True)
         if classes[-1] >= 0:  # numbered without gaps, -1 where not known
-            taught = Taught(known=known - (classes[0] < 0))
-        fit = spectral_clustering(part.take(seen), k, taught=taught)
+            taught = KnownLabels(known=known - (classes[0] < 0))
+        fit = spectral_clustering(part.take(seen), k, known_labels=taught)
         embedding, rule = fit.placement.embedding, fit.placement.rule
         names = _names(to_host(fit.labels), own[seen], k)
         # Rows of the fit are longer than others in the directions of noise.

@@ -261,7 +261,7 @@ def noise_of_centers(X: Matrix, rows: Groups, fit: Fit) -> tuple[Any, Any]:
     by_column, along = column_variances(left / n, units)
     ratio = HOST.ratio(along, by_column.mean(axis=1), 1.0)
     drawn = sampled(X.shape[0], Scales.ROWS)
-    labels = to_host(rows.ops.few_rows(rows.labels, drawn))
+    labels = to_host(rows.ops.take_rows(rows.labels, drawn))
     parts = random_parts(labels, 4, np.random.default_rng(0))
     some = X if len(drawn) == X.shape[0] else X.keep_rows(drawn)
     halves = compare_halves(some, *parts, k=k)
@@ -278,7 +278,7 @@ def independent_entries(X: Matrix, rows: Groups, fit: Fit) -> float:
     # One over the mean squared cosine of the noise of two rows, of all pairs of some.
     n, p = X.shape
     drawn = sampled(n, min(Scales.PAIRED_ROWS, max(Scales.PAIRED_ENTRIES // p, 16)))
-    few = rows.ops.few_rows
+    few = rows.ops.take_rows
     labels, own = to_host(few(rows.labels, drawn)), to_host(few(fit.scales, drawn))
     centers = fit.centers[labels].astype(np.float64)
     units = HOST.unit_rows(X.take(drawn).toarray() - own[:, None] * centers)

@@ -17,7 +17,7 @@ from ihgmm._warnings import ignored, sklearn_filters
 from ihgmm.matrix import HOST, Matrix, ops_of, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.known_labels import Taught
+from ihgmm.numerics.known_labels import KnownLabels
 from ihgmm.numerics.labels import learn_rule
 from ihgmm.numerics.matching import confusion
 from ihgmm.numerics.recipe import Recipe
@@ -90,7 +90,7 @@ class ClusterTree(Result):
         rows = np.bincount(self.leaves[self.leaves >= 0], minlength=len(members))
         order = np.argsort(-np.bincount(members, rows), kind="stable")
         if self.of_model:
-            own = Taught(start=np.arange(len(members)), nearness=rows)
+            own = KnownLabels(start=np.arange(len(members)), nearness=rows)
             order = own.order(order, members)
         return np.argsort(order)[members]
 
@@ -138,7 +138,7 @@ def tree_of_model(model: Any, rng: Generator) -> ClusterTree:
     _, firsts = np.unique(leaves[known], return_index=True)
     # Some rows, of every cluster.
     known = known[np.union1d(sampled(len(known), Counting.ROWS, rng), firsts)]
-    embedded = ops_of(model.embedding_).few_rows(model.embedding_, known)
+    embedded = ops_of(model.embedding_).take_rows(model.embedding_, known)
     rows = to_host(embedded).astype(np.float64)
     rows /= max(np.abs(rows).max(initial=0.0), 1.0)  # lest squares overflow
 

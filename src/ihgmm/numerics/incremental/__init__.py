@@ -15,14 +15,14 @@ from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
 from ihgmm.numerics import spectral
 from ihgmm.numerics.eigen import leading_directions
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
-from ihgmm.numerics.known_labels import Taught
+from ihgmm.numerics.known_labels import KnownLabels
 from ihgmm.numerics.labels import LinearRule, learn_rule
 from ihgmm.numerics.mixture import tied_clusters
 from ihgmm.policy import Growing, Labelling, Leading, Small
 
 
 @dataclass(frozen=True, eq=False)
-class Directions:
+class DirectionMemory:
     """The Gram matrix of unit rows: its leading directions, all others being alike."""
 
     vectors: np.ndarray  # (p, m), orthonormal
@@ -36,7 +36,7 @@ class Directions:
         left = max(self.total - float(self.values.sum()), 0.0)
         return left / (p - m) if p > m else 0.0
 
-    def merged(self, other: Directions, most: int) -> Directions:
+    def merged(self, other: DirectionMemory, most: int) -> DirectionMemory:
         """Return the directions of the rows of both, so many at most."""
         parts = [
             one.vectors * np.sqrt(np.maximum(one.values - one.rest, 0.0))
@@ -45,7 +45,7 @@ class Directions:
         vectors, roots, _ = np.linalg.svd(np.hstack(parts), full_matrices=False)
         values = roots[:most] ** 2 + self.rest + other.rest
         vectors = HOST.fix_signs(vectors[:, :most].copy())
-        return Directions(vectors, values, self.total + other.total)
+        return DirectionMemory(vectors, values, self.total + other.total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +70,11 @@ class Sample:
         return np.maximum(self.own_weights, self.cut)
 
     @property
-    def taught(self) -> Taught:
+    def taught(self) -> KnownLabels:
         """What is known of rows: labels that were given, and those so far, if any."""
         known = np.where(self.given, self.labels, -1) if self.given.any() else None
         start = self.labels if (self.labels >= 0).any() else None
-        return Taught(known, start, 1.0 + len(self.given) * self.given)
+        return KnownLabels(known, start, 1.0 + len(self.given) * self.given)
 
     def joined(self, other: Sample, most: int) -> Sample:
         """Return a sample of the rows of both."""
@@ -94,10 +94,10 @@ def _highest(priorities: np.ndarray, most: int) -> tuple[np.ndarray, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class Growth:
+class IncrementalState:
     """What a model remembers of all rows that it has seen."""
 
-    directions: Directions
+    directions: DirectionMemory
     sample: Sample
     sums: np.ndarray  # (k, p): of length along the centre times row, of each cluster
     lengths: np.ndarray  # (k, 3): weight, and sums of lengths and of their squares
@@ -118,10 +118,10 @@ class Growth:
         return self.sums * HOST.ratio(total, squares * weight)[:, None]
 
 
-class Grown(NamedTuple):
+class IncrementalFit(NamedTuple):
     """A model after some more rows."""
 
-    growth: Growth
+    growth: IncrementalState
     placement: spectral.Placement
     space: Space
     labels: Tall  # of the new rows
@@ -132,7 +132,9 @@ class Grown(NamedTuple):
     novel: float  # share of new rows that were far from all clusters, said for once
 
 
-def grow(X: Matrix, k: int, weights: np.ndarray, old: Any, start: Any) -> Grown:
+def grow(
+    X: Matrix, k: int, weights: np.ndarray, old: Any, start: Any
+) -> IncrementalFit:
     """Learn from more rows; ``start`` are labels for the first ones.
 
     ``old`` is what was known before: growth, placement and space.
@@ -147,7 +149,9 @@ def grow(X: Matrix, k: int, weights: np.ndarray, old: Any, start: Any) -> Grown:
     A = Scaled(X, rows=inverse * ops.xp.sqrt(counts))
     head = min(lead, n)
     pairs = leading_directions(A, head, width - head, tol=Growing.TOLERANCE, quiet=True)
-    directions = Directions(pairs.vectors, pairs.values, ops.number(ops.xp.sum(counts)))
+    directions = DirectionMemory(
+        pairs.vectors, pairs.values, ops.number(ops.xp.sum(counts))
+    )
     novel, first = 0.0, np.full(n, -1) if start is None else start
     if known:
         directions = known.directions.merged(directions, width)
@@ -215,12 +219,12 @@ def grow(X: Matrix, k: int, weights: np.ndarray, old: Any, start: Any) -> Grown:
         *gone, new = said & ~known.said
         emptied, novel = [*map(int, np.flatnonzero(gone))], novel if new else 0.0
     times = seen, learnt, looked, settled, unseen, said, moved
-    growth = Growth(directions, sample, sums, figures, pull, *times)
+    growth = IncrementalState(directions, sample, sums, figures, pull, *times)
     placed = placement, space, labels, embedded, compared
-    return Grown(growth, *placed, n_iter, emptied, novel)
+    return IncrementalFit(growth, *placed, n_iter, emptied, novel)
 
 
-def _embedding(directions: Directions, k: int, n: int) -> Embedding:
+def _embedding(directions: DirectionMemory, k: int, n: int) -> Embedding:
     """Return the map to coordinates that a fit to all rows would have, or nearly so."""
     p, width = directions.vectors.shape
     lead, extra = spectral.direction_counts(k, n, p)
@@ -239,10 +243,12 @@ def _coordinates(embedding: Embedding, rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows[:, : len(values)] / np.sqrt(values))
 
 
-Learnt = tuple[spectral.Placement, Space, float, int]  # the pull, and iterations
+FittedRule = tuple[spectral.Placement, Space, float, int]  # the pull, and iterations
 
 
-def _move_on(embedding: Embedding, sample: Sample, old: Any, k: int) -> Learnt | None:
+def _move_on(
+    embedding: Embedding, sample: Sample, old: Any, k: int
+) -> FittedRule | None:
     """Let clusters move on from where they were; None where one of them is lost."""
     growth, _, space = old
     embedding, taught = embedding.in_space(space), sample.taught
@@ -256,7 +262,7 @@ def _move_on(embedding: Embedding, sample: Sample, old: Any, k: int) -> Learnt |
     return spectral.Placement(embedding, rule), space, fit.pull, fit.n_iter
 
 
-def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
+def _look(embedding: Embedding, sample: Sample, k: int) -> FittedRule:
     """Look for clusters from all starts; those of before are one of them."""
     known = _coordinates(embedding, sample.rows)
     maps = [embedding.in_space(space) for space in SPACES]
@@ -266,7 +272,7 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> Learnt:
     clear = spectral.clear_rows(HOST, embedding, known)
     order = order if clear is None else order[clear[order]]
     rows, lessons = [one.rows(HOST, known[order]) for one in maps], taught.at(order)
-    learnt = learn_rule(rows, k, weights=sample.weights[order], taught=lessons)
+    learnt = learn_rule(rows, k, weights=sample.weights[order], known_labels=lessons)
     embedding = maps[learnt.space]
     labels = np.asarray(learnt.rule(HOST, embedding.rows(HOST, known)))
     by_size = HOST.order_by_size(labels, k, sample.weights)
@@ -288,7 +294,9 @@ def _sums(
     return groups.weighted_sums(X, along).astype(np.float64) * X.unit**2, sums
 
 
-def _novel_share(X: Matrix, inverse: Tall, known: Growth, labels: Tall) -> float:
+def _novel_share(
+    X: Matrix, inverse: Tall, known: IncrementalState, labels: Tall
+) -> float:
     """Return the share of rows far from all clusters; 0 if that may be chance."""
     ops, n, k = X.ops, X.shape[0], len(known.sums)
     rows, own, weights = known.sample.rows, known.sample.labels, known.sample.weights
@@ -309,11 +317,15 @@ def _novel_share(X: Matrix, inverse: Tall, known: Growth, labels: Tall) -> float
     return far / n if far > most else 0.0
 
 
-def growth_of_fit(placement: spectral.Placement, model: Any, k: int) -> Growth:
+def growth_of_fit(
+    placement: spectral.Placement, model: Any, k: int
+) -> IncrementalState:
     """Return what a model that was fitted at once would remember of its rows."""
     embedding, n = placement.embedding, len(model.labels_)
     values = embedding.eigenvalues
-    directions = Directions(embedding.directions / np.sqrt(values), values, float(n))
+    directions = DirectionMemory(
+        embedding.directions / np.sqrt(values), values, float(n)
+    )
     centers = to_host(model.cluster_centers_).astype(np.float64)
     labels, sizes = to_host(model.labels_), to_host(model.sizes_).astype(np.float64)
     figures = np.column_stack([np.bincount(labels, sizes**i, k) for i in range(3)])
@@ -335,4 +347,4 @@ def growth_of_fit(placement: spectral.Placement, model: Any, k: int) -> Growth:
     drawn = np.ones(len(chosen)), priorities[chosen], labels, given[chosen], cut
     memory = directions, Sample(rows, lengths, *drawn), sums, figures, Labelling.PULL
     times: Any = n, n, n, bool(given.any()), np.zeros(k), np.zeros(k + 1, bool), 0.0
-    return Growth(*memory, *times)
+    return IncrementalState(*memory, *times)

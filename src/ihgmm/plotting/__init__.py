@@ -13,5 +13,12 @@ from ihgmm.plotting.clusters import (
 from ihgmm.plotting.embedding import plot_embedding
 from ihgmm.plotting.tree import plot_scree, plot_tree
 
-__all__ = ["plot_confidence", "plot_confusion", "plot_embedding", "plot_scales"]
-__all__ += ["plot_scree", "plot_top_features", "plot_tree"]
+__all__ = [
+    "plot_confidence",
+    "plot_confusion",
+    "plot_embedding",
+    "plot_scales",
+    "plot_scree",
+    "plot_top_features",
+    "plot_tree",
+]

@@ -28,17 +28,25 @@ _COLORS = """
 #fe5053 #ef87f9 #9cacdb #996bdd #a06f88 #a9c52d #8a3ee0 #a8fdc8 #8fd3df #e00141
 #976fa3 #dcd179 #29836d #7aa8ad #866ef1 #c83500 #a239be #daad74 #c18de1 #da8184
 """
-LIGHT, DARK = _COLORS.split()[:50], _COLORS.split()[50:]
+LIGHT = _COLORS.split()[:50]
+DARK = _COLORS.split()[50:]
 NEUTRAL = "#8c8c8c"  # of outliers: grey on light and on dark ground
-WIDEST, HIGHEST = 7.08, 9.5  # of a new figure, in inches: a page of a journal
+# Of a new figure, in inches: a page of a journal.
+WIDEST = 7.08
+HIGHEST = 9.5
 
 
 def color(cluster: int, ax: Axes) -> str:
     """Return the colour of a cluster on what is behind the axes, as in the report."""
     from matplotlib.colors import to_rgba
 
-    faces = [to_rgba(part.get_facecolor()) for part in (ax, ax.figure)]
-    ground = next((face[:3] for face in faces if face[3] > 0), (1.0, 1.0, 1.0))
+    # What lies behind the axes is their own face, or if that is clear the figure's.
+    ground = (1.0, 1.0, 1.0)
+    for part in (ax.figure, ax):
+        red, green, blue, opacity = to_rgba(part.get_facecolor())
+        if opacity > 0:
+            ground = (red, green, blue)
+
     luminance = np.dot([0.2126, 0.7152, 0.0722], np.square(ground))
     # At this luminance black and white stand out from the ground equally well.
     colors = DARK if luminance < 0.21 else LIGHT
@@ -54,12 +62,16 @@ def given_or_new(ax: Axes | None, size: tuple[float, float], *place: int) -> Axe
     """Return the axes given, or new ones in a figure of a size in inches at most."""
     if ax is not None:
         return ax
+
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError("Pictures need matplotlib: pip install matplotlib") from error
-    size = min(size[0], WIDEST), min(size[1], HIGHEST)
-    return plt.figure(figsize=size, layout="constrained").add_subplot(*place)
+
+    width, height = size
+    within_page = (min(width, WIDEST), min(height, HIGHEST))
+    figure = plt.figure(figsize=within_page, layout="constrained")
+    return figure.add_subplot(*place)
 
 
 def column_axes(ax: Axes | None, names: Sequence[str]) -> Axes:
@@ -80,15 +92,21 @@ def heatmap(
 ) -> tuple[Axes, Any]:
     """Draw shares, or numbers up to the largest; return axes and the colour bar."""
     # Names at the left take 0.075 inches a character.
-    names = 0.075 * max(len(shortened(name)) for name in rows)
-    ax = given_or_new(ax, (size[0] + names, size[1]))
+    room_for_names = 0.075 * max(len(shortened(name)) for name in rows)
+    ax = given_or_new(ax, (size[0] + room_for_names, size[1]))
+
     # Of shares dark is low and bright is high, in colour and in grey print. Numbers
     # with a sign are red above and blue below, and pale near 0.
-    look: dict[str, Any] = {"cmap": "cividis", "vmin": 0.0, "vmax": 1.0}
-    if largest is not None:
-        look = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
-    mesh = ax.imshow(cells, aspect="auto", rasterized=True, **look)
+    mesh = ax.imshow(
+        cells,
+        aspect="auto",
+        rasterized=True,
+        cmap="cividis" if largest is None else "RdBu_r",
+        vmin=0.0 if largest is None else -largest,
+        vmax=1.0 if largest is None else largest,
+    )
     bar = ax.figure.colorbar(mesh, ax=ax, fraction=0.06, pad=0.03)
+
     name_ticks(ax, columns)
     name_ticks(ax, rows, "y")
     ax.set_xlabel("cluster")
@@ -98,16 +116,17 @@ def heatmap(
 def wrap_title(ax: Axes, title: str) -> None:
     """Write a title in lines that are no wider than the axes."""
     # Characters are half as wide as they are high, on average.
-    letter = 0.5 * float(ax.title.get_fontsize()) * ax.figure.dpi / 72
-    ax.set_title(fill(title, max(int(ax.get_window_extent().width / letter), 20)))
+    letter_width = 0.5 * float(ax.title.get_fontsize()) * ax.figure.dpi / 72
+    letters = int(ax.get_window_extent().width / letter_width)
+    ax.set_title(fill(title, max(letters, 20)))
 
 
 def plain_log_axis(ax: Axes) -> None:
     """Make y a log axis with figures as people write them, and enough of them."""
     ax.set_yscale("log")
-    low, high = ax.get_ylim()
-    if high < 300 * low:  # so few powers of ten are too few figures
-        subs = (1, 1.2, 1.5, *range(2, 10)) if high < 4 * low else (1, 2, 5)
+    bottom, top = ax.get_ylim()
+    if top < 300 * bottom:  # so few powers of ten are too few figures
+        subs = (1, 1.2, 1.5, *range(2, 10)) if top < 4 * bottom else (1, 2, 5)
         ax.locator_params("y", subs=subs)
         ax.yaxis.set_minor_formatter("")
     ax.yaxis.set_major_formatter("{x:g}")
@@ -137,18 +156,27 @@ def shortened(name: str, longest: int = 24) -> str:
 
 def name_ticks(ax: Axes, names: Sequence[str], axis: str = "x") -> None:
     """Write names along an axis, at 0, 1, ..., as many as fit; upright if long."""
-    shown = [shortened(name) for name in names]
-    size, box = font_size(ax), ax.get_window_extent()
+    texts = [shortened(name) for name in names]
+    letter = font_size(ax)
+    box = ax.get_window_extent()
+
     # Characters are 0.6 times as wide as they are high, on average.
-    widest = max(len(name) for name in shown) * 0.6 * size
-    line, column = 1.25 * size, widest + 0.4 * size
-    upright = axis == "x" and len(shown) * column > box.width and widest > 2 * size
-    room = box.width / (line if upright else column)
+    widest = max(len(text) for text in texts) * 0.6 * letter
+    line_height = 1.25 * letter
+    column_width = widest + 0.4 * letter
+    do_not_fit = len(texts) * column_width > box.width
+    is_upright = axis == "x" and do_not_fit and widest > 2 * letter
     if axis == "y":
-        room = box.height / line
+        most_names = box.height / line_height
+    else:
+        most_names = box.width / (line_height if is_upright else column_width)
+
     # Every so many names, in steps that people count in.
     steps = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-    step = next((step for step in steps if len(shown) / step <= room), 1000)
+    step = next((step for step in steps if len(texts) / step <= most_names), 1000)
     set_ticks = ax.set_xticks if axis == "x" else ax.set_yticks
-    places, rotation = range(0, len(shown), step), 90 if upright else 0
-    set_ticks(places, labels=shown[::step], rotation=rotation)
+    set_ticks(
+        range(0, len(texts), step),
+        labels=texts[::step],
+        rotation=90 if is_upright else 0,
+    )

@@ -55,22 +55,28 @@ class Clusters:
         """Return which of the others each cluster goes with, or -1."""
         if by_majority:
             return np.asarray(self.table(other).argmax(axis=1))
-        inside, partners = self.codes >= 0, np.full(len(self.names), -1)
+
         matched = match_labels(other.codes, self.codes)
         matched = np.where(matched < len(other.names), matched, -1)
-        partners[self.codes[inside]] = matched[inside]
+        is_clustered = self.codes >= 0
+        partners = np.full(len(self.names), -1)
+        partners[self.codes[is_clustered]] = matched[is_clustered]
         return partners
 
     def thinned(self, most: int, least: int) -> list[np.ndarray]:
         """Return at most about so many rows, by cluster, but of each at least some."""
-        rows, total = self.rows(), len(self.codes)
-        if total <= most:
-            return rows
+        rows_of_clusters = self.rows()
+        n_rows = len(self.codes)
+        if n_rows <= most:
+            return rows_of_clusters
+
         # The same share of every cluster, drawn at random, but always the same rows.
         rng = np.random.default_rng(0)
-        counts = [min(len(one), max(len(one) * most // total, least)) for one in rows]
-        pairs = zip(rows, counts, strict=True)
-        return [np.sort(rng.choice(one, n, replace=False)) for one, n in pairs]
+        drawn = []
+        for rows in rows_of_clusters:
+            size = min(len(rows), max(len(rows) * most // n_rows, least))
+            drawn.append(np.sort(rng.choice(rows, size, replace=False)))
+        return drawn
 
 
 def fitted(model: Any, name: str, picture: str) -> np.ndarray:
@@ -79,13 +85,16 @@ def fitted(model: Any, name: str, picture: str) -> np.ndarray:
     value = getattr(model, name, None)
     if value is not None:
         return to_host(value)
-    who = type(model).__name__
+
+    class_name = type(model).__name__
     if hasattr(model, "fit") and not hasattr(model, "labels_"):
-        raise ValueError(f"This {who} is not fitted yet; call fit(X) before {picture}.")
+        raise ValueError(
+            f"This {class_name} is not fitted yet; call fit(X) before {picture}."
+        )
     remedy = "give a fitted model that has, such as IhSC"
     if name in ("embedding_", "memberships_"):  # for which data stand in
         remedy = f"give the data as well: {picture}(X, model)"
-    raise TypeError(f"{picture} needs {name}, and {who} has none; {remedy}.")
+    raise TypeError(f"{picture} needs {name}, and {class_name} has none; {remedy}.")
 
 
 def clusters_of(source: Any, picture: str) -> Clusters:
@@ -94,10 +103,14 @@ def clusters_of(source: Any, picture: str) -> Clusters:
         name = f"{picture} takes a fitted model or its labels. What it was given"
         labels = check_labels(name, source)
         classes, codes = np.unique(labels, return_inverse=True)
-        first = int(is_outlier(labels).any())
-        return Clusters(codes - first, [str(name) for name in classes[first:]])
-    source = last_step(None, source)[1]
-    labels = fitted(source, "labels_", picture)
-    centers = getattr(source, "cluster_centers_", None)
-    count = int(labels.max()) + 1 if centers is None else int(centers.shape[0])
-    return Clusters(labels, [str(k) for k in range(count)])
+        n_outlier_classes = int(is_outlier(labels).any())  # -1 is the first class
+        return Clusters(
+            codes=codes - n_outlier_classes,
+            names=[str(name) for name in classes[n_outlier_classes:]],
+        )
+
+    model = last_step(None, source)[1]
+    labels = fitted(model, "labels_", picture)
+    centers = getattr(model, "cluster_centers_", None)
+    n_clusters = int(labels.max()) + 1 if centers is None else int(centers.shape[0])
+    return Clusters(codes=labels, names=[str(k) for k in range(n_clusters)])

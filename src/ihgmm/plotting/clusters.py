@@ -33,36 +33,59 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     >>> plot_scales(IhSC(3, random_state=0).fit(X)).get_yscale()
     'log'
     """
-    from scipy.stats import gaussian_kde
-
     scales = fitted(model, "scales_", "plot_scales").astype(np.float64)
     clusters = clusters_of(model, "plot_scales")
     ax = draw.column_axes(ax, clusters.names)
-    ink, ground = draw.ink(ax), ax.get_facecolor()
-    ax.axhline(1.0, color=ink, lw=0.8, ls=":", zorder=0)
-    for k, rows in enumerate(clusters.rows()):
-        values = np.sort(scales[rows])
-        values = values[values > 0]
+    ax.axhline(1.0, color=draw.ink(ax), lw=0.8, ls=":", zorder=0)
+
+    for cluster, rows in enumerate(clusters.rows()):
+        positive = np.sort(scales[rows])
+        positive = positive[positive > 0]
         # A density of fewer than ten rows would be a guess.
-        if len(values) < 10 or values[0] == values[-1]:
-            ax.plot(np.full(len(values), k), values, "o", ms=4, color=draw.color(k, ax))
-            continue
-        # The density is that of the logarithms, which is what a log axis shows. A
-        # thousand quantiles of a larger cluster look the same, and cost less.
-        logs = np.log(np.quantile(values, np.linspace(0, 1, min(len(values), 1000))))
-        grid = np.linspace(logs[0], logs[-1], 100)
-        width = gaussian_kde(logs)(grid)
-        ends = k + np.outer([-0.4, 0.4], width / width.max())
-        ax.fill_betweenx(np.exp(grid), *ends, color=draw.color(k, ax), alpha=0.55, lw=0)
-        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-        ax.plot([k, k], [low, high], color=ink, lw=2.5, solid_capstyle="butt")
-        ax.plot(k, middle, "o", mfc=ground, mec=ink, ms=4.5, mew=1.2)
+        if len(positive) < 10 or positive[0] == positive[-1]:
+            place = np.full(len(positive), cluster)
+            ax.plot(place, positive, "o", ms=4, color=draw.color(cluster, ax))
+        else:
+            _draw_violin(ax, cluster, positive)
+
     draw.plain_log_axis(ax)
-    zero = int((~(scales > 0)).sum())
     label = "cluster; bar: middle half, dot: median"
-    ax.set_xlabel(label + (f"\nrows of scale 0, not shown: {zero:,}" if zero else ""))
-    ax.set(ylabel="scale (cluster mean 1)", title="scales of the rows of each cluster")
+    n_not_shown = np.count_nonzero(~(scales > 0))
+    if n_not_shown:
+        label += f"\nrows of scale 0, not shown: {n_not_shown:,}"
+    ax.set_xlabel(label)
+    ax.set_ylabel("scale (cluster mean 1)")
+    ax.set_title("scales of the rows of each cluster")
     return draw.quiet(ax)
+
+
+def _draw_violin(ax: Axes, cluster: int, scales: np.ndarray) -> None:
+    """Draw the density of sorted, positive scales, with their quartiles."""
+    from scipy.stats import gaussian_kde
+
+    # The density is that of the logarithms, which is what a log axis shows. A
+    # thousand quantiles of a larger cluster look the same, and cost less.
+    shares = np.linspace(0, 1, min(len(scales), 1000))
+    logs = np.log(np.quantile(scales, shares))
+    grid = np.linspace(logs[0], logs[-1], 100)
+    density = gaussian_kde(logs)(grid)
+
+    half_width = 0.4 * (density / density.max())
+    ax.fill_betweenx(
+        np.exp(grid),
+        cluster - half_width,
+        cluster + half_width,
+        color=draw.color(cluster, ax),
+        alpha=0.55,
+        lw=0,
+    )
+
+    ink = draw.ink(ax)
+    quartile, median, upper_quartile = np.quantile(scales, [0.25, 0.5, 0.75])
+    bar = [cluster, cluster]
+    ax.plot(bar, [quartile, upper_quartile], color=ink, lw=2.5, solid_capstyle="butt")
+    ground = ax.get_facecolor()
+    ax.plot(cluster, median, "o", mfc=ground, mec=ink, ms=4.5, mew=1.2)
 
 
 def plot_top_features(
@@ -92,23 +115,40 @@ def plot_top_features(
             f"plot_top_features takes what top_features returns, not a "
             f"{type(top).__name__}; write plot_top_features(top_features(X, model))."
         )
-    k = len(top.clusters)
-    count = check_count("n_features", max(20, k) if n_features is None else n_features)
-    # The best feature of every cluster, then the second of each, ...
-    order = np.argsort(-top.scores, axis=1, kind="stable")[:, :count]
-    shown = np.array([*dict.fromkeys(order.T.ravel().tolist())][:count])
-    # ... by the cluster that they describe best.
-    sizes = np.abs(top.contrasts[:, shown])
-    shown = shown[np.lexsort((-sizes.max(axis=0), sizes.argmax(axis=0)))]
-    rows, columns = [top.names[j] for j in shown], [*map(str, top.clusters)]
-    largest = min(float(sizes.max()) or 1.0, Contrasts.MOST)
-    cells = np.clip(top.contrasts[:, shown].T, -largest, largest)
-    size = max(1.9 + 0.22 * k, 6.4), max(1.2 + 0.24 * len(shown), 3.0)
-    ax, bar = draw.heatmap(ax, cells, rows, columns, size, largest)
+    n_clusters = len(top.clusters)
+    default = max(20, n_clusters)
+    count = check_count("n_features", default if n_features is None else n_features)
+    features = _features_to_show(top, count)
+
+    contrasts = top.contrasts[:, features].T  # (n_shown, n_clusters)
+    largest = min(float(np.abs(contrasts).max()) or 1.0, Contrasts.MOST)
+    width = max(1.9 + 0.22 * n_clusters, 6.4)
+    height = max(1.2 + 0.24 * len(features), 3.0)
+    ax, bar = draw.heatmap(
+        ax,
+        np.clip(contrasts, -largest, largest),
+        rows=[top.names[feature] for feature in features],
+        columns=[str(cluster) for cluster in top.clusters],
+        size=(width, height),
+        largest=largest,
+    )
+
     ax.set_title("features that set clusters apart")
     measure = "noise levels" if top.has_noise else "share of the mean's length"
     bar.set_label(f"above all other rows\n({measure})")
     return ax
+
+
+def _features_to_show(top: TopFeatures, count: int) -> np.ndarray:
+    """Return so many features, by the cluster that they describe best."""
+    # The best feature of every cluster, then the second of each, ...
+    order = np.argsort(-top.scores, axis=1, kind="stable")[:, :count]
+    in_turns = dict.fromkeys(order.T.ravel().tolist())
+    features = np.array([*in_turns][:count])
+
+    strengths = np.abs(top.contrasts[:, features])
+    by_cluster = np.lexsort((-strengths.max(axis=0), strengths.argmax(axis=0)))
+    return features[by_cluster]
 
 
 def plot_confidence(
@@ -134,32 +174,52 @@ def plot_confidence(
     '0% of rows are less than 90% certain'
     """
     if model is None:
-        X, model = None, X
+        model = X
+        X = None
     clusters = clusters_of(model, "plot_confidence")
-    codes, sure = clusters.codes, Diagnosis.certain_from
-    if X is not None:
-        values = to_host(diagnose(X, model).certainty)
-    else:
-        memberships = fitted(model, "memberships_", "plot_confidence")
-        values = np.where(codes < 0, np.nan, memberships[np.arange(len(codes)), codes])
+    certainty = _certainty(X, model, clusters.codes)
+
     ax = draw.column_axes(ax, clusters.names)
-    for k, rows in enumerate(clusters.rows()):
-        known = values[rows][~np.isnan(values[rows])]
-        # A column has no more pixels than 400.
-        shares = np.linspace(1, 0, min(len(known), 400))
-        steps = np.quantile(known, shares, method="nearest") if len(known) else known
-        # All columns are equally wide, so that small clusters can be seen.
-        edges = np.linspace(k - 0.42, k + 0.42, len(steps) + 1)
-        ax.stairs(steps, edges, fill=True, color=draw.color(k, ax), alpha=0.55, lw=0)
-        ax.stairs(steps, edges, baseline=None, color=draw.color(k, ax), lw=1.2)
+    for cluster, rows in enumerate(clusters.rows()):
+        _draw_sorted(ax, cluster, certainty[rows])
+
+    threshold = Diagnosis.certain_from
     ax.axhline(0, color=draw.ink(ax), lw=0.8)
-    ax.axhline(sure, color=draw.ink(ax), lw=0.9, ls="--")
+    ax.axhline(threshold, color=draw.ink(ax), lw=0.9, ls="--")
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.set(ylim=(0, 1.04), ylabel="certainty of the label")
     ax.set_xlabel("cluster; rows sorted within")
-    below = percent(float((values[codes >= 0] < sure).mean()))
-    ax.set_title(f"{below} of rows are less than {sure:.0%} certain")
+
+    is_uncertain = certainty[clusters.codes >= 0] < threshold
+    share = percent(float(is_uncertain.mean()))
+    ax.set_title(f"{share} of rows are less than {threshold:.0%} certain")
     return draw.quiet(ax)
+
+
+def _certainty(X: Any, model: Any, codes: np.ndarray) -> np.ndarray:
+    """Return how certain each row's label is, by a diagnosis or by memberships."""
+    if X is not None:
+        return to_host(diagnose(X, model).certainty)
+
+    memberships = fitted(model, "memberships_", "plot_confidence")
+    of_its_cluster = memberships[np.arange(len(codes)), codes]
+    return np.where(codes < 0, np.nan, of_its_cluster)
+
+
+def _draw_sorted(ax: Axes, cluster: int, certainty: np.ndarray) -> None:
+    """Draw the certainties of a cluster's rows as steps that go down."""
+    certainty = certainty[~np.isnan(certainty)]
+    # A column has no more pixels than 400.
+    n_steps = min(len(certainty), 400)
+    steps = certainty
+    if n_steps:
+        steps = np.quantile(certainty, np.linspace(1, 0, n_steps), method="nearest")
+
+    # All columns are equally wide, so that small clusters can be seen.
+    edges = np.linspace(cluster - 0.42, cluster + 0.42, n_steps + 1)
+    color = draw.color(cluster, ax)
+    ax.stairs(steps, edges, fill=True, color=color, alpha=0.55, lw=0)
+    ax.stairs(steps, edges, baseline=None, color=color, lw=1.2)
 
 
 def plot_confusion(
@@ -181,36 +241,72 @@ def plot_confusion(
     ('25.0% of rows misplaced', ['1', '0'])
     """
     agreement = class_agreement(labels_true, labels_pred)
-    true = clusters_of(labels_true, "plot_confusion")
-    pred = clusters_of(labels_pred, "plot_confusion")
-    partners = pred.partners(true, by_majority=agreement.by_majority)
-    if len(pred.outliers):  # which are matched with outliers alone
-        partners = np.append(partners, len(true.names) if len(true.outliers) else -1)
-    true, pred = true.with_outliers(), pred.with_outliers()
-    order = np.lexsort((partners, partners < 0))  # those without a partner come last
-    table = true.table(pred)[:, order]
-    share = table / table.sum(axis=1, keepdims=True)
-    columns = [pred.names[j] for j in order]
+    classes = clusters_of(labels_true, "plot_confusion")
+    clusters = clusters_of(labels_pred, "plot_confusion")
+    partners = clusters.partners(classes, by_majority=agreement.by_majority)
+    if len(clusters.outliers):  # which are matched with outliers alone
+        partners = np.append(
+            partners, len(classes.names) if len(classes.outliers) else -1
+        )
+    classes = classes.with_outliers()
+    clusters = clusters.with_outliers()
+
+    # Clusters stand in the order of their labels; those without a label come last.
+    order = np.lexsort((partners, partners < 0))
+    table = classes.table(clusters)[:, order]  # (n_labels, n_clusters)
+    shares = table / table.sum(axis=1, keepdims=True)
+
     side = max(2.0 + 0.32 * max(table.shape), 4.2)
-    ax, bar = draw.heatmap(ax, share, true.names, columns, (side + 0.8, side))
+    ax, bar = draw.heatmap(
+        ax,
+        shares,
+        rows=classes.names,
+        columns=[clusters.names[cluster] for cluster in order],
+        size=(side + 0.8, side),
+    )
     bar.set_label("share of the known label")
     bar.ax.yaxis.set_major_formatter("{x:.0%}")
-    # Counts are written if all of them fit; the colour bar may take a little room yet.
-    figures = np.vectorize(lambda count: f"{count:,}" if count else "")(table)
-    box, height = ax.get_window_extent(), draw.font_size(ax)
-    width = 0.65 * height * (max(map(len, figures.flat)) + 1)
-    room = 0.85 * box.width / len(order), box.height / len(true.names)
-    if width <= room[0] and 1.2 * height <= room[1]:
-        for (i, j), figure in np.ndenumerate(figures):
-            tone = "white" if share[i, j] < 0.5 else "black"
-            ax.text(j, i, figure, ha="center", va="center", color=tone)
-    matched = partners[order][: np.count_nonzero(partners >= 0)]
-    lw = 1.5 if len(order) <= 20 else 0.8
-    ax.bar(range(len(matched)), 1, 1, matched - 0.5, fill=False, ec="#d55e00", lw=lw)
+
+    _write_counts(ax, table, shares)
+    n_matched = np.count_nonzero(partners >= 0)
+    _frame_matches(ax, partners[order][:n_matched], n_columns=len(order))
+
     title = f"{percent(agreement.rate)} of rows misplaced"
     if agreement.by_majority:
         title = f"{percent(agreement.rate)} of rows not of their cluster's main class, "
         title += f"adjusted Rand index {agreement.adjusted_rand_index:.2f}"
     draw.wrap_title(ax, title)
-    ax.set(xlabel="cluster; framed where it goes with a label", ylabel="known label")
+    ax.set_xlabel("cluster; framed where it goes with a label")
+    ax.set_ylabel("known label")
     return ax
+
+
+def _write_counts(ax: Axes, table: np.ndarray, shares: np.ndarray) -> None:
+    """Write the counts into the cells of a table, if all of them fit."""
+    texts = np.vectorize(lambda count: f"{count:,}" if count else "")(table)
+    n_rows, n_columns = table.shape
+
+    letter = draw.font_size(ax)
+    text_width = 0.65 * letter * (max(map(len, texts.flat)) + 1)
+    box = ax.get_window_extent()
+    cell_width = 0.85 * box.width / n_columns  # the colour bar may take a little yet
+    cell_height = box.height / n_rows
+    if text_width > cell_width or 1.2 * letter > cell_height:
+        return
+
+    for (row, column), text in np.ndenumerate(texts):
+        tone = "white" if shares[row, column] < 0.5 else "black"
+        ax.text(column, row, text, ha="center", va="center", color=tone)
+
+
+def _frame_matches(ax: Axes, label_of_column: np.ndarray, n_columns: int) -> None:
+    """Draw a frame around the cell of the label that each of the first columns has."""
+    ax.bar(
+        range(len(label_of_column)),
+        height=1,
+        width=1,
+        bottom=label_of_column - 0.5,
+        fill=False,
+        ec="#d55e00",
+        lw=1.5 if n_columns <= 20 else 0.8,
+    )

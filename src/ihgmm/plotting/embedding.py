@@ -1,5 +1,6 @@
 """The rows on the sphere where the clusters are found, in a view that shows them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,11 @@ from ihgmm.plotting import _axes as draw
 from ihgmm.plotting._axes import Axes
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
 from ihgmm.words.phrases import counted
+
+MOST_POINTS = 20_000  # more points would be slow to draw, and hide others
+LEAST_POINTS = 30  # of each cluster, if it has so many
+MOST_OUTLIERS = 2_000
+MARKERS = "os^Dv<>"
 
 
 def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) -> Axes:
@@ -37,118 +43,249 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
     ['0', '1', '2', '3', '4']
     """
     if model is None:
-        X, model = None, X
+        model = X
+        X = None
+
     clusters = clusters_of(model, "plot_embedding")
-    if X is None:
-        rows = fitted(model, "embedding_", "plot_embedding").astype(np.float64)
-    else:
-        data = complete_matrix(X, model)
-        check_labels("labels", clusters.codes, data.shape[0])
-        centers = fitted(model, "cluster_centers_", "plot_embedding")
-        rows = to_host(cosines(centers, data)).astype(np.float64)
+    rows = _coordinates(X, model, clusters)
     if rows.shape[1] < 2:
         raise ValueError("The rows have 1 coordinate; fit more clusters to draw 2.")
-    used, ax = np.flatnonzero(clusters.sizes).tolist(), draw.given_or_new(ax, (6, 5.6))
-    number: dict[str, Any] = {"weight": "bold", "ha": "center", "va": "center"}
-    in_use = np.nan_to_num(clusters.means(rows)).any(axis=0)
-    if in_use.sum() <= 2 or len(used) < 2:
-        chosen = np.sort(np.argsort(~in_use, kind="stable")[:2])
-        _, note = _scatter(ax, rows[:, chosen], clusters)
-        ax.set(xlabel=f"coordinate {chosen[0]}{note}", ylabel=f"coordinate {chosen[1]}")
-        ax.set_aspect("equal", adjustable="datalim")
-        from matplotlib.patheffects import withStroke
 
-        # An outline sets numbers off from the points around them.
-        halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
-        means = clusters.means(rows[:, chosen])
-        for k in used:
-            ax.text(means[k, 0], means[k, 1], str(k), path_effects=halo, **number)
-        return draw.quiet(ax)
-    points, means, corners = circle_view(rows, clusters)
+    ax = draw.given_or_new(ax, (6, 5.6))
+    is_used = np.nan_to_num(clusters.means(rows)).any(axis=0)
+    n_clusters = np.count_nonzero(clusters.sizes)
+    if is_used.sum() <= 2 or n_clusters < 2:
+        first_used = np.argsort(~is_used, kind="stable")[:2]
+        return _draw_plane(ax, rows, np.sort(first_used), clusters)
+    return _draw_circle(ax, circle_view(rows, clusters), clusters)
+
+
+def _coordinates(X: Any, model: Any, clusters: Clusters) -> np.ndarray:
+    """Return the embedding of the model, or without it cosines with the centres."""
+    if X is None:
+        return fitted(model, "embedding_", "plot_embedding").astype(np.float64)
+
+    data = complete_matrix(X, model)
+    check_labels("labels", clusters.codes, data.shape[0])
+    centers = fitted(model, "cluster_centers_", "plot_embedding")
+    return to_host(cosines(centers, data)).astype(np.float64)
+
+
+def _draw_plane(
+    ax: Axes, rows: np.ndarray, pair: np.ndarray, clusters: Clusters
+) -> Axes:
+    """Draw rows by a pair of their coordinates, with numbers on the clusters' means."""
+    from matplotlib.patheffects import withStroke
+
+    points = rows[:, pair]
+    _, note = _scatter(ax, points, clusters)
+    ax.set_xlabel(f"coordinate {pair[0]}{note}")
+    ax.set_ylabel(f"coordinate {pair[1]}")
+    ax.set_aspect("equal", adjustable="datalim")
+
+    # An outline sets numbers off from the points around them.
+    outline = withStroke(linewidth=2.5, foreground=ax.get_facecolor())
+    means = clusters.means(points)
+    for cluster in np.flatnonzero(clusters.sizes).tolist():
+        ax.text(
+            means[cluster, 0],
+            means[cluster, 1],
+            str(cluster),
+            path_effects=[outline],
+            weight="bold",
+            ha="center",
+            va="center",
+        )
+    return draw.quiet(ax)
+
+
+@dataclass(frozen=True, eq=False)
+class CircleView:
+    """A view of rows in the plane, in which clusters point to places on a circle."""
+
+    points: np.ndarray  # (n_rows, 2)
+    means: np.ndarray  # (n_clusters, 2): of the points; NaN without rows
+    places: np.ndarray  # (n_clusters, 2): on the circle or disc; NaN without rows
+
+
+def _draw_circle(ax: Axes, view: CircleView, clusters: Clusters) -> Axes:
+    """Draw rows inside a circle of numbers, with a line from each to its cluster."""
     # The mean that is furthest out is drawn at distance 1.
-    unit = np.sqrt(np.nanmax(np.square(means).sum(axis=1))) or 1.0
-    shown, note = _scatter(ax, points / unit, clusters)
-    ring = 1.09 * max(float(np.linalg.norm(shown, axis=1).max()), 1.0)
+    unit = np.sqrt(np.nanmax(np.square(view.means).sum(axis=1))) or 1.0
+    shown_points, note = _scatter(ax, view.points / unit, clusters)
+
+    ring = 1.09 * max(float(np.linalg.norm(shown_points, axis=1).max()), 1.0)
     limits = (-1.06 * ring, 1.06 * ring)
     ax.set(xlim=limits, ylim=limits, xticks=[], yticks=[])
     ax.set_xlabel("a row between two clusters resembles both" + note)
     ax.set_aspect("equal", adjustable="box")
     ax.spines[:].set_visible(False)
-    box = ax.get_window_extent()
+
     # Two digits are 1.3 times as wide as they are high, and want a gap.
-    room = np.pi * 0.85 * min(box.width, box.height) / (1.6 * len(corners))
-    size = min(draw.font_size(ax), room) * 72 / ax.figure.dpi
-    # Numbers are on a circle around the rows, with a line to each cluster.
-    for k in used:
-        place = ring * corners[k]
-        ends = np.column_stack([means[k] / unit, 0.965 * place])
-        ax.plot(*ends, color=draw.color(k, ax), lw=0.7, zorder=1.5)
-        ax.text(place[0], place[1], str(k), color=draw.ink(ax), size=size, **number)
+    box = ax.get_window_extent()
+    room = np.pi * 0.85 * min(box.width, box.height) / (1.6 * len(view.places))
+    text_size = min(draw.font_size(ax), room) * 72 / ax.figure.dpi
+
+    for cluster in np.flatnonzero(clusters.sizes).tolist():
+        place = ring * view.places[cluster]
+        line = np.column_stack([view.means[cluster] / unit, 0.965 * place])
+        ax.plot(*line, color=draw.color(cluster, ax), lw=0.7, zorder=1.5)
+        ax.text(
+            place[0],
+            place[1],
+            str(cluster),
+            color=draw.ink(ax),
+            size=text_size,
+            weight="bold",
+            ha="center",
+            va="center",
+        )
     return ax
 
 
 def circle_view(
     rows: np.ndarray, clusters: Clusters, most_on_circle: float = np.inf
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return where rows and means are drawn, and the place of each cluster."""
-    # The view is a linear function of the coordinates, fitted to the places by least
-    # squares. More clusters than most_on_circle have their places over a disc.
+) -> CircleView:
+    """Return the linear view of rows in which clusters are nearest to their places.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_coordinates)
+        The rows.
+    clusters : Clusters
+        Which cluster each row is in; outliers have no part in the view.
+    most_on_circle : float
+        Places are on a circle for so many clusters at most, else all over a disc.
+
+    Notes
+    -----
+    The view ``rows @ slopes + shift`` is fitted to the places by least squares, in
+    which every cluster counts alike.
+    """
     rows = rows / (np.abs(rows).max(initial=0.0) or 1.0)  # squares may overflow
-    sizes, codes, means = clusters.sizes, clusters.codes, clusters.means(rows)
-    used = np.flatnonzero(sizes)
-    place, count = np.arange(len(used)), len(used)
-    radius, angle = np.ones(count), 2 * np.pi / count * place
-    if count > most_on_circle:  # as evenly as the seeds of a sunflower
-        radius = np.sqrt((place + 0.5) / (count - 0.5))
-        angle = np.pi * (3 - np.sqrt(5)) * place
-    places = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
-    # Like clusters are close to each other.
-    apart = means[used] - means[used].mean(axis=0)
-    left, values, _ = np.linalg.svd(apart, full_matrices=False)
-    seen = (left * values)[:, :2]
-    fit = seen @ places[:, : seen.shape[1]].T
-    corners = np.full((len(sizes), 2), np.nan)
-    corners[used] = places[linear_sum_assignment(fit, maximize=True)[1]]
-    inside, codes = rows[codes >= 0], codes[codes >= 0]  # without outliers
-    weights = np.sqrt(1 / (sizes[codes] * count))[:, None]
-    weighted = np.column_stack([inside, np.ones(len(inside))]) * weights
-    target = weighted.T @ (corners[codes] * weights)
+    means = clusters.means(rows)
+    used = np.flatnonzero(clusters.sizes)
+
+    places = np.full((len(clusters.sizes), 2), np.nan)
+    candidates = _even_places(len(used), on_circle=len(used) <= most_on_circle)
+    places[used] = _nearby_places(means[used], candidates)
+
+    slopes, shift = _fit_to_places(rows, clusters, places)
+    if len(used) == 2 and np.linalg.norm(slopes[:, 0]) > 0:
+        # Two places are on one line, and leave the other axis free.
+        slopes[:, 1], shift[1] = _axis_of_largest_spread(rows, slopes[:, 0])
+
+    return CircleView(
+        points=rows @ slopes + shift,
+        means=means @ slopes + shift,
+        places=places,
+    )
+
+
+def _even_places(count: int, *, on_circle: bool) -> np.ndarray:
+    """Return so many places, (count, 2), evenly on the unit circle or disc."""
+    number = np.arange(count)
+    if on_circle:
+        radius = np.ones(count)
+        angle = 2 * np.pi / count * number
+    else:  # like the seeds of a sunflower
+        radius = np.sqrt((number + 0.5) / (count - 0.5))
+        angle = np.pi * (3 - np.sqrt(5)) * number
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+
+
+def _nearby_places(means: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Give each cluster one of the places, so that like clusters are neighbours."""
+    # Principal components of the means tell which clusters are alike.
+    deviations = means - means.mean(axis=0)
+    directions, lengths, _ = np.linalg.svd(deviations, full_matrices=False)
+    components = (directions * lengths)[:, :2]
+    agreement = components @ places[:, : components.shape[1]].T
+    _, chosen = linear_sum_assignment(agreement, maximize=True)
+    return places[chosen]
+
+
+def _fit_to_places(
+    rows: np.ndarray, clusters: Clusters, places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return slopes, (n_coordinates, 2), and a shift that send rows to their places."""
+    is_clustered = clusters.codes >= 0
+    codes = clusters.codes[is_clustered]
+    n_used = np.count_nonzero(clusters.sizes)
+    weights = np.sqrt(1 / (clusters.sizes[codes] * n_used))[:, None]
+
+    regressors = np.column_stack([rows[is_clustered], np.ones(len(codes))]) * weights
+    target = regressors.T @ (places[codes] * weights)
     # Solved by the small matrix of products, whose smallest directions are noise.
-    solution = np.linalg.lstsq(weighted.T @ weighted, target, rcond=1e-9)[0]
-    slopes, shift = solution[:-1], solution[-1]
-    length = np.linalg.norm(slopes[:, 0])
-    if count == 2 and length > 0:
-        # Two places leave an axis free: it shows the largest spread beside the first.
-        taken, middle = slopes[:, 0] / length, rows.mean(axis=0)
-        rest = rows - middle
-        rest = rest - np.outer(rest @ taken, taken)
-        free = np.linalg.eigh(rest.T @ rest)[1][:, -1]
-        free = (free - taken * (taken @ free)) * np.where(free.sum() >= 0, 1.0, -1.0)
-        slopes[:, 1] = length * free
-        shift[1] = -middle @ slopes[:, 1]
-    return rows @ slopes + shift, means @ slopes + shift, corners
+    products = regressors.T @ regressors
+    solution = np.linalg.lstsq(products, target, rcond=1e-9)[0]
+    return solution[:-1], solution[-1]
 
 
-def _scatter(ax: Axes, points: np.ndarray, clusters: Clusters) -> tuple[Any, str]:
+def _axis_of_largest_spread(
+    rows: np.ndarray, slope: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Return slope and shift of the axis of largest spread across a given slope."""
+    length = np.linalg.norm(slope)
+    direction = slope / length
+    middle = rows.mean(axis=0)
+
+    deviations = rows - middle
+    across = deviations - np.outer(deviations @ direction, direction)
+    axis = np.linalg.eigh(across.T @ across)[1][:, -1]
+    sign = np.where(axis.sum() >= 0, 1.0, -1.0)
+    axis = (axis - direction * (direction @ axis)) * sign
+
+    slope_across = length * axis
+    return slope_across, -middle @ slope_across
+
+
+def _scatter(
+    ax: Axes, points: np.ndarray, clusters: Clusters
+) -> tuple[np.ndarray, str]:
     """Draw the rows; return the points shown, and a line on how many if not all."""
-    kept = clusters.thinned(20_000, 30)  # more points would be slow and hide others
-    shown = points[np.concatenate(kept)]
-    many = len(shown) > 2000
-    size = float(np.clip(6000 / len(shown), 2.5, 26.0))  # smaller where there are many
-    options: dict[str, Any] = {"s": size, "rasterized": many}
-    options["alpha"] = 0.5 if many else 0.85
-    for k, rows in enumerate(kept):  # the smallest clusters last, on top
+    shown_rows = clusters.thinned(MOST_POINTS, LEAST_POINTS)
+    shown_points = points[np.concatenate(shown_rows)]
+    n_shown = len(shown_points)
+    are_many = n_shown > 2000
+    marker_area = float(np.clip(6000 / n_shown, 2.5, 26.0))
+    opacity = 0.5 if are_many else 0.85
+
+    for cluster, rows in enumerate(shown_rows):  # the smallest clusters last, on top
         if len(rows):
             # With seven markers and fifty colours, the pair is a cluster's own up to
             # 350 clusters; in grey print the marker is left.
-            look = {"c": draw.color(k, ax), "marker": "os^Dv<>"[k % 7], "linewidths": 0}
-            ax.scatter(*points[rows].T, **options | look)
-    outliers = points[clusters.outliers][:2000]
+            ax.scatter(
+                points[rows, 0],
+                points[rows, 1],
+                s=marker_area,
+                c=draw.color(cluster, ax),
+                marker=MARKERS[cluster % len(MARKERS)],
+                linewidths=0,
+                alpha=opacity,
+                rasterized=are_many,
+            )
+
+    outliers = points[clusters.outliers][:MOST_OUTLIERS]
     if len(outliers):
-        look = {"c": draw.NEUTRAL, "marker": "x", "linewidths": 0.8, "zorder": 1}
-        ax.scatter(*outliers.T, **options | look, label="outlier")
-        shown = np.concatenate([shown, outliers])
+        ax.scatter(
+            outliers[:, 0],
+            outliers[:, 1],
+            s=marker_area,
+            c=draw.NEUTRAL,
+            marker="x",
+            linewidths=0.8,
+            zorder=1,
+            alpha=opacity,
+            rasterized=are_many,
+            label="outlier",
+        )
+        shown_points = np.concatenate([shown_points, outliers])
         ax.legend(loc="upper right", frameon=False)
-    total, n = len(shown), len(points)
-    ax.set_title(f"{counted(n, 'row')} in {counted(len(kept), 'cluster')}")
-    return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
+
+    n_rows = len(points)
+    n_clusters = len(shown_rows)
+    ax.set_title(f"{counted(n_rows, 'row')} in {counted(n_clusters, 'cluster')}")
+    if len(shown_points) == n_rows:
+        return shown_points, ""
+    return shown_points, f"\n{len(shown_points):,} of {n_rows:,} rows shown"

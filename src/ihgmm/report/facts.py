@@ -146,7 +146,7 @@ class Facts:
         else:
             rows, basis = to_host(cosines(self.centers, data)), "cosines"
         # Twelve clusters find room side by side on a circle; more need a disc.
-        return circle_view(rows, self.clusters, most_on_circle=12)[0], basis
+        return circle_view(rows, self.clusters, most_on_circle=12).points, basis
 
 
 def compare_known(

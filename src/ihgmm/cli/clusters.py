@@ -148,10 +148,12 @@ def compare_labels(
     of_fit: tuple[Any, ...] = ()
     if model is not None:
         of_fit = complete_matrix(table.X, model), len(model.cluster_centers_)
-    known, agreement, rival = compare_known(table.labels, labels, *of_fit)
+    compared = compare_known(table.labels, labels, *of_fit)
+    known, agreement, rival = compared.classes, compared.agreement, compared.rival
     own, classes = labels[known.codes >= 0], len(known.names)
     if len(np.unique(own)) < 2:
         return None, ""  # nothing to say of one cluster
+    assert agreement is not None
     n, outliers = len(own), int((labels < 0).sum())
     without = len(labels) - outliers - n
     unknown = f"; {counted(outliers, 'outlier')} aside" * (outliers > 0)

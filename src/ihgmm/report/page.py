@@ -23,7 +23,7 @@ from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.policy import Contrasts
 from ihgmm.report.charts import ScaleAxis, scree_chart, tree_chart
-from ihgmm.report.facts import Facts, cross_table
+from ihgmm.report.facts import Facts, cross_table, gather_facts
 from ihgmm.words import diagnoses as words
 from ihgmm.words.counts import count_headline, tree_headline
 from ihgmm.words.phrases import counted, figure, percent, sentence, shorten
@@ -136,28 +136,38 @@ def write_report(
     target = None if path is None else regular_target(path, (".html", ".htm"))
     template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
-    told = labels_true, original, texts, names, described_by
-    facts = Facts(X, model, ids, feature_names, *told)
-    facts.id_name = str(id_name or facts.id_name)
+    facts = gather_facts(
+        X,
+        model,
+        ids=ids,
+        id_name=id_name,
+        feature_names=feature_names,
+        labels_true=labels_true,
+        names=names,
+        original=original,
+        texts=texts,
+        described_by=described_by,
+    )
     if facts.n_outliers:
-        rows = counted(facts.n_outliers, "row")
-        share = percent(facts.n_outliers / (facts.n_outliers + facts.n_samples))
-        fit = "fit" if facts.n_outliers > 1 else "fits"
-        notes.append(f"Left out {rows} ({share}) that {fit} no cluster (label -1).")
+        notes.append(_note_of_outliers(facts))
+
     # A notebook keeps the page in its own file: that should stay small.
-    kept = kept_rows(facts.clusters, facts.ids, 100_000 if target else 10_000)
-    # The variable by which builds that are to be repeated set the time.
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    now = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
-    n_sure = np.count_nonzero(facts.certainty >= facts.diagnosis.certain_from)
-    sizes, axis, count = facts.clusters.sizes, ScaleAxis(facts.scales), facts.count
+    most_rows = 100_000 if target else 10_000
+    kept = kept_rows(facts.clusters, facts.ids, most_rows)
+    sizes = facts.clusters.sizes
+    axis = ScaleAxis(facts.scales)
+    count = facts.count
+    now = _time_of_page()
+    is_certain = facts.certainty >= facts.diagnosis.certain_from
+
     page = template.render(
         data=inline_json(_payload(facts, kept)),
         facts=facts,
         n_kept=len(kept),
         n_used=np.count_nonzero(sizes),
         by_size=(np.diff(sizes) <= 0).all(),
-        n_sure=max(n_sure - facts.diagnosis.n_given, 0),  # which are sure
+        # Labels that were given are sure.
+        n_sure=max(np.count_nonzero(is_certain) - facts.diagnosis.n_given, 0),
         figures=words.figure_table(facts.diagnosis),
         axis=axis,
         clusters=[_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
@@ -176,9 +186,25 @@ def write_report(
     )
     if target is None:
         return Page(page)
+
     with atomic_write(target, "w") as file:
         file.write(page)
     return target
+
+
+def _note_of_outliers(facts: Facts) -> str:
+    rows = counted(facts.n_outliers, "row")
+    share = percent(facts.n_outliers / (facts.n_outliers + facts.n_samples))
+    verb = "fit" if facts.n_outliers > 1 else "fits"
+    return f"Left out {rows} ({share}) that {verb} no cluster (label -1)."
+
+
+def _time_of_page() -> datetime:
+    """Return now, or the time that builds set which are to be repeated."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if epoch:
+        return datetime.fromtimestamp(int(epoch), UTC)
+    return datetime.now(UTC)
 
 
 @cache
@@ -189,39 +215,54 @@ def _templates() -> Any:
         from markupsafe import Markup
     except ImportError as error:
         raise ImportError("Reports need Jinja2: pip install jinja2") from error
-    # No page may hold these: control characters, and halves of a character.
-    unfit = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
-    def written(value: Any) -> Any:
-        if isinstance(value, float):
-            return f"{value:.2f}".rstrip("0").rstrip(".")
-        if isinstance(value, str) and not isinstance(value, Markup):
-            return unfit.sub("\ufffd", value)
-        return value
+    def breakable(text: Any) -> Any:
+        """Mark where a narrow screen may begin a new line within a name."""
+        return Markup("<wbr>").join(_JOINTS.split(_written(text)))
 
     pages = Environment(
         loader=PackageLoader(str(__package__), ""),
         autoescape=True,
-        finalize=written,
+        finalize=_written,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Where a narrow screen may begin a new line within a name: after signs that join
-    # its words, and before the capitals of ThatKind.
-    joints = re.compile(r"(?<=[_./:=-])(?=\w)|(?<=[a-z0-9])(?=[A-Z])")
-    wbr = Markup("<wbr>")
-    pages.filters["breakable"] = lambda text: wbr.join(joints.split(written(text)))
-    # A name that is read from right to left would turn the words around it, unless it
-    # has a direction of its own: every second piece is a name as Python quotes it. An
-    # apostrophe within a word quotes nothing.
-    quoted = re.compile(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""")
-    pages.filters["around_names"] = quoted.split
+    pages.filters["breakable"] = breakable
+    pages.filters["around_names"] = _QUOTED_NAMES.split
     pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
-    pages.globals.update(counted=counted, percent=percent, version=version("ihgmm"))
-    pages.globals.update(light=LIGHT, dark=DARK, shown=partial(shorten, longest=120))
-    pages.globals.update(class_words=words.class_words, wrong_labels=words.wrong_labels)
+    pages.globals.update(
+        counted=counted,
+        percent=percent,
+        version=version("ihgmm"),
+        light=LIGHT,
+        dark=DARK,
+        shown=partial(shorten, longest=120),
+        class_words=words.class_words,
+        wrong_labels=words.wrong_labels,
+    )
     return pages
+
+
+# No page may hold these: control characters, and halves of a character.
+_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# Where a name may be broken: after signs that join its words, and before the capitals
+# of ThatKind.
+_JOINTS = re.compile(r"(?<=[_./:=-])(?=\w)|(?<=[a-z0-9])(?=[A-Z])")
+# A name that is read from right to left would turn the words around it, unless it has
+# a direction of its own: every second piece is a name as Python quotes it. An
+# apostrophe within a word quotes nothing.
+_QUOTED_NAMES = re.compile(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""")
+
+
+def _written(value: Any) -> Any:
+    """Return a value as the page shows it, unless it is markup."""
+    if isinstance(value, float):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    is_markup = hasattr(value, "__html__")
+    if isinstance(value, str) and not is_markup:
+        return _UNFIT.sub("\ufffd", value)
+    return value
 
 
 def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
@@ -233,41 +274,45 @@ def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
     }
     if len(rows) == 0:
         return line
-    sure = float((facts.certainty[rows] >= facts.diagnosis.certain_from).mean())
-    low, middle, high = np.quantile(facts.scales[rows], [0.05, 0.5, 0.95])
+
+    scales = facts.scales[rows]
+    lowest, median, highest = np.quantile(scales, [0.05, 0.5, 0.95])
+    is_certain = facts.certainty[rows] >= facts.diagnosis.certain_from
     size = float(np.median(facts.sizes[rows]))
     return line | {
-        "sure": percent(sure) if facts.highest > 0 else "-",
-        "median": f"{middle:.2f}",
-        "range": f"{low:.2f} to {high:.2f}",
+        "sure": percent(float(is_certain.mean())) if facts.highest > 0 else "-",
+        "median": f"{median:.2f}",
+        "range": f"{lowest:.2f} to {highest:.2f}",
         "size": figure(size),
         "size_digits": f"{size:.6g}",
-        **axis.density(facts.scales[rows]),
+        **axis.density(scales),
     }
 
 
-def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
+def _card(facts: Facts, cluster: int) -> list[dict[str, Any]]:
     """Return the features that set a cluster apart, with their means."""
-    # A text is known by the words that it has more of.
-    top, is_text = facts.apart, facts.snippets is not None
-    i = top.clusters.tolist().index(k)
-    features = (top.more if is_text else top.features)[i]
-    if is_text:
-        features = features[top.scores[i, features] > 0]
-        features = features[np.argsort(-top.contrasts[i, features])]
-    contrasts = top.contrasts[i, features]
+    top = facts.apart
+    line = top.clusters.tolist().index(cluster)
+    features = top.features[line]
+    if facts.snippets is not None:
+        # A text is known by the words that it has more of.
+        features = top.more[line]
+        features = features[top.scores[line, features] > 0]
+        features = features[np.argsort(-top.contrasts[line, features])]
+
     # Bars of a card share a scale: an outlier elsewhere would make them hairlines.
+    contrasts = top.contrasts[line, features]
     lengths = np.clip(contrasts, -Contrasts.MOST, Contrasts.MOST)
     lengths = lengths / (np.abs(lengths).max(initial=0.0) or 1.0)
     return [
         {
-            "name": shorten(top.names[j], 120),
+            "name": shorten(top.names[feature], 120),
             "length": float(length),
             "contrast": words.contrast_text(contrast).replace("-", "\N{MINUS SIGN}"),
-            "mean": figure(top.means[i, j]),
-            "others": figure(top.others[i, j]),
+            "mean": figure(top.means[line, feature]),
+            "others": figure(top.others[line, feature]),
         }
-        for j, contrast, length in zip(features, contrasts, lengths, strict=True)
+        for feature, contrast, length in zip(features, contrasts, lengths, strict=True)
     ]
 
 
@@ -283,24 +328,15 @@ def kept_rows(
 
 def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     """Return the rows that the page holds, as its script reads them."""
-    places, name = facts.places, facts.id_name
-    low, high = places.min(axis=0), places.max(axis=0)
-    span = np.maximum(high - low, 1e-12)
-    square = facts.basis != "scale and fit"  # whether both axes have one unit
-    x, y = _quantised(places[kept], low, high).T
     # Of rows too few to judge nothing is known: they count as least certain.
     certainty = np.nan_to_num(facts.certainty[kept])
-    # What stands beside the ids in the file that the page saves.
-    columns = ("cluster", "name", "scale", "size", "certainty", "filled", "known")
     data: dict[str, Any] = {
         "nClusters": facts.n_clusters,
-        "idName": f"id_{name}" if name in columns else name,
+        "idName": _id_column(facts.id_name),
         "sizes": facts.clusters.sizes.tolist(),
         "lengths": facts.lengths.tolist(),
         "names": facts.names,
-        "aspect": float(span[0] / span[1]) if square else None,
-        "x": _packed(x, "u2"),
-        "y": _packed(y, "u2"),
+        **_places_on_map(facts, kept),
         "cluster": _packed(facts.clusters.codes[kept], "u2"),
         "scale": _packed(facts.scales[kept], "f4"),
         "certainty": _packed(_quantised(certainty, 0, 1), "u2"),
@@ -313,11 +349,32 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         data["filled"] = _packed(facts.filled[kept], "u4")
     if facts.known is not None:
         used, codes = np.unique(facts.known.codes[kept], return_inverse=True)
-        data["classes"] = [["", *facts.known.names][j + 1] for j in used]
+        class_names = ["", *facts.known.names]  # -1 is no class
+        data["classes"] = [class_names[code + 1] for code in used]
         data["known"] = _packed(codes, "u4")
     # By which a browser knows the page again, and the names that were given in it.
     data["key"] = sha256(inline_json(data).encode()).hexdigest()[:16]
     return data
+
+
+def _id_column(name: str) -> str:
+    """Return a name for the ids in the file that the page saves."""
+    other_columns = ("cluster", "name", "scale", "size", "certainty", "filled", "known")
+    return f"id_{name}" if name in other_columns else name
+
+
+def _places_on_map(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
+    """Return where the rows are, in 16 bits, and how wide the map is to its height."""
+    lowest = facts.places.min(axis=0)
+    highest = facts.places.max(axis=0)
+    width, height = np.maximum(highest - lowest, 1e-12)
+    x, y = _quantised(facts.places[kept], lowest, highest).T
+    axes_have_one_unit = facts.basis != "scale and fit"
+    return {
+        "aspect": float(width / height) if axes_have_one_unit else None,
+        "x": _packed(x, "u2"),
+        "y": _packed(y, "u2"),
+    }
 
 
 def _packed(values: np.ndarray, kind: str) -> dict[str, str]:
@@ -325,10 +382,10 @@ def _packed(values: np.ndarray, kind: str) -> dict[str, str]:
     return {"type": kind, "data": _base64(values.astype(f"<{kind}").tobytes())}
 
 
-def _quantised(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
+def _quantised(values: np.ndarray, lowest: Any, highest: Any) -> np.ndarray:
     """Return values between two ends as whole numbers of 16 bits."""
-    span = np.where(high > low, high - low, 1.0)
-    return np.round((values - low) / span * 65535).clip(0, 65535)
+    span = np.where(highest > lowest, highest - lowest, 1.0)
+    return np.round((values - lowest) / span * 65535).clip(0, 65535)
 
 
 def _base64(content: bytes) -> str:

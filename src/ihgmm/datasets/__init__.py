@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,25 +79,42 @@ def load_dataset(
     entry = CATALOG[key]
     if entry.url:
         data, target = fetch(entry, data_home, download_if_missing, timeout)
-        names = {k: getattr(entry, k) for k in ("feature_names", "target_names")}
+        feature_names = entry.feature_names
+        target_names = entry.target_names
     else:
-        names = bundled.load_iris() if key == "iris" else bundled.load_wine()
-        data, target = np.asarray(names["data"], float), names["target"].astype("int64")
-    n, p = data.shape
-    scaled = entry.preprocessing == "zscore"
+        bunch = bundled.load_iris() if key == "iris" else bundled.load_wine()
+        data = np.asarray(bunch.data, float)
+        target = bunch.target.astype("int64")
+        feature_names = bunch.feature_names
+        target_names = bunch.target_names
+
+    is_scaled = entry.preprocessing == "zscore"
     return Bunch(
         data=data,
-        X=zscore(data) if scaled else data.copy(),
+        X=zscore(data) if is_scaled else data.copy(),
         preprocessing=entry.preprocessing,
         target=target,
-        target_names=np.array(names["target_names"]),
-        feature_names=list(names["feature_names"]),
+        target_names=np.array(target_names),
+        feature_names=list(feature_names),
         name=key,
-        DESCR=f"{entry.title}: {n} rows, {p} features, {len(entry.counts)} classes\n\n"
-        f"{entry.about}\n\nSource: {entry.url or 'scikit-learn'}\nPreprocessing in the "
-        f"paper: {'columns z-scored (n - 1)' if scaled else 'none'}\n"
-        f"Cite:\n{entry.citation}\n",
+        DESCR=_description(entry, data.shape, is_scaled),
         citation=entry.citation,
+    )
+
+
+def _description(
+    entry: SimpleNamespace, shape: tuple[int, ...], is_scaled: bool
+) -> str:
+    """Return the text that tells what a data set is, and where it is from."""
+    n_rows, n_features = shape
+    return (
+        f"{entry.title}: {n_rows} rows, {n_features} features, "
+        f"{len(entry.counts)} classes\n\n"
+        f"{entry.about}\n\n"
+        f"Source: {entry.url or 'scikit-learn'}\n"
+        f"Preprocessing in the paper: "
+        f"{'columns z-scored (n - 1)' if is_scaled else 'none'}\n"
+        f"Cite:\n{entry.citation}\n"
     )
 
 
@@ -112,6 +130,6 @@ def zscore(data: np.ndarray) -> np.ndarray:
            [ 1.,  0.]])
     """
     # By rounding, the deviation of a constant column may be 1e-17 instead of 0.
-    constant = data.min(axis=0) == data.max(axis=0)
-    deviations = np.where(constant, 1.0, data.std(axis=0, ddof=1))
-    return np.where(constant, 0.0, (data - data.mean(axis=0)) / deviations)
+    is_constant = data.min(axis=0) == data.max(axis=0)
+    deviations = np.where(is_constant, 1.0, data.std(axis=0, ddof=1))
+    return np.where(is_constant, 0.0, (data - data.mean(axis=0)) / deviations)

@@ -6,7 +6,6 @@ import os
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -45,9 +44,11 @@ def fetch(
             f"{path} does not exist. Allow its download with download_if_missing=True, "
             f"or get {entry.url} and save it there."
         )
+
     try:
         if is_kept:
             return parse(entry, path.read_bytes())
+
         with urlopen(entry.url, timeout=timeout) as response:
             raw = response.read()  # all files are small enough for memory
         content = parse(entry, raw)
@@ -84,12 +85,17 @@ def parse(entry: SimpleNamespace, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
         )
         data = features.toarray()
     else:
-        mark = "," if entry.layout == "commas" else None
-        form: Any = {"delimiter": mark, "encoding": "ascii", "ndmin": 2}
-        form["converters"] = lambda word: float("nan" if word.strip() == "?" else word)
-        table = np.loadtxt(raw.decode("ascii").splitlines(), **form)
+        table = np.loadtxt(
+            raw.decode("ascii").splitlines(),
+            delimiter="," if entry.layout == "commas" else None,
+            encoding="ascii",
+            ndmin=2,
+            converters=lambda word: float("nan" if word.strip() == "?" else word),
+        )
         table = table[~np.isnan(table).any(axis=1)]
-        data, labels = np.ascontiguousarray(table[:, :-1]), table[:, -1]
+        data = np.ascontiguousarray(table[:, :-1])
+        labels = table[:, -1]
+
     target = labels - entry.first_label
     check_content(entry, data, target)
     return data, target.astype(np.int64)
@@ -108,18 +114,22 @@ def class_sums(data: np.ndarray, target: np.ndarray, n_classes: int) -> np.ndarr
 
 def check_content(entry: SimpleNamespace, data: np.ndarray, target: np.ndarray) -> None:
     """Raise unless these are the rows, classes and values of the data set."""
-    (n, p), k = data.shape, len(entry.counts)
+    n_rows, n_features = data.shape
+    n_classes = len(entry.counts)
     classes, counts = np.unique(target, return_counts=True)
-    fits = classes.tolist() == [*range(k)] and counts.tolist() == [*entry.counts]
-    if not fits or p != len(entry.feature_names):
+    has_classes = classes.tolist() == [*range(n_classes)]
+    has_counts = counts.tolist() == [*entry.counts]
+    if not (has_classes and has_counts) or n_features != len(entry.feature_names):
         raise ValueError(
-            f"it holds {n} complete rows of {p} features, in classes of "
+            f"it holds {n_rows} complete rows of {n_features} features, in classes of "
             f"{counts.tolist()!r:.200} rows, not {sum(entry.counts)} of "
             f"{len(entry.feature_names)}, in classes of {[*entry.counts]}"
         )
+
     # Rounding differences of that size in all values add up to less than this.
-    allowed = entry.precision * counts * np.sqrt(p)
-    wrong = ~(np.abs(class_sums(data, target, k) - entry.sums) <= allowed)
-    if wrong.any():
-        names = (np.flatnonzero(wrong) + entry.first_label).tolist()
+    tolerance = entry.precision * counts * np.sqrt(n_features)
+    difference = np.abs(class_sums(data, target, n_classes) - entry.sums)
+    is_different = ~(difference <= tolerance)
+    if is_different.any():
+        names = (np.flatnonzero(is_different) + entry.first_label).tolist()
         raise ValueError(f"its values are not the right ones in the classes {names}")

@@ -1,7 +1,9 @@
 """Figures of the studies: error above, share of exact recovery below."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,6 +11,13 @@ from ihgmm._files import atomic_write
 from ihgmm.paper.runner import Summary
 from ihgmm.paper.studies import NOISE_NAMES, Map, Panel, Study
 from ihgmm.paper.theory import exact_recovery_limit, thresholds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 # Colours that the colour-blind can tell apart, and markers that print in grey.
 CURVES: dict[str, dict[str, Any]] = {
@@ -40,49 +49,63 @@ def draw_study(study: Study, summary: list[Summary], folder: Path) -> list[str]:
     for chart in study.maps:
         if drawn & {panel.name for panel in chart.panels}:
             figures[f"{study.name}-{chart.name}"] = _heat_map(study, chart, summary)
+
     files = []
     for name, figure in figures.items():
         for suffix in ("png", "pdf"):
-            files.append(f"{name}.{suffix}")
-            with atomic_write(folder / files[-1]) as file:
+            file_name = f"{name}.{suffix}"
+            with atomic_write(folder / file_name) as file:
                 figure.savefig(file, format=suffix, dpi=120)
+            files.append(file_name)
     return files
 
 
-def _curves(study: Study, summary: list[Summary]) -> Any:
+def _curves(study: Study, summary: list[Summary]) -> Figure:
     """Return a figure of both figures of each method over what varies."""
     from matplotlib.figure import Figure
 
-    panels = [p for p in study.panels if any(s.panel == p.name for s in summary)]
+    drawn = {s.panel for s in summary}
+    panels = [panel for panel in study.panels if panel.name in drawn]
     columns = [(panel, noise) for panel in panels for noise in NOISE_NAMES]
     figure = Figure((2.6 * len(columns) + 0.6, 5.4), layout="constrained")
     axes = figure.subplots(2, len(columns), squeeze=False, sharex="col", sharey="row")
-    lines: dict[str, Any] = {}
-    for column, (panel, noise) in enumerate(columns):
-        for method, style in CURVES.items():
-            place = (panel.name, noise, method)
-            curve = [s for s in summary if (s.panel, s.noise, s.method) == place]
-            if curve:
-                style = {"linewidth": 1.3, "markersize": 4.5, **style}
-                rows = [s.rate for s in curve], [s.exact_share for s in curve]
-                for ax, values in zip(axes[:, column], rows, strict=True):
-                    (lines[method],) = ax.plot([s.x for s in curve], values, **style)
+
+    lines: dict[str, Line2D] = {}
+    for (panel, noise), (upper, lower) in zip(columns, axes.T, strict=True):
+        points = [s for s in summary if (s.panel, s.noise) == (panel.name, noise)]
+        lines |= _draw_methods(upper, lower, points)
         noise_title = f"{noise.capitalize()} noise ({NOISE_NAMES[noise]})"
-        axes[0, column].set_title(f"{panel.title}\n{noise_title}", fontsize=9)
-        axes[1, column].set_xlabel(panel.symbol)
+        upper.set_title(f"{panel.title}\n{noise_title}", fontsize=9)
+        lower.set_xlabel(panel.symbol)
+
     axes[0, 0].set(ylabel="misclassification rate", ylim=(-0.02, None))
     axes[1, 0].set(ylabel="exact recovery", ylim=(-0.05, 1.05))
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(alpha=0.25, linewidth=0.6)
         ax.tick_params(labelsize=8)
+
+    # Six names side by side need the width of at least four panels.
+    n_columns = len(lines) if len(columns) >= 4 else 3
+    figure.legend(lines.values(), lines.keys(), **LEGEND, ncols=n_columns, fontsize=9)
     reps = sorted({s.reps for s in summary})
     count = f"{reps[0]}" if len(reps) == 1 else f"{reps[0]} to {reps[-1]}"
-    # Six names side by side need the width of at least four panels.
-    ncols = len(lines) if len(columns) >= 4 else 3
-    figure.legend(lines.values(), lines.keys(), **LEGEND, ncols=ncols, fontsize=9)
     figure.suptitle(f"{study.title} ({count} repetitions)", fontsize=11)
     return figure
+
+
+def _draw_methods(upper: Axes, lower: Axes, points: list[Summary]) -> dict[str, Line2D]:
+    """Draw errors above and exact shares below; return a line of each method."""
+    lines = {}
+    for method, style in CURVES.items():
+        curve = [point for point in points if point.method == method]
+        if curve:
+            style = {"linewidth": 1.3, "markersize": 4.5, **style}
+            x = [point.x for point in curve]
+            upper.plot(x, [point.rate for point in curve], **style)
+            shares = [point.exact_share for point in curve]
+            (lines[method],) = lower.plot(x, shares, **style)
+    return lines
 
 
 def grid(chart: Map, summary: list[Summary], method: str) -> np.ndarray:
@@ -92,84 +115,142 @@ def grid(chart: Map, summary: list[Summary], method: str) -> np.ndarray:
     sums = np.zeros((3, len(rows), len(columns)))
     for s in summary:
         if s.method == method and s.panel in rows and s.x in columns:
-            figures = s.reps * np.array([s.rate, s.exact_share, 1])
-            sums[:, rows[s.panel], columns[s.x]] += figures
+            row = rows[s.panel]
+            column = columns[s.x]
+            sums[:, row, column] += s.reps * np.array([s.rate, s.exact_share, 1])
+
     sums[:, sums[2] == 0] = np.nan
     sums[:2] /= sums[2]
     return sums
 
 
-def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Any:
+def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Figure:
     """Return a figure of a map, with a column for each method."""
     from matplotlib.colors import PowerNorm
     from matplotlib.figure import Figure
-    from matplotlib.patheffects import withStroke
 
-    methods, n_rows = list(study.methods), len(chart.panels)
-    values = np.array(chart.panels[0].values)
-    middles = np.sqrt(values[1:] * values[:-1])
-    edges = np.r_[values[0] ** 2 / middles[0], middles, values[-1] ** 2 / middles[-1]]
-    heights = np.arange(n_rows + 1) - 0.5
+    methods = list(study.methods)
+    edges = _cell_edges(np.array(chart.panels[0].values))
     grids = [grid(chart, summary, method) for method in methods]
-    worst = max(np.nanmax(errors) for errors, *_ in grids)
+    errors = [cells[0] for cells in grids]
+    exact_shares = [cells[1] for cells in grids]
+    draws_a_cell = np.nanmean(grids[0][2])
+
+    height = 2.25 + 0.48 * len(chart.panels)
+    figure = Figure((1.62 * len(methods) + 1.5, height), layout="constrained")
+    axes = figure.subplots(2, len(methods), squeeze=False, sharex=True, sharey=True)
+
     # Square roots, since one row in a hundred or in twenty is the question. Good is
     # bright in both rows, in a map that the colour-blind can read.
-    looks = [("error", "cividis_r", PowerNorm(0.5, 0, max(worst, 0.1)))]
-    looks += [("exact recovery", "cividis", PowerNorm(1, 0, 1))]
-    outline = [withStroke(linewidth=2.6, foreground="black")]
+    worst = max(np.nanmax(cells) for cells in errors)
+    of_errors = PowerNorm(0.5, 0, max(worst, 0.1))
+    bar = _draw_row(axes[0], edges, errors, "error", "cividis_r", of_errors)
+    ticks = [t for t in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8) if t <= worst]
+    bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    of_shares = PowerNorm(1, 0, 1)
+    _draw_row(axes[1], edges, exact_shares, "exact recovery", "cividis", of_shares)
+
+    lines = {}
     steps = _threshold_steps(chart, edges)
-    size = 1.62 * len(methods) + 1.5, 2.25 + 0.48 * n_rows
-    figure = Figure(size, layout="constrained")
-    axes = figure.subplots(2, len(methods), squeeze=False, sharex=True, sharey=True)
-    lines: dict[str, Any] = {}
-    for row, (name, cmap, norm) in enumerate(looks):
-        for ax, cells in zip(axes[row], grids, strict=True):
-            mesh = ax.pcolormesh(edges, heights, cells[row], cmap=cmap, norm=norm)
-            ax.set_facecolor("#dddddd")
-            for label, (x, style) in steps.items():
-                style = {"color": "white", "linewidth": 1.2, **style}
-                y = np.repeat(heights, 2)[1:-1]
-                (lines[label],) = ax.plot(x, y, path_effects=outline, **style)
-        bar = figure.colorbar(mesh, ax=axes[row], aspect=12, pad=0.01)
-        bar.ax.tick_params(labelsize=7)
-        if row == 0:
-            ticks = [t for t in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8) if t <= worst]
-            bar.set_ticks(ticks, labels=[f"{t:g}" for t in ticks])
-        bar.set_label(name, fontsize=8)
-        axes[row, 0].set_ylabel(chart.symbol, fontsize=9)
+    for ax in axes.flat:
+        lines = _draw_steps(ax, steps, n_rows=len(chart.panels))
+    _name_axes(axes, chart, methods, edges)
+    figure.suptitle(f"{chart.title} ({draws_a_cell:.3g} draws a cell)", fontsize=11)
+    figure.legend(
+        lines.values(),
+        lines.keys(),
+        **LEGEND,
+        title="thresholds for exact recovery",
+        title_fontsize=8,
+        ncols=len(steps),
+        fontsize=8,
+        handlelength=3.5,
+    )
+    return figure
+
+
+def _cell_edges(values: np.ndarray) -> np.ndarray:
+    """Return the edges of cells around values, on a log axis."""
+    middles = np.sqrt(values[1:] * values[:-1])
+    first = values[0] ** 2 / middles[0]
+    last = values[-1] ** 2 / middles[-1]
+    return np.concatenate([[first], middles, [last]])
+
+
+def _draw_row(
+    axes: np.ndarray,
+    edges: np.ndarray,
+    grids: list[np.ndarray],
+    name: str,
+    colors: str,
+    norm: Normalize,
+) -> Colorbar:
+    """Draw a figure of all methods as maps side by side; return their colour bar."""
+    for ax, cells in zip(axes, grids, strict=True):
+        heights = np.arange(len(cells) + 1) - 0.5
+        mesh = ax.pcolormesh(edges, heights, cells, cmap=colors, norm=norm)
+        ax.set_facecolor("#dddddd")
+    bar = axes[0].figure.colorbar(mesh, ax=axes, aspect=12, pad=0.01)
+    bar.ax.tick_params(labelsize=7)
+    bar.set_label(name, fontsize=8)
+    return bar
+
+
+def _draw_steps(
+    ax: Axes, steps: dict[str, tuple[np.ndarray, dict[str, Any]]], n_rows: int
+) -> dict[str, Line2D]:
+    """Draw thresholds over a map; return their lines by name."""
+    from matplotlib.patheffects import withStroke
+
+    outline = withStroke(linewidth=2.6, foreground="black")
+    y = np.repeat(np.arange(n_rows + 1) - 0.5, 2)[1:-1]
+    lines = {}
+    for name, (x, style) in steps.items():
+        style = {"color": "white", "linewidth": 1.2, **style}
+        (lines[name],) = ax.plot(x, y, path_effects=[outline], **style)
+    return lines
+
+
+def _name_axes(
+    axes: np.ndarray, chart: Map, methods: list[str], edges: np.ndarray
+) -> None:
+    """Write what stands along the axes of all maps."""
     for ax, method in zip(axes[0], methods, strict=True):
         ax.set_title(method, fontsize=9)
     for ax in axes.flat:
         ax.set(xscale="log", xlim=(edges[0], edges[-1]))
         ax.set_xticks([0.1, 0.3, 1, 3], labels=["0.1", "0.3", "1", "3"])
         ax.minorticks_off()
-        ax.set_yticks(range(n_rows), labels=[panel.title for panel in chart.panels])
+        titles = [panel.title for panel in chart.panels]
+        ax.set_yticks(range(len(titles)), labels=titles)
         ax.tick_params(labelsize=7.5)
+    axes[0, 0].set_ylabel(chart.symbol, fontsize=9)
+    axes[1, 0].set_ylabel(chart.symbol, fontsize=9)
     axes[1, len(methods) // 2].set_xlabel(chart.panels[0].symbol, fontsize=9)
-    draws = np.nanmean(grids[0][2])
-    figure.suptitle(f"{chart.title} ({draws:.3g} draws a cell)", fontsize=11)
-    legend = LEGEND | {"title": "thresholds for exact recovery", "title_fontsize": 8}
-    legend |= {"ncols": len(steps), "fontsize": 8, "handlelength": 3.5}
-    figure.legend(lines.values(), lines.keys(), **legend)
-    return figure
 
 
 def threshold_constants(panel: Panel) -> dict[str, float]:
     """Return thresholds, and the limit with known centres, in units of IhSC's."""
-    n, p, k = (panel.fixed[f"n_{name}"] for name in ("samples", "features", "clusters"))
+    n = panel.fixed["n_samples"]
+    p = panel.fixed["n_features"]
+    k = panel.fixed["n_clusters"]
     # Many rows, for figures that hardly depend on the draw (50,000 leave 0.5%, 1.5% at
     # R = 100), and few features, on which nothing that the limit knows depends.
-    many = {"n_samples": 50_000, "n_features": k + 1, "separation_constant": 1.0}
-    s = panel.sampler(**{**panel.fixed, **many}, random_state=0, return_params=True)
-    model = s.labels, s.scales, s.centers, s.noise_levels
-    values = {LIMIT: exact_recovery_limit(*model, n_samples=n), **thresholds(n, p, k)}
+    changes = {"n_samples": 50_000, "n_features": k + 1, "separation_constant": 1.0}
+    options = {**panel.fixed, **changes}
+    sample = panel.sampler(**options, random_state=0, return_params=True)
+    limit = exact_recovery_limit(
+        sample.labels, sample.scales, sample.centers, sample.noise_levels, n_samples=n
+    )
+    values = {LIMIT: limit, **thresholds(n, p, k)}
     return {name: value / values["IhSC"] for name, value in values.items()}
 
 
 def _threshold_steps(chart: Map, edges: np.ndarray) -> dict[str, tuple[Any, Any]]:
     """Return the thresholds that fall on a map as steps, with their styles."""
-    steps = {}
     constants = [threshold_constants(panel) for panel in chart.panels]
+
+    steps = {}
     for name, style in THRESHOLDS.items():
         x = np.repeat([c[name] for c in constants], 2)
         x[(x < edges[0]) | (x > edges[-1])] = np.nan

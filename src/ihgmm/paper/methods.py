@@ -46,24 +46,42 @@ def label_oracle(sample: IhGMMSample) -> np.ndarray:
     """
     gram = sample.X @ sample.X.T
     sqnorms = gram.diagonal()
-    members = np.eye(len(sample.centers))[sample.labels]
-    same = members @ members.T
-    # Row i is what the others count where row i is to be placed.
+    members = np.eye(len(sample.centers))[sample.labels]  # (n, n_clusters)
+    is_same_cluster = members @ members.T
+    of_same_cluster = gram * is_same_cluster
+
+    # Row i of the weights is how much the others count where row i is to be placed.
     weights = np.tile(1 / np.sqrt(sqnorms), (len(sqnorms), 1))
     np.fill_diagonal(weights, 0.0)
     for _ in range(5):
-        # Column j: row j and the sum of its cluster, then without row j itself.
-        inner = weights @ (gram * same)
-        squares = (weights * inner) @ same - 2 * weights * inner
-        squares += weights**2 * sqnorms
-        lengths = np.sqrt(squares.clip(0) * sqnorms)
-        cosines = HOST.ratio(inner - weights * sqnorms, lengths)  # 0 without a centre
+        cosines = _cosines_with_others(
+            weights, of_same_cluster, is_same_cluster, sqnorms
+        )
         # No row fits a centre without any noise: its squared sine is 1e-12 at least.
         cosines = cosines.clip(0, np.sqrt(1 - 1e-12))
         weights = cosines / ((1 - cosines**2) * np.sqrt(sqnorms))
         np.fill_diagonal(weights, 0.0)
-    lengths = np.sqrt((weights * (weights @ (gram * same))) @ members)
+
+    lengths = np.sqrt((weights * (weights @ of_same_cluster)) @ members)
     return np.asarray(HOST.ratio((weights * gram) @ members, lengths).argmax(axis=1))
+
+
+def _cosines_with_others(
+    weights: np.ndarray,
+    of_same_cluster: np.ndarray,
+    is_same_cluster: np.ndarray,
+    sqnorms: np.ndarray,
+) -> np.ndarray:
+    """Return the cosine of row j with the weighted sum of the rest of its cluster.
+
+    Entry (i, j) is with the weights of line i; it is 0 where nothing is left.
+    """
+    # Column j: row j and the sum of its cluster, then without row j itself.
+    inner = weights @ of_same_cluster
+    squares = (weights * inner) @ is_same_cluster - 2 * weights * inner
+    squares += weights**2 * sqnorms
+    lengths = np.sqrt(squares.clip(0) * sqnorms)
+    return np.asarray(HOST.ratio(inner - weights * sqnorms, lengths))
 
 
 def center_oracle(sample: IhGMMSample) -> np.ndarray:

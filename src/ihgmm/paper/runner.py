@@ -51,7 +51,6 @@ def run_study(
     ``progress`` is called with the numbers of repetitions done and wanted. Another run
     at work on the table is a BlockingIOError.
     """
-    report = progress or (lambda done, wanted: None)
     # Repetition by repetition, so that an early look sees every setting.
     wanted = [(setting, rep) for rep in range(reps) for setting in settings]
     with regular_target(path).open("a", encoding="utf-8", newline="") as file:
@@ -59,25 +58,37 @@ def run_study(
         _lock(file, path)
         results = read_results(path, methods)
         finished = {(result.setting, result.rep) for result in results}
-        missing = [run for run in wanted if (run[0].key, run[1]) not in finished]
+        pending = [
+            (setting, rep)
+            for setting, rep in wanted
+            if (setting.key, rep) not in finished
+        ]
+
         # A process that was killed may have left a part of a line.
         file.truncate(path.read_bytes().rfind(b"\n") + 1)
         if file.seek(0, os.SEEK_END) == 0:
             writer.writerow(Run._fields)
-        before = len(wanted) - len(missing)
-        report(before, len(wanted))
+
+        n_done = len(wanted) - len(pending)
+        if progress is not None:
+            progress(n_done, len(wanted))
         # One at a time: joblib would wait for all of a batch before it hands out any.
         parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
-        task = delayed(_execute)
-        outputs = parallel(task(os.getpid(), *run, methods) for run in missing)
+        execute = delayed(_execute)
+        parent = os.getpid()
+        outputs = parallel(
+            execute(parent, setting, rep, methods) for setting, rep in pending
+        )
         # To close it after an interrupt ends the workers. Tasks that are cancelled or
         # not used, of which joblib warns, are what is wanted then.
         with ignored(UserWarning, r"\d+ tasks "), contextlib.closing(outputs):
-            for count, output in enumerate(outputs, before + 1):
+            for output in outputs:
                 writer.writerows(output)
                 file.flush()
                 results += output
-                report(count, len(wanted))
+                n_done += 1
+                if progress is not None:
+                    progress(n_done, len(wanted))
     return results
 
 
@@ -103,13 +114,20 @@ def _execute(
     if os.getpid() != parent:
         _follow(parent)
     sample, seed = setting.draw(rep)
-    n, results = len(sample.labels), []
+    results = []
     # One thread, since processes share the cores. Where there is next to no signal,
     # nothing converges, and the error shows it.
     with one_thread(), ignored(ConvergenceWarning), ignored(ClusterCountWarning):
         for name, method in methods.items():
-            errors = misclassification_loss(sample.labels, method(sample, seed))
-            results.append(Run(setting.key, rep, name, n, errors))
+            labels = method(sample, seed)
+            run = Run(
+                setting=setting.key,
+                rep=rep,
+                method=name,
+                n_samples=len(sample.labels),
+                errors=misclassification_loss(sample.labels, labels),
+            )
+            results.append(run)
     return results
 
 
@@ -129,18 +147,30 @@ def _follow(parent: int) -> None:
 def read_results(path: Path, methods: Iterable[str]) -> list[Run]:
     """Read the repetitions of a table of runs, if any, that have all methods."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    head, *lines = text[: text.rfind("\n") + 1].splitlines() or [text]
-    if text and head != ",".join(Run._fields):
+    # What follows the last end of a line was not written whole.
+    header, *lines = text[: text.rfind("\n") + 1].splitlines() or [text]
+    if text and header != ",".join(Run._fields):
         raise ValueError(
-            f"{path} is not a table of runs: its first line is {head[:80]!r}. Move it "
-            "away, or give another folder."
+            f"{path} is not a table of runs: its first line is {header[:80]!r}. Move "
+            "it away, or give another folder."
         )
-    groups: dict[tuple[str, str], dict[str, Run]] = {}
-    for setting, rep, method, n, errors in csv.reader(lines):
-        result = Run(setting, int(rep), method, int(n), int(errors))
-        groups.setdefault((setting, rep), {})[method] = result
-    complete = [g for g in groups.values() if set(g) >= set(methods)]
-    return [group[method] for group in complete for method in methods]
+
+    repetitions: dict[tuple[str, str], dict[str, Run]] = {}
+    for setting, rep, method, n_samples, errors in csv.reader(lines):
+        run = Run(
+            setting=setting,
+            rep=int(rep),
+            method=method,
+            n_samples=int(n_samples),
+            errors=int(errors),
+        )
+        repetitions.setdefault((setting, rep), {})[method] = run
+
+    results = []
+    for runs in repetitions.values():
+        if set(runs) >= set(methods):
+            results += [runs[method] for method in methods]
+    return results
 
 
 class Summary(NamedTuple):
@@ -159,11 +189,24 @@ class Summary(NamedTuple):
 def summarize(study: Study, results: Iterable[Run]) -> list[Summary]:
     """Average the repetitions of each method at each setting of a simulation."""
     rates: dict[tuple[str, str], list[float]] = {}
-    for r in results:
-        rates.setdefault((r.setting, r.method), []).append(r.errors / r.n_samples)
+    for run in results:
+        of_method = rates.setdefault((run.setting, run.method), [])
+        of_method.append(run.errors / run.n_samples)
+
     summary = []
-    for s, method in itertools.product(study.settings, study.methods):
-        if values := rates.get((s.key, method)):
-            figures = len(values), float(np.mean(values)), values.count(0) / len(values)
-            summary.append(Summary(s.study, s.panel, s.x, s.noise, method, *figures))
+    for setting, method in itertools.product(study.settings, study.methods):
+        values = rates.get((setting.key, method))
+        if values is None:
+            continue
+        average = Summary(
+            experiment=setting.study,
+            panel=setting.panel,
+            x=setting.x,
+            noise=setting.noise,
+            method=method,
+            reps=len(values),
+            rate=float(np.mean(values)),
+            exact_share=values.count(0) / len(values),
+        )
+        summary.append(average)
     return summary

@@ -2,7 +2,7 @@
 
 from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -117,65 +117,83 @@ class SDPKMeans(DistanceClusterer):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model to data, array-like or sparse; ``y`` is ignored."""
         X = check_matrix(X, self).to_memory()
-        n, k = X.shape[0], self.n_clusters
-        check_row_count(n, k)
-        if n > self.max_samples:
-            raise ValueError(
-                f"n_samples={n} is more than max_samples={self.max_samples}: the "
-                f"relaxation has {n}^2 variables. Use PSC, or IhSC if rows differ "
-                "in scale, or raise max_samples and wait."
-            )
-        live = np.arange(n)
+        n_samples = X.shape[0]
+        self._check_size(n_samples)
+        nonzero_rows = np.arange(n_samples)
         if self.gram == "cosine":
-            check_row_count(n, k, warn_zero_rows(X))
-            live = np.flatnonzero(to_host(X.sqnorms))
+            check_row_count(n_samples, self.n_clusters, warn_zero_rows(X))
+            nonzero_rows = np.flatnonzero(to_host(X.sqnorms))
             X = _unit_rows(X)
-        rows = X.take(live).toarray()
+        rows = X.take(nonzero_rows).toarray()
+
         # The solver sees rows moved to mean zero, which changes the objective by a
         # constant: products then lose no digits to the mean.
         mean = rows.mean(axis=0, dtype=np.float64)
-        A = (rows - mean) @ (rows - mean).T
+        gram = (rows - mean) @ (rows - mean).T
         with Steps(self.verbose).step("solver") as say:
-            Z, self.status_, self.n_iter_ = _solve(A, k, self.max_iter, self.tol)
-            say(f"{self.n_iter_} iterations")
-        embedding = HOST.fix_signs(np.linalg.eigh(Z)[1][:, : -k - 1 : -1])
+            solution = _solve(gram, self.n_clusters, self.max_iter, self.tol)
+            say(f"{solution.n_iter} iterations")
+
+        vectors = np.linalg.eigh(solution.Z)[1]
+        embedding = HOST.fix_signs(vectors[:, : -self.n_clusters - 1 : -1])
+        labels = self._read_labels(rows, embedding)
+        is_same_cluster = labels[:, None] == labels
+        clustering = is_same_cluster / is_same_cluster.sum(axis=1)
+        # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
+        # one row between clusters of m rows changes it by 2 / sqrt(m + 1).
+        self.exact_ = bool(np.linalg.norm(solution.Z - clustering) <= 1e-2)
+
+        self.status_ = solution.status
+        self.n_iter_ = solution.n_iter
+        self.labels_ = np.zeros(n_samples, dtype=np.int32)
+        self.labels_[nonzero_rows] = labels
+        centers = _cluster_means(rows, labels, self.n_clusters)
+        self.cluster_centers_ = (centers * X.unit).astype(X.dtype)
+        self.solution_ = np.zeros((n_samples, n_samples))
+        self.solution_[np.ix_(nonzero_rows, nonzero_rows)] = solution.Z
+        self.embedding_ = np.zeros((n_samples, self.n_clusters), dtype=X.dtype)
+        self.embedding_[nonzero_rows] = embedding
+        objective = np.vdot(gram, solution.Z) + len(rows) * mean @ mean
+        self.objective_ = float(X.restore_squares(np.array(objective)))
+        return self
+
+    def _check_size(self, n_samples: int) -> None:
+        check_row_count(n_samples, self.n_clusters)
+        if n_samples > self.max_samples:
+            raise ValueError(
+                f"n_samples={n_samples} is more than max_samples={self.max_samples}: "
+                f"the relaxation has {n_samples}^2 variables. Use PSC, or IhSC if rows "
+                "differ in scale, or raise max_samples and wait."
+            )
+
+    def _read_labels(self, rows: np.ndarray, embedding: np.ndarray) -> np.ndarray:
+        """Return labels by k-means in the embedding, numbered by decreasing size."""
         # Parallel rows at unit norm are the same, but for rounding.
         rounding = 10 * np.finfo(rows.dtype).eps if self.gram == "cosine" else 0.0
-        first_like = (cdist(rows, rows) <= rounding).argmax(axis=1)
-        kinds, labels = np.unique(first_like, return_inverse=True)
-        if len(kinds) < k:
+        first_equal_row = (cdist(rows, rows) <= rounding).argmax(axis=1)
+        distinct_rows, labels = np.unique(first_equal_row, return_inverse=True)
+        if len(distinct_rows) < self.n_clusters:
             warn(
-                f"X has {len(kinds)} distinct rows, fewer than n_clusters={k}; each "
-                "makes a cluster. Ask for fewer clusters, or look for duplicates in X.",
+                f"X has {len(distinct_rows)} distinct rows, fewer than n_clusters="
+                f"{self.n_clusters}; each makes a cluster. Ask for fewer clusters, or "
+                "look for duplicates in X.",
                 ClusterCountWarning,
             )
         else:
             seed = int(generator(self.random_state).integers(2**31))
-            labels = KMeans(k, n_init=10, random_state=seed).fit_predict(embedding)
-        labels = np.argsort(HOST.order_by_size(labels, k))[labels]
-        same = labels[:, None] == labels
-        # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
-        # one row between clusters of m rows changes it by 2 / sqrt(m + 1).
-        self.exact_ = bool(np.linalg.norm(Z - same / same.sum(axis=1)) <= 1e-2)
-        sizes = np.maximum(np.bincount(labels, minlength=k), 1)
-        centers = (np.eye(k)[labels] / sizes).T @ rows
-        self.labels_ = np.zeros(n, dtype=np.int32)
-        self.labels_[live] = labels
-        self.cluster_centers_ = (centers * X.unit).astype(X.dtype)
-        self.solution_ = np.zeros((n, n))
-        self.solution_[np.ix_(live, live)] = Z
-        self.embedding_ = np.zeros((n, k), dtype=X.dtype)
-        self.embedding_[live] = embedding
-        objective = np.vdot(A, Z) + len(rows) * mean @ mean
-        self.objective_ = float(X.restore_squares(np.array(objective)))
-        return self
+            kmeans = KMeans(self.n_clusters, n_init=10, random_state=seed)
+            labels = kmeans.fit_predict(embedding)
+
+        order = HOST.order_by_size(labels, self.n_clusters)
+        return np.argsort(order)[labels]
 
     def _distances(self, X: Matrix) -> Tall:
         if self.gram == "full":
             return super()._distances(X)
         distances = super()._distances(_unit_rows(X))
-        xp, zero = X.ops.xp, (X.sqnorms == 0)[:, None]
-        return xp.where(zero, xp.ones_like(distances), distances)
+        xp = X.ops.xp
+        is_zero_row = (X.sqnorms == 0)[:, None]
+        return xp.where(is_zero_row, xp.ones_like(distances), distances)
 
 
 def _unit_rows(X: Matrix) -> Matrix:
@@ -183,24 +201,39 @@ def _unit_rows(X: Matrix) -> Matrix:
     return Scaled(X, rows=X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)), unit=1.0)
 
 
-def _solve(
-    A: np.ndarray, n_clusters: int, max_iter: int, tol: float
-) -> tuple[np.ndarray, str, int]:
-    """Return the solution for a Gram matrix, the solver's status and iterations."""
-    n = len(A)
+def _cluster_means(rows: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return the mean row of each cluster; zero where it has none."""
+    sizes = np.maximum(np.bincount(labels, minlength=n_clusters), 1)
+    return np.asarray((np.eye(n_clusters)[labels] / sizes).T @ rows)
+
+
+class Solution(NamedTuple):
+    """What the solver of the relaxation found."""
+
+    Z: np.ndarray
+    status: str = "optimal"
+    n_iter: int = 0
+
+
+def _solve(gram: np.ndarray, n_clusters: int, max_iter: int, tol: float) -> Solution:
+    """Solve the relaxation for a Gram matrix."""
+    n = len(gram)
     # One cluster, or as many as rows, leaves a single feasible point.
     if n_clusters == n:
-        return np.eye(n), "optimal", 0
+        return Solution(Z=np.eye(n))
     if n_clusters == 1:
-        return np.full((n, n), 1 / n), "optimal", 0
+        return Solution(Z=np.full((n, n), 1 / n))
+
     try:
         cp = import_module("cvxpy")  # whose types mypy does not see
     except ImportError as error:
         raise ImportError("SDPKMeans needs cvxpy: pip install cvxpy") from error
-    norm = np.linalg.norm(A, 2)
-    Z = cp.Variable(A.shape, PSD=True)
+
+    norm = np.linalg.norm(gram, 2)
+    weights = gram / (norm if norm > 0 else 1.0)
+    Z = cp.Variable(gram.shape, PSD=True)
     problem = cp.Problem(
-        cp.Maximize(cp.sum(cp.multiply(A / (norm if norm > 0 else 1.0), Z))),
+        cp.Maximize(cp.sum(cp.multiply(weights, Z))),
         [Z >= 0, cp.sum(Z, axis=1) == 1, cp.trace(Z) == n_clusters],
     )
     # The warning below says so with the names of this package.
@@ -218,5 +251,8 @@ def _solve(
             f"tol={tol:g}.",
             ConvergenceWarning,
         )
-    solution = (Z.value + Z.value.T) / 2
-    return solution, str(problem.status), int(problem.solver_stats.num_iters)
+    return Solution(
+        Z=(Z.value + Z.value.T) / 2,
+        status=str(problem.status),
+        n_iter=int(problem.solver_stats.num_iters),
+    )

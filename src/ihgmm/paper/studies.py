@@ -15,13 +15,25 @@ from ihgmm.statistics.model import default_separation, make_ihgmm
 # Noise distributions and the paper's names for them.
 NOISE_NAMES = {"gaussian": "GHe", "rademacher": "SHe"}
 # The methods of every experiment: the paper's three and what users would try.
-COMPARED = ["IhSC", "IhSC, cosine", "PSC", "PSC, restarts"]
-COMPARED += ["k-means", "spherical k-means"]
-N, P, K, R = "n_samples", "n_features", "n_clusters", "scale_ratio"
+COMPARED = [
+    "IhSC",
+    "IhSC, cosine",
+    "PSC",
+    "PSC, restarts",
+    "k-means",
+    "spherical k-means",
+]
+N = "n_samples"
+P = "n_features"
+K = "n_clusters"
+R = "scale_ratio"
 # Arguments that vary, and what they are called along an axis, with the paper's letters.
-ROWS, FEATURES = ((N,), "rows, n"), ((P,), "features, p")
-CLUSTERS, BALANCE = ((K,), "clusters, K"), (("balance",), "balance, β")
-SPREAD, COSINE = ((R,), "spread of scales, R"), (("cosine",), "cosine of centres")
+ROWS = ((N,), "rows, n")
+FEATURES = ((P,), "features, p")
+CLUSTERS = ((K,), "clusters, K")
+BALANCE = (("balance",), "balance, β")
+SPREAD = ((R,), "spread of scales, R")
+COSINE = (("cosine",), "cosine of centres")
 NOISE = (("noise_levels",), "noise levels")
 SEPARATION = (("separation_constant",), "separation constant, C")
 
@@ -112,10 +124,24 @@ def simulation_study(
     for panel in panels:
         for x, noise in product(panel.values, NOISE_NAMES):
             options = panel.fixed | dict.fromkeys(panel.varies, x)
-            point = Simulation(name, panel.name, x, noise, options, panel.sampler)
-            settings.append(point)
-    chosen = {method: METHODS[method] for method in methods}
-    return Study(name, title, tuple(settings), chosen, panels=tuple(panels), **more)
+            setting = Simulation(
+                study=name,
+                panel=panel.name,
+                x=x,
+                noise=noise,
+                options=options,
+                sampler=panel.sampler,
+            )
+            settings.append(setting)
+
+    return Study(
+        name=name,
+        title=title,
+        settings=tuple(settings),
+        methods={method: METHODS[method] for method in methods},
+        panels=tuple(panels),
+        **more,
+    )
 
 
 def correlated_sample(
@@ -138,14 +164,43 @@ def correlated_sample(
     check_count("n_samples", n_samples)
     check_count("n_clusters", n_clusters)
     check_count("n_features", n_features, least=n_clusters + 1)
-    size = n_samples, n_features, n_clusters
-    distance = default_separation(*size, separation_constant)
+
+    distance = default_separation(
+        n_samples, n_features, n_clusters, separation_constant
+    )
     axes = np.linalg.qr(rng.standard_normal((n_features, n_clusters + 1)))[0].T
     centers = axes[:-1] + np.sqrt(cosine / (1 - cosine)) * axes[-1]
     centers *= distance / np.sqrt(2)
     return make_ihgmm(n_samples, centers=centers, random_state=rng, **options)
 
 
+Axis = tuple[tuple[str, ...], str]
+"""Arguments that vary together, and what they are called along an axis."""
+
+
+def _panel(
+    name: str,
+    title: str,
+    axis: Axis,
+    *,
+    values: Sequence[float],
+    fixed: dict[str, Any],
+    sampler: Callable[..., Any] = make_ihgmm,
+) -> Panel:
+    """Return a panel along an axis."""
+    varies, symbol = axis
+    return Panel(
+        name=name,
+        title=title,
+        varies=varies,
+        symbol=symbol,
+        values=values,
+        fixed=fixed,
+        sampler=sampler,
+    )
+
+
+SQUARE = ((N, P), ROWS[1])  # as many features as rows
 WIDE = {P: 1000, K: 3}
 TENTHS = tuple(i / 10 for i in range(1, 11))
 EXPERIMENTS = (
@@ -153,29 +208,60 @@ EXPERIMENTS = (
         "exp1",
         "Experiment 1: sample size and dimension",
         (
-            Panel("n>>p", "n ≫ p", *ROWS, range(500, 2501, 500), {P: 200, K: 4}),
-            Panel("n=p", "n = p", (N, P), ROWS[1], range(100, 501, 100), {K: 4}),
-            Panel("p>>n", "p ≫ n", *FEATURES, range(1000, 5001, 1000), {N: 200, K: 4}),
+            _panel(
+                "n>>p",
+                "n ≫ p",
+                ROWS,
+                values=range(500, 2501, 500),
+                fixed={P: 200, K: 4},
+            ),
+            _panel("n=p", "n = p", SQUARE, values=range(100, 501, 100), fixed={K: 4}),
+            _panel(
+                "p>>n",
+                "p ≫ n",
+                FEATURES,
+                values=range(1000, 5001, 1000),
+                fixed={N: 200, K: 4},
+            ),
         ),
     ),
     simulation_study(
         "exp2",
         "Experiment 2: number of clusters",
-        (
-            Panel("n>>p", "n ≫ p", *CLUSTERS, range(2, 9), {N: 5000, P: 1000}),
-            Panel("n=p", "n = p", *CLUSTERS, range(2, 9), {N: 1000, P: 1000}),
-            Panel("p>>n", "p ≫ n", *CLUSTERS, range(2, 9), {N: 1000, P: 5000}),
+        tuple(
+            _panel(name, title, CLUSTERS, values=range(2, 9), fixed={N: n, P: p})
+            for name, title, n, p in (
+                ("n>>p", "n ≫ p", 5000, 1000),
+                ("n=p", "n = p", 1000, 1000),
+                ("p>>n", "p ≫ n", 1000, 5000),
+            )
         ),
     ),
     simulation_study(
         "exp3",
         "Experiment 3: spread of the scales",
-        (Panel("R", "n = 500, p = 1000", *SPREAD, range(5, 101, 5), {N: 500, **WIDE}),),
+        (
+            _panel(
+                "R",
+                "n = 500, p = 1000",
+                SPREAD,
+                values=range(5, 101, 5),
+                fixed={N: 500, **WIDE},
+            ),
+        ),
     ),
     simulation_study(
         "exp4",
         "Experiment 4: balance of the clusters",
-        (Panel("beta", "n = 200, p = 1000", *BALANCE, TENTHS, {N: 200, **WIDE}),),
+        (
+            _panel(
+                "beta",
+                "n = 200, p = 1000",
+                BALANCE,
+                values=TENTHS,
+                fixed={N: 200, **WIDE},
+            ),
+        ),
         ["IhSC", "IhSC, magnitude", *COMPARED[1:]],
     ),
 )
@@ -185,21 +271,28 @@ EXPERIMENTS = (
 def _map(
     name: str,
     title: str,
-    varies: tuple[str, ...],
-    symbol: str,
+    axis: Axis,
     values: Sequence[Any] | dict[str, Any],
     sampler: Callable[..., Any] = make_ihgmm,
 ) -> Map:
     """Make a panel for each value of a second argument, by the name of its row."""
+    varies, symbol = axis
     base = {N: 200, P: 500, K: 4, R: 5.0}  # what all maps have in common
     # In units of the paper's condition, nearly even on a log axis.
     constants = (0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0, 3.0)
     rows = values if isinstance(values, dict) else {f"{v:g}": v for v in values}
     panels = []
     for row, value in rows.items():
-        place, fixed = (f"{name}={row}", row), {**base, **dict.fromkeys(varies, value)}
-        panels.append(Panel(*place, *SEPARATION, constants, fixed, sampler))
-    return Map(name, title, symbol, tuple(panels))
+        panel = _panel(
+            f"{name}={row}",
+            row,
+            SEPARATION,
+            values=constants,
+            fixed={**base, **dict.fromkeys(varies, value)},
+            sampler=sampler,
+        )
+        panels.append(panel)
+    return Map(name=name, title=title, symbol=symbol, panels=tuple(panels))
 
 
 # One level for all rows with the mean square of levels that are uniform from 1/3 to 3.
@@ -207,12 +300,12 @@ LOUD = round(float(np.sqrt(np.mean([9, 1, 1 / 9]))), 2)
 LEVELS = {"1": 1.0, "0.5 to 1.5": (0.5, 1.5), f"{LOUD:g}": LOUD, "1/3 to 3": (1 / 3, 3)}
 COSINES = (0.0, 0.3, 0.6, 0.9)
 MAPS = (
-    _map("p", "Number of features", *FEATURES, (50, 100, 200, 500, 1000, 2000, 5000)),
-    _map("K", "Number of clusters", *CLUSTERS, (2, 3, 4, 6, 8, 12)),
-    _map("beta", "Balance of the clusters", *BALANCE, (0.1, 0.2, 0.4, 0.7, 1.0)),
-    _map("R", "Spread of the scales", *SPREAD, (1, 2, 5, 10, 20, 50, 100)),
-    _map("cosine", "Correlated centres", *COSINE, COSINES, correlated_sample),
-    _map("noise", "Noise that differs between rows", *NOISE, LEVELS),
+    _map("p", "Number of features", FEATURES, (50, 100, 200, 500, 1000, 2000, 5000)),
+    _map("K", "Number of clusters", CLUSTERS, (2, 3, 4, 6, 8, 12)),
+    _map("beta", "Balance of the clusters", BALANCE, (0.1, 0.2, 0.4, 0.7, 1.0)),
+    _map("R", "Spread of the scales", SPREAD, (1, 2, 5, 10, 20, 50, 100)),
+    _map("cosine", "Correlated centres", COSINE, COSINES, correlated_sample),
+    _map("noise", "Noise that differs between rows", NOISE, LEVELS),
 )
 PHASE = simulation_study(
     "phase",

@@ -54,8 +54,14 @@ def real_data_study(data_home: str | Path | None = None) -> Study:
     ``data_home`` is that of :func:`ihgmm.datasets.load_dataset`.
     """
     settings = tuple(RealData(name, data_home) for name in PAPER_COUNTS)
-    title = "Table of real data"
-    return Study("table", title, settings, TABLE_METHODS, reps=10, quick_reps=3)
+    return Study(
+        name="table",
+        title="Table of real data",
+        settings=settings,
+        methods=TABLE_METHODS,
+        reps=10,
+        quick_reps=3,
+    )
 
 
 class Cell(NamedTuple):
@@ -68,8 +74,10 @@ class Cell(NamedTuple):
     paper: int | None
 
     def __str__(self) -> str:
-        low, high = min(self.counts), max(self.counts)
-        return f"{median(self.counts):g}" + ("" if low == high else f" ({low}-{high})")
+        middle = f"{median(self.counts):g}"
+        fewest = min(self.counts)
+        most = max(self.counts)
+        return middle if fewest == most else f"{middle} ({fewest}-{most})"
 
 
 def table_cells(results: Iterable[Run]) -> list[Cell]:
@@ -77,11 +85,19 @@ def table_cells(results: Iterable[Run]) -> list[Cell]:
     runs: dict[tuple[str, str], list[Run]] = {}
     for result in sorted(results, key=lambda result: result.rep):
         runs.setdefault((result.setting, result.method), []).append(result)
+
     cells = []
     for name, method in product(PAPER_COUNTS, TABLE_METHODS):
-        if own := runs.get((f"table/{name}", method)):
-            counts, paper = tuple(r.errors for r in own), PAPER_COUNTS[name].get(method)
-            cells.append(Cell(name, method, own[0].n_samples, counts, paper))
+        runs_of_cell = runs.get((f"table/{name}", method))
+        if runs_of_cell:
+            cell = Cell(
+                dataset=name,
+                method=method,
+                n_samples=runs_of_cell[0].n_samples,
+                counts=tuple(run.errors for run in runs_of_cell),
+                paper=PAPER_COUNTS[name].get(method),
+            )
+            cells.append(cell)
     return cells
 
 
@@ -91,10 +107,10 @@ def _rows(cells: list[Cell]) -> list[list[str]]:
     for cell in cells:
         if cell.dataset not in rows:
             rows[cell.dataset] = [cell.dataset, str(cell.n_samples)]
-        texts = [str(cell)] + [str(cell.paper)] * (cell.paper is not None)
-        rows[cell.dataset] += texts
+        has_paper = cell.paper is not None
+        rows[cell.dataset] += [str(cell), str(cell.paper)] if has_paper else [str(cell)]
         if len(rows) == 2:  # the first data set: methods name the columns
-            rows[""] += [cell.method, "paper"][: len(texts)]
+            rows[""] += [cell.method, "paper"] if has_paper else [cell.method]
     return list(rows.values())
 
 

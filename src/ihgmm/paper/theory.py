@@ -66,17 +66,20 @@ class TrueModel:
     def __init__(
         self, labels: Any, scales: Any, centers: Any, noise_bound: float = 1.0
     ) -> None:
-        given = model.check_model(labels=labels, scales=scales, centers=centers)
-        self.labels, self.scales, self.centers = given
+        self.labels, self.scales, self.centers = model.check_model(
+            labels=labels, scales=scales, centers=centers
+        )
         self.noise_bound = check_number("noise_bound", noise_bound, above=0)
         self.n_samples = len(self.labels)
         self.n_clusters, self.n_features = self.centers.shape
+
         self.sizes = np.bincount(self.labels)
         self.weighted_sizes = np.bincount(self.labels, self.scales**2)
         self.separation = model.smallest_distance(self.centers)
         self.balance = float(self.sizes.min() * self.n_clusters / self.n_samples)
         self.size_ratio = float(self.sizes.max() / self.sizes.min())
         self.scale_ratio = float(self.scales.max() / self.scales.min())
+
         self.weighted_centers = np.sqrt(self.weighted_sizes)[:, None] * self.centers
         values = np.linalg.svd(self.weighted_centers, compute_uv=False)
         self.singular_values = np.pad(values, (0, self.n_clusters - len(values)))
@@ -102,22 +105,25 @@ class TrueModel:
         U has the singular vectors of the signal, U_* its rows at norm 1, which are the
         K orthogonal rows of H.
         """
-        rotation, _ = _independent_svd(self.weighted_centers)
-        unit = rotation[self.labels]
+        rotation, _ = _independent_svd(self.weighted_centers)  # H
+        unit_rows = rotation[self.labels]  # U_*
         norms = self.scales / np.sqrt(self.weighted_sizes)[self.labels]
-        return norms[:, None] * unit, unit, rotation
+        return norms[:, None] * unit_rows, unit_rows, rotation
 
     @cached_property
     def incoherence(self) -> dict[str, float]:
         """Mu_0, mu_1 and mu_2 (Definition 1); mu is the largest."""
-        n, omega, code = self.n_samples, self.scales**2, self.labels
-        row_norms = omega / self.weighted_sizes[code]  # squared, by Lemma 1
-        squares = self.centers**2
-        largest = (omega * squares.max(axis=1)[code]).max()
-        total = (omega * squares.sum(axis=1)[code]).sum()
+        n = self.n_samples
+        squared_scales = self.scales**2
+        squared_centers = self.centers**2
+
+        # Entries of the signal, its rows, and its right singular vectors.
+        largest = (squared_scales * squared_centers.max(axis=1)[self.labels]).max()
+        total = (squared_scales * squared_centers.sum(axis=1)[self.labels]).sum()
+        squared_row_norms = squared_scales / self.weighted_sizes[self.labels]  # Lemma 1
         return {
             "entries": float(self.n_features * n * largest / total),
-            "samples": float(n / self.n_clusters * row_norms.max()),
+            "samples": float(n / self.n_clusters * squared_row_norms.max()),
             "features": _feature_incoherence(self.weighted_centers),
         }
 
@@ -141,8 +147,11 @@ class TrueModel:
         features = self.subspace_constant  # raises where c may be 0
         largest_entry, smallest_norm = self.entry_constants
         samples = self.scale_ratio**2 / self.balance
-        entries = samples * (largest_entry / smallest_norm) ** 2
-        return {"entries": entries, "samples": samples, "features": features}
+        return {
+            "entries": samples * (largest_entry / smallest_norm) ** 2,
+            "samples": samples,
+            "features": features,
+        }
 
     @property
     def singular_value_bound(self) -> float:
@@ -150,11 +159,13 @@ class TrueModel:
 
         It is a lower bound of sigma_K of the signal.
         """
-        # A single centre has no separation; its norm takes the place of Delta / root 2.
-        one = self.n_clusters == 1
-        delta = np.sqrt(2) * np.linalg.norm(self.centers) if one else self.separation
-        sigma = self.scales.min() * delta / (2 * self.condition_number)
-        return float(sigma * np.sqrt(self.sizes.min()))
+        separation = self.separation
+        if self.n_clusters == 1:
+            # A single centre has no separation; its norm takes the place of
+            # Delta / sqrt(2).
+            separation = np.sqrt(2) * np.linalg.norm(self.centers)
+        bound = self.scales.min() * separation / (2 * self.condition_number)
+        return float(bound * np.sqrt(self.sizes.min()))
 
     @property
     def signal_condition_number_bound(self) -> float:
@@ -168,26 +179,61 @@ class TrueModel:
 
     @property
     def theorem_conditions(self) -> dict[str, float]:
-        """How far the conditions of Theorem 1 are met (MainNPKCond, MainDeltaCond)."""
-        n, p, k, log = self.n_samples, self.n_features, self.n_clusters, self.log_size
-        low, high, ratio = self.scales.min(), self.scales.max(), self.scale_ratio
-        tau, kappa, beta = self.size_ratio, self.condition_number, self.balance
-        mu, n_max = max(self.incoherence.values()), self.sizes.max()
-        hard = tau**4 * kappa**8 * ratio**8
-        n_needed = (tau * kappa**2) ** (4 / 3) * ratio ** (14 / 3) * mu ** (1 / 3)
-        n_needed *= k * n_max ** (1 / 3) / beta ** (2 / 3)
-        noise = self.noise_bound / np.sqrt(beta)
-        aspect = noise * kappa**2 * high**1.5 * tau**0.5 * mu**0.25 / low**2.5
-        aspect *= (k * p * n_max / n**2) ** 0.25 * np.sqrt(k * log)
-        floor = noise * kappa**4 * high**4 * np.sqrt(tau**3 * mu) / low**5
-        floor *= k * np.sqrt(n_max * log / n)
+        """How far the conditions of Theorem 1 are met (MainNPKCond, MainDeltaCond).
+
+        Up to constants, and with n_1 for the size of the largest cluster, they are::
+
+            n p   >> mu^2 tau^4 kappa^8 R^8 K^2 log^4 d
+            p     >> mu tau^4 kappa^8 R^8 K log^2 d
+            n     >> mu^(1/3) (tau kappa^2)^(4/3) R^(14/3) K n_1^(1/3) / beta^(2/3)
+            Delta >> eta / sqrt(beta) * kappa^2 tau^(1/2) mu^(1/4)
+                     * omega_max^(3/2) / omega_min^(5/2)
+                     * (K p n_1 / n^2)^(1/4) sqrt(K log d)
+            Delta >> eta / sqrt(beta) * kappa^4 tau^(3/2) mu^(1/2)
+                     * omega_max^4 / omega_min^5 * K sqrt(n_1 log d / n)
+        """
+        n = self.n_samples
+        p = self.n_features
+        k = self.n_clusters
+        log = self.log_size
+        tau = self.size_ratio
+        kappa = self.condition_number
+        mu = max(self.incoherence.values())
+        largest_size = self.sizes.max()
+        difficulty = tau**4 * kappa**8 * self.scale_ratio**8
+
+        n_needed = (tau * kappa**2) ** (4 / 3) * self.scale_ratio ** (14 / 3)
+        n_needed *= mu ** (1 / 3)
+        n_needed *= k * largest_size ** (1 / 3) / self.balance ** (2 / 3)
+        aspect, floor = self._separations_needed(kappa, mu)
         return {
-            "product": n * p / (mu**2 * hard * k**2 * log**4),
-            "features": p / (mu * hard * k * log**2),
+            "product": n * p / (mu**2 * difficulty * k**2 * log**4),
+            "features": p / (mu * difficulty * k * log**2),
             "samples": float(n / n_needed),
             "separation_aspect": float(self.separation / aspect),
             "separation_floor": float(self.separation / floor),
         }
+
+    def _separations_needed(self, kappa: float, mu: float) -> tuple[float, float]:
+        """Return the two separations that Theorem 1 asks for: wide data, and any."""
+        n = self.n_samples
+        k = self.n_clusters
+        log = self.log_size
+        tau = self.size_ratio
+        largest_size = self.sizes.max()
+        smallest_scale = self.scales.min()
+        largest_scale = self.scales.max()
+        noise = self.noise_bound / np.sqrt(self.balance)
+
+        aspect = noise * kappa**2 * largest_scale**1.5 * tau**0.5 * mu**0.25
+        aspect /= smallest_scale**2.5
+        aspect *= (k * self.n_features * largest_size / n**2) ** 0.25
+        aspect *= np.sqrt(k * log)
+
+        floor = noise * kappa**4 * largest_scale**4 * np.sqrt(tau**3 * mu)
+        floor /= smallest_scale**5
+        floor *= k * np.sqrt(largest_size * log / n)
+        return aspect, floor
 
     @property
     def perturbation_conditions(self) -> dict[str, float]:
@@ -196,8 +242,12 @@ class TrueModel:
         They are those of the subspace perturbation theorem of Cai, Li, Chi, Poor and
         Chen (2021): all are at least 1/2 where those of Theorem 1 are at least 1.
         """
-        n, p, k, log = self.n_samples, self.n_features, self.n_clusters, self.log_size
-        kappa, mu = self.signal_condition_number, max(self.incoherence.values())
+        n = self.n_samples
+        p = self.n_features
+        k = self.n_clusters
+        log = self.log_size
+        kappa = self.signal_condition_number
+        mu = max(self.incoherence.values())
         strength = self.singular_values[-1] / self.noise_bound
         return {
             "product": float(np.sqrt(n * p) / (mu * kappa**4 * k * log**2)),
@@ -214,7 +264,9 @@ class TrueModel:
         "diagonal" is what zeroing the diagonal of the Gram matrix costs, whatever the
         noise and the separation; the others are what noise costs.
         """
-        n, log, kappa = self.n_samples, self.log_size, self.signal_condition_number
+        n = self.n_samples
+        log = self.log_size
+        kappa = self.signal_condition_number
         weakness = self.noise_bound / self.singular_values[-1]
         return {
             "diagonal": self.incoherence["samples"] * kappa**2 * self.n_clusters / n,
@@ -236,8 +288,8 @@ class TrueModel:
 
 def _singular_ratio(matrix: np.ndarray) -> float:
     """Return the largest singular value over that of the last row, or ``inf``."""
-    independent = np.linalg.matrix_rank(matrix) == len(matrix)
-    return float(np.linalg.cond(matrix)) if independent else np.inf
+    has_full_rank = np.linalg.matrix_rank(matrix) == len(matrix)
+    return float(np.linalg.cond(matrix)) if has_full_rank else np.inf
 
 
 def _independent_svd(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -248,8 +300,8 @@ def _independent_svd(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             f"centers has {len(centers)} rows but rank {rank}; give linearly "
             "independent centers, no more of them than features."
         )
-    left, _, right = np.linalg.svd(centers, full_matrices=False)
-    return left, right
+    left_vectors, _, right_vectors = np.linalg.svd(centers, full_matrices=False)
+    return left_vectors, right_vectors
 
 
 def _feature_incoherence(centers: np.ndarray) -> float:
@@ -297,13 +349,15 @@ def corollary_conditions(
     >>> round(ratios["separation"], 2), round(ratios["features"], 2)
     (3.0, 0.82)
     """
-    n, p, k = n_samples, n_features, n_clusters
-    threshold = ihsc_threshold(n, p, k)  # checks the three numbers, too
-    delta, log = check_number("separation", separation, least=0), np.log(max(n, p))
+    # This checks the three numbers, too.
+    threshold = ihsc_threshold(n_samples, n_features, n_clusters)
+    delta = check_number("separation", separation, least=0)
+    log = np.log(max(n_samples, n_features))
+    n_entries = n_samples * n_features
     return {
-        "product": float(n * p / (k**2 * log**4)),
-        "features": float(p / (k * log**2)),
-        "samples": n / k,
+        "product": float(n_entries / (n_clusters**2 * log**4)),
+        "features": float(n_features / (n_clusters * log**2)),
+        "samples": n_samples / n_clusters,
         "separation": delta / threshold,
     }
 
@@ -355,15 +409,18 @@ def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, fl
     Zhang and Zhou 2024: 6.32
     IhSC: 7.34
     """
-    n, p, k = n_samples, n_features, n_clusters
+    n = n_samples
+    p = n_features
+    k = n_clusters
     ihsc = ihsc_threshold(n, p, k)  # checks the three numbers, too
-    log, root = np.log(n), np.sqrt(p / n)
+    log = np.log(n)
+    root_aspect = np.sqrt(p / n)
     chen = float(np.sqrt((1 + np.sqrt(1 + k * p / (n * log))) * log))
     return {
-        "Löffler et al. 2021": float(max(k**10.5 * root, np.sqrt(log))),
+        "Löffler et al. 2021": float(max(k**10.5 * root_aspect, np.sqrt(log))),
         "Chen and Yang 2021": chen,
         "Ndaoud 2022": chen if k == 2 else np.nan,
-        "Zhang and Zhou 2024": float(max(k * root, np.sqrt(log))),
+        "Zhang and Zhou 2024": float(max(k * root_aspect, np.sqrt(log))),
         "IhSC": ihsc,
     }
 
@@ -450,16 +507,23 @@ def exact_recovery_limit(
     0.78
     """
     distances, weight = _distances(labels, scales, centers, noise_levels, n_samples)
-    even = np.log(2) / weight
-    if distances.size / 2 <= even:
+    wanted_errors = np.log(2) / weight
+    if distances.size / 2 <= wanted_errors:
         return 0.0
     if distances.min() == 0:
         return np.inf
-    # All distances as small as the smallest: then the errors are at most log 2.
-    largest = -ndtri(even / distances.size) / distances.min()
-    unit = largest * distances
-    factor = brentq(lambda t: ndtr(-t * unit).sum() - even, 0.0, 1.0)
-    return float(factor * largest * model.smallest_distance(np.asarray(centers, float)))
+
+    # Were all distances as small as the smallest, errors would be log 2 at this factor,
+    # so that it is an upper bound.
+    largest_factor = -ndtri(wanted_errors / distances.size) / distances.min()
+    at_bound = largest_factor * distances
+
+    def excess(share: float) -> float:
+        return float(ndtr(-share * at_bound).sum() - wanted_errors)
+
+    factor = brentq(excess, 0.0, 1.0) * largest_factor
+    separation = model.smallest_distance(np.asarray(centers, float))
+    return float(factor * separation)
 
 
 def _distances(
@@ -468,8 +532,8 @@ def _distances(
     """Return how far noisy rows are from each border, in noise levels, and weights."""
     z, omega, theta = model.check_model(labels=labels, scales=scales, centers=centers)
     sigma = np.asarray(noise_levels, dtype=np.float64)
-    known = (np.isfinite(sigma) & (sigma >= 0)).all()
-    if sigma.shape not in ((), z.shape) or not known:
+    are_levels = (np.isfinite(sigma) & (sigma >= 0)).all()
+    if sigma.shape not in ((), z.shape) or not are_levels:
         raise ValueError(
             f"noise_levels={noise_levels!r:.60} are no levels; give one number that is "
             f"not negative, or {len(z)} of them."
@@ -480,12 +544,17 @@ def _distances(
         raise ValueError(
             f"Row {norms.argmin()} of centers is zero; give centres with a direction."
         )
-    unit = theta / norms[:, None]
-    gaps = cdist(unit, unit)
+
+    # Distances of the directions of centres: (n_clusters, n_clusters - 1).
+    directions = theta / norms[:, None]
+    gaps = cdist(directions, directions)
     gaps[gaps < 10 * np.finfo(np.float64).eps] = 0.0  # parallel, but for rounding
-    others = ~np.eye(len(theta), dtype=bool)
+    is_other_center = ~np.eye(len(theta), dtype=bool)
+    gaps_to_others = gaps[is_other_center].reshape(len(theta), -1)
+
+    # Rows without noise are never misplaced.
     levels = np.broadcast_to(sigma, z.shape)
-    noisy = levels > 0
-    sizes = (omega * norms[z])[noisy] / (2 * levels[noisy])
-    borders = gaps[others].reshape(len(theta), -1)[z[noisy]]
-    return sizes[:, None] * borders, n / len(z)
+    is_noisy = levels > 0
+    signal_to_noise = (omega * norms[z])[is_noisy] / (2 * levels[is_noisy])
+    distances = signal_to_noise[:, None] * gaps_to_others[z[is_noisy]]
+    return distances, n / len(z)

@@ -79,23 +79,26 @@ class TwoComponentLloyd(DistanceClusterer):
         X = check_matrix(X, self).to_memory()
         warn_zero_rows(X)
         G = GramOperator.of(X)
-        top = leading_eigenpairs(G, 1, tol=self.tol)
-        one = G.A.dtype.type(1)
-        start = np.where(top.vectors[:, 0] < 0, -one, one)
+        leading = leading_eigenpairs(G, 1, tol=self.tol)
+        plus = G.A.dtype.type(1)
+        start = np.where(leading.vectors[:, 0] < 0, -plus, plus)
         with Steps(self.verbose).step("iterations") as say:
             signs, self.n_iter_ = _iterate(G, start, self.max_iter)
             say(f"{self.n_iter_} iterations")
+
         labels, _ = number_by_size(X, (signs < 0).astype(np.intp), 2)
-        self.labels_, count = labels.astype(np.int32), np.count_nonzero(X.sqnorms)
+        self.labels_ = labels.astype(np.int32)
+        count = np.count_nonzero(X.sqnorms)
         if count > 1 and not self.labels_.any():
             warn(
                 f"All {count} rows that are not zero are in one cluster, on one side "
                 "of the origin. Subtract the mean of X, or use PSC or IhSC.",
                 ClusterCountWarning,
             )
+
         theta = X.adjoint((1.0 - 2.0 * self.labels_[:, None]) / count).T
         self.cluster_centers_ = np.vstack([theta, -theta]) * theta.dtype.type(X.unit)
-        self.eigenvalues_ = X.restore_squares(np.array([float(top.values[0])]))
+        self.eigenvalues_ = X.restore_squares(np.array([float(leading.values[0])]))
         return self
 
     def _nearest(self, X: Any) -> Tall:
@@ -106,22 +109,31 @@ class TwoComponentLloyd(DistanceClusterer):
 def _iterate(
     G: GramOperator, signs: np.ndarray, max_iter: int
 ) -> tuple[np.ndarray, int]:
-    """Update all signs at once until they stay; return them and the iterations."""
-    before, why = signs, f"Rows still change their cluster after {max_iter=} iterations"
+    """Update all signs at once until they stay; return them and the iterations.
+
+    Not a plain loop to a fixed point: signs may go to and fro between two states.
+    """
+    previous = signs
+    reason = f"Rows still change their cluster after {max_iter=} iterations"
     for n_iter in range(1, max_iter + 1):
         product = G @ signs
         # A row that the others do not pull either way stays where it is.
         updated = np.where(product == 0, signs, np.sign(product))
         if np.array_equal(updated, signs):
             return signs, n_iter
-        if n_iter > 1 and np.array_equal(updated, before):
-            moving = int((updated != signs).sum())
-            why = f"{moving} of {len(signs)} rows alternate between the two clusters"
-            signs = max(before, signs, key=lambda s: float(s @ (G @ s)))
+
+        if n_iter > 1 and np.array_equal(updated, previous):
+            n_moving = int((updated != signs).sum())
+            reason = (
+                f"{n_moving} of {len(signs)} rows alternate between the two clusters"
+            )
+            signs = max(previous, signs, key=lambda s: float(s @ (G @ s)))
             break
-        before, signs = signs, updated
+        previous = signs
+        signs = updated
+
     warn(
-        f"{why}. The clusters are hardly separated, or their centres are not "
+        f"{reason}. The clusters are hardly separated, or their centres are not "
         "opposite: subtract the mean of X, or use PSC or IhSC.",
         ConvergenceWarning,
     )

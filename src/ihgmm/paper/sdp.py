@@ -122,8 +122,8 @@ class SDPKMeans(DistanceClusterer):
         if n > self.max_samples:
             raise ValueError(
                 f"n_samples={n} is more than max_samples={self.max_samples}: the "
-                f"relaxation has {n}^2 variables. Use PSC, or IhSC if rows differ "
-                "in scale, or raise max_samples and wait."
+                f"relaxation has {n}^2 variables. Use IhSC, with recipe='psc' if "
+                "rows have one scale, or raise max_samples and wait."
             )
         live = np.arange(n)
         if self.gram == "cosine":

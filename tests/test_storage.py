@@ -268,7 +268,7 @@ CODE = b"__import__('os').mkdir('executed')+1}"
 MODEL = "model/0/IhSC/"
 PLACE = MODEL + "placement_/Placement/embedding/Embedding/"
 WRONG = {
-    "newer": (put("version", 7), "format 7, written by ihgmm '0.*Use the version"),
+    "another": (put("version", 6), "format 6, written by ihgmm '0.*Use the version"),
     "other": (put("format", "x"), "is no model of ihgmm"),
     "class": (put("model", [{"os.system": {}}]), "holds a 'os.system', which no model"),
     "steps": (put("model", [{"Recipe": {}}]), "Recipe.*which make no model"),

@@ -57,7 +57,7 @@ LINES = ("embedding_", "memberships_", "scales_", "scale_errors_", "outlier_scor
 UNBOUNDED = ["data_min_", "data_max_", "noise_levels_", "center_errors_", *LINES[2:]]
 UNBOUNDED += ["eigenvalues_"]
 HEADER, FORMAT = "header.json", "ihgmm-model"
-FORMAT_VERSION = 6  # another one where other versions of ihgmm could not read it
+FORMAT_VERSION = 7  # another one where other versions of ihgmm could not read it
 
 
 class StorageError(ValueError):

@@ -34,7 +34,7 @@ from ihgmm.paper.methods import label_oracle
 from ihgmm.statistics.model import IhGMMSample
 
 USUAL = [
-    "IhSC", "rival", "cells", "whiten", "paper", "refine", "IhGMM", "IhGMM-auto",
+    "IhSC", "rival", "cells", "whiten", "paper", "IhGMM", "IhGMM-auto",
     "k-means", "SphericalKMeans", "faiss", "neighbours", "PSC", "mixture-diagonal",
 ]  # fmt: skip
 # Scales are summed out over these quantiles; four times as many changed no label in

@@ -188,7 +188,6 @@ def costs(sizes: list[Size]) -> Table:
 
 
 CALLS: dict[str, Callable[[Any, Any, int], Any]] = {
-    "IhSC(refine=True)": lambda X, _, k: IhSC(k, refine=True, random_state=0).fit(X),
     "IhGMM": lambda X, _, k: IhGMM(k, random_state=0).fit(X),
     "estimate_parameters": lambda X, y, _: ihgmm.estimate_parameters(X, y),
     "diagnose": lambda X, y, _: ihgmm.diagnose(X, y),

@@ -151,10 +151,9 @@ METHODS: dict[str, Method] = {
     "paper-magnitude": estimator("IhSC.paper", order="magnitude"),
     "cells": estimator("IhSC", outliers="cells"),
     "whiten": estimator("IhSC", whiten="auto"),
-    "refine": estimator("IhSC", refine=True),
     "IhGMM": estimator("IhGMM"),
     "IhGMM-auto": estimator("IhGMM", noise="auto"),
-    "PSC": estimator("PSC"),
+    "PSC": estimator("IhSC", recipe="psc"),
     "SphericalKMeans": estimator("SphericalKMeans"),
     "naive": naive,
     "k-means": kmeans,
@@ -171,9 +170,9 @@ METHODS: dict[str, Method] = {
 LEGEND = """\
 "IhSC" has its defaults, "before" is that of the version before, and "rival" is the
 default method in a short script (`rival.py`). "paper" has the paper's settings,
-"paper-magnitude" with the largest eigenvalues of either sign. "cells",
-"whiten" and "refine" are IhSC with `outliers="cells"`, `whiten="auto"` and
-`refine=True`, "IhGMM-auto" is IhGMM with `noise="auto"`. "naive" forms the n by n
+"paper-magnitude" with the largest eigenvalues of either sign. "cells"
+and "whiten" are IhSC with `outliers="cells"` and `whiten="auto"`, "IhGMM-auto" is
+IhGMM with `noise="auto"`. "PSC" is IhSC with `recipe="psc"`. "naive" forms the n by n
 matrix. "k-means" runs on unit rows from ten starts ("k-means-1": from one,
 "k-means-raw": from one, on rows as they are). "faiss" is its spherical k-means from ten
 starts ("faiss-1": from one, "faiss-sample": from one, on 256 rows a centre). "spectral"

@@ -70,7 +70,7 @@ def of_labels(make: Callable[..., Any], **options: Any) -> Callable[[Draw], Answ
 QUESTIONS: dict[str, Callable[[Draw], Answer]] = {
     "Scales": of_estimates,
     "Weighting": of_estimates,
-    "Rounds": of_labels(IhSC, refine=True),
+    "Rounds": of_labels(IhGMM),
     "TiedNoise": of_labels(IhGMM, noise="tied"),
     "Outliers": of_labels(IhSC, outliers="auto"),
     "Refitting": of_diagnosis,

@@ -121,7 +121,6 @@ def growth(rounds: int) -> Table:
 
 TASKS: dict[str, Callable[[Any, Any, int], Any]] = {
     "select_n_clusters": lambda X, *_: ihgmm.select_n_clusters(X, random_state=0),
-    "refine=True": lambda X, _, k: IhSC(k, refine=True, random_state=0).fit(X),
     "IhGMM": lambda X, _, k: ihgmm.IhGMM(k, random_state=0).fit(X),
     "diagnose": lambda X, labels, _: ihgmm.diagnose(X, labels, random_state=0),
     "scale test": lambda X, labels, _: scale_test(X, labels, random_state=0),

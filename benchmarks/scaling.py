@@ -57,7 +57,6 @@ OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {  # what to fit, and how
     '2% of cells missing, missing="fit"': ("missing", {"missing": "fit"}),
     'outliers="auto", none planted': ("", {"outliers": "auto"}),
     'outliers="auto", 2% planted': ("outliers", {"outliers": "auto"}),
-    "refine=True": ("", {"refine": True}),
 }
 HEAD = """# Sizes, time and memory
 

@@ -31,14 +31,14 @@ from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
 from sklearn.metrics import roc_auc_score
 
-from ihgmm import PSC, ColumnScaler, IhSC, diagnose
+from ihgmm import ColumnScaler, IhSC, diagnose
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.statistics.diagnosis import CautionKind
 
 METHODS: dict[str, Callable[[int], Any]] = {
     "default": lambda k: IhSC(k, random_state=0),
     "paper": lambda k: IhSC.paper(k, random_state=0),
-    "PSC": lambda k: PSC(k, random_state=0),
+    "PSC": lambda k: IhSC(k, recipe="psc", random_state=0),
     "k-means": lambda k: KMeans(k, n_init=3, random_state=0),
 }
 GROUPS = ("designs", "ten", "development", "held out")

@@ -32,9 +32,6 @@ draws = 3
 
 methods = {
     "IhSC": lambda s, seed: IhSC.paper(4, random_state=seed).fit_predict(s.X),
-    "IhSC, refined": lambda s, seed: IhSC.paper(
-        4, refine=True, random_state=seed
-    ).fit_predict(s.X),
     "IhGMM": lambda s, seed: IhGMM(4, random_state=seed).fit_predict(s.X),
     "spherical k-means": lambda s, seed: SphericalKMeans(
         4, n_init=10, random_state=seed

@@ -122,7 +122,7 @@ def test_a_second_run_replaces_the_first():
 
 def test_options_reach_the_estimator():
     adata = cells()
-    options = {"recipe": Recipe(space="projected"), "refine": True, "random_state": 5}
+    options = {"recipe": Recipe(space="projected"), "random_state": 5}
     ihsc(adata, 3, **options)
     model = IhSC(3, **options).fit(adata.X)
     assert_array_equal(adata.obs["ihsc"].astype(int), model.labels_)

@@ -22,7 +22,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 import ihgmm
-from ihgmm import PSC, Biwhitener, ColumnScaler, IhGMM, IhSC, make_ihgmm
+from ihgmm import Biwhitener, ColumnScaler, IhGMM, IhSC, make_ihgmm
 from ihgmm.storage import StorageError, load_model, save_model
 
 X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
@@ -36,10 +36,10 @@ MODELS = {
     "class": IhGMM(3, noise="class", random_state=0),
     "common": IhGMM(np.int64(3), noise="common", random_state=0),
     "tied": IhGMM(3, noise="tied", random_state=0),
-    "PSC": PSC(3, random_state=np.random.RandomState(0)),
+    "psc": IhSC(3, recipe="psc", random_state=np.random.RandomState(0)),
     "SphericalKMeans": ihgmm.SphericalKMeans(3, init=X[:3]),
     "scaled": make_pipeline(ColumnScaler("standardize"), IhSC(3, random_state=0)),
-    "no mean": make_pipeline(ColumnScaler("scale"), PSC(3, random_state=0)),
+    "no mean": make_pipeline(ColumnScaler("scale"), IhSC(3, recipe="psc")),
     "steps": Pipeline(
         [("my units", ColumnScaler()), ("noise", Biwhitener("learned")), ("", IhSC(3))]
     ),
@@ -268,7 +268,7 @@ CODE = b"__import__('os').mkdir('executed')+1}"
 MODEL = "model/0/IhSC/"
 PLACE = MODEL + "placement_/Placement/embedding/Embedding/"
 WRONG = {
-    "newer": (put("version", 7), "format 7, written by ihgmm '0.*Use the version"),
+    "another": (put("version", 6), "format 6, written by ihgmm '0.*Use the version"),
     "other": (put("format", "x"), "is no model of ihgmm"),
     "class": (put("model", [{"os.system": {}}]), "holds a 'os.system', which no model"),
     "steps": (put("model", [{"Recipe": {}}]), "Recipe.*which make no model"),

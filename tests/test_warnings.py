@@ -29,11 +29,11 @@ same = np.ones((12, 5))
 CALLS = {
     'IhSC("auto", random_state=0).fit(noise)': "All rows are put in one cluster",
     'make_pipeline(IhSC("auto", random_state=0)).fit(noise)': "All rows are put in",
-    'GridSearchCV(IhSC("auto"), {"refine": [False]}, cv=2).fit(noise)': "All rows are",
+    'GridSearchCV(IhSC("auto"), {"signed": [False]}, cv=2).fit(noise)': "All rows are",
     "IhSC(2).fit(zero)": "1 of 41 rows are zero",
     "IhGMM(4, max_iter=1, random_state=0).fit(noise)": "Memberships still changed",
     "SphericalKMeans(2).fit_predict(same)": "Rows are in 1 of",
-    "PSC(2).fit_transform(same)": "Rows are in 1 of",
+    'IhSC(2, recipe="psc").fit_transform(same)': "Rows are in 1 of",
     "TwoComponentLloyd().fit(same)": "are in one cluster",
     "SDPKMeans(2).fit(same)": "X has 1 distinct rows",
     "SDPKMeans(2, max_iter=20).fit(noise[:12])": "stopped after max_iter=20",
@@ -116,8 +116,8 @@ def test_filters_of_others_stay():
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_concurrent_calls_restore_threads_and_filters():
     X, labels = ihgmm.make_ihgmm(40, 6, 2, random_state=0)
-    models = [ihgmm.IhSC(2), ihgmm.IhSC(2, refine=True), ihgmm.IhSC.paper(2)]
-    models += [ihgmm.IhGMM(2), ihgmm.PSC(2), ihgmm.SphericalKMeans(2)]
+    models = [ihgmm.IhSC(2), ihgmm.IhSC.paper(2), ihgmm.IhSC(2, recipe="psc")]
+    models += [ihgmm.IhGMM(2), ihgmm.SphericalKMeans(2)]
     models += [ihgmm.IhSC("auto", random_state=0), ihgmm.TwoComponentLloyd()]
     calls = [lambda model=model: clone(model).fit(X) for model in models]
     calls += [
@@ -142,7 +142,8 @@ def test_64_threads_find_what_one_finds():
     X, _ = ihgmm.make_ihgmm(60, 8, 3, random_state=0)
 
     def answer(i):
-        model = (ihgmm.IhSC, ihgmm.PSC)[i % 2](3, random_state=0)
+        recipe = ("default", "psc")[i % 2]
+        model = ihgmm.IhSC(3, recipe=recipe, random_state=0)
         return model.fit(X[i % 8 :]).predict(X).tolist()
 
     alone = [answer(i) for i in range(8)]

@@ -6,7 +6,7 @@ from ihgmm._warnings import (
     PreparationWarning,
     UnstableLabelsWarning,
 )
-from ihgmm.estimators import PSC, Biwhitener, ColumnScaler, IhGMM, IhSC, SphericalKMeans
+from ihgmm.estimators import Biwhitener, ColumnScaler, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix.formats import open_data
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.paper.sdp import SDPKMeans
@@ -18,7 +18,7 @@ from ihgmm.statistics.model import make_ihgmm
 from ihgmm.statistics.scale_heterogeneity import scale_heterogeneity_test
 from ihgmm.statistics.selection import cluster_tree, select_n_clusters
 
-__all__ = ["PSC", "Biwhitener", "ColumnScaler", "IhGMM", "IhSC", "SphericalKMeans"]
+__all__ = ["Biwhitener", "ColumnScaler", "IhGMM", "IhSC", "SphericalKMeans"]
 __all__ += ["Recipe", "SDPKMeans", "TwoComponentLloyd"]
 __all__ += ["ClusterCountWarning", "DriftWarning"]
 __all__ += ["PreparationWarning", "UnstableLabelsWarning"]

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from ihgmm._files import atomic_write, regular_target
 from ihgmm._parameters import usual_errors
 from ihgmm._warnings import ignored
-from ihgmm.estimators import PSC, Biwhitener, ColumnScaler, IhGMM, IhSC, SphericalKMeans
+from ihgmm.estimators import Biwhitener, ColumnScaler, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import to_host
 from ihgmm.numerics.batches import Batches
 from ihgmm.numerics.embedding import Embedding
@@ -42,7 +42,7 @@ from ihgmm.statistics.tree import ClusterTree, Split
 
 __all__ = ["StorageError", "load_model", "save_model"]
 
-ESTIMATORS: list[Any] = [IhSC, IhGMM, PSC, SphericalKMeans]
+ESTIMATORS: list[Any] = [IhSC, IhGMM, SphericalKMeans]
 VECTORIZERS: list[Any] = [texts.CountVectorizer, texts.TfidfVectorizer]
 SCALERS: list[Any] = [ColumnScaler, texts.TfidfTransformer, Biwhitener]
 STEPS = ESTIMATORS + VECTORIZERS + SCALERS
@@ -57,7 +57,7 @@ LINES = ("embedding_", "memberships_", "scales_", "scale_errors_", "outlier_scor
 UNBOUNDED = ["data_min_", "data_max_", "noise_levels_", "center_errors_", *LINES[2:]]
 UNBOUNDED += ["eigenvalues_"]
 HEADER, FORMAT = "header.json", "ihgmm-model"
-FORMAT_VERSION = 6  # another one where other versions of ihgmm could not read it
+FORMAT_VERSION = 7  # another one where other versions of ihgmm could not read it
 
 
 class StorageError(ValueError):
@@ -98,7 +98,7 @@ def save_model(
 
     Parameters
     ----------
-    model : IhSC, IhGMM, PSC or SphericalKMeans
+    model : IhSC, IhGMM or SphericalKMeans
         The fitted estimator; or a scikit-learn pipeline that ends with one of these,
         after text vectorizers, a ``TfidfTransformer``, a :class:`~ihgmm.ColumnScaler`
         or a :class:`~ihgmm.Biwhitener`.
@@ -133,8 +133,8 @@ def save_model(
     kinds = [type(step).__name__ for step in steps]
     _require(
         _is_known(steps),
-        f"A model of {' and '.join(kinds)} cannot be saved; give one of IhSC, IhGMM, "
-        "PSC and SphericalKMeans, or a pipeline that ends with one. Before it may "
+        f"A model of {' and '.join(kinds)} cannot be saved; give one of IhSC, IhGMM "
+        "and SphericalKMeans, or a pipeline that ends with one. Before it may "
         "come CountVectorizer or TfidfVectorizer, then ColumnScaler, which can do what "
         "StandardScaler does, TfidfTransformer or Biwhitener; keep others yourself.",
     )

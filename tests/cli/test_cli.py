@@ -53,8 +53,8 @@ def test_of_one_cluster_there_is_nothing_to_compare_or_to_be_sure_of():
     assert "100%" not in text
 
 
-def test_count_and_refine():
-    text = good("fit", "demo", "-k", "auto", "--refine", "--explain")
+def test_count():
+    text = good("fit", "demo", "-k", "auto", "--explain")
     assert "600 rows, 200 features, 4 clusters" in text
     assert "4 eigenvalues stand out from noise" in text
     assert "0 of 600 rows differ" in text
@@ -100,6 +100,7 @@ def test_output_is_whole_or_not_at_all(folder, sample):
 
 
 NOWHERE = ["fit", "nowhere.csv", "-k", 2]
+SPHERICAL = ["--method", "SphericalKMeans"]
 
 
 @pytest.mark.parametrize(
@@ -112,19 +113,25 @@ NOWHERE = ["fit", "nowhere.csv", "-k", 2]
         (["fit", "iris", "-k", "three"], "-k three: Give the number of clusters"),
         (["fit", "iris"], "such as -k 5, or -k auto"),
         (
-            ["fit", "iris", "-k", "auto", "--method", "PSC"],
-            "-k auto: PSC does not count clusters; ihgmm choose-k does",
+            ["fit", "iris", "-k", "auto", "--method", "SphericalKMeans"],
+            "-k auto: SphericalKMeans does not count clusters; ihgmm choose-k does",
         ),
         (["fit", "iris", "-k", 3, "--whiten", "soap"], "--whiten soap is not known"),
-        (["fit", "iris", "-k", 3, "--signed", "--refine"], "leave one out"),
+        (["fit", "iris", "-k", 3, "--signed", "--paper"], "leave one out"),
         (["choose-k", "iris", "--whiten", "soap"], "--whiten soap is not known"),
         (["fit", "iris", "-k", 3, "--prepare", "log"], "--prepare log is not known"),
         (["fit", "iris", "-k", 3, "--id-column", "x"], "features, iris has no such"),
         (["fit", "iris", "-k", 3, "--columns", "x"], "such column; it has 'sepal le"),
         (["explode"], "No such command"),
         ([*NOWHERE, "--method", "kmeans"], "--method kmeans: give one of IhSC, IhGMM"),
-        ([*NOWHERE, "--method", "PSC", "--refine"], "--refine: PSC has no such option"),
-        ([*NOWHERE, "--method", "PSC", "--outliers", "auto"], "--outliers: PSC has no"),
+        (
+            [*NOWHERE, *SPHERICAL, "--signed"],
+            "--signed: SphericalKMeans has no such opt",
+        ),
+        (
+            [*NOWHERE, *SPHERICAL, "--outliers", "auto"],
+            "--outliers: SphericalKMeans has",
+        ),
         ([*NOWHERE, "--method", "IhGMM", "--paper"], "--paper: IhGMM has no such opt"),
         (["choose-k", "iris", "--plot", "a.txt"], "ends in .png or .pdf or .svg"),
         (["choose-k", "iris", "--method", "magic"], "No such option: --method"),
@@ -366,10 +373,10 @@ def test_messages_of_the_package_name_options_as_the_shell_has_them():
     lines = rng.choice([-1, 1], (200, 1)) * np.eye(8)[np.arange(200) % 4]
     np.save("lines.npy", lines + 0.05 * rng.normal(size=(200, 8)))
     assert "use --signed." in invoke("fit", "lines.npy", "-k", 4).stderr
-    message = fail("fit", "lines.npy", "-k", 4, "--signed", "--refine")
-    assert message.startswith("error: --refine expects positive scales")
-    with pytest.raises(ValueError, match="refine=True expects positive scales"):
-        IhSC(4, signed=True, refine=True).fit(lines)
+    message = fail("fit", "lines.npy", "-k", 4, "--signed", "--paper")
+    assert "cannot be combined with --signed; leave one out" in message
+    with pytest.raises(ValueError, match="combined with signed=True; leave one out"):
+        IhSC(4, signed=True, recipe="paper").fit(lines)
 
 
 def test_a_doubtful_number_comes_with_the_command_that_shows_why(folder):

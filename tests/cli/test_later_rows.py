@@ -128,13 +128,14 @@ def test_missing_cells_are_filled_in_where_the_fit_did():
 
 
 def test_what_cannot_be_done_is_said():
-    text = fail(*BATCHES, "--method", "PSC")
-    assert "--known-column and --batch-column: PSC takes neither" in text
+    text = fail(*BATCHES, "--method", "SphericalKMeans")
+    assert "--known-column and --batch-column: SphericalKMeans takes neither" in text
     assert "no such column" in fail(*FIT, "--known-column", "kinds")
-    good(*FIT, "--method", "PSC", "--drop-columns", "kind,shop", "--save", "psc.npz")
-    text = fail("update", "psc.npz", "tuesday.csv", "--save", "new.npz")
-    assert "psc.npz is no model of IhSC" in text
-    assert invoke("update", "psc.npz", "tuesday.csv").exit_code == 2
+    spherical = ("--method", "SphericalKMeans", "--drop-columns", "kind,shop")
+    good(*FIT, *spherical, "--save", "means.npz")
+    text = fail("update", "means.npz", "tuesday.csv", "--save", "new.npz")
+    assert "means.npz is no model of IhSC" in text
+    assert invoke("update", "means.npz", "tuesday.csv").exit_code == 2
 
 
 def test_wild_cells_are_counted_without_missing_ones():

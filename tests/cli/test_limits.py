@@ -91,7 +91,7 @@ def test_a_fifo_is_not_waited_for_and_a_device_not_read(name):
 
 @pytest.mark.parametrize("path", [None, 5, 2.5, ["a"], {}])
 def test_what_is_no_path_is_said_to_be_none(path, sample):
-    model = ihgmm.PSC(3).fit(sample[0])
+    model = ihgmm.IhSC(3).fit(sample[0])
     for ask in (ihgmm.open_data, load_model, model.report):
         if not (path is None and ask == model.report):  # which returns the page
             with pytest.raises(TypeError, match="not the name of a file"):

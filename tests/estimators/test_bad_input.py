@@ -3,6 +3,7 @@
 import pickle
 import re
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from ihgmm import (
-    PSC,
     Biwhitener,
     ClusterCountWarning,
     IhGMM,
@@ -27,8 +27,9 @@ from ihgmm import (
 )
 from ihgmm.metrics import exact_recovery
 
+PSC = partial(IhSC, recipe="psc")
 each = pytest.mark.parametrize("Estimator", [IhSC, PSC, SphericalKMeans])
-ALL = [IhSC, IhGMM, PSC, SphericalKMeans, SDPKMeans, TwoComponentLloyd]
+ALL = [IhSC, IhGMM, SphericalKMeans, SDPKMeans, TwoComponentLloyd]
 GOOD = np.random.default_rng(0).standard_normal((20, 4))
 pytestmark = pytest.mark.filterwarnings("ignore:Labels may be unstable")
 
@@ -51,7 +52,7 @@ def with_entry(value, storage=np.asarray):
 def test_not_finite(Estimator, storage, value, name):
     message = (
         f"Input X contains {name} at row 5, column 2 .* in all: 1.*"
-        f"{Estimator.__name__} does not accept them: drop .*missing='fit'"
+        f"{type(Estimator()).__name__} does not accept them: drop .*missing='fit'"
     )
     with pytest.raises(ValueError, match=message):
         Estimator(2).fit(with_entry(value, storage))
@@ -93,7 +94,7 @@ def test_not_finite(Estimator, storage, value, name):
             TypeError,
             r"1 \({'a': 1} in row 1\).*argument must be a string or a",
         ),
-        (PSC(2), TypeError, "X is of type PSC, not a .*; give an array"),
+        (IhSC(2), TypeError, "X is of type IhSC, not a .*; give an array"),
         (None, TypeError, "X is None, not a matrix of numbers; give an array"),
         (3.5, TypeError, "X is 3.5, not a matrix of numbers; give an array"),
         ({"x": [1.0, 2.0]}, TypeError, r"X is of type dict, .*; give .* a data frame"),
@@ -141,13 +142,13 @@ def test_a_frame_that_is_not_read_yet():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(GOOD)
     with pytest.raises(TypeError, match=r"LazyFrame, .*; give an array, a data"):
-        PSC(2).fit(frame.lazy())
+        IhSC(2).fit(frame.lazy())
     days = frame.with_columns(day=polars.lit("2020-01-01").str.to_date())
     with pytest.raises(ValueError, match=r"do not hold numbers: 'day' \(.*date"):
-        PSC(2).fit(days)
+        IhSC(2).fit(days)
     assert_array_equal(
-        PSC(2, random_state=0).fit(frame).labels_,
-        PSC(2, random_state=0).fit(GOOD).labels_,
+        IhSC(2).fit(frame).labels_,
+        IhSC(2).fit(GOOD).labels_,
     )
 
 
@@ -236,7 +237,7 @@ def test_other_numbers_are_converted(Estimator, dtype):
     assert model.cluster_centers_.dtype == np.float64
 
 
-@pytest.mark.parametrize("Estimator", [one for one in ALL if one is not IhGMM])
+@pytest.mark.parametrize("Estimator", [PSC, *(one for one in ALL if one is not IhGMM)])
 @pytest.mark.parametrize(
     ("unit", "dtype"),
     [(1e200, np.float64), (1e-300, np.float64), (1e25, np.float32), (1e-25, "f4")],
@@ -370,7 +371,7 @@ TWICE = {
     "fit_predict": IhSC(3, random_state=0).fit_predict,
     "predict": lambda X: IhSC(3, random_state=0).fit(X.toarray()).predict(X),
     "IhGMM": lambda X: IhGMM(3, random_state=0).fit(X).memberships_,
-    "PSC": lambda X: PSC(3, random_state=0).fit(X).transform(X),
+    "psc": lambda X: PSC(3, random_state=0).fit(X).transform(X),
     "SphericalKMeans": lambda X: SphericalKMeans(3, random_state=0).fit(X).transform(X),
 }
 

@@ -39,11 +39,9 @@ SPECTRAL = covering(
         "recipe": list(RECIPES),
         "whiten": [None, "counts", "learned", "auto"],
         "signed": [False, True],
-        "refine": [False, True],
         "n_clusters": [3, "auto"],
     },
     forbidden=[
-        (("signed", True), ("refine", True)),
         (("signed", True), ("recipe", "neighbours")),
         (("signed", True), ("recipe", "paper")),
         (("signed", True), ("whiten", "counts")),  # counts are not negative

@@ -12,7 +12,7 @@ ESTIMATORS = [
     ihgmm.IhSC("auto", whiten="learned", outliers="cells"),
     ihgmm.IhGMM("auto", missing="fit", outliers="auto"),
     ihgmm.IhGMM(3, noise="tied", random_state=0),
-    ihgmm.PSC(3),
+    ihgmm.IhSC(3, recipe="psc"),
     ihgmm.SphericalKMeans(3, random_state=0),
     ihgmm.Biwhitener(),
 ]

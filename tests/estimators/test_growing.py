@@ -182,9 +182,9 @@ def test_bad_batches_are_refused_and_leave_the_model():
     [
         {"signed": True},
         {"whiten": "learned"},
-        {"refine": True},
         {"outliers": "auto"},
         {"recipe": "paper"},
+        {"recipe": "psc"},
     ],
 )
 def test_options_that_cannot_grow_say_so(options):

@@ -185,7 +185,7 @@ def test_bad_labels_are_refused(sample, known, message):
 
 
 @pytest.mark.parametrize(
-    "options", [{"signed": True}, {"refine": True}, {"recipe": Recipe(labels="kmeans")}]
+    "options", [{"signed": True}, {"recipe": Recipe(labels="kmeans")}]
 )
 def test_options_that_cannot_be_taught_say_so(sample, options):
     with pytest.raises(ValueError, match="cannot be combined"):

@@ -1,5 +1,7 @@
 """Missing cells, as users have them."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,6 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
-    PSC,
     IhGMM,
     IhSC,
     diagnose,
@@ -19,6 +20,7 @@ from ihgmm import (
 )
 from ihgmm.metrics import misclassification_rate
 
+PSC = partial(IhSC, recipe="psc")
 ESTIMATORS = (IhSC, IhGMM, PSC)
 
 

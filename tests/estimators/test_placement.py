@@ -14,7 +14,6 @@ from ihgmm.storage import load_model, save_model
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Labels may be unstable",
-    "ignore:Refined labels still changed",
     "ignore:.* rows are zero",
     "ignore:Rows are in",
 )
@@ -36,7 +35,6 @@ BORDERS = covering(
         "space": ["auto", *SPACES],
         "n_components": ["auto", None, 7],
         "order": ["algebraic", "magnitude"],
-        "refine": [False, True],
         "storage": [np.asarray, sp.csr_array, sp.csc_array],
         "dtype": [np.float64, np.float32],
         "unit": [1.0, 1e-30, 1e30],
@@ -47,11 +45,11 @@ BORDERS = covering(
 @pytest.mark.parametrize("case", BORDERS, ids=case_name)
 def test_rows_of_the_fit_keep_their_labels(case, tmp_path):
     options = dict(case)
-    names = ("storage", "dtype", "unit", "refine")
-    storage, dtype, unit, refine = (options.pop(key) for key in names)
+    names = ("storage", "dtype", "unit")
+    storage, dtype, unit = (options.pop(key) for key in names)
     rows, new = (storage(overlapping(dtype, seed) * dtype(unit)) for seed in (0, 1))
     recipe = Recipe(**options, n_init=2)
-    model = IhSC(4, recipe=recipe, refine=refine, random_state=0).fit(rows)
+    model = IhSC(4, recipe=recipe, random_state=0).fit(rows)
     assert_array_equal(model.predict(rows), model.labels_)
     # One by one, and in any order.
     assert_array_equal(model.predict(rows[40:50]), model.labels_[40:50])
@@ -73,13 +71,12 @@ def test_a_row_alone_may_have_another_unit_than_the_fit():
         assert_array_equal(model.predict(X[[i]]), model.labels_[[i]])
 
 
-@pytest.mark.parametrize("refine", [False, True])
 @pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
-def test_rows_of_few_kinds_keep_their_labels(build, refine):
+def test_rows_of_few_kinds_keep_their_labels(build):
     kinds = np.array([[1.0, 0.0, 0.2], [-1.0, 0.0, -0.2], [0.3, 0.0, 1.0]])
     X = kinds[np.repeat([0, 1, 2], [5, 9, 7])]
     with pytest.warns(UserWarning, match="Rows are in 3 of n_clusters=5"):
-        model = build(5, refine=refine, random_state=0).fit(X)
+        model = build(5, random_state=0).fit(X)
     assert_array_equal(model.labels_, np.repeat([2, 0, 1], [5, 9, 7]))
     assert_array_equal(model.predict(X), model.labels_)
     # No new row goes to an empty cluster.

@@ -7,10 +7,10 @@ from sklearn.base import clone
 from ihgmm import IhGMM, IhSC, make_ihgmm
 
 STEPS = {
-    IhSC: ["check", "count", "eigenvectors", "labels", "refine", "doubt", "centers"],
+    IhSC: ["check", "count", "eigenvectors", "labels", "doubt", "centers"],
     IhGMM: ["check", "count", "eigenvectors", "labels", "noise", "rounds", "centers"],
 }
-FULL = {IhSC: {"refine": True}, IhGMM: {"noise": "auto"}}
+FULL = {IhSC: {}, IhGMM: {"noise": "auto"}}
 
 
 def sample():

@@ -58,7 +58,7 @@ def test_clusters_are_counted_by_their_directions():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"refine": True}, "refine=True .* cannot be combined with signed=True"),
+        ({"recipe": "psc"}, "labels=.* cannot be combined with signed=True"),
         ({"recipe": "paper"}, "labels='kmeans' expects positive scales"),
         ({"recipe": Recipe(unit_norm=False)}, "unit_norm=False expects positive"),
     ],

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ihgmm import (
-    PSC,
     IhGMM,
     IhSC,
     Recipe,
@@ -19,9 +18,9 @@ from ihgmm.metrics import misclassification_rate
 ESTIMATORS = [
     IhSC(3, random_state=0),
     IhSC.paper(3, random_state=0),
-    IhSC(3, recipe=Recipe(labels="kmeans"), refine=True, random_state=0),
+    IhSC(3, recipe=Recipe(labels="kmeans"), random_state=0),
     IhGMM(3, random_state=0),
-    PSC(3, random_state=0),
+    IhSC(3, recipe="psc", random_state=0),
     SphericalKMeans(3, random_state=0),
 ]
 names = [f"{type(e).__name__}-{i}" for i, e in enumerate(ESTIMATORS)]
@@ -75,7 +74,7 @@ def test_whole_weights_are_repeated_rows_with_a_full_diagonal(X):
     inner = np.repeat(embedding, weights, axis=0) @ model.embedding_.T
     assert np.allclose(np.diag(inner), 1, atol=1e-3)
     assert np.array_equal(model.labels_, np.repeat(labels, weights))
-    psc = PSC(3, random_state=0)
+    psc = IhSC(3, recipe="psc", random_state=0)
     first = psc.fit(X, sample_weight=weights).cluster_centers_.copy()
     second = psc.fit(repeated).cluster_centers_
     assert np.allclose(first, second, atol=1e-2 * np.abs(first).max())
@@ -108,7 +107,7 @@ def test_counts_follow_weights():
     assert model.n_clusters_ == 3
 
 
-@pytest.mark.parametrize("model", [IhSC(4), IhGMM(4), PSC(4)])
+@pytest.mark.parametrize("model", [IhSC(4), IhGMM(4), IhSC(4, recipe="psc")])
 def test_weights_that_leave_few_rows_warn_once(model):
     X, _ = make_ihgmm(500, 30, 4, random_state=0)
     weights = np.exp(3 * np.random.default_rng(0).standard_normal(500))

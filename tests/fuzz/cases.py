@@ -24,6 +24,7 @@ from sklearn.exceptions import NotFittedError
 
 import ihgmm
 from ihgmm import metrics
+from ihgmm.numerics.recipe import RECIPES
 from ihgmm.storage import load_model, save_model
 
 
@@ -251,6 +252,7 @@ OPTIONS = {
     "IhSC": {
         **COMMON,
         "n_clusters": N_CLUSTERS,
+        "recipe": st.sampled_from([*RECIPES]),
         **GRAM,
         "order": st.sampled_from(["algebraic", "magnitude"]),
         "n_components": st.sampled_from(["auto", None, 1, 3, 50]),
@@ -260,7 +262,6 @@ OPTIONS = {
         "placement": st.sampled_from(["embedding", "cosine"]),
         "signed": st.booleans(),
         "whiten": WHITEN,
-        "refine": st.booleans(),
         "outliers": OUTLIERS,
     },
     "IhGMM": {
@@ -270,7 +271,6 @@ OPTIONS = {
         **GRAM,
         "outliers": OUTLIERS,
     },
-    "PSC": {"missing": COMMON["missing"], "n_clusters": st.integers(1, 6)},
     "SphericalKMeans": {
         **{key: COMMON[key] for key in ("max_iter", "tol", "n_init")},
         "n_clusters": st.integers(1, 6),
@@ -424,14 +424,15 @@ def _fit(case):
         # What the estimator has itself, as IhGMM has tol, is no setting of its recipe.
         settings = SETTINGS & set(options) - set(model.get_params())
         changes = {name: options.pop(name) for name in settings}
-        options["recipe"] = ihgmm.Recipe.of(model.recipe, **changes)
+        recipe = options.get("recipe", model.recipe)
+        options["recipe"] = ihgmm.Recipe.of(recipe, **changes)
     if strangers := set(options) - set(model.get_params()):
         raise UnclearError(f"no options: {strangers}")  # scikit-learn's sentence is one
     model.set_params(**options)
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
     beside = {}
-    if case["ask"] in ("IhSC", "IhGMM", "PSC"):
+    if case["ask"] in ("IhSC", "IhGMM"):
         beside["sample_weight"] = _beside(case, "weights")
     if case.get("grows"):
         model.partial_fit(given, **beside)

@@ -84,7 +84,7 @@ MODELS = {
     "filled": lambda: IhSC(3, missing="fit", random_state=0),
     "IhGMM": lambda: IhGMM(3, random_state=0),
     "tied": lambda: IhGMM(3, noise="tied", random_state=0),
-    "PSC": lambda: ihgmm.PSC(3, random_state=0),
+    "psc": lambda: IhSC(3, recipe="psc", random_state=0),
     "SphericalKMeans": lambda: ihgmm.SphericalKMeans(3, random_state=0),
     "scaled": lambda: make_pipeline(ColumnScaler("scale"), IhSC(3, random_state=0)),
 }

@@ -62,7 +62,7 @@ def chapter(seed):
             ihgmm.IhSC(k),
             ihgmm.IhGMM(k, noise="tied"),
             ihgmm.IhSC("auto", outliers="auto", random_state=0),
-            ihgmm.PSC(k, random_state=0),
+            ihgmm.IhSC(k, recipe="psc", random_state=0),
             ihgmm.SphericalKMeans(k, random_state=0),
         ]
         model = models[seed % len(models)].fit(X)

@@ -45,8 +45,8 @@ FOUND = {
         case("scale_heterogeneity_test", "normal", 15, 7, k=4, dtype="int64",
         kind="arrow frame", weights="ones"),
     "contrasts of centres that are next to zero":
-        case("PSC", "counts", 4, 4, "small row", "small row", seed=8589, k=1,
-        kind="csc", n_clusters=3, missing="fit", then=["report"]),
+        case("IhSC", "counts", 4, 4, "small row", "small row", seed=8589, k=1,
+        recipe="psc", kind="csc", n_clusters=3, missing="fit", then=["report"]),
     "batches of rows that are all zero":
         case("IhSC", "counts", 18, 9, "denormal", seed=5822, dtype="int64",
         n_clusters="auto") | {"batch": "two"},
@@ -86,11 +86,11 @@ FOUND = {
     "small numbers that single precision cannot divide by":
         case("Biwhitener", "few", 34, 36, seed=522, k=1, dtype="float32"),
     "labels that no fit believes, with missing cells":
-        case("PSC", "model", 31, 17, "small column", "nan row", seed=3156, k=5,
-        missing="fit", then=["report"]),
+        case("IhSC", "model", 31, 17, "small column", "nan row", seed=3156, k=5,
+        recipe="psc", missing="fit", then=["report"]),
     "a report of rows whose squares overflow":
-        case("PSC", "identity", 46, 20, "large row", "huge row", seed=376301,
-        kind="csc", weights="uniform", then=["report"]),
+        case("IhSC", "identity", 46, 20, "large row", "huge row", seed=376301,
+        recipe="psc", kind="csc", weights="uniform", then=["report"]),
     "new rows 1e300 times as large as those of a fit":
         case("IhSC", "cauchy", 21, 16, "denormal", seed=1002478, k=2, weights="huge",
         then=["transform", "predict"]) | {"new": "offset"},
@@ -114,7 +114,8 @@ FOUND = {
     "float32 near its limit":
         case("IhSC", "model", 30, 8, "float32 limit", n_clusters=3, dtype="float32"),
     "float64 near its limit":
-        case("PSC", "model", 30, 8, "float64 limit", n_clusters=3, then=["transform"]),
+        case("IhSC", "model", 30, 8, "float64 limit", n_clusters=3, recipe="psc",
+        then=["transform"]),
     "a report on a data frame with a column that rules":
         case("SphericalKMeans", "one column", 31, 31, "zero column", n_clusters=2,
         kind="frame", then=["report"]),
@@ -146,7 +147,8 @@ FOUND = {
         case("IhGMM", "one-hot", 17, 17, k=1, n_clusters="auto", outliers="auto"),
     "fewer rows that are not zero than clusters":
         case("IhSC", "model", 30, 8, "nearly all rows zero", n_clusters=4),
-    "nothing but zero rows": case("PSC", "zero", 5, 3, n_clusters=1),
+    "nothing but zero rows":
+        case("IhSC", "zero", 5, 3, n_clusters=1, recipe="psc"),
     "weights over 600 decades":
         case("estimate_parameters", "counts", 9, 12, weights="decades"),
     "weights near overflow": case("IhSC", "model", 30, 8, n_clusters=3, weights="huge"),
@@ -185,7 +187,7 @@ def step(how, at, length=1, value=0):
 
 
 FILES = {
-    "a model whose archive points before its beginning": file("PSC", step("cut", 0.27)),
+    "a model whose archive points before its beginning": file("psc", step("cut", 0.27)),
     "an array whose header has no end": file(
         "a.npy",
         step("copy", 0.4298734722124157, 50, 125),

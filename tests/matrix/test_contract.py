@@ -10,7 +10,6 @@ from array_kinds import FAMILIES, KINDS, opened
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import (
-    PSC,
     IhGMM,
     IhSC,
     Recipe,
@@ -249,7 +248,7 @@ def odd_rows():
 
 SPECTRAL = (IhSC, *CENTERS, *TALL, "eigenvalues_")
 SPHERICAL = (SphericalKMeans, *CENTERS, "inertia_")
-PROJECTED = (PSC, *CENTERS, "embedding_", "eigenvalues_")
+PROJECTED = (IhSC, *CENTERS, "embedding_", "eigenvalues_")
 MIXTURE = (IhGMM, *CENTERS, *TALL[:3], "memberships_", "weights_", "n_iter_")
 COUNT = ("n_clusters", "rank", "n_rows", "levels", "eigenvalues", "edge")
 SCALES = ("statistic", "p_value", "spread", "p_values")
@@ -257,7 +256,6 @@ JUDGEMENT = ("stability", "expected_error", "certainty", "cluster_stability")
 ESTIMATES = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
 WORK = {
     "clusters": model(*SPECTRAL),
-    "refine": model(*SPECTRAL, refine=True),
     "rows": model(*SPECTRAL, recipe=Recipe(rows="given", space="projected")),
     "paper": model(
         *SPECTRAL, recipe=Recipe.of("paper", order="magnitude", labels="tied")
@@ -266,8 +264,8 @@ WORK = {
     "outliers": model(
         *SPECTRAL, "outlier_scores_", weighted=True, odd=True, outliers="auto"
     ),
-    "psc": model(*PROJECTED),
-    "weighted psc": model(*PROJECTED, weighted=True),
+    "psc": model(*PROJECTED, recipe="psc"),
+    "weighted psc": model(*PROJECTED, weighted=True, recipe="psc"),
     "spherical": model(*SPHERICAL),
     "weighted spherical": model(*SPHERICAL, weighted=True),
     "mixture": model(*MIXTURE, max_iter=5, tol=10.0),

@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
-    PSC,
     IhGMM,
     IhSC,
     SDPKMeans,
@@ -50,11 +49,10 @@ def label_type(X):
     return np.int64 if type(X).__module__ == "torch" else np.int32
 
 
-@pytest.mark.parametrize("options", [{}, {"refine": True}], ids=str)
-def test_zero_rows(to_device, options):
+def test_zero_rows(to_device):
     X = sample()
     X[[0, 7, 599]] = 0
-    wanted, model = (IhSC(4, random_state=0, **options) for _ in range(2))
+    wanted, model = (IhSC(4, random_state=0) for _ in range(2))
     for one, data in ((wanted, X), (model, to_device(X))):
         with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
             one.fit(data)
@@ -126,8 +124,13 @@ def test_parameters_of_labels_from_anywhere(to_device):
 
 @pytest.mark.parametrize(
     "model",
-    [PSC(2), SDPKMeans(2), SDPKMeans(2, gram="cosine"), TwoComponentLloyd()],
-    ids=["PSC", "SDP", "cosine", "Lloyd"],
+    [
+        IhSC(2, recipe="psc"),
+        SDPKMeans(2),
+        SDPKMeans(2, gram="cosine"),
+        TwoComponentLloyd(),
+    ],
+    ids=["psc", "SDP", "cosine", "Lloyd"],
 )
 def test_distances_on_a_device(to_device, model):
     """Models that were fitted on the host take rows from anywhere."""
@@ -148,16 +151,16 @@ def test_distances_on_a_device(to_device, model):
 @pytest.mark.parametrize(
     "work",
     [
-        lambda A: IhSC(4, refine=True, random_state=0).fit(A),
+        lambda A: IhSC(4, random_state=0).fit(A),
         lambda A: IhSC(4, recipe="paper", random_state=0).fit(A),
         lambda A: IhGMM(4, random_state=0).fit(A).bic(A),
-        lambda A: PSC(4, random_state=0).fit(A).score(A),
+        lambda A: IhSC(4, recipe="psc", random_state=0).fit(A).score(A),
         lambda A: SphericalKMeans(4, n_init=3, random_state=0).fit(A).score(A),
         lambda A: estimate_parameters(A, np.arange(4_000) % 4),
         lambda A: diagnose(A, np.arange(4_000) % 4),
         lambda A: scale_heterogeneity_test(A, np.arange(4_000) % 4),
     ],
-    ids=["refine", "paper", "mixture", "PSC", "spherical", "fit", "diagnose", "test"],
+    ids=["default", "paper", "mixture", "psc", "spherical", "fit", "diagnose", "test"],
 )
 def test_the_data_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""

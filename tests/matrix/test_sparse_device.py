@@ -175,7 +175,7 @@ def test_entries_that_are_in_no_column():
 @pytest.mark.parametrize(
     "work",
     [
-        lambda A, labels: IhSC(4, recipe="paper", refine=True).fit(A),
+        lambda A, labels: IhSC(4, recipe="paper").fit(A),
         lambda A, labels: diagnose(A, labels),
     ],
     ids=["paper", "diagnose"],

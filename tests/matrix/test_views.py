@@ -7,7 +7,7 @@ import pytest
 from array_kinds import FAMILIES, opened
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, estimate_parameters, make_ihgmm
+from ihgmm import IhGMM, IhSC, SphericalKMeans, estimate_parameters, make_ihgmm
 from ihgmm.matrix import Scaled, Shifted, Stretched, as_matrix, filled, to_host
 from ihgmm.numerics.sign_flips import flip_signs
 
@@ -163,11 +163,11 @@ def test_matrices_do_not_change(kind, tmp_path):
     [
         lambda X, w, _: IhSC(3, random_state=0).fit(X, sample_weight=w),
         lambda X, w, _: IhGMM(3, random_state=0).fit(X, sample_weight=w),
-        lambda X, w, _: PSC(3, random_state=0).fit(X, sample_weight=w),
+        lambda X, w, _: IhSC(3, recipe="psc", random_state=0).fit(X, sample_weight=w),
         lambda X, w, _: SphericalKMeans(3, random_state=0).fit(X, sample_weight=w),
         lambda X, w, labels: estimate_parameters(X, labels, sample_weight=w),
     ],
-    ids=["IhSC", "IhGMM", "PSC", "SphericalKMeans", "estimate_parameters"],
+    ids=["IhSC", "IhGMM", "psc", "SphericalKMeans", "estimate_parameters"],
 )
 def test_centers_keep_their_unit_when_a_row_is_tiny_and_another_does_not_count(fit):
     X, labels = make_ihgmm(120, 30, 3, scale_ratio=2, random_state=0)

@@ -134,7 +134,7 @@ def test_attributes():
 def test_limits_of_rows_and_iterations(sample, monkeypatch):
     message = (
         r"n_samples=30 is more than max_samples=29: the relaxation has 30\^2 "
-        "variables. Use PSC, or IhSC .* or raise max_samples"
+        "variables. Use IhSC, .* or raise max_samples"
     )
     with pytest.raises(ValueError, match=message):
         SDPKMeans(2, max_samples=29).fit(sample.X)

@@ -82,7 +82,7 @@ def test_alternating_signs_warn_and_the_better_state_is_returned():
             continue
         cycles += 1
         moving = int((path[-1] != path[-2]).sum())
-        message = f"{moving} of 40 rows alternate .*PSC or IhSC"
+        message = f"{moving} of 40 rows alternate .*use IhSC"
         with pytest.warns(ConvergenceWarning, match=message) as caught:
             model.fit(X)
         assert [warning.filename for warning in caught] == [__file__]

@@ -370,7 +370,7 @@ def test_a_report_reads_the_data_as_often_as_its_parts(X, model, tmp_path):
     ("model", "has_tree"),
     [
         (ihgmm.IhGMM(3, random_state=0), False),
-        (ihgmm.PSC(3, random_state=0), True),
+        (IhSC(3, recipe="psc", random_state=0), True),
         (ihgmm.SphericalKMeans(3, random_state=0), False),
         (IhSC("auto", random_state=0), True),
         (IhSC(1, random_state=0), False),

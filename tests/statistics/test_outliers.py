@@ -161,9 +161,7 @@ def test_where_there_are_none_nothing_changes():
     assert_array_equal(plain.scales_, asked.scales_)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"refine": True}, {"recipe": Recipe(space="projected")}]
-)
+@pytest.mark.parametrize("options", [{}, {"recipe": Recipe(space="projected")}])
 def test_predict_says_what_the_fit_said(data, options):
     X, strange = data
     model = IhSC(4, outliers="auto", random_state=0, **options).fit(X)

@@ -6,7 +6,7 @@ from nested_rows import nested
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from ihgmm import PSC, IhGMM, IhSC, cluster_tree, make_ihgmm, select_n_clusters
+from ihgmm import IhGMM, IhSC, cluster_tree, make_ihgmm, select_n_clusters
 from ihgmm.plotting import plot_tree
 
 
@@ -56,12 +56,11 @@ def test_the_clusters_of_a_model_are_shown_whether_or_not_they_are_a_level():
     "model",
     [
         IhSC(9, random_state=0),
-        IhSC(9, refine=True, random_state=0),
         IhSC(9, signed=True, random_state=0),
         IhSC.paper(9, random_state=0),
-        PSC(9, random_state=0),
+        IhSC(9, recipe="psc", random_state=0),
     ],
-    ids=["IhSC", "refined", "signed", "paper", "PSC"],
+    ids=["default", "signed", "paper", "psc"],
 )
 def test_every_model_with_an_embedding_has_a_tree(model):
     X, coarse, _ = nested(0)

@@ -30,7 +30,7 @@ COMMANDS = {
 MODULES = {"report": "fit", "update": "predict", "choose-k": "choose_k"}
 
 # What messages of the package call parameters and functions, while a command runs.
-ALIKE = "jobs max_clusters method missing outliers prepare refine repeats signed whiten"
+ALIKE = "jobs max_clusters method missing outliers prepare repeats signed whiten"
 SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in ALIKE.split()} | {
     "n_clusters": "-k",
     "n_samples": "the number of rows,",

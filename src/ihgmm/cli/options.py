@@ -125,7 +125,7 @@ class Reading(RowReading):
 
 
 # By the names that they have in Python.
-METHODS = ("IhSC", "IhGMM", "PSC", "SphericalKMeans")
+METHODS = ("IhSC", "IhGMM", "SphericalKMeans")
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,6 @@ class Fitting:
         f"How to cluster: {', '.join(METHODS)}. The options below are for IhSC unless "
         "they say otherwise.",
         "IhSC",
-    )
-    refine: bool = option(
-        "Compare rows once more with centres of the others.", False, "--refine"
     )
     whiten: str | None = WHITEN
     signed: bool = option(
@@ -173,7 +170,7 @@ class Fitting:
         if wrong:
             raise ValueError(wrong)
         kind = getattr(estimators, str(name))
-        given = {"refine": self.refine, "whiten": self.whiten, "signed": self.signed}
+        given = {"whiten": self.whiten, "signed": self.signed}
         given |= {"outliers": _number(self.outliers), "recipe": self.paper and "paper"}
         given |= {"missing": missing == "fit" and "fit"}
         given = {key: v for key, v in given.items() if not (v is None or v is False)}

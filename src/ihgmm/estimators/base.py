@@ -38,7 +38,6 @@ CHECKS: dict[str, Any] = {
     "n_clusters": parameters.check_count,
     "noise": partial(parameters.check_choice, choices=("auto", *STRUCTURES)),
     "recipe": lambda _, value: Recipe.of(value),
-    "refine": parameters.check_flag,
     "whiten": partial(parameters.check_choice, choices=("auto", *NOISE_KINDS, None)),
     "signed": parameters.check_flag,
     "missing": partial(parameters.check_choice, choices=MISSING_WAYS),

@@ -206,7 +206,7 @@ def check_growing(X: Matrix, sample_weight: Any) -> np.ndarray:
 
 def check_can_grow(model: Any) -> None:
     """Raise unless a model has options with which it can grow."""
-    usual = {"signed": False, "whiten": None, "refine": False, "outliers": None}
+    usual = {"signed": False, "whiten": None, "outliers": None}
     given = {name: getattr(model, name) for name in usual}
     unusual = ["batch"] if hasattr(model, "batches_") else []
     unusual += [option(*item) for item in given.items() if item[1] != usual[item[0]]]

@@ -5,7 +5,6 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from ihgmm import _checks as checks
@@ -19,7 +18,6 @@ from ihgmm.estimators.base import (
     atomic,
     cosines,
     mark,
-    number_by_size,
 )
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics import spectral as sc
@@ -32,7 +30,6 @@ from ihgmm.numerics.recipe import Recipe
 from ihgmm.policy import Doubt
 from ihgmm.statistics import estimation
 from ihgmm.statistics.diagnosis import expected_error, membership_temperature
-from ihgmm.statistics.leave_one_out import refine_labels
 from ihgmm.statistics.refits import calmer_noise, label_doubt, most_judged
 
 
@@ -55,14 +52,11 @@ class IhSC(Clusterer):
         The settings of the spectral method, by name or as a :class:`~ihgmm.Recipe`.
     signed : bool, default=False
         Whether scales have both signs, so that opposite rows are of one cluster; only
-        with ``labels="tied"`` and ``unit_norm``, without ``refine``. See :doc:`/signs`.
+        with ``labels="tied"`` and ``unit_norm``. See :doc:`/signs`.
     whiten : {"auto", "counts", "learned"} or None, default=None
         Whether rows and columns are multiplied first so that noise is alike in all of
         them, as by :class:`~ihgmm.Biwhitener`. Results are in the units of the data.
         ``"auto"`` looks whether data need it: :doc:`/counts` has the rule.
-    refine : bool, default=False
-        Whether to compare each row once more with the centres of the other rows. It
-        helps if the noise is the same in all directions, and may hurt if it is not.
     outliers : float, "auto", "cells" or None, default=None
         Which rows get the label -1 and have no part in the fit: those that stand out
         ("auto"), or the strangest ones, a share of at most 0.5. With "cells", single
@@ -152,7 +146,6 @@ class IhSC(Clusterer):
         recipe: Recipe | str = "default",
         signed: bool = False,
         whiten: whitening.NoiseKind | Literal["auto"] | None = None,
-        refine: bool = False,
         outliers: float | Literal["auto", "cells"] | None = None,
         missing: Missing = "error",
         init: Any = None,
@@ -163,7 +156,6 @@ class IhSC(Clusterer):
         self.recipe = recipe
         self.signed = signed
         self.whiten = whiten
-        self.refine = refine
         self.outliers = outliers
         self.missing = missing
         self.init = init
@@ -246,21 +238,14 @@ class IhSC(Clusterer):
         )
         labels, self.temperature_ = taught.keep(data, spectral.labels), 1.0
         placement: sc.Placement | sc.CosinePlacement = spectral.placement
-        if self.refine:
-            with steps.step("refine"):
-                labels, placement = _refined(data, labels, k)
         empty = checks.warn_empty_clusters(data, labels, k)
         if not empty and taught.known is None:  # known labels hold clusters in place
             with steps.step("doubt"):
                 self._warn_of_doubt(data, spectral, labels, recipe, k)
 
         # Estimate centres, scales and noise levels; place the rows left out.
-        fitted: estimation.Parameters
         with steps.step("centers"):
-            if self.refine:
-                fitted = estimation.estimates_of_labels(data, labels, np.arange(k))
-            else:
-                fitted = estimation.estimates_of_fit(data, spectral, labels, k)
+            fitted = estimation.estimates_of_fit(data, spectral, labels, k)
         embedding, embedded = spectral.placement.embedding, spectral.rows
         weights, ops, counts = data.weights, data.ops, rows.counts
         data = rows.everything
@@ -299,8 +284,8 @@ class IhSC(Clusterer):
         not grow, and the time of a call depends on its rows alone. ``labels_`` and
         other attributes with a line for each row are those of the last call. Recipes
         need unit rows and ``labels="tied"``, and there is none of ``signed``,
-        ``whiten``, ``refine``, ``outliers`` and ``batch``. Missing cells are filled in
-        as the first call has learnt. A warning says once if a cluster gets no more
+        ``whiten``, ``outliers`` and ``batch``. Missing cells are filled in as the first
+        call has learnt. A warning says once if a cluster gets no more
         rows, or if another one seems to appear: see :doc:`/new-rows`. ``y`` is ignored.
         Returns the estimator itself.
 
@@ -384,10 +369,10 @@ class IhSC(Clusterer):
         """Return the number of clusters, and what is known of rows beforehand."""
         taught = KnownLabels()
         if labels is not None:
-            if self.signed or self.refine or Recipe.of(self.recipe).labels != "tied":
+            if self.signed or Recipe.of(self.recipe).labels != "tied":
                 raise ValueError(
                     "known_labels teach Gaussian clusters of positive scales, and "
-                    "cannot be combined with signed, refine, or a recipe of other "
+                    "cannot be combined with signed, or a recipe of other "
                     "labels than 'tied'; leave one of them out."
                 )
             classes, known = given.check_known(labels, rows.everything.shape[0])
@@ -404,8 +389,7 @@ class IhSC(Clusterer):
         if not self.signed:
             return
         recipe = Recipe.of(self.recipe)
-        one_way = [option("refine", True)] * bool(self.refine)
-        one_way += [f"labels={recipe.labels!r}"] * (recipe.labels != "tied")
+        one_way = [f"labels={recipe.labels!r}"] * (recipe.labels != "tied")
         one_way += ["unit_norm=False"] * (not recipe.unit_norm)
         if one_way:
             raise ValueError(
@@ -434,9 +418,6 @@ class IhSC(Clusterer):
             remedy = f"Noise differs between columns: with {option('whiten', kind)}, "
             remedy += "they would change far less."
             checks.warn_unstable_labels(self.missing, remedy if kind else "")
-        elif self.refine and recipe.labels == "tied":
-            advice = "Compare the labels without refine"
-            self._warn_of_moves(spectral, labels, k, doubt, advice)
         if not self.signed and sc.looks_signed(data, spectral, k):
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
@@ -492,8 +473,7 @@ class IhSC(Clusterer):
 
     def _has_memberships(self) -> bool:
         recipe = Recipe.of(self.recipe)
-        is_tied = (recipe.labels, recipe.placement) == ("tied", "embedding")
-        return is_tied and not self.refine
+        return (recipe.labels, recipe.placement) == ("tied", "embedding")
 
     @available_if(_has_memberships)  # type: ignore[untyped-decorator]
     @usual_errors()
@@ -503,7 +483,7 @@ class IhSC(Clusterer):
         They are those of the Gaussian clusters that gave the labels, and add up to 1 in
         each row. Log-odds are divided by ``temperature_``, such that memberships are as
         sure as labels were right on real data with as much doubt. Fits with
-        ``labels="tied"`` and ``placement="embedding"``, without ``refine``, have them.
+        ``labels="tied"`` and ``placement="embedding"`` have them.
         ``batch`` is as in :meth:`predict`.
         """
         data, placement = self._check_new(X, batch), cast(sc.Placement, self.placement_)
@@ -547,18 +527,3 @@ class IhSC(Clusterer):
         known = ops.number(ops.xp.sum(sqnorms * best**2))
         total = ops.number(ops.xp.sum(sqnorms))
         return known / total if total else 0.0
-
-
-def _refined(X: Matrix, labels: Tall, k: int) -> tuple[Tall, sc.CosinePlacement]:
-    """Compare rows with the centres of the other rows until their labels stay."""
-    refined = refine_labels(X, labels, k)
-    if not refined.converged:
-        warn(
-            f"Refined labels still changed after {refined.n_iter} rounds. The data "
-            f"may hold fewer than {k} clusters.",
-            ConvergenceWarning,
-        )
-    # Once labels have settled, these cosines give them: a row is nearer still to the
-    # centre that it is part of.
-    labels, order = number_by_size(X, sc.CosinePlacement(refined.centers)(X), k)
-    return labels, sc.CosinePlacement(refined.centers[order])

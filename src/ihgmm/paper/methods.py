@@ -13,8 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from ihgmm._warnings import UnstableLabelsWarning, ignored
-from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
-from ihgmm.matrix import HOST
+from ihgmm.estimators import IhGMM, IhSC, SphericalKMeans
+from ihgmm.matrix import HOST, to_host
+from ihgmm.statistics.leave_one_out import refine_labels
 from ihgmm.statistics.model import IhGMMSample
 
 Method = Callable[[Any, int], np.ndarray]
@@ -33,8 +34,14 @@ def _on_unit_rows(n_clusters: int, **options: Any) -> Any:
 def _psc_once(sample: Any, seed: int) -> np.ndarray:
     """Run PSC with a single, random start of k-means, as k-means itself is run."""
     k = len(set(sample.labels))
-    rows = PSC(k, random_state=seed).fit(sample.X).embedding_
+    rows = IhSC(k, recipe="psc", random_state=seed).fit(sample.X).embedding_
     return np.asarray(KMeans(k, n_init=1, random_state=seed).fit_predict(rows))
+
+
+def _refined(sample: Any, seed: int) -> np.ndarray:
+    """Compare rows once more with the centres of the other rows, as IhGMM starts."""
+    labels = _labels(IhSC.paper, sample, seed)
+    return to_host(refine_labels(sample.X, labels, len(set(sample.labels))).labels)
 
 
 def label_oracle(sample: IhGMMSample) -> np.ndarray:
@@ -93,10 +100,10 @@ METHODS: dict[str, Method] = {
     "IhSC": partial(_labels, IhSC.paper),
     "IhSC, magnitude": partial(_labels, IhSC.paper, order="magnitude"),
     "IhSC, cosine": partial(_labels, _on_unit_rows),
-    "IhSC, refined": partial(_labels, IhSC.paper, refine=True),
+    "IhSC, refined": _refined,
     "IhGMM": partial(_labels, IhGMM),
     "PSC": _psc_once,
-    "PSC, restarts": partial(_labels, PSC),
+    "PSC, restarts": partial(_labels, IhSC, recipe="psc"),
     "k-means": partial(_labels, KMeans, n_init=1),
     "spherical k-means": partial(_labels, SphericalKMeans, n_init=1),
     "spherical, restarts": partial(_labels, SphericalKMeans, n_init=10),

@@ -162,8 +162,8 @@ class SDPKMeans(DistanceClusterer):
         if n_samples > self.max_samples:
             raise ValueError(
                 f"n_samples={n_samples} is more than max_samples={self.max_samples}: "
-                f"the relaxation has {n_samples}^2 variables. Use PSC, or IhSC if rows "
-                "differ in scale, or raise max_samples and wait."
+                f"the relaxation has {n_samples}^2 variables. Use IhSC, with "
+                "recipe='psc' if rows have one scale, or raise max_samples and wait."
             )
 
     def _read_labels(self, rows: np.ndarray, embedding: np.ndarray) -> np.ndarray:

@@ -92,7 +92,7 @@ class TwoComponentLloyd(DistanceClusterer):
         if count > 1 and not self.labels_.any():
             warn(
                 f"All {count} rows that are not zero are in one cluster, on one side "
-                "of the origin. Subtract the mean of X, or use PSC or IhSC.",
+                "of the origin. Subtract the mean of X, or use IhSC.",
                 ClusterCountWarning,
             )
 
@@ -134,7 +134,7 @@ def _iterate(
 
     warn(
         f"{reason}. The clusters are hardly separated, or their centres are not "
-        "opposite: subtract the mean of X, or use PSC or IhSC.",
+        "opposite: subtract the mean of X, or use IhSC.",
         ConvergenceWarning,
     )
     return signs, n_iter

@@ -157,12 +157,12 @@ def _directions_of_few_rows(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarr
     is the root of the value.
     """
     rows = A.toarray().astype(np.float64, copy=False)
-    values, left = krylov.leading_pairs(rows @ rows.T, count)
+    values, left_vectors = krylov.leading_pairs(rows @ rows.T, count)
 
     # Beyond the rank of the rows there is nothing but rounding, no direction.
     lengths = np.sqrt(np.maximum(values, 0.0))
     lengths[lengths <= Solving.NO_DIRECTION * lengths[0]] = np.inf
-    return values, rows.T @ (left / lengths)
+    return values, rows.T @ (left_vectors / lengths)
 
 
 def _gram_of_block(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:

@@ -102,23 +102,23 @@ def block_krylov(
     Notes
     -----
     Q are the columns of the basis, and ``R = Q.T @ apply(Q)`` is the operator as it is
-    seen there. ``R y = θ y`` gives the Ritz pairs ``(θ, Q y)``. F is the part of
-    ``apply(last block)`` outside of the basis; the residual of a Ritz pair is
-    ``apply(Q y) - θ Q y = F y_last``, where y_last are the entries of y in that block.
+    seen there. ``R y = θ y`` gives the Ritz pairs ``(θ, Q y)``. F, the remainder, is
+    the part of ``apply(last block)`` outside of the basis; the residual of a Ritz pair
+    is ``apply(Q y) - θ Q y = F y_last``, where y_last are the entries of y in that
+    block.
     """
     basis = KrylovBasis(ops, block)
     most_blocks = _most_blocks(*block.shape)
     is_polished = False
 
     for n_iter in range(1, max_products + 1):
-        outside = basis.take_in(apply(basis.blocks[-1]))  # F
+        remainder = basis.take_in(apply(basis.blocks[-1]))
         values, ritz = leading_pairs(basis.rayleigh, len(basis.rayleigh), order)
         n_pairs = min(k + extra, len(values))
 
-        gram = ops.tall_dot(outside, outside)
-        last = ritz[-basis.blocks[-1].shape[1] :, :n_pairs]  # y_last, in columns
-        squares = np.einsum("ik,ik->k", last, gram @ last)
-        residuals = np.sqrt(np.maximum(squares, 0))
+        gram = ops.tall_dot(remainder, remainder)
+        ritz_last = ritz[-basis.blocks[-1].shape[1] :, :n_pairs]  # y_last, in columns
+        residuals = _ritz_residuals(gram, ritz_last)
         residual, goal = _residual_and_goal(values, residuals, k, tol)
         rounding = Solving.ROUNDING * float(np.finfo(dtype).eps * np.abs(values).max())
         goal = max(goal, rounding)
@@ -130,31 +130,47 @@ def block_krylov(
         if n_iter == max_products:
             break
 
-        following = basis.next_block(outside, gram, negligible=rounding)
-        if not following.shape[1]:  # the basis spans an invariant subspace
+        next_block = basis.next_block(remainder, gram, negligible=rounding)
+        if not next_block.shape[1]:  # the basis spans an invariant subspace
             residual = 0.0
             break
         if len(basis.blocks) >= most_blocks:
             basis.restart(ritz[:, : max(block.shape[1], n_pairs)])
-        basis.blocks.append(following)
+        basis.blocks.append(next_block)
 
     values = values[:n_pairs]
     vectors = basis.combine(ritz[:, :n_pairs])
     if is_polished:
-        # One step of subspace iteration: apply(Q y) / θ = Q y + F y_last / θ.
-        vectors += outside @ ops.cast_like(last / values, outside)
-        triangle = np.linalg.cholesky(ops.tall_dot(vectors, vectors))
-        vectors = vectors @ ops.cast_like(np.linalg.inv(triangle).T, outside)
+        vectors = _polished(ops, vectors, remainder, ritz_last / values)
     elif residual > goal and not quiet:
-        largest = abs(values[0])
-        warn(
-            f"The {k} leading eigenpairs did not converge in {n_iter} products: "
-            f"residual {residual / largest:.1e} of the largest eigenvalue, "
-            f"{goal / largest:.1e} was asked for. The data may hold fewer than {k} "
-            "clusters; otherwise raise tol.",
-            ConvergenceWarning,
-        )
+        _warn_not_converged(k, n_iter, residual / values[0], goal / values[0])
     return EigenPairs(values=values, vectors=vectors, n_iter=n_iter)
+
+
+def _polished(
+    ops: Ops, vectors: Tall, remainder: Tall, coefficients: np.ndarray
+) -> Tall:
+    """Take one step of subspace iteration: ``apply(Q y) / θ = Q y + F y_last / θ``.
+
+    ``vectors`` are Q y, and are overwritten; ``remainder`` is F, and coefficients are
+    ``y_last / θ``.
+    """
+    vectors += remainder @ ops.cast_like(coefficients, remainder)
+
+    # Orthonormal again: with G = L L.T, columns times L^-T.
+    gram = ops.tall_dot(vectors, vectors)
+    inverse = np.linalg.inv(np.linalg.cholesky(gram)).T
+    return vectors @ ops.cast_like(inverse, remainder)
+
+
+def _warn_not_converged(k: int, n_iter: int, residual: float, goal: float) -> None:
+    """Warn of eigenpairs; residual and goal are shares of the largest eigenvalue."""
+    warn(
+        f"The {k} leading eigenpairs did not converge in {n_iter} products: residual "
+        f"{abs(residual):.1e} of the largest eigenvalue, {abs(goal):.1e} was asked "
+        f"for. The data may hold fewer than {k} clusters; otherwise raise tol.",
+        ConvergenceWarning,
+    )
 
 
 class KrylovBasis:
@@ -170,22 +186,22 @@ class KrylovBasis:
 
         Returned is its part outside of the basis, (n, width).
         """
-        outside, coefficients = _project_out(self.ops, self.blocks, product)
-        outside = self.ops.persist(outside)
+        remainder, coefficients = _project_out(self.ops, self.blocks, product)
 
-        n_known = len(self.rayleigh)
-        across = coefficients[:n_known]  # with blocks before
-        own = coefficients[n_known:]
-        symmetric = (own + own.T) / 2  # but for rounding it is
-        self.rayleigh = np.block([[self.rayleigh, across], [across.T, symmetric]])
-        return outside
+        n_columns = len(self.rayleigh)  # of the blocks before
+        cross = coefficients[:n_columns]
+        corner = coefficients[n_columns:]
+        corner = (corner + corner.T) / 2  # but for rounding it is symmetric
+        self.rayleigh = np.block([[self.rayleigh, cross], [cross.T, corner]])
+        return self.ops.persist(remainder)
 
-    def next_block(self, outside: Tall, gram: np.ndarray, negligible: float) -> Tall:
-        """Return orthonormal columns, outside of the basis, that span the same.
+    def next_block(self, remainder: Tall, gram: np.ndarray, negligible: float) -> Tall:
+        """Return orthonormal columns, outside of the basis, that span the remainder.
 
-        ``gram`` is ``outside.T @ outside``; columns of negligible length are left out.
+        ``gram`` is ``remainder.T @ remainder``; columns of negligible length are left
+        out.
         """
-        block = orthonormal(self.ops, outside, negligible=negligible, gram=gram)
+        block = orthonormal(self.ops, remainder, negligible=negligible, gram=gram)
         if block.shape[1]:
             block, _ = _project_out(self.ops, self.blocks, block)
             block = orthonormal(self.ops, block)
@@ -244,6 +260,12 @@ def _is_one_step_away(
         return False
     ratio = abs(values[min(n_pairs, len(values) - 1)]) / kth
     return bool(Solving.STEP * ratio * residual <= goal)
+
+
+def _ritz_residuals(gram: np.ndarray, ritz_last: np.ndarray) -> np.ndarray:
+    """Return the length of ``F y_last`` of each Ritz pair, given ``F.T @ F``."""
+    squares = np.einsum("ik,ik->k", ritz_last, gram @ ritz_last)
+    return np.sqrt(np.maximum(squares, 0))
 
 
 def _residual_and_goal(
@@ -321,8 +343,8 @@ def orthonormal(
     times ``V diag(s)^-1/2`` are orthonormal up to rounding, which the condition of C
     magnifies. So columns that depended on each other go through it again.
     """
-    eps = float(np.finfo(ops.host_dtype(Y)).eps)
     n, width = Y.shape
+    rounding = Solving.DEPENDENT * float(np.finfo(ops.host_dtype(Y)).eps)
     for _ in range(4):
         if gram is None:
             gram = ops.tall_dot(Y, Y)
@@ -333,12 +355,7 @@ def orthonormal(
 
         condition = 1.0
         if Y.shape[1]:
-            norms = np.sqrt(np.diag(gram))
-            values, vectors = np.linalg.eigh(gram / np.outer(norms, norms))
-            is_independent = values > Solving.DEPENDENT * eps * values[-1]
-            kept_values = values[is_independent]
-            change = vectors[:, is_independent] / norms[:, None] / np.sqrt(kept_values)
-            condition = float(kept_values[0] / values[-1])
+            change, condition = _orthonormalising_change(gram, rounding)
             Y = ops.persist(Y @ ops.cast_like(change, Y))
 
         n_missing = width - Y.shape[1]
@@ -351,6 +368,21 @@ def orthonormal(
         negligible = 0.0  # the columns have unit norm now
         gram = None
     return Y
+
+
+def _orthonormalising_change(
+    gram: np.ndarray, rounding: float
+) -> tuple[np.ndarray, float]:
+    """Return what makes columns of a Gram matrix orthonormal, and the condition of it.
+
+    Directions with no more than a share of rounding in the largest are dropped.
+    """
+    norms = np.sqrt(np.diag(gram))
+    values, vectors = np.linalg.eigh(gram / np.outer(norms, norms))
+    is_independent = values > rounding * values[-1]
+    values = values[is_independent]
+    change = vectors[:, is_independent] / norms[:, None] / np.sqrt(values)
+    return change, float(values[0] / values[-1])
 
 
 def _project_out(ops: Ops, blocks: list[Tall], Y: Tall) -> tuple[Tall, np.ndarray]:

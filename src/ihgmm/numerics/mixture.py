@@ -99,11 +99,10 @@ def tied_clusters(
     """
     em = _TiedEM.of_rows(ops, rows, weights, signed=signed, prior=prior)
     runs = em.start(starts, shrinkages)
-    n_clusters = runs.sizes.shape[1]
-
     ends: list[_End] = []
     best_gain = least_gain
     n_iter = 0
+
     # Not the loop of `iterate`: runs go on side by side and end one by one, and those
     # that are far behind another are given up.
     while len(runs.numbers):
@@ -129,19 +128,10 @@ def tied_clusters(
         # A run that loses a cluster has not won.
         has_all_clusters = moments.sizes.min(axis=1) * em.n_rows >= 1
         best_gain = max(best_gain, bic_gains[has_all_clusters].max(initial=-np.inf))
-        within_reach = bic_gains + Labelling.AHEAD * improvements
-        goes_on = ~has_ended & (within_reach >= best_gain)
-        runs = runs.next_round(goes_on, moments, gains)
+        within_reach = bic_gains + Labelling.AHEAD * improvements >= best_gain
+        runs = runs.next_round(~has_ended & within_reach, moments, gains)
 
-    for end in sorted(ends, key=_End.rank):
-        fitted = end.clusters
-        if fitted.bic_gain <= least_gain + Labelling.SAME_WORTH:
-            break
-        members = fitted.memberships(ops, rows, signed=signed, prior=prior)
-        labels = ops.xp.argmax(ops.xp.abs(members), axis=0)
-        if ops.group_sums(labels, n_clusters).all():
-            return fitted
-    return None
+    return _best_clusters(em, ends, least_gain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +144,22 @@ class _End:
     def rank(self) -> tuple[int, int]:
         """Return what orders ends: those that are one but for rounding, by number."""
         return -round(self.clusters.bic_gain / Labelling.SAME_WORTH), self.run
+
+
+def _best_clusters(
+    em: _TiedEM, ends: list[_End], least_gain: float
+) -> TiedClusters | None:
+    """Return the best of the clusters in which every cluster has rows, if one does."""
+    ops = em.ops
+    for end in sorted(ends, key=_End.rank):
+        clusters = end.clusters
+        if clusters.bic_gain <= least_gain + Labelling.SAME_WORTH:
+            break
+        members = clusters.memberships(ops, em.rows, signed=em.signed, prior=em.prior)
+        labels = ops.xp.argmax(ops.xp.abs(members), axis=0)
+        if ops.group_sums(labels, len(clusters.intercepts)).all():
+            return clusters
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,10 +315,11 @@ class _TiedEM:
         centers = runs.sums / sizes[:, :, None]
 
         weighted_centers = centers * sizes[:, :, None]
-        within = self.second_moments - weighted_centers.swapaxes(1, 2) @ centers
-        traces = np.einsum("rii->r", within)
+        between_clusters = weighted_centers.swapaxes(1, 2) @ centers  # (r, m, m)
+        within_clusters = self.second_moments - between_clusters
+        traces = np.einsum("rii->r", within_clusters)
         sphere = runs.shrinkages * traces / m + self.least_variance
-        covariance = (1 - runs.shrinkages)[:, None, None] * within  # (r, m, m)
+        covariance = (1 - runs.shrinkages)[:, None, None] * within_clusters
         diagonal = np.arange(m)
         covariance[:, diagonal, diagonal] += sphere[:, None]
 

@@ -171,7 +171,7 @@ def _draw_sample(
 
     return _Sample(
         ops=sample_ops,
-        spaces=[each.rows(sample_ops, coordinates) for each in embeddings],
+        spaces=[embedding.rows(sample_ops, coordinates) for embedding in embeddings],
         is_clear=is_clear,
         weights=weights,
         known_labels=rows.known_labels.of_rows(clear_positions),

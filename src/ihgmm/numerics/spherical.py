@@ -48,8 +48,9 @@ def spherical_kmeans(
         fits = [fit for centers in starts for fit in _run(X, centers, max_iter, tol)]
 
     # Runs that end in the same place differ by rounding, which must not choose.
-    least = min(fit.inertia for fit in fits)
-    return next(fit for fit in fits if fit.inertia <= least * Labelling.SAME_END)
+    least_inertia = min(fit.inertia for fit in fits)
+    limit = least_inertia * Labelling.SAME_END
+    return next(fit for fit in fits if fit.inertia <= limit)
 
 
 def _starts(

@@ -112,12 +112,12 @@ def pivots(rows: np.ndarray, k: int) -> np.ndarray:
     What it leaves on the diagonal is the squared length of each row outside of the span
     of the pivots.
     """
-    outside = np.einsum("ij,ij->i", rows, rows)  # squared length outside of the span
-    largest = max(outside.max(), Small.TINY)
+    residual_squares = np.einsum("ij,ij->i", rows, rows)  # outside of the span
+    largest = max(residual_squares.max(), Small.TINY)
 
     # The first pivot is no zero row.
     products_with_all = np.einsum("ij,ij->i", rows @ (rows.T @ rows), rows)
-    is_candidate = outside > largest / 2
+    is_candidate = residual_squares > largest / 2
     pivot = np.argmin(np.where(is_candidate, products_with_all, np.inf))
 
     chosen = np.zeros(k, dtype=np.intp)
@@ -126,13 +126,13 @@ def pivots(rows: np.ndarray, k: int) -> np.ndarray:
         chosen[i] = pivot
 
         # Beyond the rank of the rows nothing is left but rounding, and no direction.
-        pivot_length = np.sqrt(max(outside[pivot], Small.EXACT * largest))
+        residual_length = np.sqrt(max(residual_squares[pivot], Small.EXACT * largest))
         factor[i] = rows @ rows[pivot] - factor[:i, pivot] @ factor[:i]
-        factor[i] /= pivot_length
-        outside = outside - factor[i] ** 2
+        factor[i] /= residual_length
+        residual_squares = residual_squares - factor[i] ** 2
 
         # Rounding does not choose between rows that are as far outside.
-        pivot = np.argmax(np.round(outside / (largest * Small.TIE)))
+        pivot = np.argmax(np.round(residual_squares / (largest * Small.TIE)))
     return chosen
 
 
@@ -277,52 +277,100 @@ def _moved_centers(ops: Ops, rows: Tall, assignment: _Assignment) -> np.ndarray 
     Giving a cluster up loses what its rows have less with the second-nearest centre.
     Splitting another gains what its halves are longer than their sum.
     """
-    xp = ops.xp
-    labels = assignment.labels
-    k = len(assignment.sums)
-
-    weights = xp.abs(assignment.signed_weights)
-    best_cosines = ops.pick(assignment.cosines, labels)
-    other_cosines = assignment.cosines - 4 * ops.one_hot(labels, k, assignment.cosines)
-    second_cosines = xp.max(other_cosines, axis=1)
-    losses = ops.group_sums(labels, k, weights * (best_cosines - second_cosines))
-    losses = np.maximum(losses, 0.0)  # of two that are as near, the first may be less
-    misfits = ops.group_sums(labels, k, weights * (1 - best_cosines))
-    if misfits.max() <= losses.min():  # as where clusters are clear
+    prices = _move_prices(ops, assignment)
+    losses = prices.losses
+    if prices.misfits.max() <= losses.min():  # as where clusters are clear
         return None
 
-    heirs = ops.to_host(
-        xp.argmax(other_cosines, axis=1)
-    )  # clusters that would get rows
-    labels = ops.to_host(labels)
-    host_rows = ops.to_host(rows)
-    signed_weights = ops.to_host(assignment.signed_weights)[:, None]
-
+    labels = ops.to_host(assignment.labels)
+    heirs = ops.to_host(ops.xp.argmax(prices.other_cosines, axis=1))
+    turned_rows = _TurnedRows(
+        rows=ops.to_host(rows),
+        labels=labels,
+        signed_weights=ops.to_host(assignment.signed_weights),
+        sums=assignment.sums,
+    )
     centers = assignment.sums.copy()
-    may_change = np.ones(k, dtype=bool)
-    widest_first = np.argsort(-misfits, kind="stable")
+    may_change = np.ones(len(centers), dtype=bool)
+    widest_first = np.argsort(-prices.misfits, kind="stable")
     for superfluous in np.argsort(losses, kind="stable"):
         if not may_change[superfluous]:
             continue
-
+        # A split gains less than the misfits of its cluster.
         candidates = widest_first[may_change[widest_first]][: Labelling.WIDEST]
-        for wide in candidates:
-            if wide == superfluous or misfits[wide] <= losses[superfluous]:
-                continue
-            is_member = labels == wide
-            halves = _halves(host_rows[is_member] * signed_weights[is_member])
-            length = np.linalg.norm(assignment.sums[wide])
-            gain = np.linalg.norm(halves, axis=1).sum() - length
-            if gain > losses[superfluous]:
-                break
-        else:
-            break  # of others more would be lost
+        may_gain = prices.misfits[candidates] > losses[superfluous]
+        candidates = candidates[may_gain & (candidates != superfluous)]
 
-        centers[[wide, superfluous]] = halves
+        split = turned_rows.first_split(candidates, losses[superfluous])
+        if split is None:
+            break  # of clusters that are needed more, more would be lost
+        centers[[split.cluster, superfluous]] = split.halves
         # Those that take up its rows stay, at least until the next look.
-        may_change[[wide, superfluous, *heirs[labels == superfluous]]] = False
+        heirs_of_rows = heirs[labels == superfluous]
+        may_change[[split.cluster, superfluous, *heirs_of_rows]] = False
 
     return None if may_change.all() else centers
+
+
+@dataclass(frozen=True, eq=False)
+class _MovePrices:
+    """What clusters cost if they are given up, and may gain if they are split."""
+
+    losses: np.ndarray  # (k,): of the score, if a cluster is given up
+    misfits: np.ndarray  # (k,): what its rows lack of a cosine of 1
+    other_cosines: Tall  # (n, k): of rows with all centres but their own
+
+
+def _move_prices(ops: Ops, assignment: _Assignment) -> _MovePrices:
+    """Return what clusters cost if they are given up, and may gain if they are split.
+
+    A cluster that is given up loses what each of its rows has less of a cosine with the
+    second-nearest centre.
+    """
+    labels = assignment.labels
+    k = len(assignment.sums)
+    weights = ops.xp.abs(assignment.signed_weights)
+
+    best_cosines = ops.pick(assignment.cosines, labels)
+    other_cosines = assignment.cosines - 4 * ops.one_hot(labels, k, assignment.cosines)
+    leads = best_cosines - ops.xp.max(other_cosines, axis=1)
+    losses = ops.group_sums(labels, k, weights * leads)
+    losses = np.maximum(losses, 0.0)  # of two that are as near, the first may be less
+    return _MovePrices(
+        losses=losses,
+        misfits=ops.group_sums(labels, k, weights * (1 - best_cosines)),
+        other_cosines=other_cosines,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """A cluster in two halves."""
+
+    cluster: int
+    halves: np.ndarray  # (2, m): the sums of their rows
+
+
+@dataclass(frozen=True, eq=False)
+class _TurnedRows:
+    """Weighted rows, turned towards the centre of their cluster."""
+
+    rows: np.ndarray  # (n, m)
+    labels: np.ndarray  # (n,)
+    signed_weights: np.ndarray  # (n,)
+    sums: np.ndarray  # (k, m): of the rows of each cluster
+
+    def first_split(self, candidates: np.ndarray, least_gain: float) -> _Split | None:
+        """Return the first of some clusters whose halves are so much longer."""
+        for cluster in candidates:
+            is_member = self.labels == cluster
+            members = self.rows[is_member] * self.signed_weights[is_member, None]
+            halves = _halves(members)
+            length_of_sum = np.linalg.norm(self.sums[cluster])
+            gain = np.linalg.norm(halves, axis=1).sum() - length_of_sum
+            if gain > least_gain:
+                return _Split(cluster=int(cluster), halves=halves)
+        return None
 
 
 def _halves(rows: np.ndarray) -> np.ndarray:

@@ -79,7 +79,7 @@ class KnownLabels:
         factor = max(weight_ratio * known_per_class / Teaching.HALF, 1.0)
         return np.where(is_known, factor, 1.0) * weights
 
-    def starts(
+    def agreeing_starts(
         self, ops: Ops, spaces: Sequence[Tall], starts: Sequence[Tall], k: int
     ) -> list[Tall]:
         """Return starts that agree with the labels, and those that come from them.

@@ -78,13 +78,15 @@ def learn_rule(
     )
     # One thread: sums, and so labels, never depend on how many there are.
     with one_thread():
-        trial = Trial()
+        trial = _Trial()
         if len(spaces) > 1 or method == "tied":
             rows, trial = _try_spaces(rows, n_clusters)
 
         match method:
             case "tied" if trial.clusters is not None:
-                clusters = _settled(rows, trial, trial.clusters, n_clusters, max_iter)
+                clusters = _settle_on_all_rows(
+                    rows, trial, trial.clusters, n_clusters, max_iter
+                )
                 return FittedRule(
                     rule=LinearRule(
                         coefficients=clusters.coefficients,
@@ -136,7 +138,7 @@ class TrainingRows:
         )
 
     def first(self, n_rows: int) -> TrainingRows:
-        """Return the first rows; they come in an order without sense."""
+        """Return the first rows, of which all are in an order that looks random."""
         return replace(
             self,
             spaces=[rows[:n_rows, ...] for rows in self.spaces],
@@ -163,7 +165,7 @@ class TrainingRows:
             by_angle=self.by_angle,
             signed=self.signed,
         )
-        return self.known_labels.starts(self.ops, self.spaces, starts, k)
+        return self.known_labels.agreeing_starts(self.ops, self.spaces, starts, k)
 
     def fit_clusters(
         self,
@@ -190,7 +192,7 @@ class TrainingRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class _Trial:
     """The best of the clusters that were tried, and in which space that was."""
 
     clusters: TiedClusters | None = None  # None where clusters vanish in all spaces
@@ -198,7 +200,7 @@ class Trial:
     is_settled: bool = False  # whether they have seen all rows, and ended by themselves
 
 
-def _try_spaces(rows: TrainingRows, k: int) -> tuple[TrainingRows, Trial]:
+def _try_spaces(rows: TrainingRows, k: int) -> tuple[TrainingRows, _Trial]:
     """Try tied clusters in each space, with a covariance of any shape and a sphere.
 
     On the first rows all starts are tried in each space, or in the last alone where
@@ -217,7 +219,7 @@ def _try_spaces(rows: TrainingRows, k: int) -> tuple[TrainingRows, Trial]:
     starts = trial_rows.starts(k)
     prior = trial_rows.known_labels.log_prior(trial_rows.ops, trial_rows.spaces[0], k)
 
-    trial = Trial()
+    trial = _Trial()
     best_gain = -np.inf
     first_space = len(rows.spaces) - 1 if k > n_directions else 0
     for space in range(first_space, len(rows.spaces)):
@@ -232,7 +234,7 @@ def _try_spaces(rows: TrainingRows, k: int) -> tuple[TrainingRows, Trial]:
         if clusters is not None:
             has_ended = clusters.n_iter < Labelling.ROUGH
             best_gain = clusters.bic_gain
-            trial = Trial(
+            trial = _Trial(
                 clusters=clusters,
                 space=space,
                 is_settled=has_ended and n_trial == len(rows),
@@ -240,8 +242,8 @@ def _try_spaces(rows: TrainingRows, k: int) -> tuple[TrainingRows, Trial]:
     return rows, trial
 
 
-def _settled(
-    rows: TrainingRows, trial: Trial, clusters: TiedClusters, k: int, max_iter: int
+def _settle_on_all_rows(
+    rows: TrainingRows, trial: _Trial, clusters: TiedClusters, k: int, max_iter: int
 ) -> TiedClusters:
     """Return the clusters of a trial, once they have settled on all rows."""
     if trial.is_settled:

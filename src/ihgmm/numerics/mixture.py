@@ -27,7 +27,7 @@ class TiedClusters:
 
     coefficients: np.ndarray  # (m, k)
     intercepts: np.ndarray  # (k,)
-    bic_gain: float  # log-likelihood of a row over one Gaussian, less BIC's price
+    bic_gain: float  # log-likelihood of a row over one Gaussian, less BIC's penalty
     shrinkage: float  # of the covariance towards a sphere
     n_iter: int
 
@@ -94,8 +94,9 @@ def tied_clusters(
 
     Notes
     -----
-    BIC's price is that of the shape of the covariance alone, ``m (m + 1) / 2 - 1``
-    numbers that a sphere does not have: all runs have the same number of centres.
+    BIC's penalty is ``log(n) / 2`` for each parameter, over n rows. Only the shape of
+    the covariance counts, ``m (m + 1) / 2 - 1`` numbers that a sphere does not have:
+    all runs have the same number of centres.
     """
     em = _TiedEM.of_rows(ops, rows, weights, signed=signed, prior=prior)
     runs = em.start(starts, shrinkages)
@@ -112,7 +113,7 @@ def tied_clusters(
 
         gains = em.gains(clusters, moments)
         improvements = gains - runs.gains
-        bic_gains = gains - runs.prices
+        bic_gains = gains - runs.penalties
 
         has_ended = (improvements < Labelling.GAIN) | (n_iter >= max_iter)
         for i in np.flatnonzero(has_ended):
@@ -168,7 +169,7 @@ class _Runs:
 
     numbers: np.ndarray  # (r,)
     shrinkages: np.ndarray  # (r,)
-    prices: np.ndarray  # (r,): what BIC charges for the shape of the covariance
+    penalties: np.ndarray  # (r,): BIC's, for the shape of the covariance
     sizes: np.ndarray  # (r, k): share of the rows in each cluster
     sums: np.ndarray  # (r, k, m): weighted sum of the rows of each cluster
     gains: np.ndarray  # (r,): of the round before
@@ -180,7 +181,7 @@ class _Runs:
         return _Runs(
             numbers=self.numbers[goes_on],
             shrinkages=self.shrinkages[goes_on],
-            prices=self.prices[goes_on],
+            penalties=self.penalties[goes_on],
             sizes=moments.sizes[goes_on],
             sums=moments.sums[goes_on],
             gains=gains[goes_on],
@@ -223,20 +224,21 @@ class _TiedEM:
 
     Notes
     -----
-    With shares s, means μ, the covariance Σ and weights of rows w that add up to 1,
+    With sizes s and means μ of clusters, their covariance C, and weights w of rows that
+    add up to 1,
 
-        log(share times density) of a row x = score(x) - (x'Σ⁻¹x + log|Σ|) / 2
-        score(x) = x'Σ⁻¹μ - μ'Σ⁻¹μ / 2 + log s
+        log(size times density) of a row x = score(x) - (x'C⁻¹x + log|C|) / 2
+        score(x) = x'C⁻¹μ - μ'C⁻¹μ / 2 + log s
 
-    up to a constant that all Gaussians share. Summed over rows the last term is
-    ``trace(Σ⁻¹M) + log|Σ|``, where ``M = Σ w x x'`` are the second moments.
+    up to a constant that all Gaussians share. The mean of ``x'C⁻¹x + log|C|`` over rows
+    is ``trace(C⁻¹M) + log|C|``, where the second moments M are the sum of ``w x x'``.
     """
 
     ops: Ops
     rows: Tall  # (n, m)
     n_rows: int
-    shares: Tall  # (n,): weights of rows, which add up to 1
-    weighted_rows: Tall  # (n, m): rows times shares
+    row_weights: Tall  # (n,): they add up to 1
+    weighted_rows: Tall  # (n, m)
     second_moments: np.ndarray  # (m, m)
     least_variance: float  # of a direction: less is rounding
     single_term: float  # twice the log-likelihood of one Gaussian, a row
@@ -255,16 +257,16 @@ class _TiedEM:
     ) -> _TiedEM:
         """Prepare what all runs have in common."""
         n_rows, n_directions = rows.shape
-        shares = ops.cast_like(weights / weights.sum(), rows)
-        weighted_rows = rows * shares[:, None]
+        row_weights = ops.cast_like(weights / weights.sum(), rows)
+        weighted_rows = rows * row_weights[:, None]
         second_moments = ops.tall_dot(rows, weighted_rows)
-        mean = ops.tall_dot(rows, shares[:, None])[:, 0]
+        mean = ops.tall_dot(rows, row_weights[:, None])[:, 0]
 
         # All rows may be zero, as one alone is.
         total = np.trace(second_moments)
         least_variance = float(Labelling.FLATTEST * total / n_directions) or 1.0
 
-        # One Gaussian: trace(Σ⁻¹(M - mean mean')) + log|Σ|, with a minus.
+        # One Gaussian: minus trace(C⁻¹(M - mean mean')) + log|C|.
         floor = least_variance * np.eye(n_directions)
         covariance = second_moments - np.outer(mean, mean) + floor
         inverse = np.linalg.inv(covariance)
@@ -275,7 +277,7 @@ class _TiedEM:
             ops=ops,
             rows=rows,
             n_rows=n_rows,
-            shares=shares,
+            row_weights=row_weights,
             weighted_rows=weighted_rows,
             second_moments=second_moments,
             least_variance=least_variance,
@@ -289,7 +291,7 @@ class _TiedEM:
         ops = self.ops
         n, m = self.rows.shape
         members = ops.xp.stack(list(starts))  # (starts, k, n)
-        sizes = ops.to_host(ops.xp.abs(members) @ self.shares)
+        sizes = ops.to_host(ops.xp.abs(members) @ self.row_weights)
         sums = ops.to_host(members @ self.weighted_rows)
 
         shrinkage_of_runs = np.array(list(shrinkages) * len(starts), dtype=float)
@@ -298,7 +300,7 @@ class _TiedEM:
         return _Runs(
             numbers=np.arange(len(shrinkage_of_runs)),
             shrinkages=shrinkage_of_runs,
-            prices=has_shape * n_shape_parameters * np.log(n) / (2 * n),
+            penalties=has_shape * n_shape_parameters * np.log(n) / (2 * n),
             sizes=np.repeat(sizes, len(shrinkages), axis=0),
             sums=np.repeat(sums, len(shrinkages), axis=0),
             gains=np.full(len(shrinkage_of_runs), -np.inf),
@@ -307,8 +309,8 @@ class _TiedEM:
     def maximise(self, runs: _Runs) -> _Clusters:
         """Return the clusters that are most likely, given the moments of members.
 
-        Within clusters the covariance is ``W = M - Σ s μμ'``. Pulled by a share a
-        towards a sphere it is ``(1 - a) W + (a trace(W) / m) I``.
+        Within clusters the covariance W is M less the sum of ``s μμ'``. Pulled by a
+        share a towards a sphere it is ``C = (1 - a) W + (a trace(W) / m) I``.
         """
         m = self.rows.shape[1]
         sizes = runs.sizes + Small.ROUNDING / self.n_rows
@@ -344,7 +346,7 @@ class _TiedEM:
     def _expect_part(self, clusters: _Clusters, part: slice) -> _Moments:
         """Return what a range of the rows adds to the moments."""
         ops = self.ops
-        shares = self.shares[part]
+        row_weights = self.row_weights[part]
         expected = _expected_memberships(
             ops,
             self.rows[part, ...],
@@ -359,9 +361,9 @@ class _TiedEM:
         members = ops.xp.reshape(expected.signed, (-1, n_part))
         sums = members @ self.weighted_rows[part, ...]
         return _Moments(
-            sizes=ops.to_host(expected.shares @ shares),
+            sizes=ops.to_host(expected.shares @ row_weights),
             sums=ops.to_host(ops.xp.reshape(sums, clusters.coefficients.shape)),
-            log_scores=ops.to_host(expected.log_totals @ shares),
+            log_scores=ops.to_host(expected.log_totals @ row_weights),
         )
 
     def gains(self, clusters: _Clusters, moments: _Moments) -> np.ndarray:

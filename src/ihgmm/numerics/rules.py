@@ -122,8 +122,8 @@ class FittedRule:
     rule: Rule
     space: int = 0  # the position of the space that was chosen
     n_iter: int = 0
-    # Of tied clusters: log-likelihood a row over one Gaussian, less BIC's price; minus
-    # infinity where the rule comes from elsewhere.
+    # Of tied clusters: log-likelihood a row over one Gaussian, less BIC's penalty;
+    # minus infinity where the rule comes from elsewhere.
     bic_gain: float = -np.inf
     shrinkage: float = 1.0  # of their covariance towards a sphere
 

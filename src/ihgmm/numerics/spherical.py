@@ -138,15 +138,15 @@ def _assign_block(
     best_products = ops.widen(ops.pick(products, labels))
     best_products = xp.reshape(best_products, (n_rows, n_runs))
 
-    shares = ops.ratio(1.0, xp.sqrt(sqnorms))  # of a unit row in a row
-    misfits = 1.0 - ops.clip(best_products * shares[:, None], None, 1.0)
+    factors = ops.ratio(1.0, xp.sqrt(sqnorms))  # which bring rows to unit length
+    misfits = 1.0 - ops.clip(best_products * factors[:, None], None, 1.0)
     if weights is not None:
-        shares = shares * weights
+        factors = factors * weights
         misfits = misfits * weights[:, None]
 
-    shares = block.cast(shares)
-    members = xp.reshape(ops.one_hot(labels, k, shares), (n_rows, n_runs * k))
-    sums = block.adjoint(members * shares[:, None])
+    factors = block.cast(factors)
+    members = xp.reshape(ops.one_hot(labels, k, factors), (n_rows, n_runs * k))
+    sums = block.adjoint(members * factors[:, None])
     labels = xp.reshape(labels, (n_rows, n_runs))
     return (labels, misfits), (sums, xp.sum(misfits, axis=0))
 

@@ -265,9 +265,10 @@ class _CosineKMeans:
             misfits = self.weights * (1 - ops.to_host(best_cosines))
             worst_rows = np.argsort(-misfits, kind="stable")[: len(empty_clusters)]
             # There may be fewer rows than clusters.
-            reseeded = empty_clusters[: len(worst_rows)]
+            reseeded_clusters = empty_clusters[: len(worst_rows)]
+            new_centers = ops.to_host(ops.take_rows(self.rows, worst_rows))
             centers = centers.copy()
-            centers[reseeded] = ops.to_host(ops.take_rows(self.rows, worst_rows))
+            centers[reseeded_clusters] = new_centers
         return self.assign(centers)
 
 
@@ -277,13 +278,13 @@ def _moved_centers(ops: Ops, rows: Tall, assignment: _Assignment) -> np.ndarray 
     Giving a cluster up loses what its rows have less with the second-nearest centre.
     Splitting another gains what its halves are longer than their sum.
     """
-    prices = _move_prices(ops, assignment)
-    losses = prices.losses
-    if prices.misfits.max() <= losses.min():  # as where clusters are clear
+    fits = _cluster_fits(ops, assignment)
+    losses = fits.losses
+    if fits.misfits.max() <= losses.min():  # as where clusters are clear
         return None
 
     labels = ops.to_host(assignment.labels)
-    heirs = ops.to_host(ops.xp.argmax(prices.other_cosines, axis=1))
+    heirs = ops.to_host(ops.xp.argmax(fits.other_cosines, axis=1))
     turned_rows = _TurnedRows(
         rows=ops.to_host(rows),
         labels=labels,
@@ -292,37 +293,37 @@ def _moved_centers(ops: Ops, rows: Tall, assignment: _Assignment) -> np.ndarray 
     )
     centers = assignment.sums.copy()
     may_change = np.ones(len(centers), dtype=bool)
-    widest_first = np.argsort(-prices.misfits, kind="stable")
-    for superfluous in np.argsort(losses, kind="stable"):
-        if not may_change[superfluous]:
+    widest_first = np.argsort(-fits.misfits, kind="stable")
+    for spare_cluster in np.argsort(losses, kind="stable"):
+        if not may_change[spare_cluster]:
             continue
         # A split gains less than the misfits of its cluster.
         candidates = widest_first[may_change[widest_first]][: Labelling.WIDEST]
-        may_gain = prices.misfits[candidates] > losses[superfluous]
-        candidates = candidates[may_gain & (candidates != superfluous)]
+        may_gain = fits.misfits[candidates] > losses[spare_cluster]
+        candidates = candidates[may_gain & (candidates != spare_cluster)]
 
-        split = turned_rows.first_split(candidates, losses[superfluous])
+        split = turned_rows.first_split(candidates, losses[spare_cluster])
         if split is None:
             break  # of clusters that are needed more, more would be lost
-        centers[[split.cluster, superfluous]] = split.halves
+        centers[[split.cluster, spare_cluster]] = split.halves
         # Those that take up its rows stay, at least until the next look.
-        heirs_of_rows = heirs[labels == superfluous]
-        may_change[[split.cluster, superfluous, *heirs_of_rows]] = False
+        heirs_of_rows = heirs[labels == spare_cluster]
+        may_change[[split.cluster, spare_cluster, *heirs_of_rows]] = False
 
     return None if may_change.all() else centers
 
 
 @dataclass(frozen=True, eq=False)
-class _MovePrices:
-    """What clusters cost if they are given up, and may gain if they are split."""
+class _ClusterFits:
+    """How much each cluster is needed, and how badly its rows fit."""
 
     losses: np.ndarray  # (k,): of the score, if a cluster is given up
     misfits: np.ndarray  # (k,): what its rows lack of a cosine of 1
     other_cosines: Tall  # (n, k): of rows with all centres but their own
 
 
-def _move_prices(ops: Ops, assignment: _Assignment) -> _MovePrices:
-    """Return what clusters cost if they are given up, and may gain if they are split.
+def _cluster_fits(ops: Ops, assignment: _Assignment) -> _ClusterFits:
+    """Return what clusters lose if they are given up, and may gain if they are split.
 
     A cluster that is given up loses what each of its rows has less of a cosine with the
     second-nearest centre.
@@ -336,7 +337,7 @@ def _move_prices(ops: Ops, assignment: _Assignment) -> _MovePrices:
     leads = best_cosines - ops.xp.max(other_cosines, axis=1)
     losses = ops.group_sums(labels, k, weights * leads)
     losses = np.maximum(losses, 0.0)  # of two that are as near, the first may be less
-    return _MovePrices(
+    return _ClusterFits(
         losses=losses,
         misfits=ops.group_sums(labels, k, weights * (1 - best_cosines)),
         other_cosines=other_cosines,

@@ -53,6 +53,7 @@ def _checked_count(n_components: int | None, n_clusters: int, n: int, p: int) ->
     """Return how many directions a recipe asks for; by default one a cluster."""
     if n_components is None:
         return min(n_clusters, n)
+
     if n_components > min(n, p):
         raise ValueError(
             f"n_components={n_components} is more than {n} rows of {p} features can "
@@ -72,6 +73,7 @@ def _counted_rows(X: Matrix, unit_rows: bool) -> Matrix:
     if X.weights is not None:
         root_weights = X.ops.xp.sqrt(X.weights)
         factors = root_weights if factors is None else factors * root_weights
+
     return X if factors is None else Scaled(X, rows=factors)
 
 
@@ -101,6 +103,7 @@ def direction_counts(n_clusters: int, n: int, p: int) -> tuple[int, int]:
     ``n`` and ``p`` are the shape of the data.
     """
     n_leading = min(n_clusters, n, p)
+
     # Further ones hardly have weight.
     n_wanted = n_clusters + min(n_clusters, Leading.MOST_EXTRA) + 2
     n_directions = min(n_wanted, n - 1, p)
@@ -122,6 +125,7 @@ def stays_high(
     """
     variance = max(total - float(values.sum()), 0.0) / (n * p)
     edge_of_noise = variance * (n + 2 * np.sqrt(n * p))
+
     last = values[-1]
     is_near_leading = last > Leading.HIGH * values[n_leading - 1]
     return bool(is_near_leading and last > Leading.FAR * edge_of_noise)

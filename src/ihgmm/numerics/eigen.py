@@ -34,12 +34,14 @@ class GramOperator:
         A = as_matrix(X)
         if A.weights is not None:
             A = Scaled(A, rows=A.ops.xp.sqrt(A.weights))
+
         return cls(A=A, diagonal=A.ops.persist(A.cast(A.sqnorms)))
 
     def __matmul__(self, V: Tall) -> Tall:
         """Return ``G @ V`` for a vector or a block of vectors."""
         if V.ndim == 1:
             return (self @ V[:, None])[:, 0]
+
         V = self.A.cast(V)
         product = self.A @ self.A.adjoint(V)
         product -= self.diagonal[:, None] * V
@@ -73,6 +75,7 @@ def leading_eigenpairs(
     n, p = G.A.shape
     ops = G.A.ops
     width = krylov.block_width(k)
+
     if dense is None:
         # Beyond the features eigenvalues are close to each other, and hard to tell.
         is_hard = k > p and n <= Solving.DENSE_ROWS
@@ -88,6 +91,7 @@ def leading_eigenpairs(
             rng = np.random.default_rng(0)
             # Half a product better than a random block.
             start = G.A @ rng.standard_normal((p, width)).astype(G.A.dtype)
+
             magnitude = _magnitude(G.A)
             pairs = krylov.block_krylov(
                 lambda V: G @ (V / magnitude),
@@ -121,6 +125,7 @@ def leading_directions(
     width = krylov.block_width(k)
     count = min(k + extra, n, p)
     n_iter = 0
+
     with A.threads():
         if n < p and n * p <= Solving.READ_WHOLE and _is_cheaper(n, p, n, width):
             values, vectors = _directions_of_few_rows(A, count)
@@ -242,6 +247,7 @@ def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
     block = np.empty((p, width))
     random_directions = np.random.default_rng(0).standard_normal((p, width))
     block[np.argsort(sizes, kind="stable")] = random_directions
+
     if not is_sampled:
         return block
 

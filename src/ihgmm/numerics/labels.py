@@ -76,6 +76,7 @@ def learn_rule(
         by_angle=by_angle,
         signed=signed,
     )
+
     # One thread: sums, and so labels, never depend on how many there are.
     with one_thread():
         trial = _Trial()
@@ -98,6 +99,7 @@ def learn_rule(
                     bic_gain=trial.clusters.bic_gain,
                     shrinkage=clusters.shrinkage,
                 )
+
             case "tied" | "kmeans":
                 fitted = kmeans_rule(
                     rows.host_rows(trial.space),
@@ -108,6 +110,7 @@ def learn_rule(
                     seed=seed,
                 )
                 return replace(fitted, space=trial.space)
+
             case "neighbors":
                 voters = rows.host_rows(trial.space)[: Labelling.GRAPH_ROWS]
                 rule = neighbor_rule(voters, n_clusters)
@@ -216,6 +219,7 @@ def _try_spaces(rows: TrainingRows, k: int) -> tuple[TrainingRows, _Trial]:
     trial_rows = rows.first(n_trial)
     if not is_heavy:  # a device would only wait for so little
         trial_rows = trial_rows.on_host()
+
     starts = trial_rows.starts(k)
     prior = trial_rows.known_labels.log_prior(trial_rows.ops, trial_rows.spaces[0], k)
 
@@ -239,6 +243,7 @@ def _try_spaces(rows: TrainingRows, k: int) -> tuple[TrainingRows, _Trial]:
                 space=space,
                 is_settled=has_ended and n_trial == len(rows),
             )
+
     return rows, trial
 
 
@@ -270,6 +275,7 @@ def gain_of_lines(rows: np.ndarray, n_clusters: int) -> float:
     """
     rows = rows[: Labelling.LINE_ROWS]
     k = n_clusters
+
     # In fewer directions than clusters many rows are opposite, whatever they are.
     has_room = k >= 2 and rows.shape[1] >= k
     if not has_room or len(rows) < Labelling.LINE_ROWS_A_CLUSTER * k:

@@ -41,6 +41,7 @@ class LinearRule:
         scores = rows @ ops.cast_like(self.coefficients, rows)
         if self.signed:
             scores = ops.xp.abs(scores)
+
         scores += ops.cast_like(self.intercepts, rows)
         return scores
 
@@ -53,6 +54,7 @@ class LinearRule:
         if self.signed:  # both ends together are a cluster
             sizes = ops.xp.abs(rows @ ops.cast_like(self.coefficients, rows))
             scores += ops.xp.log1p(ops.xp.exp(-2 * sizes))
+
         return ops.softmax(scores / temperature)
 
     def signs(self, ops: Ops, rows: Tall, labels: Tall) -> Tall:
@@ -101,6 +103,7 @@ class NeighborRule:
 
         classifier = KNeighborsClassifier(self.n_neighbors, weights="distance")
         classifier.fit(self.rows, self.labels)
+
         labels = classifier.predict(ops.to_host(rows))
         return ops.to_device(labels.astype(np.intp), rows)
 

@@ -30,10 +30,10 @@ from ihgmm.matrix import to_host
 from ihgmm.numerics.batches import Batches
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.incremental import DirectionMemory, IncrementalState, Sample
-from ihgmm.numerics.labels import LinearRule, NeighborRule
 from ihgmm.numerics.missing import Filler
+from ihgmm.numerics.placement import CosinePlacement, Placement
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.spectral import CosinePlacement, Placement
+from ihgmm.numerics.rules import LinearRule, NeighborRule
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.numerics.wild_cells import CellFiller
 from ihgmm.statistics.outliers import OutlierRule

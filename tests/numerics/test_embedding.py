@@ -41,7 +41,14 @@ def embed(X, setting, count=K, **options):
     values, vectors = np.linalg.eigh(gram)
     values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
     weights = np.ones(count)
-    embedding = Embedding(A.T @ vectors, values, weights, unit, hollow, **options)
+    embedding = Embedding(
+        directions=A.T @ vectors,
+        eigenvalues=values,
+        weights=weights,
+        unit_rows=unit,
+        hollow=hollow,
+        **options,
+    )
     return embedding, values, vectors
 
 
@@ -93,6 +100,19 @@ def test_rows_are_weighted_coordinates(X, space, unit_norm):
         wanted = wanted * np.sqrt(values)
     assert_allclose(rows, units(wanted) if unit_norm else wanted, atol=1e-10)
     assert_array_equal(rows[ZERO], 0)
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_a_space_is_entered_once(X, space):
+    embedding, _, _ = embed(X, "unit", 5)
+    data = as_matrix(X)
+    rows = embedding.in_space(space)(data)
+
+    for before in SPACES:
+        again = embedding.in_space(before).in_space(space)
+        assert again.space == space
+        assert_array_equal(again(data), rows)
+        assert_array_equal(again.in_space(space)(data), rows)
 
 
 def test_directions_without_data_are_left_out():

@@ -7,7 +7,8 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from ihgmm.matrix import HOST
 from ihgmm.metrics import exact_recovery, misclassification_rate
-from ihgmm.numerics.labels import LinearRule, gain_of_lines, learn_rule
+from ihgmm.numerics.labels import gain_of_lines, learn_rule
+from ihgmm.numerics.rules import LinearRule
 
 
 def noisy_simplex(n, k, noise, seed, sizes=None):

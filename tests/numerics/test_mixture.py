@@ -7,7 +7,8 @@ from scipy.stats import multivariate_normal, ortho_group
 
 from ihgmm.matrix import HOST
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.mixture import spherical_lloyd, tied_clusters
+from ihgmm.numerics.mixture import tied_clusters
+from ihgmm.numerics.starts import spherical_lloyd
 
 
 def corners(seed, n=400, k=4, noise=0.15):
@@ -112,7 +113,7 @@ def test_clusters_are_those_of_expectation_maximisation(pull, weighted, signed):
             rows -= 20 * rows.mean(axis=0)
             flips = rng.choice([-1.0, 1.0], 200)
             rows, start = rows * flips[:, None], start * flips
-        options = {"pulls": [pull], "signed": signed, "max_iter": 3}
+        options = {"shrinkages": [pull], "signed": signed, "max_iter": 3}
         fit = tied_clusters(rows, [start], weights, **options)
         wanted = naive(rows, start, weights, pull, fit.n_iter, signed)
         means, covariance, shares, worth = wanted
@@ -122,5 +123,5 @@ def test_clusters_are_those_of_expectation_maximisation(pull, weighted, signed):
             solved, intercepts = solved[:, :3], intercepts[:3] + np.log(2)
         assert_allclose(fit.coefficients, solved, rtol=1e-7, atol=1e-9)
         assert_allclose(fit.intercepts, intercepts, rtol=1e-7)
-        assert_allclose(fit.worth, worth, rtol=1e-7)
-        assert fit.pull == pull
+        assert_allclose(fit.bic_gain, worth, rtol=1e-7)
+        assert fit.shrinkage == pull

@@ -21,7 +21,7 @@ from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.missing import MISSING_WAYS, Filler, learn_filler
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.spectral import Spectral
+from ihgmm.numerics.spectral import SpectralFit
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.numerics.wild_cells import learn_cell_filler
 from ihgmm.policy import Doubt
@@ -261,11 +261,11 @@ class Clusterer(
             )
 
     def _warn_of_moves(
-        self, start: Spectral, labels: Tall, k: int, doubt: float, advice: str
+        self, start: SpectralFit, labels: Tall, k: int, doubt: float, advice: str
     ) -> None:
         """Warn if a likelihood moved more rows than the doubt of clusters explains."""
         moved = misclassification_rate(to_host(start.labels), to_host(labels))
-        enough = len(start.known) >= Doubt.ROWS_A_CLUSTER * k  # to know the doubt
+        enough = len(start.sample) >= Doubt.ROWS_A_CLUSTER * k  # to know the doubt
         if enough and moved > max(Doubt.MOVED, Doubt.BEYOND * doubt):
             warn(
                 f"The likelihood moved {moved:.0%} of the rows away from spectral "

@@ -176,7 +176,7 @@ class IhGMM(DensityMixin, Clusterer):
                 labels = data.ops.rows_where(labels, rows.counts)
             empty = checks.warn_empty_clusters(data, labels, k)
             if k > 1 and not empty and recipe.labels == "tied" and recipe.unit_norm:
-                _, doubt = label_doubt(start.known, start.placement.rule, k)
+                _, doubt = label_doubt(start.sample, start.placement.linear_rule, k)
                 given = option("noise", self.noise_)
                 advice = f"Noise may not be as {given} says; compare the labels of IhSC"
                 if doubt > Doubt.LEAST:

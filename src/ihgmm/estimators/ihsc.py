@@ -1,6 +1,6 @@
 """Individual-heterogeneity spectral clustering."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -24,9 +24,10 @@ from ihgmm.numerics import spectral as sc
 from ihgmm.numerics import whitening
 from ihgmm.numerics.incremental import grow, growth_of_fit
 from ihgmm.numerics.known_labels import KnownLabels
-from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import Missing, learn_filler
+from ihgmm.numerics.placement import CosinePlacement, Placement
 from ihgmm.numerics.recipe import Recipe
+from ihgmm.numerics.rules import LinearRule
 from ihgmm.policy import Doubt
 from ihgmm.statistics import estimation
 from ihgmm.statistics.diagnosis import expected_error, membership_temperature
@@ -223,7 +224,7 @@ class IhSC(Clusterer):
         # Count the clusters, and leave out rows that fit none.
         rows, k = self._choose(rows, rng, steps)
         data, k, of_all = rows.counted, *self._teach(X, rows, k, known_labels, batch)
-        taught = of_all if rows.counts is None else of_all.at(to_host(rows.counts))
+        taught = of_all if rows.counts is None else of_all.of_rows(to_host(rows.counts))
 
         # From the Gram matrix to eigenvectors, and from these to labels.
         seed = int(rng.integers(2**31))
@@ -236,10 +237,10 @@ class IhSC(Clusterer):
             known_labels=taught,
             steps=steps,
         )
-        labels, self.temperature_ = taught.keep(data, spectral.labels), 1.0
-        placement: sc.Placement | sc.CosinePlacement = spectral.placement
+        labels, self.temperature_ = taught.keep_classes(data, spectral.labels), 1.0
+        placement: Placement | CosinePlacement = spectral.placement
         empty = checks.warn_empty_clusters(data, labels, k)
-        if not empty and taught.known is None:  # known labels hold clusters in place
+        if not empty and taught.classes is None:  # known labels hold clusters in place
             with steps.step("doubt"):
                 self._warn_of_doubt(data, spectral, labels, recipe, k)
 
@@ -250,7 +251,8 @@ class IhSC(Clusterer):
         weights, ops, counts = data.weights, data.ops, rows.counts
         data = rows.everything
         if counts is not None:
-            labels, embedded = of_all.keep(data, placement(data)), embedding(data)
+            labels = of_all.keep_classes(data, placement(data))
+            embedded = embedding(data)
             rest = data, labels, counts
             fitted = estimation.for_all_rows(fitted, *rest, signed=self.signed)
             weights = counts if weights is None else ops.place(weights, counts)
@@ -267,7 +269,7 @@ class IhSC(Clusterer):
         self.space_ = spectral.space
         self.cluster_centers_ = fitted.centers
         if recipe.placement == "cosine":
-            placement = sc.CosinePlacement(self._compared_centers(), self.signed)
+            placement = CosinePlacement(self._compared_centers(), self.signed)
         self.placement_ = placement
         self.scales_ = ops.persist(mark(ops, fitted.scales, rows.outliers, np.nan))
         levels = mark(ops, fitted.noise_levels, rows.outliers, np.nan)
@@ -321,7 +323,7 @@ class IhSC(Clusterer):
                 start, _ = given.old_labels(self.init, X)
         k = self.n_clusters_
         if not first:
-            at = cast(sc.Placement, self.placement_)
+            at = cast(Placement, self.placement_)
             growth = getattr(self, "growth_", None) or growth_of_fit(at, self, k)
             old = growth, at, self.space_
             self.temperature_ = self.temperature_  # before the clusters move on
@@ -339,7 +341,7 @@ class IhSC(Clusterer):
         self.cluster_centers_ = data.cast(centers)
         self.placement_, self.space_ = placement, grown.space
         if grown.known is not None and k > 1 and not hasattr(self, "classes_"):
-            self._temper(grown.known, placement.rule, k)
+            self._temper(grown.known, placement.linear_rule, k)
         self.growth_, self.n_iter_ = grown.growth, grown.n_iter
         return self
 
@@ -377,11 +379,12 @@ class IhSC(Clusterer):
                 )
             classes, known = given.check_known(labels, rows.everything.shape[0])
             k = max(k, len(classes)) if self.n_clusters == "auto" else k
-            self.classes_, taught = given.class_names(classes, k), KnownLabels(known)
+            self.classes_ = given.class_names(classes, k)
+            taught = KnownLabels(classes=known)
             self.known_rows_ = np.flatnonzero(known >= 0)
         if self.init is not None:
             start, nearness = given.old_labels(self.init, X, batch)
-            taught = taught._replace(start=start, nearness=nearness)
+            taught = replace(taught, start=start, start_weights=nearness)
         return k, taught
 
     def _check_parameters(self) -> None:
@@ -398,7 +401,12 @@ class IhSC(Clusterer):
             )
 
     def _warn_of_doubt(
-        self, data: Matrix, spectral: sc.Spectral, labels: Tall, recipe: Recipe, k: int
+        self,
+        data: Matrix,
+        spectral: sc.SpectralFit,
+        labels: Tall,
+        recipe: Recipe,
+        k: int,
     ) -> None:
         """Warn of labels that other rows would change, and of misleading data."""
         if k < 2 or not recipe.unit_norm:
@@ -406,11 +414,11 @@ class IhSC(Clusterer):
         if data.ops.taken_ops is not HOST:
             # It would wait half a fit for the host, which is asked when need be.
             del self.temperature_
-            self.judged_rows_ = spectral.known[: most_judged(k)]
+            self.judged_rows_ = spectral.sample[: most_judged(k)]
             return
         at, doubt = spectral.placement, 0.0
         if recipe.labels == "tied":
-            doubt = self._temper(spectral.known, at.rule, k)
+            doubt = self._temper(spectral.sample, at.linear_rule, k)
         if doubt > Doubt.LEAST:
             kind = None
             if self.whiten is None and data.gaps is None:
@@ -429,7 +437,7 @@ class IhSC(Clusterer):
     @cached_property
     def temperature_(self) -> float:
         """By which to divide log-odds; rows of a fit on a GPU are asked here, once."""
-        rows, rule = self.judged_rows_, cast(sc.Placement, self.placement_).rule
+        rows, rule = self.judged_rows_, cast(Placement, self.placement_).linear_rule
         self._temper(rows, rule, self.n_clusters_)
         return self.temperature_
 
@@ -486,8 +494,8 @@ class IhSC(Clusterer):
         ``labels="tied"`` and ``placement="embedding"`` have them.
         ``batch`` is as in :meth:`predict`.
         """
-        data, placement = self._check_new(X, batch), cast(sc.Placement, self.placement_)
-        rule, rows = placement.rule, placement.embedding(data)
+        data, placement = self._check_new(X, batch), cast(Placement, self.placement_)
+        rule, rows = placement.linear_rule, placement.embedding(data)
         shares = partial(rule.memberships, temperature=self.temperature_)
         return data.ops.row_map(shares, rows, width=len(rule.intercepts))
 

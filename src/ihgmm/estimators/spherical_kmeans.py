@@ -10,7 +10,7 @@ from ihgmm._parameters import check_number, generator, making_array, usual_error
 from ihgmm._progress import Steps
 from ihgmm.estimators.base import CHECKS, Clusterer, atomic, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
-from ihgmm.numerics.spectral import CosinePlacement
+from ihgmm.numerics.placement import CosinePlacement
 from ihgmm.numerics.spherical import spherical_kmeans
 from ihgmm.policy import Labelling
 

@@ -5,7 +5,8 @@ Random starts are the same in every fit: the answer is a function of the data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class GramOperator:
     """
 
     A: Matrix  # the rows whose inner products are taken
-    diagonal: Tall  # of ``A @ A.T``, which is taken off
+    diagonal: Tall  # (n,): of ``A @ A.T``, which is taken off
 
     @classmethod
     def of(cls, X: Any) -> GramOperator:
@@ -33,12 +34,14 @@ class GramOperator:
         A = as_matrix(X)
         if A.weights is not None:
             A = Scaled(A, rows=A.ops.xp.sqrt(A.weights))
-        return cls(A, A.ops.persist(A.cast(A.sqnorms)))
+
+        return cls(A=A, diagonal=A.ops.persist(A.cast(A.sqnorms)))
 
     def __matmul__(self, V: Tall) -> Tall:
         """Return ``G @ V`` for a vector or a block of vectors."""
         if V.ndim == 1:
             return (self @ V[:, None])[:, 0]
+
         V = self.A.cast(V)
         product = self.A @ self.A.adjoint(V)
         product -= self.diagonal[:, None] * V
@@ -69,26 +72,43 @@ def leading_eigenpairs(
     eigenvalue count as 1%. The matrix is formed if it is to be ``dense``, by default
     where that is cheaper. Pairs that do not converge give a warning unless ``quiet``.
     """
-    (n, p), ops = G.A.shape, G.A.ops
+    n, p = G.A.shape
+    ops = G.A.ops
     width = krylov.block_width(k)
+
     if dense is None:
         # Beyond the features eigenvalues are close to each other, and hard to tell.
-        hard = k > p and n <= Solving.DENSE_ROWS
-        dense = n * p <= Solving.READ_WHOLE and (hard or _is_cheaper(n, p, n, width))
+        is_hard = k > p and n <= Solving.DENSE_ROWS
+        is_small = n * p <= Solving.READ_WHOLE
+        dense = is_small and (is_hard or _is_cheaper(n, p, n, width))
+
     with G.A.threads():
         if dense or n <= Solving.FEW_ROWS * width:
-            values, vectors = krylov.leading_pairs(G.toarray(), k, order)
-            pairs = krylov.EigenPairs(values, G.A.to_device(vectors.astype(G.A.dtype)))
+            values, host_vectors = krylov.leading_pairs(G.toarray(), k, order)
+            vectors = G.A.to_device(host_vectors.astype(G.A.dtype))
+            n_iter = 0
         else:
             rng = np.random.default_rng(0)
             # Half a product better than a random block.
             start = G.A @ rng.standard_normal((p, width)).astype(G.A.dtype)
-            size, block = _magnitude(G.A), krylov.orthonormal(ops, start, rng)
-            options: Any = {"order": order, "tol": tol, "quiet": quiet, "ops": ops}
-            options["dtype"] = G.A.dtype
-            pairs = krylov.block_krylov(lambda V: G @ (V / size), block, k, **options)
-            pairs = replace(pairs, values=pairs.values * size)
-    return replace(pairs, vectors=ops.fix_signs(pairs.vectors))
+
+            magnitude = _magnitude(G.A)
+            pairs = krylov.block_krylov(
+                lambda V: G @ (V / magnitude),
+                krylov.orthonormal(ops, start, rng),
+                k,
+                order=order,
+                tol=tol,
+                dtype=G.A.dtype,
+                quiet=quiet,
+                ops=ops,
+            )
+            values = pairs.values * magnitude
+            vectors = pairs.vectors
+            n_iter = pairs.n_iter
+
+    vectors = ops.fix_signs(vectors)
+    return krylov.EigenPairs(values=values, vectors=vectors, n_iter=n_iter)
 
 
 def leading_directions(
@@ -102,25 +122,58 @@ def leading_directions(
     kind of array gives the same.
     """
     n, p = A.shape
-    width, count, n_iter = krylov.block_width(k), min(k + extra, n, p), 0
+    width = krylov.block_width(k)
+    count = min(k + extra, n, p)
+    n_iter = 0
+
     with A.threads():
         if n < p and n * p <= Solving.READ_WHOLE and _is_cheaper(n, p, n, width):
-            rows = A.toarray().astype(np.float64, copy=False)
-            values, left = krylov.leading_pairs(rows @ rows.T, count)
-            # Beyond the rank of the rows there is nothing but rounding, no direction.
-            lengths = np.sqrt(np.maximum(values, 0.0))
-            lengths[lengths <= Solving.NO_DIRECTION * lengths[0]] = np.inf
-            vectors = rows.T @ (left / lengths)
+            values, vectors = _directions_of_few_rows(A, count)
         elif p <= Solving.FEATURES * width or _is_cheaper(n, p, p, width):
-            gram = A.sweep(_gram)[1][0].astype(np.float64, copy=False)
+            sweep = A.sweep(_gram_of_block)
+            gram = sweep[1][0].astype(np.float64, copy=False)  # A.T @ A
             values, vectors = krylov.leading_pairs(gram, count)
         else:
-            size = _magnitude(A)
-            block = _start_block(A, k, size)
-            pairs = _from_block(A, size, block, k, count - k, tol=tol, quiet=quiet)
-            values, vectors, n_iter = pairs.values * size, pairs.vectors, pairs.n_iter
-    vectors = HOST.fix_signs(np.array(vectors))
-    return krylov.EigenPairs(np.maximum(values, 0.0), vectors, n_iter)
+            magnitude = _magnitude(A)
+            pairs = _directions_from_block(
+                A,
+                magnitude,
+                _start_block(A, k, magnitude),
+                k,
+                count - k,
+                tol=tol,
+                quiet=quiet,
+            )
+            values = pairs.values * magnitude
+            vectors = pairs.vectors
+            n_iter = pairs.n_iter
+
+    return krylov.EigenPairs(
+        values=np.maximum(values, 0.0),
+        vectors=HOST.fix_signs(np.array(vectors)),
+        n_iter=n_iter,
+    )
+
+
+def _directions_of_few_rows(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenvalues and eigenvectors of ``A.T @ A``, by those of ``A @ A.T``.
+
+    From ``A @ A.T @ u = value * u`` a direction is ``A.T @ u`` over its length, which
+    is the root of the value.
+    """
+    rows = A.toarray().astype(np.float64, copy=False)
+    values, left_vectors = krylov.leading_pairs(rows @ rows.T, count)
+
+    # Beyond the rank of the rows there is nothing but rounding, no direction.
+    lengths = np.sqrt(np.maximum(values, 0.0))
+    lengths[lengths <= Solving.NO_DIRECTION * lengths[0]] = np.inf
+    return values, rows.T @ (left_vectors / lengths)
+
+
+def _gram_of_block(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
+    """Return ``A.T @ A`` of a block of rows, to be summed."""
+    rows = block.rows(slice(None))
+    return (), (block.ops.widen(rows.T @ rows),)
 
 
 def _magnitude(A: Matrix) -> float:
@@ -130,44 +183,82 @@ def _magnitude(A: Matrix) -> float:
 
 
 def _is_cheaper(n: int, p: int, side: int, width: int) -> bool:
-    """Tell by operations whether to form a Gram matrix and solve that."""
+    """Tell by operations whether to form a Gram matrix and solve that.
+
+    Its ``side`` is n or p; otherwise products with blocks of a width are taken.
+    """
     exact = 2.0 * n * p * side + Solving.LAPACK * side**3
-    return exact < Solving.PRODUCTS * 4.0 * n * p * width + Solving.OVERHEAD
+    iterative = Solving.PRODUCTS * 4.0 * n * p * width
+    return exact < iterative + Solving.OVERHEAD
 
 
-def _from_block(
-    A: Matrix, size: float, block: np.ndarray, k: int, extra: int, **options: Any
+def _directions_from_block(
+    A: Matrix,
+    magnitude: float,
+    block: np.ndarray,
+    k: int,
+    extra: int,
+    *,
+    tol: float,
+    quiet: bool,
+    max_products: int = Solving.MOST_PRODUCTS,
 ) -> krylov.EigenPairs:
-    """Find directions from others, and eigenvalues over a size."""
+    """Find directions from others, (p, width), and eigenvalues over a magnitude."""
+    return krylov.block_krylov(
+        _scaled_gram_product(A, magnitude),
+        np.linalg.qr(block)[0],
+        k,
+        extra=extra,
+        tol=tol,
+        max_products=max_products,
+        dtype=A.dtype,
+        quiet=quiet,
+    )
 
-    def there_and_back(W: np.ndarray) -> np.ndarray:
-        return to_host(A.gram_product((W / size).astype(A.dtype))).astype(np.float64)
 
-    block, options["dtype"] = np.linalg.qr(block)[0], A.dtype
-    return krylov.block_krylov(there_and_back, block, k, extra=extra, **options)
+def _scaled_gram_product(
+    A: Matrix, magnitude: float
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the operator ``A.T @ A / magnitude``, of directions on the host."""
 
+    def apply(W: np.ndarray) -> np.ndarray:
+        scaled = (W / magnitude).astype(A.dtype)
+        return to_host(A.gram_product(scaled)).astype(np.float64)
 
-def _gram(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
-    """Return ``A.T @ A`` of a block of rows, to be summed."""
-    rows = block.rows(slice(None))
-    return (), (block.ops.widen(rows.T @ rows),)
+    return apply
 
 
 def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
     """Return random directions or, of large data, those in which some rows lie."""
-    (n, p), width, part = A.shape, krylov.block_width(k), A
+    n, p = A.shape
+    width = krylov.block_width(k)
+
     # Wide data have few rows: their sample would tell the order of rows, and little.
-    if n * p >= Solving.LARGE and n >= 2 * max(p, width):
-        most = max(Solving.ROWS_A_FEATURE, width**2 // 8) * max(p, width)
-        part = A.drawn(sampled(n, min(n // Solving.ONE_ROW_IN, most)))
-    block = np.empty((p, width))
+    is_sampled = n * p >= Solving.LARGE and n >= 2 * max(p, width)
+    rows = A
+    if is_sampled:
+        rows_per_side = max(Solving.ROWS_A_FEATURE, width**2 // 8)
+        n_rows = min(n // Solving.ONE_ROW_IN, rows_per_side * max(p, width))
+        rows = A.drawn(sampled(n, n_rows))
+
     # Numbers go by the sizes of features: their order in the data changes nothing. Nor
     # does rounding, as long as it does not part sizes that are alike.
-    sizes = (part.column_sqnorms() / magnitude).astype(np.float32)
-    block[np.argsort(sizes, kind="stable")] = np.random.default_rng(0).standard_normal(
-        (p, width)
-    )
-    if part is A:
+    sizes = (rows.column_sqnorms() / magnitude).astype(np.float32)
+    block = np.empty((p, width))
+    random_directions = np.random.default_rng(0).standard_normal((p, width))
+    block[np.argsort(sizes, kind="stable")] = random_directions
+
+    if not is_sampled:
         return block
-    few: Any = {"tol": Solving.DIGIT, "max_products": Solving.PRODUCTS, "quiet": True}
-    return _from_block(part, magnitude, block, k, width - k, **few).vectors
+
+    directions = _directions_from_block(
+        rows,
+        magnitude,
+        block,
+        k,
+        width - k,
+        tol=Solving.DIGIT,
+        quiet=True,
+        max_products=Solving.PRODUCTS,
+    )
+    return directions.vectors

@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 
 from ihgmm.matrix import Matrix, Ops, Tall
-from ihgmm.policy import Small
+from ihgmm.numerics.krylov import signal_weights
+from ihgmm.policy import Leading, Small
 
 Space = Literal["eigenvectors", "projected"]
 SPACES: tuple[Space, ...] = ("eigenvectors", "projected")
@@ -21,59 +22,130 @@ SPACES: tuple[Space, ...] = ("eigenvectors", "projected")
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """A map from rows to coordinates."""
+    """A map from rows of data, of p features, to m coordinates.
+
+    The coordinates of a row are its entries in m eigenvectors of the Gram matrix. To be
+    compared, they are multiplied by weights, and brought to unit norm.
+    """
 
     directions: np.ndarray  # (p, m): A.T @ u for each eigenvector u
     eigenvalues: np.ndarray  # (m,): leading first
-    weights: np.ndarray  # (m,): what coordinates are multiplied by
+    weights: np.ndarray  # (m,): how much signal a direction carries, 1 for leading ones
     unit_rows: bool  # whether rows of data are brought to unit length first
     hollow: bool = False  # whether the Gram matrix has a zero diagonal
     unit_norm: bool = True  # whether the coordinates of a row are brought to unit norm
     unit: float = 1.0  # of the data, as a matrix has it
+    space: Space = "eigenvectors"  # in which rows are compared
+
+    @classmethod
+    def of_signal(
+        cls,
+        directions: np.ndarray,
+        eigenvalues: np.ndarray,
+        n_leading: int,
+        *,
+        unit_rows: bool,
+        hollow: bool = False,
+        unit_norm: bool = True,
+        unit: float = 1.0,
+    ) -> Embedding:
+        """Return the map of those directions that carry signal, weighted by it.
+
+        ``directions``, (p, m), and ``eigenvalues`` come with the leading ones first;
+        these all have weight 1.
+        """
+        # With as many directions as features, none of them is there to show noise.
+        has_all_directions = len(eigenvalues) == len(directions)
+        noise = 0.0 if has_all_directions else None
+        weights = signal_weights(eigenvalues, n_leading, noise)
+
+        # A direction without any data in it is rounding.
+        lengths = np.linalg.norm(directions, axis=0)
+        has_data = lengths >= Leading.LEAST_LENGTH * lengths.max()
+        is_used = (weights > 0) & has_data
+        is_used[0] |= not is_used.any()
+
+        return cls(
+            directions=directions[:, is_used],
+            eigenvalues=eigenvalues[is_used],
+            weights=weights[is_used],
+            unit_rows=unit_rows,
+            hollow=hollow,
+            unit_norm=unit_norm,
+            unit=unit,
+        )
 
     def in_space(self, space: Space) -> Embedding:
-        """Return the map whose columns are eigenvectors, or the projected rows."""
-        if space == "eigenvectors":
-            return self
-        lengths = np.sqrt(np.maximum(self.eigenvalues, 0.0))
-        return replace(self, weights=self.weights * lengths)
+        """Return the same map for comparing rows in a space, whatever it was before.
+
+        Columns are eigenvectors, or rows are projected on the leading directions.
+        """
+        return replace(self, space=space)
+
+    @property
+    def coordinate_weights(self) -> np.ndarray:
+        """What coordinates are multiplied by in the space of the map, (m,).
+
+        An eigenvector times the root of its eigenvalue holds the projections of rows.
+        """
+        if self.space == "eigenvectors":
+            return self.weights
+        return self.weights * np.sqrt(np.maximum(self.eigenvalues, 0.0))
 
     def coordinates(self, X: Matrix) -> Tall:
-        """Return the coordinates of rows in eigenvectors, where the data are."""
-        factor = X.unit / self.unit
-        if factor > Small.HUGE and not self.unit_rows:
-            raise ValueError(
-                f"X is some {factor:.0e} times as large as the rows of the fit; give "
-                "new rows in the units of the fit."
-            )
-        work = partial(self._solve, 1.0 if self.unit_rows else factor)
-        products = X @ self.directions
-        tall = products, X.sqnorms
-        return X.ops.persist(X.ops.row_map(work, *tall, width=products.shape[1]))
+        """Return the coordinates of rows in eigenvectors, (n, m), where the data are.
 
-    def _solve(self, factor: float, ops: Ops, products: Tall, sqnorms: Tall) -> Tall:
+        They are the same in every space, and have no weights.
+        """
+        unit_ratio = X.unit / self.unit
+        if unit_ratio > Small.HUGE and not self.unit_rows:
+            raise ValueError(
+                f"X is some {unit_ratio:.0e} times as large as the rows of the fit; "
+                "give new rows in the units of the fit."
+            )
+
+        products = X @ self.directions  # (n, m)
+        solve = partial(self._solve, 1.0 if self.unit_rows else unit_ratio)
+        coordinates = X.ops.row_map(solve, products, X.sqnorms, width=products.shape[1])
+        return X.ops.persist(coordinates)
+
+    def _solve(
+        self, unit_ratio: float, ops: Ops, products: Tall, sqnorms: Tall
+    ) -> Tall:
+        """Solve the equation of each row for its coordinates.
+
+        ``products`` are ``a @ v`` and ``sqnorms`` are ``a @ a``, in the unit of new
+        data, which is ``unit_ratio`` times that of the fit. Both sides are divided by
+        the largest eigenvalue.
+        """
         largest = float(np.abs(self.eigenvalues).max()) or 1.0
-        values = ops.cast_like(self.eigenvalues / largest, products)
+
         if self.unit_rows:
-            scales = ops.ratio(factor / largest, ops.xp.sqrt(sqnorms))
-            products = products * ops.cast_like(scales, products)[:, None]
+            scales = ops.ratio(unit_ratio / largest, ops.xp.sqrt(sqnorms))
+            right_sides = products * ops.cast_like(scales, products)[:, None]
         else:
-            products = products * (factor / largest)
+            right_sides = products * (unit_ratio / largest)
+
+        factors = ops.cast_like(self.eigenvalues / largest, products)
         if self.hollow:
-            own = ops.cast_like(sqnorms * (factor**2 / largest), products)
-            values = values + own[:, None]
-        zero = values == 0
-        values = ops.xp.where(zero, ops.xp.ones_like(values), values)
-        return ops.xp.where(zero, ops.xp.zeros_like(products), products / values)
+            diagonal = ops.cast_like(sqnorms * (unit_ratio**2 / largest), products)
+            factors = factors + diagonal[:, None]
+
+        has_no_solution = factors == 0
+        divisors = ops.xp.where(has_no_solution, ops.xp.ones_like(factors), factors)
+        zeros = ops.xp.zeros_like(right_sides)
+        return ops.xp.where(has_no_solution, zeros, right_sides / divisors)
 
     def rows(self, ops: Ops, coordinates: Tall) -> Tall:
         """Return coordinates as they are compared: weighted, as a rule at unit norm."""
-        return ops.row_map(self._rows, coordinates, width=coordinates.shape[1])
+        n_coordinates = coordinates.shape[1]
+        return ops.row_map(self._weighted_rows, coordinates, width=n_coordinates)
 
-    def _rows(self, ops: Ops, coordinates: Tall) -> Tall:
-        rows = coordinates * ops.cast_like(self.weights, coordinates)
+    def _weighted_rows(self, ops: Ops, coordinates: Tall) -> Tall:
+        weights = ops.cast_like(self.coordinate_weights, coordinates)
+        rows = coordinates * weights
         return ops.unit_rows(rows) if self.unit_norm else rows
 
     def __call__(self, X: Matrix) -> Tall:
-        """Return the rows of the embedding."""
+        """Return the rows of the embedding, (n, m), of rows of data."""
         return self.rows(X.ops, self.coordinates(X))

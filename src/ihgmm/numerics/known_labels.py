@@ -1,12 +1,13 @@
-"""What is known of clusters before they are learnt: labels of some rows, or old ones.
+"""What is known of rows before clusters are learnt: classes of some, or old labels.
 
-Labels are numbers of clusters, -1 for rows of which nothing is known.
+Users know the classes of some rows. An older model has labels for all rows, from which
+clusters may start and by which they are numbered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,85 +16,159 @@ from ihgmm.numerics.matching import confusion, kept_order
 from ihgmm.policy import Small, Teaching
 
 
-class KnownLabels(NamedTuple):
-    """Labels of the rows that clusters are learnt from."""
+@dataclass(frozen=True, eq=False)
+class KnownLabels:
+    """Labels of the rows that clusters are learnt from.
 
-    known: np.ndarray | None = None  # of users, who may err: cluster j is class j
-    start: np.ndarray | None = None  # of an older model, to start from
-    # How much rows tell of their old cluster; those of a new one are far from it.
-    nearness: np.ndarray | None = None
+    Labels are numbers of clusters, -1 for rows of which nothing is known.
+    """
 
-    def at(self, rows: np.ndarray | slice) -> KnownLabels:
-        """Return the labels of some rows."""
-        if self.known is None and self.start is None:
+    classes: np.ndarray | None = None  # (n,): of users, who may err; class j: cluster j
+    start: np.ndarray | None = None  # (n,): of an older model, to start from
+    start_weights: np.ndarray | None = None  # (n,): how much rows tell of their cluster
+
+    def of_rows(self, rows: np.ndarray | slice) -> KnownLabels:
+        """Return what is known of some rows: a mask, positions or a slice."""
+        if self.classes is None and self.start is None:
             return self
-        return KnownLabels(*(one if one is None else one[rows] for one in self))
 
-    def prior(self, ops: Ops, rows: Tall, k: int) -> Tall | None:
-        """Return what labels, which may be wrong, add to scores of clusters, (k, n)."""
-        if self.known is None:
+        def select(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[rows]
+
+        return KnownLabels(
+            classes=select(self.classes),
+            start=select(self.start),
+            start_weights=select(self.start_weights),
+        )
+
+    def without_classes(self) -> KnownLabels:
+        """Return what an older model knows."""
+        return KnownLabels(start=self.start, start_weights=self.start_weights)
+
+    def classes_as_start(self) -> KnownLabels:
+        """Return classes as labels to start from, which rule over nothing else."""
+        return KnownLabels(start=self.classes)
+
+    def log_prior(self, ops: Ops, rows: Tall, k: int) -> Tall | None:
+        """Return what classes add to the scores of clusters, (k, n), like ``rows``.
+
+        They may be wrong: a row loses some log-odds in all clusters but that of its
+        class. None where no classes are known.
+        """
+        if self.classes is None:
             return None
-        other = (self.known != np.arange(k)[:, None]) & (self.known >= 0)
-        return ops.cast_like(np.where(other, -Teaching.TRUST, 0.0), rows)
+        is_known = self.classes >= 0
+        is_other_class = (self.classes != np.arange(k)[:, None]) & is_known  # (k, n)
+        return ops.cast_like(np.where(is_other_class, -Teaching.TRUST, 0.0), rows)
 
-    def weigh(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights with which known rows, else hardly heard, count more."""
-        if self.known is None or self.known.max() < 0:
+    def reweighted(self, weights: np.ndarray) -> np.ndarray:
+        """Return weights with which rows of known class count more.
+
+        Else a few of them would hardly be heard. Of ``HALF`` known rows a class, their
+        weight is that of all other rows together; of more, it is larger.
+        """
+        if self.classes is None or self.classes.max() < 0:
             return weights
-        lessons = self.known >= 0
-        a_class = lessons.sum() / len(np.unique(self.known[lessons]))
-        others = weights[~lessons].sum() / max(weights[lessons].sum(), Small.TINY)
-        factor = max(others * a_class / Teaching.HALF, 1.0)  # many are surer than few
-        return np.where(lessons, factor, 1.0) * weights
 
-    def keep(self, X: Matrix, labels: Tall) -> Tall:
-        """Return labels of the rows of X, known ones where there are."""
-        if self.known is None:
+        is_known = self.classes >= 0
+        n_classes = len(np.unique(self.classes[is_known]))
+        known_per_class = is_known.sum() / n_classes
+        weight_of_known = max(weights[is_known].sum(), Small.TINY)
+        weight_ratio = weights[~is_known].sum() / weight_of_known
+
+        factor = max(weight_ratio * known_per_class / Teaching.HALF, 1.0)
+        return np.where(is_known, factor, 1.0) * weights
+
+    def agreeing_starts(
+        self, ops: Ops, spaces: Sequence[Tall], starts: Sequence[Tall], k: int
+    ) -> list[Tall]:
+        """Return starts that agree with the labels, and those that come from them.
+
+        Parameters
+        ----------
+        ops : Ops
+            What serves the rows.
+        spaces : sequence of arrays of shape (n, m)
+            The rows in each space.
+        starts : sequence of arrays of shape (k, n)
+            Memberships of rows that were found without the labels.
+        k : int
+            Number of clusters.
+
+        Returns
+        -------
+        starts : list of arrays of shape (k, n)
+            The starts given, their clusters in the order of classes; then memberships
+            by the nearest mean of the rows of each class, and of each old cluster.
+        """
+        starts = list(starts)
+        if self.classes is not None:
+            starts = [self._in_order_of_classes(ops, start, k) for start in starts]
+
+        for labels in (self.classes, self.start):
+            if labels is None:
+                continue
+            # Where all rows have labels, spaces do not matter.
+            has_all_labels = not (labels < 0).any()
+            for rows in spaces[:1] if has_all_labels else spaces:
+                members = members_by_nearest_mean(ops.to_host(rows), labels, k)
+                starts.append(ops.cast_like(members, rows))
+        return starts
+
+    def _in_order_of_classes(self, ops: Ops, start: Tall, k: int) -> Tall:
+        """Return memberships, (k, n), whose clusters agree with classes the most."""
+        assert self.classes is not None
+        is_of_class = self.classes[:, None] == np.arange(k)  # (n, k)
+        counts = np.abs(ops.to_host(start)) @ is_of_class  # (k clusters, k classes)
+        return ops.take_rows(start, kept_order(counts.T))
+
+    def keep_classes(self, X: Matrix, labels: Tall) -> Tall:
+        """Return labels of the rows of X; rows of known class keep it."""
+        if self.classes is None:
             return labels
-        known = X.ops.cast_like(X.to_device(self.known), labels)
-        return X.ops.persist(X.ops.xp.where(known >= 0, known, labels))
+        classes = X.ops.cast_like(X.to_device(self.classes), labels)
+        return X.ops.persist(X.ops.xp.where(classes >= 0, classes, labels))
 
-    def order(self, by_size: np.ndarray, labels: Tall) -> np.ndarray:
-        """Return clusters in the order of their numbers, those without one by size."""
-        k = len(by_size)
-        if self.known is not None:
-            classes = int(self.known.max()) + 1
-            return np.append(np.arange(classes), by_size[by_size >= classes])
+    def cluster_order(self, by_size: np.ndarray, labels: Tall) -> np.ndarray:
+        """Return clusters in the order of their numbers.
+
+        Cluster j is class j. Without classes, clusters keep the numbers of ``start``
+        where they share rows. All others follow by size: ``by_size`` are clusters in
+        the order of decreasing size, ``labels`` those of the rows.
+        """
+        if self.classes is not None:
+            n_classes = int(self.classes.max()) + 1
+            new_clusters = by_size[by_size >= n_classes]
+            return np.append(np.arange(n_classes), new_clusters)
+
         if self.start is None:
             return by_size
-        old = np.where(self.start < k, self.start, -1)
-        counts = confusion(old, to_host(labels), (k, k), self.nearness)
-        return by_size[kept_order(counts[:, by_size])]
 
-    def begin(
-        self, ops: Ops, spaces: Sequence[Tall], starts: list[Tall], k: int
-    ) -> list[Tall]:
-        """Return starts, memberships of (k, n), that know of the labels."""
-        if self.known is not None:
-            # The same clusters, in an order that agrees with known labels.
-            lessons = self.known[:, None] == np.arange(k)
-            counts = [(np.abs(ops.to_host(start)) @ lessons).T for start in starts]
-            pairs = zip(starts, map(kept_order, counts), strict=True)
-            starts = [ops.take_rows(*pair) for pair in pairs]
-        for labels in (self.known, self.start):
-            if labels is not None:
-                # Where all rows have labels, spaces do not matter.
-                for rows in spaces if (labels < 0).any() else spaces[:1]:
-                    members = members_by_nearest_mean(ops.to_host(rows), labels, k)
-                    starts.append(ops.cast_like(members, rows))
-        return starts
+        k = len(by_size)
+        old_labels = np.where(self.start < k, self.start, -1)
+        counts = confusion(old_labels, to_host(labels), (k, k), self.start_weights)
+        return by_size[kept_order(counts[:, by_size])]
 
 
 NOTHING_KNOWN = KnownLabels()
 
 
 def members_by_nearest_mean(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return memberships, (k, n), of rows by the nearest mean of those with labels."""
-    members = (labels[:, None] == np.arange(k)).astype(rows.dtype)
-    centers = HOST.unit_rows(members.T @ rows)
+    """Return memberships, (k, n), of rows by the nearest mean of those with labels.
+
+    Rows with a label keep it. ``rows`` are of unit length.
+    """
+    is_member = (labels[:, None] == np.arange(k)).astype(rows.dtype)  # (n, k)
+    centers = HOST.unit_rows(is_member.T @ rows)  # (k, m)
+
     # Clusters without such a row begin at the one that is farthest from all means.
-    for cluster in np.flatnonzero(~members.any(axis=0)):
-        nearest = (rows @ centers[centers.any(axis=1)].T).max(axis=1, initial=-1.0)
-        centers[cluster] = rows[np.argmin(nearest)]
-    near = np.where(members.any(axis=1), labels, np.argmax(rows @ centers.T, axis=1))
-    return np.eye(k, dtype=rows.dtype)[near].T
+    for cluster in np.flatnonzero(~is_member.any(axis=0)):
+        has_center = centers.any(axis=1)
+        cosines = rows @ centers[has_center].T
+        nearest_cosine = cosines.max(axis=1, initial=-1.0)
+        centers[cluster] = rows[np.argmin(nearest_cosine)]
+
+    nearest_mean = np.argmax(rows @ centers.T, axis=1)
+    has_label = is_member.any(axis=1)
+    all_labels = np.where(has_label, labels, nearest_mean)
+    return np.eye(k, dtype=rows.dtype)[all_labels].T

@@ -89,12 +89,13 @@ class Recipe:
         check_choice("placement", self.placement, ("embedding", "cosine"))
 
     def __repr__(self) -> str:
-        changed = [
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in fields(self)
-            if getattr(self, field.name) != field.default
-        ]
-        return f"Recipe({', '.join(changed)})"
+        changed_settings = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                changed_settings.append(f"{field.name}={value!r}")
+
+        return f"Recipe({', '.join(changed_settings)})"
 
     @classmethod
     def of(cls, recipe: Recipe | str, **changes: Any) -> Recipe:
@@ -107,11 +108,21 @@ class Recipe:
                 )
             check_choice("recipe", recipe, tuple(RECIPES))
             recipe = RECIPES[recipe]
+
         return replace(recipe, **changes) if changes else recipe
 
 
+#: The method of the package.
 DEFAULT = Recipe()
-_GRAM: Any = {"rows": "given", "diagonal": "zero", "n_components": None}
-PAPER = Recipe(**_GRAM, space="eigenvectors", labels="kmeans")
+#: Algorithm 1 of the paper, to the letter.
+PAPER = Recipe(
+    rows="given",
+    diagonal="zero",
+    n_components=None,
+    space="eigenvectors",
+    labels="kmeans",
+)
+#: Projected spectral clustering, for rows of equal scale.
 PSC = replace(PAPER, diagonal="full", space="projected", unit_norm=False)
+
 RECIPES = {"default": DEFAULT, "paper": PAPER, "psc": PSC}

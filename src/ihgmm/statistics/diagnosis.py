@@ -14,8 +14,8 @@ from ihgmm import _checks as checks
 from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator, usual_errors
 from ihgmm.matrix import HOST, Matrix, Tall, to_host
-from ihgmm.numerics.labels import LinearRule
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
+from ihgmm.numerics.rules import LinearRule
 from ihgmm.policy import Cautions, Columns, Refitting, Small, Trust
 from ihgmm.statistics.missing_cells import filled_cells
 from ihgmm.statistics.refits import Refits, refit_halves

@@ -10,7 +10,7 @@ from ihgmm import _checks as checks
 from ihgmm._parameters import check_count, check_number, usual_errors
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, ops_of, to_host
 from ihgmm.matrix.ops import Groups, row_lengths
-from ihgmm.numerics.spectral import Spectral
+from ihgmm.numerics.spectral import SpectralFit
 from ihgmm.policy import Small, Weighting
 from ihgmm.statistics.leave_one_out import falling_root
 from ihgmm.statistics.missing_cells import fit_observed, mean_lengths
@@ -135,7 +135,7 @@ def estimate_parameters(
     return replace(fitted, **known)
 
 
-def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Parameters:
+def estimates_of_fit(X: Matrix, fit: SpectralFit, labels: Tall, k: int) -> Parameters:
     """Estimate parameters; scales, read off the eigenvectors, may be negative."""
     signs = None if fit.signs is None else X.cast(fit.signs)
     X = X if signs is None else Scaled(X, rows=signs)

@@ -15,10 +15,12 @@ from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.known_labels import NOTHING_KNOWN, KnownLabels
-from ihgmm.numerics.labels import LinearRule, starting_members
 from ihgmm.numerics.matching import best_matching, confusion
 from ihgmm.numerics.mixture import tied_clusters
-from ihgmm.numerics.spectral import Placement, spectral_clustering
+from ihgmm.numerics.placement import Placement
+from ihgmm.numerics.rules import LinearRule
+from ihgmm.numerics.spectral import spectral_clustering
+from ihgmm.numerics.starts import starting_members
 from ihgmm.numerics.whitening import NoiseKind, learn_whitener, suited_noise
 from ihgmm.policy import Doubt, Refitting, Small
 
@@ -120,13 +122,13 @@ class _Judge:
         seen = np.setdiff1d(np.arange(part.shape[0]), unseen)
         taught, (classes, known) = NOTHING_KNOWN, np.unique(lessons[seen], False, True)
         if classes[-1] >= 0:  # numbered without gaps, -1 where not known
-            taught = KnownLabels(known=known - (classes[0] < 0))
+            taught = KnownLabels(classes=known - (classes[0] < 0))
         fit = spectral_clustering(part.take(seen), k, known_labels=taught)
-        embedding, rule = fit.placement.embedding, fit.placement.rule
+        embedding, rule = fit.placement.embedding, fit.placement.linear_rule
         names = _names(to_host(fit.labels), own[seen], k)
         # Rows of the fit are longer than others in the directions of noise.
         others = part.take(np.sort(unseen)) if len(unseen) else part
-        rows = to_host(embedding.coordinates(others)) * embedding.weights
+        rows = to_host(embedding.coordinates(others)) * embedding.coordinate_weights
         typical = float(np.median(np.linalg.norm(rows, axis=1))) or 1.0
         return cls(embedding, rule.in_order(np.argsort(names)), typical)
 
@@ -134,7 +136,8 @@ class _Judge:
         """Return labels; and whether, how surely and how far the codes are ahead."""
         ops, coordinates = X.ops, self.embedding.coordinates(X)
         xp = ops.xp
-        rows = coordinates * ops.cast_like(self.embedding.weights, coordinates)
+        weights = ops.cast_like(self.embedding.coordinate_weights, coordinates)
+        rows = coordinates * weights
         # Noise turns short rows more than the others.
         short = ops.clip(ops.row_norms(rows) / self.typical, Refitting.SHORTEST, 1.0)
         scores = self.rule.scores(ops, ops.unit_rows(rows))
@@ -168,7 +171,9 @@ def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> tuple[float, floa
         for i in range(2):
             unseen = folds == i
             half, ones = rows[~unseen], np.ones(n - np.count_nonzero(unseen))
-            starts = starting_members(HOST, [half], k, ones, signed=signed, few=True)
+            starts = starting_members(
+                HOST, [half], k, ones, signed=signed, prefer_pivots=True
+            )
             fit = tied_clusters(half, starts, ones, signed=signed)
             if fit is None:
                 continue
@@ -213,7 +218,7 @@ def calmer_noise(
         kind = "learned"
     with ignored(UserWarning):
         fit = spectral_clustering(learn_whitener(few, kind, rng)(few), k, signed=signed)
-    _, calmer = label_doubt(fit.known, fit.placement.rule, k)
+    _, calmer = label_doubt(fit.sample, fit.placement.linear_rule, k)
     return kind if calmer < Doubt.CALMER * doubt else None
 
 

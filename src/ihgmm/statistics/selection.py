@@ -17,8 +17,8 @@ from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics import whitening
 from ihgmm.numerics.eigen import GramOperator
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
+from ihgmm.numerics.placement import Placement
 from ihgmm.numerics.sign_flips import count_above_noise
-from ihgmm.numerics.spectral import Placement
 from ihgmm.policy import Counting
 from ihgmm.statistics.tree import ClusterTree, Split, tree_of_model, tree_of_rows
 

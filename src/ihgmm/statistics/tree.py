@@ -20,8 +20,9 @@ from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.known_labels import KnownLabels
 from ihgmm.numerics.labels import learn_rule
 from ihgmm.numerics.matching import confusion
+from ihgmm.numerics.placement import Placement
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.spectral import Placement, spectral_clustering
+from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.policy import Counting, Small
 
 
@@ -90,8 +91,8 @@ class ClusterTree(Result):
         rows = np.bincount(self.leaves[self.leaves >= 0], minlength=len(members))
         order = np.argsort(-np.bincount(members, rows), kind="stable")
         if self.of_model:
-            own = KnownLabels(start=np.arange(len(members)), nearness=rows)
-            order = own.order(order, members)
+            own = KnownLabels(start=np.arange(len(members)), start_weights=rows)
+            order = own.cluster_order(order, members)
         return np.argsort(order)[members]
 
     def drawn(self) -> tuple[np.ndarray, list[Bracket]]:

@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
-from ihgmm.numerics import spectral
+from ihgmm.numerics.directions import direction_counts, stays_high
 from ihgmm.numerics.eigen import leading_directions
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.known_labels import KnownLabels
-from ihgmm.numerics.labels import LinearRule, learn_rule
+from ihgmm.numerics.labels import learn_rule
 from ihgmm.numerics.mixture import tied_clusters
+from ihgmm.numerics.placement import Placement
+from ihgmm.numerics.rules import LinearRule
+from ihgmm.numerics.sampling import clear_rows
 from ihgmm.policy import Growing, Labelling, Leading, Small
 
 
@@ -74,7 +77,11 @@ class Sample:
         """What is known of rows: labels that were given, and those so far, if any."""
         known = np.where(self.given, self.labels, -1) if self.given.any() else None
         start = self.labels if (self.labels >= 0).any() else None
-        return KnownLabels(known, start, 1.0 + len(self.given) * self.given)
+        return KnownLabels(
+            classes=known,
+            start=start,
+            start_weights=1.0 + len(self.given) * self.given,
+        )
 
     def joined(self, other: Sample, most: int) -> Sample:
         """Return a sample of the rows of both."""
@@ -122,7 +129,7 @@ class IncrementalFit(NamedTuple):
     """A model after some more rows."""
 
     growth: IncrementalState
-    placement: spectral.Placement
+    placement: Placement
     space: Space
     labels: Tall  # of the new rows
     embedded: Tall  # the new rows, as they were compared
@@ -142,7 +149,7 @@ def grow(
     ops, (n, p) = X.ops, X.shape
     known = old and old[0]
     seen = n + (known.n_samples if known else 0)
-    lead, extra = spectral.direction_counts(k, max(seen, 4 * p), p)
+    lead, extra = direction_counts(k, max(seen, 4 * p), p)
     width = min(p, max(Growing.DIRECTIONS, 2 * (lead + extra)))
     inverse = ops.ratio(1.0, ops.xp.sqrt(X.sqnorms))
     counts = ops.xp.astype(X.sqnorms > 0, X.sqnorms.dtype) * X.to_device(weights)
@@ -227,14 +234,14 @@ def grow(
 def _embedding(directions: DirectionMemory, k: int, n: int) -> Embedding:
     """Return the map to coordinates that a fit to all rows would have, or nearly so."""
     p, width = directions.vectors.shape
-    lead, extra = spectral.direction_counts(k, n, p)
+    lead, extra = direction_counts(k, n, p)
     most = min(width, p - 1, n // Leading.ROWS_A_DIRECTION) - lead
     values = directions.values[: lead + extra]
-    while extra < most and spectral.stands_on(n, p, directions.total, values, lead):
+    while extra < most and stays_high(values, lead, n, p, directions.total):
         extra = min(2 * extra, most)
         values = directions.values[: lead + extra]
     along = directions.vectors[:, : len(values)] * np.sqrt(values)
-    return Embedding(*spectral.with_weights(along, values, lead), unit_rows=True)
+    return Embedding.of_signal(along, values, lead, unit_rows=True)
 
 
 def _coordinates(embedding: Embedding, rows: np.ndarray) -> np.ndarray:
@@ -243,7 +250,7 @@ def _coordinates(embedding: Embedding, rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows[:, : len(values)] / np.sqrt(values))
 
 
-FittedRule = tuple[spectral.Placement, Space, float, int]  # the pull, and iterations
+FittedRule = tuple[Placement, Space, float, int]  # the pull, and iterations
 
 
 def _move_on(
@@ -253,13 +260,18 @@ def _move_on(
     growth, _, space = old
     embedding, taught = embedding.in_space(space), sample.taught
     rows = embedding.rows(HOST, _coordinates(embedding, sample.rows))
-    options: Any = {"pulls": [growth.pull], "prior": taught.prior(HOST, rows, k)}
-    start, weights = [np.eye(k)[sample.labels].T], taught.weigh(sample.weights)
-    fit = tied_clusters(rows, start, weights, max_iter=Growing.STEPS, **options)
+    fit = tied_clusters(
+        rows,
+        [np.eye(k)[sample.labels].T],
+        taught.reweighted(sample.weights),
+        shrinkages=[growth.pull],
+        prior=taught.log_prior(HOST, rows, k),
+        max_iter=Growing.STEPS,
+    )
     if fit is None:
         return None
     rule = LinearRule(fit.coefficients, fit.intercepts)
-    return spectral.Placement(embedding, rule), space, fit.pull, fit.n_iter
+    return Placement(embedding, rule), space, fit.shrinkage, fit.n_iter
 
 
 def _look(embedding: Embedding, sample: Sample, k: int) -> FittedRule:
@@ -269,16 +281,18 @@ def _look(embedding: Embedding, sample: Sample, k: int) -> FittedRule:
     taught = sample.taught
     # In an order without sense, since starts are tried on the first rows.
     order = np.random.default_rng(0).permutation(len(known))
-    clear = spectral.clear_rows(HOST, embedding, known)
-    order = order if clear is None else order[clear[order]]
-    rows, lessons = [one.rows(HOST, known[order]) for one in maps], taught.at(order)
+    clear = clear_rows(HOST, embedding, known)
+    if clear.is_member is not None:
+        order = order[clear.is_member[order]]
+    rows = [one.rows(HOST, known[order]) for one in maps]
+    lessons = taught.of_rows(order)
     learnt = learn_rule(rows, k, weights=sample.weights[order], known_labels=lessons)
     embedding = maps[learnt.space]
     labels = np.asarray(learnt.rule(HOST, embedding.rows(HOST, known)))
     by_size = HOST.order_by_size(labels, k, sample.weights)
-    numbers = taught._replace(known=None).order(by_size, labels)
-    placement = spectral.Placement(embedding, learnt.rule.in_order(numbers))
-    return placement, SPACES[learnt.space], learnt.pull, learnt.n_iter
+    numbers = taught.without_classes().cluster_order(by_size, labels)
+    placement = Placement(embedding, learnt.rule.in_order(numbers))
+    return placement, SPACES[learnt.space], learnt.shrinkage, learnt.n_iter
 
 
 def _sums(
@@ -317,9 +331,7 @@ def _novel_share(
     return far / n if far > most else 0.0
 
 
-def growth_of_fit(
-    placement: spectral.Placement, model: Any, k: int
-) -> IncrementalState:
+def growth_of_fit(placement: Placement, model: Any, k: int) -> IncrementalState:
     """Return what a model that was fitted at once would remember of its rows."""
     embedding, n = placement.embedding, len(model.labels_)
     values = embedding.eigenvalues
@@ -340,7 +352,11 @@ def growth_of_fit(
     noise = to_host(model.noise_levels_)[chosen]
     lengths = np.hypot(sizes, np.sqrt(max(p - 1, 1)) * noise)
     # Along its centre a row is as long as its size; the rest is inside in part only.
-    rows = to_host(model.embedding_)[chosen] / embedding.weights * np.sqrt(values)
+    rows = (
+        to_host(model.embedding_)[chosen]
+        / embedding.coordinate_weights
+        * np.sqrt(values)
+    )
     rows, along = HOST.unit_rows(rows), HOST.ratio(sizes, lengths)
     near = HOST.row_dots(rows, HOST.unit_rows(centers @ directions.vectors)[labels])
     rows = rows * HOST.ratio(along, np.maximum(near, along))[:, None]

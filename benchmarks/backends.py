@@ -33,7 +33,9 @@ from ihgmm import IhGMM, IhSC
 from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.metrics import misclassification_rate
 
-P, K, WARM = 1_000, 10, 2_000
+P = 1_000
+K = 10
+WARM = 2_000
 WORKERS = max(2, min(8, os.cpu_count() or 2))
 INTRO = """# Benchmark on disk and on a dask cluster
 
@@ -149,7 +151,8 @@ def cluster(workers: int, limit: str) -> Iterator[Any]:
     from distributed.deploy.subprocess import SubprocessCluster
 
     # Workers import functions of these scripts.
-    here, there = str(Path(__file__).parent), os.environ.get("PYTHONPATH")
+    here = str(Path(__file__).parent)
+    there = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([here, there] if there else [here])
     given = {"memory_limit": limit, "dashboard_address": None}
     with (
@@ -245,7 +248,8 @@ def table(title: str, turns: dict[str, list[Figures]]) -> Table:
 def compare(part: str, options: argparse.Namespace) -> str:
     """Compare on a file that is written for it and deleted afterwards."""
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        folder, n = Path(name), int(options.gigabytes * 1e9 / 4 / P)
+        folder = Path(name)
+        n = int(options.gigabytes * 1e9 / 4 / P)
         X = np.lib.format.open_memmap(folder / "x.npy", "w+", np.float32, (n, P))
         _, labels, oracle = dense(n, P, K, length=3.0, out=X)
         X.flush()

@@ -45,9 +45,12 @@ HEAD = ["", *METHODS]
 def design(kind: str, seed: int = 0) -> Data:
     """Return rows of four clusters in three batches."""
     rng = np.random.default_rng(seed)
-    n, p, k = 900, 200, 4
+    n = 900
+    p = 200
+    k = 4
     centers = 1 + 0.35 * rng.gamma(1.5, 1, (k, p))
-    y, batch = rng.integers(k, size=n), rng.integers(3, size=n)
+    y = rng.integers(k, size=n)
+    batch = rng.integers(3, size=n)
     if "unequal" in kind:
         shares = np.array([[60, 36, 2, 2], [2, 60, 36, 2], [2, 2, 60, 36]]) / 100
         y = np.array([rng.choice(k, p=shares[b]) for b in batch])
@@ -109,7 +112,8 @@ def origins() -> Data:
 
 def cell_cycle() -> Data:
     """Return blood cells by type, in batches by the phase of their cycle."""
-    (X, y), (_, phase) = labelled.blood(), labelled.blood("phase")
+    (X, y) = labelled.blood()
+    (_, phase) = labelled.blood("phase")
     X = np.expm1(X)
     return X[:, X.any(axis=0)], y, phase
 
@@ -210,7 +214,8 @@ def mixing(rows: np.ndarray, y: np.ndarray, batch: np.ndarray) -> float:
     near = np.argpartition(-cosines, 10, axis=1)[:, :10]
     others = np.mean(batch[near] != batch[:, None])
     mates = y == y[:, None]
-    sizes, same = mates.sum(axis=1), (mates & (batch == batch[:, None])).sum(axis=1)
+    sizes = mates.sum(axis=1)
+    same = (mates & (batch == batch[:, None])).sum(axis=1)
     return float(others / np.mean(1 - (same - 1) / np.maximum(sizes - 1, 1)))
 
 
@@ -218,7 +223,9 @@ def figures(data: Data) -> dict[str, Any]:
     """Return error, mixing and seconds of each method that is there and can do it."""
     X, y, batch = data
     live = X.any(axis=1)
-    X, y, batch = X[live], y[live], batch[live]
+    X = X[live]
+    y = y[live]
+    batch = batch[live]
     X = X[:, np.ptp(X, axis=0) > 0]
     found = {}
     for method in METHODS:

@@ -53,7 +53,8 @@ def dense(
         part = rng.standard_normal((rows.stop - start, p), dtype=np.float32)
         scales = length * rng.uniform(1, 20, (len(part), 1)).astype(np.float32)
         part += scales * patterns[labels[rows]]
-        X[rows], best[rows] = part, (part @ patterns.T).argmax(axis=1)
+        X[rows] = part
+        best[rows] = (part @ patterns.T).argmax(axis=1)
     return Case(X, labels, float((best != labels).mean()))
 
 

@@ -65,7 +65,8 @@ def compare(shape: str, k: int, methods: list[str], draws: int) -> list[str]:
         if not seconds[name]:
             line += ["", ""]
             continue
-        errors, time = excess[name], statistics.median(seconds[name])
+        errors = excess[name]
+        time = statistics.median(seconds[name])
         line.append(f"{np.mean(errors):+.4f} ({max(errors):+.4f})")
         line.append(f"{own:.2f} s" if name == methods[0] else f"{own / time:.2f}")
     return line

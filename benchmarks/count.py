@@ -78,7 +78,9 @@ class Found(NamedTuple):
 
 def nested(seed: int, a: int, b: int) -> np.ndarray:
     """Draw a kinds of clusters, each of b."""
-    rng, n, p = np.random.default_rng(seed), 450, 100
+    rng = np.random.default_rng(seed)
+    n = 450
+    p = 100
     Q = np.linalg.qr(rng.standard_normal((p, a + a * b)))[0].T
     centers = 10 * np.repeat(Q[:a], b, axis=0) + 5 * Q[a:]
     scales = rng.lognormal(0, 0.4, (n, 1))
@@ -94,7 +96,9 @@ def autoregressive(rng: np.random.Generator, n: int, p: int, r: float) -> np.nda
 
 def without_clusters(seed: int) -> Iterator[np.ndarray]:
     """Yield noise, and single populations: log-normal, of counts, and one cluster."""
-    rng, n, p = np.random.default_rng(seed), 300, 100
+    rng = np.random.default_rng(seed)
+    n = 300
+    p = 100
     yield rng.standard_normal((n, p))
     yield autoregressive(rng, n, p, 0.95)
     yield autoregressive(rng, 200, 400, 0.95)

@@ -52,7 +52,10 @@ def bursts(seed: int, size: float, dispersion: float) -> tuple[np.ndarray, np.nd
     the columns of a kind differ, by log-normal factors (0.7). Sizes of rows are
     log-normal (0.5) with median ``size``.
     """
-    rng, n, p, k = np.random.default_rng(seed), 300, 500, 4
+    rng = np.random.default_rng(seed)
+    n = 300
+    p = 500
+    k = 4
     own = rng.standard_normal((k, p)) * (rng.random((k, p)) < 0.2)
     profiles = rng.lognormal(0, 1.5, p) * np.exp(0.7 * own)
     profiles /= profiles.sum(axis=1, keepdims=True)
@@ -69,8 +72,12 @@ def with_zeros(seed: int, noise: str, share: float) -> tuple[np.ndarray, np.ndar
     are log-normal (1), times gamma noise of shape 2; or those of negative binomial
     counts (c = 0.5, five a cell) are log-normal factors (0.8) of common ones (1.5).
     """
-    rng, n, p, k = np.random.default_rng(seed), 400, 150, 4
-    labels, scales = np.arange(n) % k, rng.lognormal(0, 0.7, (n, 1))
+    rng = np.random.default_rng(seed)
+    n = 400
+    p = 150
+    k = 4
+    labels = np.arange(n) % k
+    scales = rng.lognormal(0, 0.7, (n, 1))
     if noise == "gamma":
         means = scales * rng.lognormal(0, 1, (k, p))[labels]
     else:
@@ -153,7 +160,8 @@ def number_table(draws: int) -> Table:
 def real_table(sets: list[LabelledSet], seeds: int) -> Table:
     yield ["Errors on real counts"]
     yield ["set", "n", "p", "K", *METHODS]
-    rows, fits = [], list(METHODS.values())
+    rows = []
+    fits = list(METHODS.values())
     for data in sets:
         try:
             X, y = next((X, y) for name, X, y in data.prepared() if name == "raw")
@@ -197,7 +205,8 @@ def main() -> None:
     sets = [*extra_sets(options.extra)] if options.extra else []
     if options.sets != "extra":
         sets = [*SETS, *sets] if options.sets == "all" else []
-    tables, draws = [], options.draws
+    tables = []
+    draws = options.draws
     if options.runs:
         tables.append(cost_table(options.runs))
     if draws:

@@ -230,7 +230,8 @@ def outliers(seed: int, share: float, times: float, **options: Any) -> Draw:
     rows = rng.choice(len(draw.X), round(share * len(draw.X)), replace=False)
     away = rng.standard_normal((len(rows), draw.X.shape[1]))
     away /= np.linalg.norm(away, axis=1, keepdims=True)
-    X, labels = draw.X.copy(), draw.labels.copy()
+    X = draw.X.copy()
+    labels = draw.labels.copy()
     X[rows] = times * np.median(np.linalg.norm(X, axis=1)) * away
     labels[rows] = -1
     return replace(draw, X=X, labels=labels)
@@ -252,8 +253,12 @@ def flipped(seed: int, share: float = 0.1) -> Draw:
 
 def zero_inflated(seed: int, counts: bool = False) -> Draw:
     """Half of the cells are 0 for no reason: positive data, or counts."""
-    rng, n, p, k = np.random.default_rng(seed), 400, 150, 4
-    centers, labels = np.exp(rng.standard_normal((k, p))), np.arange(n) % k
+    rng = np.random.default_rng(seed)
+    n = 400
+    p = 150
+    k = 4
+    centers = np.exp(rng.standard_normal((k, p)))
+    labels = np.arange(n) % k
     size, shape = (3.0, 0.5) if counts else (1.0, 2.0)
     scales = size * rng.lognormal(0, 0.5, n)
     X = scales[:, None] * centers[labels] * rng.gamma(shape, 1 / shape, (n, p))
@@ -268,12 +273,16 @@ def zero_inflated(seed: int, counts: bool = False) -> Draw:
 
 def k40(seed: int) -> Draw:
     """Forty clusters of five rows each; their centres have much in common."""
-    rng, n, p, k = np.random.default_rng(seed), 200, 500, 40
+    rng = np.random.default_rng(seed)
+    n = 200
+    p = 500
+    k = 40
     labels = np.arange(n) % k
     centers = 3 * rng.standard_normal(p) + rng.standard_normal((k, p))
     scales = rng.uniform(0.8, 1.2, n)
     X = scales[:, None] * centers[labels] + 1.6 * rng.standard_normal((n, p))
-    density, likely = partial(gaussian_density, levels=1.6), 0.8 + 0.4 * QUANTILES
+    density = partial(gaussian_density, levels=1.6)
+    likely = 0.8 + 0.4 * QUANTILES
     best = partial(most_likely, X / 1.6, centers, likely, labels, density)
     return Draw(X, labels, centers, scales, best, X)
 
@@ -283,12 +292,16 @@ def profiles(seed: int, size: float, counts: bool = True) -> Draw:
 
     ``size`` is the mean total of a row.
     """
-    rng, n, p, k = np.random.default_rng(seed), 300, 200, 4
+    rng = np.random.default_rng(seed)
+    n = 300
+    p = 200
+    k = 4
     centers = rng.gamma(0.5, size=p) + rng.gamma(0.5, size=(k, p))
     centers /= centers.sum(axis=1, keepdims=True)
     spread = 0.7
     middle = size * np.exp(-(spread**2) / 2)  # The median; the mean is the size.
-    labels, scales = np.arange(n) % k, middle * rng.lognormal(0, spread, n)
+    labels = np.arange(n) % k
+    scales = middle * rng.lognormal(0, spread, n)
     mean = scales[:, None] * centers[labels]
     X = rng.poisson(mean).astype(float) if counts else rng.exponential(mean)
     density = poisson_density if counts else gamma_density
@@ -300,8 +313,12 @@ def profiles(seed: int, size: float, counts: bool = True) -> Draw:
 
 def customers(seed: int, n: int = 3000) -> Draw:
     """Five kinds in eight columns, sizes and multiplicative noise log-normal."""
-    rng, p, k, spread = np.random.default_rng(seed), 8, 5, 0.35
-    centers, labels = rng.gamma(1, size=(k, p)), np.arange(n) % k
+    rng = np.random.default_rng(seed)
+    p = 8
+    k = 5
+    spread = 0.35
+    centers = rng.gamma(1, size=(k, p))
+    labels = np.arange(n) % k
     scales = rng.lognormal(0, 1, n)
     X = scales[:, None] * centers[labels] * rng.lognormal(0, spread, (n, p))
     density = partial(lognormal_density, spread=spread)
@@ -316,7 +333,8 @@ def paper(seed: int, shape: Any, C: float, R: float = 20, **options: Any) -> Dra
         *shape, scale_ratio=R, separation_constant=C, random_state=seed,
         return_params=True, **options,
     )  # fmt: skip
-    levels, likely = s.noise_levels[:, None], 1 + (R - 1) * QUANTILES
+    levels = s.noise_levels[:, None]
+    likely = 1 + (R - 1) * QUANTILES
     density = partial(gaussian_density, levels=levels)
     best = partial(most_likely, s.X / levels, s.centers, likely, s.labels, density)
     return Draw(s.X, s.labels, s.centers, s.scales, best, s.X)
@@ -403,7 +421,8 @@ DESIGNS: dict[str, Callable[[int], Draw]] = {
 
 def best_without_centers(draw: Draw) -> Array:
     """Return labels by one who knows those of all other rows and the noise's shape."""
-    rows, levels = draw.labels >= 0, np.ones(len(draw.X))
+    rows = draw.labels >= 0
+    levels = np.ones(len(draw.X))
     parts = (draw.white, draw.labels, draw.scales, levels)
     sample = IhGMMSample(*(part[rows] for part in parts), draw.centers, np.nan)
     labels = draw.labels.copy()
@@ -415,7 +434,8 @@ def errors(task: tuple[str, int, list[str]]) -> list[float]:
     """Return the error of each method in a draw, then those of the two oracles."""
     name, seed, methods = task
     draw = DESIGNS[name](seed)
-    rows, k = draw.labels >= 0, len(draw.centers)
+    rows = draw.labels >= 0
+    k = len(draw.centers)
     rates = []
     with warnings.catch_warnings(action="ignore"):  # many designs are hard on purpose
         for method in methods:

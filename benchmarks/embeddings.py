@@ -29,7 +29,8 @@ from umap import UMAP
 from ihgmm import IhSC, Recipe, SphericalKMeans
 from ihgmm.metrics import misclassification_rate
 
-ROWS, SEEDS = 500, 3
+ROWS = 500
+SEEDS = 3
 HEAD = f"""# Embeddings
 
 The share of rows with a wrong label under the best matching, with the adjusted Rand
@@ -66,7 +67,8 @@ def sets() -> Iterator[tuple[str, str, Any, np.ndarray]]:
         words, y = sampled(words, y, ROWS)
         kinds, sizes = np.unique(y.astype(str), return_counts=True)
         chosen = np.isin(y, kinds[sizes >= 5])
-        words, y = words[chosen], y[chosen]
+        words = words[chosen]
+        y = y[chosen]
         yield "Texts, embedded", name, model.embed(list(words)), y
         yield "Texts by words", name, counter.fit_transform(words).toarray(), y
     for data in all_sets(None):

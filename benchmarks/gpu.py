@@ -120,12 +120,14 @@ def spherical(X: Tensor, k: int, seed: int) -> Tensor:
         mass = far.clamp(min=0).double().cumsum(0)
         drawn = torch.rand(1, generator=rng, device=X.device).double() * mass[-1]
         new = unit[torch.searchsorted(mass, drawn).clamp(max=len(X) - 1)]
-        centers, far = torch.cat([centers, new]), torch.minimum(far, 1 - unit @ new[0])
+        centers = torch.cat([centers, new])
+        far = torch.minimum(far, 1 - unit @ new[0])
     for _ in range(100):
         labels = (unit @ centers.T).argmax(1)
         members = torch.nn.functional.one_hot(labels, k).to(X.dtype)
         updated = torch.nn.functional.normalize(members.T @ unit)
-        shift, centers = ((updated - centers) ** 2).sum(), updated
+        shift = ((updated - centers) ** 2).sum()
+        centers = updated
         if shift <= 1e-4:
             break
     return labels
@@ -147,7 +149,8 @@ def dense(sizes: list[Size], device: str, rounds: int) -> Table:
         for seed in range(rounds):
             del X  # or there would be no memory for the next
             X, labels, best = make(*size, device, seed)
-            k, oracle = size[2], error(labels, best, size[2])
+            k = size[2]
+            oracle = error(labels, best, size[2])
             for name, method in METHODS.items():
                 work = partial(method, X, k, seed)
                 work()
@@ -157,7 +160,8 @@ def dense(sizes: list[Size], device: str, rounds: int) -> Table:
                 del found, work
         for name, draws in figures.items():
             times, errors, oracles = zip(*draws, strict=True)
-            median, mean = statistics.median(times), statistics.mean(errors)
+            median = statistics.median(times)
+            mean = statistics.mean(errors)
             yield [
                 shown(size), name,
                 f"{median:.4f} ({min(times):.4f} to {max(times):.4f})",
@@ -171,7 +175,8 @@ def costs(sizes: list[Size]) -> Table:
     yield ["data", "memory beyond X", "launches", "copies"]
     for size in sizes:
         X, _, _ = make(*size, "cuda")
-        k, n_bytes = size[2], X.numel() * X.element_size()
+        k = size[2]
+        n_bytes = X.numel() * X.element_size()
         ihsc(X, k)
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -199,7 +204,8 @@ CALLS: dict[str, Callable[[Any, Any, int], Any]] = {
 def calls(size: Size, device: str, rounds: int) -> Table:
     """Yield what other calls take, in units of a fit."""
     X, _, _ = make(*size, device)
-    k, labels = size[2], ihsc(X, size[2])
+    k = size[2]
+    labels = ihsc(X, size[2])
     fit = median_time(partial(ihsc, X, k), rounds)
     yield [f"{shown(size)}, in fits of {fit:.3f} s"]
     yield ["call", "fits"]
@@ -226,12 +232,14 @@ def sparse_kinds(parts: Any, shape: tuple[int, int]) -> Iterator[tuple[str, Any]
 
 def sparse(size: Size, device: str, rounds: int) -> Table:
     parts, labels = make_sparse(*size, device)
-    k, host = size[2], np.nan
+    k = size[2]
+    host = np.nan
     yield [f"{shown(size)}, {len(parts[2]) / 1e6:.1f} million entries"]
     yield ["X", "seconds", "x SciPy", "error"]
     for name, X in sparse_kinds(parts, size[:2]):
         work = partial(ihsc, X, k)
-        rate, seconds = error(labels, work(), k), median_time(work, min(rounds, 3))
+        rate = error(labels, work(), k)
+        seconds = median_time(work, min(rounds, 3))
         host = seconds if np.isnan(host) else host
         yield [name, f"{seconds:.3f}", f"{seconds / host:.3f}", f"{rate:.5f}"]
         del X, work  # or there would be no memory for the next

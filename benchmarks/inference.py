@@ -85,7 +85,8 @@ def coverage(name: str, seed: int) -> list[float]:
     draw = SAMPLES[name](seed)
     labels = draw.labels
     mean = np.bincount(labels, draw.scales) / np.bincount(labels)
-    scales, centers = draw.scales / mean[labels], draw.centers * mean[:, None]
+    scales = draw.scales / mean[labels]
+    centers = draw.centers * mean[:, None]
 
     def inside_of(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         found = estimate_parameters(draw.X, labels)
@@ -122,21 +123,29 @@ def of_mixture(seed: int, spread: float, **options: Any) -> Sample:
 
 def of_profiles(seed: int, spread: float, size: float, counts: bool = True) -> Sample:
     """Profiles as in ``designs.py``; sizes of rows are the same but for a spread."""
-    rng, n, p, k = np.random.default_rng(seed), 300, 200, 4
+    rng = np.random.default_rng(seed)
+    n = 300
+    p = 200
+    k = 4
     centers = rng.gamma(0.5, size=p) + rng.gamma(0.5, size=(k, p))
     centers /= centers.sum(axis=1, keepdims=True)
-    scales, labels = 1 + spread * rng.standard_normal((n, 1)), np.arange(n) % k
+    scales = 1 + spread * rng.standard_normal((n, 1))
+    labels = np.arange(n) % k
     mean = size * scales * centers[labels]
     return rng.poisson(mean) if counts else rng.exponential(mean), labels
 
 
 def of_positive(seed: int, spread: float, noise: str, common: float) -> Sample:
     """Positive centres of length 30 with much or little in common; correlated noise."""
-    rng, n, p, k = np.random.default_rng(seed), 300, 100, 4
+    rng = np.random.default_rng(seed)
+    n = 300
+    p = 100
+    k = 4
     centers = common * rng.gamma(2, size=p) + rng.gamma(0.5, size=(k, p))
     centers *= 30 / np.linalg.norm(centers, axis=1, keepdims=True)
     root = np.linalg.cholesky(covariance(noise, p, rng))
-    scales, labels = 1 + spread * rng.standard_normal((n, 1)), np.arange(n) % k
+    scales = 1 + spread * rng.standard_normal((n, 1))
+    labels = np.arange(n) % k
     return scales * centers[labels] + rng.standard_normal((n, p)) @ root.T, labels
 
 
@@ -205,7 +214,8 @@ def chosen(name: str, noise: str, seed: int) -> tuple[int, int]:
     """Return by how many clusters BIC and ICL go wrong, from K - 2 to K + 3."""
     draw = DESIGNS[name](seed)
     k = len(draw.centers)
-    numbers, values = range(max(1, k - 2), k + 4), []
+    numbers = range(max(1, k - 2), k + 4)
+    values = []
     with warnings.catch_warnings(action="ignore"):
         for number in numbers:
             model = IhGMM(number, noise=noise, random_state=0, tol=1e-2).fit(draw.X)

@@ -27,13 +27,15 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from ihgmm import IhSC
 from ihgmm.metrics import misclassification_rate
 
-COUNTS, WRONG = (1, 3, 10), (0.0, 0.1)
+COUNTS = (1, 3, 10)
+WRONG = (0.0, 0.1)
 METHODS = ("nothing known", "IhSC", "LabelSpreading", "SelfTraining")
 
 
 def teach(y: np.ndarray, per_class: int, wrong: float) -> np.ndarray:
     """Return labels of some rows of each class, at most half of them; else -1."""
-    rng, known = np.random.default_rng(per_class), np.full(len(y), -1)
+    rng = np.random.default_rng(per_class)
+    known = np.full(len(y), -1)
     for one in np.unique(y):
         rows = rng.permutation(np.flatnonzero(y == one))
         known[rows[: min(per_class, len(rows) // 2)]] = one
@@ -46,7 +48,8 @@ def teach(y: np.ndarray, per_class: int, wrong: float) -> np.ndarray:
 
 def errors(X: np.ndarray, y: np.ndarray, wrong: float) -> Iterator[float]:
     """Yield errors of unknown rows, of each method for each count of known rows."""
-    k, units = int(y.max()) + 1, normalize(X)
+    k = int(y.max()) + 1
+    units = normalize(X)
     alone = IhSC(k).fit(X).labels_
     for per_class in COUNTS:
         known = teach(y, per_class, wrong)
@@ -67,7 +70,8 @@ def main() -> None:
     parser.add_argument("--groups", nargs="*", default=list(GROUPS[:3]))
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # real data are not what methods hope
-    names, found = [], []
+    names = []
+    found = []
     for data, X, y in all_samples(options.groups, None, options.rows):
         found.append([one for wrong in WRONG for one in errors(X, y, wrong)])
         names.append(data.name)

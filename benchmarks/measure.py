@@ -149,7 +149,8 @@ def markdown(table: Table, mark: str = "###") -> str:
         return f"| {' | '.join(map(str, cells))} |"
 
     lines = iter(table)
-    (title,), head = next(lines), next(lines)
+    (title,) = next(lines)
+    head = next(lines)
     text = [f"{mark} {title}", ""] if title else []
     text += [line(head), "|---|" + "---:|" * (len(head) - 1), *map(line, lines)]
     return "\n".join(text) + "\n"

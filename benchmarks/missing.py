@@ -55,7 +55,8 @@ def case(name: str, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return data with NaN, and labels."""
     if name in CASES:
         draw = CASES[name](seed)
-        X, labels = draw.X, draw.labels
+        X = draw.X
+        labels = draw.labels
     else:
         X, labels = real(name)
     rng = np.random.default_rng([seed, int(100 * share)])
@@ -133,7 +134,8 @@ def summary(gaps: list[np.ndarray]) -> str:
 def at_scale(n: int, p: int, k: int = 10) -> str:
     """Return time and memory of data with a fifth missing, and of complete data."""
     rng = np.random.default_rng(0)
-    centers, labels = rng.standard_normal((k, p)), rng.integers(k, size=n)
+    centers = rng.standard_normal((k, p))
+    labels = rng.integers(k, size=n)
     X = rng.lognormal(0, 0.5, n)[:, None] * centers[labels]
     X += rng.standard_normal((n, p))
     IhSC(k, random_state=0).fit(X[:10_000])  # start the threads
@@ -143,7 +145,8 @@ def at_scale(n: int, p: int, k: int = 10) -> str:
         few[rng.random(few.shape) < 0.2] = np.nan
     model = IhSC(k, random_state=0, missing="fit")
     missing, _ = measured(lambda: model.fit(X))
-    whole, part = complete["seconds"], missing["seconds"]
+    whole = complete["seconds"]
+    part = missing["seconds"]
     beyond = [(f["peak"] - f["before"]) * 1e9 / X.nbytes for f in (complete, missing)]
     return (
         f"- {n:,} x {p:,}, 20% missing: {part:.1f} s, {part / whole:.1f} times "

@@ -101,11 +101,13 @@ def clean_fit(draw: Draw, seed: int) -> float:
 
 def found(design: Callable[[int], Draw], share: float, method: str, draws: int) -> list:
     """Return precision, recall, the share flagged and the error of inliers."""
-    counts, errors = np.zeros(4), []
+    counts = np.zeros(4)
+    errors = []
     for seed in range(draws):
         draw = design(seed)
         labels = METHODS[method](draw.X, len(draw.centers), share, seed)
-        true, flagged = draw.labels < 0, labels < 0
+        true = draw.labels < 0
+        flagged = labels < 0
         both = (true & flagged).sum()
         counts += both, flagged.sum(), true.sum(), len(true)
         errors.append(misclassification_rate(draw.labels[~true], labels[~true]))
@@ -155,7 +157,8 @@ def cells(draws: int) -> Table:
         figures = []
         for seed in range(draws):
             draw = DESIGNS[name](seed)
-            X, k = draw.X, len(draw.centers)
+            X = draw.X
+            k = len(draw.centers)
             models = [fitted(X, k), fitted(X, k, outliers="cells")]
             flagged = len(models[1].outlier_cells_) / X.size
             for kind in kinds:

@@ -97,7 +97,8 @@ def thresholds(group: str) -> dict[str, float]:
 def compared(task: tuple[str, str]) -> dict[str, list[float]]:
     """Return what half and twice of each threshold change: of a group, on a design."""
     group, design = task
-    policy, draw = getattr(table, group), DESIGNS[design](0)
+    policy = getattr(table, group)
+    draw = DESIGNS[design](0)
     ask = QUESTIONS.get(group, of_labels(IhSC))
     rows = {}
     with warnings.catch_warnings(action="ignore"):

@@ -105,7 +105,8 @@ def group_tables(rows: list[Row], methods: list[str]) -> list[str]:
             continue
         means.append([group, len(rates), *map(digits, rates.mean(axis=0))])
         gain = (rates[:, 1:] - rates[:, :1]).round(6)
-        better, worse = (gain >= 0.001).sum(axis=0), (gain <= -0.001).sum(axis=0)
+        better = (gain >= 0.001).sum(axis=0)
+        worse = (gain <= -0.001).sum(axis=0)
         pairs = zip(better, worse, strict=True)
         wins.append([group, *(f"{b} : {w}" for b, w in pairs)])
     return [markdown(means), *([markdown(wins)] if len(methods) > 1 else [])]
@@ -140,7 +141,8 @@ def main() -> None:
     known: Known = {}
     if options.peers and options.peers.exists():
         known = json.loads(options.peers.read_text(encoding="utf-8"))
-    rows, missing = [], []
+    rows = []
+    missing = []
     absent = sorted(set(labelled.EXTRA) - set(sets))
     if absent and not options.sets and set(options.groups) - {"ten", "other"}:
         missing.append(f"{', '.join(absent)}: not in a folder given by --extra")

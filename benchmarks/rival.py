@@ -57,7 +57,9 @@ def distinct_rows(rows: np.ndarray, k: int) -> list[int]:
     Pivots of Cholesky's decomposition of the cosines, rounded, so that the choice
     between equal rows does not hang on the last digits.
     """
-    left, factor, chosen = np.ones(len(rows)), np.zeros((k, len(rows))), []
+    left = np.ones(len(rows))
+    factor = np.zeros((k, len(rows)))
+    chosen = []
     for i in range(k):
         j = int(np.argmax(np.round(left / 1e-9)))
         chosen.append(j)
@@ -74,7 +76,8 @@ def spherical_kmeans(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
         labels = (rows @ centers.T).argmax(axis=1)
         if before is not None and (labels == before).all():
             break
-        centers, before = normalize(np.eye(len(centers))[labels].T @ rows), labels
+        centers = normalize(np.eye(len(centers))[labels].T @ rows)
+        before = labels
     return labels
 
 
@@ -95,13 +98,16 @@ def tied_mixture(
     less BIC's price of a free covariance; and slopes and offsets of a linear rule.
     """
     n, m = rows.shape
-    identity, moments, mean = np.eye(m), rows.T @ rows / n, rows.mean(axis=0)
+    identity = np.eye(m)
+    moments = rows.T @ rows / n
+    mean = rows.mean(axis=0)
     ridge = 1e-6 * np.trace(moments) / m
     total = moments - np.outer(mean, mean)
     covariance = total + ridge * identity
     single = np.linalg.slogdet(covariance)[1]
     single += np.trace(np.linalg.solve(covariance, total))
-    members, last = np.eye(k)[labels], -np.inf
+    members = np.eye(k)[labels]
+    last = -np.inf
     for _ in range(300):
         sizes = members.mean(axis=0) + 1e-10
         centers = (members.T @ rows / n) / sizes[:, None]
@@ -134,7 +140,9 @@ def fit(X: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
     U = normalize(np.asarray(X, dtype=float))  # so that scales no longer matter
     s, V = singular_pairs(U, k)
     w = weights(s**2, k, 0.0 if len(s) == X.shape[1] else s[-1] ** 2)
-    V, s, w = V[:, w > 0], s[w > 0], w[w > 0]
+    V = V[:, w > 0]
+    s = s[w > 0]
+    w = w[w > 0]
     maps = [V * (w / s), V * w]
     spaces = [normalize(U @ A) for A in maps]
     starts = [spherical_kmeans(R, R[distinct_rows(R, k)]) for R in spaces]

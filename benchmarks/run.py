@@ -62,7 +62,8 @@ def compare(key: str, rounds: int) -> Table:
         and not (sp.issparse(X) and name in DENSE_ONLY)
     ]  # fmt: skip
     times: dict[str, list[float]] = {name: [] for name in names}
-    errors, products = {}, []
+    errors = {}
+    products = []
     for turn in range(rounds):
         for name in names:
             if turn and times[name][0] > 5:
@@ -78,7 +79,8 @@ def compare(key: str, rounds: int) -> Table:
     figures = ("seconds", "x IhSC", "x product", "memory / X", "readings", "error")
     yield ["method", *figures]
     for name in names:
-        median, beyond = statistics.median(times[name]), process_figures(key, name)
+        median = statistics.median(times[name])
+        beyond = process_figures(key, name)
         yield [
             name, f"{median:.2f}", f"{median / ours:.2f}", f"{median / unit:.1f}",
             f"{beyond['memory']:.2f}", beyond.get("readings", ""),
@@ -96,7 +98,8 @@ def process_figures(key: str, name: str) -> dict[str, float]:
 def be_process(key: str, name: str) -> None:
     """Print the memory that a method takes beyond X, and its readings of X."""
     _, k, make = CASES[key]
-    X, method = make().X, METHODS[name]
+    X = make().X
+    method = METHODS[name]
     size = X.data.nbytes * 2 if sp.issparse(X) else X.nbytes
     method(X[:500], k, 0)  # load what is loaded late
     own, _ = measure.measured(lambda: method(X, k, 0))
@@ -131,7 +134,8 @@ def more(rounds: int) -> Table:
     yield ["What is done beyond a fit, in fits"]
     yield ["data", "IhSC, seconds", *(f"{name}, fits" for name in TASKS)]
     for n, p, k in MORE:
-        X, times = dense(n, p, k).X, []
+        X = dense(n, p, k).X
+        times = []
         for _ in range(rounds):
             seconds, model = timed(lambda X=X, k=k: IhSC(k, random_state=0).fit(X))
             others = (
@@ -153,7 +157,8 @@ def small(rounds: int) -> Table:
     yield ["Small data: least milliseconds (error); k-means of unit rows, ten starts"]
     yield ["data", *names]
     for data, (X, labels) in sets.items():
-        k, cells = len(np.unique(labels)), []
+        k = len(np.unique(labels))
+        cells = []
         for name in names:
             runs = [timed_labels(name, X, k, 0) for _ in range(4 * rounds)]
             error = misclassification_rate(labels, runs[0][1])

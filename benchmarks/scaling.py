@@ -85,7 +85,8 @@ def be_process(where: str, n: int, p: int, k: int) -> None:
             X = np.load(path, mmap_mode="r")
         IhSC(k).fit(X[:2_000])  # load what is loaded late
         measure.reset_peak()
-        held, times = measure.resident(), []
+        held = measure.resident()
+        times = []
         for seed in range(2):
             start = time.process_time()
             IhSC(k, random_state=seed).fit(X)
@@ -120,7 +121,9 @@ def sample(n: int, p: int, k: int, kind: str) -> np.ndarray:
 
 
 def options() -> Table:
-    n, p, k = 120_000, 200, 10
+    n = 120_000
+    p = 200
+    k = 10
     yield [f"Passes over {n:,} x {p:,}, {k} clusters"]
     yield ["option", "passes"]
     for name, (kind, given) in OPTIONS.items():
@@ -132,7 +135,8 @@ def count_writes() -> None:
     """Make the connections of this process count the bytes written to them."""
     from distributed.comm.tcp import TCP
 
-    write, TCP.written = TCP.write, 0
+    write = TCP.write
+    TCP.written = 0
 
     async def counted(self: Any, *given: Any, **options: Any) -> int:
         n_bytes = await write(self, *given, **options)
@@ -160,7 +164,9 @@ def on_cluster(path: Path, k: int, rows: int, client: Any) -> list[str]:
     X = chunked(path, rows).persist()
     wait(X)
     client.run(measure.reset_peak)
-    before, held, data = all_written(client), client.run(measure.resident), as_matrix(X)
+    before = all_written(client)
+    held = client.run(measure.resident)
+    data = as_matrix(X)
     start = time.perf_counter()
     IhSC(k, random_state=0).fit(data)
     seconds = time.perf_counter() - start

@@ -126,7 +126,8 @@ def counts(table: LabelledTable) -> bool:
     A random forest, which no unit of a column matters to, names the class of rows that
     it has not seen with at most half the errors of naming the largest class.
     """
-    (n, p, k), sizes = table.size, np.bincount(table.y)
+    (n, p, k) = table.size
+    sizes = np.bincount(table.y)
     usual = n >= ROWS[0] and COLUMNS[0] <= p <= COLUMNS[1]
     if not usual or not CLASSES[0] <= k <= CLASSES[1] or min(sizes) < CLASS_ROWS // 2:
         return False
@@ -162,14 +163,18 @@ def errors(table: LabelledTable) -> list[float]:
 
 def summary(title: str, rates: np.ndarray) -> str:
     """Return the means of some tables, and what the warning is worth there."""
-    ours, raw, warned = rates[:, 1], rates[:, 0], rates[:, -1] > 0
+    ours = rates[:, 1]
+    raw = rates[:, 0]
+    warned = rates[:, -1] > 0
     lines = [[f"{len(rates)} tables, {title}"]]
     lines.append(["method", "mean error", "IhSC on `ColumnScaler` is better : worse"])
     for method, column in zip(METHODS, rates.T, strict=False):
-        better, worse = (ours < column - 0.01).sum(), (ours > column + 0.01).sum()
+        better = (ours < column - 0.01).sum()
+        worse = (ours > column + 0.01).sum()
         duel = f"{better} : {worse}" if (column != ours).any() else ""
         lines.append([method, f"{column.mean():.3f}", duel])
-    helps, hurts = (ours < raw - 0.01) & warned, (ours > raw + 0.01) & warned
+    helps = (ours < raw - 0.01) & warned
+    hurts = (ours > raw + 0.01) & warned
     return markdown(lines, "##") + (
         f"\nA fit to raw columns warned, and named `ColumnScaler`, on "
         f"{warned.sum()} of them. There it lowered the error on {helps.sum()} by a "

@@ -83,7 +83,8 @@ def judged(
     """Yield a case for each method, and one for labels in another order."""
     known = truth >= 0
     k = len(np.unique(truth[known]))
-    found, warned = {}, set()
+    found = {}
+    warned = set()
     for method, estimator in METHODS.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -100,7 +101,8 @@ def judged(
         right = match_labels(truth[known], labels[known]) == truth[known]
         certainty = diagnosis.certainty[known]
         at = np.digitize(certainty, CERTAINTIES[1:-1])
-        error, cautions = float(1 - right.mean()), []
+        error = float(1 - right.mean())
+        cautions = []
         for kind in (caution.kind.name for caution in diagnosis.cautions):
             if kind == "OTHER_CLUSTERS":
                 gain = error - errors["default"]
@@ -147,7 +149,8 @@ def by_set(cases: list[Case], figure: Callable[[Case], float]) -> float:
 
 
 def ranks(cases: list[Case], figure: Callable[[Case], float]) -> float:
-    said, true = [figure(case) for case in cases], [case.error for case in cases]
+    said = [figure(case) for case in cases]
+    true = [case.error for case in cases]
     return float(spearmanr(said, true)[0]) if len(cases) > 2 else np.nan
 
 

@@ -25,12 +25,14 @@ from ihgmm import DriftWarning, IhSC, make_ihgmm
 from ihgmm.metrics import misclassification_rate
 from ihgmm.storage import load_model, save_model
 
-BATCHES, K = 100, 10
+BATCHES = 100
+K = 10
 
 
 def grow(model, batches, after=lambda model: model):
     """Return seconds, the model, bytes of it after a tenth and at the end, warnings."""
-    sizes, seconds = [], 0.0
+    sizes = []
+    seconds = 0.0
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for i, rows in enumerate(batches):
@@ -45,7 +47,8 @@ def grow(model, batches, after=lambda model: model):
 
 def turning(sample, at_once: bool) -> np.ndarray:
     """Return rows of which those of a cluster turn away: by degrees, or half way."""
-    X, own = sample.X.copy(), np.flatnonzero(sample.labels == 0)
+    X = sample.X.copy()
+    own = np.flatnonzero(sample.labels == 0)
     center = sample.centers[0]
     other = np.random.default_rng(0).standard_normal(len(center))
     other -= (other @ center) / (center @ center) * center
@@ -84,7 +87,8 @@ def main() -> None:
     options = arguments(__doc__, "updates.md", rows=200_000).parse_args()
     given = {"separation_constant": 0.35, "random_state": 0, "return_params": True}
     sample = make_ihgmm(options.rows, 50, K, **given)
-    X, kinds = sample.X, sample.labels
+    X = sample.X
+    kinds = sample.labels
     scores = (X @ sample.centers.T) / np.linalg.norm(sample.centers, axis=1)
     oracle = np.mean(scores.argmax(axis=1) != kinds)
     shuffled = np.array_split(X, BATCHES)
@@ -127,8 +131,10 @@ def main() -> None:
     drifting += [part[own != 0] for part, own in [*later][BATCHES // 2 :]]
     row("one of ten clusters ends half way", drifting, IhSC(K))
     for at_once in (False, True):
-        turned, way = turning(sample, at_once), ("by degrees", "half way")[at_once]
-        late, name = turned[-len(X) // 10 :], f"one of ten clusters turns {way}"
+        turned = turning(sample, at_once)
+        way = ("by degrees", "half way")[at_once]
+        late = turned[-len(X) // 10 :]
+        name = f"one of ten clusters turns {way}"
         parts = np.array_split(turned, BATCHES)
         old = row(name, parts, IhSC(K), asked=late)
         start = time.process_time()

@@ -77,6 +77,7 @@ def mini_batch(rows: Matrix, seed: int) -> np.ndarray:
     for _ in range(3):
         for _ in rows.map(learn):
             pass
+
     labels = rows.map(lambda block: model.predict(normalize(block.array, copy=False)))
     return np.concatenate(list(labels))
 
@@ -93,6 +94,7 @@ def faiss_sample(rows: Matrix, seed: int) -> np.ndarray:
     model.train(sample)
     # The largest inner product with a centre is the largest cosine: rows stay as read.
     labels = rows.map(lambda block: model.index.search(block.array, 1)[1][:, 0])
+
     return np.concatenate(list(labels))
 
 
@@ -114,6 +116,7 @@ def in_memory(folder: Path, seed: int) -> Measured:
         raise MemoryError
     ihsc(np.load(folder / "small.npy"), seed)
     figures, labels = measured(lambda: ihsc(np.load(folder / "x.npy"), seed))
+
     return figures | {"passes": 1}, labels
 
 
@@ -137,10 +140,12 @@ def chunked(path: Path, rows: int) -> Any:
 
     n, p = np.load(path, mmap_mode="r").shape
     parts = []
+
     for start in range(0, n, rows):
         stop = min(start + rows, n)
         part = delayed(rows_of)(str(path), start, stop)
         parts.append(da.from_delayed(part, (stop - start, p), np.float32))
+
     return da.concatenate(parts)
 
 
@@ -151,14 +156,17 @@ def cluster(workers: int, limit: str) -> Iterator[Any]:
     from distributed.deploy.subprocess import SubprocessCluster
 
     # Workers import functions of these scripts.
-    here = str(Path(__file__).parent)
-    there = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([here, there] if there else [here])
-    given = {"memory_limit": limit, "dashboard_address": None}
+    folder = str(Path(__file__).parent)
+    python_path = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [folder, python_path] if python_path else [folder]
+    )
+    options = {"memory_limit": limit, "dashboard_address": None}
+
     with (
         SubprocessCluster(
             host="127.0.0.1", n_workers=workers, threads_per_worker=1,
-            dashboard_address=":0", worker_kwargs=given,
+            dashboard_address=":0", worker_kwargs=options,
         ) as local,
         Client(local) as client,
     ):  # fmt: skip
@@ -182,9 +190,10 @@ def measure_dask(method: Method, folder: Path, seed: int) -> Measured:
         client.run(measure.reset_peak)
         before = max(client.run(measure.resident).values()) / 1e9
         figures, labels = measured(lambda: method(X, seed))
-        most = max(client.run(measure.peak).values()) / 1e9
+        peak = max(client.run(measure.peak).values()) / 1e9
+
     grown = figures["peak"] - figures["before"]
-    return figures | {"client": grown, "before": before, "peak": most}, labels
+    return figures | {"client": grown, "before": before, "peak": peak}, labels
 
 
 def one_process(folder: Path, seed: int) -> Measured:
@@ -220,6 +229,7 @@ def be_process(part: str, name: str, seed: str, folder: str) -> None:
         figures = {"missing": f"{error.name} is not installed"}
     except MemoryError:
         figures = {"missing": "does not fit in memory"}
+
     print(json.dumps(figures))
 
 
@@ -234,6 +244,7 @@ def table(title: str, turns: dict[str, list[Figures]]) -> Table:
     yield [title]
     yield ["method", *FORMATS]
     first = np.nan
+
     for name, figures in turns.items():
         own = figures[0]
         if "missing" not in own:
@@ -241,6 +252,7 @@ def table(title: str, turns: dict[str, list[Figures]]) -> Table:
             own["worst"] = max(turn["error"] for turn in figures)  # an unlucky seed
             first = own["seconds"] if np.isnan(first) else first
             own["x IhSC"] = own["seconds"] / first
+
         cells = [FORMATS[key].format(own[key]) if key in own else "" for key in FORMATS]
         yield [name, own.get("missing", cells[0]), *cells[1:]]
 
@@ -258,16 +270,19 @@ def compare(part: str, options: argparse.Namespace) -> str:
         del X
         names = [m for m in METHODS[part] if m in (options.methods or [m])]
         turns: dict[str, list[Figures]] = {method: [] for method in names}
+
         for seed in range(options.rounds):
             for method, figures in turns.items():
                 if not figures or "missing" not in figures[0]:
                     figures.append(in_process(__file__, part, method, seed, name))
                     print(part, method, figures[-1], file=sys.stderr, flush=True)
+
     title = f"{n:,} x {P:,}, K {K}, {options.gigabytes:g} GB"
     if part == "dask":
         title += f", {WORKERS} workers of {worker_limit(options.gigabytes):g} GB"
     text = markdown(table(f"{title} (oracle's error {oracle:.5f})", turns))
     runs = f"{options.rounds} round{'s' * (options.rounds > 1)}, a seed each."
+
     return f"## {part}\n\n{text}\n{NOTES[part]} {runs}\n"
 
 
@@ -279,9 +294,9 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=1.0, help="of data (1)")
     parser.add_argument("--folder", type=Path, help="where the file goes")
     options = parser.parse_args()
-    free = shutil.disk_usage(options.folder or tempfile.gettempdir()).free / 1e9
-    if free < 1.1 * options.gigabytes:
-        parser.error(f"{free:.1f} GB are free, too few; name another --folder.")
+    free_space = shutil.disk_usage(options.folder or tempfile.gettempdir()).free / 1e9
+    if free_space < 1.1 * options.gigabytes:
+        parser.error(f"{free_space:.1f} GB are free, too few; name another --folder.")
     parts = [compare(part, options) for part in options.names]
     publish(options, "\n".join([INTRO, *parts]))
 

@@ -54,6 +54,7 @@ def design(kind: str, seed: int = 0) -> Data:
     if "unequal" in kind:
         shares = np.array([[60, 36, 2, 2], [2, 60, 36, 2], [2, 2, 60, 36]]) / 100
         y = np.array([rng.choice(k, p=shares[b]) for b in batch])
+
     if "alone" in kind:
         y[(batch > 0) & (y == 3)] = 0
     effect = 0.0 if "none" in kind else 0.6
@@ -62,6 +63,7 @@ def design(kind: str, seed: int = 0) -> Data:
     means = scales * centers[y] * factors[batch]
     if "counts" in kind:
         return rng.poisson(0.3 * means).astype(float), y, batch
+
     return np.maximum(means + scales * rng.standard_normal((n, p)), 0), y, batch
 
 
@@ -74,7 +76,7 @@ def read(path: Path) -> Data:
     if "X" in z:
         X = z["X"]
     else:
-        parts = tuple(z[one] for one in ("data", "indices", "indptr"))
+        parts = tuple(z[part] for part in ("data", "indices", "indptr"))
         X = sp.csr_array(parts, shape=tuple(z["shape"])).toarray()
     return X[:, X.any(axis=0)].astype(float), codes(z["y"]), codes(z["batch"])
 
@@ -97,6 +99,7 @@ def origins() -> Data:
     """Return digits of three collections, as pictures of 8 by 8, in [0, 1]."""
     collections = labelled.mnist(), labelled.digits(), labelled.paper("usps")
     parts = []
+
     for i, (X, y) in enumerate(collections):
         X, y = sampled(X, y, ROWS)
         side = int(np.sqrt(X.shape[1]))
@@ -104,9 +107,11 @@ def origins() -> Data:
         margin = -side % 8 // 2
         pictures = np.pad(pictures, ((0, 0), (margin, margin), (margin, margin)))
         cell = pictures.shape[1] // 8
-        small = pictures.reshape(-1, 8, cell, 8, cell).mean(axis=(2, 4))
-        parts.append((small.reshape(len(y), 64), y.astype(int), np.full(len(y), i)))
+        averages = pictures.reshape(-1, 8, cell, 8, cell).mean(axis=(2, 4))
+        parts.append((averages.reshape(len(y), 64), y.astype(int), np.full(len(y), i)))
+
     X, y, batch = map(np.concatenate, zip(*parts, strict=True))
+
     return X[:, X.any(axis=0)], y, batch
 
 
@@ -138,12 +143,14 @@ EFFECTS = ("none", "factors", "powers")
 
 def held_out() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield sets that judge methods and have no entry below 0."""
-    for one in labelled.SETS:
-        if one.name in labelled.HELD_OUT:
-            X, y = clean(*sampled(*clean(*one.read()), ROWS))
+    for labelled_set in labelled.SETS:
+        if labelled_set.name in labelled.HELD_OUT:
+            X, y = clean(*sampled(*clean(*labelled_set.read()), ROWS))
             if X.min() >= 0:
-                units = 1.0 if one.name in TEXTS_AND_PICTURES else X.std(axis=0)
-                yield one.name, X / units, y
+                units = (
+                    1.0 if labelled_set.name in TEXTS_AND_PICTURES else X.std(axis=0)
+                )
+                yield labelled_set.name, X / units, y
 
 
 def with_effect(X: np.ndarray, y: np.ndarray, effect: str, unequal: bool) -> Data:
@@ -157,6 +164,7 @@ def with_effect(X: np.ndarray, y: np.ndarray, effect: str, unequal: bool) -> Dat
     if effect == "powers":
         top = X.max()
         X = (X / top) ** np.array([0.6, 1.0, 1.5])[batch][:, None] * top
+
     return X, y, batch
 
 
@@ -171,6 +179,7 @@ def corrected(method: str, X: np.ndarray, batch: np.ndarray) -> np.ndarray:
         cells.obs["batch"] = cells.obs["batch"].astype("category")
         sc.pp.combat(cells, key="batch")
         return np.nan_to_num(np.asarray(cells.X))
+
     if method == "Harmony":
         import harmonypy
         import pandas as pd
@@ -180,15 +189,19 @@ def corrected(method: str, X: np.ndarray, batch: np.ndarray) -> np.ndarray:
         fit = harmonypy.run_harmony(scores, about, ["batch"], verbose=False)
         Z = np.asarray(fit.Z_corr)
         return Z if len(Z) == len(X) else Z.T
+
     if method == "Scanorama":
         import scanorama
 
         order = np.argsort(batch, kind="stable")
         parts = [logs[batch == b] for b in np.unique(batch)]
         names = [[f"g{j}" for j in range(X.shape[1])]] * len(parts)
-        wide = min(20, X.shape[1] - 1)
-        found, _ = scanorama.integrate(parts, names, dimred=wide, verbose=0)
-        return np.vstack(found)[np.argsort(order)]
+        n_directions = min(20, X.shape[1] - 1)
+        integrated, _ = scanorama.integrate(
+            parts, names, dimred=n_directions, verbose=0
+        )
+        return np.vstack(integrated)[np.argsort(order)]
+
     return logs
 
 
@@ -202,32 +215,39 @@ def labels_and_rows(
         whiten = "auto" if method == OURS[-1] else None
         model = IhSC(k, whiten=whiten, random_state=0).fit(X, batch=batch)
         return model.labels_, np.asarray(model.without_batches(X, batch))
+
     rows = corrected(method, X, batch)
     kmeans = KMeans(k, n_init=10, random_state=0)
     units = method in ("k-means", "ComBat")
+
     return kmeans.fit_predict(normalize(rows) if units else rows), rows
 
 
 def mixing(rows: np.ndarray, y: np.ndarray, batch: np.ndarray) -> float:
     cosines = normalize(rows) @ normalize(rows).T
     np.fill_diagonal(cosines, -np.inf)
-    near = np.argpartition(-cosines, 10, axis=1)[:, :10]
-    others = np.mean(batch[near] != batch[:, None])
+    neighbors = np.argpartition(-cosines, 10, axis=1)[:, :10]
+    share_of_other_batches = np.mean(batch[neighbors] != batch[:, None])
     mates = y == y[:, None]
     sizes = mates.sum(axis=1)
-    same = (mates & (batch == batch[:, None])).sum(axis=1)
-    return float(others / np.mean(1 - (same - 1) / np.maximum(sizes - 1, 1)))
+    n_same_batch = (mates & (batch == batch[:, None])).sum(axis=1)
+
+    return float(
+        share_of_other_batches
+        / np.mean(1 - (n_same_batch - 1) / np.maximum(sizes - 1, 1))
+    )
 
 
 def figures(data: Data) -> dict[str, Any]:
     """Return error, mixing and seconds of each method that is there and can do it."""
     X, y, batch = data
-    live = X.any(axis=1)
-    X = X[live]
-    y = y[live]
-    batch = batch[live]
+    is_nonzero = X.any(axis=1)
+    X = X[is_nonzero]
+    y = y[is_nonzero]
+    batch = batch[is_nonzero]
     X = X[:, np.ptp(X, axis=0) > 0]
-    found = {}
+    figures_of_method = {}
+
     for method in METHODS:
         start = time.perf_counter()
         try:
@@ -236,12 +256,14 @@ def figures(data: Data) -> dict[str, Any]:
             if method in OURS:
                 raise
             print(f"{method}: {type(error).__name__}: {error}")
-            found[method] = (np.nan,) * 3
+            figures_of_method[method] = (np.nan,) * 3
             continue
+
         seconds = time.perf_counter() - start
         error = misclassification_rate(y, labels)
-        found[method] = error, mixing(rows, y, batch), seconds
-    return found
+        figures_of_method[method] = error, mixing(rows, y, batch), seconds
+
+    return figures_of_method
 
 
 def cells(figures_of_methods: Any) -> list[str]:
@@ -258,31 +280,48 @@ def table(
     """Yield errors and mixing of all methods; ``took`` gets their seconds."""
     yield [title]
     yield HEAD
-    for name, (reader, *given) in sets.items():
-        found = figures(reader(*given)).values()
-        took.append([seconds for *_, seconds in found])
-        yield [name, *cells(found)]
+
+    for name, (reader, *reader_arguments) in sets.items():
+        figures_of_set = figures(reader(*reader_arguments)).values()
+        took.append([seconds for *_, seconds in figures_of_set])
+        yield [name, *cells(figures_of_set)]
 
 
 def held_out_tables() -> Iterator[Table]:
     """Yield means over sets that get batches here, and all sets with unequal ones."""
-    every = {}
+    figures_of_effects = {}
     for name, X, y in held_out():
         for effect in EFFECTS:
             for unequal in (False, True):
-                found = figures(with_effect(X, y, effect, unequal))
-                every[name, effect, unequal] = [*found.values()]
-                print(name, effect, unequal, *cells(found.values()), flush=True)
-    names = list(dict.fromkeys(name for name, _, _ in every))
+                figures_of_effect = figures(with_effect(X, y, effect, unequal))
+                figures_of_effects[name, effect, unequal] = [
+                    *figures_of_effect.values()
+                ]
+                print(
+                    name,
+                    effect,
+                    unequal,
+                    *cells(figures_of_effect.values()),
+                    flush=True,
+                )
+
+    names = list(dict.fromkeys(name for name, _, _ in figures_of_effects))
     lines = [[f"Three batches put on {len(names)} held-out sets: means"], HEAD]
+
     for unequal in (False, True):
         for effect in EFFECTS:
-            means = np.nanmean([every[name, effect, unequal] for name in names], axis=0)
+            means = np.nanmean(
+                [figures_of_effects[name, effect, unequal] for name in names], axis=0
+            )
             words = f"{effect}, {'unequal' if unequal else 'equal'} batches"
             lines.append([words, *cells(means)])
+
     yield lines
+
     for effect in EFFECTS:
-        lines = [[name, *cells(every[name, effect, True])] for name in names]
+        lines = [
+            [name, *cells(figures_of_effects[name, effect, True])] for name in names
+        ]
         yield [[f"Held-out sets, unequal batches: {effect}"], HEAD, *lines]
 
 

@@ -41,6 +41,7 @@ def dense(
     if common:
         shared = patterns.mean(axis=0) * np.sqrt(k)
         patterns = normalize(np.sqrt(1 - common) * patterns + np.sqrt(common) * shared)
+
     patterns = patterns.astype(np.float32)
     shares = np.geomspace(1, ratio, k)
     labels = rng.choice(k, n, p=shares / shares.sum())
@@ -48,6 +49,7 @@ def dense(
     X = np.empty((n, p), np.float32) if out is None else out
     best = np.empty_like(labels)
     step = max(1, PIECE // p)
+
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
         part = rng.standard_normal((rows.stop - start, p), dtype=np.float32)
@@ -55,6 +57,7 @@ def dense(
         part += scales * patterns[labels[rows]]
         X[rows] = part
         best[rows] = (part @ patterns.T).argmax(axis=1)
+
     return Case(X, labels, float((best != labels).mean()))
 
 
@@ -64,21 +67,24 @@ def counts(n: int, p: int, k: int, seed: int = 0) -> Case:
     The oracle knows the topics and takes the likeliest.
     """
     rng = np.random.default_rng(seed)
-    common = rng.dirichlet(np.full(p, 0.1))
-    own = rng.dirichlet(np.full(p, 0.02), size=k)
-    topics = 0.7 * common + 0.3 * own
+    shared_profile = rng.dirichlet(np.full(p, 0.1))
+    profiles = rng.dirichlet(np.full(p, 0.02), size=k)
+    topics = 0.7 * shared_profile + 0.3 * profiles
     labels = rng.integers(k, size=n)
     labels[:k] = np.arange(k)
     lengths = rng.integers(30, 600, size=n)
     edges = np.r_[0, np.cumsum(lengths)].astype(np.int32)
     words = np.empty(edges[-1], dtype=np.int32)
+
     for topic in range(k):
         rows = np.flatnonzero(labels == topic)
         drawn = rng.choice(p, size=int(lengths[rows].sum()), p=topics[topic])
         parts = np.split(drawn, np.cumsum(lengths[rows])[:-1])
         for row, part in zip(rows, parts, strict=True):
             words[edges[row] : edges[row + 1]] = part
+
     X = sp.csr_array((np.ones(len(words), np.float32), words, edges), shape=(n, p))
     X.sum_duplicates()
     best = (X @ np.log(topics).T).argmax(axis=1)
+
     return Case(X, labels, float((best != labels).mean()))

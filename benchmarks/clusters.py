@@ -47,10 +47,12 @@ def compare(shape: str, k: int, methods: list[str], draws: int) -> list[str]:
     seconds: dict[str, list[float]] = {name: [] for name in methods}
     excess: dict[str, list[float]] = {name: [] for name in methods}
     oracles = []
+
     for seed in range(draws):
         X, labels, oracle = SHAPES[shape](k, seed)
         oracles.append(oracle)
         options = {"whiten": "counts"} if sp.issparse(X) else {}  # as a fit advises
+
         for name in methods:
             slow = seconds[name] and seconds[name][0] > SLOW
             if slow or (name in DENSE_ONLY and sp.issparse(X)):
@@ -59,23 +61,31 @@ def compare(shape: str, k: int, methods: list[str], draws: int) -> list[str]:
                 time, placed = timed_labels(name, X, k, seed, **options)
             seconds[name].append(time)
             excess[name].append(misclassification_rate(labels, placed) - oracle)
+
     line = [shape, str(k), f"{np.mean(oracles):.4f}"]
-    own = statistics.median(seconds[methods[0]])
+    our_seconds = statistics.median(seconds[methods[0]])
+
     for name in methods:
         if not seconds[name]:
             line += ["", ""]
             continue
+
         errors = excess[name]
         time = statistics.median(seconds[name])
         line.append(f"{np.mean(errors):+.4f} ({max(errors):+.4f})")
-        line.append(f"{own:.2f} s" if name == methods[0] else f"{own / time:.2f}")
+        line.append(
+            f"{our_seconds:.2f} s"
+            if name == methods[0]
+            else f"{our_seconds / time:.2f}"
+        )
+
     return line
 
 
 def table(options: argparse.Namespace) -> Table:
-    first, *others = options.methods
+    first, *other_methods = options.methods
     head = ["data", "K", "oracle", f"{first}, beyond it", "time"]
-    for name in others:
+    for name in other_methods:
         head += [f"{name}, beyond it", f"time of {first} / {name}"]
     yield [f"{options.draws} draws"]
     yield head
@@ -87,8 +97,8 @@ def table(options: argparse.Namespace) -> Table:
 def main() -> None:
     parser = arguments(__doc__, "clusters.md", SHAPES, draws=10)
     parser.add_argument("-k", nargs="+", type=int, default=list(NUMBERS))
-    usual = with_before(["IhSC", "rival", "faiss-1", "k-means-1"])
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=usual)
+    defaults = with_before(["IhSC", "rival", "faiss-1", "k-means-1"])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=defaults)
     options = parser.parse_args()
     publish(options, f"# Many clusters\n\n{NOTE}\n{markdown(table(options))}")
 

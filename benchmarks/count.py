@@ -84,6 +84,7 @@ def nested(seed: int, a: int, b: int) -> np.ndarray:
     Q = np.linalg.qr(rng.standard_normal((p, a + a * b)))[0].T
     centers = 10 * np.repeat(Q[:a], b, axis=0) + 5 * Q[a:]
     scales = rng.lognormal(0, 0.4, (n, 1))
+
     return scales * centers[np.arange(n) % (a * b)] + rng.standard_normal((n, p))
 
 
@@ -125,30 +126,38 @@ def in_few_features(seed: int, n: int, p: int) -> Iterator[np.ndarray]:
     yield rng.poisson(means * rng.gamma(2.0, 0.5, (n, p))).astype(float)
 
 
+def simulated_case(name: str, X: np.ndarray, right: tuple[int, ...]) -> Case:
+    return Case(group="simulated", name=name, X=X, right=right)
+
+
 def simulated(seed: int) -> Iterator[Case]:
     for k in NUMBERS:
         options = {"n": 25 * k, "p": max(100, 3 * k), "k": k}
         draw = mixture(seed + k, length=9, spread=0.4, **options)
-        yield Case("simulated", "clear clusters", draw.X, (k,))
+        yield simulated_case("clear clusters", draw.X, right=(k,))
         if k > 1:
             X, _ = make_ihgmm(25 * k, 200, k, random_state=seed + k)
-            yield Case("simulated", "clear clusters", X, (k,))
+            yield simulated_case("clear clusters", X, right=(k,))
+
     for a, b in NESTED:
         for i in range(3):
             X = nested(seed + i, a, b)
-            yield Case("simulated", "clusters in clusters", X, (a, a * b))
+            yield simulated_case("clusters in clusters", X, right=(a, a * b))
+
     for i in range(3):
         for X in without_clusters(seed + i):
-            yield Case("simulated", "no clusters", X, (0, 1))
+            yield simulated_case("no clusters", X, right=(0, 1))
+
     for p in (2, 3, 4, 6, 8, 10, 20):
         for n in (200, 1000):
             for X in in_few_features(seed, n, p):
-                yield Case("simulated", f"no clusters, {p} features", X, (0, 1))
+                yield simulated_case(f"no clusters, {p} features", X, right=(0, 1))
+
     for name, design in DESIGNS.items():
         if name not in LEFT_OUT:
             draw = design(seed + 7)
             k = len(np.unique(draw.labels[draw.labels >= 0]))
-            yield Case("simulated", "designs", draw.X, (k,))
+            yield simulated_case("designs", draw.X, right=(k,))
 
 
 def find(case: Case, seed: int) -> Found:
@@ -160,16 +169,28 @@ def find(case: Case, seed: int) -> Found:
     IhSC(max(count.n_clusters, 2), random_state=seed).fit(case.X)
     fits = took / (time.process_time() - start)
     split = count.tree.split(count.n_clusters) if count.tree else None
+
     return Found(
-        case.group, case.name, case.right, count.n_clusters, count.levels,
-        count.plausible, count.confidence, split.support if split else -1.0, fits,
-    )  # fmt: skip
+        group=case.group,
+        name=case.name,
+        right=case.right,
+        number=count.n_clusters,
+        levels=count.levels,
+        listed=count.plausible,
+        confidence=count.confidence,
+        support=split.support if split else -1.0,
+        fits=fits,
+    )
 
 
 def area(found: list[Found], figure: list[float]) -> str:
     """Return the area under the curve that tells right numbers from wrong ones."""
-    right = [f.exact for f in found]
-    return f"{roc_auc_score(right, figure):.2f}" if 0 < sum(right) < len(right) else "-"
+    is_exact = [f.exact for f in found]
+    return (
+        f"{roc_auc_score(is_exact, figure):.2f}"
+        if 0 < sum(is_exact) < len(is_exact)
+        else "-"
+    )
 
 
 def by_set(found: list[Found], figure: str) -> float:
@@ -199,12 +220,13 @@ def set_table(groups: dict[str, list[Found]]) -> Table:
            "numbers listed", "one or none", "ten classes or more: preparations",
            "within 25%", "AUC of confidence", "of support", "fits"]  # fmt: skip
     for group, mine in groups.items():
-        many = [f for f in mine if f.right[0] >= 10]
+        with_ten_classes = [f for f in mine if f.right[0] >= 10]
         yield [
             group, len(mine), f"{by_set(mine, 'exact'):.2f}",
             f"{by_set(mine, 'near'):.2f}", f"{by_set(mine, 'is_listed'):.2f}",
             f"{np.mean([len(f.listed) for f in mine]):.1f}",
-            sum(f.number <= 1 for f in mine), len(many), sum(f.near for f in many),
+            sum(f.number <= 1 for f in mine), len(with_ten_classes),
+            sum(f.near for f in with_ten_classes),
             area(mine, [-LEVELS.index(f.confidence) for f in mine]),
             area(mine, [f.support for f in mine]),
             f"{np.median([f.fits for f in mine]):.0f}",
@@ -217,8 +239,8 @@ def confidence_table(groups: dict[str, list[Found]]) -> Table:
     for group, mine in groups.items():
         line = [group]
         for confidence in LEVELS:
-            here = [f.exact for f in mine if f.confidence is confidence]
-            line += [len(here), f"{np.mean(here):.0%}" if here else "-"]
+            is_exact = [f.exact for f in mine if f.confidence is confidence]
+            line += [len(is_exact), f"{np.mean(is_exact):.0%}" if is_exact else "-"]
         yield line
 
 
@@ -251,12 +273,21 @@ def main() -> None:
     parser.add_argument("--extra", type=Path, help="a folder of further sets")
     options = parser.parse_args()
     cases = list(simulated(options.seed)) if "simulated" in options.groups else []
+
     for data, X, y in all_samples(options.groups, options.extra, options.rows):
-        right = (len(np.unique(y)),)
-        cases.append(Case(data.group, data.name, np.asarray(X, dtype=float), right))
+        true_numbers = (len(np.unique(y)),)
+        cases.append(
+            Case(
+                group=data.group,
+                name=data.name,
+                X=np.asarray(X, dtype=float),
+                right=true_numbers,
+            )
+        )
+
     with ProcessPoolExecutor(options.jobs) as pool:
-        found = list(pool.map(partial(find, seed=options.seed), cases))
-    publish(options, HEAD + "\n\n".join(map(markdown, tables(found))))
+        counts = list(pool.map(partial(find, seed=options.seed), cases))
+    publish(options, HEAD + "\n\n".join(map(markdown, tables(counts))))
 
 
 if __name__ == "__main__":

@@ -56,12 +56,13 @@ def bursts(seed: int, size: float, dispersion: float) -> tuple[np.ndarray, np.nd
     n = 300
     p = 500
     k = 4
-    own = rng.standard_normal((k, p)) * (rng.random((k, p)) < 0.2)
-    profiles = rng.lognormal(0, 1.5, p) * np.exp(0.7 * own)
+    patterns = rng.standard_normal((k, p)) * (rng.random((k, p)) < 0.2)
+    profiles = rng.lognormal(0, 1.5, p) * np.exp(0.7 * patterns)
     profiles /= profiles.sum(axis=1, keepdims=True)
     labels = np.arange(n) % k
     means = size * rng.lognormal(0, 0.5, n)[:, None] * profiles[labels]
     means *= rng.gamma(1 / dispersion, dispersion, means.shape)
+
     return rng.poisson(means).astype(float), labels
 
 
@@ -83,8 +84,10 @@ def with_zeros(seed: int, noise: str, share: float) -> tuple[np.ndarray, np.ndar
     else:
         patterns = rng.lognormal(0, 1.5, p) * rng.lognormal(0, 0.8, (k, p))
         means = scales * (5 * patterns / patterns.mean(axis=1, keepdims=True))[labels]
+
     X = means * rng.gamma(2, 0.5, (n, p))
     X = X if noise == "gamma" else rng.poisson(X).astype(float)
+
     return X * (rng.random((n, p)) >= share), labels
 
 
@@ -121,13 +124,14 @@ def design_table(names: Iterable[str], methods: Iterable[str], draws: int) -> Ta
     yield ["Errors in percent, means over draws"]
     yield ["design", *methods, "centre oracle"]
     fits = [METHODS[name] for name in methods]
+
     for name in names:
         rates = []
         for seed in range(draws):
             draw = DESIGNS[name](seed)
             best = misclassification_rate(draw.labels, draw.best())
-            own = errors(fits, draw.X, draw.labels, len(draw.centers), seed)
-            rates.append([*own, best])
+            errors_of_draw = errors(fits, draw.X, draw.labels, len(draw.centers), seed)
+            rates.append([*errors_of_draw, best])
         yield [name, *(f"{100 * mean:.1f}" for mean in np.mean(rates, axis=0))]
 
 
@@ -145,16 +149,17 @@ def number_table(draws: int) -> Table:
     yield ["Draws in which four clusters were found"]
     yield ["design", "plain", 'whiten="counts"', "logs"]
     for name in COUNTS[1:]:
-        right = np.zeros(3, dtype=int)
+        is_right = np.zeros(3, dtype=int)
         for seed in range(draws):
             draw = DESIGNS[name](seed)
-            found = [
+            counts = [
                 select_n_clusters(draw.X, random_state=seed),
                 select_n_clusters(draw.X, whiten="counts", random_state=seed),
                 select_n_clusters(log_normalised(draw.X), random_state=seed),
             ]
-            right += [count.n_clusters == len(draw.centers) for count in found]
-        yield [name, *(f"{value} of {draws}" for value in right)]
+            is_right += [count.n_clusters == len(draw.centers) for count in counts]
+
+        yield [name, *(f"{value} of {draws}" for value in is_right)]
 
 
 def real_table(sets: list[LabelledSet], seeds: int) -> Table:
@@ -162,11 +167,13 @@ def real_table(sets: list[LabelledSet], seeds: int) -> Table:
     yield ["set", "n", "p", "K", *METHODS]
     rows = []
     fits = list(METHODS.values())
+
     for data in sets:
         try:
             X, y = next((X, y) for name, X, y in data.prepared() if name == "raw")
         except (MissingDataError, StopIteration):
             continue
+
         if suited_noise(as_matrix(X)) != "counts":
             continue
         X, y = sampled(X, y, 3_000)
@@ -174,6 +181,7 @@ def real_table(sets: list[LabelledSet], seeds: int) -> Table:
         runs = [errors(fits, X, y, k, seed) for seed in range(seeds)]
         rows.append(np.mean(runs, axis=0))
         yield [data.name, *X.shape, k, *(f"{rate:.3f}" for rate in rows[-1])]
+
     if rows:
         means = (f"{rate:.3f}" for rate in np.mean(rows, axis=0))
         yield ["mean", "", "", "", *means]
@@ -186,15 +194,17 @@ def cost_table(runs: int) -> Table:
     yield ["method", "seconds", "fits"]
     methods = [name for name in METHODS if "log" not in name]
     seconds = np.zeros((runs, len(methods)))
+
     for run in range(runs):
         for at, name in enumerate(methods):  # by turns: other work slows all alike
             start = time.process_time()
             METHODS[name](X, 10, run)
             seconds[run, at] = time.process_time() - start
+
     times = np.median(seconds, axis=0)
     ratios = np.median(seconds / seconds[:, :1], axis=0)
-    for name, each, ratio in zip(methods, times, ratios, strict=True):
-        yield [name, f"{each:.2f}", f"{ratio:.2f}"]
+    for name, median_seconds, ratio in zip(methods, times, ratios, strict=True):
+        yield [name, f"{median_seconds:.2f}", f"{ratio:.2f}"]
 
 
 def main() -> None:
@@ -217,6 +227,7 @@ def main() -> None:
             sample_table("Cells set to 0 at random", ZEROS, with_zeros, draws),
             design_table(UNEQUAL, ANY_SIGN, draws),
         ]
+
     if sets:
         tables.append(real_table(sets, options.seeds))
     warnings.simplefilter("ignore")  # hints are what this is about

@@ -119,6 +119,7 @@ def zero_inflated_density(
         else:
             odds = np.where(X == 0, 0.0, -shape * (X / mean + np.log(mean)))
         columns.append(odds.sum(axis=1))
+
     return np.column_stack(columns)
 
 
@@ -180,35 +181,38 @@ def mixture(
     rng = np.random.default_rng(seed)
     labels = np.arange(n) % k
     if largest:
-        others = np.repeat(np.arange(1, k), int((1 - largest) * n / (k - 1)))
-        labels = np.append(np.zeros(n - len(others), int), others)
+        other_labels = np.repeat(np.arange(1, k), int((1 - largest) * n / (k - 1)))
+        labels = np.append(np.zeros(n - len(other_labels), int), other_labels)
+
     labels = rng.permutation(labels)
     centers = length * directions(rng, k, p)
     scales = rng.lognormal(0, spread, n)
     noise = rng.standard_normal((n, p))
     if freedom:
         noise = rng.standard_t(freedom, (n, p)) * np.sqrt((freedom - 2) / freedom)
-    rest = np.sqrt(1 - correlation**2)
+    unshared = np.sqrt(1 - correlation**2)
     for j in range(1, p if correlation else 0):
-        noise[:, j] = correlation * noise[:, j - 1] + rest * noise[:, j]
+        noise[:, j] = correlation * noise[:, j - 1] + unshared * noise[:, j]
     shared = np.zeros((0, p))
     if blocks:
         shared = np.sqrt(0.8) * np.eye(blocks)[np.arange(p) * blocks // p].T
         noise *= np.sqrt(0.2)
+
     if factors:
         shared = 10 * np.linalg.qr(rng.standard_normal((p, factors)))[0].T
     noise += rng.standard_normal((n, len(shared))) @ shared
     deviations = 10 ** rng.uniform(-columns / 4, columns / 4, p)
     levels = rng.lognormal(0, rows, (n, 1)) if rows else np.ones((n, 1))
-    likely = np.exp(spread * ndtri(QUANTILES))
+    scale_quantiles = np.exp(spread * ndtri(QUANTILES))
     if signs:
         scales *= rng.choice([-1, 1], n)
-        likely = np.append(-likely, likely)
+        scale_quantiles = np.append(-scale_quantiles, scale_quantiles)
+
     X = scales[:, None] * centers[labels] + noise * deviations * levels
 
     def whiten(A: Array) -> Array:
         A = A / deviations
-        A[:, 1:] = (A[:, 1:] - correlation * A[:, :-1]) / rest
+        A[:, 1:] = (A[:, 1:] - correlation * A[:, :-1]) / unshared
         if not len(shared):
             return A
         covariance = (0.2 if blocks else 1.0) * np.eye(p) + shared.T @ shared
@@ -218,9 +222,19 @@ def mixture(
     if freedom:
         density = partial(t_density, freedom=freedom)
     white = whiten(X) / levels
-    best = partial(most_likely, white, whiten(centers), likely, labels, density)
+    best = partial(
+        most_likely, white, whiten(centers), scale_quantiles, labels, density
+    )
     by_cosine = not (signs or freedom)
-    return Draw(X, labels, centers, scales, best, white if by_cosine else None)
+
+    return Draw(
+        X=X,
+        labels=labels,
+        centers=centers,
+        scales=scales,
+        best=best,
+        white=white if by_cosine else None,
+    )
 
 
 def outliers(seed: int, share: float, times: float, **options: Any) -> Draw:
@@ -234,6 +248,7 @@ def outliers(seed: int, share: float, times: float, **options: Any) -> Draw:
     labels = draw.labels.copy()
     X[rows] = times * np.median(np.linalg.norm(X, axis=1)) * away
     labels[rows] = -1
+
     return replace(draw, X=X, labels=labels)
 
 
@@ -266,9 +281,10 @@ def zero_inflated(seed: int, counts: bool = False) -> Draw:
     X *= rng.random((n, p)) < 0.5
     X, labels, scales = (part[X.any(axis=1)] for part in (X, labels, scales))
     density = partial(zero_inflated_density, shape=shape, counts=counts)
-    likely = size * np.exp(0.5 * ndtri(QUANTILES))
-    best = partial(most_likely, X, centers, likely, labels, density)
-    return Draw(X, labels, centers, scales, best)
+    scale_quantiles = size * np.exp(0.5 * ndtri(QUANTILES))
+    best = partial(most_likely, X, centers, scale_quantiles, labels, density)
+
+    return Draw(X=X, labels=labels, centers=centers, scales=scales, best=best)
 
 
 def k40(seed: int) -> Draw:
@@ -282,9 +298,10 @@ def k40(seed: int) -> Draw:
     scales = rng.uniform(0.8, 1.2, n)
     X = scales[:, None] * centers[labels] + 1.6 * rng.standard_normal((n, p))
     density = partial(gaussian_density, levels=1.6)
-    likely = 0.8 + 0.4 * QUANTILES
-    best = partial(most_likely, X / 1.6, centers, likely, labels, density)
-    return Draw(X, labels, centers, scales, best, X)
+    scale_quantiles = 0.8 + 0.4 * QUANTILES
+    best = partial(most_likely, X / 1.6, centers, scale_quantiles, labels, density)
+
+    return Draw(X=X, labels=labels, centers=centers, scales=scales, best=best, white=X)
 
 
 def profiles(seed: int, size: float, counts: bool = True) -> Draw:
@@ -305,10 +322,11 @@ def profiles(seed: int, size: float, counts: bool = True) -> Draw:
     mean = scales[:, None] * centers[labels]
     X = rng.poisson(mean).astype(float) if counts else rng.exponential(mean)
     density = poisson_density if counts else gamma_density
-    likely = middle * np.exp(spread * ndtri(QUANTILES))
+    scale_quantiles = middle * np.exp(spread * ndtri(QUANTILES))
     X, labels, scales = (part[X.any(axis=1)] for part in (X, labels, scales))
-    best = partial(most_likely, X, centers, likely, labels, density)
-    return Draw(X, labels, centers, scales, best)
+    best = partial(most_likely, X, centers, scale_quantiles, labels, density)
+
+    return Draw(X=X, labels=labels, centers=centers, scales=scales, best=best)
 
 
 def customers(seed: int, n: int = 3000) -> Draw:
@@ -322,9 +340,10 @@ def customers(seed: int, n: int = 3000) -> Draw:
     scales = rng.lognormal(0, 1, n)
     X = scales[:, None] * centers[labels] * rng.lognormal(0, spread, (n, p))
     density = partial(lognormal_density, spread=spread)
-    likely = np.exp(ndtri(QUANTILES))
-    best = partial(most_likely, X, centers, likely, labels, density)
-    return Draw(X, labels, centers, scales, best)
+    scale_quantiles = np.exp(ndtri(QUANTILES))
+    best = partial(most_likely, X, centers, scale_quantiles, labels, density)
+
+    return Draw(X=X, labels=labels, centers=centers, scales=scales, best=best)
 
 
 def paper(seed: int, shape: Any, C: float, R: float = 20, **options: Any) -> Draw:
@@ -334,10 +353,20 @@ def paper(seed: int, shape: Any, C: float, R: float = 20, **options: Any) -> Dra
         return_params=True, **options,
     )  # fmt: skip
     levels = s.noise_levels[:, None]
-    likely = 1 + (R - 1) * QUANTILES
+    scale_quantiles = 1 + (R - 1) * QUANTILES
     density = partial(gaussian_density, levels=levels)
-    best = partial(most_likely, s.X / levels, s.centers, likely, s.labels, density)
-    return Draw(s.X, s.labels, s.centers, s.scales, best, s.X)
+    best = partial(
+        most_likely, s.X / levels, s.centers, scale_quantiles, s.labels, density
+    )
+
+    return Draw(
+        X=s.X,
+        labels=s.labels,
+        centers=s.centers,
+        scales=s.scales,
+        best=best,
+        white=s.X,
+    )
 
 
 def ninefold(seed: int) -> Draw:
@@ -422,11 +451,17 @@ DESIGNS: dict[str, Callable[[int], Draw]] = {
 def best_without_centers(draw: Draw) -> Array:
     """Return labels by one who knows those of all other rows and the noise's shape."""
     rows = draw.labels >= 0
-    levels = np.ones(len(draw.X))
-    parts = (draw.white, draw.labels, draw.scales, levels)
-    sample = IhGMMSample(*(part[rows] for part in parts), draw.centers, np.nan)
+    sample = IhGMMSample(
+        X=draw.white[rows],
+        labels=draw.labels[rows],
+        scales=draw.scales[rows],
+        noise_levels=np.ones(np.count_nonzero(rows)),
+        centers=draw.centers,
+        separation=np.nan,
+    )
     labels = draw.labels.copy()
     labels[rows] = label_oracle(sample)
+
     return labels
 
 
@@ -437,15 +472,19 @@ def errors(task: tuple[str, int, list[str]]) -> list[float]:
     rows = draw.labels >= 0
     k = len(draw.centers)
     rates = []
+
     with warnings.catch_warnings(action="ignore"):  # many designs are hard on purpose
         for method in methods:
             labels = METHODS[method](draw.X, k, seed)
             rates.append(misclassification_rate(draw.labels[rows], labels[rows]))
+
     if draw.white is None or len(draw.X) > 2_000:  # its n by n products take minutes
         rates.append(np.nan)
     else:
         rates.append(np.mean((best_without_centers(draw) != draw.labels)[rows]))
+
     rates.append(np.mean((draw.best() != draw.labels)[rows]))
+
     return rates
 
 
@@ -478,8 +517,8 @@ that places each row by itself can expect fewer errors.
 
 def main() -> None:
     parser = arguments(__doc__, "designs.md", DESIGNS, draws=20, jobs=os.cpu_count())
-    usual = with_before(USUAL)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=usual)
+    defaults = with_before(USUAL)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=defaults)
     options = parser.parse_args()
     head = HEAD.format(draws=options.draws, legend=LEGEND)
     publish(options, head + markdown(table(options)))

@@ -63,6 +63,7 @@ def sets() -> Iterator[tuple[str, str, Any, np.ndarray]]:
     texts = {"activities": activities(), "courses": courses()}
     for name in ("newsgroups", "Reuters-8", "books", "tweets"):
         texts[name] = documents(*READERS[name][2:])
+
     for name, (words, y) in texts.items():
         words, y = sampled(words, y, ROWS)
         kinds, sizes = np.unique(y.astype(str), return_counts=True)
@@ -71,6 +72,7 @@ def sets() -> Iterator[tuple[str, str, Any, np.ndarray]]:
         y = y[chosen]
         yield "Texts, embedded", name, model.embed(list(words)), y
         yield "Texts by words", name, counter.fit_transform(words).toarray(), y
+
     for data in all_sets(None):
         if data.name in ("digits", "mnist", "faces"):
             yield "Pictures by pixels", data.name, *next(data.prepared(ROWS))[1:]
@@ -80,28 +82,34 @@ def judge(method: Any, X: Any, y: np.ndarray, seed: int) -> tuple[float, ...]:
     """Return the error, the adjusted Rand index, and the share of noise."""
     model = method(len(np.unique(y)), random_state=seed)
     labels = model.fit_predict(np.asarray(X, dtype=np.float32))
-    found = labels - labels.min()  # noise is a cluster like others
-    error = misclassification_rate(y, found)
-    return error, adjusted_rand_score(y, found), np.mean(labels < 0)
+    clusters = labels - labels.min()  # noise is a cluster like others
+    error = misclassification_rate(y, clusters)
+
+    return error, adjusted_rand_score(y, clusters), np.mean(labels < 0)
 
 
 def main() -> None:
     options = arguments(__doc__, "embeddings.md").parse_args()
     warnings.simplefilter("ignore")
-    found: dict[str, dict[str, np.ndarray]] = {}
+    results: dict[str, dict[str, np.ndarray]] = {}
+
     for kind, name, X, y in sets():
         title = f"{name}: {len(y):,} x {X.shape[1]:,}, {len(np.unique(y))}"
         print(kind, title, file=sys.stderr)
         runs = [[judge(m, X, y, s) for m in METHODS.values()] for s in range(SEEDS)]
-        found.setdefault(kind, {})[title] = np.mean(runs, axis=0)
+        results.setdefault(kind, {})[title] = np.mean(runs, axis=0)
+
     text = HEAD
-    for kind, of_sets in found.items():
+
+    for kind, of_sets in results.items():
         of_sets["mean"] = np.mean(list(of_sets.values()), axis=0)
         table = [[kind], ["set: rows x columns, classes", *METHODS]]
         for name, rows in of_sets.items():
             cells = (CELL.format(*row).removesuffix(" 0%") for row in rows)
             table.append([name, *cells])
+
         text += markdown(table) + "\n"
+
     publish(options, text)
 
 

@@ -53,11 +53,13 @@ def make(n: int, p: int, k: int, device: str, seed: int = 0) -> tuple[Tensor, ..
     scales = 1 + 19 * torch.rand(n, **random)
     X = torch.empty(n, p, device=device)
     best = torch.empty_like(labels)
+
     for start in range(0, n, max(1, BLOCK // p)):
         rows = slice(start, start + max(1, BLOCK // p))
         X[rows].normal_(generator=rng)
         X[rows] += (2 * scales[rows])[:, None] * directions.T[labels[rows]]
         best[rows] = (X[rows] @ directions).argmax(1)
+
     return X, labels, best
 
 
@@ -75,6 +77,7 @@ def make_sparse(n: int, p: int, k: int, device: str) -> tuple[Any, Tensor]:
     columns += width * torch.arange(groups, device=device)
     values = (1 + 19 * torch.rand(n, 1, **random)) * torch.rand(n, groups, **random)
     indptr = groups * torch.arange(n + 1, device=device)
+
     return (indptr, columns.ravel(), values.ravel()), labels
 
 
@@ -85,6 +88,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     value = work()
     wait()
+
     return time.perf_counter() - start, value
 
 
@@ -115,13 +119,15 @@ def spherical(X: Tensor, k: int, seed: int) -> Tensor:
     rng = torch.Generator(device=X.device).manual_seed(seed)
     unit = torch.nn.functional.normalize(X)
     centers = unit[torch.randint(len(X), (1,), generator=rng, device=X.device)]
-    far = 1 - unit @ centers[0]
+    distances = 1 - unit @ centers[0]
+
     while len(centers) < k:
-        mass = far.clamp(min=0).double().cumsum(0)
+        mass = distances.clamp(min=0).double().cumsum(0)
         drawn = torch.rand(1, generator=rng, device=X.device).double() * mass[-1]
-        new = unit[torch.searchsorted(mass, drawn).clamp(max=len(X) - 1)]
-        centers = torch.cat([centers, new])
-        far = torch.minimum(far, 1 - unit @ new[0])
+        center = unit[torch.searchsorted(mass, drawn).clamp(max=len(X) - 1)]
+        centers = torch.cat([centers, center])
+        distances = torch.minimum(distances, 1 - unit @ center[0])
+
     for _ in range(100):
         labels = (unit @ centers.T).argmax(1)
         members = torch.nn.functional.one_hot(labels, k).to(X.dtype)
@@ -130,6 +136,7 @@ def spherical(X: Tensor, k: int, seed: int) -> Tensor:
         centers = updated
         if shift <= 1e-4:
             break
+
     return labels
 
 
@@ -144,6 +151,7 @@ def dense(sizes: list[Size], device: str, rounds: int) -> Table:
     yield ["Dense data: medians, least and most; means and largest"]
     yield ["data", "method", "seconds", "error beyond the oracle's", "oracle"]
     X = None
+
     for size in sizes:
         figures: dict[str, list[tuple[float, ...]]] = {name: [] for name in METHODS}
         for seed in range(rounds):
@@ -151,13 +159,15 @@ def dense(sizes: list[Size], device: str, rounds: int) -> Table:
             X, labels, best = make(*size, device, seed)
             k = size[2]
             oracle = error(labels, best, size[2])
+
             for name, method in METHODS.items():
                 work = partial(method, X, k, seed)
                 work()
-                seconds, found = timed(work)
-                beyond = error(labels, found, k) - oracle
-                figures[name].append((seconds, beyond, oracle))
-                del found, work
+                seconds, labels_of_method = timed(work)
+                excess = error(labels, labels_of_method, k) - oracle
+                figures[name].append((seconds, excess, oracle))
+                del labels_of_method, work
+
         for name, draws in figures.items():
             times, errors, oracles = zip(*draws, strict=True)
             median = statistics.median(times)
@@ -173,6 +183,7 @@ def costs(sizes: list[Size]) -> Table:
     """Yield memory beyond X, launches and copies of fits on a CUDA device."""
     yield ["A fit"]
     yield ["data", "memory beyond X", "launches", "copies"]
+
     for size in sizes:
         X, _, _ = make(*size, "cuda")
         k = size[2]
@@ -180,13 +191,13 @@ def costs(sizes: list[Size]) -> Table:
         ihsc(X, k)
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        held = torch.cuda.memory_allocated()
+        bytes_before = torch.cuda.memory_allocated()
         ihsc(X, k)
-        beyond = torch.cuda.max_memory_allocated() - held
+        extra_bytes = torch.cuda.max_memory_allocated() - bytes_before
         with torch.profiler.profile() as profile:
             ihsc(X, k)
         counts = {event.key: event.count for event in profile.key_averages()}
-        memory = f"{beyond / 1e9:.2f} GB, {beyond / n_bytes:.0%}"
+        memory = f"{extra_bytes / 1e9:.2f} GB, {extra_bytes / n_bytes:.0%}"
         calls = (counts[name] for name in ("cudaLaunchKernel", "cudaMemcpyAsync"))
         yield [shown(size), memory, *calls]
         del X  # as above
@@ -217,17 +228,17 @@ def calls(size: Size, device: str, rounds: int) -> Table:
 def sparse_kinds(parts: Any, shape: tuple[int, int]) -> Iterator[tuple[str, Any]]:
     """Yield a sparse matrix in the ways that there are to hold it, the host's first."""
     indptr, indices, values = parts
-    short = values, indices.int(), indptr.int()
+    csr_parts = values, indices.int(), indptr.int()
     csr = partial(torch.sparse_csr_tensor, size=shape, check_invariants=False)
-    host = tuple(a.cpu().numpy() for a in short)
+    host = tuple(a.cpu().numpy() for a in csr_parts)
     yield "SciPy, on the host", sp.csr_array(host, shape=shape)
     yield "torch, 64-bit indices", csr(indptr, indices, values)
-    yield "torch, 32-bit indices", csr(*short[::-1])
+    yield "torch, 32-bit indices", csr(*csr_parts[::-1])
     if values.device.type == "cuda" and find_spec("cupy"):
         import cupy
         from cupyx.scipy.sparse import csr_matrix
 
-        yield "CuPy", csr_matrix(tuple(map(cupy.from_dlpack, short)), shape=shape)
+        yield "CuPy", csr_matrix(tuple(map(cupy.from_dlpack, csr_parts)), shape=shape)
 
 
 def sparse(size: Size, device: str, rounds: int) -> Table:
@@ -236,6 +247,7 @@ def sparse(size: Size, device: str, rounds: int) -> Table:
     host = np.nan
     yield [f"{shown(size)}, {len(parts[2]) / 1e6:.1f} million entries"]
     yield ["X", "seconds", "x SciPy", "error"]
+
     for name, X in sparse_kinds(parts, size[:2]):
         work = partial(ihsc, X, k)
         rate = error(labels, work(), k)
@@ -250,6 +262,7 @@ def tables(name: str, sizes: list[Size], options: argparse.Namespace) -> list[Ta
     if name == "dense":
         table = dense(sizes, *how)
         return [table, costs(sizes)] if options.device == "cuda" else [table]
+
     one = {"calls": calls, "sparse": sparse}[name]
     return [one(size, *how) for size in sizes]
 
@@ -264,11 +277,13 @@ def main() -> None:
     first, _ = timed(partial(ihsc, warm, 10))
     text = "# Benchmark on a GPU\n\n`python benchmarks/gpu.py`. "
     text += f"The first fit of a process, 50,000 x 200: {first:.2f} s.\n"
+
     for name in options.names:
         asked = options.sizes or SIZES[name]
         sizes = [tuple(map(int, size.split("x"))) for size in asked]
         for table in tables(name, sizes, options):
             text += "\n" + markdown(table)
+
     publish(options, text, machine)
 
 

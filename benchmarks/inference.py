@@ -43,10 +43,12 @@ def covariance(name: str, p: int, rng: np.random.Generator) -> np.ndarray:
     if name == "factors":
         loadings = rng.standard_normal((p, 3))
         return (np.eye(p) + loadings @ loadings.T) / 4
+
     place = np.arange(p)
     if name == "blocks":
         block = place * 10 // p
         return 0.2 * np.eye(p) + 0.8 * (block[:, None] == block)
+
     return (0.9 if name == "ar90" else -0.8) ** np.abs(place[:, None] - place)
 
 
@@ -89,10 +91,10 @@ def coverage(name: str, seed: int) -> list[float]:
     centers = draw.centers * mean[:, None]
 
     def inside_of(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = estimate_parameters(draw.X, labels)
-        lower, upper = found.scale_intervals().T
+        estimates = estimate_parameters(draw.X, labels)
+        lower, upper = estimates.scale_intervals().T
         of_scales = (lower <= scales) & (scales <= upper)
-        lower, upper = np.moveaxis(found.center_intervals(), -1, 0)
+        lower, upper = np.moveaxis(estimates.center_intervals(), -1, 0)
         return of_scales, (lower <= centers) & (centers <= upper)
 
     held, inside = inside_of(labels)
@@ -102,6 +104,7 @@ def coverage(name: str, seed: int) -> list[float]:
     given = IhSC(len(centers), random_state=seed).fit_predict(draw.X)
     given = match_labels(labels, given)
     found = [part.mean() for part in inside_of(given)]
+
     return [held.mean(), inside.mean(), noisiest, *found, np.mean(given != labels)]
 
 
@@ -132,6 +135,7 @@ def of_profiles(seed: int, spread: float, size: float, counts: bool = True) -> S
     scales = 1 + spread * rng.standard_normal((n, 1))
     labels = np.arange(n) % k
     mean = size * scales * centers[labels]
+
     return rng.poisson(mean) if counts else rng.exponential(mean), labels
 
 
@@ -146,6 +150,7 @@ def of_positive(seed: int, spread: float, noise: str, common: float) -> Sample:
     root = np.linalg.cholesky(covariance(noise, p, rng))
     scales = 1 + spread * rng.standard_normal((n, 1))
     labels = np.arange(n) % k
+
     return scales * centers[labels] + rng.standard_normal((n, p)) @ root.T, labels
 
 
@@ -184,23 +189,26 @@ def membership(name: str, noise: str, seed: int) -> tuple[np.ndarray, np.ndarray
     draw = DESIGNS[name](seed)
     with warnings.catch_warnings(action="ignore"):
         model = IhGMM(len(draw.centers), noise=noise, random_state=seed).fit(draw.X)
-    right = match_labels(draw.labels, model.labels_) == draw.labels
-    return model.memberships_.max(axis=1), right
+    is_right = match_labels(draw.labels, model.labels_) == draw.labels
+    return model.memberships_.max(axis=1), is_right
 
 
 def memberships(draws: int, run: Run) -> Table:
     yield ["Memberships of IhGMM: the share that is right, by the largest membership"]
-    heads = [f"to {high:g}" for high in EDGES[1:-1]] + [f"above {EDGES[-2]:g}"]
+    heads = [f"to {upper:g}" for upper in EDGES[1:-1]] + [f"above {EDGES[-2]:g}"]
     yield ["design, noise", "error", *heads]
+
     for name in MEMBERSHIPS:
         for noise in STRUCTURES:
-            found = run(partial(membership, name, noise), draws)
-            sure, right = map(np.concatenate, zip(*found, strict=True))
-            cells = [f"{1 - right.mean():.3f}"]
-            for low, high in pairwise(EDGES):
-                rows = (sure >= low) & (sure < high)
-                share = f"{right[rows].mean():.2f}" if rows.any() else "-"
+            results = run(partial(membership, name, noise), draws)
+            certainty, is_right = map(np.concatenate, zip(*results, strict=True))
+            cells = [f"{1 - is_right.mean():.3f}"]
+
+            for lower, upper in pairwise(EDGES):
+                rows = (certainty >= lower) & (certainty < upper)
+                share = f"{is_right[rows].mean():.2f}" if rows.any() else "-"
                 cells.append(f"{share} of {rows.sum()}")
+
             yield [f"{name}, {noise}", *cells]
 
 
@@ -216,11 +224,14 @@ def chosen(name: str, noise: str, seed: int) -> tuple[int, int]:
     k = len(draw.centers)
     numbers = range(max(1, k - 2), k + 4)
     values = []
+
     with warnings.catch_warnings(action="ignore"):
         for number in numbers:
             model = IhGMM(number, noise=noise, random_state=0, tol=1e-2).fit(draw.X)
             values.append((model.bic(draw.X), model.icl(draw.X)))
+
     best = np.argmin(values, axis=0)
+
     return numbers[best[0]] - k, numbers[best[1]] - k
 
 
@@ -257,6 +268,7 @@ def main() -> None:
     parser = arguments(__doc__, "inference.md", TABLES, draws=100, jobs=jobs)
     options = parser.parse_args()
     parts = []
+
     with ProcessPoolExecutor(options.jobs) as pool:
 
         def run(draw: Callable[[int], Any], draws: int) -> list[Any]:
@@ -266,6 +278,7 @@ def main() -> None:
             table, share = TABLES[name]
             draws = max(2, round(share * options.draws))
             parts.append(markdown(table(draws, run), "##"))
+
     publish(options, HEAD.format(draws=options.draws) + "\n".join(parts))
 
 

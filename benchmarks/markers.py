@@ -37,6 +37,7 @@ def cells() -> Iterator[tuple[str, Any, np.ndarray]]:
     folder = Path(os.environ.get("IHGMM_DATA", ".")) / "batches"
     if not folder.is_dir():
         raise SystemExit(f"{folder} is not there; set IHGMM_DATA to where batches/ is.")
+
     for name in ("sc_kang", "sc_pbmc_chem"):
         stored = np.load(folder / f"{name}.npz")
         parts = stored["data"].astype(float), stored["indices"], stored["indptr"]
@@ -56,6 +57,7 @@ def scanpy_ranks(X: Any, types: np.ndarray, method: str) -> list[np.ndarray]:
     sc.pp.log1p(adata)
     sc.tl.rank_genes_groups(adata, "type", method=method)
     names = adata.uns["rank_genes_groups"]["names"]
+
     return [names[name].astype(int) for name in np.unique(types)]
 
 
@@ -69,6 +71,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     head = ["ours", "contrast", "contrast over error", "t-test of scanpy"]
     table = [["Of ten markers, shared with Wilcoxon"], ["cells, genes, types", *head]]
+
     for name, X, types in cells():
         top = top_features(X, types)
         figures = top.contrasts, top.contrasts / top.errors
@@ -77,6 +80,7 @@ def main() -> None:
         rival = scanpy_ranks(X, types, "wilcoxon")
         shape = f"{name}: {X.shape[0]:,}, {X.shape[1]:,}, {len(top.clusters)}"
         table.append([shape, *(shared(kind, rival) for kind in kinds)])
+
     print(markdown(table))
     for path in sys.argv[1:]:
         compare_words(Path(path))
@@ -94,12 +98,13 @@ def compare_words(path: Path) -> None:
     sums = np.array([counts[kinds == k].sum(axis=0).A1 for k in top.clusters])
     weights = np.log(1 + sums.sum() / len(sums) / sums.sum(axis=0))
     rival = np.argsort(-sums / sums.sum(axis=1, keepdims=True) * weights, axis=1)
-    same = shared(top.more, rival)
-    table = [[f"{path.name}: of ten words, {same} are those of c-TF-IDF"]]
+    n_shared = shared(top.more, rival)
+    table = [[f"{path.name}: of ten words, {n_shared} are those of c-TF-IDF"]]
     table.append(["class", "shared", "ours", "c-TF-IDF"])
-    for kind, *both in zip(top.clusters, top.more, rival, strict=True):
-        words = (", ".join(names[best[:5]]) for best in both)
-        table.append([kind, shared(both[:1], both[1:]), *words])
+    for kind, *words_of_both in zip(top.clusters, top.more, rival, strict=True):
+        words = (", ".join(names[best[:5]]) for best in words_of_both)
+        table.append([kind, shared(words_of_both[:1], words_of_both[1:]), *words])
+
     print(markdown(table))
 
 

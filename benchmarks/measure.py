@@ -35,6 +35,7 @@ def measured(call: Callable[[], Any]) -> tuple[dict[str, float], Any]:
     reset_peak()
     seconds, value = timed(call)
     figures = {"seconds": seconds, "before": before / 1e9, "peak": peak() / 1e9}
+
     return figures, value
 
 
@@ -63,6 +64,7 @@ def readings(X: Any, fit: Callable[[Any], Any]) -> int:
     about: Any = {"n_entries": X.size, "sparse": sp.issparse(X)}
     rows = Stored(lambda start, stop: X[start:stop], X.shape, X.dtype, **about)
     fit(rows)
+
     return rows.passes
 
 
@@ -86,19 +88,22 @@ def arguments(
     if names:
         options = {"type": known, "default": [*names], "help": ", ".join(names)}
         parser.add_argument("names", nargs="*", metavar="NAME", **options)
+
     for name, number in numbers.items():
         words = "%(default)s if it is not given"
         parser.add_argument(f"--{name}", type=int, default=number, help=words)
+
     if page:
         parser.add_argument("--save", action="store_true", help=f"to results/{page}")
+
     return parser
 
 
 def in_process(script: str, *given: Any, env: dict[str, str] | None = None) -> Any:
     """Return what a script, with ``--process`` and this, prints last, as JSON."""
     command = [sys.executable, script, "--process", *map(str, given)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, env=env, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, stdout=subprocess.PIPE, env=env, check=True)
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def version(package: str) -> str | None:
@@ -117,6 +122,7 @@ def environment(device: str = "") -> str:
     if info.exists():
         names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
         cpu = names[0].split(": ")[1] + f" ({cpu})" if names else cpu
+
     return (
         f"Python {platform.python_version()}, {versions}; "
         f"{os.cpu_count()} cores, {cpu}; {device + '; ' if device else ''}"
@@ -153,4 +159,5 @@ def markdown(table: Table, mark: str = "###") -> str:
     head = next(lines)
     text = [f"{mark} {title}", ""] if title else []
     text += [line(head), "|---|" + "---:|" * (len(head) - 1), *map(line, lines)]
+
     return "\n".join(text) + "\n"

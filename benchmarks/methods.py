@@ -72,6 +72,7 @@ def timed_before(X: Any, k: int, **options: Any) -> tuple[float, np.ndarray]:
     seconds, labels = pickle.load(process.stdout)
     if isinstance(labels, str):
         raise ValueError(labels)
+
     return seconds, labels
 
 
@@ -91,6 +92,7 @@ def naive(X: Any, k: int, seed: int) -> np.ndarray:
     G = G.toarray() if sp.issparse(G) else G
     np.fill_diagonal(G, 0)
     rows = normalize(np.linalg.eigh(G)[1][:, -k:])
+
     return KMeans(k, n_init=10, random_state=seed).fit(rows).labels_
 
 
@@ -115,6 +117,7 @@ def faiss_spherical(
         max_points_per_centroid=min(rows_per_center, len(X)),
     )  # fmt: skip
     model.train(unit)
+
     return model.index.search(unit, 1)[1][:, 0]
 
 

@@ -59,9 +59,11 @@ def case(name: str, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         labels = draw.labels
     else:
         X, labels = real(name)
+
     rng = np.random.default_rng([seed, int(100 * share)])
     X = np.array(X, dtype=np.float64)
     X[rng.random(X.shape) < share] = np.nan
+
     return X, labels
 
 
@@ -88,6 +90,7 @@ def rates(name: str, share: float, seed: int) -> list[float]:
     k = len(np.unique(labels))
     models = [IhSC(k, random_state=seed).fit(fill(X)) for fill in PEERS.values()]
     models.append(IhSC(k, random_state=seed, missing="fit").fit(X))
+
     return [misclassification_rate(labels, model.labels_) for model in models]
 
 
@@ -97,18 +100,22 @@ def table(names: list[str], draws: int, gaps: list[np.ndarray]) -> Table:
     yield ["data", "missing", "zeros", "means", "KNN", "iterative", 'missing="fit"',
            "+/-"]  # fmt: skip
     means = []
+
     for name in names:
         for share in SHARES:
-            every = np.array([rates(name, share, seed) for seed in range(draws)])
-            means.append(every.mean(axis=0))
+            rates_of_draws = np.array(
+                [rates(name, share, seed) for seed in range(draws)]
+            )
+            means.append(rates_of_draws.mean(axis=0))
             best = int(means[-1][:-1].argmin())
-            gap = every[:, -1] - every[:, best]
+            gap = rates_of_draws[:, -1] - rates_of_draws[:, best]
             gaps.append(gap)
             cells = [f"{100 * value:.1f}" for value in means[-1]]
             cells[best] = f"*{cells[best]}*"
             if gap.mean() <= 1e-9:
                 cells[-1] = f"**{cells[-1]}**"
             yield [name, f"{share:.0%}", *cells, f"{100 * doubt(gap):.1f}"]
+
     yield ["mean", "", *(f"{100 * value:.1f}" for value in np.mean(means, axis=0)), ""]
 
 
@@ -118,16 +125,16 @@ def doubt(gap: np.ndarray) -> float:
 
 
 def summary(gaps: list[np.ndarray]) -> str:
-    lost = np.mean(gaps, axis=1)
+    mean_gaps = np.mean(gaps, axis=1)
     doubts = np.nan_to_num([doubt(gap) for gap in gaps])
-    clear = lost > np.maximum(2 * doubts, 0.005)
+    is_clear = mean_gaps > np.maximum(2 * doubts, 0.005)
     return (
         f'Of {len(gaps)} lines, missing="fit" is no worse than the best of the four '
-        f"in {(lost <= 1e-9).mean():.0%}, no worse by more than half a point in "
-        f"{(lost <= 0.005).mean():.0%}, and not worse by more than chance (two "
+        f"in {(mean_gaps <= 1e-9).mean():.0%}, no worse by more than half a point in "
+        f"{(mean_gaps <= 0.005).mean():.0%}, and not worse by more than chance (two "
         "standard errors of the difference, or half a point) in "
-        f"{(~clear).mean():.0%}. "
-        f"On average it is {-100 * lost.mean():.1f} points better than the best."
+        f"{(~is_clear).mean():.0%}. "
+        f"On average it is {-100 * mean_gaps.mean():.1f} points better than the best."
     )
 
 
@@ -141,17 +148,22 @@ def at_scale(n: int, p: int, k: int = 10) -> str:
     IhSC(k, random_state=0).fit(X[:10_000])  # start the threads
     complete, _ = measured(lambda: IhSC(k, random_state=0).fit(X))
     for i in range(0, n, 100_000):
-        few = X[i : i + 100_000]
-        few[rng.random(few.shape) < 0.2] = np.nan
+        block = X[i : i + 100_000]
+        block[rng.random(block.shape) < 0.2] = np.nan
+
     model = IhSC(k, random_state=0, missing="fit")
     missing, _ = measured(lambda: model.fit(X))
-    whole = complete["seconds"]
-    part = missing["seconds"]
-    beyond = [(f["peak"] - f["before"]) * 1e9 / X.nbytes for f in (complete, missing)]
+    seconds_complete = complete["seconds"]
+    seconds_missing = missing["seconds"]
+    ratio = seconds_missing / seconds_complete
+    memory_ratios = [
+        (f["peak"] - f["before"]) * 1e9 / X.nbytes for f in (complete, missing)
+    ]
+
     return (
-        f"- {n:,} x {p:,}, 20% missing: {part:.1f} s, {part / whole:.1f} times "
-        f"the fit of complete data ({whole:.1f} s). Memory beyond X: "
-        f"{beyond[1]:.2f} X, of complete data {beyond[0]:.2f} X.\n"
+        f"- {n:,} x {p:,}, 20% missing: {seconds_missing:.1f} s, {ratio:.1f} times "
+        f"the fit of complete data ({seconds_complete:.1f} s). Memory beyond X: "
+        f"{memory_ratios[1]:.2f} X, of complete data {memory_ratios[0]:.2f} X.\n"
     )
 
 
@@ -170,6 +182,7 @@ def main() -> None:
         for shape in ((1_000_000, 50), (20_000, 1_000), (2_000, 20_000)):
             print(at_scale(*shape), end="", flush=True)
         return
+
     gaps: list[np.ndarray] = []
     text = markdown(table(options.names, options.draws, gaps))
     head = f"# Missing cells\n\nMeans over {options.draws} draws {HOW}\n\n"

@@ -48,9 +48,9 @@ def fitted(X: np.ndarray, k: int, seed: int = 0, **options: Any) -> IhSC:
 
 def without(model: Any, X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
     """Cluster the rows that are left by a peer that looks for outliers."""
-    inside = model.set_params(contamination=share or "auto").fit_predict(X) > 0
+    is_inlier = model.set_params(contamination=share or "auto").fit_predict(X) > 0
     labels = np.full(len(X), -1)
-    labels[inside] = fitted(X[inside], k, seed).labels_
+    labels[is_inlier] = fitted(X[is_inlier], k, seed).labels_
     return labels
 
 
@@ -103,29 +103,41 @@ def found(design: Callable[[int], Draw], share: float, method: str, draws: int) 
     """Return precision, recall, the share flagged and the error of inliers."""
     counts = np.zeros(4)
     errors = []
+
     for seed in range(draws):
         draw = design(seed)
         labels = METHODS[method](draw.X, len(draw.centers), share, seed)
-        true = draw.labels < 0
+        n_outliers = draw.labels < 0
         flagged = labels < 0
-        both = (true & flagged).sum()
-        counts += both, flagged.sum(), true.sum(), len(true)
-        errors.append(misclassification_rate(draw.labels[~true], labels[~true]))
-    both, flagged, true, n = counts
-    precision = both / flagged if flagged else np.nan
-    return [precision, both / true if true else np.nan, flagged / n, np.mean(errors)]
+        n_hits = (n_outliers & flagged).sum()
+        counts += n_hits, flagged.sum(), n_outliers.sum(), len(n_outliers)
+        errors.append(
+            misclassification_rate(draw.labels[~n_outliers], labels[~n_outliers])
+        )
+
+    n_hits, flagged, n_outliers, n = counts
+    precision = n_hits / flagged if flagged else np.nan
+
+    return [
+        precision,
+        n_hits / n_outliers if n_outliers else np.nan,
+        flagged / n,
+        np.mean(errors),
+    ]
 
 
 def planted(draws: int) -> Table:
     yield ["Planted outliers"]
     heads = ([f"{method}: precision", "recall", "error"] for method in METHODS)
     yield ["share and norm", "rows without", *chain(*heads)]
+
     for name, (share, design) in PLANTED.items():
         best = np.mean([clean_fit(design(seed), seed) for seed in range(draws)])
         line = [name, f"{best:.1%}"]
         for method in METHODS:
             precision, recall, _, error = found(design, share, method, draws)
             line += [f"{precision:.2f}", f"{recall:.2f}", f"{error:.1%}"]
+
         yield line
 
 
@@ -133,6 +145,7 @@ def clean(draws: int) -> Table:
     methods = [method for method in METHODS if method != "share"]
     yield ["None planted: share of rows flagged"]
     yield ["design", *methods]
+
     for name in [*CLEAN, "unit rows"]:
         design = unit if name == "unit rows" else DESIGNS[name]
         shares = (found(design, 0.0, method, draws)[2] for method in methods)
@@ -153,6 +166,7 @@ def cells(draws: int) -> Table:
     yield ["Wild cells"]
     heads = ([f"{kind}: error", "with cells", "cells given"] for kind in kinds)
     yield ["design", "error", "with cells", "flagged", *chain(*heads)]
+
     for name in CELLS:
         figures = []
         for seed in range(draws):
@@ -161,14 +175,17 @@ def cells(draws: int) -> Table:
             k = len(draw.centers)
             models = [fitted(X, k), fitted(X, k, outliers="cells")]
             flagged = len(models[1].outlier_cells_) / X.size
+
             for kind in kinds:
                 wild = spoilt(X, kind, seed)
                 size = np.median(np.abs(X[X != 0]))
                 Z = np.where(wild, X + 30 * size if "+" in kind else 20 * X, X)
                 models += [fitted(Z, k), fitted(Z, k, outliers="cells")]
                 models.append(fitted(np.where(wild, np.nan, X), k, missing="fit"))
+
             errors = [misclassification_rate(draw.labels, m.labels_) for m in models]
             figures.append([*errors[:2], flagged, *errors[2:]])
+
         means = np.mean(figures, axis=0)
         line = [name, *(f"{value:.1%}" for value in means)]
         line[3] = f"{means[2]:.2%}"
@@ -178,21 +195,22 @@ def cells(draws: int) -> Table:
 def real(draws: int) -> Table:
     yield ["Real sets, none planted"]
     yield ["set", "rows", "flagged", "error", "with auto", "with auto, other rows"]
-    for one in TEN:
+    for labelled_set in TEN:
         try:
-            _, X, known = next(one.prepared())
+            _, X, classes = next(labelled_set.prepared())
         except MissingDataError:
             continue
-        k = len(np.unique(known))
+
+        k = len(np.unique(classes))
         labels = fitted(X, k, outliers="auto").labels_
-        inside = labels >= 0
+        is_clustered = labels >= 0
         rates = [
-            misclassification_rate(known, fitted(X, k).labels_),
-            misclassification_rate(known, labels),
-            misclassification_rate(known[inside], labels[inside]),
+            misclassification_rate(classes, fitted(X, k).labels_),
+            misclassification_rate(classes, labels),
+            misclassification_rate(classes[is_clustered], labels[is_clustered]),
         ]
-        flagged = f"{1 - inside.mean():.2%}"
-        yield [one.name, len(X), flagged, *(f"{rate:.1%}" for rate in rates)]
+        flagged = f"{1 - is_clustered.mean():.2%}"
+        yield [labelled_set.name, len(X), flagged, *(f"{rate:.1%}" for rate in rates)]
 
 
 TABLES = {f.__name__: f for f in (planted, clean, cells, real)}

@@ -41,21 +41,25 @@ def inside(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 
 def of_estimates(draw: Draw) -> Answer:
-    found, test = (f(*inside(draw)) for f in (ihgmm.estimate_parameters, scale_test))
+    estimates, test = (
+        f(*inside(draw)) for f in (ihgmm.estimate_parameters, scale_test)
+    )
     decided = np.array([recommendation(test).partition(":")[0]])
-    return decided, np.array([test.p_value, *found.scales, *found.scale_errors])
+    return decided, np.array([test.p_value, *estimates.scales, *estimates.scale_errors])
 
 
 def of_diagnosis(draw: Draw) -> Answer:
-    found = ihgmm.diagnose(*inside(draw))
-    kinds = " ".join(sorted(caution.kind for caution in found.cautions))
-    return np.array([f"{found.verdict} {kinds}"]), np.array([found.expected_error])
+    diagnosis = ihgmm.diagnose(*inside(draw))
+    kinds = " ".join(sorted(caution.kind for caution in diagnosis.cautions))
+    return np.array([f"{diagnosis.verdict} {kinds}"]), np.array(
+        [diagnosis.expected_error]
+    )
 
 
 def of_count(draw: Draw) -> Answer:
-    found = ihgmm.select_n_clusters(draw.X, random_state=0)
-    support = [split.support for split in found.tree.splits] if found.tree else [0.0]
-    decided = f"{found.n_clusters} {found.confidence.value}"
+    count = ihgmm.select_n_clusters(draw.X, random_state=0)
+    support = [split.support for split in count.tree.splits] if count.tree else [0.0]
+    decided = f"{count.n_clusters} {count.confidence.value}"
     return np.array([decided]), np.array([max(support, default=0.0)])
 
 
@@ -101,24 +105,27 @@ def compared(task: tuple[str, str]) -> dict[str, list[float]]:
     draw = DESIGNS[design](0)
     ask = QUESTIONS.get(group, of_labels(IhSC))
     rows = {}
+
     with warnings.catch_warnings(action="ignore"):
         decided, figures = ask(draw)
         for name, value in thresholds(group).items():
             cells = []
-            for other in others(value):
-                setattr(policy, name, other)
+            for changed_value in others(value):
+                setattr(policy, name, changed_value)
                 try:
-                    new, moved = ask(draw)
+                    answer, moved = ask(draw)
                     shape = figures.shape == moved.shape
                     cells += [
-                        np.mean(new != decided),
+                        np.mean(answer != decided),
                         np.nanmean(np.abs(moved - figures)) if shape else np.nan,
                     ]
                 except (ValueError, ArithmeticError, np.linalg.LinAlgError):
                     cells += [1.0, np.nan]
                 finally:
                     setattr(policy, name, value)
+
             rows[name] = cells
+
     return rows
 
 

@@ -67,6 +67,7 @@ def rate(X: np.ndarray, y: np.ndarray, method: str, seeds: int) -> float:
             print(f"{method} failed: {error}", file=sys.stderr)
             return float("nan")
         rates.append(misclassification_rate(y, labels))
+
     return float(np.mean(rates))
 
 
@@ -79,15 +80,24 @@ def run_set(
     try:
         for preparation, X, y in data.prepared(options.max_rows):
             shape = (*X.shape, len(np.unique(y)))
-            row = Row(data.group, data.name, preparation, shape, [])
-            done = known.get(row.key(options.seeds), {})
+            row = Row(
+                group=data.group,
+                name=data.name,
+                preparation=preparation,
+                shape=shape,
+                rates=[],
+            )
+            saved = known.get(row.key(options.seeds), {})
+
             for method in options.methods:
-                if method not in done:
-                    done[method] = rate(X, y, method, options.seeds)
-                row.rates.append(done[method])
+                if method not in saved:
+                    saved[method] = rate(X, y, method, options.seeds)
+                row.rates.append(saved[method])
+
             rows.append(row)
     except labelled.MissingDataError as error:
         return f"{data.name}: {error}"
+
     return rows
 
 
@@ -97,6 +107,7 @@ def group_tables(rows: list[Row], methods: list[str]) -> list[str]:
     title = f"Sets on which {methods[0]} is better : worse, by .001 or more"
     wins = [[title], ["group", *methods[1:]]]
     groups = [group for group in GROUPS if any(row.group == group for row in rows)]
+
     for group in [*groups, "all"] if len(groups) > 1 else groups:
         mine = [row for row in rows if group in (row.group, "all")]
         names = [row.name for row in mine]
@@ -105,10 +116,11 @@ def group_tables(rows: list[Row], methods: list[str]) -> list[str]:
             continue
         means.append([group, len(rates), *map(digits, rates.mean(axis=0))])
         gain = (rates[:, 1:] - rates[:, :1]).round(6)
-        better = (gain >= 0.001).sum(axis=0)
-        worse = (gain <= -0.001).sum(axis=0)
-        pairs = zip(better, worse, strict=True)
+        n_better = (gain >= 0.001).sum(axis=0)
+        n_worse = (gain <= -0.001).sum(axis=0)
+        pairs = zip(n_better, n_worse, strict=True)
         wins.append([group, *(f"{b} : {w}" for b, w in pairs)])
+
     return [markdown(means), *([markdown(wins)] if len(methods) > 1 else [])]
 
 
@@ -136,31 +148,37 @@ def main() -> None:
     sets = {data.name: data for data in labelled.all_sets(options.extra)}
     if unknown := set(options.sets) - set(sets):
         parser.error(f"{unknown} are not known; give some of {', '.join(sets)}.")
-    asked = (sets[name] for name in options.sets or sets)
-    tasks = [data for data in asked if data.group in options.groups]
-    known: Known = {}
+    chosen_sets = (sets[name] for name in options.sets or sets)
+    tasks = [data for data in chosen_sets if data.group in options.groups]
+    saved_peers: Known = {}
     if options.peers and options.peers.exists():
-        known = json.loads(options.peers.read_text(encoding="utf-8"))
+        saved_peers = json.loads(options.peers.read_text(encoding="utf-8"))
     rows = []
     missing = []
     absent = sorted(set(labelled.EXTRA) - set(sets))
     if absent and not options.sets and set(options.groups) - {"ten", "other"}:
         missing.append(f"{', '.join(absent)}: not in a folder given by --extra")
-    run = partial(run_set, options=options, known=known)
+    run = partial(run_set, options=options, known=saved_peers)
+
     with ProcessPoolExecutor(options.jobs) as pool:
         for answer in pool.map(run, tasks):
             if isinstance(answer, str):
                 missing.append(answer)
                 print(answer, file=sys.stderr)
                 continue
+
             rows += answer
             for row in answer:
                 rates = dict(zip(options.methods, row.rates, strict=True))
                 rates.pop("IhSC", None)
-                known.setdefault(row.key(options.seeds), {}).update(rates)
+                saved_peers.setdefault(row.key(options.seeds), {}).update(rates)
                 print(row.group, *row.cells(), file=sys.stderr, flush=True)
+
             if options.peers:
-                options.peers.write_text(json.dumps(known, indent=1), encoding="utf-8")
+                options.peers.write_text(
+                    json.dumps(saved_peers, indent=1), encoding="utf-8"
+                )
+
     texts = [*group_tables(rows, options.methods), *set_tables(rows, options.methods)]
     if missing:
         texts.append("Left out:\n\n" + "".join(f"- {line}\n" for line in missing))

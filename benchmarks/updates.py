@@ -33,7 +33,8 @@ def grow(model, batches, after=lambda model: model):
     """Return seconds, the model, bytes of it after a tenth and at the end, warnings."""
     sizes = []
     seconds = 0.0
-    with warnings.catch_warnings(record=True) as said:
+
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for i, rows in enumerate(batches):
             start = time.process_time()
@@ -42,21 +43,30 @@ def grow(model, batches, after=lambda model: model):
             model = after(model)
             if i in (len(batches) // 10 - 1, len(batches) - 1):
                 sizes.append(len(pickle.dumps(model)))
-    return seconds, model, sizes, [one for one in said if one.category is DriftWarning]
+
+    return (
+        seconds,
+        model,
+        sizes,
+        [warning for warning in caught if warning.category is DriftWarning],
+    )
 
 
 def turning(sample, at_once: bool) -> np.ndarray:
     """Return rows of which those of a cluster turn away: by degrees, or half way."""
     X = sample.X.copy()
-    own = np.flatnonzero(sample.labels == 0)
+    rows_of_cluster = np.flatnonzero(sample.labels == 0)
     center = sample.centers[0]
-    other = np.random.default_rng(0).standard_normal(len(center))
-    other -= (other @ center) / (center @ center) * center
-    other *= np.linalg.norm(center) / np.linalg.norm(other)
-    part = own / len(X)
+    direction = np.random.default_rng(0).standard_normal(len(center))
+    direction -= (direction @ center) / (center @ center) * center
+    direction *= np.linalg.norm(center) / np.linalg.norm(direction)
+    part = rows_of_cluster / len(X)
     angles = np.pi / 2 * (np.round(part) if at_once else part)[:, None]
-    scales = (X[own] @ center / (center @ center))[:, None]
-    X[own] += scales * ((np.cos(angles) - 1) * center + np.sin(angles) * other)
+    scales = (X[rows_of_cluster] @ center / (center @ center))[:, None]
+    X[rows_of_cluster] += scales * (
+        (np.cos(angles) - 1) * center + np.sin(angles) * direction
+    )
+
     return X
 
 
@@ -67,26 +77,28 @@ def kept_numbers(X, kinds, new: bool) -> float:
     """
     rng = np.random.default_rng(0)
     rows = rng.permutation(len(X))[:42_000]
-    late = kinds[rows] == 0
-    first = rows[~late] if new else rows
+    is_late = kinds[rows] == 0
+    first = rows[~is_late] if new else rows
     model = IhSC(K - new).partial_fit(X[first[:2_000]])
     before = model.predict(X[first])
     if new:
-        others = rng.permutation(np.r_[first[12_000:], rows[late]])
-        parts = np.array_split(first[2_000:12_000], 5) + np.array_split(others, 15)
+        other_rows = rng.permutation(np.r_[first[12_000:], rows[is_late]])
+        parts = np.array_split(first[2_000:12_000], 5) + np.array_split(other_rows, 15)
     else:
         parts = np.array_split(first[2_000:], 20)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DriftWarning)
         for part in parts:
             model.partial_fit(X[part])
+
     return float(np.mean(model.predict(X[first]) == before))
 
 
 def main() -> None:
     options = arguments(__doc__, "updates.md", rows=200_000).parse_args()
-    given = {"separation_constant": 0.35, "random_state": 0, "return_params": True}
-    sample = make_ihgmm(options.rows, 50, K, **given)
+    design = {"separation_constant": 0.35, "random_state": 0, "return_params": True}
+    sample = make_ihgmm(options.rows, 50, K, **design)
     X = sample.X
     kinds = sample.labels
     scores = (X @ sample.centers.T) / np.linalg.norm(sample.centers, axis=1)
@@ -94,8 +106,8 @@ def main() -> None:
     shuffled = np.array_split(X, BATCHES)
     sorted_rows = np.array_split(X[np.argsort(kinds, kind="stable")], BATCHES)
     start = time.process_time()
-    whole = IhSC(K).fit(X)
-    error = misclassification_rate(kinds, whole.labels_)
+    fit_to_all = IhSC(K).fit(X)
+    error = misclassification_rate(kinds, fit_to_all.labels_)
     seconds = time.process_time() - start
     table = [
         [f"{options.rows:,} x 50, {K} clusters, {BATCHES} batches"],
@@ -105,19 +117,21 @@ def main() -> None:
     ]
 
     def row(name, batches, model, after=lambda model: model, unit=False, asked=None):
-        seconds, model, sizes, said = grow(model, batches, after)
-        cells = [name, "", f"{seconds:.1f}", *(f"{one / 1e6:.1f}" for one in sizes)]
+        seconds, model, sizes, warnings_of_calls = grow(model, batches, after)
+        cells = [name, "", f"{seconds:.1f}", *(f"{size / 1e6:.1f}" for size in sizes)]
         if hasattr(model, "predict"):
             rows = X if asked is None else asked
             labels = model.predict(normalize(rows) if unit else rows)
             cells[1] = f"{misclassification_rate(kinds[-len(rows) :], labels):.4f}"
-        table.append([*cells, len(said)])
+
+        table.append([*cells, len(warnings_of_calls)])
         return model
 
     model = row("partial_fit", shuffled, IhSC(K))
     for count in (10, 1000):
         row(f"{count:,} batches", np.array_split(X, count), IhSC(K))
     row("partial_fit, sorted by cluster", sorted_rows, IhSC(K))
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.npz"
 
@@ -126,35 +140,42 @@ def main() -> None:
             return load_model(file)
 
         revived = row("saved and read after each batch", shuffled, IhSC(K), revive)
+
     drifting = shuffled[: BATCHES // 2]
     later = zip(shuffled, np.array_split(kinds, BATCHES), strict=True)
     drifting += [part[own != 0] for part, own in [*later][BATCHES // 2 :]]
     row("one of ten clusters ends half way", drifting, IhSC(K))
+
     for at_once in (False, True):
         turned = turning(sample, at_once)
         way = ("by degrees", "half way")[at_once]
-        late = turned[-len(X) // 10 :]
+        last_tenth = turned[-len(X) // 10 :]
         name = f"one of ten clusters turns {way}"
         parts = np.array_split(turned, BATCHES)
-        old = row(name, parts, IhSC(K), asked=late)
+        stale_row = row(name, parts, IhSC(K), asked=last_tenth)
         start = time.process_time()
-        labels = IhSC(K, init=old).fit(late).labels_
+        labels = IhSC(K, init=stale_row).fit(last_tenth).labels_
         seconds = f"{time.process_time() - start:.1f}"
-        error = f"{misclassification_rate(kinds[-len(late) :], labels):.4f}"
-        fresh = ["a fit to its last tenth, init=model", error, seconds]
-        table.append([*fresh, "", "", ""])
+        error = f"{misclassification_rate(kinds[-len(last_tenth) :], labels):.4f}"
+        refit_row = ["a fit to its last tenth, init=model", error, seconds]
+        table.append([*refit_row, "", "", ""])
+
     units = [normalize(part) for part in shuffled]
     minibatch = MiniBatchKMeans(K, random_state=0, n_init=1)
     row("MiniBatchKMeans, unit rows", units, minibatch, unit=True)
     row("IncrementalPCA, unit rows", units, IncrementalPCA(22))
-    same = np.array_equal(model.cluster_centers_, revived.cluster_centers_)
+    is_same = np.array_equal(model.cluster_centers_, revived.cluster_centers_)
     text = ["# Rows that come later", "", "`python benchmarks/updates.py`.", ""]
     text.append(markdown(table))
-    text += [f"Saved and read after each batch, the model is the same: {same}.", ""]
-    for new, what in enumerate(("the same clusters", "a cluster that comes later")):
-        share = kept_numbers(X, kinds, bool(new))
+    text += [f"Saved and read after each batch, the model is the same: {is_same}.", ""]
+
+    for has_new_cluster, scenario in enumerate(
+        ("the same clusters", "a cluster that comes later")
+    ):
+        share = kept_numbers(X, kinds, bool(has_new_cluster))
         words = "Rows that keep their number over 20 updates, with"
-        text.append(f"{words} {what}: {share:.2%}")
+        text.append(f"{words} {scenario}: {share:.2%}")
+
     publish(options, "\n".join(text))
 
 

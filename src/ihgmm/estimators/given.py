@@ -233,10 +233,10 @@ def warn_of_drift(grown: IncrementalFit, n_clusters: int) -> None:
             f"IhSC({fewer}, init=model).fit(X): {again}",
             DriftWarning,
         )
-    if grown.novel:
+    if grown.novel_share:
         warn(
-            f"{grown.novel:.0%} of the new rows are far from all clusters: one may "
-            "have appeared. To give it a number, fit with one more, "
+            f"{grown.novel_share:.0%} of the new rows are far from all clusters: one "
+            "may have appeared. To give it a number, fit with one more, "
             f"IhSC({n_clusters + 1}, init=model).fit(X): {again}",
             DriftWarning,
         )

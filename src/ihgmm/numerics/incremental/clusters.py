@@ -1,0 +1,145 @@
+"""Clusters of a sample of rows: those of before move on, or are looked for anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ihgmm.matrix import HOST
+from ihgmm.numerics import spectral
+from ihgmm.numerics.embedding import SPACES, Embedding, Space
+from ihgmm.numerics.incremental.memory import DirectionMemory, RowSample
+from ihgmm.numerics.labels import LinearRule, learn_rule
+from ihgmm.numerics.mixture import tied_clusters
+from ihgmm.policy import Growing, Leading
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedClusters:
+    """Clusters, and how rows get to them."""
+
+    placement: spectral.Placement
+    space: Space
+    pull: float  # of the covariance of clusters towards a sphere
+    n_iter: int = 0  # iterations that they took
+
+    def embed(self, sample: RowSample) -> np.ndarray:
+        """Return the rows of a sample as they are compared with these clusters."""
+        embedding = self.placement.embedding
+        return np.asarray(embedding.rows(HOST, coordinates_of(sample, embedding)))
+
+    def label(self, embedded: np.ndarray) -> np.ndarray:
+        """Return labels of rows that :meth:`embed` has returned."""
+        return np.asarray(self.placement.rule(HOST, embedded))
+
+
+def embedding_of(
+    directions: DirectionMemory, n_clusters: int, n_samples: int
+) -> Embedding:
+    """Return the map to coordinates that a fit to all rows would have, or nearly so."""
+    n_features, width = directions.vectors.shape
+    lead, extra = spectral.direction_counts(n_clusters, n_samples, n_features)
+    most_extra = min(width, n_features - 1, n_samples // Leading.ROWS_A_DIRECTION)
+    most_extra -= lead
+
+    # Further directions count while the last eigenvalue stands above the noise.
+    values = directions.values[: lead + extra]
+    while extra < most_extra and spectral.stands_on(
+        n_samples, n_features, directions.total, values, lead
+    ):
+        extra = min(2 * extra, most_extra)
+        values = directions.values[: lead + extra]
+
+    scaled_directions = directions.vectors[:, : len(values)] * np.sqrt(values)
+    scaled_directions, values, weights = spectral.with_weights(
+        scaled_directions, values, lead
+    )
+
+    return Embedding(
+        directions=scaled_directions,
+        eigenvalues=values,
+        weights=weights,
+        unit_rows=True,
+    )
+
+
+def coordinates_of(sample: RowSample, embedding: Embedding) -> np.ndarray:
+    """Return coordinates in eigenvectors of the rows of a sample.
+
+    These are given in the directions that the eigenvectors belong to.
+    """
+    values = embedding.eigenvalues  # of the first directions: the others have no weight
+    return np.asarray(sample.rows[:, : len(values)] / np.sqrt(values))
+
+
+def move_clusters(
+    embedding: Embedding,
+    sample: RowSample,
+    n_clusters: int,
+    *,
+    space: Space,
+    pull: float,
+) -> PlacedClusters | None:
+    """Let clusters move on from the labels of the sample; None where one is lost.
+
+    They stay in the space that they are in, with the pull that they have.
+    """
+    embedding = embedding.in_space(space)
+    rows = embedding.rows(HOST, coordinates_of(sample, embedding))
+    known_labels = sample.known_labels
+    memberships = np.eye(n_clusters)[sample.labels].T  # (n_clusters, n_rows)
+    fit = tied_clusters(
+        rows,
+        [memberships],
+        known_labels.weigh(sample.weights),
+        pulls=[pull],
+        prior=known_labels.prior(HOST, rows, n_clusters),
+        max_iter=Growing.STEPS,
+    )
+    if fit is None:
+        return None
+
+    rule = LinearRule(coefficients=fit.coefficients, intercepts=fit.intercepts)
+    return PlacedClusters(
+        placement=spectral.Placement(embedding=embedding, rule=rule),
+        space=space,
+        pull=fit.pull,
+        n_iter=fit.n_iter,
+    )
+
+
+def search_clusters(
+    embedding: Embedding, sample: RowSample, n_clusters: int
+) -> PlacedClusters:
+    """Look for clusters from all starts; labels of the sample are one of them.
+
+    Clusters keep the numbers that they have in the sample; others come by size.
+    """
+    coordinates = coordinates_of(sample, embedding)
+    embeddings = [embedding.in_space(space) for space in SPACES]
+    known_labels = sample.known_labels
+
+    # The rows to learn from are shuffled, since starts are tried on the first of them.
+    members = np.random.default_rng(0).permutation(len(coordinates))
+    is_clear = spectral.clear_rows(HOST, embedding, coordinates)
+    if is_clear is not None:
+        members = members[is_clear[members]]
+    fit = learn_rule(
+        [one.rows(HOST, coordinates[members]) for one in embeddings],
+        n_clusters,
+        weights=sample.weights[members],
+        known_labels=known_labels.at(members),
+    )
+
+    embedding = embeddings[fit.space]
+    labels = np.asarray(fit.rule(HOST, embedding.rows(HOST, coordinates)))
+    by_size = HOST.order_by_size(labels, n_clusters, sample.weights)
+    order = known_labels._replace(known=None).order(by_size, labels)
+
+    return PlacedClusters(
+        placement=spectral.Placement(embedding, fit.rule.in_order(order)),
+        space=SPACES[fit.space],
+        pull=fit.pull,
+        n_iter=fit.n_iter,
+    )

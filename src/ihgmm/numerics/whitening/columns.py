@@ -28,6 +28,7 @@ class ColumnFit:
         if rank > 0:
             pairs = leading_directions(rows, rank, tol=Whitening.ANGLE, quiet=True)
             coordinates = pairs.vectors * np.sqrt(pairs.values)
+
         return cls(sqnorms=rows.column_sqnorms(), coordinates=coordinates)
 
     @property

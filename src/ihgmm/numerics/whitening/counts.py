@@ -34,6 +34,7 @@ def count_whitener(X: Matrix, dispersion: float) -> Whitener:
     # one coincidence would be more than all noise, are left quieter than others.
     means = counts * (X.unit / n_samples)
     loudness = np.minimum(means * np.sqrt(n_features), 1.0)
+
     return Whitener(
         noise="counts",
         columns=np.sqrt(squared_factors * loudness),
@@ -55,6 +56,7 @@ def _column_sums(
     def block_sums(
         block: Held, weights: Tall | None
     ) -> tuple[tuple[()], tuple[Tall, Tall]]:
+        """Return the sums over the rows of a block."""
         refuse_negative(block)
         ops = block.ops
         squares = None
@@ -62,6 +64,7 @@ def _column_sums(
             squares = block.with_values(block.values**2, block.about)
 
         def variances(sums: Callable[[Matrix], Tall]) -> Tall:
+            """Return sums of variances, given what sums the entries of a matrix."""
             sums_of_counts = ops.widen(sums(block)) / block.unit
             if squares is None:
                 return sums_of_counts
@@ -98,8 +101,9 @@ def _dispersion_of_residuals(X: Matrix, whitener: Whitener) -> float:
     """
     n_rows = X.shape[0]
     white = whitener(X)
-    fit = ColumnFit.of(white, min(*white.shape, Whitening.COUNT_RANK) // 4)
-    residuals = _unbiased_residuals(fit) / (n_rows - fit.coordinates.shape[1])
+    rank = min(*white.shape, Whitening.COUNT_RANK) // 4
+    fit = ColumnFit.of(white, rank)
+    residuals = _unbiased_residuals(fit) / (n_rows - rank)
 
     row_factors = X.to_device(white.row_scale)
     sums = to_host(X.adjoint(row_factors**2)).astype(np.float64)
@@ -122,7 +126,9 @@ def _unbiased_residuals(fit: ColumnFit) -> np.ndarray:
     the diagonal of ``F @ pinv(F.T @ F) @ F.T``.
     """
     F = fit.coordinates
-    leverages = (F @ np.linalg.pinv(F.T @ F, hermitian=True) * F).sum(axis=1)
-    residuals = fit.residuals
-    residuals /= 1 - np.minimum(leverages, Whitening.LARGEST_LEVERAGE)
+    inverse = np.linalg.pinv(F.T @ F, hermitian=True)
+    leverages = (F @ inverse * F).sum(axis=1)
+    leverages = np.minimum(leverages, Whitening.LARGEST_LEVERAGE)
+
+    residuals = fit.residuals / (1 - leverages)
     return np.maximum(residuals, Whitening.LEAST_NOISE * fit.sqnorms)

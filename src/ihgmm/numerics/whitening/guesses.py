@@ -42,6 +42,7 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> NoiseKind | None:
         return None
     if not _has_long_tail(rows / X.unit):
         return None
+
     return "counts" if is_whole else "learned"
 
 
@@ -134,6 +135,7 @@ def preparation_of_counts(X: Matrix, logged: bool) -> str | None:
 
     if _are_centred(X):
         return "centred"
+
     return "logged" if logged else None
 
 
@@ -169,6 +171,7 @@ def _are_logarithms(rows: np.ndarray) -> bool:
         positive = row[row > 0]
         if len(positive) > 2 and _are_multiples(np.expm1(positive)):
             n_logged += not _are_multiples(positive)
+
     return 2 * n_logged > len(rows)
 
 

@@ -30,6 +30,7 @@ def learned_whitener(X: Matrix) -> Whitener:
     whitener = replace(whitener, columns=columns)
     for _ in range(Whitening.ROUNDS):
         whitener = _improved_whitener(X, whitener, rank)
+
     return whitener
 
 
@@ -45,6 +46,7 @@ def _improved_whitener(X: Matrix, whitener: Whitener, rank: int) -> Whitener:
     columns_of_fit = fit.coordinates * factors[:, None]
     directions = np.linalg.qr(columns_of_fit[:, : rank // 2])[0]
     coordinates = to_host(white @ (factors[:, None] * directions))
+
     return Whitener(
         noise="learned",
         columns=whitener.columns * factors,

@@ -47,4 +47,5 @@ def _draw_rows(X: Matrix, n_entries: int, rng: np.random.Generator) -> Matrix:
     if n_samples > size:
         rows = rng.choice(n_samples, size, replace=False, shuffle=False)
         return X.take(np.sort(rows))
+
     return X.to_memory() if X.streamed else X.weighted(None)

@@ -53,6 +53,7 @@ class Whitener:
                 variances = self._learned_variances(X, sqnorms)
             case _:
                 assert_never(self.noise)
+
         return (variances, sqnorms), ()
 
     def _count_variances(self, X: Matrix, sqnorms: Tall) -> Tall:

@@ -42,6 +42,7 @@ def residual(A: Matrix, vectors: np.ndarray, *, most_gain: float = 3.0) -> InMem
     if isinstance(rows, Sparse):
         lost_share = _lost_energy(rows, coordinates, directions)
         gains *= np.sqrt(1 + np.clip(lost_share, 0, most_gain))
+
     return rows.minus_fit(coordinates, directions, gains.astype(A.dtype))
 
 
@@ -72,6 +73,7 @@ def flip_signs(A: InMemory, rng: np.random.Generator) -> InMemory:
     seed = int(rng.integers(2**62))
     if isinstance(A, Sparse):
         return A.with_signs(None, None, (seed, 0))
+
     # Windows of one long vector are as good as independent, and much cheaper.
     length = max(2**14, 4 * n_rows)
     signs = random_signs(rng, length + n_features, A.dtype)
@@ -94,6 +96,7 @@ def null_eigenvalues(
             G = GramOperator.of(flip_signs(A, rng))
             start = G.A @ rng.standard_normal(n_features).astype(A.dtype)
             values[i] = _largest_eigenvalue(G, start, min(n_steps, n_rows), accuracy)
+
     return values
 
 
@@ -114,16 +117,19 @@ def _largest_eigenvalue(
     vector = start
     length = float(np.linalg.norm(start))
     value = 0.0
+
     for i in range(n_steps):
         if length == 0:
             return value
         basis[i] = vector / length
+        vectors_so_far = basis[: i + 1]
         vector = G @ basis[i]
         for _ in range(2):  # twice is enough for a basis that stays orthogonal
-            coefficients = basis[: i + 1] @ vector
-            vector = vector - coefficients @ basis[: i + 1]
+            coefficients = vectors_so_far @ vector
+            vector = vector - coefficients @ vectors_so_far
             diagonal[i] += coefficients[i]
-        length = off_diagonal[i] = float(np.linalg.norm(vector))
+        length = float(np.linalg.norm(vector))
+        off_diagonal[i] = length
 
         values, vectors = eigh_tridiagonal(diagonal[: i + 1], off_diagonal[:i])
         value = float(values[-1])
@@ -162,7 +168,7 @@ def count_above_noise(
     At most ``most`` are counted; ``least`` eigenpairs are returned if there are so
     many.
     """
-    eps = float(np.finfo(G.A.dtype).eps)
+    rounding = Counting.ROUNDING * float(np.finfo(G.A.dtype).eps)
 
     # Noise has no gap to resolve, and a percent of its eigenvalues is enough. Residuals
     # of several gaps would end the search while eigenvalues at the edge are too small.
@@ -176,7 +182,8 @@ def count_above_noise(
         for effort in _efforts(G, is_first_look=rank == 0):
             null = null_eigenvalues(noise, effort.n_flips, rng, effort.n_steps)
             edge = _edge(G, null, effort.margin)
-            edge = max(edge, Counting.ROUNDING * eps * pairs.values[0])
+            edge = max(edge, rounding * pairs.values[0])
+
             # If all eigenpairs are above the edge, look at more.
             while pairs.values[-1] > edge and len(pairs.values) <= most:
                 pairs = leading(min(2 * len(pairs.values) + 5, most + 1))
@@ -198,6 +205,7 @@ def _efforts(G: GramOperator, *, is_first_look: bool) -> list[_Effort]:
     # Less effort for large data, whose flips vary little.
     limits = (Counting.SMALL_ENTRIES, Counting.MIDDLE_ENTRIES)
     size_class = int(np.searchsorted(limits, G.A.n_entries))
+
     steps_if_small, steps_if_large, steps_of_first_look = Counting.FLIP_STEPS
     is_small = size_class == 0
     thorough = _Effort(
@@ -207,6 +215,7 @@ def _efforts(G: GramOperator, *, is_first_look: bool) -> list[_Effort]:
     )
     if not is_first_look:
         return [thorough]
+
     rough = _Effort(
         n_flips=1,
         n_steps=steps_if_small if is_small else steps_of_first_look,
@@ -226,15 +235,18 @@ def _edge(G: GramOperator, null: np.ndarray, margin: float) -> float:
     ``(sqrt(n) + sqrt(p)) * (1 / sqrt(n) + 1 / sqrt(p))**(1/3)``. Rows of unequal length
     are as good as ``n = sum(s)**2 / sum(s**2)`` alike, s being squared lengths.
     """
-    n_features = G.A.shape[1]
     sqnorms = G.A.sqnorms
+    n_features = G.A.shape[1]
     n_rows = sqnorms.sum() ** 2 / np.square(sqnorms).sum()
-    root = np.sqrt(n_rows) + np.sqrt(n_features)
-    scale = root * (1 / np.sqrt(n_rows) + 1 / np.sqrt(n_features)) ** (1 / 3)
-    mean = null.mean()
-    expected_deviation = TRACY_WIDOM_DEVIATION * scale / (root**2 - n_features) * mean
+    root_of_rows = np.sqrt(n_rows)
+    root_of_features = np.sqrt(n_features)
+    root = root_of_rows + root_of_features
+    scale = root * (1 / root_of_rows + 1 / root_of_features) ** (1 / 3)
+    relative_deviation = TRACY_WIDOM_DEVIATION * scale / (root**2 - n_features)
 
-    squares = Counting.PRIOR_FLIPS * expected_deviation**2 + ((null - mean) ** 2).sum()
     n_flips = len(null)
+    mean = null.mean()
+    prior_squares = Counting.PRIOR_FLIPS * (relative_deviation * mean) ** 2
+    squares = prior_squares + ((null - mean) ** 2).sum()
     deviation = np.sqrt(squares / (Counting.PRIOR_FLIPS + n_flips - 1))
     return float(mean + margin * deviation * np.sqrt(1 + 1 / n_flips))

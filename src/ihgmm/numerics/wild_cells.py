@@ -32,6 +32,18 @@ class CellFiller(Filler):
     # How noise grows with what a row says of a cell: 0 not at all, 1 in proportion.
     growth: float = 0.0
 
+    @classmethod
+    def of(cls, filler: Filler) -> CellFiller:
+        """Return a filler of missing cells, to which no cell is wild yet."""
+        return cls(
+            loadings=filler.loadings,
+            noise_levels=filler.noise_levels,
+            mean=filler.mean,
+            sizes=filler.sizes,
+            spread=filler.spread,
+            nonnegative=filler.nonnegative,
+        )
+
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing and wild cells."""
         distances_of = self.distance_measure(X)
@@ -53,7 +65,8 @@ class CellFiller(Filler):
             is_missing = ops.xp.isnan(rows)
             values = ops.xp.where(is_missing, ops.xp.zeros_like(rows), rows)
             values = values / ops.cast_like(column_units, rows)
-            return _distances_to_model(ops, values, ~is_missing, model, self.growth)
+            is_observed = ops.xp.astype(~is_missing, rows.dtype)
+            return _distances_to_model(ops, values, is_observed, model, self.growth)
 
         return measure
 
@@ -83,8 +96,10 @@ def _distances_to_model(
     ----------
     ops : Ops
         What serves the arrays.
-    values, is_observed : arrays of shape (n_rows, n_features)
+    values : array of shape (n_rows, n_features)
         Rows in units of columns; missing cells are 0.
+    is_observed : array of shape (n_rows, n_features)
+        1 for observed cells, 0 for missing ones, in the type of the data.
     model : LowRankModel
         The model of such rows.
     growth : float
@@ -97,7 +112,6 @@ def _distances_to_model(
     distances of its cells, which are estimated anew in every round.
     """
     xp = ops.xp
-    is_observed = xp.astype(is_observed, values.dtype)
     is_judged = values != 0
     n_judged = xp.sum(xp.astype(is_judged, values.dtype), axis=1, keepdims=True)
 
@@ -152,18 +166,16 @@ def _row_medians(ops: Ops, values: Tall, is_judged: Tall) -> Tall:
 
 def learn_cell_filler(X: Matrix) -> CellFiller:
     """Learn which cells are wild, and to fill these and missing ones."""
-    n_samples, n_features = X.shape
+    n_samples = X.shape[0]
     cells, _ = sampled_cells(X, WildCells.ROWS)
     _check_column_sizes(cells, X.dtype)
 
     # A first, rough look, and a model of the cells that it leaves.
-    rough_distances = _distances_to_regressions(cells)
-    rough_limit = largest_usual_distance(rough_distances.relative, n_samples)
-    is_wild = rough_distances.are_wild(rough_limit)
+    distances = _distances_to_regressions(cells)
+    limit = largest_usual_distance(distances.relative, n_samples)
+    is_wild = distances.are_wild(limit)
     cleaned = as_matrix(np.where(is_wild, np.nan, cells)).with_about(About(unit=X.unit))
-    highest_rank = max(1, min(WildCells.RANK, n_features // 3))
-    ranks = tuple(rank for rank in Filling.RANKS if rank <= highest_rank)
-    filler = CellFiller(**vars(learn_filler(cleaned, ranks=ranks)))
+    filler = CellFiller.of(learn_filler(cleaned, ranks=_low_ranks(X.shape[1])))
 
     # Noise as cells that are not wild have it, by turns with what is wild.
     least_levels = WildCells.LEAST_LEVEL * filler.noise_levels
@@ -181,6 +193,12 @@ def learn_cell_filler(X: Matrix) -> CellFiller:
     distances = filler.distance_measure(X)(cells)
     limit = largest_usual_distance(distances.relative, n_samples)
     return replace(filler, limit=limit)
+
+
+def _low_ranks(n_features: int) -> tuple[int, ...]:
+    """Return the ranks to try: low ones, so that others of a row judge a cell."""
+    highest = max(1, min(WildCells.RANK, n_features // 3))
+    return tuple(rank for rank in Filling.RANKS if rank <= highest)
 
 
 def _check_column_sizes(cells: np.ndarray, dtype: np.dtype) -> None:
@@ -329,15 +347,16 @@ def largest_usual_distance(distances: np.ndarray, n_rows: int) -> float:
         return np.inf
 
     shares = np.array([0.5, WildCells.UPPER])
-    quantiles = np.maximum(np.quantile(distances, shares), WildCells.LEAST_NOISE)
-    log_exponents = np.log(-np.log(1 - shares))
-    log_ratio = max(np.log(quantiles[1] / quantiles[0]), WildCells.LEAST_NOISE)
-    steepness = (log_exponents[1] - log_exponents[0]) / log_ratio
+    quantiles = np.quantile(distances, shares)
+    median, upper = np.maximum(quantiles, WildCells.LEAST_NOISE)
+    median_exponent, upper_exponent = np.log(-np.log(1 - shares))
+    log_ratio = max(np.log(upper / median), WildCells.LEAST_NOISE)
+    steepness = (upper_exponent - median_exponent) / log_ratio
     steepness = min(steepness, WildCells.STEEPEST)
 
-    log_exponent = np.log(np.log(max(n_cells, 2) / WildCells.EXPECTED))
-    log_factor = (log_exponent - log_exponents[1]) / steepness
-    return float(quantiles[1] * np.exp(log_factor))
+    exponent = np.log(np.log(max(n_cells, 2) / WildCells.EXPECTED))
+    log_factor = (exponent - upper_exponent) / steepness
+    return float(upper * np.exp(log_factor))
 
 
 def _row_and_column_sizes(

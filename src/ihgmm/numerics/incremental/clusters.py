@@ -21,7 +21,7 @@ class PlacedClusters:
 
     placement: spectral.Placement
     space: Space
-    pull: float  # of the covariance of clusters towards a sphere
+    shrinkage: float  # of the covariance of clusters towards a sphere
     n_iter: int = 0  # iterations that they took
 
     def embed(self, sample: RowSample) -> np.ndarray:
@@ -79,21 +79,22 @@ def move_clusters(
     n_clusters: int,
     *,
     space: Space,
-    pull: float,
+    shrinkage: float,
 ) -> PlacedClusters | None:
     """Let clusters move on from the labels of the sample; None where one is lost.
 
-    They stay in the space that they are in, with the pull that they have.
+    They stay in the space that they are in, with the shrinkage that they have.
     """
     embedding = embedding.in_space(space)
     rows = embedding.rows(HOST, coordinates_of(sample, embedding))
     known_labels = sample.known_labels
     memberships = np.eye(n_clusters)[sample.labels].T  # (n_clusters, n_rows)
+
     fit = tied_clusters(
         rows,
         [memberships],
         known_labels.weigh(sample.weights),
-        pulls=[pull],
+        pulls=[shrinkage],
         prior=known_labels.prior(HOST, rows, n_clusters),
         max_iter=Growing.STEPS,
     )
@@ -104,7 +105,7 @@ def move_clusters(
     return PlacedClusters(
         placement=spectral.Placement(embedding=embedding, rule=rule),
         space=space,
-        pull=fit.pull,
+        shrinkage=fit.pull,
         n_iter=fit.n_iter,
     )
 
@@ -121,15 +122,16 @@ def search_clusters(
     known_labels = sample.known_labels
 
     # The rows to learn from are shuffled, since starts are tried on the first of them.
-    members = np.random.default_rng(0).permutation(len(coordinates))
+    shuffled_rows = np.random.default_rng(0).permutation(len(coordinates))
     is_clear = spectral.clear_rows(HOST, embedding, coordinates)
     if is_clear is not None:
-        members = members[is_clear[members]]
+        shuffled_rows = shuffled_rows[is_clear[shuffled_rows]]
+
     fit = learn_rule(
-        [one.rows(HOST, coordinates[members]) for one in embeddings],
+        [one.rows(HOST, coordinates[shuffled_rows]) for one in embeddings],
         n_clusters,
-        weights=sample.weights[members],
-        known_labels=known_labels.at(members),
+        weights=sample.weights[shuffled_rows],
+        known_labels=known_labels.at(shuffled_rows),
     )
 
     embedding = embeddings[fit.space]
@@ -140,6 +142,6 @@ def search_clusters(
     return PlacedClusters(
         placement=spectral.Placement(embedding, fit.rule.in_order(order)),
         space=SPACES[fit.space],
-        pull=fit.pull,
+        shrinkage=fit.pull,
         n_iter=fit.n_iter,
     )

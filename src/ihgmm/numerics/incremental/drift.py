@@ -42,6 +42,7 @@ class DriftRecord:
         """
         old_total = max(old_weights.sum(), Small.TINY)
         expected = new_weights.sum() * old_weights / old_total
+
         has_few = new_weights < Growing.EMPTIED * expected
         missed_weights = np.where(has_few, self.missed_weights + expected, 0.0)
         is_empty = missed_weights >= Growing.EXPECTED

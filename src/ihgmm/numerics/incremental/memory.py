@@ -98,6 +98,7 @@ def find_directions(rows: WeightedRows, n_leading: int, width: int) -> Direction
     X = rows.X
     xp = X.ops.xp
     n_leading = min(n_leading, X.shape[0])
+
     pairs = leading_directions(
         Scaled(X, rows=rows.inverse_lengths * xp.sqrt(rows.weights)),
         n_leading,
@@ -156,16 +157,16 @@ class RowSample:
     def joined(self, other: RowSample, size: int) -> RowSample:
         """Return a sample, of so many rows at most, of the rows of both."""
         priorities = np.concatenate([self.priorities, other.priorities])
-        members, threshold = highest_priorities(priorities, size)
+        sample_rows, threshold = highest_priorities(priorities, size)
 
-        def of_both(mine: np.ndarray, others: np.ndarray) -> np.ndarray:
-            return np.concatenate([mine, others])[members]
+        def of_both(values: np.ndarray, other_values: np.ndarray) -> np.ndarray:
+            return np.concatenate([values, other_values])[sample_rows]
 
         return RowSample(
             rows=of_both(self.rows, other.rows),
             lengths=of_both(self.lengths, other.lengths),
             row_weights=of_both(self.row_weights, other.row_weights),
-            priorities=priorities[members],
+            priorities=priorities[sample_rows],
             labels=of_both(self.labels, other.labels),
             is_known=of_both(self.is_known, other.is_known),
             threshold=max(self.threshold, other.threshold, threshold),
@@ -196,19 +197,19 @@ def draw_sample(
     uniform = 1 - np.random.default_rng(seed).random(len(weights))
     priorities = weights / uniform
     priorities[priorities <= least_priority] = 0.0
-    members, threshold = highest_priorities(priorities, size)
+    sample_rows, threshold = highest_priorities(priorities, size)
 
-    sample = X.take(members)
+    sample = X.take(sample_rows)
     lengths = np.sqrt(to_host(sample.sqnorms))
     coordinates = to_host(sample @ directions.vectors).astype(np.float64)
 
     return RowSample(
         rows=coordinates / lengths[:, None],
         lengths=lengths * X.unit,
-        row_weights=weights[members],
-        priorities=priorities[members],
-        labels=labels[members],
-        is_known=np.zeros(len(members), dtype=bool),
+        row_weights=weights[sample_rows],
+        priorities=priorities[sample_rows],
+        labels=labels[sample_rows],
+        is_known=np.zeros(len(sample_rows), dtype=bool),
         threshold=threshold,
     )
 
@@ -217,7 +218,10 @@ def highest_priorities(priorities: np.ndarray, size: int) -> tuple[np.ndarray, f
     """Return the rows of the highest priorities above 0, and the highest left out."""
     candidates = np.flatnonzero(priorities)
     order = candidates[np.argsort(-priorities[candidates], kind="stable")]
-    threshold = float(priorities[order[size]]) if len(order) > size else 0.0
+    threshold = 0.0
+    if len(order) > size:
+        threshold = float(priorities[order[size]])
+
     return np.sort(order[:size]), threshold
 
 
@@ -246,6 +250,7 @@ class ClusterSums:
 
         groups = ops.groups(labels, len(pointers))
         sums_of_rows = groups.weighted_sums(X, weighted_lengths).astype(np.float64)
+
         return cls(
             rows=sums_of_rows * X.unit**2,
             weights=groups.sums(weights),

@@ -28,7 +28,7 @@ class IncrementalState:
     sample: RowSample
     sums: ClusterSums
     drift: DriftRecord
-    pull: float  # of the covariance of clusters towards a sphere
+    shrinkage: float  # of the covariance of clusters towards a sphere
     n_samples: int
     n_samples_at_fit: int  # rows seen when clusters last changed
     n_samples_at_search: int  # rows seen when they were last looked for from scratch
@@ -90,6 +90,7 @@ def state_of_fit(
 
     is_known = np.zeros(n_samples, dtype=bool)
     is_known[known_rows] = True
+
     sample_rows, priorities, threshold = _draw_fitted_rows(is_known, n_clusters)
     sample_labels = labels[sample_rows]
     lengths = _row_lengths(
@@ -114,7 +115,7 @@ def state_of_fit(
         sample=sample,
         sums=_sums_of_fit(labels, sizes, centers),
         drift=DriftRecord.empty(n_clusters),
-        pull=Labelling.PULL,
+        shrinkage=Labelling.PULL,
         n_samples=n_samples,
         n_samples_at_fit=n_samples,
         n_samples_at_search=n_samples,
@@ -135,9 +136,9 @@ def _draw_fitted_rows(
     priorities = 1 / (1 - np.random.default_rng(n_samples).random(n_samples))
     if 2 * is_known.sum() <= size:
         priorities += n_samples * is_known
-    members, threshold = highest_priorities(priorities, size)
+    sample_rows, threshold = highest_priorities(priorities, size)
 
-    return members, priorities, threshold
+    return sample_rows, priorities, threshold
 
 
 def _row_lengths(

@@ -74,7 +74,7 @@ def first_fit(
             sample=sample,
             sums=_sums_of_sample(sample, directions, n_clusters),
             drift=DriftRecord.empty(n_clusters),
-            pull=clusters.pull,
+            shrinkage=clusters.shrinkage,
             n_samples=n_samples,
             n_samples_at_fit=n_samples,
             n_samples_at_search=n_samples,
@@ -149,7 +149,7 @@ def update_fit(X: Matrix, weights: np.ndarray, earlier: EarlierFit) -> Increment
             sample=clusters.sample,
             sums=sums,
             drift=drift,
-            pull=clusters.pull,
+            shrinkage=clusters.shrinkage,
             n_samples=n_samples,
             n_samples_at_fit=clusters.n_samples_at_fit,
             n_samples_at_search=clusters.n_samples_at_search,
@@ -185,7 +185,7 @@ class _ClusterUpdate:
 
     placement: Placement
     space: Space
-    pull: float
+    shrinkage: float
     n_iter: int
     sample: RowSample  # with labels by these clusters
     embedded_sample: np.ndarray | None  # if clusters were looked for from scratch
@@ -201,7 +201,7 @@ def _same_clusters(earlier: EarlierFit, sample: RowSample) -> _ClusterUpdate:
     return _ClusterUpdate(
         placement=earlier.placement,
         space=earlier.space,
-        pull=state.pull,
+        shrinkage=state.shrinkage,
         n_iter=0,
         sample=sample,
         embedded_sample=None,
@@ -232,7 +232,11 @@ def _refit_clusters(
     is_search_due = novel_share > 0 or n_samples >= 2 * state.n_samples_at_search
     if state.is_settled or not is_search_due:
         clusters = move_clusters(
-            embedding, sample, n_clusters, space=earlier.space, pull=state.pull
+            embedding,
+            sample,
+            n_clusters,
+            space=earlier.space,
+            shrinkage=state.shrinkage,
         )
     was_searched = clusters is None
     if clusters is None:
@@ -241,6 +245,7 @@ def _refit_clusters(
     embedded_sample = clusters.embed(sample)
     labels = clusters.label(embedded_sample)
     moved_share = _share_of_moved_rows(earlier, directions, sample, labels)
+
     is_settled = state.is_settled
     if was_searched:
         is_settled = novel_share == 0 and moved_share < Growing.SETTLED
@@ -248,7 +253,7 @@ def _refit_clusters(
     return _ClusterUpdate(
         placement=clusters.placement,
         space=clusters.space,
-        pull=clusters.pull,
+        shrinkage=clusters.shrinkage,
         n_iter=clusters.n_iter,
         sample=sample.relabelled(labels),
         embedded_sample=embedded_sample if was_searched else None,

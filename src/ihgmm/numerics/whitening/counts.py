@@ -72,6 +72,7 @@ def _column_sums(
 
         row_variances = variances(lambda counts: counts @ squared_factors)
         row_factors = ops.ratio(float(block.shape[1]), row_variances)
+
         ones = ops.xp.ones_like(row_factors)
         row_weights = ones if weights is None else ops.widen(weights)
         columns = variances(lambda counts: counts.adjoint(row_factors * row_weights))

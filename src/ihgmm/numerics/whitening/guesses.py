@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, assert_never
 
 import numpy as np
 
@@ -25,6 +25,7 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> NoiseKind | None:
         rows = _first_rows(X, n_entries)
         if rows.min() != 0:
             return None
+
     zero_share = (rows == 0).sum() / rows.count()
     if zero_share < Whitening.ZEROS or not rows.any():
         return None
@@ -35,11 +36,12 @@ def suited_noise(X: Matrix, *, surely: bool = False) -> NoiseKind | None:
     if is_whole and _are_rare_events(rows):
         return "counts"
 
+    # Tf-idf is weighted already; of few columns, what a fit leaves shows little.
     is_weighted = not is_whole and zero_share > Whitening.MOST_ZEROS
-    # Of few columns, what a fit of low rank leaves shows little.
     has_few_columns = rows.shape[1] < Whitening.COLUMNS
     if is_weighted or (is_whole and surely) or has_few_columns:
         return None
+
     if not _has_long_tail(rows / X.unit):
         return None
 
@@ -51,6 +53,7 @@ def _are_rare_events(rows: np.ma.MaskedArray) -> bool:
     values, times = np.unique(rows[rows > 0].compressed(), return_counts=True)
     if len(times) == 1:  # 0 and 1 alone are answers, not counts
         return False
+
     is_rare = 2 * times.sum() <= rows.count() and values[times.argmax()] == 1
 
     means = rows.mean(axis=0)
@@ -78,19 +81,29 @@ def noise_to_whiten(
     suited = suited_noise(X, surely=whiten is None)
     if whiten == "auto" or suited is None:
         return suited
-    reasons: dict[NoiseKind, str] = {
-        "counts": "X looks like counts, whole numbers many of which are 0. The "
-        "variance of a count grows with its mean, so that common columns and long rows "
-        "dominate.",
-        "learned": "X has many zeros, and some entries far above the others. If its "
-        "noise grows with the mean of a column, large columns dominate.",
-    }
+
+    reason = _reason_to_whiten(suited)
     remedy = remedy.format(option("whiten", suited))
-    warn(
-        f"{reasons[suited]} {remedy} makes the noise alike in all; compare the labels.",
-        PreparationWarning,
-    )
+    text = "makes the noise alike in all; compare the labels."
+    warn(f"{reason} {remedy} {text}", PreparationWarning)
     return None
+
+
+def _reason_to_whiten(noise: NoiseKind) -> str:
+    match noise:
+        case "counts":
+            return (
+                "X looks like counts, whole numbers many of which are 0. The "
+                "variance of a count grows with its mean, so that common columns and "
+                "long rows dominate."
+            )
+        case "learned":
+            return (
+                "X has many zeros, and some entries far above the others. If its "
+                "noise grows with the mean of a column, large columns dominate."
+            )
+        case _:
+            assert_never(noise)
 
 
 def _warn_of_fractions(X: Matrix) -> None:
@@ -116,6 +129,7 @@ def _first_rows(X: Matrix, n_entries: int) -> np.ma.MaskedArray:
     data = X if X.incomplete is None else X.incomplete
     size = max(n_entries // max(n_features, 1), 10)
     rows = to_host(data.rows(slice(0, min(n_samples, size))))
+
     # Missing cells first: a product with the NA of R, a signalling NaN, warns.
     return np.ma.fix_invalid(rows, fill_value=0.0) * X.unit
 
@@ -149,6 +163,7 @@ def _are_centred(X: Matrix) -> bool:
     means = to_host(X.adjoint(ones))[:, 0] / n_samples
     squares = X.column_sqnorms() / n_samples
     standard_errors = np.sqrt(squares / n_samples)
+
     if np.median(np.abs(means) - Whitening.CENTRED * standard_errors) <= 0:
         return True
 
@@ -166,6 +181,7 @@ def _are_logarithms(rows: np.ndarray) -> bool:
     """
     if not 0 < rows.max() < Whitening.LARGEST_LOG:
         return False
+
     n_logged = 0
     for row in rows.astype(np.float64):
         positive = row[row > 0]
@@ -181,5 +197,6 @@ def _are_multiples(values: np.ndarray) -> bool:
     ratios = ratios[(ratios > 1.5) & (ratios < Whitening.LARGEST_LOG)]
     if len(ratios) < 2:
         return False
+
     distances = np.abs(ratios - np.round(ratios))
     return bool((distances < Whitening.OFF_WHOLE).mean() > 0.9)

@@ -27,6 +27,7 @@ def learned_whitener(X: Matrix) -> Whitener:
     )
     squares = whitener(X).column_sqnorms()
     columns = np.sqrt(inverse_mean_squares(X, squares))
+
     whitener = replace(whitener, columns=columns)
     for _ in range(Whitening.ROUNDS):
         whitener = _improved_whitener(X, whitener, rank)

@@ -69,6 +69,7 @@ class Whitener:
         n_features, rank = self.directions.shape
         coordinates = X @ (self.columns[:, None] * self.directions)
         residuals = sqnorms - ops.widen(ops.row_dots(coordinates, coordinates))
+
         # A row that the directions fit to a thousandth is known no better than that.
         residuals = xp.maximum(residuals, Whitening.LEAST_NOISE * sqnorms)
         variances = residuals / (n_features - rank)
@@ -81,6 +82,7 @@ class Whitener:
         coordinates = ops.widen(coordinates)
         inverses = ops.cast_like(HOST.ratio(1.0, most), coordinates)
         largest_share = xp.max(coordinates**2 * inverses, axis=1)
+
         # Squares of zero rows are numbers, their shares may be none.
         return xp.where(sqnorms > 0, xp.maximum(variances, largest_share), sqnorms)
 

@@ -338,7 +338,7 @@ class IhSC(Clusterer):
         self.embedding_ = grown.embedded
         self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
         self.cluster_centers_ = data.cast(centers)
-        self.placement_, self.space_ = placement, grown.space
+        self.placement_, self.space_ = placement, placement.embedding.space
         rows = grown.embedded_sample
         if rows is not None and k > 1 and not hasattr(self, "classes_"):
             self._temper(rows, placement.linear_rule, k)
@@ -359,9 +359,7 @@ class IhSC(Clusterer):
                 embedded=to_host(self.embedding_),
                 known_rows=getattr(self, "known_rows_", np.zeros(0, dtype=np.intp)),
             )
-        return incremental.EarlierFit(
-            state=state, placement=placement, space=self.space_
-        )
+        return incremental.EarlierFit(state=state, placement=placement)
 
     @property
     def n_samples_seen_(self) -> int:

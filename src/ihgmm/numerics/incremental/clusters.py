@@ -7,11 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihgmm.matrix import HOST
-from ihgmm.numerics import spectral
+from ihgmm.numerics.directions import direction_counts, stays_high
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.incremental.memory import DirectionMemory, RowSample
-from ihgmm.numerics.labels import LinearRule, learn_rule
+from ihgmm.numerics.labels import learn_rule
 from ihgmm.numerics.mixture import tied_clusters
+from ihgmm.numerics.placement import Placement
+from ihgmm.numerics.rules import LinearRule
+from ihgmm.numerics.sampling import clear_rows
 from ihgmm.policy import Growing, Leading
 
 
@@ -19,8 +22,7 @@ from ihgmm.policy import Growing, Leading
 class PlacedClusters:
     """Clusters, and how rows get to them."""
 
-    placement: spectral.Placement
-    space: Space
+    placement: Placement
     shrinkage: float  # of the covariance of clusters towards a sphere
     n_iter: int = 0  # iterations that they took
 
@@ -39,29 +41,20 @@ def embedding_of(
 ) -> Embedding:
     """Return the map to coordinates that a fit to all rows would have, or nearly so."""
     n_features, width = directions.vectors.shape
-    lead, extra = spectral.direction_counts(n_clusters, n_samples, n_features)
+    lead, extra = direction_counts(n_clusters, n_samples, n_features)
     most_extra = min(width, n_features - 1, n_samples // Leading.ROWS_A_DIRECTION)
     most_extra -= lead
 
-    # Further directions count while the last eigenvalue stands above the noise.
+    # Further directions count while the last eigenvalue is high.
     values = directions.values[: lead + extra]
-    while extra < most_extra and spectral.stands_on(
-        n_samples, n_features, directions.total, values, lead
+    while extra < most_extra and stays_high(
+        values, lead, n_samples, n_features, directions.total
     ):
         extra = min(2 * extra, most_extra)
         values = directions.values[: lead + extra]
 
     scaled_directions = directions.vectors[:, : len(values)] * np.sqrt(values)
-    scaled_directions, values, weights = spectral.with_weights(
-        scaled_directions, values, lead
-    )
-
-    return Embedding(
-        directions=scaled_directions,
-        eigenvalues=values,
-        weights=weights,
-        unit_rows=True,
-    )
+    return Embedding.of_signal(scaled_directions, values, lead, unit_rows=True)
 
 
 def coordinates_of(sample: RowSample, embedding: Embedding) -> np.ndarray:
@@ -93,9 +86,9 @@ def move_clusters(
     fit = tied_clusters(
         rows,
         [memberships],
-        known_labels.weigh(sample.weights),
-        pulls=[shrinkage],
-        prior=known_labels.prior(HOST, rows, n_clusters),
+        known_labels.reweighted(sample.weights),
+        shrinkages=[shrinkage],
+        prior=known_labels.log_prior(HOST, rows, n_clusters),
         max_iter=Growing.STEPS,
     )
     if fit is None:
@@ -103,9 +96,8 @@ def move_clusters(
 
     rule = LinearRule(coefficients=fit.coefficients, intercepts=fit.intercepts)
     return PlacedClusters(
-        placement=spectral.Placement(embedding=embedding, rule=rule),
-        space=space,
-        shrinkage=fit.pull,
+        placement=Placement(embedding=embedding, rule=rule),
+        shrinkage=fit.shrinkage,
         n_iter=fit.n_iter,
     )
 
@@ -123,25 +115,24 @@ def search_clusters(
 
     # The rows to learn from are shuffled, since starts are tried on the first of them.
     shuffled_rows = np.random.default_rng(0).permutation(len(coordinates))
-    is_clear = spectral.clear_rows(HOST, embedding, coordinates)
-    if is_clear is not None:
-        shuffled_rows = shuffled_rows[is_clear[shuffled_rows]]
+    clear = clear_rows(HOST, embedding, coordinates)
+    if clear.is_member is not None:
+        shuffled_rows = shuffled_rows[clear.is_member[shuffled_rows]]
 
     fit = learn_rule(
         [one.rows(HOST, coordinates[shuffled_rows]) for one in embeddings],
         n_clusters,
         weights=sample.weights[shuffled_rows],
-        known_labels=known_labels.at(shuffled_rows),
+        known_labels=known_labels.of_rows(shuffled_rows),
     )
 
     embedding = embeddings[fit.space]
     labels = np.asarray(fit.rule(HOST, embedding.rows(HOST, coordinates)))
     by_size = HOST.order_by_size(labels, n_clusters, sample.weights)
-    order = known_labels._replace(known=None).order(by_size, labels)
+    order = known_labels.without_classes().cluster_order(by_size, labels)
 
     return PlacedClusters(
-        placement=spectral.Placement(embedding, fit.rule.in_order(order)),
-        space=SPACES[fit.space],
-        shrinkage=fit.pull,
+        placement=Placement(embedding=embedding, rule=fit.rule.in_order(order)),
+        shrinkage=fit.shrinkage,
         n_iter=fit.n_iter,
     )

@@ -140,10 +140,10 @@ class RowSample:
         """What is known of rows: labels that users gave, and labels so far, if any."""
         labels_of_users = np.where(self.is_known, self.labels, -1)
         return KnownLabels(
-            known=labels_of_users if self.is_known.any() else None,
+            classes=labels_of_users if self.is_known.any() else None,
             start=self.labels if (self.labels >= 0).any() else None,
             # A row whose label was given counts for more than all others.
-            nearness=1.0 + len(self.is_known) * self.is_known,
+            start_weights=1.0 + len(self.is_known) * self.is_known,
         )
 
     def turned(self, rotation: np.ndarray) -> RowSample:

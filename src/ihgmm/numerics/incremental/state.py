@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihgmm.matrix import HOST
-from ihgmm.numerics.embedding import Embedding, Space
+from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.incremental.drift import DriftRecord
 from ihgmm.numerics.incremental.memory import (
     ClusterSums,
@@ -16,7 +16,7 @@ from ihgmm.numerics.incremental.memory import (
     highest_priorities,
     sample_size,
 )
-from ihgmm.numerics.spectral import Placement
+from ihgmm.numerics.placement import Placement
 from ihgmm.policy import Labelling
 
 
@@ -49,7 +49,6 @@ class EarlierFit:
 
     state: IncrementalState
     placement: Placement
-    space: Space
 
 
 def state_of_fit(
@@ -98,7 +97,7 @@ def state_of_fit(
     )
     sample = RowSample(
         rows=_rows_in_directions(
-            embedded[sample_rows] / embedding.weights * np.sqrt(eigenvalues),
+            embedded[sample_rows] / embedding.coordinate_weights * np.sqrt(eigenvalues),
             HOST.unit_rows(centers @ directions.vectors)[sample_labels],
             HOST.ratio(sizes[sample_rows], lengths),
         ),

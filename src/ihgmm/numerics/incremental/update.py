@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Tall, as_matrix
-from ihgmm.numerics.embedding import Space
+from ihgmm.numerics.directions import direction_counts
 from ihgmm.numerics.incremental.clusters import (
     embedding_of,
     move_clusters,
@@ -24,7 +24,7 @@ from ihgmm.numerics.incremental.memory import (
     sample_size,
 )
 from ihgmm.numerics.incremental.state import EarlierFit, IncrementalState
-from ihgmm.numerics.spectral import Placement, direction_counts
+from ihgmm.numerics.placement import Placement
 from ihgmm.policy import Growing, Small
 
 
@@ -34,7 +34,6 @@ class IncrementalFit:
 
     state: IncrementalState
     placement: Placement
-    space: Space
     labels: Tall  # of the new rows
     embedded: Tall  # the new rows, as they were compared
     # The sample, as it was compared, if clusters were looked for from scratch.
@@ -82,7 +81,6 @@ def first_fit(
             moved_share=0.0,
         ),
         placement=clusters.placement,
-        space=clusters.space,
         labels=clusters.placement(X, embedded),
         embedded=embedded,
         embedded_sample=embedded_sample,
@@ -157,7 +155,6 @@ def update_fit(X: Matrix, weights: np.ndarray, earlier: EarlierFit) -> Increment
             moved_share=clusters.moved_share,
         ),
         placement=clusters.placement,
-        space=clusters.space,
         labels=labels,
         embedded=embedded,
         embedded_sample=clusters.embedded_sample,
@@ -184,7 +181,6 @@ class _ClusterUpdate:
     """Clusters after an update, the same as before or not."""
 
     placement: Placement
-    space: Space
     shrinkage: float
     n_iter: int
     sample: RowSample  # with labels by these clusters
@@ -200,7 +196,6 @@ def _same_clusters(earlier: EarlierFit, sample: RowSample) -> _ClusterUpdate:
     state = earlier.state
     return _ClusterUpdate(
         placement=earlier.placement,
-        space=earlier.space,
         shrinkage=state.shrinkage,
         n_iter=0,
         sample=sample,
@@ -235,7 +230,7 @@ def _refit_clusters(
             embedding,
             sample,
             n_clusters,
-            space=earlier.space,
+            space=earlier.placement.embedding.space,
             shrinkage=state.shrinkage,
         )
     was_searched = clusters is None
@@ -252,7 +247,6 @@ def _refit_clusters(
 
     return _ClusterUpdate(
         placement=clusters.placement,
-        space=clusters.space,
         shrinkage=clusters.shrinkage,
         n_iter=clusters.n_iter,
         sample=sample.relabelled(labels),

@@ -29,7 +29,13 @@ from ihgmm.estimators import Biwhitener, ColumnScaler, IhGMM, IhSC, SphericalKMe
 from ihgmm.matrix import to_host
 from ihgmm.numerics.batches import Batches
 from ihgmm.numerics.embedding import Embedding
-from ihgmm.numerics.incremental import DirectionMemory, IncrementalState, Sample
+from ihgmm.numerics.incremental import (
+    ClusterSums,
+    DirectionMemory,
+    DriftRecord,
+    IncrementalState,
+    RowSample,
+)
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.placement import CosinePlacement, Placement
 from ihgmm.numerics.recipe import Recipe
@@ -49,7 +55,8 @@ STEPS = ESTIMATORS + VECTORIZERS + SCALERS
 # What models hold beside numbers, texts and arrays; fields are written by name.
 VALUES: list[Any] = [CellFiller, ClusterCount, ClusterTree, Confidence, CosinePlacement]
 VALUES += [Embedding, Filler, LinearRule, NeighborRule, OutlierRule, Placement]
-VALUES += [Batches, DirectionMemory, IncrementalState, Recipe, Sample, Split, Whitener]
+VALUES += [Batches, ClusterSums, DirectionMemory, DriftRecord, IncrementalState]
+VALUES += [Recipe, RowSample, Split, Whitener]
 CLASSES = {kind.__name__: kind for kind in STEPS + VALUES}
 # Arrays with a line for each row of the fit, and all those that may not be finite:
 # outliers have NaN, and errors of a single row, or squares of huge ones, are infinite.

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import DriftWarning, IhSC, diagnose, make_ihgmm, top_features, typical_rows
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.incremental import DirectionMemory, Sample
+from ihgmm.numerics.incremental import DirectionMemory, RowSample
 from ihgmm.report import write_report
 from ihgmm.storage import load_model, save_model
 
@@ -58,7 +58,7 @@ def test_rows_may_come_sorted_by_cluster():
     order = np.argsort(kinds, kind="stable")
     model = grown(X[order], [200] * 10)
     assert misclassification_rate(kinds, model.predict(X)) < 0.01
-    shares = model.growth_.lengths[:, 0] / 2000
+    shares = model.growth_.sums.weights / 2000
     assert_allclose(np.sort(shares), np.sort(np.bincount(kinds) / 2000), 0.03)
 
 
@@ -225,7 +225,9 @@ def test_directions_of_all_features_add_up_exactly():
     assert_allclose(both.values, expected.values)
     assert_allclose(np.abs(np.sum(both.vectors * expected.vectors, axis=0)), 1)
     few = directions(A).merged(directions(B), 4)
-    assert few.rest * 2 + few.values.sum() == pytest.approx(expected.total)
+    assert few.remaining_eigenvalue * 2 + few.values.sum() == pytest.approx(
+        expected.total
+    )
 
 
 def test_a_sample_by_priority_is_right_on_average():
@@ -236,7 +238,14 @@ def test_a_sample_by_priority_is_right_on_average():
     for _ in range(50):
         priorities = weights / rng.random(2000)
         parts = [
-            Sample(values[at, None], *[weights[at]] * 2, priorities[at], at * 0, at < 0)
+            RowSample(
+                rows=values[at, None],
+                lengths=weights[at],
+                row_weights=weights[at],
+                priorities=priorities[at],
+                labels=at * 0,
+                is_known=at < 0,
+            )
             for at in np.split(np.arange(2000), 10)
         ]
         joined = parts[0]

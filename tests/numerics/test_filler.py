@@ -7,7 +7,8 @@ from scipy.stats import multivariate_normal, norm
 
 from ihgmm import make_ihgmm
 from ihgmm.matrix import as_matrix
-from ihgmm.numerics.missing import MULTIPLES, Filler, learn_filler
+from ihgmm.numerics.missing import Filler, learn_filler
+from ihgmm.numerics.missing.low_rank import MULTIPLES
 
 
 def some_filler(rng, p=7, rank=3, spread=0.7):

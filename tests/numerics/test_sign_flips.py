@@ -27,11 +27,11 @@ def test_sparse_residual_keeps_the_energy_of_features():
     X = np.random.default_rng(0).poisson(0.8, (50, 40)).astype(float)
     vectors = some_vectors(50, 2)
     S = as_matrix(sp.csr_array(X))
-    sparse = residual(S, vectors, most=np.inf).toarray()
+    sparse = residual(S, vectors, most_gain=np.inf).toarray()
     full = residual(as_matrix(X), vectors).toarray()
     assert np.count_nonzero(sparse) == np.count_nonzero(X)
     assert_allclose(np.square(sparse).sum(axis=0), np.square(full).sum(axis=0))
-    bounded = residual(S, vectors, most=0.01).toarray()
+    bounded = residual(S, vectors, most_gain=0.01).toarray()
     assert (np.square(bounded).sum(axis=0) <= np.square(sparse).sum(axis=0)).all()
 
 

@@ -110,7 +110,8 @@ def update(
     save_model(saved.model, save, **about)
     growth, k = estimator.growth_, len(estimator.cluster_centers_)
     sizes, seen = np.bincount(to_host(estimator.labels_), minlength=k), growth.n_samples
-    shares, moved = growth.lengths[:, 0] / growth.lengths[:, 0].sum(), growth.moved
+    shares = growth.sums.weights / growth.sums.weights.sum()
+    moved = growth.moved_share
     pairs = enumerate(zip(sizes.tolist(), shares.tolist(), strict=True))
     lines = [{"cluster": i, "new_rows": n, "share_of_all": s} for i, (n, s) in pairs]
     rows = counted(table.X.shape[0], "row")

@@ -15,7 +15,7 @@ from ihgmm._warnings import DriftWarning, PreparationWarning, warn
 from ihgmm.estimators.base import FitRows
 from ihgmm.estimators.column_scaler import column_ranges
 from ihgmm.matrix import Matrix, Tall, to_host
-from ihgmm.numerics.batches import Batches, learn_batches, without
+from ihgmm.numerics.batches import Batches, learn_batches, without_factors
 from ihgmm.numerics.incremental import IncrementalFit
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
@@ -61,9 +61,11 @@ def fit_batches(
             "Look at their rows, or ask for fewer clusters.",
             PreparationWarning,
         )
-    everything = counted = without(rows.counted, batches.factors, codes)
+    everything = counted = without_factors(rows.counted, batches.factors, codes)
     if rows.counts is not None:
-        everything = without(rows.everything, batches.factors, batches.codes(names))
+        everything = without_factors(
+            rows.everything, batches.factors, batches.codes(names)
+        )
     return batches, rows._replace(everything=everything, counted=counted)
 
 
@@ -121,7 +123,7 @@ def rows_without_batches(model: Any, X: Any, batch: Any) -> Matrix:
             )
         codes[own] = len(factors)
         factors = np.vstack([factors, batches.factors_of_new(data.take(own), label)])
-    return without(data, factors, codes)
+    return without_factors(data, factors, codes)
 
 
 def check_known(known_labels: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -233,10 +235,10 @@ def warn_of_drift(grown: IncrementalFit, n_clusters: int) -> None:
             f"IhSC({fewer}, init=model).fit(X): {again}",
             DriftWarning,
         )
-    if grown.novel:
+    if grown.novel_share:
         warn(
-            f"{grown.novel:.0%} of the new rows are far from all clusters: one may "
-            "have appeared. To give it a number, fit with one more, "
+            f"{grown.novel_share:.0%} of the new rows are far from all clusters: one "
+            "may have appeared. To give it a number, fit with one more, "
             f"IhSC({n_clusters + 1}, init=model).fit(X): {again}",
             DriftWarning,
         )

@@ -20,9 +20,8 @@ from ihgmm.estimators.base import (
     mark,
 )
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
+from ihgmm.numerics import incremental, whitening
 from ihgmm.numerics import spectral as sc
-from ihgmm.numerics import whitening
-from ihgmm.numerics.incremental import grow, growth_of_fit
 from ihgmm.numerics.known_labels import KnownLabels
 from ihgmm.numerics.missing import Missing, learn_filler
 from ihgmm.numerics.placement import CosinePlacement, Placement
@@ -315,22 +314,22 @@ class IhSC(Clusterer):
                 self.preparation_ = (learn_filler(counted),)
             data, counted = self._prepared(data), self._prepared(counted)
             live = checks.warn_zero_rows(counted, unobserved)
-        old, start = None, None
+        start_labels = None
         if first:
             rng, self.temperature_ = generator(self.random_state), 1.0
             self.n_clusters_ = self._count_clusters(counted, live, rng, steps)
             if self.init is not None:
-                start, _ = given.old_labels(self.init, X)
-        k = self.n_clusters_
-        if not first:
-            at = cast(Placement, self.placement_)
-            growth = getattr(self, "growth_", None) or growth_of_fit(at, self, k)
-            old = growth, at, self.space_
+                start_labels, _ = given.old_labels(self.init, X)
+        else:
             self.temperature_ = self.temperature_  # before the clusters move on
+        k = self.n_clusters_
         with steps.step("grow"):
-            grown = grow(data, k, weights, old, start)
+            if first:
+                grown = incremental.first_fit(data, k, weights, start_labels)
+            else:
+                grown = incremental.update_fit(data, weights, self._earlier_fit())
         given.warn_of_drift(grown, k)
-        centers, placement = grown.growth.centers, grown.placement
+        centers, placement = grown.state.centers, grown.placement
         self.labels_ = data.ops.as_labels(grown.labels)
         self.__dict__.pop("known_rows_", None)  # of other rows
         in_unit = centers / data.unit
@@ -339,11 +338,28 @@ class IhSC(Clusterer):
         self.embedding_ = grown.embedded
         self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
         self.cluster_centers_ = data.cast(centers)
-        self.placement_, self.space_ = placement, grown.space
-        if grown.known is not None and k > 1 and not hasattr(self, "classes_"):
-            self._temper(grown.known, placement.linear_rule, k)
-        self.growth_, self.n_iter_ = grown.growth, grown.n_iter
+        self.placement_, self.space_ = placement, placement.embedding.space
+        rows = grown.embedded_sample
+        if rows is not None and k > 1 and not hasattr(self, "classes_"):
+            self._temper(rows, placement.linear_rule, k)
+        self.growth_, self.n_iter_ = grown.state, grown.n_iter
         return self
+
+    def _earlier_fit(self) -> incremental.EarlierFit:
+        """Return the model as it is before an update."""
+        placement = cast(Placement, self.placement_)
+        state = getattr(self, "growth_", None)
+        if state is None:
+            state = incremental.state_of_fit(
+                placement.embedding,
+                labels=to_host(self.labels_),
+                centers=to_host(self.cluster_centers_).astype(np.float64),
+                sizes=to_host(self.sizes_).astype(np.float64),
+                noise_levels=to_host(self.noise_levels_),
+                embedded=to_host(self.embedding_),
+                known_rows=getattr(self, "known_rows_", np.zeros(0, dtype=np.intp)),
+            )
+        return incremental.EarlierFit(state=state, placement=placement)
 
     @property
     def n_samples_seen_(self) -> int:

@@ -1,0 +1,116 @@
+"""Drift: clusters to which no more rows come, and rows that come to no cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ihgmm.matrix import HOST, Tall
+from ihgmm.numerics.incremental.memory import DirectionMemory, RowSample, WeightedRows
+from ihgmm.policy import Growing, Small
+
+
+@dataclass(frozen=True, eq=False)
+class DriftRecord:
+    """What a model has noticed of drift, so that it says each thing once."""
+
+    missed_weights: np.ndarray  # (n_clusters,): of rows expected since any came
+    is_reported_empty: np.ndarray  # (n_clusters,)
+    is_reported_novel: bool  # whether it was said that a new cluster may be there
+
+    @classmethod
+    def empty(cls, n_clusters: int) -> DriftRecord:
+        """Return the record of a model that has noticed nothing."""
+        return cls(
+            missed_weights=np.zeros(n_clusters),
+            is_reported_empty=np.zeros(n_clusters, dtype=bool),
+            is_reported_novel=False,
+        )
+
+    def updated(
+        self, new_weights: np.ndarray, old_weights: np.ndarray, novel_share: float
+    ) -> DriftRecord:
+        """Return the record after new rows.
+
+        Parameters
+        ----------
+        new_weights, old_weights : ndarray of shape (n_clusters,)
+            Weight of the new rows, and of all rows before, in each cluster.
+        novel_share : float
+            Share of new rows that are far from all clusters.
+        """
+        old_total = max(old_weights.sum(), Small.TINY)
+        expected = new_weights.sum() * old_weights / old_total
+
+        has_few = new_weights < Growing.EMPTIED * expected
+        missed_weights = np.where(has_few, self.missed_weights + expected, 0.0)
+        is_empty = missed_weights >= Growing.EXPECTED
+
+        return DriftRecord(
+            missed_weights=missed_weights,
+            is_reported_empty=self.is_reported_empty | is_empty,
+            is_reported_novel=self.is_reported_novel or novel_share > 0,
+        )
+
+    def emptied_since(self, earlier: DriftRecord) -> list[int]:
+        """Return the clusters that an earlier record did not know to be empty."""
+        is_news = self.is_reported_empty & ~earlier.is_reported_empty
+        return [int(cluster) for cluster in np.flatnonzero(is_news)]
+
+
+def share_of_novel_rows(
+    rows: WeightedRows,
+    labels: Tall,
+    sample: RowSample,
+    directions: DirectionMemory,
+    n_clusters: int,
+) -> float:
+    """Return the share of new rows far from all clusters; 0 if that may be chance.
+
+    A row is far if its cosine with its cluster is below that of nearly all earlier
+    rows. ``labels`` are those of the new rows, by the model of before; the sample and
+    its directions are of earlier rows.
+    """
+    X = rows.X
+    ops = X.ops
+    sums = HOST.sums_of_rows(sample.labels, n_clusters, sample.rows, sample.weights)
+    limits = _least_usual_cosines(sample, sums)
+
+    pointers = directions.vectors @ HOST.unit_rows(sums).T  # (n_features, n_clusters)
+    cosines = ops.pick(ops.widen(X @ pointers), labels) * rows.inverse_lengths
+    is_far = cosines < ops.take_lines(limits, labels)
+    n_far = ops.number(ops.xp.count_nonzero(is_far))
+
+    # Of a small cluster, the limit itself may be too high by chance.
+    sample_sizes = np.bincount(sample.labels, minlength=n_clusters)
+    usual_shares = np.maximum(Growing.RARE, 1 / (sample_sizes + 1))
+    n_expected = float(usual_shares @ ops.group_sums(labels, n_clusters))
+    n_by_chance = Growing.NOVEL * X.shape[0] + 2 * n_expected + Growing.LEAST_NOVEL
+
+    return n_far / X.shape[0] if n_far > n_by_chance else 0.0
+
+
+def _least_usual_cosines(sample: RowSample, sums: np.ndarray) -> np.ndarray:
+    """Return the cosine with its cluster that few rows of a sample are below.
+
+    Notes
+    -----
+    A row x of weight w is compared with the others of its cluster, whose weighted sum
+    is s: with ``s - w * x``, of squared length ``s @ s + w * (w * x @ x - 2 * s @ x)``.
+    """
+    weights = sample.weights
+    labels = sample.labels
+    inner_products = HOST.pick(sample.rows @ sums.T, labels)
+    sqnorms = HOST.row_dots(sample.rows, sample.rows)
+
+    removed = weights * (weights * sqnorms - 2 * inner_products)
+    squared_lengths = HOST.row_dots(sums, sums)[labels] + removed
+    lengths = np.sqrt(np.maximum(squared_lengths, 0.0))
+    cosines = HOST.ratio(inner_products - weights * sqnorms, lengths)
+
+    limits = np.full(len(sums), -1.0)
+    for cluster in np.unique(labels):
+        limits[cluster] = np.quantile(cosines[labels == cluster], Growing.RARE)
+
+    return limits

@@ -1,0 +1,106 @@
+"""A map that fills the missing cells of any rows, of the fit or new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ihgmm.matrix import HOST, Matrix, Ops, Tall, filled, ops_of
+from ihgmm.numerics.missing.low_rank import LowRankModel
+
+
+@dataclass(frozen=True, eq=False)
+class Filler:
+    """Fills missing cells of rows from observed ones; those of empty columns by 0."""
+
+    loadings: np.ndarray  # (n_features, rank), of a row of scale 1; so is the noise
+    noise_levels: np.ndarray  # (n_features,)
+    mean: np.ndarray  # (rank,), of positions
+    sizes: np.ndarray  # (n_features,), of columns
+    spread: float = 1.0  # of logarithms of scales around 0
+    nonnegative: bool = False  # whether no cell is below 0
+
+    def __call__(self, X: Matrix) -> Matrix:
+        """Return data without missing cells; data that have none as they are."""
+        if np.isfinite(X.ops.number(X.ops.xp.sum(X.sqnorms))):
+            return X
+        return filled(X, self._fill_rows(X, None), self.draw)
+
+    def draw(self, X: Matrix, seed: int) -> Matrix:
+        """Return data with missing cells drawn, in a block of rows always the same."""
+        return filled(X, self._fill_rows(X, seed))
+
+    def row_model(self) -> LowRankModel:
+        """Return the model of rows whose cells are in units of their columns."""
+        levels = self.noise_levels / self.sizes
+        return LowRankModel(
+            loadings=self.loadings / self.sizes[:, None],
+            variances=levels**2,
+            mean=self.mean,
+            log_scale=0.0,
+            spread=self.spread,
+        )
+
+    def column_units(self, X: Matrix) -> np.ndarray:
+        """Return the units of columns, (n_features,), in the unit of X."""
+        return np.asarray((self.sizes / X.unit).astype(X.dtype))
+
+    def _fill_rows(self, X: Matrix, seed: int | None) -> Callable[[Tall], Tall]:
+        """Return what replaces NaN in rows of X by draws, or without a seed by means.
+
+        Rows without any observed cell get zeros.
+        """
+        model = self.row_model()
+        column_units = self.column_units(X)
+
+        def fill(rows: Tall) -> Tall:
+            ops = ops_of(rows)  # rows come without their matrix
+            xp = ops.xp
+            is_missing = xp.isnan(rows)
+            if not xp.any(is_missing):
+                return rows
+
+            if ops is HOST and seed is None:  # draws are of whole blocks
+                is_incomplete_row = is_missing.any(axis=1)
+                if not is_incomplete_row.all():
+                    rows = rows.copy()
+                    rows[is_incomplete_row] = fill(rows[is_incomplete_row])
+                    return rows
+
+            units = ops.cast_like(column_units, rows)
+            weights = xp.astype(~is_missing, rows.dtype)
+            values = xp.where(is_missing, xp.zeros_like(rows), rows) / units
+            sizes = _root_mean_squares(ops, values, weights)
+            posterior = model.posterior(
+                ops, ops.ratio(values, sizes), weights, _logarithms(ops, sizes)[:, 0]
+            )
+            cells = (
+                posterior.cell_means() if seed is None else posterior.draw_cells(seed)
+            )
+            if self.nonnegative:
+                cells = xp.clip(cells, 0.0, None)
+
+            return xp.where(is_missing, cells * sizes * units, rows)
+
+        return fill
+
+
+def _root_mean_squares(ops: Ops, values: Tall, weights: Tall) -> Tall:
+    """Return the root mean square of the observed cells of each row, as a column.
+
+    Squares of the values themselves might overflow.
+    """
+    xp = ops.xp
+    largest = xp.max(xp.abs(values), axis=1, keepdims=True)
+    squares = xp.sum(ops.ratio(values, largest) ** 2, axis=1, keepdims=True)
+    n_observed = xp.sum(weights, axis=1, keepdims=True)
+
+    return largest * ops.ratio(squares, n_observed) ** 0.5
+
+
+def _logarithms(ops: Ops, sizes: Tall) -> Tall:
+    """Return logarithms of sizes, in float64; 0 of a size of 0."""
+    wide = ops.widen(sizes)
+    return ops.xp.log(ops.xp.where(sizes > 0, wide, ops.xp.ones_like(wide)))

@@ -50,7 +50,7 @@ def without(X: Matrix, factors: np.ndarray, codes: np.ndarray) -> Matrix:
         array.data = array.data * inverse[owners, array.indices]
     else:
         array = array * inverse[codes]
-    return as_matrix(array).with_about(X.about)
+    return as_matrix(array).with_metadata(X.metadata)
 
 
 def learn_batches(

@@ -10,8 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
-from ihgmm.matrix.ops import sampled
+from ihgmm.matrix import (
+    HOST,
+    Matrix,
+    Scaled,
+    Tall,
+    as_matrix,
+    sample_positions,
+    to_host,
+)
 from ihgmm.numerics import krylov
 from ihgmm.policy import Solving
 
@@ -159,7 +166,7 @@ def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
     # Wide data have few rows: their sample would tell the order of rows, and little.
     if n * p >= Solving.LARGE and n >= 2 * max(p, width):
         most = max(Solving.ROWS_A_FEATURE, width**2 // 8) * max(p, width)
-        part = A.drawn(sampled(n, min(n // Solving.ONE_ROW_IN, most)))
+        part = A.drawn(sample_positions(n, min(n // Solving.ONE_ROW_IN, most)))
     block = np.empty((p, width))
     # Numbers go by the sizes of features: their order in the data changes nothing. Nor
     # does rounding, as long as it does not part sizes that are alike.

@@ -44,11 +44,11 @@ def flip_signs(A: Any, rng: np.random.Generator) -> Any:
     """Return a copy of a matrix in memory whose entries have random signs."""
     (n, p), seed = A.shape, int(rng.integers(2**62))
     if A.sparse:
-        return A.with_signs(None, None, (seed, 0))
+        return A.with_random_signs((seed, 0))
     # Windows of one long vector are as good as independent, and much cheaper.
     length = max(2**14, 4 * n)
     signs = random_signs(rng, length + p, A.dtype)
-    return A.with_signs(signs, rng.integers(length + 1, size=n), None)
+    return A.with_windows_of_signs(signs, rng.integers(length + 1, size=n))
 
 
 def null_eigenvalues(

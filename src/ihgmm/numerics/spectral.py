@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm._progress import Steps
-from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, to_host
-from ihgmm.matrix.ops import sampled
+from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, sample_positions, to_host
 from ihgmm.numerics.eigen import GramOperator, leading_directions, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.known_labels import NOTHING_KNOWN, KnownLabels
@@ -290,6 +289,6 @@ def _known_rows(
     rows = rows[np.argsort(own, kind="stable")[:size]]
     if known_labels.known is not None:
         lessons = np.flatnonzero(known_labels.known >= 0)
-        lessons = lessons[sampled(len(lessons), (size + 1) // 2)]
+        lessons = lessons[sample_positions(len(lessons), (size + 1) // 2)]
         rows = np.append(lessons, rows[~np.isin(rows, lessons)])[:size]
     return rows

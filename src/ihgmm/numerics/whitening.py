@@ -143,7 +143,7 @@ def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
         _refuse_negative(block)
         ops, entries = block.ops, [block]
         if dispersion:  # sums of squares are exact in any type, unlike variances
-            entries.append(block.with_values(block.values**2, block.about))
+            entries.append(block.with_values(block.values**2, block.metadata))
 
         def variances(sums: Callable[[Any], Tall]) -> Tall:
             first, *second = [ops.widen(sums(X)) for X in entries]

@@ -12,9 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Tall, as_matrix, ops_of, with_gaps
-from ihgmm.matrix.base import About
-from ihgmm.matrix.ops import Ops
+from ihgmm.matrix import Matrix, Metadata, Ops, Tall, as_matrix, ops_of, with_gaps
 from ihgmm.matrix.threads import row_ranges
 from ihgmm.numerics.eigen import leading_directions
 from ihgmm.numerics.missing import Filler, learn_filler, sampled_cells
@@ -112,7 +110,7 @@ def learn_cell_filler(X: Matrix) -> CellFiller:
     cleaned = as_matrix(np.where(wild, np.nan, cells))
     most = max(1, min(WildCells.RANK, X.shape[1] // 3))
     ranks = tuple(rank for rank in Filling.RANKS if rank <= most)
-    filler = learn_filler(cleaned.with_about(About(unit=X.unit)), ranks=ranks)
+    filler = learn_filler(cleaned.with_metadata(Metadata(unit=X.unit)), ranks=ranks)
     rule = CellFiller(**vars(filler))
     # Where most cells of a column are alike, the others are not all wild.
     least = WildCells.LEAST_LEVEL * filler.noise_levels

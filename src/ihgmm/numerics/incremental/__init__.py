@@ -164,7 +164,7 @@ def grow(
     if known:  # those of lower ones would not stay
         priorities[priorities <= known.sample.cut] = 0.0
     chosen, cut = _highest(priorities, most)
-    few = X.take(chosen)
+    few: Matrix = X.take(chosen)
     lengths = np.sqrt(to_host(few.sqnorms))
     rows = to_host(few @ directions.vectors).astype(np.float64) / lengths[:, None]
     drawn = weights[chosen], priorities[chosen], first[chosen], chosen < 0

@@ -18,9 +18,17 @@ from ihgmm._warnings import (
     sklearn_filters,
     warn,
 )
-from ihgmm.matrix import HOST, Filled, Matrix, Scaled, Tall, as_matrix, to_host
+from ihgmm.matrix import (
+    HOST,
+    Filled,
+    Matrix,
+    Scaled,
+    Tall,
+    as_matrix,
+    row_lengths,
+    to_host,
+)
 from ihgmm.matrix.kinds import NA_OF_R, recognize
-from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.missing import Filler
 from ihgmm.policy import Small, Weighting
 
@@ -40,7 +48,7 @@ def check_matrix(
     least = max(tiny, float(np.sqrt(np.finfo(np.float64).tiny)))
     known, total = matrix, _total(matrix, least)
     if missing == "fit" and np.isnan(total):
-        known = Filled(matrix, "filled")
+        known = Filled(matrix)
         total = _total(known, least)
     if np.sqrt(tiny) < total < np.sqrt(largest) * 1e12:
         return matrix
@@ -73,7 +81,7 @@ def check_matrix(
                 f"entries up to {size:.3g}. Give new rows in the units of the fit."
             )
     scaled = matrix.rescaled(2.0 ** -float(np.clip(np.floor(np.log2(peak)), -1e3, 1e3)))
-    known = scaled if known is matrix else Filled(scaled, "filled")
+    known = scaled if known is matrix else Filled(scaled)
     faint = (known.sqnorms > 0) & (known.sqnorms < least)
     count = count_rows(known, faint)
     if count == 0:

@@ -192,7 +192,11 @@ KINDS = tuple(kind for family in FAMILIES for kind in family)
 def opened(X, n_bytes=2**15):
     """Return a matrix that holds X; on disk, in several blocks."""
     matrix = as_matrix(X)
-    return matrix._anew(block_bytes=n_bytes) if isinstance(matrix, Stored) else matrix
+    return (
+        matrix._with_other_entries(block_bytes=n_bytes)
+        if isinstance(matrix, Stored)
+        else matrix
+    )
 
 
 def hdf5_in_blocks(X, folder):

@@ -10,7 +10,7 @@ from array_kinds import needed, opened, table_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhSC, make_ihgmm, open_data
-from ihgmm.matrix.formats import open_parquet
+from ihgmm.matrix.parquet import open_parquet
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ import pytest
 from array_kinds import cupy, needed, strict, torch_cpu, torch_cuda
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm.matrix import ops_of, to_host
-from ihgmm.matrix.ops import sampled
+from ihgmm.matrix import ops_of, sample_positions, to_host
 
 
 def on_host(a):
@@ -118,7 +117,7 @@ def test_labels_are_numbered_by_size_then_first_appearance(put, ops, labels, k, 
 def test_rows_are_drawn_once_each_from_all_stretches(n, size):
     counts = np.zeros(n)
     for seed in range(300):
-        rows = sampled(n, size, np.random.default_rng(seed))
+        rows = sample_positions(n, size, np.random.default_rng(seed))
         assert len(rows) == min(n, size)
         assert (np.diff(rows) > 0).all()
         counts[rows] += 1

@@ -11,8 +11,7 @@ from ihgmm._checks import complete_matrix
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table, quote
 from ihgmm.estimators.given import as_without_batches
-from ihgmm.matrix import to_host
-from ihgmm.matrix.ops import row_lengths
+from ihgmm.matrix import row_lengths, to_host
 from ihgmm.metrics import class_agreement
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.policy import Cautions, Doubt, Trust

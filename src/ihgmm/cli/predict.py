@@ -15,7 +15,7 @@ from ihgmm.cli.screen import ExplainingScreen, Screen
 from ihgmm.cli.tables.loading import DELIMITERS
 from ihgmm.cli.tables.preparation import apply_scaler
 from ihgmm.cli.tables.table import Table, Warned
-from ihgmm.matrix import Filled, Matrix, to_host
+from ihgmm.matrix import Filled, Matrix, MissingIndicator, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.policy import Cautions, Trust
 from ihgmm.statistics.contrasts import DescribedFit
@@ -172,7 +172,8 @@ def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> cl.Fig
     n, k = len(labels), len(centers)
     squares, seen = (centers * weighted).sum(axis=1)[labels], data
     if data.incomplete is not None:  # a scale is that of observed cells
-        seen, holes = (Filled(data.incomplete, how) for how in ("filled", "missing"))
+        seen = Filled(data.incomplete)
+        holes = MissingIndicator(data.incomplete)
         hidden = to_host(holes @ (centers * weighted).T)
         squares = squares - hidden[np.arange(n), labels]
     products = seen.unit * to_host(seen @ weighted.T)[np.arange(n), labels]

@@ -16,8 +16,7 @@ from ihgmm._display import write_page
 from ihgmm._parameters import usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
-from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
-from ihgmm.matrix.ops import row_lengths
+from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, row_lengths, to_host
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.missing import MISSING_WAYS, Filler, learn_filler
 from ihgmm.numerics.recipe import Recipe

@@ -94,4 +94,4 @@ class Biwhitener(Scaler):
 
     def _changed(self, X: Any) -> Any:
         white = self.whitener_(check_matrix(X, self, reset=False))
-        return white.take(slice(0, white.shape[0])).array  # type: ignore[attr-defined]
+        return white.take(slice(0, white.shape[0])).array

@@ -204,7 +204,7 @@ class ColumnScaler(Scaler):
             raise ValueError("X has infinite cells; replace them by numbers, or NaN.")
         if not self.center_.any():
             factors = rows.cast(self.scale_ if back else 1 / self.scale_)
-            return rows.multiplied(None, factors, rows.about).array
+            return rows.multiplied(None, factors, rows.metadata).array
         if data.sparse:
             raise ValueError(
                 "X is sparse, and columns are centred, which fills sparse data up; fit "
@@ -228,7 +228,7 @@ def column_ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _entries(block: Matrix) -> Any:
     """Return the entries of a block of rows on the host, sparse if they were."""
-    array = block.take(slice(0, block.shape[0])).array  # type: ignore[attr-defined]
+    array = block.take(slice(0, block.shape[0])).array
     return array if block.on_host else to_host(array)
 
 

@@ -12,8 +12,7 @@ from ihgmm._parameters import check_count, generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import Clusterer, FitRows, atomic, mark, number_by_size
-from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
-from ihgmm.matrix.ops import row_lengths
+from ihgmm.matrix import HOST, Matrix, Tall, ops_of, row_lengths, to_host
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering

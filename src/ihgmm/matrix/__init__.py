@@ -6,23 +6,37 @@ is. Tall arrays, a number or a few for each row, stay where the data are; ``X.op
 serves them. Small arrays, one row for each cluster or column, are NumPy arrays.
 """
 
-from ihgmm.matrix.base import About, Gaps, Matrix
+from ihgmm.matrix.arrays import Tall, to_host
+from ihgmm.matrix.base import Gaps, Matrix, Metadata
+from ihgmm.matrix.groups import Groups
+from ihgmm.matrix.host_ops import HOST, row_lengths
 from ihgmm.matrix.kinds import as_matrix, ops_of, recognize
 from ihgmm.matrix.memory import Dense
-from ihgmm.matrix.ops import HOST, Ops, Tall, to_host
+from ihgmm.matrix.ops import Ops
 from ihgmm.matrix.row_subset import RowSubset
+from ihgmm.matrix.sampling import sample_positions
 from ihgmm.matrix.sparse import Sparse
 from ihgmm.matrix.stored import Blocks
-from ihgmm.matrix.views import Filled, Scaled, Shifted, Stretched, filled, with_gaps
+from ihgmm.matrix.views import (
+    Filled,
+    MissingIndicator,
+    Scaled,
+    Shifted,
+    Stretched,
+    filled,
+    with_gaps,
+)
 
 __all__ = [
     "HOST",
-    "About",
     "Blocks",
     "Dense",
     "Filled",
     "Gaps",
+    "Groups",
     "Matrix",
+    "Metadata",
+    "MissingIndicator",
     "Ops",
     "RowSubset",
     "Scaled",
@@ -34,6 +48,8 @@ __all__ = [
     "filled",
     "ops_of",
     "recognize",
+    "row_lengths",
+    "sample_positions",
     "to_host",
     "with_gaps",
 ]

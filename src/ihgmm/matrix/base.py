@@ -9,64 +9,100 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter, iadd
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from ihgmm.matrix.ops import HOST, Ops, Tall, to_host
+from ihgmm.matrix.arrays import AnyArray, Tall, to_host
+from ihgmm.matrix.host_ops import HOST
+from ihgmm.matrix.ops import Ops
 from ihgmm.matrix.threads import row_ranges
+
+if TYPE_CHECKING:
+    from ihgmm.matrix.memory import InMemory, Materialized
 
 T = TypeVar("T")
 Index = np.ndarray | slice
-Work = Callable[..., Any]
+
+Fill = Callable[[Tall], Tall]
+"""What fills cells in: takes dense rows with NaN, and returns them without."""
+
+Lines = tuple[Tall, ...]
+"""Arrays with a line for each row of a block, or of all blocks."""
+
+Sums = tuple[AnyArray, ...]
+"""Arrays that are added up over blocks."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """Rows whose missing cells were filled in: as they were, and how to draw anew."""
+    """The missing cells of rows in which they were filled in."""
 
-    # The rows with their missing cells; None of a view that mixes cells of a row.
+    #: The rows before cells were filled in; None of a view that mixes cells of a row.
     matrix: Matrix | None
-    # Returns the rows, all or those at some positions, with cells that a seed draws.
+    #: Takes a seed, and positions of rows or None for all; returns these rows with
+    #: missing cells drawn anew.
     redraw: Callable[[int, np.ndarray | None], Matrix]
 
     def through(self, view: Callable[[Matrix, np.ndarray | None], Matrix]) -> Gaps:
         """Return the gaps of a view, which takes a matrix of all or of some rows."""
+
+        def redraw(seed: int, rows: np.ndarray | None) -> Matrix:
+            return view(self.redraw(seed, rows), rows)
+
         matrix = None if self.matrix is None else view(self.matrix, None)
-        return Gaps(matrix, lambda seed, rows: view(self.redraw(seed, rows), rows))
+        return Gaps(matrix=matrix, redraw=redraw)
+
+    def keep_rows(self, rows: np.ndarray) -> Gaps:
+        """Return the gaps of some rows, which are in increasing order."""
+
+        def redraw(seed: int, positions: np.ndarray | None) -> Matrix:
+            return self.redraw(seed, rows if positions is None else rows[positions])
+
+        matrix = None if self.matrix is None else self.matrix.keep_rows(rows)
+        return Gaps(matrix=matrix, redraw=redraw)
 
 
 @dataclass(frozen=True, eq=False)
-class About:
+class Metadata:
     """What belongs to the rows and columns of a matrix, and every view passes on."""
 
-    # What the entries were divided by because their squares would have overflowed or
-    # vanished: a power of two, 1 for all ordinary data.
+    #: What the entries were divided by because their squares would have overflowed or
+    #: vanished: a power of two, 1 for all ordinary data.
     unit: float = 1.0
-    weights: Tall | None = None  # how much rows count, 1 on average; None: all alike
-    gaps: Gaps | None = None  # None where no cell was filled in
-    names: list[str] | None = None  # of features, where the data have names
+    weights: Tall | None = None  #: how much rows count, 1 on average; None: all alike
+    gaps: Gaps | None = None  #: None where no cell was filled in
+    names: list[str] | None = None  #: of features, where the data have names
 
-    def of_taken_rows(self) -> About:
+    def of_taken_rows(self) -> Metadata:
         """Return what belongs to rows that are taken: they count alike."""
-        return About(self.unit, names=self.names)
+        return Metadata(unit=self.unit, names=self.names)
 
-    def rescaled(self, factor: float) -> About:
+    def rescaled(self, factor: float) -> Metadata:
         """Return what belongs to ``factor * X``."""
         gaps = self.gaps and self.gaps.through(lambda X, _: X.rescaled(factor))
         return replace(self, unit=self.unit / factor, gaps=gaps)
 
 
-NOTHING = About()
+NO_METADATA = Metadata()
+
+
+class NonFinite(NamedTuple):
+    """How many entries are not finite, and where the first of them is."""
+
+    n_entries: int
+    row: int = -1
+    column: int = -1
+    value: float = 0.0
 
 
 class _FrozenAfterInit(ABCMeta):
     """Makes classes whose objects do not change once they are made."""
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
-        made = super().__call__(*args, **options)
-        vars(made)["_frozen"] = True
-        return made
+        instance = super().__call__(*args, **options)
+        vars(instance)["_frozen"] = True
+        return instance
 
 
 class Matrix(metaclass=_FrozenAfterInit):
@@ -81,7 +117,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         Number of samples and of features.
     dtype : numpy.dtype
         Type of entries and of every product: float32 or float64.
-    about : About
+    metadata : Metadata
         What belongs to rows and columns: unit, weights, gaps, names.
     ops : Ops
         What can be done with tall arrays of this kind.
@@ -100,11 +136,14 @@ class Matrix(metaclass=_FrozenAfterInit):
     shape: tuple[int, int]
     dtype: np.dtype
     ops: Ops
-    about: About
-    unit = property(attrgetter("about.unit"))
-    weights = property(attrgetter("about.weights"))
-    names = property(attrgetter("about.names"))
-    gaps = property(attrgetter("about.gaps"))
+    metadata: Metadata
+
+    # They are asked for often, and attrgetter takes no call of Python.
+    unit = property(attrgetter("metadata.unit"))
+    weights = property(attrgetter("metadata.weights"))
+    names = property(attrgetter("metadata.names"))
+    gaps = property(attrgetter("metadata.gaps"))
+
     row_scale: Tall | None = None  # what rows of other data were multiplied by
     sparse: bool = False  # zeros are not stored, so that signs and residuals skip them
     on_host: bool = True  # entries are in the memory of the host
@@ -118,10 +157,13 @@ class Matrix(metaclass=_FrozenAfterInit):
         self,
         shape: tuple[int, int],
         dtype: Any,
-        about: About = NOTHING,
+        metadata: Metadata = NO_METADATA,
         ops: Ops = HOST,
     ) -> None:
-        vars(self).update(shape=shape, dtype=np.dtype(dtype), about=about, ops=ops)
+        # At once, since each assignment would be a call of __setattr__.
+        vars(self).update(
+            shape=shape, dtype=np.dtype(dtype), metadata=metadata, ops=ops
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_frozen" in vars(self):
@@ -130,15 +172,17 @@ class Matrix(metaclass=_FrozenAfterInit):
             )
         super().__setattr__(name, value)
 
-    def _but(self, **changes: Any) -> Self:
+    def _replaced(self, **changes: Any) -> Self:
         """Return a copy with other attributes."""
         other = copy(self)
         vars(other).update(changes)
         return other
 
-    def with_about(self, about: About) -> Self:
+    # What belongs to rows and columns.
+
+    def with_metadata(self, metadata: Metadata) -> Self:
         """Return the same entries with other things that belong to their rows."""
-        return self._but(about=about)
+        return self._replaced(metadata=metadata)
 
     @property
     def incomplete(self) -> Matrix | None:
@@ -150,27 +194,63 @@ class Matrix(metaclass=_FrozenAfterInit):
         if weights is not None:
             weights = self.to_device(weights)
             weights = self.ops.persist(weights / self.ops.xp.mean(weights))
-        return self.with_about(replace(self.about, weights=weights))
+        return self.with_metadata(replace(self.metadata, weights=weights))
 
     def named(self, names: list[str]) -> Self:
         """Return the matrix with names of its features."""
-        return self.with_about(replace(self.about, names=names))
+        return self.with_metadata(replace(self.metadata, names=names))
+
+    # Some of the rows.
 
     @abstractmethod
-    def take(self, rows: Index) -> Matrix:
+    def take(self, rows: Index) -> Materialized:
         """Return some rows as a matrix in memory, or on the device of the data."""
 
-    def __matmul__(self, W: Any) -> Tall:
+    def rows(self, rows: Index) -> Tall:
+        """Return some rows as a dense array, where tall arrays are."""
+        return self.take(rows).rows(slice(None))
+
+    def keep_rows(self, rows: np.ndarray) -> Matrix:
+        """Return some rows, in increasing order, with what belongs to them."""
+        part = self._select_rows(rows)
+        if self.streamed and "sqnorms" in vars(self):  # known: they are not read again
+            sqnorms = to_host(self.ops.take_rows(self.sqnorms, rows))
+            part = part._replaced(sqnorms=part.to_device(sqnorms))
+
+        gaps = None if self.gaps is None else self.gaps.keep_rows(rows)
+        part = part.with_metadata(replace(self.metadata, gaps=gaps))
+
+        if self.weights is None:
+            return part
+        return part.weighted(self.ops.take_rows(self.weights, rows))
+
+    def _select_rows(self, rows: np.ndarray) -> Matrix:
+        """Return some rows, in increasing order, not copied where not in memory."""
+        return self.take(rows)
+
+    def drawn(self, rows: np.ndarray) -> Matrix:
+        """Return some rows, in order, to be used often: a copy here or on workers."""
+        return self.take(rows)
+
+    # Products.
+
+    def __matmul__(self, W: AnyArray) -> Tall:
         """Return ``X @ W``, W of shape (n_features, m), where the data are."""
-        return self.sweep(ask("__matmul__", self.cast(W), of="lines"))[0][0]
+        W = self.cast(W)
+        return self.collect_lines(lambda block: block @ W)
 
-    def adjoint(self, V: Any) -> Tall:
+    def adjoint(self, V: Tall) -> AnyArray:
         """Return ``X.T @ V``, V of shape (n_samples, m), where the data are."""
-        return self.sweep(ask("adjoint", of="sums"), self.cast(V))[1][0]
+        return self.sum_blocks(lambda block, lines: block.adjoint(lines), self.cast(V))
 
-    def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
+    def gram_product(self, W: AnyArray, row_scale: Tall | None = None) -> AnyArray:
         """Return ``A.T @ (A @ W)`` from one reading, A being X with scaled rows."""
-        return self.sweep(ask("gram_product", self.cast(W), of="sums"), row_scale)[1][0]
+        W = self.cast(W)
+        return self.sum_blocks(
+            lambda block, scale: block.gram_product(W, scale), row_scale
+        )
+
+    # Work on blocks of rows.
 
     @cached_property
     def n_entries(self) -> int:
@@ -180,8 +260,14 @@ class Matrix(metaclass=_FrozenAfterInit):
     @cached_property
     def row_blocks(self) -> list[slice]:
         """The rows of each block that :meth:`map` goes through."""
-        n, n_entries = self.shape[0], max(2**22, self.least_range)
+        n = self.shape[0]
+        n_entries = max(2**22, self.least_range)
         return row_ranges(n, n_entries * n // max(self.n_entries, 1))
+
+    def dense_ranges(self, n_entries: int = 2**22) -> list[slice]:
+        """Cut the rows into ranges of about so many entries once they are dense."""
+        n_entries = max(n_entries, self.least_range)
+        return row_ranges(self.shape[0], n_entries // self.shape[1])
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
         """Yield the results of some work on each block of rows, in order.
@@ -193,21 +279,54 @@ class Matrix(metaclass=_FrozenAfterInit):
             yield work(self.take(rows), *parts_of(tall, rows))
 
     def sweep(
-        self, work: Callable[..., tuple[tuple[Tall, ...], tuple[Any, ...]]], *tall: Any
-    ) -> tuple[tuple[Tall, ...], tuple[np.ndarray, ...]]:
+        self, work: Callable[..., tuple[Lines, Sums]], *tall: Tall | None
+    ) -> tuple[Lines, tuple[np.ndarray, ...]]:
         """Go through the rows once; return lines for each row, and sums over rows.
 
         The work gets a block as in :meth:`map` and returns two tuples of arrays: those
         with a line for each row, which stay where the data are, and those that are
         added up over blocks and come to the host.
         """
-        parts: list[tuple[Tall, ...]] = []
-        totals: tuple[Any, ...] = ()
-        for result in self.map(work, *tall):
-            parts.append(result[0])
-            totals = tuple(map(iadd, totals, result[1])) if totals else result[1]
-        lines = zip(*parts, strict=True)
-        return tuple(map(self.ops.stack, lines)), tuple(map(self.ops.to_host, totals))
+        lines_of_blocks: list[Lines] = []
+        totals: Sums = ()
+        for lines, sums in self.map(work, *tall):
+            lines_of_blocks.append(lines)
+            totals = tuple(map(iadd, totals, sums)) if totals else sums
+
+        parts = zip(*lines_of_blocks, strict=True)
+        return tuple(map(self.ops.stack, parts)), tuple(map(self.ops.to_host, totals))
+
+    def collect_lines(self, work: Callable[..., Tall], *tall: Tall | None) -> Tall:
+        """Go through the rows once; return the lines that work makes of each row."""
+
+        def make_lines(block: Matrix, *parts: Tall) -> tuple[Lines, Sums]:
+            return (work(block, *parts),), ()
+
+        (lines,), _ = self.sweep(make_lines, *tall)
+        return lines
+
+    def sum_blocks(
+        self, work: Callable[..., AnyArray], *tall: Tall | None
+    ) -> np.ndarray:
+        """Go through the rows once; return the sum of what work makes of each block."""
+
+        def make_sum(block: Matrix, *parts: Tall) -> tuple[Lines, Sums]:
+            return (), (work(block, *parts),)
+
+        _, (total,) = self.sweep(make_sum, *tall)
+        return total
+
+    def map_rows(
+        self, work: Callable[[Any], Tall], dtype: Any, *, whole: bool = False
+    ) -> Tall:
+        """Return what work makes of the rows: a number for each, or ``whole`` rows.
+
+        Where blocks are on workers the work is done on each of them, when its results,
+        of type ``dtype``, are asked for.
+        """
+        return work(self)
+
+    # Norms and single entries.
 
     @cached_property
     def sqnorms(self) -> Tall:
@@ -221,119 +340,79 @@ class Matrix(metaclass=_FrozenAfterInit):
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         """Return the sum of squares of each row, each column with a weight."""
-        return self.sweep(ask("row_sqnorms", column_weights, of="lines"))[0][0]
+        return self.collect_lines(lambda block: block.row_sqnorms(column_weights))
 
     def column_sqnorms(self) -> np.ndarray:
         """Return the squared Euclidean norm of each column, float64."""
-        return self.sweep(ask("column_sqnorms", of="sums"))[1][0]
+        return self.sum_blocks(lambda block: block.column_sqnorms())
 
     def max_abs(self) -> float:
         """Return the largest absolute entry."""
-        return max(self.map(ask("max_abs")))
+        return max(self.map(lambda block: block.max_abs()))
 
     def most_negative(self) -> float:
         """Return the smallest entry, or 0 where none is negative."""
-        return min(self.map(ask("most_negative")))
+        return min(self.map(lambda block: block.most_negative()))
 
-    def not_finite(self) -> tuple[int, int, int, float]:
-        """Return how many entries are not finite; row, column, value of the first."""
-        first, total = (-1, -1, 0.0), 0
-        answers = self.map(ask("not_finite"))
-        for rows, (count, row, *place) in zip(self.row_blocks, answers, strict=True):
-            if count and not total:
-                first = (rows.start + row, *place)
-            total += count
-        return total, *first
+    def not_finite(self) -> NonFinite:
+        """Return how many entries are not finite, and where the first of them is."""
+        first = NonFinite(n_entries=0)
+        n_entries = 0
 
-    def dense_ranges(self, n_entries: int = 2**22) -> list[slice]:
-        """Cut the rows into ranges of about so many entries once they are dense."""
-        n_entries = max(n_entries, self.least_range)
-        return row_ranges(self.shape[0], n_entries // self.shape[1])
+        answers = self.map(lambda block: block.not_finite())
+        for rows, answer in zip(self.row_blocks, answers, strict=True):
+            if answer.n_entries and not n_entries:
+                first = answer._replace(row=rows.start + answer.row)
+            n_entries += answer.n_entries
 
-    def rows(self, rows: Index) -> Tall:
-        """Return some rows as a dense array, where tall arrays are."""
-        return self.take(rows).rows(slice(None))
+        return first._replace(n_entries=n_entries)
+
+    # Where the data are, and in which unit.
 
     def toarray(self) -> np.ndarray:
         """Return all entries as a dense array on the host; for few rows only."""
         return to_host(self.rows(slice(0, self.shape[0])))
 
-    def to_memory(self) -> Matrix:
+    def to_memory(self) -> InMemory:
         """Return the matrix in the memory of the host."""
         rows = self.take(slice(0, self.shape[0])).to_memory()
-        return rows.with_about(self.about.of_taken_rows())
+        return rows.with_metadata(self.metadata.of_taken_rows())
 
-    def keep_rows(self, rows: np.ndarray) -> Matrix:
-        """Return some rows, in increasing order, with what belongs to them."""
-        some, gaps = self._kept(rows), self.gaps
-        if self.streamed and "sqnorms" in vars(self):  # what is known is not read again
-            norms = to_host(self.ops.take_rows(self.sqnorms, rows))
-            some = some._but(sqnorms=some.to_device(norms))
-        if gaps is not None:
-            redraw = gaps.redraw
-            gaps = Gaps(
-                gaps.matrix and gaps.matrix.keep_rows(rows),
-                lambda seed, at: redraw(seed, rows if at is None else rows[at]),
-            )
-        kept = None if self.weights is None else self.ops.take_rows(self.weights, rows)
-        return some.with_about(replace(self.about, gaps=gaps)).weighted(kept)
-
-    def _kept(self, rows: np.ndarray) -> Matrix:
-        """Return some rows, in increasing order, not copied where not in memory."""
-        return self.take(rows)
-
-    def drawn(self, rows: np.ndarray) -> Matrix:
-        """Return some rows, in order, to be used often: a copy here or on workers."""
-        return self.take(rows)
-
-    def to_device(self, values: Any) -> Tall:
+    def to_device(self, values: AnyArray) -> Tall:
         """Return an array, with a line for each row, where the data are."""
         return to_host(values)
 
-    def cast(self, values: Any) -> Tall:
+    def cast(self, values: AnyArray) -> AnyArray:
         """Return an array where the data are, in the type of the data."""
         return np.asarray(to_host(values), dtype=self.dtype)
 
     def rescaled(self, factor: float) -> Matrix:
         """Return ``factor * X`` in another unit, also if squares of X overflow."""
-        return self.to_memory().rescaled(factor).with_about(self.about.rescaled(factor))
+        rows = self.to_memory().rescaled(factor)
+        return rows.with_metadata(self.metadata.rescaled(factor))
 
     def restore_squares(self, values: np.ndarray) -> np.ndarray:
         """Put values in squared units back; ``inf`` where that overflows."""
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(values * self.unit * self.unit)
 
-    def map_rows(self, work: Work, dtype: Any, *, whole: bool = False) -> Any:
-        """Return one figure for each row, or ``whole`` rows, made by work on rows."""
-        return work(self)
-
-    def filled(self, fill: Callable[[Tall], Tall] | None = None) -> Matrix:
-        """Return rows with NaN filled in, in memory; by zeros without a ``fill``."""
-        return self.take(slice(0, self.shape[0])).filled(fill)
-
-    def with_gaps(self, mark: Callable[[Tall], Tall]) -> Matrix:
-        """Return rows with NaN where ``mark`` puts it, in memory."""
-        return self.filled(mark)
-
-    def missing(self) -> Matrix:
-        """Return 1 where a cell is missing and 0 elsewhere, in memory."""
-        return self.take(slice(0, self.shape[0])).missing()
-
-    def threads(self) -> AbstractContextManager[Any]:
+    def threads(self) -> AbstractContextManager[None]:
         """Return a context in which products with this matrix run best."""
         return nullcontext()
 
+    # Missing cells, which are NaN.
 
-def ask(question: str, *given: Any, of: str = "answer") -> Callable[..., Any]:
-    """Return the work of asking a block of rows; in a sweep, for "lines" or "sums"."""
+    def filled(self, fill: Fill | None = None) -> Materialized:
+        """Return rows with NaN filled in, in memory; by zeros without a ``fill``."""
+        return self.take(slice(0, self.shape[0])).filled(fill)
 
-    def work(block: Matrix, *tall: Tall) -> Any:
-        answer = getattr(block, question)(*given, *tall)
-        if of == "lines":
-            return (answer,), ()
-        return ((), (answer,)) if of == "sums" else answer
+    def with_gaps(self, mark: Fill) -> Materialized:
+        """Return rows with NaN where ``mark`` puts it, in memory."""
+        return self.filled(mark)
 
-    return work
+    def missing(self) -> Materialized:
+        """Return 1 where a cell is missing and 0 elsewhere, in memory."""
+        return self.take(slice(0, self.shape[0])).missing()
 
 
 def parts_of(tall: tuple[Tall | None, ...], rows: slice) -> list[Tall | None]:
@@ -343,16 +422,18 @@ def parts_of(tall: tuple[Tall | None, ...], rows: slice) -> list[Tall | None]:
 
 def float_type(dtype: Any) -> np.dtype:
     """Return float32 or float64, what numbers of some type are converted to."""
-    kind = np.dtype(dtype)
-    if kind.kind not in "fiub":
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "fiub":
         raise ValueError(
-            f"X holds entries of type {kind}, not real numbers; store it as float32 "
+            f"X holds entries of type {dtype}, not real numbers; store it as float32 "
             "or float64."
         )
-    return kind if kind in (np.float32, np.float64) else np.dtype(np.float64)
+
+    is_supported = dtype in (np.float32, np.float64)
+    return dtype if is_supported else np.dtype(np.float64)
 
 
-def times_lines(block: Tall, factors: Tall | None) -> Tall:
+def scale_lines(block: AnyArray, factors: AnyArray | None) -> AnyArray:
     """Return a block of vectors, or one, whose lines are multiplied by factors."""
     if factors is None:
         return block

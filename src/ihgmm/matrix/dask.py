@@ -6,25 +6,38 @@ from collections.abc import Callable, Iterator
 from functools import cache, cached_property, partial
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import array_api_compat as compat
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
-from dask.delayed import delayed
+from dask.delayed import Delayed, delayed
 
 from ihgmm.matrix import dask_blocks as lazy
-from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, Work, float_type
-from ihgmm.matrix.ops import HOST, Ops, Tall, is_lazy, library_ops, to_host
-from ihgmm.matrix.stored import Blocks, held
+from ihgmm.matrix.arrays import AnyArray, Tall, is_lazy, to_host
+from ihgmm.matrix.base import (
+    NO_METADATA,
+    Index,
+    Lines,
+    Matrix,
+    Metadata,
+    Sums,
+    T,
+    float_type,
+)
+from ihgmm.matrix.host_ops import HOST, library_ops
+from ihgmm.matrix.memory import Materialized
+from ihgmm.matrix.ops import Ops
+from ihgmm.matrix.stored import Blocks, materialize
 
 
 def open_dask(X: Any) -> DaskRows:
     """Return a dask array or data frame as a matrix, checked for its shape."""
-    given = X
+    frame = X
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array().compute_chunk_sizes()
+
     if not isinstance(X, da.Array):
         raise TypeError(
             f"X is a dask {type(X).__name__}; give a dask array or data frame."
@@ -39,12 +52,21 @@ def open_dask(X: Any) -> DaskRows:
             f"X is a dask array of unknown chunk sizes (shape {X.shape}); call "
             "X.compute_chunk_sizes() first."
         )
+
     if len(X.chunks[1]) > 1:
-        X = X.rechunk({0: "auto", 1: -1})  # type: ignore[no-untyped-call]
+        X = X.rechunk({0: "auto", 1: -1})
     if X.shape[0] == 1:  # beside chunks without rows
         X = X.rechunk(-1)
-    names = [str(name) for name in getattr(given, "columns", ())] or None
-    return DaskRows(X, About(names=names))
+
+    names = [str(name) for name in getattr(frame, "columns", ())]
+    return DaskRows(X, Metadata(names=names or None))
+
+
+class BlockResult(NamedTuple):
+    """What work of a sweep makes of a block: lines on its worker, sums on the host."""
+
+    lines: Lines
+    sums: Sums
 
 
 class DaskRows(Blocks):
@@ -52,16 +74,17 @@ class DaskRows(Blocks):
 
     distributed = True
 
-    def __init__(self, X: Any, about: About = NOTHING) -> None:
+    def __init__(self, X: da.Array, metadata: Metadata = NO_METADATA) -> None:
         shape = (int(X.shape[0]), int(X.shape[1]))
         ops = block_ops(library_ops(X._meta))
-        super().__init__(shape, float_type(X.dtype), about, ops)
-        self.X, self.sparse = X, sp.issparse(X._meta)
+        super().__init__(shape, float_type(X.dtype), metadata, ops)
+        self.X = X
+        self.sparse = sp.issparse(X._meta)
 
     @cached_property
     def row_blocks(self) -> list[slice]:
-        edges = pairwise(np.cumsum([0, *self.X.chunks[0]]).tolist())
-        return [slice(*edge) for edge in edges if edge[0] < edge[1]]
+        edges = np.cumsum([0, *self.X.chunks[0]]).tolist()
+        return [slice(start, stop) for start, stop in pairwise(edges) if start < stop]
 
     @cached_property
     def n_entries(self) -> int:
@@ -70,103 +93,176 @@ class DaskRows(Blocks):
         return sum(self.map(attrgetter("n_entries")))
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
-        yield from lazy.gather(self._results(work, *tall))
+        yield from lazy.gather(self._work_on_blocks(work, *tall))
 
-    def sweep(self, work: Callable[..., Any], *tall: Any) -> tuple[Any, Any]:
-        def with_sums_here(block: Matrix, *tall: Any) -> Any:
-            lines, sums = work(block, *tall)
-            return tuple(map(to_host, sums)), lines
+    def sweep(
+        self, work: Callable[..., tuple[Lines, Sums]], *tall: Tall | None
+    ) -> tuple[Lines, tuple[np.ndarray, ...]]:
+        def work_on_block(block: Matrix, *parts: Tall) -> BlockResult:
+            lines, sums = work(block, *parts)
+            return BlockResult(lines=lines, sums=tuple(map(to_host, sums)))
 
-        results = lazy.persist(self._results(with_sums_here, *tall))
-        nothing = np.empty(0, object)
-        sums = lazy.blockwise(lambda result: result and result[0], (results,), nothing)
-        some = next(i for i, rows in enumerate(self.X.chunks[0]) if rows)
-        # Empty arrays of the kinds that lines of a block are.
-        kinds = delayed(lambda result: [line[:0] for line in result[1]])
-        kinds = kinds(results.to_delayed()[some])
-        totals, kinds = lazy.compute(lazy.sum_objects(sums), kinds)
+        # The work is done once; lines and sums are then taken from its results.
+        results = lazy.persist(self._work_on_blocks(work_on_block, *tall))
 
-        def line(number: int, like: Any) -> Any:
-            def of_block(result: Any) -> Any:
-                return like if result is None else result[1][number]
+        totals, kinds_of_lines = lazy.compute(
+            _total_sums(results), self._kinds_of_lines(results)
+        )
 
-            made = lazy.blockwise(of_block, (results,), like, like.shape[1:])
-            return lazy.persist(made)
+        lines = [_lines(results, number, kind) for number, kind in kinds_of_lines]
+        return tuple(lines), totals
 
-        return tuple(line(*kind) for kind in enumerate(kinds)), totals
+    def _kinds_of_lines(self, results: da.Array) -> Delayed:
+        """Return the number of each array of lines, and an empty array of its kind."""
 
-    def _results(self, work: Callable[..., Any], *tall: Any) -> Any:
+        def kinds_of_block(result: BlockResult) -> list[tuple[int, AnyArray]]:
+            return [(number, lines[:0]) for number, lines in enumerate(result.lines)]
+
+        first_block = next(i for i, n_rows in enumerate(self.X.chunks[0]) if n_rows)
+        return delayed(kinds_of_block)(results.to_delayed()[first_block])
+
+    def _work_on_blocks(self, work: Callable[..., Any], *tall: Tall | None) -> da.Array:
         """Return what some work makes of each block, as a dask array of objects."""
-        self.read["rows"] += self.n_stored
-        given = self.X, lazy.row_numbers(self.X.chunks[0]), *map(self.to_device, tall)
-        sparse = self.sparse
-        kind = self.dtype, self.factor, self.about.of_taken_rows()
+        self.read_count.rows += self.n_stored
+        # Workers get these, and not the matrix.
+        is_sparse = self.sparse
+        dtype = self.dtype
+        factor = self.factor
+        metadata = self.metadata.of_taken_rows()
 
-        def on_matrix(block: Any, rows: tuple[int, int], *tall: Any) -> Any:
-            """Do the work on a block, which is as it was announced, as a matrix."""
-            if block.shape[0] != rows[1] - rows[0]:
-                raise ValueError(
-                    f"The chunk of rows {rows[0]} to {rows[1] - 1} of the dask array X "
-                    f"has {block.shape[0]} rows; call X.compute_chunk_sizes() first."
-                )
-            if sp.issparse(block) and not sparse:
-                raise ValueError(
-                    "A chunk of the dask array X is sparse where a dense one was "
-                    "announced; give X.map_blocks its "
-                    "meta=scipy.sparse.csr_array((0, 0))."
-                )
-            return work(held(block, *kind), *tall)
+        def work_on_chunk(chunk: Any, rows: tuple[int, int], *parts: Tall) -> Any:
+            _check_chunk(chunk, rows, is_sparse=is_sparse)
+            return work(materialize(chunk, dtype, factor, metadata), *parts)
 
-        return lazy.objects(on_matrix, *given)
+        row_numbers = lazy.row_numbers(self.X.chunks[0])
+        return lazy.objects(
+            work_on_chunk, self.X, row_numbers, *map(self.to_device, tall)
+        )
 
-    def take(self, rows: Index) -> Matrix:
+    def take(self, rows: Index) -> Materialized:
         (entries,) = lazy.compute(lazy.take(self.X, rows))
-        return self.wrap(entries if self.sparse else to_host(entries))
+        return self.materialize(entries if self.sparse else to_host(entries))
 
-    def _kept(self, rows: np.ndarray) -> DaskRows:
-        ends = np.cumsum([0, *self.X.chunks[0]])
-        chunks = tuple(np.diff(np.searchsorted(rows, ends)).tolist())
-        mask = np.zeros(self.shape[0], dtype=bool)
-        mask[rows] = True
-        kept = lazy.rows_where(self.X, self.to_device(mask), chunks)
-        return DaskRows(kept, self.about.of_taken_rows())._but(factor=self.factor)
+    def _select_rows(self, rows: np.ndarray) -> DaskRows:
+        edges = np.cumsum([0, *self.X.chunks[0]])
+        chunks = tuple(np.diff(np.searchsorted(rows, edges)).tolist())
+
+        is_member = np.zeros(self.shape[0], dtype=bool)
+        is_member[rows] = True
+        X = lazy.rows_where(self.X, self.to_device(is_member), chunks)
+
+        part = DaskRows(X, self.metadata.of_taken_rows())
+        return part._replaced(factor=self.factor)
 
     def drawn(self, rows: np.ndarray) -> DaskRows:
-        self.read["rows"] += self.n_stored
-        kept = self._kept(rows)
-        return kept._but(X=lazy.persist(kept.X))
+        self.read_count.rows += self.n_stored
+        part = self._select_rows(rows)
+        return part._replaced(X=lazy.persist(part.X))
 
-    def to_device(self, values: Any) -> Tall:
+    def to_device(self, values: AnyArray) -> Tall:
         if values is None:
             return None
+        chunks = self.X.chunks[0]
         if is_lazy(values):
-            same = values.chunks[0] == self.X.chunks[0]
-            return values if same else values.rechunk({0: self.X.chunks[0]})
+            has_these_chunks = values.chunks[0] == chunks
+            return values if has_these_chunks else values.rechunk({0: chunks})
+
         values = to_host(values)
         if values.shape[:1] != self.shape[:1]:
             return values
+
         # Beside sparse blocks tall arrays are NumPy's, else of the library of blocks.
         like = np.empty(0) if self.sparse else self.X._meta
-        return lazy.from_host(values, self.X.chunks[0], like)
+        return lazy.from_host(values, chunks, like)
 
-    def cast(self, values: Any) -> Tall:
+    def cast(self, values: AnyArray) -> AnyArray:
         if is_lazy(values):
             return values.astype(self.dtype)
         return np.asarray(to_host(values), dtype=self.dtype)
 
-    def map_rows(self, work: Work, dtype: Any, *, whole: bool = False) -> Any:
-        empty = self.X._meta[:0].astype(dtype) if whole else np.empty(0, dtype=dtype)
-        given = self.X, lazy.row_numbers(self.X.chunks[0])
+    def map_rows(
+        self, work: Callable[[Any], Tall], dtype: Any, *, whole: bool = False
+    ) -> da.Array:
+        line_shape = self.shape[1:] if whole else ()
+        no_lines = self.X._meta[:0].astype(dtype) if whole else np.empty(0, dtype=dtype)
 
-        def named(block: Any, rows: tuple[int, int]) -> Any:
+        def work_on_chunk(chunk: Any, rows: tuple[int, int]) -> Tall:
             """Do the work on a block, unless it is empty; an error names its rows."""
             try:
-                return work(block) if block.shape[0] else empty
+                return work(chunk) if chunk.shape[0] else no_lines
             except ValueError as error:
-                where = f"rows {rows[0]} to {rows[1] - 1}"
-                raise ValueError(f"In the chunk of {where}: {error}") from error
+                which = f"rows {rows[0]} to {rows[1] - 1}"
+                raise ValueError(f"In the chunk of {which}: {error}") from error
 
-        return lazy.blockwise(named, given, empty, self.shape[1:] if whole else ())
+        arguments = (self.X, lazy.row_numbers(self.X.chunks[0]))
+        return lazy.blockwise(work_on_chunk, arguments, no_lines, line_shape)
+
+
+def _check_chunk(chunk: Any, rows: tuple[int, int], *, is_sparse: bool) -> None:
+    """Raise unless a chunk is as it was announced, in its height and its kind."""
+    start, stop = rows
+
+    if chunk.shape[0] != stop - start:
+        raise ValueError(
+            f"The chunk of rows {start} to {stop - 1} of the dask array X "
+            f"has {chunk.shape[0]} rows; call X.compute_chunk_sizes() first."
+        )
+
+    if sp.issparse(chunk) and not is_sparse:
+        raise ValueError(
+            "A chunk of the dask array X is sparse where a dense one was "
+            "announced; give X.map_blocks its "
+            "meta=scipy.sparse.csr_array((0, 0))."
+        )
+
+
+def _total_sums(results: da.Array) -> Delayed:
+    """Return the sums over all blocks, delayed, of the results of a sweep."""
+
+    def sums_of_block(result: BlockResult | None) -> Sums | None:
+        return None if result is None else result.sums
+
+    nothing = np.empty(0, dtype=object)
+    return lazy.sum_objects(lazy.blockwise(sums_of_block, (results,), nothing))
+
+
+def _lines(results: da.Array, number: int, kind: AnyArray) -> da.Array:
+    """Return one of the arrays of lines that a sweep makes, on the workers."""
+
+    def lines_of_block(result: BlockResult | None) -> AnyArray:
+        return kind if result is None else result.lines[number]
+
+    lines = lazy.blockwise(lines_of_block, (results,), kind, kind.shape[1:])
+    return lazy.persist(lines)
+
+
+def _done_to_blocks(name: str, combine: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of :class:`BlockOps` that other ops do, block by block.
+
+    Parameters
+    ----------
+    name : str
+        The method of the ops of blocks that does it.
+    combine : callable
+        Takes this method and its arguments, in blocks; does it to all blocks, and
+        returns the result for all rows.
+    """
+
+    def method(self: BlockOps, *arguments: Any) -> Any:
+        like = next((array for array in arguments if is_lazy(array)), None)
+        if like is None:  # sums over rows, which are on the host
+            return getattr(HOST, name)(*arguments)
+
+        # Arrays of the host with a line for each row go to the blocks.
+        in_blocks = [
+            self.to_device(argument, like)
+            if isinstance(argument, np.ndarray)
+            else argument
+            for argument in arguments
+        ]
+        return combine(getattr(self.inner, name), *in_blocks)
+
+    return method
 
 
 class BlockOps(Ops):
@@ -174,77 +270,87 @@ class BlockOps(Ops):
 
     def __init__(self, inner: Ops) -> None:
         super().__init__(compat.array_namespace(da.empty(0)))
-        self.inner, self.taken_ops = inner, HOST
+        self.inner = inner
+        self.taken_ops = HOST
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return block_ops, (self.inner,)
 
     def persist(self, a: Tall) -> Tall:
         return lazy.persist(a) if is_lazy(a) else a
 
-    def to_device(self, a: Any, like: Tall) -> Tall:
+    def to_device(self, a: AnyArray, like: Tall) -> AnyArray:
         if is_lazy(a) or not is_lazy(like):
             return a
+
         # What has no line for each row goes with every block.
         if np.ndim(a) > 0 and np.shape(a)[0] == like.shape[0] > 1:
             return lazy.from_host(to_host(a), like.chunks[0], like._meta)
+
         return a if self.inner is HOST else self.inner.to_device(a, like._meta)
 
-    def cast_like(self, a: Any, like: Tall) -> Tall:
+    def cast_like(self, a: AnyArray, like: Tall) -> AnyArray:
         if not is_lazy(like):
             return HOST.cast_like(a, like)
+
         if not is_lazy(a):
             a = np.asarray(to_host(a), dtype=self.host_dtype(like))
             a = self.to_device(a, like)
+
         xp = self.xp if is_lazy(a) else self.inner.xp
         return xp.astype(a, like.dtype, copy=False)
 
-    def row_map(self, work: Callable[..., Any], *tall: Tall, width: int = 1) -> Tall:
+    def row_map(self, work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
         return lazy.map_blocks(partial(work, self.inner), *tall)
 
     def take_rows(self, tall: Tall, positions: np.ndarray | slice) -> np.ndarray:
         return self.to_host(lazy.take(tall, positions))
 
-    def rows_where(self, tall: Tall, mask: Tall) -> Tall:
-        counts = map(delayed(lambda part: int(part.sum())), mask.to_delayed().ravel())
-        return lazy.rows_where(tall, mask, lazy.compute(*counts))
+    def rows_where(self, tall: Tall, is_member: Tall) -> Tall:
+        def count(part: AnyArray) -> int:
+            return int(part.sum())
 
-    def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
-        given = [values, where] if others is None else [values, where, others]
-        return lazy.map_blocks(self.inner.place, *given, chunks=where.chunks[0])
+        parts = is_member.to_delayed().ravel()
+        chunks = lazy.compute(*map(delayed(count), parts))
+        return lazy.rows_where(tall, is_member, chunks)
+
+    def place(self, lines: Tall, is_member: Tall, others: Tall | None = None) -> Tall:
+        arguments = [lines, is_member]
+        if others is not None:
+            arguments.append(others)
+        return lazy.map_blocks(self.inner.place, *arguments, chunks=is_member.chunks[0])
 
     def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
         return lazy.map_blocks(partial(self.inner.take_lines, table), labels)
 
+    # Made of each row alone: lines stay on the workers, in the blocks of the rows.
+    beside = _done_to_blocks("beside", lazy.map_blocks)
+    row_dots = _done_to_blocks("row_dots", lazy.map_blocks)
+    row_norms = _done_to_blocks("row_norms", lazy.map_blocks)
+    unit_rows = _done_to_blocks("unit_rows", lazy.map_blocks)
+    row_max = _done_to_blocks("row_max", lazy.map_blocks)
+    ratio = _done_to_blocks("ratio", lazy.map_blocks)
+    clip = _done_to_blocks("clip", lazy.map_blocks)
+    softmax = _done_to_blocks("softmax", lazy.map_blocks)
+    logsumexp = _done_to_blocks("logsumexp", lazy.map_blocks)
+    log_ndtr = _done_to_blocks("log_ndtr", lazy.map_blocks)
+    sign_of = _done_to_blocks("sign_of", lazy.map_blocks)
+    pick = _done_to_blocks("pick", lazy.map_blocks)
 
-def _on_blocks(name: str, over: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method of blocks: what the inner one makes of them."""
+    # Sums over rows: those of blocks are added up, and the total comes to the client.
+    tall_dot = _done_to_blocks("tall_dot", lazy.sum_blocks)
+    basis_dot = _done_to_blocks("basis_dot", lazy.sum_blocks)
+    group_sums = _done_to_blocks("group_sums", lazy.sum_blocks)
+    many_group_sums = _done_to_blocks("many_group_sums", lazy.sum_blocks)
+    sums_of_rows = _done_to_blocks("sums_of_rows", lazy.sum_blocks)
 
-    def method(self: BlockOps, *given: Any) -> Any:
-        like = next((array for array in given if is_lazy(array)), None)
-        if like is None:  # sums over rows, which are on the host
-            return getattr(HOST, name)(*given)
-        # Arrays of the host with a line for each row go to the blocks.
-        aligned = [
-            self.to_device(array, like) if isinstance(array, np.ndarray) else array
-            for array in given
-        ]
-        return over(getattr(self.inner, name), *aligned)
+    # Largest entries: the larger of those of blocks come to the client.
+    column_peaks = _done_to_blocks("column_peaks", lazy.peak_of_blocks)
+    group_maxima = _done_to_blocks("group_maxima", lazy.peak_of_blocks)
 
-    return method
-
-
-BY_ROW = """beside row_dots row_norms unit_rows row_max ratio clip softmax logsumexp
-    log_ndtr sign_of pick"""
-SUMS = "tall_dot basis_dot group_sums sums_of_rows many_group_sums"
-for _over, _names in (
-    (lazy.map_blocks, BY_ROW),
-    (lazy.sum_blocks, SUMS),
-    (lazy.peak_of_blocks, "column_peaks group_maxima"),
-    (lazy.on_one_block, "largest in_order"),
-):
-    for _name in _names.split():
-        setattr(BlockOps, _name, _on_blocks(_name, _over))
+    # Order: all rows have to be on one worker.
+    largest = _done_to_blocks("largest", lazy.on_one_block)
+    in_order = _done_to_blocks("in_order", lazy.on_one_block)
 
 
 @cache

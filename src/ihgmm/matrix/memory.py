@@ -6,124 +6,160 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, parts_of, times_lines
-from ihgmm.matrix.ops import HOST, to_host
+from ihgmm.matrix.arrays import AnyArray, Tall, to_host
+from ihgmm.matrix.base import (
+    NO_METADATA,
+    Fill,
+    Index,
+    Matrix,
+    Metadata,
+    NonFinite,
+    T,
+    parts_of,
+    scale_lines,
+)
+from ihgmm.matrix.host_ops import HOST
 from ihgmm.matrix.threads import in_parts, one_thread, row_ranges, sized_threads
 
 
-class InMemory(Matrix):
+class Materialized(Matrix):
+    """Rows whose stored numbers are in one array, on the host or on a device."""
+
+    array: AnyArray  # dense or sparse, as the library has it
+    values: AnyArray  # the stored numbers
+
+    @abstractmethod
+    def with_values(self, values: AnyArray, metadata: Metadata) -> Self:
+        """Return the matrix with other values in the same places."""
+
+    @abstractmethod
+    def multiplied(
+        self, rows: Tall | None, columns: AnyArray | None, metadata: Metadata
+    ) -> Self:
+        """Return the matrix with its rows and columns multiplied, as a copy."""
+
+    @abstractmethod
+    def row_sqnorms_at_once(self, column_weights: np.ndarray | None) -> Tall:
+        """Return what :meth:`row_sqnorms` does, of rows that are one block."""
+
+    @abstractmethod
+    def entry(self, number: int) -> tuple[int, int, float]:
+        """Return row, column and value of a stored number, counted row by row."""
+
+    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
+        if len(self.row_blocks) > 1:
+            return super().row_sqnorms(column_weights)
+
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return self.row_sqnorms_at_once(column_weights)
+
+    def threads(self) -> AbstractContextManager[None]:
+        return one_thread()  # of a device, what is left for the host is small
+
+    def gram_product(self, W: AnyArray, row_scale: Tall | None = None) -> AnyArray:
+        Y = scale_lines(self @ W, row_scale)
+        return self.adjoint(scale_lines(Y, row_scale))
+
+    def rescaled(self, factor: float) -> Self:
+        with np.errstate(over="ignore"):  # the type may hold 1 / factor alone
+            fits = np.isfinite(self.dtype.type(factor))
+
+        values = self.values * factor if fits else self.values / (1 / factor)
+        return self.with_values(values, self.metadata.rescaled(factor))
+
+    def max_abs(self) -> float:
+        if not self.n_entries:
+            return 0.0
+
+        xp = self.ops.xp
+        return float(max(xp.max(self.values), -xp.min(self.values)))
+
+    def most_negative(self) -> float:
+        if not self.n_entries:
+            return 0.0
+
+        return min(float(self.ops.xp.min(self.values)), 0.0)
+
+    def not_finite(self) -> NonFinite:
+        if len(self.row_blocks) > 1:
+            return super().not_finite()
+
+        xp = self.ops.xp
+        is_finite = xp.isfinite(self.values)
+        if bool(xp.all(is_finite)):
+            return NonFinite(n_entries=0)
+
+        numbers = np.flatnonzero(~to_host(is_finite))
+        row, column, value = self.entry(int(numbers[0]))
+        return NonFinite(n_entries=len(numbers), row=row, column=column, value=value)
+
+
+class InMemory(Materialized):
     """Rows in the memory of the host, worked on in several threads."""
 
     @cached_property
     def row_blocks(self) -> list[slice]:
         # So few rows stay in the cache with what is made of them.
-        rows = 2**20 * self.shape[0] // max(self.n_entries, 1)
-        return row_ranges(self.shape[0], min(max(rows, 2**8), 2**12))
+        height = 2**20 * self.shape[0] // max(self.n_entries, 1)
+        return row_ranges(self.shape[0], min(max(height, 2**8), 2**12))
 
-    def map(self, work: Callable[..., T], *tall: Any) -> Iterator[T]:
+    def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
         blocks = self.row_blocks
         if len(blocks) < 4:
             yield from super().map(work, *tall)
             return
 
-        def several(part: slice) -> list[T]:
-            return [work(self.take(at), *parts_of(tall, at)) for at in blocks[part]]
+        def work_on_blocks(part: slice) -> list[T]:
+            return [
+                work(self.take(rows), *parts_of(tall, rows)) for rows in blocks[part]
+            ]
 
         with one_thread():  # those of BLAS would wait for ours
-            for results in in_parts(len(blocks), several):
+            for results in in_parts(len(blocks), work_on_blocks):
                 yield from results
 
     def to_memory(self) -> Self:
         return self
 
 
-class Held(Matrix):
-    """Rows whose stored numbers, ``values``, are in an array, here or on a device."""
+class DenseArray(Materialized):
+    """A dense array of any library."""
 
-    values: Any
-
-    @abstractmethod
-    def with_values(self, values: Any, about: About) -> Self:
-        """Return the matrix with other values in the same places."""
-
-    @abstractmethod
-    def own_row_sqnorms(self, column_weights: np.ndarray | None) -> Any:
-        """Return what :meth:`row_sqnorms` does, of rows that are one block."""
-
-    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Any:
-        if len(self.row_blocks) > 1:
-            return super().row_sqnorms(column_weights)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return self.own_row_sqnorms(column_weights)
-
-    def threads(self) -> AbstractContextManager[Any]:
-        return one_thread()  # of a device, what is left for the host is small
-
-    def gram_product(self, W: Any, row_scale: Any = None) -> Any:
-        Y = times_lines(self @ W, row_scale)
-        return self.adjoint(times_lines(Y, row_scale))
-
-    def rescaled(self, factor: float) -> Self:
-        with np.errstate(over="ignore"):  # the type may hold 1 / factor alone
-            fits = np.isfinite(self.dtype.type(factor))
-        values = self.values * factor if fits else self.values / (1 / factor)
-        return self.with_values(values, self.about.rescaled(factor))
-
-    def max_abs(self) -> float:
-        xp, values = self.ops.xp, self.values
-        return float(max(xp.max(values), -xp.min(values))) if self.n_entries else 0.0
-
-    def most_negative(self) -> float:
-        return min(float(self.ops.xp.min(self.values)), 0.0) if self.n_entries else 0.0
-
-    @abstractmethod
-    def entry(self, number: int) -> tuple[int, int, float]:
-        """Return row, column and value of a stored number, counted row by row."""
-
-    def not_finite(self) -> tuple[int, int, int, float]:
-        if len(self.row_blocks) > 1:
-            return super().not_finite()
-        finite = self.ops.xp.isfinite(self.values)
-        if bool(self.ops.xp.all(finite)):
-            return 0, -1, -1, 0.0
-        bad = np.flatnonzero(~to_host(finite))
-        return len(bad), *self.entry(int(bad[0]))
-
-
-class Array(Held):
-    """A dense array."""
-
-    array: Any
-
-    def with_values(self, values: Any, about: About) -> Self:
-        return type(self)(values, about)
+    def with_values(self, values: AnyArray, metadata: Metadata) -> Self:
+        return type(self)(values, metadata)
 
     def entry(self, number: int) -> tuple[int, int, float]:
         row, column = divmod(number, self.shape[1])
         return row, column, float(self.array[row, column])
 
-    def rows(self, rows: Index) -> Any:
+    def rows(self, rows: Index) -> Tall:
         return self.ops.take_rows(self.array, rows)
 
     def take(self, rows: Index) -> Self:
-        return type(self)(self.rows(rows), self.about.of_taken_rows())
+        return type(self)(self.rows(rows), self.metadata.of_taken_rows())
 
-    def multiplied(self, rows: Any, columns: Any, about: About) -> Self:
-        """Return the matrix with its rows and columns multiplied, as a copy."""
-        array = self.array if rows is None else self.array * rows[:, None]
-        array = array if columns is None else array * self.cast(columns)
-        return type(self)(array, about)
+    def multiplied(
+        self, rows: Tall | None, columns: AnyArray | None, metadata: Metadata
+    ) -> Self:
+        array = self.array
+        if rows is not None:
+            array = array * rows[:, None]
+        if columns is not None:
+            array = array * self.cast(columns)
+
+        return type(self)(array, metadata)
 
     def missing(self) -> Self:
         xp = self.ops.xp
-        return type(self)(xp.astype(xp.isnan(self.array), self.array.dtype), NOTHING)
+        is_missing = xp.isnan(self.array)
+        return type(self)(xp.astype(is_missing, self.array.dtype), NO_METADATA)
 
 
-class Dense(InMemory, Array):
+class Dense(InMemory, DenseArray):
     """A NumPy array, float32 or float64.
 
     From ``large`` entries on, rows of up to 512 features, for which reading is the
@@ -134,84 +170,102 @@ class Dense(InMemory, Array):
     large = 10**7
     _by_blocks: bool
 
-    def __init__(self, array: np.ndarray, about: About = NOTHING) -> None:
-        super().__init__(array.shape, array.dtype, about)
-        narrow = array.shape[1] <= 512 and array.flags.c_contiguous
-        blocks = narrow and array.size >= self.large and len(self.row_blocks) > 1
-        vars(self).update(array=array, values=array, _by_blocks=blocks)
+    def __init__(self, array: np.ndarray, metadata: Metadata = NO_METADATA) -> None:
+        super().__init__(array.shape, array.dtype, metadata)
+        has_short_rows = array.shape[1] <= 512 and array.flags.c_contiguous
+        is_large = has_short_rows and array.size >= self.large
+        by_blocks = is_large and len(self.row_blocks) > 1
+        vars(self).update(array=array, values=array, _by_blocks=by_blocks)
 
-    def __matmul__(self, W: Any) -> np.ndarray:
-        X, W = self.array, np.asarray(W, dtype=self.dtype)
+    def __matmul__(self, W: AnyArray) -> np.ndarray:
+        X = self.array
+        W = np.asarray(W, dtype=self.dtype)
         if not self._by_blocks:
             # BLAS may multiply what lies beside the last rows in memory, and flag it.
             with np.errstate(invalid="ignore"):
                 return np.asarray(X @ W)
+
         Y = np.empty((len(X), *W.shape[1:]), dtype=X.dtype)
-        self._into(Y, lambda rows: rows @ W)
+        self._write_blocks(Y, lambda rows: rows @ W)
         return Y
 
-    def adjoint(self, V: Any) -> np.ndarray:
+    def adjoint(self, V: Tall) -> np.ndarray:
         if self._by_blocks:
             return np.asarray(super().adjoint(V))
+
         with np.errstate(invalid="ignore"):
             return np.asarray(self.array.T @ np.asarray(V, dtype=self.dtype))
 
-    def gram_product(self, W: Any, row_scale: Any = None) -> np.ndarray:
+    def gram_product(self, W: AnyArray, row_scale: Tall | None = None) -> np.ndarray:
         if self._by_blocks:
             return np.asarray(Matrix.gram_product(self, W, row_scale))
         return np.asarray(super().gram_product(W, row_scale))
 
-    def _into(self, out: np.ndarray, work: Callable[[np.ndarray], Any]) -> None:
+    def _write_blocks(
+        self, out: np.ndarray, work: Callable[[np.ndarray], np.ndarray]
+    ) -> None:
         """Write what some work makes of each block of rows into an array."""
 
-        def write(block: Any, part: np.ndarray) -> None:
+        def write(block: Dense, part: np.ndarray) -> None:
             part[...] = work(block.array)
 
         for _ in self.map(write, out):
             pass
 
-    def own_row_sqnorms(self, column_weights: np.ndarray | None) -> np.ndarray:
-        X, (n, p) = self.array, self.shape
+    def row_sqnorms_at_once(self, column_weights: np.ndarray | None) -> np.ndarray:
+        X = self.array
         if column_weights is not None:
             return HOST.widen(np.einsum("ij,ij,j->i", X, X, column_weights))
-        # Those of 256 float32 add up in float64.
-        sums = 1 if X.dtype == np.float64 else max(1, -(-p // 256))
-        if sums == 1:
+
+        n, p = self.shape
+        if X.dtype == np.float64 or p <= 256:
             return HOST.widen(np.einsum("ij,ij->i", X, X))
-        width = p // sums
-        cut, rest = X[:, : sums * width].reshape(n, sums, width), X[:, sums * width :]
-        total = np.einsum("ijk,ijk->ij", cut, cut).sum(axis=1, dtype=np.float64)
-        return np.asarray(total + np.einsum("ij,ij->i", rest, rest))
+
+        # In float32 at most 256 squares are added up; their sums are, in float64.
+        n_parts = -(-p // 256)
+        width = p // n_parts
+        end = n_parts * width
+        parts = X[:, :end].reshape(n, n_parts, width)
+        remainder = X[:, end:]
+
+        sums = np.einsum("ijk,ijk->ij", parts, parts).sum(axis=1, dtype=np.float64)
+        return np.asarray(sums + np.einsum("ij,ij->i", remainder, remainder))
 
     def column_sqnorms(self) -> np.ndarray:
         total = np.zeros(self.shape[1])
         for rows in row_ranges(self.shape[0], 2**20 // max(self.shape[1], 1)):
-            few = self.array[rows]
-            total += np.einsum("ij,ij->j", few, few, dtype=np.float64)
+            block = self.array[rows]
+            total += np.einsum("ij,ij->j", block, block, dtype=np.float64)
         return total
 
-    def filled(self, fill: Any = None) -> Dense:
+    def filled(self, fill: Fill | None = None) -> Dense:
+        fill = fill or partial(np.nan_to_num, posinf=np.inf, neginf=-np.inf)
         out = np.empty(self.shape, dtype=self.dtype)
-        self._into(out, fill or partial(np.nan_to_num, posinf=np.inf, neginf=-np.inf))
-        return Dense(out, self.about)
+        self._write_blocks(out, fill)
+        return Dense(out, self.metadata)
 
     def minus_fit(
         self, parts: np.ndarray, directions: np.ndarray, gain: np.ndarray
     ) -> Dense:
-        """Return the rows less their fit, each column times a gain."""
-        left = parts @ -directions.T
-        left += self.array
+        """Return the rows less their fit, each column times a gain.
+
+        The fit is ``parts @ directions.T``.
+        """
+        residuals = parts @ -directions.T
+        residuals += self.array
+
         # Gains within half a percent of one do not matter.
         if gain.max(initial=1.0) > 1.005:
-            left *= gain
-        return Dense(left, self.about.of_taken_rows())
+            residuals *= gain
 
-    def with_signs(self, signs: np.ndarray, places: np.ndarray, _: Any) -> Dense:
-        """Multiply each row by a window, from its place on, of a vector of signs."""
+        return Dense(residuals, self.metadata.of_taken_rows())
+
+    def with_windows_of_signs(self, signs: np.ndarray, starts: np.ndarray) -> Dense:
+        """Multiply each row by a window of a vector of signs, from its start on."""
         windows = np.lib.stride_tricks.sliding_window_view(signs, self.shape[1])
-        return Dense(self.array * windows[places], self.about.of_taken_rows())
+        return Dense(self.array * windows[starts], self.metadata.of_taken_rows())
 
-    def threads(self) -> AbstractContextManager[Any]:
+    def threads(self) -> AbstractContextManager[None]:
         # After a product of dense blocks the threads of BLAS spin for a while and would
         # hold up ours.
         return one_thread() if self._by_blocks else sized_threads(self.n_entries)

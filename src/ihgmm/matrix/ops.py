@@ -1,31 +1,28 @@
 """What can be done with tall arrays: a number or a few for each row of the data.
 
 They are where the data are, and a matrix carries the ops of its kind. Bodies are
-written once, against the array API standard; :class:`HostOps` has NumPy's quicker ways,
-and ``BlockOps`` of ``dask`` does them to blocks of rows. What is small, a number or
-a row for each cluster or column, is a NumPy array: ``HOST`` serves it.
+written once, against the array API standard; ``HostOps`` of ``host_ops`` has NumPy's
+quicker ways, and ``BlockOps`` of ``dask`` does them to blocks of rows. What is small, a
+number or a row for each cluster or column, is a NumPy array: ``HOST`` serves it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache, partial, reduce
+from functools import cache
 from importlib import import_module
-from operator import attrgetter, getitem
-from typing import Any
+from typing import Any, TypeVar
 
 import array_api_compat as compat
-import array_api_compat.numpy as numpy_namespace
 import numpy as np
-import scipy.sparse as sp
 from scipy import special
 
-from ihgmm.matrix.threads import in_parts, one_thread, row_ranges
+from ihgmm.matrix.arrays import AnyArray, Tall, is_foreign, to_host
+from ihgmm.matrix.groups import Groups
+from ihgmm.matrix.sampling import sample_positions
+from ihgmm.matrix.threads import row_ranges
 
-Tall = Any
-"""An array of n rows: of NumPy, of dask, or of another library on its device."""
-RangeWork = Callable[[slice], Any]
+T = TypeVar("T")
 
 
 class Ops:
@@ -41,97 +38,132 @@ class Ops:
         self.inner: Ops = self
         self.taken_ops: Ops = self
 
-    def __reduce__(self) -> Any:
-        return _ops_of_namespace, (self.xp.__name__,)
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return ops_of_namespace, (self.xp.__name__,)
+
+    # Where arrays are, and of which type.
 
     def persist(self, a: Tall) -> Tall:
         """Return an array that is used more than once; one of dask is made now."""
         return a
 
-    def to_host(self, a: Any) -> np.ndarray:
+    def to_host(self, a: AnyArray) -> np.ndarray:
         """Return an array as a NumPy array; waits for the device or cluster."""
         return to_host(a)
 
-    def number(self, a: Any) -> float:
+    def number(self, a: AnyArray) -> float:
         """Return the one number that an array holds; waits for device or cluster."""
         return float(self.to_host(a))
 
-    def to_device(self, a: Any, like: Tall) -> Tall:
+    def to_device(self, a: AnyArray, like: Tall) -> AnyArray:
         """Return an array where another is, its type unchanged."""
         if is_foreign(a):
             return a
+
         # Torch warns of arrays that are read-only.
         a = np.require(a, requirements=["C", "W"])
         if min(a.strides, default=0) < 0:  # along an axis of one, and torch takes none
             a = a.copy()
+
         dtype = self.widest(like) if a.dtype == np.float64 else None
         return self.xp.asarray(a, dtype=dtype, device=compat.device(like))
 
-    def cast_like(self, a: Any, like: Tall) -> Tall:
+    def cast_like(self, a: AnyArray, like: Tall) -> AnyArray:
         """Return an array where another is, in its type."""
         if not is_foreign(a):
             a = np.asarray(a, dtype=self.host_dtype(like))
         return self.xp.astype(self.to_device(a, like), like.dtype, copy=False)
 
-    def host_dtype(self, a: Tall) -> np.dtype:
+    def host_dtype(self, a: AnyArray) -> np.dtype:
         """Return float32 or float64, the type of an array as NumPy calls it."""
         if isinstance(a.dtype, np.dtype):
             return a.dtype
         return np.dtype(np.float32 if a.dtype == self.xp.float32 else np.float64)
 
-    def widen(self, a: Tall) -> Tall:
+    def widen(self, a: AnyArray) -> AnyArray:
         """Return an array in float64, or in float32 on a device that has no other."""
         return self.xp.astype(a, self.widest(a), copy=False)
 
-    def widest(self, a: Tall) -> Any:
+    def widest(self, a: AnyArray) -> Any:
         """Return the type of float64, or of float32 on a device that has no other."""
         # Apple's GPUs know no float64.
-        narrow = getattr(getattr(a, "device", None), "type", "") == "mps"
-        return self.xp.float32 if narrow else self.xp.float64
+        device_type = getattr(getattr(a, "device", None), "type", "")
+        return self.xp.float32 if device_type == "mps" else self.xp.float64
 
-    def at_once(self, width: int) -> int:
+    # Work on ranges of rows, where more would take too much memory.
+
+    def rows_at_once(self, width: int) -> int:
         """Return how many rows to work on at a time, ``width`` numbers a row."""
         return max(2**12, 2**24 // max(width, 1))
 
-    def map_ranges(self, rows: Tall, width: int, work: RangeWork) -> list[Any]:
+    def map_ranges(
+        self, n_rows: int, width: int, work: Callable[[slice], T]
+    ) -> list[T]:
         """Return the results of some work on ranges of rows, in order."""
-        return [work(r) for r in row_ranges(rows.shape[0], self.at_once(width))]
+        ranges = row_ranges(n_rows, self.rows_at_once(width))
+        return [work(rows) for rows in ranges]
 
     def row_map(self, work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
         """Return lines that ``work(ops, *rows)`` makes, of ``width`` numbers each."""
         n = tall[0].shape[0]
-        if n <= self.at_once(width):
+        if n <= self.rows_at_once(width):
             return work(self, *tall)
+
+        # The first line shows what kind of lines there will be.
         line = work(self, *(array[:1, ...] for array in tall))
-        shape, device = (n, *line.shape[1:]), compat.device(line)
-        out = self.xp.empty(shape, dtype=line.dtype, device=device)
+        shape = (n, *line.shape[1:])
+        lines = self.xp.empty(shape, dtype=line.dtype, device=compat.device(line))
 
-        def part(rows: slice) -> None:
-            out[rows, ...] = work(self, *(array[rows, ...] for array in tall))
+        def write(rows: slice) -> None:
+            lines[rows, ...] = work(self, *(array[rows, ...] for array in tall))
 
-        self.map_ranges(tall[0], width, part)
-        return out
+        self.map_ranges(n, width, write)
+        return lines
+
+    # Some of the rows, and rows or columns put together.
 
     def take_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:
         """Return some rows of a tall array; those of dask come to the host."""
         if isinstance(positions, slice):
             return tall[positions, ...]
+
         return self.xp.take(tall, self.to_device(positions, tall), axis=0)
 
-    def rows_where(self, tall: Tall, mask: Tall) -> Tall:
+    def rows_where(self, tall: Tall, is_member: Tall) -> Tall:
         """Return the rows of a tall array where a mask is true."""
-        return tall[mask]
+        return tall[is_member]
 
-    def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
-        """Return values for all rows: these where a mask is true, else others or 0."""
-        xp, values = self.xp, self.to_device(values, where)
-        if values.shape[0] == 0:  # a line to take, which is nowhere
-            shape = (1, *values.shape[1:])
-            values = xp.zeros(shape, dtype=values.dtype, device=compat.device(values))
-        at = xp.clip(xp.cumulative_sum(xp.astype(where, xp.int64)) - 1, 0, None)
-        all_rows = xp.take(values, at, axis=0)
-        others = xp.zeros_like(all_rows) if others is None else others
-        return xp.where(where if values.ndim == 1 else where[:, None], all_rows, others)
+    def place(self, lines: Tall, is_member: Tall, others: Tall | None = None) -> Tall:
+        """Return an array for all rows: lines where a mask is true, else others or 0.
+
+        ``lines`` has a line for each row where the mask is true, ``others`` for every
+        row.
+        """
+        xp = self.xp
+        lines = self.to_device(lines, is_member)
+        if lines.shape[0] == 0:  # a line to take, which is nowhere
+            shape = (1, *lines.shape[1:])
+            lines = xp.zeros(shape, dtype=lines.dtype, device=compat.device(lines))
+
+        # A row takes the line of the last member at or before it.
+        n_members_so_far = xp.cumulative_sum(xp.astype(is_member, xp.int64))
+        all_rows = xp.take(lines, xp.clip(n_members_so_far - 1, 0, None), axis=0)
+        if others is None:
+            others = xp.zeros_like(all_rows)
+
+        is_taken = is_member if lines.ndim == 1 else is_member[:, None]
+        return xp.where(is_taken, all_rows, others)
+
+    def draw_rows(
+        self, is_member: Tall, size: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Return positions, in order, of at most ``size`` rows where a mask is true."""
+        n = is_member.shape[0]
+        if self.number(self.xp.count_nonzero(is_member)) == n:
+            return sample_positions(n, size, rng)
+
+        positions = np.flatnonzero(self.to_host(is_member))
+        return positions[sample_positions(len(positions), size, rng)]
 
     def stack(self, parts: Sequence[Tall]) -> Tall:
         """Put tall arrays below each other."""
@@ -141,27 +173,38 @@ class Ops:
         """Put tall arrays beside each other."""
         return self.xp.concat(parts, axis=1)
 
+    # Products over rows, which come to the host.
+
     def tall_dot(self, A: Tall, B: Tall) -> np.ndarray:
-        """Return ``A.T @ B`` in float64, on the host."""
-        # Products of batches are added up in float64: one sum over millions of rows
-        # would lose digits in float32 and keep little of a device busy.
-        xp, batch = self.xp, 2**12
-        batches = A.shape[0] // batch
-        if batches <= 1 or A.shape[1] == 0 or B.shape[1] == 0:
+        """Return ``A.T @ B`` in float64, on the host.
+
+        Products of batches of rows are added up in float64: one sum over millions of
+        rows would lose digits in float32 and keep little of a device busy.
+        """
+        xp = self.xp
+        batch_size = 2**12
+        n_batches = A.shape[0] // batch_size
+
+        if n_batches <= 1 or A.shape[1] == 0 or B.shape[1] == 0:
             total = A.T @ B
-        else:
-            end = batches * batch
-            first = xp.reshape(A[:end, :], (batches, batch, A.shape[1]))
-            second = xp.reshape(B[:end, :], (batches, batch, B.shape[1]))
-            products = xp.matmul(xp.matrix_transpose(first), second)
-            total = xp.sum(self.widen(products), axis=0)
-            if end < A.shape[0]:
-                total = total + self.widen(A[end:, :].T @ B[end:, :])
+            return self.to_host(total).astype(np.float64, copy=False)
+
+        end = n_batches * batch_size
+        batches_of_A = xp.reshape(A[:end, :], (n_batches, batch_size, A.shape[1]))
+        batches_of_B = xp.reshape(B[:end, :], (n_batches, batch_size, B.shape[1]))
+        products = xp.matmul(xp.matrix_transpose(batches_of_A), batches_of_B)
+
+        total = xp.sum(self.widen(products), axis=0)
+        if end < A.shape[0]:
+            total = total + self.widen(A[end:, :].T @ B[end:, :])
+
         return self.to_host(total).astype(np.float64, copy=False)
 
     def basis_dot(self, Y: Tall, *basis: Tall) -> np.ndarray:
         """Return ``hstack(basis).T @ Y`` without stacking, as :meth:`tall_dot` does."""
-        return np.concatenate([self.tall_dot(q, Y) for q in basis])
+        return np.concatenate([self.tall_dot(vectors, Y) for vectors in basis])
+
+    # Numbers of each row, made of that row alone.
 
     def row_dots(self, A: Tall, B: Tall) -> Tall:
         """Return the inner product of each row of A with that of B."""
@@ -174,12 +217,17 @@ class Ops:
 
     def unit_rows(self, U: Tall) -> Tall:
         """Return rows scaled to unit Euclidean norm; zero rows stay zero."""
-        xp, norms = self.xp, self.row_norms(U)
+        xp = self.xp
+        norms = self.row_norms(U)
+
+        # Of norms between these, no square has over- or underflowed.
         info = np.finfo(self.host_dtype(U))
-        low, high = float(np.sqrt(info.tiny / info.eps)), float(np.sqrt(info.max))
-        if xp.all((norms > low) & (norms < high)):
+        lower = float(np.sqrt(info.tiny / info.eps))
+        upper = float(np.sqrt(info.max))
+        if xp.all((norms > lower) & (norms < upper)):
             return U / norms[:, None]
-        # Squares of some rows under- or overflow: divide by the largest entry first.
+
+        # Else rows are first divided by their largest entry.
         U = self.ratio(U, xp.max(xp.abs(U), axis=1)[:, None])
         return self.ratio(U, self.row_norms(U)[:, None])
 
@@ -187,22 +235,13 @@ class Ops:
         """Return the largest entry of each row."""
         return self.xp.max(values, axis=1)
 
-    def column_peaks(self, values: Tall) -> np.ndarray:
-        """Return the largest entry of each column, and of their negatives."""
-        peaks = self.xp.max(values, axis=0), self.xp.max(-values, axis=0)
-        return self.to_host(self.xp.stack(peaks))
-
-    def fix_signs(self, vectors: Tall) -> Tall:
-        """Make the entry of largest magnitude of each column positive, in place."""
-        high, low = self.column_peaks(vectors)
-        vectors *= self.cast_like(np.where(low > high, -1, 1), vectors)
-        return vectors
-
-    def ratio(self, a: Any, b: Tall, otherwise: float = 0.0) -> Tall:
+    def ratio(self, a: AnyArray, b: Tall, otherwise: float = 0.0) -> Tall:
         """Return ``a / b`` where b is positive, another number elsewhere."""
-        xp, some = self.xp, b > 0
-        one = xp.ones_like(b)
-        return xp.where(some, a / xp.where(some, b, one), otherwise * one)
+        xp = self.xp
+        ones = xp.ones_like(b)
+        is_positive = b > 0
+        quotients = a / xp.where(is_positive, b, ones)
+        return xp.where(is_positive, quotients, otherwise * ones)
 
     def clip(self, a: Tall, least: Any, most: Any) -> Tall:
         """Return numbers, none less and none more than given; None for no limit."""
@@ -224,25 +263,50 @@ class Ops:
         """Return the logarithm of the normal distribution function."""
         if compat.is_torch_array(values):
             return self.xp.special.log_ndtr(values)
+
         if compat.is_cupy_array(values):
             return import_module("cupyx.scipy.special").log_ndtr(values)
+
         return self.to_device(special.log_ndtr(self.to_host(values)), values)
 
     def sign_of(self, values: Tall) -> Tall:
         """Return 1 where values are 0 or more, -1 elsewhere, in their type."""
-        one = self.xp.ones_like(values)
-        return self.xp.where(values >= 0, one, -one)
+        ones = self.xp.ones_like(values)
+        return self.xp.where(values >= 0, ones, -ones)
+
+    # Columns.
+
+    def column_peaks(self, values: Tall) -> np.ndarray:
+        """Return the largest entry of each column, and of their negatives.
+
+        Returns
+        -------
+        ndarray of shape (2, n_columns)
+        """
+        peaks = self.xp.max(values, axis=0), self.xp.max(-values, axis=0)
+        return self.to_host(self.xp.stack(peaks))
+
+    def fix_signs(self, vectors: Tall) -> Tall:
+        """Make the entry of largest magnitude of each column positive, in place."""
+        peaks, negative_peaks = self.column_peaks(vectors)
+        signs = np.where(negative_peaks > peaks, -1, 1)
+        vectors *= self.cast_like(signs, vectors)
+        return vectors
+
+    # Labels, and sums over the rows of each.
 
     def as_labels(self, labels: Tall) -> Tall:
         """Return labels for users: int32 as of KMeans, of torch what it indexes by."""
-        kind = self.xp.int64 if "torch" in self.xp.__name__ else self.xp.int32
-        return self.xp.astype(labels, kind, copy=False)
+        is_torch = "torch" in self.xp.__name__
+        integer_type = self.xp.int64 if is_torch else self.xp.int32
+        return self.xp.astype(labels, integer_type, copy=False)
 
     def pick(self, rows: Tall, labels: Tall) -> Tall:
         """Return one entry of each row, at the column its label says."""
-        xp, (n, k) = self.xp, rows.shape
-        start = xp.arange(n, dtype=xp.int64, device=compat.device(rows)) * k
-        return xp.take(xp.reshape(rows, (-1,)), start + labels)
+        xp = self.xp
+        n, k = rows.shape
+        row_starts = xp.arange(n, dtype=xp.int64, device=compat.device(rows)) * k
+        return xp.take(xp.reshape(rows, (-1,)), row_starts + labels)
 
     def one_hot(self, labels: Tall, n_groups: int, like: Tall) -> Tall:
         """Return a column for each group, in another's type: 1 for its own rows."""
@@ -252,249 +316,88 @@ class Ops:
         """Return for each row the line of a small table that its label says."""
         return self.xp.take(self.to_device(table, labels), labels, axis=0)
 
-    def order_by_size(self, labels: Tall, k: int, weights: Tall = None) -> np.ndarray:
+    def order_by_size(
+        self, labels: Tall, k: int, weights: Tall | None = None
+    ) -> np.ndarray:
         """Return clusters in the order of decreasing size; ties by first appearance."""
-        rows = self.groups(labels, k)
-        # Weights have mean 1. Libraries add them up in orders of their own, and
-        # rounding must not decide between clusters of one size.
-        sizes = rows.sizes if weights is None else rows.sums(weights).round(6)
-        first = np.full(k, np.inf)
-        if len(np.unique(sizes)) < k:
-            back = self.to_host(labels)[::-1]
-            first[back] = np.arange(len(back))[::-1]  # the last one written stays
-        return np.lexsort((first, -sizes))
+        clusters = self.groups(labels, k)
+        sizes = clusters.sizes
+        if weights is not None:
+            # Weights have mean 1. Libraries add them up in orders of their own, and
+            # rounding must not decide between clusters of one size.
+            sizes = clusters.sums(weights).round(6)
 
-    def groups(self, labels: Tall, n_groups: int, weights: Tall = None) -> Groups:
+        first_rows = np.full(k, np.inf)
+        if len(np.unique(sizes)) < k:
+            # Of rows that are written from the last to the first, the first one stays.
+            labels_backwards = self.to_host(labels)[::-1]
+            first_rows[labels_backwards] = np.arange(len(labels_backwards))[::-1]
+
+        return np.lexsort((first_rows, -sizes))
+
+    def groups(
+        self, labels: Tall, n_groups: int, weights: Tall | None = None
+    ) -> Groups:
         """Return the groups that labels make; some may be empty."""
         if weights is not None:
             weights = self.to_device(weights, labels)
-        sizes = self.group_sums(labels, n_groups).astype(np.intp)
-        return Groups(self, labels, weights, sizes)
 
-    def group_sums(self, labels: Tall, n_groups: int, of: Tall = None) -> np.ndarray:
+        sizes = self.group_sums(labels, n_groups).astype(np.intp)
+        return Groups(ops=self, labels=labels, weights=weights, sizes=sizes)
+
+    def group_sums(
+        self, labels: Tall, n_groups: int, of: Tall | None = None
+    ) -> np.ndarray:
         """Return the sum of values, or the number of rows, of each group."""
         # Beyond the standard, but libraries have it; others leave it to the host.
-        count = getattr(self.xp, "bincount", None)
-        if count is None:
+        bincount = getattr(self.xp, "bincount", None)
+        if bincount is None:
             of = None if of is None else self.to_host(of)
             return np.bincount(self.to_host(labels), of, n_groups)
-        return self.to_host(count(labels, of, minlength=n_groups))
 
-    def group_maxima(self, labels: Tall, n_groups: int, values: Tall) -> np.ndarray:
-        """Return the largest value of each group, 0 if none is positive."""
-        most = np.zeros(n_groups)
-        np.maximum.at(most, self.to_host(labels), self.to_host(values))
-        return most
-
-    def sums_of_rows(
-        self, labels: Tall, n_groups: int, rows: Tall, weights: Tall
-    ) -> np.ndarray:
-        """Return the sum of weight times row for each group."""
-
-        def part(some: slice) -> np.ndarray:
-            members = self.one_hot(labels[some], n_groups, rows)
-            members *= self.cast_like(weights[some], rows)[:, None]
-            return self.tall_dot(members, rows[some, ...])
-
-        return sum(self.map_ranges(rows, n_groups, part))
+        return self.to_host(bincount(labels, of, minlength=n_groups))
 
     def many_group_sums(self, labels: Tall, n_groups: int, *values: Tall) -> np.ndarray:
         """Return sums of several values over each group, waiting for them once."""
         return np.array([self.group_sums(labels, n_groups, each) for each in values])
 
-    def largest(self, values: Tall, count: int) -> np.ndarray:
-        """Return the positions of the ``count`` largest values, in any order."""
-        return self.to_host(self.xp.argsort(values)[values.shape[0] - count :])
-
-    def in_order(self, values: Tall, places: np.ndarray) -> np.ndarray:
-        """Return the values at some places of their order."""
-        return self.to_host(self.take_rows(self.xp.sort(values), places))
-
-    def draw_rows(self, where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:
-        """Return positions, in order, of at most so many rows where a mask is true."""
-        n = where.shape[0]
-        if self.number(self.xp.count_nonzero(where)) == n:
-            return sampled(n, most, rng)
-        positions = np.flatnonzero(self.to_host(where))
-        return positions[sampled(len(positions), most, rng)]
-
-
-class HostOps(Ops):
-    """Tall arrays of NumPy: the same, by what is quicker there."""
-
-    persist = to_host = staticmethod(np.asarray)
-    number = float  # type: ignore[assignment]
-    host_dtype = staticmethod(attrgetter("dtype"))  # type: ignore[assignment]
-    widen = staticmethod(partial(np.asarray, dtype=np.float64))
-    clip = staticmethod(np.clip)  # type: ignore[assignment]
-    take_rows = take_lines = staticmethod(getitem)  # type: ignore[assignment]
-
-    def __reduce__(self) -> str:
-        return "HOST"
-
-    def to_device(self, a: Any, like: Tall) -> Tall:
-        return a if type(a) is np.ndarray else to_host(a)
-
-    def cast_like(self, a: Any, like: Tall) -> Tall:
-        return to_host(a).astype(like.dtype, copy=False)
-
-    def at_once(self, width: int) -> int:
-        return 2**12
-
-    def map_ranges(self, rows: Tall, width: int, work: RangeWork) -> list[Any]:
-        # Ranges, and sums over them, do not depend on how many threads there are.
-        if rows.shape[0] < 2**15:
-            return super().map_ranges(rows, width, work)
-        with one_thread():  # those of BLAS would wait for ours
-            return list(in_parts(rows.shape[0], work))
-
-    def row_dots(self, A: Tall, B: Tall) -> Tall:
-        return np.einsum("ij,ij->i", A, B)  # several times faster, without a copy
-
-    def row_max(self, values: Tall) -> Tall:
-        if values.shape[1] <= 64:
-            return reduce(np.maximum, values.T)  # several times faster for short rows
-        return values.max(axis=1)
+    def group_maxima(self, labels: Tall, n_groups: int, values: Tall) -> np.ndarray:
+        """Return the largest value of each group, 0 if none is positive."""
+        maxima = np.zeros(n_groups)
+        np.maximum.at(maxima, self.to_host(labels), self.to_host(values))
+        return maxima
 
     def sums_of_rows(
         self, labels: Tall, n_groups: int, rows: Tall, weights: Tall
     ) -> np.ndarray:
-        n = len(rows)
-        if n * n_groups < 2**14:  # to make a sparse matrix would take longer
-            members = np.zeros((n_groups, n))
-            members[labels, np.arange(n)] = weights
-        else:
-            members = sp.csc_array((n_groups, n))
-            members.data, members.indices = weights, labels
-            members.indptr = np.arange(n + 1)
-        return np.asarray(members @ rows, dtype=np.float64)
+        """Return the sum of weight times row for each group.
 
+        Returns
+        -------
+        ndarray of shape (n_groups, n_columns), float64
+        """
 
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Rows in groups, and sums over each. Build one with :meth:`Ops.groups`."""
+        def sum_range(part: slice) -> np.ndarray:
+            members = self.one_hot(labels[part], n_groups, rows)
+            members *= self.cast_like(weights[part], rows)[:, None]
+            return self.tall_dot(members, rows[part, ...])
 
-    ops: Ops
-    labels: Tall  # the group of each row, from 0
-    weights: Tall | None  # how much rows count in means; None: all alike
-    sizes: np.ndarray  # rows in each group
+        sums = self.map_ranges(rows.shape[0], n_groups, sum_range)
+        return np.asarray(sum(sums))
 
-    def sums(self, values: Tall) -> np.ndarray:
-        """Return the sum of values over each group, in float64."""
-        return self.ops.group_sums(self.labels, len(self.sizes), values)
+    # Order.
 
-    def spread(self, values: np.ndarray) -> Tall:
-        """Return, for each row, the value of its group."""
-        return self.ops.take_lines(values, self.labels)
+    def largest(self, values: Tall, count: int) -> np.ndarray:
+        """Return the positions of the ``count`` largest values, in any order."""
+        order = self.xp.argsort(values)
+        return self.to_host(order[values.shape[0] - count :])
 
-    def row_sums(self, *values: Tall) -> list[Tall]:
-        """Return, for each row, the sum of each of some values over its group."""
-        sums = self.ops.many_group_sums(self.labels, len(self.sizes), *values)
-        return [self.spread(sum_of_values) for sum_of_values in sums]
-
-    def means(self, values: Tall) -> Tall:
-        """Return, for each row, the mean of its group."""
-        if self.weights is None:
-            return self.spread(self.sums(values) / np.maximum(self.sizes, 1))
-        totals = self.sums(self.weights * values)
-        return self.spread(HOST.ratio(totals, self.sums(self.weights)))
-
-    def counted(self, values: Tall) -> Tall:
-        """Return values times how much their rows count."""
-        return values if self.weights is None else values * self.weights
-
-    def over_mean(self, values: Tall) -> Tall:
-        """Divide by the mean of each group; ones where that is zero."""
-        return self.ops.ratio(values, self.means(values), 1.0)
-
-    def weighted_sums(self, X: Any, weights: Tall) -> np.ndarray:
-        """Return the sum of weight times row of a matrix for each group."""
-        n_groups = len(self.sizes)
-
-        def work(block: Any, labels: Tall, weights: Tall) -> Any:
-            ops = block.ops
-            # On a device products run best at multiples of eight.
-            width = n_groups if ops is HOST else -(-n_groups // 8) * 8
-            members = ops.one_hot(labels, width, weights)
-            members *= weights[:, None]
-            return (), (ops.widen(block.adjoint(members)[:, :n_groups]),)
-
-        _, (sums,) = X.sweep(work, X.to_device(self.labels), X.cast(weights))
-        return np.asarray(sums.T.astype(X.dtype))
-
-    def inner_products(self, X: Any, centers: np.ndarray) -> Tall:
-        """Return the inner product of each row with the centre of its group."""
-
-        def work(block: Any, labels: Tall) -> Any:
-            ops = block.ops
-            return (ops.widen(ops.pick(block @ centers.T, labels)),), ()
-
-        (inner,), _ = X.sweep(work, X.to_device(self.labels))
-        return self.ops.to_device(inner, self.labels)
-
-
-HOST = HostOps(numpy_namespace)
-"""What serves NumPy arrays, and all that is small."""
+    def in_order(self, values: Tall, ranks: np.ndarray) -> np.ndarray:
+        """Return the values at some places of their order."""
+        return self.to_host(self.take_rows(self.xp.sort(values), ranks))
 
 
 @cache
-def _ops_of_namespace(name: str) -> Ops:
+def ops_of_namespace(name: str) -> Ops:
+    """Return what serves arrays of a namespace of the standard, by its name."""
     return Ops(import_module(name))
-
-
-def library_ops(a: Any) -> Ops:
-    """Return what serves an array of NumPy or of another library, but not of dask."""
-    if is_foreign(a):
-        return _ops_of_namespace(compat.array_namespace(a).__name__)
-    return HOST
-
-
-def is_foreign(a: Any) -> bool:
-    """Tell whether ``a`` is an array of a library other than NumPy and SciPy."""
-    if isinstance(a, (np.ndarray, np.generic)) or sp.issparse(a):
-        return False
-    known = compat.is_torch_array(a) or compat.is_cupy_array(a)
-    return known or hasattr(a, "__array_namespace__")
-
-
-def is_lazy(a: Any) -> bool:
-    """Tell whether ``a`` is of dask, without the import of dask."""
-    return type(a).__module__.partition(".")[0] == "dask"
-
-
-def to_host(a: Any) -> np.ndarray:
-    """Return any array as a NumPy array; waits for the device or cluster."""
-    if type(a) is np.ndarray:
-        return a
-    if is_lazy(a):
-        from ihgmm.matrix.dask_blocks import compute  # only where there is dask
-
-        (a,) = compute(a)
-    if not is_foreign(a):
-        return np.asarray(a)
-    if hasattr(a, "detach"):  # torch
-        return np.asarray(a.detach().to_dense().cpu().numpy())
-    if compat.is_cupy_array(a):
-        return np.asarray(a.get())
-    info = compat.array_namespace(a).__array_namespace_info__()
-    return np.asarray(compat.to_device(a, info.default_device()))
-
-
-def row_lengths(rows: Any) -> np.ndarray:
-    """Return the norms of few rows, on the host, also where squares would overflow."""
-    rows = to_host(rows).astype(np.float64, copy=False)
-    with np.errstate(over="ignore"):
-        return HOST.row_dots(rows, HOST.unit_rows(rows))
-
-
-def sampled(n: int, size: int, rng: np.random.Generator | None = None) -> np.ndarray:
-    """Return the positions of so many of n rows, one from each of as many stretches.
-
-    They are in order, and without a generator always the same. Stretches show all of
-    rows that are sorted in some way, and take no longer to draw from many than few.
-    """
-    if size >= n:
-        return np.arange(n)
-    rng = np.random.default_rng(0) if rng is None else rng
-    edges = np.arange(size + 1) * n // size
-    return edges[:-1] + (rng.random(size) * np.diff(edges)).astype(np.int64)

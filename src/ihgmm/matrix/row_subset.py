@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ihgmm.matrix.arrays import Tall, to_host
 from ihgmm.matrix.base import Matrix
-from ihgmm.matrix.ops import Ops, Tall, to_host
+from ihgmm.matrix.ops import Ops
 
 
 @dataclass(frozen=True, eq=False)

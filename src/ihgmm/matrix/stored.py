@@ -4,36 +4,60 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise, zip_longest
 from threading import Lock
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, float_type, parts_of
+from ihgmm.matrix.arrays import AnyArray, Tall, is_foreign
+from ihgmm.matrix.base import (
+    NO_METADATA,
+    Index,
+    Matrix,
+    Metadata,
+    T,
+    float_type,
+    parts_of,
+)
 from ihgmm.matrix.device import Device, as_floats
-from ihgmm.matrix.memory import Dense
-from ihgmm.matrix.ops import is_foreign
+from ihgmm.matrix.host_ops import HOST
+from ihgmm.matrix.memory import Dense, Materialized
+from ihgmm.matrix.ops import Ops
 from ihgmm.matrix.sparse import Sparse, without_duplicates
 
 
-def held(rows: Any, dtype: Any, factor: float = 1.0, about: About = NOTHING) -> Matrix:
+def materialize(
+    rows: AnyArray,
+    dtype: Any,
+    factor: float = 1.0,
+    metadata: Metadata = NO_METADATA,
+) -> Dense | Sparse | Device:
     """Return rows that are in memory, or on a device, as a matrix, times a factor."""
-    matrix: Any
+    matrix: Dense | Sparse | Device
     if is_foreign(rows):
         matrix = Device(as_floats(rows))
     elif sp.issparse(rows):
-        matrix = Sparse(without_duplicates(rows.tocsr().astype(dtype, copy=False)))
+        csr = rows.tocsr().astype(dtype, copy=False)
+        matrix = Sparse(without_duplicates(csr))
     else:
         matrix = Dense(np.asarray(rows, dtype=dtype))
-    matrix = matrix if factor == 1.0 else matrix.rescaled(factor)
-    return matrix.with_about(about)
+
+    if factor != 1.0:
+        matrix = matrix.rescaled(factor)
+    return matrix.with_metadata(metadata)
+
+
+class ReadCount:
+    """How many rows have been read so far, each as often as it was."""
+
+    def __init__(self) -> None:
+        self.rows = 0
 
 
 class Blocks(Matrix):
@@ -44,39 +68,64 @@ class Blocks(Matrix):
     on_host = False
     factor = 1.0  # what entries are multiplied by when they are read
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        dtype: Any,
+        metadata: Metadata = NO_METADATA,
+        ops: Ops = HOST,
+    ) -> None:
+        super().__init__(shape, dtype, metadata, ops)
         self.n_stored = self.shape[0]  # rows, whether they are kept or not
-        self.read: Counter[str] = Counter()  # rows, each time; copies share it
+        self.read_count = ReadCount()  # copies share it
 
     @property
     def passes(self) -> int:
         """How often the rows have been read so far."""
-        return round(self.read["rows"] / max(self.n_stored, 1))
+        return round(self.read_count.rows / max(self.n_stored, 1))
 
-    def wrap(self, rows: Any) -> Matrix:
-        """Return rows in memory as a matrix."""
-        return held(rows, self.dtype, self.factor, self.about.of_taken_rows())
+    def materialize(self, rows: AnyArray) -> Dense | Sparse | Device:
+        """Return rows that were read as a matrix."""
+        metadata = self.metadata.of_taken_rows()
+        return materialize(rows, self.dtype, self.factor, metadata)
 
     def rescaled(self, factor: float) -> Self:
-        other = self._anew(factor=self.factor * factor)
-        return other.with_about(self.about.rescaled(factor))
+        rescaled_rows = self._with_other_entries(factor=self.factor * factor)
+        return rescaled_rows.with_metadata(self.metadata.rescaled(factor))
 
-    def _anew(self, **changes: Any) -> Self:
-        """Return a copy with other entries, of which nothing is known yet."""
-        other = self._but(**changes)
-        for known in ("sqnorms", "_height", "row_blocks"):
-            vars(other).pop(known, None)
+    def _with_other_entries(self, **changes: Any) -> Self:
+        """Return a copy with other attributes, of whose entries nothing is known."""
+        other = self._replaced(**changes)
+        for name in ("sqnorms", "_block_height", "row_blocks"):
+            vars(other).pop(name, None)
+
         return other
 
 
 class Stored(Blocks):
     """Rows on disk, read one block after the other while the last one is worked on.
 
-    ``read(start, stop)`` returns some rows as a new array, or as a CSR matrix if the
-    data are ``sparse``. The file decodes ``step`` rows together. After each pass and
-    sample, ``check`` raises if the file is not what it was. ``source`` is what messages
-    call the data.
+    Parameters
+    ----------
+    read : callable
+        ``read(start, stop)`` returns some rows as a new array, or as a CSR matrix if
+        the data are ``sparse``.
+    shape : tuple of int
+        Number of samples and of features.
+    dtype : numpy.dtype
+        Type of what is read.
+    n_entries : int, optional
+        How many numbers are stored; by default all.
+    sparse : bool
+        Whether zeros are not stored.
+    step : int
+        The file decodes so many rows together.
+    check : callable
+        Raises if the file is not what it was; called after each pass and sample.
+    names : list of str, optional
+        Names of the features.
+    source : str
+        What messages call the data.
     """
 
     # Two blocks are in memory at once. Of these sizes files are read at full speed, and
@@ -96,13 +145,20 @@ class Stored(Blocks):
         names: list[str] | None = None,
         source: str = "X",
     ) -> None:
-        n, p = int(shape[0]), int(shape[1])
-        names = names if names and len(names) == p else None
-        super().__init__((n, p), float_type(dtype), About(names=names))
-        self.sparse, self.source = sparse, source
-        self._read, self._step, self._check = read, step, check
+        n = int(shape[0])
+        p = int(shape[1])
+        if names is not None and len(names) != p:
+            names = None
+
+        super().__init__((n, p), float_type(dtype), Metadata(names=names or None))
+
+        self.sparse = sparse
+        self.source = source
         self.n_entries = n * p if n_entries is None else int(n_entries)
-        self._places = np.arange(n)  # of rows in the file
+        self._read = read
+        self._step = step
+        self._check = check
+        self._file_rows = np.arange(n)  # (n_samples,): where rows are in the file
 
     def __repr__(self) -> str:
         n, p = self.shape
@@ -110,67 +166,99 @@ class Stored(Blocks):
 
     def in_type(self, dtype: Any) -> Stored:
         """Return the same rows, their numbers converted to float32 or float64."""
-        return self._anew(dtype=float_type(dtype))
+        return self._with_other_entries(dtype=float_type(dtype))
 
-    def _kept(self, rows: np.ndarray) -> Stored:
+    def _select_rows(self, rows: np.ndarray) -> Stored:
         # No work is done on the others, which may hold NaN.
         n, p = self.shape
-        size, places = round(self.n_entries * len(rows) / max(n, 1)), self._places[rows]
-        some = self._anew(shape=(len(rows), p), n_entries=size, _places=places)
-        return some.with_about(self.about.of_taken_rows())
 
-    def keep_columns(self, places: np.ndarray) -> Stored:
+        part = self._with_other_entries(
+            shape=(len(rows), p),
+            n_entries=round(self.n_entries * len(rows) / max(n, 1)),
+            _file_rows=self._file_rows[rows],
+        )
+        return part.with_metadata(self.metadata.of_taken_rows())
+
+    def keep_columns(self, columns: np.ndarray) -> Stored:
         """Return some columns, in this order, as if no others were stored."""
-        read, (n, p) = self._read, self.shape
-        names = None if self.names is None else [self.names[j] for j in places]
-        return self._anew(
-            shape=(n, len(places)),
-            n_entries=round(self.n_entries * len(places) / max(p, 1)),
-            _read=lambda start, stop: read(start, stop)[:, places],
-        ).with_about(replace(self.about, names=names))
+        read_all = self._read
+        n, p = self.shape
+
+        def read(start: int, stop: int) -> Any:
+            return read_all(start, stop)[:, columns]
+
+        part = self._with_other_entries(
+            shape=(n, len(columns)),
+            n_entries=round(self.n_entries * len(columns) / max(p, 1)),
+            _read=read,
+        )
+
+        names = None if self.names is None else [self.names[j] for j in columns]
+        return part.with_metadata(replace(self.metadata, names=names))
 
     @cached_property
-    def _height(self) -> int:
+    def _block_height(self) -> int:
         """How many rows of the file are in a block."""
-        size = (1 + self.sparse) * self.n_entries * self.dtype.itemsize
-        row = max(1, size // max(self.shape[0], 1))
-        height = max(1, self.block_bytes // row // self._step) * self._step
-        is_too_tall = height * row > 4 * self.block_bytes  # for chunks to be held whole
-        return max(1, self.block_bytes // row) if is_too_tall else height
+        # Of sparse rows the columns are read as well.
+        n_bytes = (1 + self.sparse) * self.n_entries * self.dtype.itemsize
+        row_bytes = max(1, n_bytes // max(self.shape[0], 1))
+
+        rows_that_fit = max(1, self.block_bytes // row_bytes)
+        steps_that_fit = max(1, self.block_bytes // row_bytes // self._step)
+        height = steps_that_fit * self._step
+        is_too_tall = height * row_bytes > 4 * self.block_bytes  # to hold whole steps
+        return rows_that_fit if is_too_tall else height
 
     @cached_property
     def row_blocks(self) -> list[slice]:
-        ends = range(0, self.n_stored + self._height, self._height)
-        cuts = pairwise(np.searchsorted(self._places, ends).tolist())
-        return [slice(*cut) for cut in cuts if cut[0] < cut[1]]
+        file_edges = range(0, self.n_stored + self._block_height, self._block_height)
+        edges = np.searchsorted(self._file_rows, file_edges).tolist()
+        return [slice(start, stop) for start, stop in pairwise(edges) if start < stop]
 
-    def map(self, work: Callable[..., T], *tall: np.ndarray | None) -> Iterator[T]:
-        places = [self._places[rows] for rows in self.row_blocks]
+    def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
+        file_rows = [self._file_rows[rows] for rows in self.row_blocks]
+
         with ThreadPoolExecutor(1) as reader:
-            ahead = reader.submit(self._get, places[0])
-            for rows, following in zip_longest(self.row_blocks, places[1:]):
-                block = ahead.result()
+            next_block = reader.submit(self._read_rows, file_rows[0])
+
+            for rows, following in zip_longest(self.row_blocks, file_rows[1:]):
+                block = next_block.result()
                 if following is not None:
-                    ahead = reader.submit(self._get, following)
-                yield work(self.wrap(block), *parts_of(tall, rows))
+                    next_block = reader.submit(self._read_rows, following)
+                yield work(self.materialize(block), *parts_of(tall, rows))
+
         self._check()
 
-    def take(self, rows: Index) -> Matrix:
-        wanted = self._places[rows]
-        places, order = np.unique(wanted, return_inverse=True)
-        # Places that are near are read together, with all that is between them.
-        far = np.diff(places // self._step) > 16
-        far |= (np.diff(places) > 1) & (np.diff(places // self._height) > 0)
-        parts = [self._get(run) for run in np.split(places, np.flatnonzero(far) + 1)]
-        self._check()
-        stack = partial(sp.vstack, format="csr") if self.sparse else np.concatenate
-        block = parts[0] if len(parts) == 1 else stack(parts)
-        return self.wrap(block if np.array_equal(wanted, places) else block[order])
+    def take(self, rows: Index) -> Materialized:
+        file_rows = self._file_rows[rows]
+        sorted_rows, order = np.unique(file_rows, return_inverse=True)
 
-    def _get(self, places: np.ndarray) -> Any:
-        """Return rows by their places in the file, each once and in order."""
-        start, stop = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+        # Rows that are near are read together, with all that is between them.
+        is_far = np.diff(sorted_rows // self._step) > 16
+        is_in_other_block = np.diff(sorted_rows // self._block_height) > 0
+        is_next = np.diff(sorted_rows) == 1
+        is_cut = is_far | (is_in_other_block & ~is_next)
+        runs = np.split(sorted_rows, np.flatnonzero(is_cut) + 1)
+        parts = [self._read_rows(run) for run in runs]
+        self._check()
+
+        if len(parts) == 1:
+            block = parts[0]
+        elif self.sparse:
+            block = sp.vstack(parts, format="csr")
+        else:
+            block = np.concatenate(parts)
+        if not np.array_equal(file_rows, sorted_rows):
+            block = block[order]
+
+        return self.materialize(block)
+
+    def _read_rows(self, file_rows: np.ndarray) -> Any:
+        """Return rows by where they are in the file, each once and in order."""
+        start = int(file_rows[0]) if len(file_rows) else 0
+        stop = int(file_rows[-1]) + 1 if len(file_rows) else 0
         which = f"Rows {start} to {stop - 1} of the {self.source}"
+
         try:
             block = self._read(start, stop).astype(self.dtype, copy=False)
         except MemoryError:
@@ -182,19 +270,23 @@ class Stored(Blocks):
                 "that the file is whole and stays open and unchanged until the work is "
                 "done."
             ) from error
+
         if block.shape != (stop - start, self.shape[1]):
             raise OSError(
                 f"{which} came in shape {block.shape}; it had {self.n_stored} rows "
                 f"and {self.shape[1]} features before. Leave the file unchanged until "
                 "the work is done."
             )
-        decoded = min(-(-stop // self._step) * self._step, self.n_stored)
-        self.read["rows"] += decoded - start // self._step * self._step
-        return block if len(places) == stop - start else block[places - start]
+
+        # Whole steps were decoded.
+        first_decoded = start // self._step * self._step
+        last_decoded = min(-(-stop // self._step) * self._step, self.n_stored)
+        self.read_count.rows += last_decoded - first_decoded
+        return block if len(file_rows) == stop - start else block[file_rows - start]
 
 
 def rows_of_file(
-    file: Any, begin: int, n_features: int, dtype: np.dtype
+    file: BinaryIO, begin: int, n_features: int, dtype: np.dtype
 ) -> Callable[[int, int], np.ndarray]:
     """Return a function that reads rows of numbers, the first of them at a place.
 
@@ -206,14 +298,15 @@ def rows_of_file(
         with lock:
             file.seek(begin + start * n_features * dtype.itemsize)
             numbers = np.fromfile(file, dtype, (stop - start) * n_features)
-        whole = len(numbers) // n_features * n_features
-        return numbers[:whole].reshape(-1, n_features)
+
+        n_rows = len(numbers) // n_features
+        return numbers[: n_rows * n_features].reshape(-1, n_features)
 
     weakref.finalize(read, file.close)
     return read
 
 
-def unchanged(file: int, source: str, *, settled: bool) -> Callable[[], None]:
+def check_unchanged(file: int, source: str, *, settled: bool) -> Callable[[], None]:
     """Return a check that a file, by its number, is what it is now.
 
     Libraries that read beyond the end of a file may give zeros. The check raises if the
@@ -227,15 +320,19 @@ def unchanged(file: int, source: str, *, settled: bool) -> Callable[[], None]:
             now = os.stat(file)
         except OSError:  # closed: what reads it says so
             return
-        what = ""
+
+        is_of_same_size = now.st_size == before.st_size
+        was_written = is_of_same_size and now.st_mtime_ns != before.st_mtime_ns
         if now.st_size < before.st_size:
-            what = f"now ends at byte {now.st_size}, not {before.st_size}"
-        elif now.st_size == before.st_size and now.st_mtime_ns != before.st_mtime_ns:
-            what = "was written to after the work began" * settled
-        if what:
-            raise OSError(
-                f"The file of the {source} {what}. Leave it unchanged until the work "
-                "is done."
-            )
+            change = f"now ends at byte {now.st_size}, not {before.st_size}"
+        elif settled and was_written:
+            change = "was written to after the work began"
+        else:
+            return
+
+        raise OSError(
+            f"The file of the {source} {change}. Leave it unchanged until the work "
+            "is done."
+        )
 
     return check

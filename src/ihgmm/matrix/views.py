@@ -1,25 +1,39 @@
 """Matrices that are made of another one, block by block, when they are needed.
 
 A view is a matrix too: scaled, stretched, or filled in. What belongs to rows
-(:class:`~ihgmm.matrix.base.About`) goes from the other matrix to the view in one place,
-:meth:`View.__init__`, so that no view can forget a part of it.
+(:class:`~ihgmm.matrix.base.Metadata`) goes from the other matrix to the view in one
+place, :meth:`View.__init__`, so that no view can forget a part of it.
 """
+
+from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import Gaps, Index, Matrix, T, Work, ask, times_lines
-from ihgmm.matrix.device import dense
-from ihgmm.matrix.ops import Tall, to_host
+from ihgmm.matrix.arrays import AnyArray, Tall, to_host
+from ihgmm.matrix.base import (
+    Fill,
+    Gaps,
+    Index,
+    Lines,
+    Matrix,
+    Sums,
+    T,
+    scale_lines,
+)
+from ihgmm.matrix.device import dense_matrix
+from ihgmm.matrix.memory import Materialized
 
-Fill = Callable[[Tall], Tall]  # rows with NaN to the same rows without
-Draw = Callable[[Matrix, int], Matrix]  # the same, by a seed
+Draw = Callable[[Matrix, int], Matrix]
+"""What fills the missing cells of a matrix by what a seed draws."""
+
+BlockChange = Callable[[Materialized, Tall | None], Materialized]
+"""What makes a block of a view of one of its matrix, and the scale of its rows."""
 
 
 class View(Matrix):
@@ -33,40 +47,56 @@ class View(Matrix):
 
     def __init__(self, matrix: Matrix, gaps: Gaps | None, unit: float) -> None:
         gaps = gaps and gaps.through(self.of)
-        about = replace(matrix.about, gaps=gaps, unit=unit)
-        super().__init__(matrix.shape, matrix.dtype, about, matrix.ops)
+        metadata = replace(matrix.metadata, gaps=gaps, unit=unit)
+        super().__init__(matrix.shape, matrix.dtype, metadata, matrix.ops)
+
         # Rows are where those of the matrix are, and the matrix answers for that.
-        kind = ("sparse", "on_host", "streamed", "distributed", "least_range")
-        methods = ("to_device", "cast", "threads")
-        same = {name: getattr(matrix, name) for name in (*kind, *methods)}
-        vars(self).update(same, matrix=matrix)
+        vars(self).update(
+            matrix=matrix,
+            sparse=matrix.sparse,
+            on_host=matrix.on_host,
+            streamed=matrix.streamed,
+            distributed=matrix.distributed,
+            least_range=matrix.least_range,
+            to_device=matrix.to_device,
+            cast=matrix.cast,
+            threads=matrix.threads,
+        )
 
     @abstractmethod
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
         """Return the same view of another matrix with these rows, or some of them."""
 
-    @property
     @abstractmethod
-    def _change(self) -> Work:
-        """Makes a block of the view of one of the matrix and its row scale."""
+    def block_change(self) -> BlockChange:
+        """Return what makes a block of the view of one of the matrix.
+
+        It is sent to workers, and so must not hold the matrix.
+        """
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
-        return self.matrix.map(self._changed(work), self.row_scale, *tall)
+        return self.matrix.map(self._on_changed_blocks(work), self.row_scale, *tall)
 
-    def sweep(self, work: Work, *tall: Any) -> tuple[Any, Any]:
-        return self.matrix.sweep(self._changed(work), self.row_scale, *tall)
+    def sweep(
+        self, work: Callable[..., tuple[Lines, Sums]], *tall: Tall | None
+    ) -> tuple[Lines, tuple[np.ndarray, ...]]:
+        return self.matrix.sweep(self._on_changed_blocks(work), self.row_scale, *tall)
 
-    def _changed(self, work: Work) -> Work:
-        change = self._change  # workers get this, and not the matrix
+    def _on_changed_blocks(self, work: Callable[..., T]) -> Callable[..., T]:
+        """Return work on blocks of the matrix that does some work on the view's."""
+        change = self.block_change()
         return lambda block, scale, *tall: work(change(block, scale), *tall)
 
-    def take(self, rows: Index) -> Matrix:
+    def take(self, rows: Index) -> Materialized:
         scale = self.row_scale
-        scale = None if scale is None else self.ops.take_rows(scale, rows)
-        return self._change(self.matrix.take(rows), scale)
+        if scale is not None:
+            scale = self.ops.take_rows(scale, rows)
 
-    def _kept(self, rows: np.ndarray) -> Matrix:
-        return self.of(self.matrix._kept(rows), rows)
+        change = self.block_change()
+        return change(self.matrix.take(rows), scale)
+
+    def _select_rows(self, rows: np.ndarray) -> Matrix:
+        return self.of(self.matrix._select_rows(rows), rows)
 
     def drawn(self, rows: np.ndarray) -> Matrix:
         if not self.distributed:
@@ -98,22 +128,27 @@ class Scaled(View):
     def __init__(
         self,
         matrix: Matrix,
-        rows: Any = None,
-        columns: Any = None,
+        rows: Tall | None = None,
+        columns: AnyArray | None = None,
         *,
         unit: float | None = None,
         sqnorms: Tall | None = None,
     ) -> None:
         unit = matrix.unit if unit is None else unit
-        self._units = unit / matrix.unit
+        self._units_of_matrix = unit / matrix.unit
+
         if rows is not None:
             rows = matrix.ops.persist(matrix.cast(matrix.to_device(rows)))
         self.row_scale = rows
-        self.columns, self._column_squares = None, None
+
+        self.columns: AnyArray | None = None
+        self._squared_columns: np.ndarray | None = None
         if columns is not None:
             self.columns = matrix.cast(columns)
-            self._column_squares = np.square(to_host(columns), dtype=np.float64)
+            self._squared_columns = np.square(to_host(columns), dtype=np.float64)
+
         super().__init__(matrix, matrix.gaps, unit)
+
         if sqnorms is not None:
             self.sqnorms = sqnorms
 
@@ -121,37 +156,44 @@ class Scaled(View):
         scale = self.row_scale
         if rows is not None and scale is not None:
             scale = to_host(self.ops.take_rows(scale, rows))
-        return Scaled(other, scale, self.columns, unit=self._units * other.unit)
 
-    @property
-    def _change(self) -> Work:
-        columns, about = self.columns, self.about.of_taken_rows()
-        return lambda block, rows: block.multiplied(rows, columns, about)
+        unit = self._units_of_matrix * other.unit
+        return Scaled(other, scale, self.columns, unit=unit)
 
-    def __matmul__(self, W: Any) -> Tall:
-        W = times_lines(self.matrix.cast(W), self.columns)
-        return times_lines(self.matrix @ W, self.row_scale)
+    def block_change(self) -> BlockChange:
+        columns = self.columns
+        metadata = self.metadata.of_taken_rows()
+        return lambda block, rows: block.multiplied(rows, columns, metadata)
 
-    def adjoint(self, V: Any) -> Tall:
-        V = times_lines(self.matrix.cast(V), self.row_scale)
-        return times_lines(self.matrix.adjoint(V), self.columns)
+    def __matmul__(self, W: AnyArray) -> Tall:
+        W = scale_lines(self.matrix.cast(W), self.columns)
+        return scale_lines(self.matrix @ W, self.row_scale)
 
-    def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
+    def adjoint(self, V: Tall) -> AnyArray:
+        V = scale_lines(self.matrix.cast(V), self.row_scale)
+        return scale_lines(self.matrix.adjoint(V), self.columns)
+
+    def gram_product(self, W: AnyArray, row_scale: Tall | None = None) -> AnyArray:
         scale = self.row_scale
         if row_scale is not None:
             scale = row_scale if scale is None else scale * row_scale
-        W = times_lines(self.matrix.cast(W), self.columns)
-        return times_lines(self.matrix.gram_product(W, scale), self.columns)
+
+        W = scale_lines(self.matrix.cast(W), self.columns)
+        return scale_lines(self.matrix.gram_product(W, scale), self.columns)
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
-        weights = self._column_squares
+        weights = self._squared_columns
         if column_weights is not None:
             weights = column_weights if weights is None else weights * column_weights
-        plain = weights is None
-        norms = self.matrix.sqnorms if plain else self.matrix.row_sqnorms(weights)
+
+        if weights is None:
+            sqnorms = self.matrix.sqnorms
+        else:
+            sqnorms = self.matrix.row_sqnorms(weights)
+
         if self.row_scale is None:
-            return norms
-        return self.ops.persist(norms * self.ops.widen(self.row_scale) ** 2)
+            return sqnorms
+        return self.ops.persist(sqnorms * self.ops.widen(self.row_scale) ** 2)
 
 
 class Shifted(View):
@@ -160,24 +202,27 @@ class Shifted(View):
     def __init__(self, matrix: Matrix, center: np.ndarray) -> None:
         self.center = center
         super().__init__(matrix, matrix.gaps, matrix.unit)
-        self.sparse, self.n_entries = False, matrix.shape[0] * matrix.shape[1]
+
+        self.sparse = False
+        self.n_entries = matrix.shape[0] * matrix.shape[1]
 
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
         return Shifted(other, self.center)
 
-    @property
-    def _change(self) -> Work:
-        center, about = self.center / self.unit, self.about.of_taken_rows()
+    def block_change(self) -> BlockChange:
+        center = self.center / self.unit
+        metadata = self.metadata.of_taken_rows()
 
-        def change(block: Matrix, _: None) -> Matrix:
-            return dense(block.rows(slice(None)) - block.cast(center), about)
+        def change(block: Matrix, _: Tall | None) -> Materialized:
+            rows = block.rows(slice(None))
+            return dense_matrix(rows - block.cast(center), metadata)
 
         return change
 
-    def adjoint(self, V: Any) -> Tall:
+    def adjoint(self, V: Tall) -> AnyArray:
         return self.matrix.cast(super().adjoint(V))
 
-    def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
+    def gram_product(self, W: AnyArray, row_scale: Tall | None = None) -> AnyArray:
         return self.matrix.cast(super().gram_product(W, row_scale))
 
 
@@ -189,64 +234,115 @@ class Stretched(View):
     """
 
     def __init__(self, matrix: Matrix, B: np.ndarray, factors: np.ndarray) -> None:
-        self._given = B, factors
+        self.B = B  # (n_features, n_directions)
+        self.factors = factors  # (n_directions,)
         gaps = matrix.gaps and replace(matrix.gaps, matrix=None)
         super().__init__(matrix, gaps, matrix.unit)
-        self.sparse, self.n_entries = False, matrix.shape[0] * matrix.shape[1]
-        self._B, self._gains = matrix.cast(B), matrix.cast(factors - 1)
+        self.sparse = False
+        self.n_entries = matrix.shape[0] * matrix.shape[1]
+
+        # Where the data are, in their type.
+        self._B = matrix.cast(B)
+        self._gains = matrix.cast(factors - 1)
 
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
-        return Stretched(other, *self._given)
+        return Stretched(other, self.B, self.factors)
 
-    @property
-    def _change(self) -> Work:
-        (B, factors), about = self._given, self.about.of_taken_rows()
+    def block_change(self) -> BlockChange:
+        B = self.B
+        factors = self.factors
+        metadata = self.metadata.of_taken_rows()
 
-        def change(block: Matrix, _: None) -> Matrix:
-            rows = block.rows(slice(None)).T
-            return dense(Stretched(block, B, factors).stretch(rows).T, about)
+        def change(block: Matrix, _: Tall | None) -> Materialized:
+            rows = block.rows(slice(None))
+            stretched_rows = Stretched(block, B, factors).stretch(rows.T).T
+            return dense_matrix(stretched_rows, metadata)
 
         return change
 
-    def __matmul__(self, W: Any) -> Tall:
+    def __matmul__(self, W: AnyArray) -> Tall:
         return self.matrix @ self.stretch(self.matrix.cast(W))
 
-    def adjoint(self, V: Any) -> Tall:
+    def adjoint(self, V: Tall) -> AnyArray:
         return self.stretch(self.matrix.adjoint(V))
 
-    def gram_product(self, W: Any, row_scale: Tall | None = None) -> Tall:
+    def gram_product(self, W: AnyArray, row_scale: Tall | None = None) -> AnyArray:
         W = self.stretch(self.matrix.cast(W))
         return self.stretch(self.matrix.gram_product(W, row_scale))
 
-    def stretch(self, W: Tall) -> Tall:
-        """Return ``W + B @ diag(gains) @ B.T @ W``."""
-        return W + self._B @ times_lines(self._B.T @ W, self._gains)
+    def stretch(self, W: AnyArray) -> AnyArray:
+        """Return ``W + B @ diag(factors - 1) @ B.T @ W``."""
+        return W + self._B @ scale_lines(self._B.T @ W, self._gains)
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         if column_weights is not None:
             return super().row_sqnorms(column_weights)
-        along = self.ops.widen(self.matrix @ self._B)
-        more = (along**2) @ self.ops.cast_like(self._given[1] ** 2 - 1, along)
-        return self.ops.persist(self.ops.clip(self.matrix.sqnorms + more, 0.0, None))
+
+        # Along column j of B, a row gains (factors[j]**2 - 1) times its square there.
+        along_B = self.ops.widen(self.matrix @ self._B)  # (n_samples, n_directions)
+        gains = self.ops.cast_like(self.factors**2 - 1, along_B)
+        sqnorms = self.matrix.sqnorms + (along_B**2) @ gains
+        return self.ops.persist(self.ops.clip(sqnorms, 0.0, None))
 
 
-class Filled(View):
-    """Blocks of rows, each asked for itself "filled", "with_gaps" or "missing"."""
+class CellView(View):
+    """Rows in which some cells are others, as each block of rows says itself."""
 
-    # What is filled in is in the unit of the data.
-    rescaled = Matrix.rescaled
-
-    def __init__(self, matrix: Matrix, question: str, *given: Any) -> None:
-        self._asked = question, *given
+    def __init__(self, matrix: Matrix) -> None:
         super().__init__(matrix, matrix.gaps, matrix.unit)
 
-    def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
-        return Filled(other, *self._asked)
+    def rescaled(self, factor: float) -> Matrix:
+        # In memory: what is filled in is in the unit of the data.
+        return Matrix.rescaled(self, factor)
 
-    @property
-    def _change(self) -> Work:
-        question = ask(*self._asked)
-        return lambda block, _: question(block)
+
+class Filled(CellView):
+    """Rows with their missing cells filled in, by zeros without a ``fill``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import Filled, as_matrix
+    >>> Filled(as_matrix(np.array([[3.0, np.nan], [0.0, 2.0]]))).toarray()
+    array([[3., 0.],
+           [0., 2.]])
+    """
+
+    def __init__(self, matrix: Matrix, fill: Fill | None = None) -> None:
+        self.fill = fill
+        super().__init__(matrix)
+
+    def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
+        return Filled(other, self.fill)
+
+    def block_change(self) -> BlockChange:
+        fill = self.fill
+        return lambda block, _: block.filled(fill)
+
+
+class Marked(CellView):
+    """Rows with NaN where ``mark`` puts it among stored entries."""
+
+    def __init__(self, matrix: Matrix, mark: Fill) -> None:
+        self.mark = mark
+        super().__init__(matrix)
+
+    def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
+        return Marked(other, self.mark)
+
+    def block_change(self) -> BlockChange:
+        mark = self.mark
+        return lambda block, _: block.with_gaps(mark)
+
+
+class MissingIndicator(CellView):
+    """1 where a cell is missing and 0 elsewhere."""
+
+    def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
+        return MissingIndicator(other)
+
+    def block_change(self) -> BlockChange:
+        return lambda block, _: block.missing()
 
 
 def filled(X: Matrix, fill: Fill | None = None, draw: Draw | None = None) -> Matrix:
@@ -255,13 +351,17 @@ def filled(X: Matrix, fill: Fill | None = None, draw: Draw | None = None) -> Mat
     Data in memory become a copy. All else is filled anew whenever it is read. With
     ``draw``, which fills a matrix by what a seed draws, the result knows its gaps.
     """
-    complete = Filled(X, "filled", fill) if X.streamed else X.filled(fill)
+    complete = Filled(X, fill) if X.streamed else X.filled(fill)
     if draw is None:
         return complete
-    gaps = Gaps(X, lambda seed, rows: draw(X if rows is None else X.take(rows), seed))
-    return complete.with_about(replace(complete.about, gaps=gaps))
+
+    def redraw(seed: int, rows: np.ndarray | None) -> Matrix:
+        return draw(X if rows is None else X.take(rows), seed)
+
+    gaps = Gaps(matrix=X, redraw=redraw)
+    return complete.with_metadata(replace(complete.metadata, gaps=gaps))
 
 
 def with_gaps(X: Matrix, mark: Fill) -> Matrix:
     """Return the matrix with NaN where ``mark`` puts it among stored entries."""
-    return Filled(X, "with_gaps", mark) if X.streamed else X.with_gaps(mark)
+    return Marked(X, mark) if X.streamed else X.with_gaps(mark)

@@ -72,7 +72,7 @@ def without_factors(X: Matrix, factors: np.ndarray, codes: np.ndarray) -> Matrix
     else:
         array = rows.array * inverse_factors[codes]
 
-    return as_matrix(array).with_about(X.about)
+    return as_matrix(array).with_metadata(X.metadata)
 
 
 def learn_batches(

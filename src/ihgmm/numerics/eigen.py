@@ -11,8 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
-from ihgmm.matrix.ops import sampled
+from ihgmm.matrix import (
+    HOST,
+    Matrix,
+    Scaled,
+    Tall,
+    as_matrix,
+    sample_positions,
+    to_host,
+)
 from ihgmm.numerics import krylov
 from ihgmm.policy import Solving
 
@@ -239,7 +246,7 @@ def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
     if is_sampled:
         rows_per_side = max(Solving.ROWS_A_FEATURE, width**2 // 8)
         n_rows = min(n // Solving.ONE_ROW_IN, rows_per_side * max(p, width))
-        rows = A.drawn(sampled(n, n_rows))
+        rows = A.drawn(sample_positions(n, n_rows))
 
     # Numbers go by the sizes of features: their order in the data changes nothing. Nor
     # does rounding, as long as it does not part sizes that are alike.

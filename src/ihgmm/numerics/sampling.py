@@ -6,8 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from ihgmm.matrix import Ops, RowSubset, Tall
-from ihgmm.matrix.ops import sampled
+from ihgmm.matrix import Ops, RowSubset, Tall, sample_positions
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.known_labels import KnownLabels
 from ihgmm.policy import Labelling, Leading
@@ -43,7 +42,7 @@ def sample_rows(
     if known_labels.classes is None:
         return rows
     known_rows = np.flatnonzero(known_labels.classes >= 0)
-    known_rows = known_rows[sampled(len(known_rows), (size + 1) // 2)]
+    known_rows = known_rows[sample_positions(len(known_rows), (size + 1) // 2)]
     other_rows = rows[~np.isin(rows, known_rows)]
     return np.append(known_rows, other_rows)[:size]
 

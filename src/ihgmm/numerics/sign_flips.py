@@ -72,12 +72,12 @@ def flip_signs(A: InMemory, rng: np.random.Generator) -> InMemory:
     n_rows, n_features = A.shape
     seed = int(rng.integers(2**62))
     if isinstance(A, Sparse):
-        return A.with_signs(None, None, (seed, 0))
+        return A.with_random_signs((seed, 0))
 
     # Windows of one long vector are as good as independent, and much cheaper.
     length = max(2**14, 4 * n_rows)
     signs = random_signs(rng, length + n_features, A.dtype)
-    return A.with_signs(signs, rng.integers(length + 1, size=n_rows), None)
+    return A.with_windows_of_signs(signs, rng.integers(length + 1, size=n_rows))
 
 
 def null_eigenvalues(

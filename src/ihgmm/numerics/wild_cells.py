@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Tall, as_matrix, ops_of, with_gaps
-from ihgmm.matrix.base import About
-from ihgmm.matrix.ops import Ops
+from ihgmm.matrix import Matrix, Metadata, Ops, Tall, as_matrix, ops_of, with_gaps
 from ihgmm.matrix.threads import row_ranges
 from ihgmm.numerics.eigen import leading_directions
 from ihgmm.numerics.missing import Filler, learn_filler, sampled_cells
@@ -174,7 +172,9 @@ def learn_cell_filler(X: Matrix) -> CellFiller:
     distances = _distances_to_regressions(cells)
     limit = largest_usual_distance(distances.relative, n_samples)
     is_wild = distances.are_wild(limit)
-    cleaned = as_matrix(np.where(is_wild, np.nan, cells)).with_about(About(unit=X.unit))
+    cleaned = as_matrix(np.where(is_wild, np.nan, cells)).with_metadata(
+        Metadata(unit=X.unit)
+    )
     filler = CellFiller.of(learn_filler(cleaned, ranks=_low_ranks(X.shape[1])))
 
     # Noise as cells that are not wild have it, by turns with what is wild.

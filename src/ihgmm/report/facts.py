@@ -14,9 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm import _checks as checks
 from ihgmm._warnings import ignored
 from ihgmm.estimators.base import cosines
-from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix import Matrix, row_lengths, to_host
 from ihgmm.matrix.kinds import NA_OF_R
-from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import ClassAgreement, class_agreement
 from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.plotting._clusters import Clusters
@@ -345,7 +344,7 @@ def _is_quick_for_kmeans(data: Matrix, n_clusters: int) -> bool:
 
 def _kmeans_labels(data: Matrix, n_clusters: int) -> np.ndarray:
     """Return the labels of scikit-learn's k-means, with which clusters are compared."""
-    X = data.to_memory().array  # type: ignore[attr-defined]
+    X = data.to_memory().array
     if data.sparse:  # k-means takes indices of 32 bits alone
         indices = X.indices.astype(np.int32)
         indptr = X.indptr.astype(np.int32)

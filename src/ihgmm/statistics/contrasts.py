@@ -12,8 +12,7 @@ from scipy.special import ndtr
 from ihgmm import _checks as checks
 from ihgmm._display import Result
 from ihgmm._parameters import check_count
-from ihgmm.matrix import HOST, Filled, Matrix, to_host
-from ihgmm.matrix.ops import row_lengths
+from ihgmm.matrix import HOST, Filled, Matrix, MissingIndicator, row_lengths, to_host
 from ihgmm.policy import Contrasts, Small
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.leave_one_out import indicators
@@ -276,7 +275,7 @@ def _means_and_noise(fit: DescribedFit) -> tuple[Any, Any, Callable[[Any], Any],
     longer = rows.over_mean(lengths) - 1
     if gaps is not None:
         squares = HOST.unit_rows(np.nan_to_num(fit.centers)) ** 2
-        seen = 1 - to_host(rows.inner_products(Filled(gaps, "missing"), squares))
+        seen = 1 - to_host(rows.inner_products(MissingIndicator(gaps), squares))
         longer *= rows.over_mean(seen)
     factors = np.stack([np.ones(len(inside)), lengths, longer, lengths**2])
 
@@ -331,12 +330,12 @@ def _means(
     codes = np.where(labels < 0, k, labels)  # outliers come last
     members = indicators(data, codes, k + 1)
     lacks = np.isnan(data.ops.number(data.ops.xp.sum(data.sqnorms)))
-    known = Filled(data, "filled") if lacks else data
+    known = Filled(data) if lacks else data
     sums = to_host(known.adjoint(members)).astype(np.float64).T
     sizes = np.bincount(codes, minlength=k + 1).astype(np.float64)
     counts = np.broadcast_to(sizes[:, None], sums.shape).copy()
     if lacks:
-        counts -= to_host(Filled(data, "missing").adjoint(members)).T
+        counts -= to_host(MissingIndicator(data).adjoint(members)).T
     for cells in np.array_split(wild, -(-len(wild) // 1_000) or 1)[: len(wild)]:
         rows, places = np.unique(cells[:, 0], return_inverse=True)
         at = codes[cells[:, 0]], cells[:, 1]

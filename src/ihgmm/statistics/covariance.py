@@ -12,8 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from ihgmm.matrix import HOST, Matrix, Stretched, Tall, to_host
-from ihgmm.matrix.ops import sampled
+from ihgmm.matrix import HOST, Matrix, Stretched, Tall, sample_positions, to_host
 from ihgmm.policy import Small, TiedNoise
 from ihgmm.statistics import leave_one_out
 from ihgmm.statistics.model import NOISE_STRUCTURES
@@ -102,7 +101,7 @@ def compare_noises(
 ) -> dict[Structure, float]:
     """Return the information criterion of each kind of noise, a row, over the least."""
     # Kinds differ by far more than the last rounds, and rows beyond some, change.
-    drawn = sampled(X.shape[0], TiedNoise.TRIAL_ROWS)
+    drawn = sample_positions(X.shape[0], TiedNoise.TRIAL_ROWS)
     if len(drawn) < X.shape[0]:
         X, labels = X.take(drawn), X.ops.take_rows(labels, drawn)
         labels = X.to_device(to_host(labels))

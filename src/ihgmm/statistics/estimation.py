@@ -8,8 +8,16 @@ from scipy.special import polygamma, stdtrit
 
 from ihgmm import _checks as checks
 from ihgmm._parameters import check_count, check_number, usual_errors
-from ihgmm.matrix import HOST, Matrix, Scaled, Tall, ops_of, to_host
-from ihgmm.matrix.ops import Groups, row_lengths
+from ihgmm.matrix import (
+    HOST,
+    Groups,
+    Matrix,
+    Scaled,
+    Tall,
+    ops_of,
+    row_lengths,
+    to_host,
+)
 from ihgmm.numerics.spectral import SpectralFit
 from ihgmm.policy import Small, Weighting
 from ihgmm.statistics.leave_one_out import falling_root

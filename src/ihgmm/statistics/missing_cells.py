@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ihgmm.matrix import HOST, Matrix, Tall, to_host
-from ihgmm.matrix.ops import Groups
+from ihgmm.matrix import HOST, Groups, Matrix, Tall, to_host
 from ihgmm.policy import Small
 
 if TYPE_CHECKING:

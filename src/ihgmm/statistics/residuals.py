@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from ihgmm.matrix import HOST, Matrix, Tall, to_host
-from ihgmm.matrix.ops import Groups, sampled
+from ihgmm.matrix import HOST, Groups, Matrix, Tall, sample_positions, to_host
 from ihgmm.policy import Scales, Small, TiedNoise
 
 
@@ -260,7 +259,7 @@ def noise_of_centers(X: Matrix, rows: Groups, fit: Fit) -> tuple[Any, Any]:
     n = np.maximum(rows.sizes, 1.0)[:, None]
     by_column, along = column_variances(left / n, units)
     ratio = HOST.ratio(along, by_column.mean(axis=1), 1.0)
-    drawn = sampled(X.shape[0], Scales.ROWS)
+    drawn = sample_positions(X.shape[0], Scales.ROWS)
     labels = to_host(rows.ops.take_rows(rows.labels, drawn))
     parts = random_parts(labels, 4, np.random.default_rng(0))
     some = X if len(drawn) == X.shape[0] else X.keep_rows(drawn)
@@ -277,7 +276,9 @@ def independent_entries(X: Matrix, rows: Groups, fit: Fit) -> float:
     """Return how many independent entries vary in length as the noise of a row."""
     # One over the mean squared cosine of the noise of two rows, of all pairs of some.
     n, p = X.shape
-    drawn = sampled(n, min(Scales.PAIRED_ROWS, max(Scales.PAIRED_ENTRIES // p, 16)))
+    drawn = sample_positions(
+        n, min(Scales.PAIRED_ROWS, max(Scales.PAIRED_ENTRIES // p, 16))
+    )
     few = rows.ops.take_rows
     labels, own = to_host(few(rows.labels, drawn)), to_host(few(fit.scales, drawn))
     centers = fit.centers[labels].astype(np.float64)

@@ -9,8 +9,7 @@ from scipy.special import fdtrc, stdtrit
 from ihgmm._checks import check_matrix, data_and_labels, labelled_rows
 from ihgmm._display import Result
 from ihgmm._parameters import generator, usual_errors
-from ihgmm.matrix import HOST, to_host
-from ihgmm.matrix.ops import sampled
+from ihgmm.matrix import HOST, sample_positions, to_host
 from ihgmm.policy import Scales
 from ihgmm.statistics.residuals import compare_halves, random_parts
 
@@ -84,7 +83,7 @@ def scale_heterogeneity_test(
     codes, inside = to_host(codes), np.arange(data.shape[0])
     if outliers is not None:
         inside = inside[~to_host(outliers)]
-    inside = inside[sampled(len(inside), Scales.ROWS)]
+    inside = inside[sample_positions(len(inside), Scales.ROWS)]
     if len(inside) < len(codes):
         data, codes = data.keep_rows(inside), codes[inside]
     sizes = np.bincount(codes, minlength=len(classes)).astype(np.float64)

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ihgmm._display import Result, draw
 from ihgmm._parameters import check_count
 from ihgmm._warnings import ignored, sklearn_filters
-from ihgmm.matrix import HOST, Matrix, ops_of, to_host
-from ihgmm.matrix.ops import sampled
+from ihgmm.matrix import HOST, Matrix, ops_of, sample_positions, to_host
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.known_labels import KnownLabels
 from ihgmm.numerics.labels import learn_rule
@@ -138,7 +137,7 @@ def tree_of_model(model: Any, rng: Generator) -> ClusterTree:
     k, known = int(leaves.max()) + 1, np.flatnonzero(leaves >= 0)
     _, firsts = np.unique(leaves[known], return_index=True)
     # Some rows, of every cluster.
-    known = known[np.union1d(sampled(len(known), Counting.ROWS, rng), firsts)]
+    known = known[np.union1d(sample_positions(len(known), Counting.ROWS, rng), firsts)]
     embedded = ops_of(model.embedding_).take_rows(model.embedding_, known)
     rows = to_host(embedded).astype(np.float64)
     rows /= max(np.abs(rows).max(initial=0.0), 1.0)  # lest squares overflow

@@ -14,7 +14,7 @@ from ihgmm.cli.tables.columns import beside_rows
 from ihgmm.cli.tables.loading import check_size, damaged, explain_damage
 from ihgmm.cli.tables.table import Request, Table, quote
 from ihgmm.matrix import as_matrix
-from ihgmm.matrix.formats import check_claim
+from ihgmm.matrix.hdf5_zarr import check_claim
 
 # Columns of var that hold symbols of genes, as programs write them.
 SYMBOLS = (
@@ -146,7 +146,7 @@ def read_h5ad(path: Path, request: Request) -> Table:
         for column in [name for name in SYMBOLS if name in var][:1]:
             names = tb.unique_names(list(map(str, var[column])))
             notes.append(f"Took names of genes from {quote(column)} of var.")
-    data: Any = X if stays else X.to_memory().array  # type: ignore[attr-defined]
+    data: Any = X if stays else X.to_memory().array
     return array_table(request, data, obs, notes, names=names, is_sparse=X.sparse)
 
 

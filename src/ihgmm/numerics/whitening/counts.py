@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Tall, to_host
-from ihgmm.matrix.memory import Held
+from ihgmm.matrix.memory import Materialized
 from ihgmm.numerics.whitening.columns import ColumnFit, inverse_mean_squares
 from ihgmm.numerics.whitening.whitener import (
     Whitener,
@@ -54,14 +54,14 @@ def _column_sums(
     """
 
     def block_sums(
-        block: Held, weights: Tall | None
+        block: Materialized, weights: Tall | None
     ) -> tuple[tuple[()], tuple[Tall, Tall]]:
         """Return the sums over the rows of a block."""
         refuse_negative(block)
         ops = block.ops
         squares = None
         if dispersion:  # sums of squares are exact in any type, unlike variances
-            squares = block.with_values(block.values**2, block.about)
+            squares = block.with_values(block.values**2, block.metadata)
 
         def variances(sums: Callable[[Matrix], Tall]) -> Tall:
             """Return sums of variances, given what sums the entries of a matrix."""

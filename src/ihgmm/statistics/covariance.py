@@ -7,20 +7,15 @@ is full; in all others noise has one level and no correlation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from ihgmm.matrix import HOST, Matrix, Stretched, Tall, to_host
-from ihgmm.matrix.ops import sampled
+from ihgmm.matrix.ops import Groups
 from ihgmm.policy import Small, TiedNoise
-from ihgmm.statistics import leave_one_out
-from ihgmm.statistics.model import NOISE_STRUCTURES
-from ihgmm.statistics.residuals import shared_covariance
-
-Structure = Literal["common", "class", "individual", "tied"]
-STRUCTURES: tuple[Structure, ...] = (*NOISE_STRUCTURES, "tied")
+from ihgmm.statistics.shared_covariance import shared_covariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +28,7 @@ class Covariance:
     @classmethod
     def none(cls, n_features: int) -> Covariance:
         """Return that of noise that is the same in all directions."""
-        return cls(np.zeros((n_features, 0)), np.zeros(0))
+        return cls(directions=np.zeros((n_features, 0)), deviations=np.zeros(0))
 
     def whiten(self, X: Matrix) -> Matrix:
         """Return rows whose noise is the same in all directions."""
@@ -42,9 +37,10 @@ class Covariance:
         return Stretched(X, self.directions, 1 / self.deviations)
 
     def color(self, rows: np.ndarray, power: float = 1.0) -> np.ndarray:
-        """Return rows of white noise with this covariance; with power -1, the rows."""
+        """Return rows of white noise with this covariance; power -1 undoes that."""
         factors = self.deviations**power - 1
-        return rows + ((rows @ self.directions) * factors) @ self.directions.T
+        coordinates = (rows @ self.directions) * factors
+        return rows + coordinates @ self.directions.T
 
     @property
     def mean_variance(self) -> float:
@@ -63,135 +59,156 @@ class Covariance:
         return p * m - m * (m - 1) // 2
 
 
-Fitted = tuple[leave_one_out.MixtureFit, Covariance]
-
-
-def fit_noise(
-    X: Matrix,
-    labels: Tall,
-    n_clusters: int,
-    noise: Structure,
-    rng: Generator,
-    covariances: int = TiedNoise.COVARIANCES,
-    **rounds: Any,
-) -> Fitted:
-    """Fit a mixture with noise of some kind, with the options ``rounds``.
-
-    A tied covariance is that of the labels. Once it is taken off, a mixture with common
-    noise fits, whose labels give the next of ``covariances``, until they stay the same.
-    """
-    if noise != "tied":
-        labels = leave_one_out.refine_labels(X, labels, n_clusters).labels
-        start = leave_one_out.indicators(X, labels, n_clusters)
-        mixture = leave_one_out.fit_mixture(X, start, noise=noise, **rounds)
-        return mixture, Covariance.none(X.shape[1])
-    # Refined labels would go by cosines, which such noise makes wrong.
-    for _ in range(covariances):
-        covariance = leading_covariance(X, labels, n_clusters, rng)
-        white, before = covariance.whiten(X), labels
-        start = leave_one_out.indicators(X, labels, n_clusters)
-        mixture = leave_one_out.fit_mixture(white, start, noise="common", **rounds)
-        labels = X.ops.persist(X.ops.xp.argmax(mixture.memberships, axis=1))
-        if not X.ops.number(X.ops.xp.any(labels != before)):
-            break
-    return mixture, covariance
-
-
-def compare_noises(
-    X: Matrix, labels: Tall, n_clusters: int, rng: Generator
-) -> dict[Structure, float]:
-    """Return the information criterion of each kind of noise, a row, over the least."""
-    # Kinds differ by far more than the last rounds, and rows beyond some, change.
-    drawn = sampled(X.shape[0], TiedNoise.TRIAL_ROWS)
-    if len(drawn) < X.shape[0]:
-        X, labels = X.take(drawn), X.ops.take_rows(labels, drawn)
-        labels = X.to_device(to_host(labels))
-    values: dict[Structure, float] = {}
-    for noise in STRUCTURES:
-        few: Any = {"covariances": 1, "max_iter": TiedNoise.TRIAL_ROUNDS}
-        fit = fit_noise(X, labels, n_clusters, noise, rng, **few)
-        values[noise] = information(X, fit, noise)
-    least = min(values.values())
-    return {noise: (value - least) / len(drawn) for noise, value in values.items()}
-
-
-def information(X: Matrix, fit: Fitted, kind: Structure, akaike: bool = False) -> float:
-    """Return the information criterion of a mixture, Bayes's or Akaike's, in X's unit.
-
-    Rows are judged by centres that the other rows give, which need no penalty.
-    """
-    mixture, covariance = fit
-    live = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms)))
-    n, p, k = max(live, 1), X.shape[1], len(mixture.mixing_weights)
-    levels, cells = {"individual": (live, p), "class": (k, n * p)}.get(kind, (1, n * p))
-    others = k - 1 + covariance.n_parameters
-    penalty = 2 * (others + levels)
-    if not akaike:
-        penalty = others * np.log(n) + levels * np.log(cells)
-    return float(penalty - 2 * (mixture.log_likelihood - live * covariance.log_volume))
-
-
 def leading_covariance(X: Matrix, labels: Tall, k: int, rng: Generator) -> Covariance:
-    """Estimate the covariance of the noise, given the labels."""
-    ops, p = X.ops, X.shape[1]
-    rows = ops.groups(labels, k, X.weights)
-    counts = rows.counted(ops.widen(X.sqnorms > 0))
+    """Estimate the covariance of the noise, given the labels.
+
+    Notes
+    -----
+    Directions of noise outside of the span of the centres, where rows have no signal,
+    are leading right singular vectors of X there. Those that stand out are kept, and
+    corrected for what chance adds to them (:class:`_Spikes`). In these directions and
+    the span, the covariance is the most likely one if scales may be anything
+    (:func:`~ihgmm.statistics.shared_covariance.shared_covariance`).
+    """
+    p = X.shape[1]
+    rows = X.ops.groups(labels, k, X.weights)
+    counts = rows.counted(X.ops.widen(X.sqnorms > 0))
     sizes = rows.sums(counts)
     n = int(sizes.sum())
-    # Directions of the centres; rows count by their length along them.
-    weights = ops.ratio(1.0, ops.xp.sqrt(X.sqnorms))
+    if n <= k:
+        return Covariance.none(p)
+
+    units = _center_directions(X, rows)
+    _, values, basis = np.linalg.svd(units, full_matrices=False)
+    span = basis[values > Small.SINE].T  # (n_features, dimension of the span)
+    roots = X.ops.persist(X.cast(counts**0.5))
+    n_wanted = min(n // TiedNoise.ROWS_A_DIRECTION, TiedNoise.DIRECTIONS)
+    n_wanted = max(min(n_wanted, p - span.shape[1] - 1), 0)
+    outside, squares = _leading_directions(X, span, roots, n_wanted, rng)
+
+    total_squares = X.ops.number(X.ops.xp.sum(counts * X.sqnorms))
+    squares_in_span = np.trace(_scatter(X, span, roots))
+    variance_outside = max(total_squares - squares_in_span, 0.0) / n
+    spikes = _Spikes.stand_out(squares / n, variance_outside, p - span.shape[1], n)
+    directions = np.hstack([span, outside[:, : len(spikes.variances)]])
+    is_without_noise = spikes.level <= Small.ROUNDING * total_squares / n
+    if is_without_noise or not directions.size:
+        return Covariance.none(p)
+
+    moments = _moments_of_clusters(X, labels, counts, directions, k)
+    S = shared_covariance(units @ directions, moments / spikes.level, sizes)
+    shrinkage = np.append(np.ones(span.shape[1]), spikes.shrinkage())
+    values, vectors = np.linalg.eigh(S * np.outer(shrinkage, shrinkage))
+    return Covariance(
+        directions=directions @ vectors,
+        deviations=np.sqrt(np.maximum(values, TiedNoise.RIDGE)),
+    )
+
+
+def _center_directions(X: Matrix, rows: Groups) -> np.ndarray:
+    """Return unit centres in which rows count by their length along them."""
+    weights = X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms))
     for _ in range(2):
         sums = rows.weighted_sums(X, rows.counted(weights))
         units = HOST.unit_rows(sums.astype(np.float64))
-        weights = ops.clip(rows.inner_products(X, units), 0.0, None)
-    centers = np.linalg.svd(units, full_matrices=False)
-    span = centers[2][centers[1] > Small.SINE].T
-    width = min(n // TiedNoise.ROWS_A_DIRECTION, TiedNoise.DIRECTIONS)
-    width = max(min(width, p - span.shape[1] - 1), 0)
-    root = ops.persist(X.cast(counts**0.5))
-    if n <= k:
-        return Covariance.none(p)
-    # Leading right singular vectors outside of the span, and squares.
-    outside, squares = np.zeros((p, 0)), np.zeros(0)
-    if width:
-        W = rng.standard_normal((p, min(width + TiedNoise.SPARE, p - span.shape[1])))
-        for _ in range(TiedNoise.POWERS):
-            W = np.linalg.qr(W - span @ (span.T @ W))[0]
-            W = to_host(X.gram_product(W, root)).astype(np.float64)
-        W = np.linalg.qr(W - span @ (span.T @ W))[0]
-        squares, vectors = np.linalg.eigh(ops.tall_dot(Y := (X @ W) * root[:, None], Y))
-        outside, squares = (W @ vectors)[:, ::-1][:, :width], squares[::-1][:width]
-    inside = np.trace(ops.tall_dot(Y := (X @ span) * root[:, None], Y))
-    squared = ops.number(ops.xp.sum(counts * X.sqnorms))
-    total = max(squared - inside, 0.0) / n
-    # How many directions stand out, and the level of noise in the others.
-    squares, n_directions, left, m = squares / n, p - span.shape[1], total, 0
-    gamma = n_directions / n
-    edge = (1 + gamma**0.5) ** 2
-    while m < len(squares) and n_directions - m > 1:
-        rest = (left - squares[m]) / (n_directions - m - 1)
-        if squares[m] <= TiedNoise.MARGIN * edge * rest:
-            break
-        left -= squares[m]
-        m += 1
-    level = left / max(n_directions - m, 1)
-    L = np.hstack([span, outside[:, :m]])
-    if level <= Small.ROUNDING * squared / n or not L.size:  # no noise is seen
-        return Covariance.none(p)
+        weights = X.ops.clip(rows.inner_products(X, units), 0.0, None)
+    return units
 
-    def sums_of(block: Matrix, labels: Tall, counts: Tall) -> Any:
-        ops, Y = block.ops, block.ops.widen(block @ L)
+
+def _leading_directions(
+    X: Matrix, span: np.ndarray, roots: Tall, n_wanted: int, rng: Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return leading right singular vectors of X outside a span, and squared values.
+
+    Rows are multiplied by ``roots``. Subspace iteration with some spare directions
+    finds them: (n_features, n_wanted) and (n_wanted,), the largest first.
+    """
+    p = X.shape[1]
+    if not n_wanted:
+        return np.zeros((p, 0)), np.zeros(0)
+
+    def orthonormal_outside(W: np.ndarray) -> np.ndarray:
+        return np.linalg.qr(W - span @ (span.T @ W))[0]
+
+    width = min(n_wanted + TiedNoise.SPARE, p - span.shape[1])
+    W = rng.standard_normal((p, width))
+    for _ in range(TiedNoise.POWERS):
+        W = orthonormal_outside(W)
+        W = to_host(X.gram_product(W, roots)).astype(np.float64)
+    W = orthonormal_outside(W)
+
+    squares, vectors = np.linalg.eigh(_scatter(X, W, roots))
+    directions = (W @ vectors)[:, ::-1]
+    return directions[:, :n_wanted], squares[::-1][:n_wanted]
+
+
+def _scatter(X: Matrix, directions: np.ndarray, roots: Tall) -> np.ndarray:
+    """Return ``Y.T @ Y``, Y being coordinates of rows that are multiplied by roots."""
+    coordinates = (X @ directions) * roots[:, None]
+    return X.ops.tall_dot(coordinates, coordinates)
+
+
+@dataclass(frozen=True, eq=False)
+class _Spikes:
+    """Variances that stand out from white noise, and the level of that noise.
+
+    Notes
+    -----
+    With ``gamma = n_directions / n``, the eigenvalues that n rows of white noise show
+    in so many directions stay below ``edge = (1 + sqrt(gamma))**2`` levels. A true
+    variance t shows as ``t * (1 + gamma / (t - 1))`` levels (Baik and Silverstein).
+    """
+
+    variances: np.ndarray  # (m,): that stand out, the largest first
+    level: float  # variance of the noise in the other directions
+    gamma: float
+    largest: float  # variance of all
+
+    @classmethod
+    def stand_out(
+        cls, variances: np.ndarray, total: float, n_directions: int, n: int
+    ) -> _Spikes:
+        """Find which of the leading variances stand out from the rest of the total."""
+        gamma = n_directions / n
+        edge = (1 + gamma**0.5) ** 2
+        remaining = total
+        m = 0
+        while m < len(variances) and n_directions - m > 1:
+            mean_of_others = (remaining - variances[m]) / (n_directions - m - 1)
+            if variances[m] <= TiedNoise.MARGIN * edge * mean_of_others:
+                break
+            remaining -= variances[m]
+            m += 1
+
+        return cls(
+            variances=variances[:m],
+            level=remaining / max(n_directions - m, 1),
+            gamma=gamma,
+            largest=max(variances[:1], default=0.0),
+        )
+
+    def shrinkage(self) -> np.ndarray:
+        """Return factors of deviations that take off what chance has added."""
+        # Beside a variance so many times as large, noise is none.
+        least_level = max(self.largest / TiedNoise.RATIO, np.finfo(float).tiny)
+        edge = (1 + self.gamma**0.5) ** 2
+        observed = np.maximum(self.variances / max(self.level, least_level), edge)
+        b = observed + 1 - self.gamma
+        true = (b + np.sqrt(np.maximum(b**2 - 4 * observed, 0.0))) / 2
+        return np.sqrt(true / observed)
+
+
+def _moments_of_clusters(
+    X: Matrix, labels: Tall, counts: Tall, directions: np.ndarray, k: int
+) -> np.ndarray:
+    """Return sums of ``y @ y.T`` for each cluster, y being coordinates of rows."""
+
+    def sum_block(block: Matrix, labels: Tall, counts: Tall) -> Any:
+        ops = block.ops
+        Y = ops.widen(block @ directions)
         members = ops.one_hot(labels, k, Y) * counts[:, None]
         by_cluster = [(Y * members[:, j : j + 1]).T @ Y for j in range(k)]
         return (), (ops.xp.stack(by_cluster),)
 
-    _, (moments,) = X.sweep(sums_of, labels, counts)
-    S = shared_covariance(units @ L, moments / level, sizes)
-    # Beside a variance so many times as large, noise is none.
-    least = max(max(squares[:1], default=0.0) / TiedNoise.RATIO, np.finfo(float).tiny)
-    seen = np.maximum(squares[:m] / max(level, least), edge)
-    b = seen + 1 - gamma
-    true = (b + np.sqrt(np.maximum(b**2 - 4 * seen, 0.0))) / 2
-    shrink = np.append(np.ones(span.shape[1]), np.sqrt(true / seen))
-    values, vectors = np.linalg.eigh(S * np.outer(shrink, shrink))
-    return Covariance(L @ vectors, np.sqrt(np.maximum(values, TiedNoise.RIDGE)))
+    _, (moments,) = X.sweep(sum_block, labels, counts)
+    return moments

@@ -1,0 +1,215 @@
+"""Means of features in each cluster, and how cells scatter around them.
+
+Cells that were filled in say nothing: all sums are over observed cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ihgmm.matrix import HOST, Filled, Matrix, Tall, to_host
+from ihgmm.matrix.ops import Groups
+from ihgmm.policy import Contrasts, Small
+from ihgmm.statistics.described_fit import DescribedFit
+from ihgmm.statistics.leave_one_out import indicators
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMeans:
+    """Means of cells, (n_clusters, n_features), in the unit of the matrix."""
+
+    means: np.ndarray  # NaN where no cell was observed
+    counts: np.ndarray  # of observed cells
+    scatter: CellScatter | None  # None where the data have no noise
+
+
+@dataclass(frozen=True, eq=False)
+class CellScatter:
+    """How cells scatter around multiples of the pattern of their cluster.
+
+    ``excess lengths`` are how much longer each row makes the mean of its cluster: its
+    scale over the mean scale, less 1.
+    """
+
+    noise_levels: np.ndarray  # (n_features,): standard deviations of the noise
+    pooled_variances: np.ndarray  # (n_features,): their squares, but 0 may be there
+    counts: np.ndarray  # (n_clusters, n_features): observed cells
+    observed_share: np.ndarray  # (n_clusters, n_features): counts over rows
+    # Sums over cells x and excess lengths e, less their means.
+    cell_squares: np.ndarray  # (n_clusters, n_features): of x**2
+    products: np.ndarray  # (n_clusters, n_features): of x * e
+    length_squares: np.ndarray  # (n_clusters,): of e**2
+
+    def squared_errors(self, patterns: np.ndarray) -> np.ndarray:
+        """Return squared errors of the means of ``x - e * pattern``, by cluster."""
+        patterns = patterns * self.observed_share
+        squares = (
+            self.cell_squares
+            - 2 * patterns * self.products
+            + np.square(patterns) * self.length_squares[:, None]
+        )
+        variances = np.maximum(squares, 0.0) / np.maximum(self.counts - 1, 1)
+        # One cell shows no variance.
+        variances = np.where(self.counts > 1, variances, self.pooled_variances)
+        return variances / np.maximum(self.counts, 1)
+
+
+def feature_means(fit: DescribedFit) -> FeatureMeans:
+    """Return means of the observed cells of rows in clusters, and their scatter."""
+    rows_in_clusters = np.flatnonzero(fit.labels >= 0)
+    has_outliers = len(rows_in_clusters) < len(fit.labels)
+    data = fit.data.keep_rows(rows_in_clusters) if has_outliers else fit.data
+    rows = HOST.groups(fit.labels[rows_in_clusters], len(fit.clusters))
+
+    lengths = np.abs(np.nan_to_num(fit.scales[rows_in_clusters]))
+    excess_lengths = rows.over_mean(lengths) - 1
+    if data.incomplete is not None:
+        excess_lengths *= _relative_coverage(data.incomplete, rows, fit.centers)
+    sums = _sum_cells(data, rows, lengths, excess_lengths)
+    means = HOST.ratio(sums.cells, sums.counts, np.nan)
+
+    # Noise is what multiples of the clusters' patterns leave of a feature.
+    fitted_squares = HOST.ratio(np.square(sums.by_length), sums.squared_lengths)
+    total_squares = sums.squares.sum(axis=0)
+    noise_squares = (sums.squares - fitted_squares).sum(axis=0)
+    if noise_squares.sum() <= Small.ROUNDING * total_squares.sum():
+        return FeatureMeans(means=means, counts=sums.counts, scatter=None)
+    noise_squares = np.maximum(noise_squares, Contrasts.LEAST_NOISE * total_squares)
+    pooled_variances = HOST.ratio(noise_squares, sums.counts.sum(axis=0))
+
+    observed_means = np.nan_to_num(means)
+    scatter = CellScatter(
+        noise_levels=np.where(pooled_variances > 0, np.sqrt(pooled_variances), 1.0),
+        pooled_variances=pooled_variances,
+        counts=sums.counts,
+        observed_share=sums.counts / np.maximum(fit.sizes, 1)[:, None],
+        cell_squares=sums.squares - np.square(observed_means) * sums.counts,
+        products=sums.by_excess - observed_means * sums.excess_lengths,
+        length_squares=rows.sums(excess_lengths**2),
+    )
+    return FeatureMeans(means=means, counts=sums.counts, scatter=scatter)
+
+
+def _relative_coverage(gaps: Matrix, rows: Groups, centers: np.ndarray) -> np.ndarray:
+    """Return the share of its centre that a row has cells of, over the mean share."""
+    squares = HOST.unit_rows(np.nan_to_num(centers)) ** 2
+    missing_share = rows.inner_products(Filled(gaps, "missing"), squares)
+    return np.asarray(rows.over_mean(1 - to_host(missing_share)))
+
+
+@dataclass(frozen=True, eq=False)
+class _CellSums:
+    """Sums over the observed cells of each cluster, (n_clusters, n_features) each.
+
+    First of cells x, then of figures of their rows: lengths, and excess lengths.
+    """
+
+    squares: np.ndarray  # of x**2
+    cells: np.ndarray  # of x
+    by_length: np.ndarray  # of x times length
+    by_excess: np.ndarray  # of x times excess length
+    counts: np.ndarray  # of 1
+    excess_lengths: np.ndarray
+    squared_lengths: np.ndarray
+
+
+def _sum_cells(
+    data: Matrix, rows: Groups, lengths: np.ndarray, excess_lengths: np.ndarray
+) -> _CellSums:
+    """Sum up observed cells by cluster, in one reading of the rows."""
+    k, gaps = len(rows.sizes), data.incomplete
+    ones = np.ones(len(lengths))
+    factors = np.stack([ones, lengths, excess_lengths, lengths**2])  # (4, n_rows)
+
+    def sum_block(block: Matrix, codes: Tall, factors: Tall) -> Any:
+        codes = to_host(codes).astype(np.intp)
+        # (4, n_rows, n_clusters), and these beside each other
+        members = np.eye(k)[codes] * to_host(factors).T[:, :, None]
+        sides = block.cast(np.hstack([*members]))
+        observed = block if gaps is None else block.filled()
+
+        squares = np.zeros((k, block.shape[1]))
+        for j in np.unique(codes):
+            rows_of_cluster = observed.take(np.flatnonzero(codes == j))
+            squares[j] = rows_of_cluster.column_sqnorms()
+        sums = observed.adjoint(sides[:, : 3 * k])  # (n_features, 3 n_clusters)
+        if gaps is None:
+            return (), (squares, sums)
+        return (), (squares, sums, block.missing().adjoint(sides))
+
+    _, (squares, sums, *missing) = (gaps or data).sweep(
+        sum_block, data.to_device(rows.labels), data.cast(factors.T)
+    )
+    sums = to_host(sums).astype(np.float64).T
+    cells, by_length, by_excess = np.vsplit(sums, 3)
+
+    # The same sums of ones, where cells were observed.
+    of_ones = np.concatenate([rows.sums(factor) for factor in factors])[:, None]
+    of_missing = to_host(missing[0]).T if missing else np.zeros(sums.shape[1])
+    counts, _, excess, squared_lengths = np.vsplit(of_ones - of_missing, 4)
+    return _CellSums(
+        squares=squares,
+        cells=cells,
+        by_length=by_length,
+        by_excess=by_excess,
+        counts=counts,
+        excess_lengths=excess,
+        squared_lengths=squared_lengths,
+    )
+
+
+def observed_means(
+    data: Matrix, labels: np.ndarray, n_clusters: int, wild_cells: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return means of observed cells by cluster and feature, NaN of none; counts.
+
+    Wild cells, each a row and a column, are as if they were missing.
+    """
+    k = n_clusters
+    codes = np.where(labels < 0, k, labels)  # outliers come last
+    members = indicators(data, codes, k + 1)
+    has_missing = np.isnan(data.ops.number(data.ops.xp.sum(data.sqnorms)))
+    observed = Filled(data, "filled") if has_missing else data
+    sums = to_host(observed.adjoint(members)).astype(np.float64).T
+    sizes = np.bincount(codes, minlength=k + 1).astype(np.float64)
+    counts = np.broadcast_to(sizes[:, None], sums.shape).copy()
+    if has_missing:
+        counts -= to_host(Filled(data, "missing").adjoint(members)).T
+
+    # Few rows at a time are read where cells are wild.
+    n_parts = -(-len(wild_cells) // 1_000)
+    for cells in np.array_split(wild_cells, n_parts) if n_parts else ():
+        columns = cells[:, 1]
+        rows, places = np.unique(cells[:, 0], return_inverse=True)
+        values = to_host(data.rows(rows))[places, columns]
+        np.subtract.at(sums, (codes[cells[:, 0]], columns), values)
+        np.subtract.at(counts, (codes[cells[:, 0]], columns), 1)
+
+    means = HOST.ratio(sums, counts, np.nan) * data.unit
+    return means[:k], counts[:k]
+
+
+def column_offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
+    """Return what each original column has where the prepared one is 0.
+
+    Both are means by cluster and feature; where a column was divided and not shifted,
+    or by too little to tell, the offset is 0. It is that of the line by least squares.
+    """
+    is_known = np.isfinite(prepared) & np.isfinite(original)
+    counts = np.maximum(is_known.sum(axis=0), 1)
+    mean_prepared = np.where(is_known, prepared, 0.0).sum(axis=0) / counts
+    mean_original = np.where(is_known, original, 0.0).sum(axis=0) / counts
+    x = np.where(is_known, prepared - mean_prepared, 0.0)
+    y = np.where(is_known, original - mean_original, 0.0)
+
+    widest = np.abs(x).max(axis=0)
+    unit = np.where(widest > 0, widest, 1.0)  # squares of huge numbers overflow
+    squares = np.maximum(((x / unit) ** 2).sum(axis=0), np.finfo(float).tiny)
+    slopes = (x / unit * y).sum(axis=0) / squares / unit
+
+    offsets = mean_original - slopes * mean_prepared
+    rounding = 1e-5 * np.abs(mean_original) * (unit + np.abs(mean_prepared))
+    return np.where(np.abs(offsets) * widest > rounding, offsets, 0.0)

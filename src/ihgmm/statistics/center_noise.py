@@ -82,7 +82,8 @@ def _sum_squared_residuals(
     shares = rows.ops.clip(shares, None, Scales.LARGEST_SHARE)
 
     def sum_block(block: Matrix, *tall: Tall) -> tuple[tuple[()], tuple[np.ndarray]]:
-        ops, xp = block.ops, block.ops.xp
+        ops = block.ops
+        xp = ops.xp
         totals: np.ndarray | float = 0.0
         for at in block.dense_ranges(2**18):  # so few entries stay in the cache
             labels, scales, shares, first_weights, second_weights = (

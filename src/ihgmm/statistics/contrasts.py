@@ -216,7 +216,7 @@ def _compare_with_others(
     """
     scatter = prepared.scatter
     centers = np.nan_to_num(prepared.means)
-    lengths = row_lengths(centers)[:, None]
+    lengths = row_lengths(centers)[:, None]  # (n_clusters, 1)
     if units.are_shifted:
         as_they_are = replace(fit, scales=np.ones(len(fit.labels)))
         scatter = feature_means(as_they_are).scatter
@@ -233,27 +233,32 @@ def _compare_with_others(
 
     if scatter is not None:
         # Each cluster has the length of others; these have patterns of their own.
-        own = patterns_of_others * lengths
-        of_others = np.zeros_like(centers) if units.are_shifted else centers
-        squares = _relative_squares(scatter, own, lengths)
-        squares_of_others = _relative_squares(scatter, of_others, lengths)
-        squares_of_others = _mean_of_others(squares_of_others, counts, power=2)
-        errors = np.sqrt(squares + squares_of_others)
+        error_squares = _relative_squares(
+            scatter, patterns_of_others * lengths, lengths
+        )
+        of_others = _relative_squares(
+            scatter, np.zeros_like(centers) if units.are_shifted else centers, lengths
+        )
+        errors = np.sqrt(error_squares + _mean_of_others(of_others, counts, power=2))
         contrasts = contrasts * lengths / scatter.noise_levels
         errors = errors * lengths / scatter.noise_levels
 
-    # What other rows have on average, at the length of each cluster.
-    shown_patterns = units.means
-    if not units.are_shifted:
-        known_lengths = np.where(np.isfinite(units.means), lengths, 0.0)
-        shown_patterns = HOST.ratio(units.means - units.offsets, known_lengths)
-    others = _mean_of_others(shown_patterns, units.counts) * lengths
+    means_of_others = _means_of_others_in_units(units, lengths)
     return _Comparison(
         contrasts=contrasts,
         errors=errors,
-        others=np.where(has_others, others, np.nan),
+        others=np.where(has_others, means_of_others, np.nan),
         has_noise=scatter is not None,
     )
+
+
+def _means_of_others_in_units(units: _MeansInUnits, lengths: np.ndarray) -> np.ndarray:
+    """Return what other rows have on average, at the length of each cluster."""
+    if units.are_shifted:
+        return _mean_of_others(units.means, units.counts)
+    known_lengths = np.where(np.isfinite(units.means), lengths, 0.0)
+    patterns = HOST.ratio(units.means - units.offsets, known_lengths)
+    return _mean_of_others(patterns, units.counts) * lengths
 
 
 def _mean_of_others(

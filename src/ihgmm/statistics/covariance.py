@@ -79,28 +79,15 @@ def leading_covariance(X: Matrix, labels: Tall, k: int, rng: Generator) -> Covar
         return Covariance.none(p)
 
     units = _center_directions(X, rows)
-    _, values, basis = np.linalg.svd(units, full_matrices=False)
-    span = basis[values > Small.SINE].T  # (n_features, dimension of the span)
-    roots = X.ops.persist(X.cast(counts**0.5))
-    n_wanted = min(n // TiedNoise.ROWS_A_DIRECTION, TiedNoise.DIRECTIONS)
-    n_wanted = max(min(n_wanted, p - span.shape[1] - 1), 0)
-    outside, squares = _leading_directions(X, span, roots, n_wanted, rng)
-
-    total_squares = X.ops.number(X.ops.xp.sum(counts * X.sqnorms))
-    squares_in_span = np.trace(_scatter(X, span, roots))
-    variance_outside = max(total_squares - squares_in_span, 0.0) / n
-    spikes = _Spikes.stand_out(squares / n, variance_outside, p - span.shape[1], n)
-    directions = np.hstack([span, outside[:, : len(spikes.variances)]])
-    is_without_noise = spikes.level <= Small.ROUNDING * total_squares / n
-    if is_without_noise or not directions.size:
+    noise = _noise_directions(X, units, counts, n, rng)
+    if noise is None:
         return Covariance.none(p)
 
-    moments = _moments_of_clusters(X, labels, counts, directions, k)
-    S = shared_covariance(units @ directions, moments / spikes.level, sizes)
-    shrinkage = np.append(np.ones(span.shape[1]), spikes.shrinkage())
-    values, vectors = np.linalg.eigh(S * np.outer(shrinkage, shrinkage))
+    moments = _moments_of_clusters(X, labels, counts, noise.directions, k)
+    S = shared_covariance(units @ noise.directions, moments / noise.level, sizes)
+    values, vectors = np.linalg.eigh(S * np.outer(noise.shrinkage, noise.shrinkage))
     return Covariance(
-        directions=directions @ vectors,
+        directions=noise.directions @ vectors,
         deviations=np.sqrt(np.maximum(values, TiedNoise.RIDGE)),
     )
 
@@ -113,6 +100,46 @@ def _center_directions(X: Matrix, rows: Groups) -> np.ndarray:
         units = HOST.unit_rows(sums.astype(np.float64))
         weights = X.ops.clip(rows.inner_products(X, units), 0.0, None)
     return units
+
+
+@dataclass(frozen=True, eq=False)
+class _NoiseDirections:
+    """Directions in which noise may have variances of its own, and the level beside."""
+
+    directions: np.ndarray  # (n_features, m): the span of centres, then those outside
+    shrinkage: np.ndarray  # (m,): factors that take off what chance adds to deviations
+    level: float  # variance in all other directions
+
+
+def _noise_directions(
+    X: Matrix, units: np.ndarray, counts: Tall, n: int, rng: Generator
+) -> _NoiseDirections | None:
+    """Return the span of the centres and directions of noise; None without noise.
+
+    ``units`` are the centres at length 1, and ``counts`` how much each of n rows that
+    are not zero counts.
+    """
+    _, values, basis = np.linalg.svd(units, full_matrices=False)
+    span = basis[values > Small.SINE].T  # (n_features, dimension of the span)
+    n_outside = X.shape[1] - span.shape[1]
+    n_wanted = min(n // TiedNoise.ROWS_A_DIRECTION, TiedNoise.DIRECTIONS)
+    n_wanted = max(min(n_wanted, n_outside - 1), 0)
+    roots = X.ops.persist(X.cast(counts**0.5))
+    leading, squares = _leading_directions(X, span, roots, n_wanted, rng)
+
+    total_squares = X.ops.number(X.ops.xp.sum(counts * X.sqnorms))
+    squares_in_span = np.trace(_scatter(X, span, roots))
+    variance_outside = max(total_squares - squares_in_span, 0.0) / n
+    spikes = _Spikes.stand_out(squares / n, variance_outside, n_outside, n)
+
+    directions = np.hstack([span, leading[:, : len(spikes.variances)]])
+    is_without_noise = spikes.level <= Small.ROUNDING * total_squares / n
+    if is_without_noise or not directions.size:
+        return None
+    shrinkage = np.append(np.ones(span.shape[1]), spikes.shrinkage())
+    return _NoiseDirections(
+        directions=directions, shrinkage=shrinkage, level=spikes.level
+    )
 
 
 def _leading_directions(
@@ -193,9 +220,11 @@ class _Spikes:
         least_level = max(self.largest / TiedNoise.RATIO, np.finfo(float).tiny)
         edge = (1 + self.gamma**0.5) ** 2
         observed = np.maximum(self.variances / max(self.level, least_level), edge)
+        # The larger root of true**2 - b * true + observed = 0.
         b = observed + 1 - self.gamma
-        true = (b + np.sqrt(np.maximum(b**2 - 4 * observed, 0.0))) / 2
-        return np.sqrt(true / observed)
+        discriminant = np.maximum(b**2 - 4 * observed, 0.0)
+        true_variances = (b + np.sqrt(discriminant)) / 2
+        return np.sqrt(true_variances / observed)
 
 
 def _moments_of_clusters(

@@ -160,7 +160,8 @@ def _residuals(
     units_of_others = units[np.arange(n_groups) ^ 1]
 
     def compare_block(block: Matrix, groups: Tall) -> Any:
-        ops, xp = block.ops, block.ops.xp
+        ops = block.ops
+        xp = ops.xp
         coordinates = []
         squares: np.ndarray | float = 0.0
         for at in block.dense_ranges(2**18):  # so few entries stay in the cache

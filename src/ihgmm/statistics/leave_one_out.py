@@ -193,7 +193,8 @@ def _sums_of_block(
 
     ``members`` are memberships times how much rows count.
     """
-    ops, xp = block.ops, block.ops.xp
+    ops = block.ops
+    xp = ops.xp
     is_nonzero = ops.widen(sqnorms > 0)[:, None]
     return (
         ops.widen(block.adjoint(weights)),

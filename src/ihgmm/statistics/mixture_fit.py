@@ -112,7 +112,8 @@ class _LikelyMemberships:
         counts: Tall | None,
         variances: np.ndarray | None,
     ) -> tuple[Tall, tuple[Tall, ...]]:
-        ops, xp = projections.ops, projections.ops.xp
+        ops = projections.ops
+        xp = ops.xp
         joint = joint_log_likelihood(projections, self.shares, variances)
         likely = ops.softmax(joint)
         is_nonzero = ops.widen(projections.sqnorms > 0)
@@ -128,7 +129,8 @@ class _LikelyMemberships:
 def _move_to_likely(before: _MixtureRound, shares: np.ndarray) -> _MixtureRound:
     """Move rows to where they are likely; the last row of a vanishing cluster stays."""
     X = before.round.X
-    ops, xp = X.ops, X.ops.xp
+    ops = X.ops
+    xp = ops.xp
     n_iter = before.n_iter + 1
     # Only half the way after a while, lest memberships swing for ever.
     is_damped = n_iter > Rounds.FULL_STEPS

@@ -32,8 +32,9 @@ def fit_observed_cells(fitted: P, X: Matrix, rows: Groups) -> ObservedFit[P]:
     An entry of a centre is fitted to the rows that have a cell there, a scale to its
     row's observed cells and the centre without that row.
     """
-    gaps, ops = X.incomplete, rows.ops
+    gaps = X.incomplete
     assert gaps is not None
+    ops = rows.ops
     scales = ops.to_device(ops.widen(fitted.scales), rows.labels)
     levels = ops.to_device(ops.widen(fitted.noise_levels), rows.labels) / X.unit
     weights = rows.counted(scales)
@@ -44,11 +45,7 @@ def fit_observed_cells(fitted: P, X: Matrix, rows: Groups) -> ObservedFit[P]:
 
     centers = cells.means(to_host(fitted.centers).astype(np.float64) / X.unit)
     refit = _fit_rows(gaps, rows, centers, cells, before)
-    # The error of a centre comes from the noise of its rows, and from fewer cells.
-    noise = rows.sums(shares**2 * refit.noise_variances)
-    noise_growth = HOST.ratio(noise, rows.sums(shares**2 * levels**2), 1.0)
-    least_share = np.maximum(cells.observed_share, Small.LOAD)
-    error_growth = np.sqrt(noise_growth[:, None] / least_share)
+    error_growth = _error_growth(rows, cells, before, refit)
 
     mean_scales = mean_lengths(rows, refit.scales)
     mean_of_row = rows.spread(mean_scales)
@@ -159,18 +156,15 @@ def _fit_rows(
     the noise in a centre does not count as length. Rows of clusters of one or two keep
     what they had before.
     """
-    ops, xp = rows.ops, rows.ops.xp
+    ops = rows.ops
+    xp = ops.xp
     products, hidden_squares = _compare_with_centers(gaps, rows, centers)
     # The part of a row in those entries of its centre where it has cells.
     coverage = np.maximum(cells.coverage, Small.LOAD)
     own_shares = before.shares / rows.spread(coverage)
 
+    signal_share = _signal_share(rows, centers, cells.sqnorms, before, own_shares)
     squares = np.einsum("ij,ij->i", centers, centers)
-    share_of_pairs = 1.0 - rows.sums((before.shares * before.scales) ** 2)
-    share_of_pairs = np.maximum(share_of_pairs, Small.EXACT)
-    noise_in_squares = rows.sums(own_shares * before.shares * cells.sqnorms)
-    true_squares = (squares - noise_in_squares) / share_of_pairs
-    signal_share = np.clip(HOST.ratio(true_squares, squares), 0.0, 1.0)
     observed_squares = rows.spread(squares) - hidden_squares
     lengths = observed_squares * rows.spread(signal_share)  # T, at observed cells
 
@@ -189,6 +183,39 @@ def _fit_rows(
     errors = ops.ratio(variances, lengths)
     errors = xp.where(is_alone, xp.zeros_like(lengths), errors) ** 0.5
     return _RowFit(scales=refitted, noise_variances=variances, scale_errors=errors)
+
+
+def _signal_share(
+    rows: Groups,
+    centers: np.ndarray,
+    sqnorms: Tall,
+    before: _FilledRows,
+    own_shares: Tall,
+) -> np.ndarray:
+    """Return the share of the squares of each centre that is no noise, (n_clusters,).
+
+    Squares are double sums over rows; terms that pair a row with itself carry noise.
+    """
+    squares = np.einsum("ij,ij->i", centers, centers)
+    share_of_pairs = 1.0 - rows.sums((before.shares * before.scales) ** 2)
+    share_of_pairs = np.maximum(share_of_pairs, Small.EXACT)
+    noise = rows.sums(own_shares * before.shares * sqnorms)
+    true_squares = (squares - noise) / share_of_pairs
+    return np.asarray(np.clip(HOST.ratio(true_squares, squares), 0.0, 1.0))
+
+
+def _error_growth(
+    rows: Groups, cells: _CellSums, before: _FilledRows, refit: _RowFit
+) -> np.ndarray:
+    """Return by how much errors of centres grow, (n_clusters, n_features).
+
+    They come from the noise of rows, and from fewer cells.
+    """
+    noise = rows.sums(before.shares**2 * refit.noise_variances)
+    noise_before = rows.sums(before.shares**2 * before.noise_levels**2)
+    noise_growth = HOST.ratio(noise, noise_before, 1.0)
+    observed_share = np.maximum(cells.observed_share, Small.LOAD)
+    return np.asarray(np.sqrt(noise_growth[:, None] / observed_share))
 
 
 def _compare_with_centers(

@@ -87,7 +87,8 @@ def project_rows(
     With the sum s, and a row x of weight a in it, ``x @ (s - a x)`` is ``x @ s - a
     |x|**2``, and ``|s - a x|**2`` is ``|s|**2 - a * (2 * x @ s - a |x|**2)``.
     """
-    ops, xp = block.ops, block.ops.xp
+    ops = block.ops
+    xp = ops.xp
     # In float32 products could overflow: a power of two, which rounds nothing.
     largest = np.abs(center_sums.sums).max(initial=0.0)
     unit = float(np.ldexp(1.0, np.frexp(largest)[1]))

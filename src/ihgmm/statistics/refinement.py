@@ -79,7 +79,8 @@ def soften_memberships(
 
     They follow the root of the likelihood, so that early errors can mend.
     """
-    ops, xp = projections.ops, projections.ops.xp
+    ops = projections.ops
+    xp = ops.xp
     equal_shares = np.ones(memberships.shape[1])
     likely = ops.softmax(0.5 * joint_log_likelihood(projections, equal_shares))
     is_moved = ops.row_max(xp.abs(likely - memberships)) > Rounds.MOVE
@@ -99,7 +100,8 @@ def move_to_nearest(
     variances: np.ndarray | None,
 ) -> tuple[Tall, tuple[Tall, ...]]:
     """Move rows to the cluster of largest cosine."""
-    ops, xp = projections.ops, projections.ops.xp
+    ops = projections.ops
+    xp = ops.xp
     nearest = xp.argmax(projections.cosines, axis=1)
     # Zero rows fit everywhere alike and keep their label.
     is_zero = projections.sqnorms == 0
@@ -143,7 +145,8 @@ def _is_repeated(_: _LabelledRound, after: _LabelledRound) -> bool:
 
 def _with_last_rows(before: _LabelledRound, after: Round) -> Tall:
     """Return memberships in which clusters keep the row that loses least by staying."""
-    ops, xp = after.X.ops, after.X.ops.xp
+    ops = after.X.ops
+    xp = ops.xp
     memberships = after.memberships
     sizes = after.sizes.copy()
     new_labels = xp.argmax(memberships, axis=1)

@@ -91,7 +91,8 @@ def noise_variances(
     More noise in the centres means more signal in the rows. So what rows leave for
     noise falls as the variance rises, and one value agrees with itself.
     """
-    ops, xp = projections.ops, projections.ops.xp
+    ops = projections.ops
+    xp = ops.xp
     squared_cosines = ops.clip(projections.cosines, 0.0, None) ** 2
     squares = memberships * projections.sqnorms[:, None]
     nonzero_members = memberships * ops.widen(projections.sqnorms > 0)[:, None]
@@ -138,7 +139,8 @@ def temperature(X: Matrix, labels: Tall, units: np.ndarray) -> float:
     def sum_shares(
         block: Matrix, sqnorms: Tall, labels: Tall, counts: Tall | None
     ) -> Any:
-        ops, xp = block.ops, block.ops.xp
+        ops = block.ops
+        xp = ops.xp
         coordinates = ops.widen(block @ span)
         products = coordinates @ ops.to_device((units @ span).T, coordinates)
         own_squares = ops.pick(products, labels) ** 2

@@ -45,7 +45,8 @@ def _pulled_noise(X: Matrix, fit: ScaledCenters, rows: Groups) -> Tall:
 
     Errors of noise variances are a factor, of the same law for all rows.
     """
-    ops, xp = rows.ops, rows.ops.xp
+    ops = rows.ops
+    xp = ops.xp
     noise = rows.over_mean(fit.noise_variances)
     one = xp.ones_like(noise)
     # A row that seems free of noise, such as a zero row, counts as an ordinary one.
@@ -60,7 +61,8 @@ def _pulled_noise(X: Matrix, fit: ScaledCenters, rows: Groups) -> Tall:
 
 def _without_slope(rows: Groups, scales: Tall, variances: Tall) -> Tall:
     """Return ``w / v + c * max(t - w, 0)``, where the slopes times v sum to 0."""
-    ops, xp = rows.ops, rows.ops.xp
+    ops = rows.ops
+    xp = ops.xp
     mean = rows.means(scales)
     deviation = rows.means((scales - mean) ** 2) ** 0.5
     # About a third of the rows is below t, whatever the law of the scales.

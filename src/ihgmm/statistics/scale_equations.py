@@ -112,7 +112,8 @@ def solve_scales(
     proportional to the products. The two rows of a pair have one product, which cannot
     tell scales from noise: theirs are proportional to their norms.
     """
-    ops, xp = rows.ops, rows.ops.xp
+    ops = rows.ops
+    xp = ops.xp
     right_sides = ops.clip(weights * products, 0.0, None)
     largest = ops.group_maxima(rows.labels, len(rows.sizes), right_sides)
     relative = ops.persist(ops.ratio(right_sides, rows.spread(largest)))
@@ -132,7 +133,8 @@ def _shares_in_centers(rows: Groups, relative: Tall) -> tuple[Tall, Tall]:
     the largest: its ``relative`` is 1. All other rows have the smaller root, below a
     half. Returned are also the rows of clusters that have a solution.
     """
-    ops, xp = rows.ops, rows.ops.xp
+    ops = rows.ops
+    xp = ops.xp
 
     def smaller_roots(y: np.ndarray, factor: np.ndarray) -> Tall:
         """Return the smaller root for each row, times ``factor / (1 - y)``."""
@@ -185,7 +187,8 @@ class _ScaleResponse:
     @classmethod
     def of_fit(cls, fit: ScaledCenters, rows: Groups) -> _ScaleResponse:
         """Return what the weights and scales of a fit make of errors."""
-        ops, xp = rows.ops, rows.ops.xp
+        ops = rows.ops
+        xp = ops.xp
         c = 1 - 2 * fit.weights * fit.scales
         # The singularity of c is not one of the equations.
         is_singular = xp.abs(c) < Small.SINGULAR
@@ -200,21 +203,73 @@ class _ScaleResponse:
         return cls(scales=fit.scales, c=c, b=b, slope=slope, level=level)
 
     def sums(self, factors: Tall, of_b: Tall, of_level: Tall) -> Tall:
-        """Return ``sum(factors_j * B_ij)``; ``of_b`` is ``sum(factors_j * b_j)``."""
-        return factors / self.c - self.scales * (self.slope * of_b + of_level)
+        """Return ``sum(factors_j * B_ij)`` for each row i.
 
-    def sums_of_squares(
-        self, factors: Tall, of_b: Tall, of_level: Tall, of_product: Tall
-    ) -> Tall:
-        """Return ``sum(factors_j * B_ij**2)`` for each row i.
-
-        ``of_b``, ``of_level`` and ``of_product`` are sums over the cluster of factors
-        times b squared, level squared, and b times level.
+        ``of_b`` and ``of_level`` are sums over the cluster of factors times b and level.
         """
-        common = self.slope**2 * of_b + of_level + 2 * self.slope * of_product
+        common = self.slope * of_b + of_level
+        return factors / self.c - self.scales * common
+
+    def sums_of_squares(self, factors: Tall, moments: _Moments) -> Tall:
+        """Return ``sum(factors_j * B_ij**2)`` for each row i."""
+        common = (
+            self.slope**2 * moments.of_b
+            + moments.of_level
+            + 2 * self.slope * moments.of_product
+        )
         own_move = 2 * self.scales * (self.slope * self.b + self.level)
-        own = factors / self.c * (1 / self.c - own_move)
-        return own + self.scales**2 * common
+        diagonal = factors / self.c * (1 / self.c - own_move)
+        return diagonal + self.scales**2 * common
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """Sums over the cluster of each row of some factors times squares."""
+
+    of_b: Tall  # of b**2
+    of_level: Tall  # of level**2
+    of_product: Tall  # of b * level
+
+
+@dataclass(frozen=True, eq=False)
+class _NoiseSums:
+    """Sums over the cluster of each row, of noise v and loads ``g = a * v``."""
+
+    noise_moments: _Moments  # with factors v
+    load_moments: _Moments  # with factors g**2
+    loads_by_b: Tall  # of g * b
+    loads_by_level: Tall  # of g * level
+    center_noise: Tall  # of a**2 * v
+    noise: Tall  # of v
+
+    @classmethod
+    def of_fit(
+        cls, fit: ScaledCenters, response: _ScaleResponse, rows: Groups
+    ) -> _NoiseSums:
+        """Return all sums, found at once: a device or cluster is waited for once."""
+        v = fit.noise_variances
+        loads = v * fit.weights
+        squares = (
+            response.b**2,
+            response.level**2,
+            response.b * response.level,
+        )
+        sums = rows.row_sums(
+            *[v * square for square in squares],
+            *[loads**2 * square for square in squares],
+            loads * response.b,
+            loads * response.level,
+            v * fit.weights**2,
+            v,
+        )
+        return cls(
+            noise_moments=_Moments(of_b=sums[0], of_level=sums[1], of_product=sums[2]),
+            load_moments=_Moments(of_b=sums[3], of_level=sums[4], of_product=sums[5]),
+            loads_by_b=sums[6],
+            loads_by_level=sums[7],
+            center_noise=sums[8],
+            noise=sums[9],
+        )
 
 
 def scale_error_variances(
@@ -233,47 +288,48 @@ def scale_error_variances(
     v_i / T, that of q_jl is ``n_features * v_j * v_l / T**2``, and all are
     uncorrelated.
     """
-    weights, scales, v = fit.weights, fit.scales, fit.noise_variances
-    ops, xp = rows.ops, rows.ops.xp
+    ops = rows.ops
+    xp = ops.xp
     n_rows = rows.spread(rows.sizes.astype(np.float64))
-    true_sqnorms = rows.spread(fit.true_sqnorms)
+    true_sqnorms = rows.spread(fit.true_sqnorms)  # T
 
     with np.errstate(divide="ignore", invalid="ignore"):
         response = _ScaleResponse.of_fit(fit, rows)
-        b, level = response.b, response.level
-        loads = v * weights  # of noise in the centre
-        terms = (b**2, level**2, b * level)
-        moments_of_noise = [v * term for term in terms]
-        moments_of_loads = [loads**2 * term for term in terms]
-        # All sums over clusters at once: a device or cluster is waited for only once.
-        sums = rows.row_sums(
-            *moments_of_noise,
-            *moments_of_loads,
-            loads * b,
-            loads * level,
-            v * weights**2,
-            v,
-        )
-        loads_by_b, loads_by_level, center_noise, total_noise = sums[6:]
-
-        # The sum over pairs j != l of B_ij * (B_ij * a_l + B_il * a_j) * a_l * v_j *
-        # v_l, as sums over all j and l without those over j = l.
-        all_pairs = response.sums_of_squares(v, *sums[:3]) * center_noise
-        crossed = response.sums(loads, loads_by_b, loads_by_level) ** 2
-        same_row = response.sums_of_squares(loads**2, *sums[3:6])
-        of_pairs = all_pairs + crossed - 2 * same_row
-
-        of_mean = scales**2 * total_noise / n_rows**2
-        of_center = v * (1 - 2 * scales / n_rows) + of_mean
+        sums = _NoiseSums.of_fit(fit, response, rows)
+        of_pairs = _variances_of_pairs(fit, response, sums)
+        of_center = _variances_along_center(fit, n_rows, sums)
         length = _nan_for_zero(ops, true_sqnorms)
-        variances = noise_ratio * (of_center + n_features * of_pairs / length) / length
+        variances = of_center + n_features * of_pairs / length
+        variances = noise_ratio * variances / length
 
     has_pattern = (true_sqnorms > 0) & (n_features > 1)
     is_known = fit.is_solved & has_pattern & xp.isfinite(variances)
     unknown = xp.full_like(variances, np.inf)
     variances = xp.where(is_known, ops.clip(variances, 0.0, None), unknown)
-    is_exact = (n_rows == 1) | (total_noise == 0) & has_pattern
+    is_exact = (n_rows == 1) | (sums.noise == 0) & has_pattern
     return ops.persist(xp.where(is_exact, xp.zeros_like(variances), variances))
+
+
+def _variances_along_center(fit: ScaledCenters, n_rows: Tall, sums: _NoiseSums) -> Tall:
+    """Return variances of ``u_i - w_i * mean(u)``, times T."""
+    scales = fit.scales
+    of_mean = scales**2 * sums.noise / n_rows**2
+    return fit.noise_variances * (1 - 2 * scales / n_rows) + of_mean
+
+
+def _variances_of_pairs(
+    fit: ScaledCenters, response: _ScaleResponse, sums: _NoiseSums
+) -> Tall:
+    """Return variances of ``sum(B_ij * s_j)``, times ``T**2 / n_features``.
+
+    They are sums over j and l, not the same, of ``B_ij * (B_ij * a_l + B_il * a_j) *
+    a_l * v_j * v_l``: those over all j and l, without those where j is l.
+    """
+    loads = fit.noise_variances * fit.weights
+    squares = response.sums_of_squares(fit.noise_variances, sums.noise_moments)
+    crossed = response.sums(loads, sums.loads_by_b, sums.loads_by_level)
+    of_all = squares * sums.center_noise + crossed**2
+    return of_all - 2 * response.sums_of_squares(loads**2, sums.load_moments)
 
 
 def _nan_for_zero(ops: Ops, values: Tall) -> Tall:

@@ -48,16 +48,17 @@ def noise_of_centers(
 
     units = HOST.unit_rows(fit.centers.astype(np.float64))
     sizes = np.maximum(rows.sizes, 1.0)[:, None]
-    column_noise, along = column_variances(sums.plain / sizes, units)
-    ratio_of_columns = HOST.ratio(along, column_noise.mean(axis=1), 1.0)
+    column_noise, center_noise = column_variances(sums.by_ones / sizes, units)
+    ratio_of_columns = HOST.ratio(center_noise, column_noise.mean(axis=1), 1.0)
     noise_ratio = ratio_of_columns * _ratio_of_correlation(X, rows)
 
     noise_along = fit.noise_variances * rows.spread(noise_ratio)  # s
     mean_noise = rows.sums(mean_shares**2 * noise_along)[:, None]
     weighted_noise = rows.sums(weights * mean_shares * noise_along)[:, None]
     q = units**2
-    along_center = mean_noise + 2 * sums.products - 2 * (1 - q) * weighted_noise
-    variances = np.maximum(sums.squared_weights + q * along_center, 0.0)
+    along_center = mean_noise + 2 * sums.by_products - 2 * (1 - q) * weighted_noise
+    variances = np.maximum(sums.by_squared_weights + q * along_center, 0.0)
+
     return noise_ratio, variances
 
 
@@ -65,9 +66,9 @@ def noise_of_centers(
 class _SquaredResiduals:
     """Sums of squared residuals with three weights, (n_clusters, n_features) each."""
 
-    plain: np.ndarray  # all rows count alike
-    squared_weights: np.ndarray
-    products: np.ndarray  # weights of centres times those of mean scales
+    by_ones: np.ndarray
+    by_squared_weights: np.ndarray
+    by_products: np.ndarray  # of weights in centres and in mean scales
 
 
 def _sum_squared_residuals(
@@ -81,27 +82,33 @@ def _sum_squared_residuals(
     shares = fit.weights * fit.scales
     shares = rows.ops.clip(shares, None, Scales.LARGEST_SHARE)
 
-    def sum_block(block: Matrix, *tall: Tall) -> tuple[tuple[()], tuple[np.ndarray]]:
+    def sum_block(
+        block: Matrix,
+        labels: Tall,
+        scales: Tall,
+        shares: Tall,
+        squared_weights: Tall,
+        products: Tall,
+    ) -> tuple[tuple[()], tuple[np.ndarray]]:
         ops = block.ops
         xp = ops.xp
         totals: np.ndarray | float = 0.0
-        for at in block.dense_ranges(2**18):  # so few entries stay in the cache
-            labels, scales, shares, first_weights, second_weights = (
-                values[at] for values in tall
-            )
-            x = ops.widen(block.rows(at))
-            centers_of_rows = xp.take(ops.to_device(centers, x), labels, axis=0)
-            residuals = x - scales[:, None] * centers_of_rows
-            squares = residuals**2 / (1 - shares)[:, None]
 
-            members = ops.one_hot(labels, k, squares)
+        for at in block.dense_ranges(2**18):  # so few entries stay in the cache
+            x = ops.widen(block.rows(at))
+            centers_of_rows = xp.take(ops.to_device(centers, x), labels[at], axis=0)
+            residuals = x - scales[at][:, None] * centers_of_rows
+            squares = residuals**2 / (1 - shares[at])[:, None]
+
+            members = ops.one_hot(labels[at], k, squares)
             weighted_members = (
                 members,
-                members * first_weights[:, None],
-                members * second_weights[:, None],
+                members * squared_weights[at][:, None],
+                members * products[at][:, None],
             )
-            beside = xp.concat(weighted_members, axis=1)
-            totals = totals + ops.tall_dot(beside, squares)
+            sides = xp.concat(weighted_members, axis=1)
+            totals = totals + ops.tall_dot(sides, squares)
+
         return (), (np.asarray(totals),)
 
     _, (totals,) = X.sweep(
@@ -112,9 +119,9 @@ def _sum_squared_residuals(
         X.to_device(squared_weights),
         X.to_device(products),
     )
-    plain, of_squared_weights, of_products = totals.reshape(3, k, p)
+    sums, weighted_sums, sums_by_products = totals.reshape(3, k, p)
     return _SquaredResiduals(
-        plain=plain, squared_weights=of_squared_weights, products=of_products
+        by_ones=sums, by_squared_weights=weighted_sums, by_products=sums_by_products
     )
 
 
@@ -130,6 +137,7 @@ def _ratio_of_correlation(X: Matrix, rows: Groups) -> np.ndarray:
     rng = np.random.default_rng(0)
     split = split_clusters(labels, len(rows.sizes), n_folds=4, rng=rng)
     halves = compare_halves(sample, split)
+
     noise = halves.noise_variances[:, 0]
     ratios = HOST.ratio(noise, halves.independent_noise, 1.0)  # (2, n_clusters)
     return np.asarray(ratios.mean(axis=0))

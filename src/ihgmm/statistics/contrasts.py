@@ -145,6 +145,7 @@ def rank_features(
     units = _means_in_units(fit, prepared, model, original)
     comparison = _compare_with_others(fit, prepared, units)
     lists = _list_features(comparison, units, fit.sizes, n_listed)
+
     return TopFeatures(
         clusters=fit.clusters,
         sizes=fit.sizes,
@@ -225,6 +226,7 @@ def _compare_with_others(
     patterns = HOST.ratio(centers, lengths)
     counts = centers.any(axis=1)[:, None] * prepared.counts
     patterns_of_others = _mean_of_others(patterns, counts)
+
     has_others = units.counts.sum(axis=0) > units.counts
     is_only_cluster = (fit.sizes.sum() == fit.sizes)[:, None]
     is_comparable = (counts > 0) & (has_others | is_only_cluster)
@@ -295,25 +297,29 @@ def _list_features(
     comparison: _Comparison, units: _MeansInUnits, sizes: np.ndarray, n_listed: int
 ) -> _FeatureLists:
     """List what each cluster has more of, less of, and what differs most."""
-    contrasts, errors = comparison.contrasts, comparison.errors
+    contrasts = comparison.contrasts
     # Means of observed cells may say the opposite of a contrast, and a feature of which
     # a cluster has few of them says little.
     is_known = 2 * units.counts >= sizes[:, None]
     is_more = (contrasts > 0) & ~(units.means < comparison.others) & is_known
     is_less = (contrasts < 0) & ~(units.means > comparison.others) & is_known
 
-    scores = np.abs(contrasts) - 2 * errors
-    more = _clearest(scores, is_more, n_listed)
-    less = _clearest(scores, is_less, n_listed)
+    scores = np.abs(contrasts) - 2 * comparison.errors
+    columns_of_more = _clearest(scores, is_more, n_listed)
+    columns_of_less = _clearest(scores, is_less, n_listed)
     candidates = _clearest(scores, is_more | is_less, n_listed)
-    is_clear = _are_clear(contrasts, errors)
+
+    is_clear = _are_clear(contrasts, comparison.errors)
     features = []
     for i, columns in enumerate(candidates):
-        chosen = _strongest(columns, more[i], contrasts[i], is_clear[i], n_listed)
+        chosen = _strongest(
+            columns, columns_of_more[i], contrasts[i], is_clear[i], n_listed
+        )
         # In the order that people see: what is more, and the largest contrasts first.
         chosen.sort(key=lambda j: (is_less[i, j], -abs(contrasts[i, j])))
         features.append(np.array(chosen, dtype=np.intp))
-    return _FeatureLists(more=more, less=less, features=features)
+
+    return _FeatureLists(more=columns_of_more, less=columns_of_less, features=features)
 
 
 def _clearest(

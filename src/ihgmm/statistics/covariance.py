@@ -136,9 +136,11 @@ def _noise_directions(
     is_without_noise = spikes.level <= Small.ROUNDING * total_squares / n
     if is_without_noise or not directions.size:
         return None
-    shrinkage = np.append(np.ones(span.shape[1]), spikes.shrinkage())
+
     return _NoiseDirections(
-        directions=directions, shrinkage=shrinkage, level=spikes.level
+        directions=directions,
+        shrinkage=np.append(np.ones(span.shape[1]), spikes.shrinkage()),
+        level=spikes.level,
     )
 
 
@@ -200,6 +202,7 @@ class _Spikes:
         edge = (1 + gamma**0.5) ** 2
         remaining = total
         m = 0
+
         while m < len(variances) and n_directions - m > 1:
             mean_of_others = (remaining - variances[m]) / (n_directions - m - 1)
             if variances[m] <= TiedNoise.MARGIN * edge * mean_of_others:

@@ -34,6 +34,7 @@ def described_fit(X: Any, model: Any) -> DescribedFit:
     X, model, *_ = checks.last_step(X, model)
     X, labels_of_rows = checks.data_and_labels(X, model)
     data = checks.check_matrix(X)
+
     if checks.is_model(model):
         checks.check_fit_shape("X", data, model)
         labels = to_host(labels_of_rows).astype(np.intp)
@@ -46,10 +47,13 @@ def described_fit(X: Any, model: Any) -> DescribedFit:
             labels = np.where(to_host(outliers), -1, labels)
 
     if hasattr(model, "scales_"):
-        scales, centers = model.scales_, model.cluster_centers_
+        scales = model.scales_
+        centers = model.cluster_centers_
     else:  # a method that knows nothing of scales
         estimates = estimate_parameters(data, labels, len(clusters))
-        scales, centers = estimates.scales, estimates.centers
+        scales = estimates.scales
+        centers = estimates.centers
+
     return DescribedFit(
         data=data,
         labels=labels,

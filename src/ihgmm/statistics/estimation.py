@@ -131,7 +131,9 @@ def _lengths_along_centers(X: Matrix, fit: Spectral, k: int) -> Tall:
 
     They are found in the leading directions, where noise is averaged away.
     """
-    ops, embedding = X.ops, fit.placement.embedding
+    ops = X.ops
+    embedding = fit.placement.embedding
+
     roots = np.sqrt(np.maximum(embedding.eigenvalues[:k], 0.0))
     coordinates = fit.coordinates[:, : len(roots)]  # (n_samples, n_directions)
     coordinates = coordinates * ops.cast_like(roots, coordinates)
@@ -143,6 +145,7 @@ def _lengths_along_centers(X: Matrix, fit: Spectral, k: int) -> Tall:
     sums = ops.sums_of_rows(fit.labels, k, coordinates, counts)
     directions = HOST.unit_rows(sums).astype(ops.host_dtype(coordinates))
     directions_of_rows = ops.take_lines(directions, fit.labels)
+
     lengths = ops.widen(ops.row_dots(coordinates, directions_of_rows))
     lengths = ops.clip(lengths, 0.0, None)
     if embedding.unit_rows:
@@ -155,7 +158,8 @@ def _lengths_along_centers(X: Matrix, fit: Spectral, k: int) -> Tall:
 
 def in_data_units(fitted: P, white: Scaled, labels: Tall, weights: Tall | None) -> P:
     """Return parameters of whitened data, weighted or not, in the units of the data."""
-    ops, unit = white.ops, white.matrix.unit
+    ops = white.ops
+    unit = white.matrix.unit
     k = fitted.centers.shape[0]
     row_factors = ops.widen(white.row_scale)
     column_factors = HOST.ratio(1.0, to_host(white.columns).astype(np.float64))
@@ -208,12 +212,13 @@ def fit_to_centers(
     is_nothing = lengths < float(np.finfo(X.dtype).tiny) ** 0.75
     lengths = rows.spread(np.where(is_nothing, 0.0, lengths))
 
-    along = ops.ratio(rows.inner_products(X, centers), lengths)
+    components = ops.ratio(rows.inner_products(X, centers), lengths)
     if not signed:
-        along = ops.clip(along, 0.0, None)
-    residuals = ops.to_device(X.sqnorms, labels) - along**2
+        components = ops.clip(components, 0.0, None)
+    residuals = ops.to_device(X.sqnorms, labels) - components**2
     variances = ops.clip(residuals, 0.0, None) / max(X.shape[1] - 1, 1)
-    return X.cast(ops.ratio(along, lengths)), X.cast(variances**0.5)
+
+    return X.cast(ops.ratio(components, lengths)), X.cast(variances**0.5)
 
 
 def estimates_of_labels(
@@ -250,11 +255,13 @@ def estimates_of_labels(
     # Errors of filled rows know that noise is shared among columns, also by what was
     # filled in, and not how little was observed.
     refit = fit_observed_cells(estimates, X, rows)
-    scale_errors, least_errors = estimates.scale_errors, refit.least_scale_errors
-    is_too_small = scale_errors < least_errors
+    is_too_small = estimates.scale_errors < refit.least_scale_errors
+    scale_errors = X.ops.xp.where(
+        is_too_small, refit.least_scale_errors, estimates.scale_errors
+    )
     return replace(
         refit.parameters,
-        scale_errors=X.ops.xp.where(is_too_small, least_errors, scale_errors),
+        scale_errors=scale_errors,
         center_errors=estimates.center_errors * refit.center_error_growth,
     )
 

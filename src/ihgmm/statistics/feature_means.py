@@ -68,6 +68,7 @@ def feature_means(fit: DescribedFit) -> FeatureMeans:
     excess_lengths = rows.over_mean(lengths) - 1
     if data.incomplete is not None:
         excess_lengths *= _relative_coverage(data.incomplete, rows, fit.centers)
+
     sums = _sum_cells(data, rows, lengths, excess_lengths)
     means = HOST.ratio(sums.cells, sums.counts, np.nan)
 
@@ -77,6 +78,7 @@ def feature_means(fit: DescribedFit) -> FeatureMeans:
     noise_squares = (sums.squares - fitted_squares).sum(axis=0)
     if noise_squares.sum() <= Small.ROUNDING * total_squares.sum():
         return FeatureMeans(means=means, counts=sums.counts, scatter=None)
+
     noise_squares = np.maximum(noise_squares, Contrasts.LEAST_NOISE * total_squares)
     pooled_variances = HOST.ratio(noise_squares, sums.counts.sum(axis=0))
 
@@ -120,36 +122,39 @@ def _sum_cells(
     data: Matrix, rows: Groups, lengths: np.ndarray, excess_lengths: np.ndarray
 ) -> _CellSums:
     """Sum up observed cells by cluster, in one reading of the rows."""
-    k, gaps = len(rows.sizes), data.incomplete
-    ones = np.ones(len(lengths))
-    factors = np.stack([ones, lengths, excess_lengths, lengths**2])  # (4, n_rows)
+    k = len(rows.sizes)
+    gaps = data.incomplete
+    # (4, n_rows)
+    factors = np.stack([np.ones_like(lengths), lengths, excess_lengths, lengths**2])
 
     def sum_block(block: Matrix, codes: Tall, factors: Tall) -> Any:
         codes = to_host(codes).astype(np.intp)
-        # (4, n_rows, n_clusters), and these beside each other
         members = np.eye(k)[codes] * to_host(factors).T[:, :, None]
-        sides = block.cast(np.hstack([*members]))
+        sides = block.cast(np.hstack([*members]))  # (n_rows, 4 n_clusters)
         observed = block if gaps is None else block.filled()
 
         squares = np.zeros((k, block.shape[1]))
         for j in np.unique(codes):
             rows_of_cluster = observed.take(np.flatnonzero(codes == j))
             squares[j] = rows_of_cluster.column_sqnorms()
+
         sums = observed.adjoint(sides[:, : 3 * k])  # (n_features, 3 n_clusters)
         if gaps is None:
             return (), (squares, sums)
         return (), (squares, sums, block.missing().adjoint(sides))
 
-    _, (squares, sums, *missing) = (gaps or data).sweep(
+    _, (squares, sums, *sums_of_missing) = (gaps or data).sweep(
         sum_block, data.to_device(rows.labels), data.cast(factors.T)
     )
     sums = to_host(sums).astype(np.float64).T
     cells, by_length, by_excess = np.vsplit(sums, 3)
 
     # The same sums of ones, where cells were observed.
-    of_ones = np.concatenate([rows.sums(factor) for factor in factors])[:, None]
-    of_missing = to_host(missing[0]).T if missing else np.zeros(sums.shape[1])
-    counts, _, excess, squared_lengths = np.vsplit(of_ones - of_missing, 4)
+    of_rows = np.concatenate([*map(rows.sums, factors)])[:, None]
+    of_missing = np.zeros(sums.shape[1])
+    if sums_of_missing:
+        of_missing = to_host(sums_of_missing[0]).T
+    counts, _, excess, squared_lengths = np.vsplit(of_rows - of_missing, 4)
     return _CellSums(
         squares=squares,
         cells=cells,
@@ -170,10 +175,12 @@ def observed_means(
     """
     k = n_clusters
     codes = np.where(labels < 0, k, labels)  # outliers come last
+
     members = indicators(data, codes, k + 1)
     has_missing = np.isnan(data.ops.number(data.ops.xp.sum(data.sqnorms)))
     observed = Filled(data, "filled") if has_missing else data
     sums = to_host(observed.adjoint(members)).astype(np.float64).T
+
     sizes = np.bincount(codes, minlength=k + 1).astype(np.float64)
     counts = np.broadcast_to(sizes[:, None], sums.shape).copy()
     if has_missing:

@@ -37,7 +37,8 @@ def split_clusters(
     codes: np.ndarray, n_clusters: int, n_folds: int, rng: Generator
 ) -> Split:
     """Split every cluster at random into two halves, and each of these into folds."""
-    order = np.lexsort((rng.random(len(codes), dtype=np.float32), codes))
+    chance = rng.random(len(codes), dtype=np.float32)
+    order = np.lexsort((chance, codes))
     ordered = codes[order]
     place_in_cluster = np.arange(len(codes)) - np.searchsorted(ordered, ordered)
 
@@ -77,16 +78,16 @@ def compare_halves(X: Matrix, split: Split, *, orthogonal: bool = False) -> Halv
     sizes = rows.sizes.reshape(k, 2).T.astype(np.float64)  # (2, n_clusters)
     sums = _sum_residuals(X, rows, split, sizes)
 
-    along, prior_rows = _along_means(sums)
+    shown, prior_rows = _along_means(sums)
     if orthogonal and prior_rows < Scales.CORRELATED:
-        along = _along_orthogonal_directions(sums, along)
+        shown = _along_orthogonal_directions(sums, shown)
 
-    own_moments = np.einsum("sbkkk->sbk", along.moments)
-    center_lengths = np.maximum(np.einsum("skk->sk", along.signal), 0.0)
-    noise = along.independent_noise
+    own_moments = np.einsum("sbkkk->sbk", shown.moments)
+    center_lengths = np.maximum(np.einsum("skk->sk", shown.signal), 0.0)
+    noise = shown.independent_noise
     return Halves(
         row_variances=HOST.ratio(np.maximum(own_moments, 0.0), sums.counts),
-        noise_variances=along.noise,
+        noise_variances=shown.noise,
         independent_noise=noise,
         weights=HOST.ratio(sizes * center_lengths**2 + noise, noise**2),
         sizes=sizes,
@@ -125,17 +126,15 @@ def _sum_residuals(
     means = rows.weighted_sums(X, rows.spread(weights)).astype(np.float64)
     units = HOST.unit_rows(means)  # (2 n_clusters, n_features)
     coordinates, squares = _residuals(X, rows, means, units)
-
     centers = _by_half(means)
     directions = _by_half(units)[::-1]
-    # Of 2 k coordinates, those along the other halves.
-    in_first_half = (split.groups % 2 == 0)[:, None]
-    coordinates = np.where(in_first_half, coordinates[:, 1::2], coordinates[:, ::2])
+
+    coordinates = _along_other_halves(split, coordinates)
     moments, counts = _moments_of_folds(split, coordinates)
     moments = moments * (is_used * sizes / freedom)[:, None, :, None, None]
 
     mean_squares = _by_half(squares) * (is_used / freedom)[..., None]
-    variances, along = column_variances(mean_squares, directions)
+    variances, independent_noise = column_variances(mean_squares, directions)
     rounding = (64 * np.finfo(X.dtype).eps) ** 2 * np.square(centers).sum(axis=2)
     return _ResidualSums(
         centers=centers,
@@ -143,7 +142,9 @@ def _sum_residuals(
         moments=_with_and_without_folds(moments),
         counts=_with_and_without_folds(counts * is_used),
         column_variances=variances,
-        independent_noise=np.where(along > rounding, along, 0.0),
+        independent_noise=np.where(
+            independent_noise > rounding, independent_noise, 0.0
+        ),
         rounding=rounding,
     )
 
@@ -164,6 +165,7 @@ def _residuals(
         xp = ops.xp
         coordinates = []
         squares: np.ndarray | float = 0.0
+
         for at in block.dense_ranges(2**18):  # so few entries stay in the cache
             x = ops.widen(block.rows(at))
             group = groups[at]
@@ -171,14 +173,24 @@ def _residuals(
             coordinates.append(residuals @ ops.to_device(units, x).T)
 
             direction = xp.take(ops.to_device(units_of_others, x), group, axis=0)
-            along = ops.row_dots(residuals, direction)
-            across = residuals - along[:, None] * direction
+            components = ops.row_dots(residuals, direction)
+            across = residuals - components[:, None] * direction
             members = ops.one_hot(group, n_groups, across)
             squares = squares + ops.tall_dot(members, across * across)
+
         return (ops.stack(coordinates),), (squares,)
 
     (coordinates,), (squares,) = X.sweep(compare_block, rows.labels)
     return to_host(coordinates), squares
+
+
+def _along_other_halves(split: Split, coordinates: np.ndarray) -> np.ndarray:
+    """Return of coordinates along all 2 k means those along the halves unlike a row's.
+
+    They are of shape (n_samples, n_clusters).
+    """
+    is_in_first_half = (split.groups % 2 == 0)[:, None]
+    return np.where(is_in_first_half, coordinates[:, 1::2], coordinates[:, ::2])
 
 
 def _by_half(values: np.ndarray) -> np.ndarray:
@@ -194,17 +206,17 @@ def _moments_of_folds(
     ``coordinates`` has a row y in each line. Shapes are (2, n_folds, n_clusters, m, m)
     and (2, n_folds, n_clusters).
     """
-    k, n_folds = split.n_clusters, split.n_folds
-    half, cluster = split.groups % 2, split.groups // 2
-    codes = (half * n_folds + split.folds) * k + cluster
+    half = split.groups % 2
+    cluster = split.groups // 2
+    shape = (2, split.n_folds, split.n_clusters)
+    codes = np.ravel_multi_index((half, split.folds, cluster), shape)
     order = np.argsort(codes, kind="stable")
-    ends = np.searchsorted(codes[order], np.arange(2 * n_folds * k + 1))
+    ends = np.searchsorted(codes[order], np.arange(np.prod(shape) + 1))
 
     parts = np.split(coordinates[order], ends[1:-1])
     moments = np.stack([part.T @ part for part in parts])
-    m = coordinates.shape[1]
     counts = np.diff(ends).astype(np.float64)
-    return moments.reshape(2, n_folds, k, m, m), counts.reshape(2, n_folds, k)
+    return moments.reshape(*shape, *moments.shape[1:]), counts.reshape(shape)
 
 
 def _with_and_without_folds(parts: np.ndarray) -> np.ndarray:
@@ -225,7 +237,8 @@ class _AlongDirections:
 
 def _along_means(sums: _ResidualSums) -> tuple[_AlongDirections, float]:
     """Return what shows along means, and how firmly noise counts as independent."""
-    independent_noise, variances = sums.independent_noise, sums.column_variances
+    independent_noise = sums.independent_noise
+    variances = sums.column_variances
     signal = sums.centers @ sums.directions.swapaxes(1, 2)
     noise = independent_noise[:, None]
 
@@ -241,13 +254,13 @@ def _along_means(sums: _ResidualSums) -> tuple[_AlongDirections, float]:
             sums.counts,
         )
 
-    along = _AlongDirections(
+    result = _AlongDirections(
         moments=sums.moments,
         signal=signal,
         independent_noise=independent_noise,
         noise=noise,
     )
-    return along, prior_rows
+    return result, prior_rows
 
 
 def _along_orthogonal_directions(

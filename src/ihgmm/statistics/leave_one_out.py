@@ -124,7 +124,8 @@ class Round:
         variances = None
         if self.noise != "individual":
             variances = self._noise_variances(memberships)
-        noise, level = self.noise, self.level
+        noise = self.noise
+        level = self.level
 
         def move_block(
             block: Matrix,

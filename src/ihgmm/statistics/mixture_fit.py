@@ -115,15 +115,17 @@ class _LikelyMemberships:
         ops = projections.ops
         xp = ops.xp
         joint = joint_log_likelihood(projections, self.shares, variances)
-        likely = ops.softmax(joint)
+
         is_nonzero = ops.widen(projections.sqnorms > 0)
         log_likelihood = ops.logsumexp(joint) * is_nonzero
         if counts is not None:
             log_likelihood = log_likelihood * counts
+
+        posterior = ops.softmax(joint)
         if self.is_damped:
-            likely = memberships + 0.5 * (likely - memberships)
-        moved_by = xp.sum(xp.abs(likely - memberships))
-        return likely, (moved_by, xp.sum(log_likelihood))
+            posterior = memberships + 0.5 * (posterior - memberships)
+        moved_by = xp.sum(xp.abs(posterior - memberships))
+        return posterior, (moved_by, xp.sum(log_likelihood))
 
 
 def _move_to_likely(before: _MixtureRound, shares: np.ndarray) -> _MixtureRound:

@@ -40,8 +40,9 @@ def column_variances(
     part_along = np.where(is_usual, q, 0.0)
 
     numerator = (q * residual_squares / part_across).sum(axis=-1)
-    along = numerator / (1 + (q * part_along / part_across).sum(axis=-1))
-    across_squares = residual_squares - part_along * along[..., None]
+    denominator = 1 + (q * part_along / part_across).sum(axis=-1)
+    s = numerator / denominator
+    across_squares = residual_squares - part_along * s[..., None]
     variances = np.maximum(across_squares, 0.0) / part_across
     return variances, (q * variances).sum(axis=-1)
 
@@ -82,8 +83,8 @@ def correlated_noise(
     """
     n_clusters = units.shape[1]
     if n_clusters == 1:  # no row of another cluster shows how entries are correlated
-        along = (units**2 * variances).sum(axis=2)
-        return along[:, None] + 0 * sizes, np.inf
+        independent_noise = (units**2 * variances).sum(axis=2)
+        return independent_noise[:, None] + 0 * sizes, np.inf
 
     roots, inverses = _independent_roots(units, variances)
     hidden = (inverses @ hidden[..., None])[..., 0]

@@ -87,8 +87,9 @@ def compare_noises(
     """
     drawn = sampled(X.shape[0], TiedNoise.TRIAL_ROWS)
     if len(drawn) < X.shape[0]:
-        X, labels = X.take(drawn), X.ops.take_rows(labels, drawn)
-        labels = X.to_device(to_host(labels))
+        labels = to_host(X.ops.take_rows(labels, drawn))
+        X = X.take(drawn)
+        labels = X.to_device(labels)
 
     criteria: dict[Structure, float] = {}
     for noise in STRUCTURES:
@@ -102,8 +103,12 @@ def compare_noises(
             max_iter=TiedNoise.TRIAL_ROUNDS,
         )
         criteria[noise] = information(X, fit, noise)
-    least = min(criteria.values())
-    return {noise: (value - least) / len(drawn) for noise, value in criteria.items()}
+
+    smallest = min(criteria.values())
+    return {
+        noise: (criterion - smallest) / len(drawn)
+        for noise, criterion in criteria.items()
+    }
 
 
 def information(
@@ -119,7 +124,8 @@ def information(
     the number of cells that a level is learnt from, or of rows for all others.
     """
     n_nonzero = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms)))
-    n, p = max(n_nonzero, 1), X.shape[1]
+    n = max(n_nonzero, 1)
+    p = X.shape[1]
     k = len(fit.mixture.mixing_weights)
 
     n_levels = {"individual": n_nonzero, "class": k}.get(noise, 1)

@@ -172,10 +172,11 @@ def _fit_rows(
     part_of_others = ops.clip(1.0 - own_shares * before.scales, 0.5, None)
     products = (products - own_shares * cells.sqnorms) / part_of_others
     refitted = ops.clip(ops.ratio(products, lengths), 0.0, None)
-    is_alone = rows.spread(rows.sizes) < 3
+    is_alone = rows.spread(rows.sizes) < 3  # in a cluster of one or two
     refitted = xp.where(is_alone | (lengths <= 0), before.scales, refitted)
 
-    residuals = ops.clip(cells.sqnorms - refitted**2 * lengths, 0.0, None)
+    residuals = cells.sqnorms - refitted**2 * lengths
+    residuals = ops.clip(residuals, 0.0, None)
     n_cells = gaps.shape[1] - cells.n_missing
     variances = residuals / ops.clip(n_cells - 1.0, 1.0, None)
     variances = xp.where(is_alone | (n_cells < 2), before.noise_levels**2, variances)

@@ -82,9 +82,10 @@ def soften_memberships(
     ops = projections.ops
     xp = ops.xp
     equal_shares = np.ones(memberships.shape[1])
-    likely = ops.softmax(0.5 * joint_log_likelihood(projections, equal_shares))
-    is_moved = ops.row_max(xp.abs(likely - memberships)) > Rounds.MOVE
-    return likely, (xp.sum(ops.widen(is_moved)),)
+    joint = joint_log_likelihood(projections, equal_shares)
+    softened = ops.softmax(0.5 * joint)
+    is_moved = ops.row_max(xp.abs(softened - memberships)) > Rounds.MOVE
+    return softened, (xp.sum(ops.widen(is_moved)),)
 
 
 def _has_few_moves(_: Round, after: Round) -> bool:
@@ -153,7 +154,8 @@ def _with_last_rows(before: _LabelledRound, after: Round) -> Tall:
 
     def loss_of_block(_: Matrix, projections: Projections, labels: Tall) -> Any:
         """Return how much better the best centre is than that of the label."""
-        ops, cosines = projections.ops, projections.cosines
+        ops = projections.ops
+        cosines = projections.cosines
         return (ops.row_max(cosines) - ops.pick(cosines, labels),), ()
 
     (losses,), _ = before.round.sweep(loss_of_block, before.labels)

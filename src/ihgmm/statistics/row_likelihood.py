@@ -39,26 +39,28 @@ def joint_log_likelihood(
     the noise s**2 is known, the noise of the centre adds to it in proportion to the
     signal. If it is not, it is fitted to the row: ``s**2 = |x|**2 sin**2 / (p - 1)``.
     """
-    ops, xp, p = projections.ops, projections.ops.xp, projections.n_features
+    ops = projections.ops
+    xp = ops.xp
+    p = projections.n_features
     freedom = max(p - 1, 1)
     sqnorms = projections.sqnorms[:, None]
-    along = xp.sqrt(sqnorms) * projections.cosines
-    across = projections.squared_sines * sqnorms
+    y = xp.sqrt(sqnorms) * projections.cosines
+    across_squares = projections.squared_sines * sqnorms
 
     tiny = float(np.finfo(np.float64).tiny)
     if variances is None:
-        variance = ops.clip(across / freedom, tiny, None)
+        variance = ops.clip(across_squares / freedom, tiny, None)
         squares_over_variance: Tall | int = freedom
     else:
         accuracy = projections.accuracy(variances)
-        noise_of_center = ops.clip(along, 0.0, None) ** 2 * (1.0 / accuracy - 1.0)
-        variance = ops.to_device(variances, along) + noise_of_center / p
+        noise_of_center = ops.clip(y, 0.0, None) ** 2 * (1.0 / accuracy - 1.0)
+        variance = ops.to_device(variances, y) + noise_of_center / p
         variance = ops.clip(variance, tiny, None)
-        squares_over_variance = across / variance
+        squares_over_variance = across_squares / variance
 
     log_volume = freedom * xp.log(2 * np.pi * variance)
     value = -0.5 * (log_volume + squares_over_variance)
-    value += ops.log_ndtr(along / xp.sqrt(variance))
+    value += ops.log_ndtr(y / xp.sqrt(variance))
     # A zero row fits everywhere alike.
     value = xp.where(sqnorms == 0, xp.zeros_like(value), value)
     return value + ops.to_device(np.log(shares), value)
@@ -70,7 +72,8 @@ def mixing_weights(sizes: np.ndarray) -> np.ndarray:
     They are pulled as far as chance alone would have moved them (James and Stein), and
     no further: rows that fit nowhere well would otherwise all go to the largest.
     """
-    n, k = sizes.sum(), len(sizes)
+    n = sizes.sum()
+    k = len(sizes)
     sizes = (sizes + 1) * n / (n + k)
     equal_size = n / k
     distance = float(np.square(sizes - equal_size).sum() / equal_size)

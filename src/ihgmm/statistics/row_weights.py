@@ -48,13 +48,14 @@ def _pulled_noise(X: Matrix, fit: ScaledCenters, rows: Groups) -> Tall:
     ops = rows.ops
     xp = ops.xp
     noise = rows.over_mean(fit.noise_variances)
-    one = xp.ones_like(noise)
+    mean_noise = xp.ones_like(noise)
     # A row that seems free of noise, such as a zero row, counts as an ordinary one.
     positive = ops.clip(noise, Weighting.LEAST_VARIANCE, None)
-    noise = xp.where(noise > 0, positive, one)
+    noise = xp.where(noise > 0, positive, mean_noise)
 
     # The variance of the logarithm of a sum of so many squares.
-    log_error = one * float(polygamma(1, independent_entries(X, rows, fit) / 2))
+    log_variance = float(polygamma(1, independent_entries(X, rows, fit) / 2))
+    log_error = log_variance * xp.ones_like(noise)
     log_noise = _pulled_to_mean(xp.log(noise), log_error, rows)
     return ops.persist(rows.over_mean(xp.exp(log_noise)))
 
@@ -66,13 +67,15 @@ def _without_slope(rows: Groups, scales: Tall, variances: Tall) -> Tall:
     mean = rows.means(scales)
     deviation = rows.means((scales - mean) ** 2) ** 0.5
     # About a third of the rows is below t, whatever the law of the scales.
-    below = ops.clip(ops.ratio(mean**2, mean + deviation) - scales, 0.0, None)
+    t = ops.ratio(mean**2, mean + deviation)
+    distance_below = ops.clip(t - scales, 0.0, None)
 
     # The slope of w / v is 1 / v, that of the other term is -c.
     rise = xp.ones_like(scales)
-    fall = xp.where(below > 0, variances, xp.zeros_like(variances))
+    fall = xp.where(distance_below > 0, variances, xp.zeros_like(variances))
     rise, fall = rows.row_sums(rows.counted(rise), rows.counted(fall))
-    return ops.persist(scales / variances + ops.ratio(rise, fall) * below)
+    c = ops.ratio(rise, fall)
+    return ops.persist(scales / variances + c * distance_below)
 
 
 def _of_least_error(rows: Groups, steady: Tall, scales: Tall, variances: Tall) -> Tall:

@@ -205,21 +205,21 @@ class _ScaleResponse:
     def sums(self, factors: Tall, of_b: Tall, of_level: Tall) -> Tall:
         """Return ``sum(factors_j * B_ij)`` for each row i.
 
-        ``of_b`` and ``of_level`` are sums over the cluster of factors times b and level.
+        ``of_b`` and ``of_level`` are sums of factors times b and times level.
         """
-        common = self.slope * of_b + of_level
-        return factors / self.c - self.scales * common
+        off_diagonal = self.slope * of_b + of_level
+        return factors / self.c - self.scales * off_diagonal
 
     def sums_of_squares(self, factors: Tall, moments: _Moments) -> Tall:
         """Return ``sum(factors_j * B_ij**2)`` for each row i."""
-        common = (
+        off_diagonal = (
             self.slope**2 * moments.of_b
             + moments.of_level
             + 2 * self.slope * moments.of_product
         )
         own_move = 2 * self.scales * (self.slope * self.b + self.level)
         diagonal = factors / self.c * (1 / self.c - own_move)
-        return diagonal + self.scales**2 * common
+        return diagonal + self.scales**2 * off_diagonal
 
 
 @dataclass(frozen=True, eq=False)

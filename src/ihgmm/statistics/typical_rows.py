@@ -55,21 +55,24 @@ def nearest_rows(
 ) -> list[np.ndarray]:
     """Return typical rows of each cluster, by the angle to its centre."""
     products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
-    along = products[np.arange(len(labels)), labels]
+    components = products[np.arange(len(labels)), labels]
     # Where scales have both signs, a row may point away from its centre.
-    along = np.where(scales < 0, np.abs(along), along)
+    components = np.where(scales < 0, np.abs(components), components)
     norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
-    cosines = HOST.ratio(along, norms)
+    cosines = HOST.ratio(components, norms)
 
     lengths = np.abs(scales)
     is_pattern = (norms > 0) & ~np.isnan(lengths)
     is_complete = filled_cells(data) == 0
+
     typical = []
     for cluster in range(len(centers)):
         rows = np.flatnonzero(is_pattern & (labels == cluster))
         is_usual = _is_of_usual_length(lengths[rows])
         rows = rows[is_usual & is_complete[rows]]
-        typical.append(rows[np.argsort(-cosines[rows], kind="stable")[:n_rows]])
+        nearest_first = np.argsort(-cosines[rows], kind="stable")
+        typical.append(rows[nearest_first[:n_rows]])
+
     return typical
 
 

@@ -39,13 +39,15 @@ class Covariance:
     def color(self, rows: np.ndarray, power: float = 1.0) -> np.ndarray:
         """Return rows of white noise with this covariance; power -1 undoes that."""
         factors = self.deviations**power - 1
-        coordinates = (rows @ self.directions) * factors
-        return rows + coordinates @ self.directions.T
+        coordinates = rows @ self.directions
+        return rows + (coordinates * factors) @ self.directions.T
 
     @property
     def mean_variance(self) -> float:
         """Variance of a feature, on average, over that of other directions."""
-        return float(1 + np.sum(self.deviations**2 - 1) / len(self.directions))
+        n_features = len(self.directions)
+        excess = np.sum(self.deviations**2 - 1)
+        return float(1 + excess / n_features)
 
     @property
     def log_volume(self) -> float:
@@ -72,7 +74,8 @@ def leading_covariance(X: Matrix, labels: Tall, k: int, rng: Generator) -> Covar
     """
     p = X.shape[1]
     rows = X.ops.groups(labels, k, X.weights)
-    counts = rows.counted(X.ops.widen(X.sqnorms > 0))
+    is_nonzero = X.ops.widen(X.sqnorms > 0)
+    counts = rows.counted(is_nonzero)
     sizes = rows.sums(counts)
     n = int(sizes.sum())
     if n <= k:
@@ -84,11 +87,14 @@ def leading_covariance(X: Matrix, labels: Tall, k: int, rng: Generator) -> Covar
         return Covariance.none(p)
 
     moments = _moments_of_clusters(X, labels, counts, noise.directions, k)
-    S = shared_covariance(units @ noise.directions, moments / noise.level, sizes)
-    values, vectors = np.linalg.eigh(S * np.outer(noise.shrinkage, noise.shrinkage))
+    hidden = units @ noise.directions
+    S = shared_covariance(hidden, moments / noise.level, sizes)
+    S = S * np.outer(noise.shrinkage, noise.shrinkage)
+
+    variances, vectors = np.linalg.eigh(S)
+    variances = np.maximum(variances, TiedNoise.RIDGE)
     return Covariance(
-        directions=noise.directions @ vectors,
-        deviations=np.sqrt(np.maximum(values, TiedNoise.RIDGE)),
+        directions=noise.directions @ vectors, deviations=np.sqrt(variances)
     )
 
 
@@ -98,7 +104,8 @@ def _center_directions(X: Matrix, rows: Groups) -> np.ndarray:
     for _ in range(2):
         sums = rows.weighted_sums(X, rows.counted(weights))
         units = HOST.unit_rows(sums.astype(np.float64))
-        weights = X.ops.clip(rows.inner_products(X, units), 0.0, None)
+        lengths = rows.inner_products(X, units)
+        weights = X.ops.clip(lengths, 0.0, None)
     return units
 
 
@@ -119,17 +126,21 @@ def _noise_directions(
     ``units`` are the centres at length 1, and ``counts`` how much each of n rows that
     are not zero counts.
     """
-    _, values, basis = np.linalg.svd(units, full_matrices=False)
-    span = basis[values > Small.SINE].T  # (n_features, dimension of the span)
+    span = _span_of_rows(units)
     n_outside = X.shape[1] - span.shape[1]
-    n_wanted = min(n // TiedNoise.ROWS_A_DIRECTION, TiedNoise.DIRECTIONS)
-    n_wanted = max(min(n_wanted, n_outside - 1), 0)
-    roots = X.ops.persist(X.cast(counts**0.5))
-    leading, squares = _leading_directions(X, span, roots, n_wanted, rng)
+    n_wanted = min(
+        n // TiedNoise.ROWS_A_DIRECTION,
+        TiedNoise.DIRECTIONS,
+        n_outside - 1,
+    )
+    roots = X.cast(counts**0.5)
+    roots = X.ops.persist(roots)
+    leading, squares = _leading_directions(X, span, roots, max(n_wanted, 0), rng)
 
     total_squares = X.ops.number(X.ops.xp.sum(counts * X.sqnorms))
     squares_in_span = np.trace(_scatter(X, span, roots))
-    variance_outside = max(total_squares - squares_in_span, 0.0) / n
+    squares_outside = max(total_squares - squares_in_span, 0.0)
+    variance_outside = squares_outside / n
     spikes = _Spikes.stand_out(squares / n, variance_outside, n_outside, n)
 
     directions = np.hstack([span, leading[:, : len(spikes.variances)]])
@@ -142,6 +153,12 @@ def _noise_directions(
         shrinkage=np.append(np.ones(span.shape[1]), spikes.shrinkage()),
         level=spikes.level,
     )
+
+
+def _span_of_rows(units: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the span of unit rows, (n_features, m)."""
+    _, values, basis = np.linalg.svd(units, full_matrices=False)
+    return basis[values > Small.SINE].T
 
 
 def _leading_directions(
@@ -157,18 +174,22 @@ def _leading_directions(
         return np.zeros((p, 0)), np.zeros(0)
 
     def orthonormal_outside(W: np.ndarray) -> np.ndarray:
-        return np.linalg.qr(W - span @ (span.T @ W))[0]
+        W = W - span @ (span.T @ W)
+        return np.linalg.qr(W).Q
 
     width = min(n_wanted + TiedNoise.SPARE, p - span.shape[1])
     W = rng.standard_normal((p, width))
     for _ in range(TiedNoise.POWERS):
         W = orthonormal_outside(W)
-        W = to_host(X.gram_product(W, roots)).astype(np.float64)
+        W = to_host(X.gram_product(W, roots))
+        W = W.astype(np.float64)
     W = orthonormal_outside(W)
 
     squares, vectors = np.linalg.eigh(_scatter(X, W, roots))
+    # The largest values come last.
     directions = (W @ vectors)[:, ::-1]
-    return directions[:, :n_wanted], squares[::-1][:n_wanted]
+    squares = squares[::-1]
+    return directions[:, :n_wanted], squares[:n_wanted]
 
 
 def _scatter(X: Matrix, directions: np.ndarray, roots: Tall) -> np.ndarray:
@@ -221,8 +242,9 @@ class _Spikes:
         """Return factors of deviations that take off what chance has added."""
         # Beside a variance so many times as large, noise is none.
         least_level = max(self.largest / TiedNoise.RATIO, np.finfo(float).tiny)
+        level = max(self.level, least_level)
         edge = (1 + self.gamma**0.5) ** 2
-        observed = np.maximum(self.variances / max(self.level, least_level), edge)
+        observed = np.maximum(self.variances / level, edge)
         # The larger root of true**2 - b * true + observed = 0.
         b = observed + 1 - self.gamma
         discriminant = np.maximum(b**2 - 4 * observed, 0.0)
@@ -238,9 +260,13 @@ def _moments_of_clusters(
     def sum_block(block: Matrix, labels: Tall, counts: Tall) -> Any:
         ops = block.ops
         Y = ops.widen(block @ directions)
-        members = ops.one_hot(labels, k, Y) * counts[:, None]
-        by_cluster = [(Y * members[:, j : j + 1]).T @ Y for j in range(k)]
-        return (), (ops.xp.stack(by_cluster),)
+        members = ops.one_hot(labels, k, Y)
+        members = members * counts[:, None]
+        moments = []
+        for j in range(k):
+            rows_of_cluster = Y * members[:, j : j + 1]
+            moments.append(rows_of_cluster.T @ Y)
+        return (), (ops.xp.stack(moments),)
 
     _, (moments,) = X.sweep(sum_block, labels, counts)
     return moments

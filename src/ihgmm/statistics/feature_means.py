@@ -51,7 +51,8 @@ class CellScatter:
             - 2 * patterns * self.products
             + np.square(patterns) * self.length_squares[:, None]
         )
-        variances = np.maximum(squares, 0.0) / np.maximum(self.counts - 1, 1)
+        freedom = np.maximum(self.counts - 1, 1)
+        variances = np.maximum(squares, 0.0) / freedom
         # One cell shows no variance.
         variances = np.where(self.counts > 1, variances, self.pooled_variances)
         return variances / np.maximum(self.counts, 1)
@@ -64,42 +65,56 @@ def feature_means(fit: DescribedFit) -> FeatureMeans:
     data = fit.data.keep_rows(rows_in_clusters) if has_outliers else fit.data
     rows = HOST.groups(fit.labels[rows_in_clusters], len(fit.clusters))
 
-    lengths = np.abs(np.nan_to_num(fit.scales[rows_in_clusters]))
+    scales = np.nan_to_num(fit.scales[rows_in_clusters])
+    lengths = np.abs(scales)
     excess_lengths = rows.over_mean(lengths) - 1
     if data.incomplete is not None:
         excess_lengths *= _relative_coverage(data.incomplete, rows, fit.centers)
 
     sums = _sum_cells(data, rows, lengths, excess_lengths)
     means = HOST.ratio(sums.cells, sums.counts, np.nan)
-
-    # Noise is what multiples of the clusters' patterns leave of a feature.
-    fitted_squares = HOST.ratio(np.square(sums.by_length), sums.squared_lengths)
-    total_squares = sums.squares.sum(axis=0)
-    noise_squares = (sums.squares - fitted_squares).sum(axis=0)
-    if noise_squares.sum() <= Small.ROUNDING * total_squares.sum():
+    pooled_variances = _pooled_variances(sums)
+    if pooled_variances is None:
         return FeatureMeans(means=means, counts=sums.counts, scatter=None)
 
-    noise_squares = np.maximum(noise_squares, Contrasts.LEAST_NOISE * total_squares)
-    pooled_variances = HOST.ratio(noise_squares, sums.counts.sum(axis=0))
-
-    observed_means = np.nan_to_num(means)
+    levels = np.sqrt(pooled_variances)
+    sizes = np.maximum(fit.sizes, 1)
+    mean_cells = np.nan_to_num(means)
     scatter = CellScatter(
-        noise_levels=np.where(pooled_variances > 0, np.sqrt(pooled_variances), 1.0),
+        noise_levels=np.where(pooled_variances > 0, levels, 1.0),
         pooled_variances=pooled_variances,
         counts=sums.counts,
-        observed_share=sums.counts / np.maximum(fit.sizes, 1)[:, None],
-        cell_squares=sums.squares - np.square(observed_means) * sums.counts,
-        products=sums.by_excess - observed_means * sums.excess_lengths,
+        observed_share=sums.counts / sizes[:, None],
+        cell_squares=sums.squares - np.square(mean_cells) * sums.counts,
+        products=sums.by_excess - mean_cells * sums.excess_lengths,
         length_squares=rows.sums(excess_lengths**2),
     )
     return FeatureMeans(means=means, counts=sums.counts, scatter=scatter)
 
 
+def _pooled_variances(sums: _CellSums) -> np.ndarray | None:
+    """Return variances of the noise of features, (n_features,); None without noise.
+
+    Noise is what multiples of the clusters' patterns leave of a feature.
+    """
+    total_squares = sums.squares.sum(axis=0)
+    fitted_squares = HOST.ratio(np.square(sums.by_length), sums.squared_lengths)
+    noise_squares = sums.squares - fitted_squares
+    noise_squares = noise_squares.sum(axis=0)
+    if noise_squares.sum() <= Small.ROUNDING * total_squares.sum():
+        return None
+
+    least_squares = Contrasts.LEAST_NOISE * total_squares
+    noise_squares = np.maximum(noise_squares, least_squares)
+    return np.asarray(HOST.ratio(noise_squares, sums.counts.sum(axis=0)))
+
+
 def _relative_coverage(gaps: Matrix, rows: Groups, centers: np.ndarray) -> np.ndarray:
     """Return the share of its centre that a row has cells of, over the mean share."""
-    squares = HOST.unit_rows(np.nan_to_num(centers)) ** 2
-    missing_share = rows.inner_products(Filled(gaps, "missing"), squares)
-    return np.asarray(rows.over_mean(1 - to_host(missing_share)))
+    units = HOST.unit_rows(np.nan_to_num(centers))
+    missing_share = rows.inner_products(Filled(gaps, "missing"), units**2)
+    observed_share = 1 - to_host(missing_share)
+    return np.asarray(rows.over_mean(observed_share))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,19 +144,23 @@ def _sum_cells(
 
     def sum_block(block: Matrix, codes: Tall, factors: Tall) -> Any:
         codes = to_host(codes).astype(np.intp)
-        members = np.eye(k)[codes] * to_host(factors).T[:, :, None]
-        sides = block.cast(np.hstack([*members]))  # (n_rows, 4 n_clusters)
+        members = np.eye(k)[codes]
+        weighted_members = members * to_host(factors).T[:, :, None]
+        sides = np.hstack([*weighted_members])  # (n_rows, 4 n_clusters)
+        sides = block.cast(sides)
         observed = block if gaps is None else block.filled()
 
         squares = np.zeros((k, block.shape[1]))
         for j in np.unique(codes):
-            rows_of_cluster = observed.take(np.flatnonzero(codes == j))
+            positions = np.flatnonzero(codes == j)
+            rows_of_cluster = observed.take(positions)
             squares[j] = rows_of_cluster.column_sqnorms()
 
         sums = observed.adjoint(sides[:, : 3 * k])  # (n_features, 3 n_clusters)
         if gaps is None:
             return (), (squares, sums)
-        return (), (squares, sums, block.missing().adjoint(sides))
+        sums_of_missing = block.missing().adjoint(sides)
+        return (), (squares, sums, sums_of_missing)
 
     _, (squares, sums, *sums_of_missing) = (gaps or data).sweep(
         sum_block, data.to_device(rows.labels), data.cast(factors.T)
@@ -150,7 +169,8 @@ def _sum_cells(
     cells, by_length, by_excess = np.vsplit(sums, 3)
 
     # The same sums of ones, where cells were observed.
-    of_rows = np.concatenate([*map(rows.sums, factors)])[:, None]
+    of_rows = np.concatenate([*map(rows.sums, factors)])
+    of_rows = of_rows[:, None]
     of_missing = np.zeros(sums.shape[1])
     if sums_of_missing:
         of_missing = to_host(sums_of_missing[0]).T
@@ -173,15 +193,13 @@ def observed_means(
 
     Wild cells, each a row and a column, are as if they were missing.
     """
-    k = n_clusters
-    codes = np.where(labels < 0, k, labels)  # outliers come last
-
-    members = indicators(data, codes, k + 1)
+    codes = np.where(labels < 0, n_clusters, labels)  # outliers come last
+    members = indicators(data, codes, n_clusters + 1)
     has_missing = np.isnan(data.ops.number(data.ops.xp.sum(data.sqnorms)))
     observed = Filled(data, "filled") if has_missing else data
     sums = to_host(observed.adjoint(members)).astype(np.float64).T
 
-    sizes = np.bincount(codes, minlength=k + 1).astype(np.float64)
+    sizes = np.bincount(codes, minlength=n_clusters + 1).astype(np.float64)
     counts = np.broadcast_to(sizes[:, None], sums.shape).copy()
     if has_missing:
         counts -= to_host(Filled(data, "missing").adjoint(members)).T
@@ -191,12 +209,13 @@ def observed_means(
     for cells in np.array_split(wild_cells, n_parts) if n_parts else ():
         columns = cells[:, 1]
         rows, places = np.unique(cells[:, 0], return_inverse=True)
-        values = to_host(data.rows(rows))[places, columns]
-        np.subtract.at(sums, (codes[cells[:, 0]], columns), values)
-        np.subtract.at(counts, (codes[cells[:, 0]], columns), 1)
+        values = to_host(data.rows(rows))
+        at = (codes[cells[:, 0]], columns)
+        np.subtract.at(sums, at, values[places, columns])
+        np.subtract.at(counts, at, 1)
 
     means = HOST.ratio(sums, counts, np.nan) * data.unit
-    return means[:k], counts[:k]
+    return means[:n_clusters], counts[:n_clusters]
 
 
 def column_offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
@@ -214,9 +233,13 @@ def column_offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
 
     widest = np.abs(x).max(axis=0)
     unit = np.where(widest > 0, widest, 1.0)  # squares of huge numbers overflow
-    squares = np.maximum(((x / unit) ** 2).sum(axis=0), np.finfo(float).tiny)
-    slopes = (x / unit * y).sum(axis=0) / squares / unit
+    x = x / unit
+    squares = (x**2).sum(axis=0)
+    squares = np.maximum(squares, np.finfo(float).tiny)
+    slopes = (x * y).sum(axis=0) / squares / unit
 
     offsets = mean_original - slopes * mean_prepared
-    rounding = 1e-5 * np.abs(mean_original) * (unit + np.abs(mean_prepared))
-    return np.where(np.abs(offsets) * widest > rounding, offsets, 0.0)
+    size = unit + np.abs(mean_prepared)
+    rounding = 1e-5 * np.abs(mean_original) * size
+    is_beyond_rounding = np.abs(offsets) * widest > rounding
+    return np.where(is_beyond_rounding, offsets, 0.0)

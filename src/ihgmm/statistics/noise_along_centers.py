@@ -39,12 +39,16 @@ def column_variances(
     part_across = np.maximum(part_across, Small.ROUNDING)
     part_along = np.where(is_usual, q, 0.0)
 
+    # s solves s = sum(q * D), with D as a function of s.
     numerator = (q * residual_squares / part_across).sum(axis=-1)
-    denominator = 1 + (q * part_along / part_across).sum(axis=-1)
-    s = numerator / denominator
+    slope = (q * part_along / part_across).sum(axis=-1)
+    s = numerator / (1 + slope)
+
     across_squares = residual_squares - part_along * s[..., None]
-    variances = np.maximum(across_squares, 0.0) / part_across
-    return variances, (q * variances).sum(axis=-1)
+    across_squares = np.maximum(across_squares, 0.0)
+    variances = across_squares / part_across
+    along_centers = (q * variances).sum(axis=-1)
+    return variances, along_centers
 
 
 def correlated_noise(
@@ -88,18 +92,25 @@ def correlated_noise(
 
     roots, inverses = _independent_roots(units, variances)
     hidden = (inverses @ hidden[..., None])[..., 0]
+    moments = inverses[:, None] @ moments @ inverses[:, None]
+
     # Where there is no noise, or none beyond rounding, rows show nothing.
     squares = np.square(hidden).sum(axis=-1)
-    shows_noise = ((squares > 0) & (squares < 1 / Small.ROUNDING))[:, None]
-    moments = inverses[:, None] @ moments @ inverses[:, None]
+    shows_noise = (squares > 0) & (squares < 1 / Small.ROUNDING)
+    shows_noise = shows_noise[:, None]  # in each part
     moments = moments * shows_noise[..., None, None]
     sizes = sizes * shows_noise
 
-    directions = HOST.ratio(hidden, np.sqrt(squares)[..., None])
+    lengths = np.sqrt(squares)[..., None]
+    directions = HOST.ratio(hidden, lengths)
     prior_rows = _rows_of_prior(directions, moments[:, 0], sizes[:, 0])
     R = shared_covariance(hidden[:, None], moments, sizes, prior_rows)
-    own_roots = np.einsum("skki->ski", roots)[:, None]
-    return np.asarray(((own_roots @ R) * own_roots).sum(axis=-1)), prior_rows
+
+    # The line of the root that belongs to the centre of the cluster itself.
+    own_roots = np.einsum("skki->ski", roots)
+    own_roots = own_roots[:, None]
+    noise = ((own_roots @ R) * own_roots).sum(axis=-1)
+    return np.asarray(noise), prior_rows
 
 
 def _independent_roots(
@@ -110,10 +121,13 @@ def _independent_roots(
     They are those of coordinates along ``units``, of shape (2, n_clusters, n_clusters,
     n_clusters): one for each sample and cluster.
     """
-    columns = np.swapaxes(units, 1, 2)[:, None]
-    covariances = (units[:, None] * variances[:, :, None]) @ columns
+    columns = np.swapaxes(units, 1, 2)
+    weighted_units = units[:, None] * variances[:, :, None]
+    covariances = weighted_units @ columns[:, None]
+
     values, vectors = np.linalg.eigh(covariances)
-    values = np.maximum(values, TiedNoise.RIDGE * np.abs(values[..., -1:]))
+    largest = np.abs(values[..., -1:])
+    values = np.maximum(values, TiedNoise.RIDGE * largest)
     deviations = np.sqrt(values)[..., None, :]
 
     transposed = np.swapaxes(vectors, -1, -2)
@@ -141,18 +155,31 @@ def _rows_of_prior(
         Of all rows.
     """
     k = directions.shape[1]
-    n = max(sizes.sum() / 2, 1.0)
-    across = np.eye(k) - directions[..., None] * directions[..., None, :]
-    excess = across @ moments @ across - sizes[..., None, None] * across
+    outer_products = directions[..., None] * directions[..., None, :]
+    across = np.eye(k) - outer_products  # orthogonal to the signal
+    expected = sizes[..., None, None] * across
+    excess = across @ moments @ across - expected  # (2, k, k, k)
 
+    # Entries on and below the diagonal, in k - 1 dimensions.
     n_entries = k * (k - 1) / 2
     n_row_pairs = max(sizes.prod(axis=0).sum(), 1.0)
-    of_samples = excess.prod(axis=0).sum() / (n_entries * n_row_pairs)
+    products = excess.prod(axis=0)
+    of_samples = products.sum() / (n_entries * n_row_pairs)
 
-    products = np.square(excess.sum(axis=1)) - np.square(excess).sum(axis=1)
-    row_pairs = np.square(sizes.sum(axis=1)) - np.square(sizes).sum(axis=1)
+    # The entries that two clusters share, in k - 2 dimensions.
     n_entries = max((k - 1) * (k - 2) / 2, 0.5)
-    of_clusters = products.sum() / (n_entries * max(row_pairs.sum(), 1.0))
+    n_row_pairs = max(_products_of_pairs(sizes).sum(), 1.0)
+    products = _products_of_pairs(excess)
+    of_clusters = products.sum() / (n_entries * n_row_pairs)
 
     E = max(float(of_samples), float(of_clusters), Small.ROUNDING)
-    return float(max(min(2 / E, 4 / (n * E**2)), 1.0))
+    n = max(sizes.sum() / 2, 1.0)
+    prior_rows = min(2 / E, 4 / (n * E**2))
+    return float(max(prior_rows, 1.0))
+
+
+def _products_of_pairs(values: np.ndarray) -> np.ndarray:
+    """Return sums over pairs of clusters, the second axis, of products of values."""
+    square_of_sum = np.square(values.sum(axis=1))
+    sum_of_squares = np.square(values).sum(axis=1)
+    return np.asarray(square_of_sum - sum_of_squares)

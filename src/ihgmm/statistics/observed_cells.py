@@ -160,13 +160,13 @@ def _fit_rows(
     xp = ops.xp
     products, hidden_squares = _compare_with_centers(gaps, rows, centers)
     # The part of a row in those entries of its centre where it has cells.
-    coverage = np.maximum(cells.coverage, Small.LOAD)
-    own_shares = before.shares / rows.spread(coverage)
+    coverage = rows.spread(np.maximum(cells.coverage, Small.LOAD))
+    own_shares = before.shares / coverage
 
     signal_share = _signal_share(rows, centers, cells.sqnorms, before, own_shares)
-    squares = np.einsum("ij,ij->i", centers, centers)
-    observed_squares = rows.spread(squares) - hidden_squares
-    lengths = observed_squares * rows.spread(signal_share)  # T, at observed cells
+    squares = rows.spread(np.einsum("ij,ij->i", centers, centers))
+    # T, at observed cells
+    lengths = (squares - hidden_squares) * rows.spread(signal_share)
 
     # A row of more than half of its centre could take all of it.
     part_of_others = ops.clip(1.0 - own_shares * before.scales, 0.5, None)
@@ -181,9 +181,13 @@ def _fit_rows(
     variances = residuals / ops.clip(n_cells - 1.0, 1.0, None)
     variances = xp.where(is_alone | (n_cells < 2), before.noise_levels**2, variances)
 
-    errors = ops.ratio(variances, lengths)
-    errors = xp.where(is_alone, xp.zeros_like(lengths), errors) ** 0.5
-    return _RowFit(scales=refitted, noise_variances=variances, scale_errors=errors)
+    squared_errors = ops.ratio(variances, lengths)
+    squared_errors = xp.where(is_alone, xp.zeros_like(lengths), squared_errors)
+    return _RowFit(
+        scales=refitted,
+        noise_variances=variances,
+        scale_errors=squared_errors**0.5,
+    )
 
 
 def _signal_share(

@@ -20,7 +20,6 @@ class Refinement:
     """Refined labels."""
 
     labels: Tall  #: the cluster of each row, where the data are
-    centers: np.ndarray  #: directions that rows are compared with, (n_clusters, p)
     n_iter: int  #: rounds that were run
     converged: bool  #: whether nothing changed any more, or earlier labels came back
 
@@ -40,9 +39,7 @@ def refine_labels(X: Any, labels: Tall, k: int, *, max_iter: int = 100) -> Refin
     labels = X.to_device(labels)
     start = Round.first(X, indicators(X, labels, k), "individual")
     if k == 1:
-        return Refinement(
-            labels=labels, centers=start.center_sums.sums.T, n_iter=0, converged=True
-        )
+        return Refinement(labels=labels, n_iter=0, converged=True)
 
     # The first comparison, with centres in which rows count alike, is a round too.
     start = start.next(keep_memberships)
@@ -59,11 +56,8 @@ def refine_labels(X: Any, labels: Tall, k: int, *, max_iter: int = 100) -> Refin
         max_iter=max_iter - n_iter,
         has_settled=_is_repeated,
     )
-    compared_sums = hard.state.round.compared_sums
-    assert compared_sums is not None
     return Refinement(
         labels=hard.state.labels,
-        centers=compared_sums.sums.T,
         n_iter=n_iter + hard.n_iter,
         converged=hard.converged,
     )

@@ -53,7 +53,8 @@ def joint_log_likelihood(
         squares_over_variance: Tall | int = freedom
     else:
         accuracy = projections.accuracy(variances)
-        noise_of_center = ops.clip(y, 0.0, None) ** 2 * (1.0 / accuracy - 1.0)
+        signal = ops.clip(y, 0.0, None) ** 2
+        noise_of_center = signal * (1.0 / accuracy - 1.0)
         variance = ops.to_device(variances, y) + noise_of_center / p
         variance = ops.clip(variance, tiny, None)
         squares_over_variance = across_squares / variance
@@ -61,6 +62,7 @@ def joint_log_likelihood(
     log_volume = freedom * xp.log(2 * np.pi * variance)
     value = -0.5 * (log_volume + squares_over_variance)
     value += ops.log_ndtr(y / xp.sqrt(variance))
+
     # A zero row fits everywhere alike.
     value = xp.where(sqnorms == 0, xp.zeros_like(value), value)
     return value + ops.to_device(np.log(shares), value)
@@ -76,9 +78,14 @@ def mixing_weights(sizes: np.ndarray) -> np.ndarray:
     k = len(sizes)
     sizes = (sizes + 1) * n / (n + k)
     equal_size = n / k
-    distance = float(np.square(sizes - equal_size).sum() / equal_size)
-    kept_share = max(0.0, 1 - (k - 1) / distance) if distance > 0 else 0.0
-    return np.asarray((equal_size + kept_share * (sizes - equal_size)) / n)
+    deviations = sizes - equal_size
+
+    distance = float(np.square(deviations).sum() / equal_size)
+    kept_share = 0.0
+    if distance > 0:
+        kept_share = max(0.0, 1 - (k - 1) / distance)
+    pulled_sizes = equal_size + kept_share * deviations
+    return np.asarray(pulled_sizes / n)
 
 
 def noise_variances(
@@ -96,18 +103,22 @@ def noise_variances(
     """
     ops = projections.ops
     xp = ops.xp
-    squared_cosines = ops.clip(projections.cosines, 0.0, None) ** 2
+    cosines = ops.clip(projections.cosines, 0.0, None)
+    squared_cosines = cosines**2
     squares = memberships * projections.sqnorms[:, None]
-    nonzero_members = memberships * ops.widen(projections.sqnorms > 0)[:, None]
-    sizes = to_host(xp.sum(nonzero_members, axis=0))
     total_squares = to_host(xp.sum(squares, axis=0))
+
+    is_nonzero = ops.widen(projections.sqnorms > 0)
+    nonzero_members = memberships * is_nonzero[:, None]
+    sizes = to_host(xp.sum(nonzero_members, axis=0))
     n_entries = sizes * max(projections.n_features - 1, 1)
 
     def excess(variances: np.ndarray) -> np.ndarray:
         """Return the squares that are no signal, less those of so much noise."""
         signal_share = squared_cosines / projections.accuracy(variances)
         signal_share = ops.clip(signal_share, None, 1.0)
-        noise_squares = to_host(xp.sum(squares * (1.0 - signal_share), axis=0))
+        noise_squares = squares * (1.0 - signal_share)
+        noise_squares = to_host(xp.sum(noise_squares, axis=0))
         by_cluster = noise_squares - variances * n_entries
         if structure == "common":
             return np.full_like(by_cluster, by_cluster.sum())
@@ -117,7 +128,8 @@ def noise_variances(
     upper = total_squares / np.maximum(n_entries, Small.ROUNDING)
     if structure == "common":
         upper[:] = overall
-    variances = falling_root(excess, np.zeros_like(upper), upper)
+    lower = np.zeros_like(upper)
+    variances = falling_root(excess, lower, upper)
     return np.maximum(variances, Small.EXACT * overall)
 
 
@@ -145,15 +157,20 @@ def temperature(X: Matrix, labels: Tall, units: np.ndarray) -> float:
         ops = block.ops
         xp = ops.xp
         coordinates = ops.widen(block @ span)
-        products = coordinates @ ops.to_device((units @ span).T, coordinates)
+        centers = ops.to_device((units @ span).T, coordinates)
+        products = coordinates @ centers
         own_squares = ops.pick(products, labels) ** 2
+
         # Rows that are their centre have no noise.
-        noise = ops.clip(ops.widen(sqnorms) - own_squares, 0.0, None)
+        noise = ops.widen(sqnorms) - own_squares
+        noise = ops.clip(noise, 0.0, None)
         is_noise = noise > Small.ROUNDING * sqnorms
         noise = xp.where(is_noise, noise, xp.zeros_like(noise))
-        noise_in_span = xp.sum(coordinates * coordinates, axis=1) - own_squares
 
-        share = ops.clip(ops.ratio(noise_in_span, noise), 0.0, 1.0)
+        squares_in_span = xp.sum(coordinates * coordinates, axis=1)
+        noise_in_span = squares_in_span - own_squares
+        share = ops.ratio(noise_in_span, noise)
+        share = ops.clip(share, 0.0, 1.0)
         rows = ops.widen(noise > 0)
         if counts is not None:
             rows = rows * counts

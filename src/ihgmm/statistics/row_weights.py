@@ -54,10 +54,12 @@ def _pulled_noise(X: Matrix, fit: ScaledCenters, rows: Groups) -> Tall:
     noise = xp.where(noise > 0, positive, mean_noise)
 
     # The variance of the logarithm of a sum of so many squares.
-    log_variance = float(polygamma(1, independent_entries(X, rows, fit) / 2))
+    n_entries = independent_entries(X, rows, fit)
+    log_variance = float(polygamma(1, n_entries / 2))
     log_error = log_variance * xp.ones_like(noise)
     log_noise = _pulled_to_mean(xp.log(noise), log_error, rows)
-    return ops.persist(rows.over_mean(xp.exp(log_noise)))
+    noise = xp.exp(log_noise)
+    return ops.persist(rows.over_mean(noise))
 
 
 def _without_slope(rows: Groups, scales: Tall, variances: Tall) -> Tall:
@@ -65,7 +67,8 @@ def _without_slope(rows: Groups, scales: Tall, variances: Tall) -> Tall:
     ops = rows.ops
     xp = ops.xp
     mean = rows.means(scales)
-    deviation = rows.means((scales - mean) ** 2) ** 0.5
+    variance = rows.means((scales - mean) ** 2)
+    deviation = variance**0.5
     # About a third of the rows is below t, whatever the law of the scales.
     t = ops.ratio(mean**2, mean + deviation)
     distance_below = ops.clip(t - scales, 0.0, None)
@@ -73,8 +76,10 @@ def _without_slope(rows: Groups, scales: Tall, variances: Tall) -> Tall:
     # The slope of w / v is 1 / v, that of the other term is -c.
     rise = xp.ones_like(scales)
     fall = xp.where(distance_below > 0, variances, xp.zeros_like(variances))
-    rise, fall = rows.row_sums(rows.counted(rise), rows.counted(fall))
-    c = ops.ratio(rise, fall)
+    rise = rows.counted(rise)
+    fall = rows.counted(fall)
+    total_rise, total_fall = rows.row_sums(rise, fall)
+    c = ops.ratio(total_rise, total_fall)
     return ops.persist(scales / variances + c * distance_below)
 
 
@@ -85,6 +90,7 @@ def _of_least_error(rows: Groups, steady: Tall, scales: Tall, variances: Tall) -
     over ``sum(a * w)**2`` is where x and y solve two linear equations.
     """
     xp = rows.ops.xp
+    # Sums over the cluster of each row; s stands for steady.
     products = (
         steady**2 * variances,
         steady * variances,
@@ -94,9 +100,11 @@ def _of_least_error(rows: Groups, steady: Tall, scales: Tall, variances: Tall) -
     )
     ssv, sv, v, sw, w = rows.row_sums(*map(rows.counted, products))
 
+    x = v * sw - sv * w
+    x = rows.ops.clip(x, 0.0, None)
     # A weight of zero would leave no equation for the scale of the row itself.
-    y = xp.maximum(ssv * w - sv * sw, Small.LOAD * ssv * w)
-    x = rows.ops.clip(v * sw - sv * w, 0.0, None)
+    y = ssv * w - sv * sw
+    y = xp.maximum(y, Small.LOAD * ssv * w)
     return x * steady + y
 
 
@@ -104,8 +112,11 @@ def _pulled_to_mean(values: Tall, errors: Tall, rows: Groups) -> Tall:
     """Pull values to their cluster's mean by the share of error in their variance."""
     means = rows.means(values)
     variance = rows.means((values - means) ** 2)
-    error = rows.ops.xp.minimum(rows.means(errors), variance)
-    return values + rows.ops.ratio(error, variance, 1.0) * (means - values)
+    error = rows.means(errors)
+    error = rows.ops.xp.minimum(error, variance)
+
+    error_share = rows.ops.ratio(error, variance, 1.0)
+    return values + error_share * (means - values)
 
 
 def independent_entries(X: Matrix, rows: Groups, fit: ScaledCenters) -> float:
@@ -121,11 +132,13 @@ def independent_entries(X: Matrix, rows: Groups, fit: ScaledCenters) -> float:
     scales = to_host(rows.ops.take_rows(fit.scales, drawn))
 
     centers = fit.centers[labels].astype(np.float64)
-    residuals = X.take(drawn).toarray() - scales[:, None] * centers
+    sample = X.take(drawn).toarray()
+    residuals = sample - scales[:, None] * centers
     units = HOST.unit_rows(residuals)
     squared_cosines = (units @ units.T) ** 2
     np.fill_diagonal(squared_cosines, 0.0)
 
     n_pairs = max(len(drawn) * (len(drawn) - 1), 1)
-    mean = squared_cosines.sum() / n_pairs
-    return float(1 / np.clip(mean, 1 / max(p - 1, 1), 1.0))
+    mean_square = squared_cosines.sum() / n_pairs
+    least_square = 1 / max(p - 1, 1)
+    return float(1 / np.clip(mean_square, least_square, 1.0))

@@ -162,25 +162,31 @@ def _relative_spreads(
     energy = (sizes * halves.center_lengths**2).sum(axis=0)  # (n_clusters,)
     noise_in_energy = halves.noise_variances[:, 0].sum(axis=0)
     is_clear = (energy > 3**2 * noise_in_energy) & (noise_in_energy > 0)
-    signal = _with_total(np.where(is_clear, energy - noise_in_energy, 0.0))
+    signal = np.where(is_clear, energy - noise_in_energy, 0.0)
+
     excess = _with_total(excess * is_clear)
-    squares = HOST.ratio(excess, np.broadcast_to(signal, excess.shape), np.nan)
+    signal = np.broadcast_to(_with_total(signal), excess.shape)
+    squares = HOST.ratio(excess, signal, np.nan)
     spreads = np.sqrt(np.maximum(squares[0], 0.0))
 
     error = np.sqrt(_jackknife_variance(squares[:, -1]))
     reach = stdtrit(n_folds - 1, 0.975) * error
-    lower, upper = np.sqrt(np.maximum(squares[0, -1] + np.array([-reach, reach]), 0.0))
+    ends = squares[0, -1] + np.array([-reach, reach])
+    lower, upper = np.sqrt(np.maximum(ends, 0.0))
     return spreads, (float(lower), float(upper))
 
 
 def _with_total(values: np.ndarray) -> np.ndarray:
     """Return values of clusters, and their sum as one cluster more."""
-    return np.concatenate([values, values.sum(axis=-1, keepdims=True)], axis=-1)
+    total = values.sum(axis=-1, keepdims=True)
+    return np.concatenate([values, total], axis=-1)
 
 
 def _jackknife_variance(values: np.ndarray) -> np.ndarray:
     """Return the variance of the first line, by those that leave out one fold each."""
-    return np.asarray(values[1:].var(axis=0) * (len(values) - 2))
+    n_folds = len(values) - 1
+    variance = values[1:].var(axis=0)
+    return np.asarray(variance * (n_folds - 1))
 
 
 def _degrees_of_freedom(variances: np.ndarray) -> np.ndarray:

@@ -40,8 +40,8 @@ def noise_of_centers(
     scales takes the place of 1 / n.
     """
     weights = fit.weights
-    mean_shares = rows.counted(rows.ops.xp.ones_like(weights))
-    mean_shares = mean_shares / rows.row_sums(mean_shares)[0]
+    counts = rows.counted(rows.ops.xp.ones_like(weights))
+    mean_shares = counts / rows.row_sums(counts)[0]
     sums = _sum_squared_residuals(
         X, rows, fit, squared_weights=weights**2, products=weights * mean_shares
     )
@@ -52,14 +52,14 @@ def noise_of_centers(
     ratio_of_columns = HOST.ratio(center_noise, column_noise.mean(axis=1), 1.0)
     noise_ratio = ratio_of_columns * _ratio_of_correlation(X, rows)
 
-    noise_along = fit.noise_variances * rows.spread(noise_ratio)  # s
-    mean_noise = rows.sums(mean_shares**2 * noise_along)[:, None]
-    weighted_noise = rows.sums(weights * mean_shares * noise_along)[:, None]
-    q = units**2
-    along_center = mean_noise + 2 * sums.by_products - 2 * (1 - q) * weighted_noise
-    variances = np.maximum(sums.by_squared_weights + q * along_center, 0.0)
-
-    return noise_ratio, variances
+    s = fit.noise_variances * rows.spread(noise_ratio)
+    mean_noise = rows.sums(mean_shares**2 * s)[:, None]
+    weighted_noise = rows.sums(weights * mean_shares * s)[:, None]
+    along_center = (
+        mean_noise + 2 * sums.by_products - 2 * (1 - units**2) * weighted_noise
+    )
+    variances = sums.by_squared_weights + units**2 * along_center
+    return noise_ratio, np.maximum(variances, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,8 @@ def _sum_squared_residuals(
             x = ops.widen(block.rows(at))
             centers_of_rows = xp.take(ops.to_device(centers, x), labels[at], axis=0)
             residuals = x - scales[at][:, None] * centers_of_rows
-            squares = residuals**2 / (1 - shares[at])[:, None]
+            part_of_others = 1 - shares[at]
+            squares = residuals**2 / part_of_others[:, None]
 
             members = ops.one_hot(labels[at], k, squares)
             weighted_members = (

@@ -352,9 +352,11 @@ def _strongest(
 
     three_fifths = -(-3 * n_listed // 5)
     n_first = min(three_fifths, n_listed - 1) or 1
-    first = [j for j in more if is_strong[j] and strengths[j] > quarter][:n_first]
+    first = [j for j in more if is_strong[j] and strengths[j] > quarter]
+    first = first[:n_first]
     second = [j for j in columns if is_strong[j] and j not in first]
-    return [*first, *second][: len(columns)]
+    chosen = [*first, *second]
+    return chosen[: len(columns)]
 
 
 def _p_values(contrasts: np.ndarray, errors: np.ndarray) -> np.ndarray:

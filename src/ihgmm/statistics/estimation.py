@@ -134,7 +134,8 @@ def _lengths_along_centers(X: Matrix, fit: Spectral, k: int) -> Tall:
     ops = X.ops
     embedding = fit.placement.embedding
 
-    roots = np.sqrt(np.maximum(embedding.eigenvalues[:k], 0.0))
+    eigenvalues = np.maximum(embedding.eigenvalues[:k], 0.0)
+    roots = np.sqrt(eigenvalues)
     coordinates = fit.coordinates[:, : len(roots)]  # (n_samples, n_directions)
     coordinates = coordinates * ops.cast_like(roots, coordinates)
     if fit.signs is not None:
@@ -172,9 +173,10 @@ def in_data_units(fitted: P, white: Scaled, labels: Tall, weights: Tall | None) 
     scales = lengths / rows.spread(means)
     centers = to_host(fitted.centers) * column_factors * means[:, None] * unit
 
-    used_factors = column_factors[column_factors > 0]
-    typical_factor = float(np.sqrt(np.square(used_factors).mean())) * unit
-    levels = ops.ratio(ops.widen(fitted.noise_levels), row_factors) * typical_factor
+    squared_factors = np.square(column_factors[column_factors > 0])
+    typical_factor = float(np.sqrt(squared_factors.mean())) * unit
+    levels = ops.ratio(ops.widen(fitted.noise_levels), row_factors)
+    levels = levels * typical_factor
     return replace(
         fitted,
         centers=white.cast(centers),
@@ -210,15 +212,19 @@ def fit_to_centers(
     lengths = row_lengths(centers)
     # Beside a centre that is next to nothing, a scale could be beyond all numbers.
     is_nothing = lengths < float(np.finfo(X.dtype).tiny) ** 0.75
-    lengths = rows.spread(np.where(is_nothing, 0.0, lengths))
+    lengths = np.where(is_nothing, 0.0, lengths)
+    lengths = rows.spread(lengths)
 
-    components = ops.ratio(rows.inner_products(X, centers), lengths)
+    products = rows.inner_products(X, centers)
+    components = ops.ratio(products, lengths)
     if not signed:
         components = ops.clip(components, 0.0, None)
     residuals = ops.to_device(X.sqnorms, labels) - components**2
-    variances = ops.clip(residuals, 0.0, None) / max(X.shape[1] - 1, 1)
+    residuals = ops.clip(residuals, 0.0, None)
+    variances = residuals / max(X.shape[1] - 1, 1)
 
-    return X.cast(ops.ratio(components, lengths)), X.cast(variances**0.5)
+    scales = ops.ratio(components, lengths)
+    return X.cast(scales), X.cast(variances**0.5)
 
 
 def estimates_of_labels(

@@ -205,12 +205,11 @@ def observed_means(
         counts -= to_host(Filled(data, "missing").adjoint(members)).T
 
     # Few rows at a time are read where cells are wild.
-    n_parts = -(-len(wild_cells) // 1_000)
-    for cells in np.array_split(wild_cells, n_parts) if n_parts else ():
-        columns = cells[:, 1]
-        rows, places = np.unique(cells[:, 0], return_inverse=True)
+    for start in range(0, len(wild_cells), 1_000):
+        cell_rows, columns = wild_cells[start : start + 1_000].T
+        rows, places = np.unique(cell_rows, return_inverse=True)
         values = to_host(data.rows(rows))
-        at = (codes[cells[:, 0]], columns)
+        at = (codes[cell_rows], columns)
         np.subtract.at(sums, at, values[places, columns])
         np.subtract.at(counts, at, 1)
 
@@ -232,14 +231,19 @@ def column_offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
     y = np.where(is_known, original - mean_original, 0.0)
 
     widest = np.abs(x).max(axis=0)
-    unit = np.where(widest > 0, widest, 1.0)  # squares of huge numbers overflow
-    x = x / unit
-    squares = (x**2).sum(axis=0)
-    squares = np.maximum(squares, np.finfo(float).tiny)
-    slopes = (x * y).sum(axis=0) / squares / unit
-
+    unit = np.where(widest > 0, widest, 1.0)
+    slopes = _slopes(x / unit, y) / unit  # squares of huge numbers overflow
     offsets = mean_original - slopes * mean_prepared
+
     size = unit + np.abs(mean_prepared)
     rounding = 1e-5 * np.abs(mean_original) * size
     is_beyond_rounding = np.abs(offsets) * widest > rounding
     return np.where(is_beyond_rounding, offsets, 0.0)
+
+
+def _slopes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return slopes of y on x by least squares, for each column; both have mean 0."""
+    squares = (x**2).sum(axis=0)
+    squares = np.maximum(squares, np.finfo(float).tiny)
+    products = (x * y).sum(axis=0)
+    return np.asarray(products / squares)

@@ -122,8 +122,7 @@ def _sum_residuals(
     is_used = sizes.sum(axis=0) >= 4
     freedom = np.maximum(sizes - 1, 1.0)  # the mean of a half costs one of its rows
 
-    weights = np.repeat(is_used, 2) / np.maximum(rows.sizes, 1.0)
-    means = rows.weighted_sums(X, rows.spread(weights)).astype(np.float64)
+    means = _means_of_groups(X, rows, is_used)
     units = HOST.unit_rows(means)  # (2 n_clusters, n_features)
     coordinates, squares = _residuals(X, rows, means, units)
     centers = _by_half(means)
@@ -131,22 +130,29 @@ def _sum_residuals(
 
     coordinates = _along_other_halves(split, coordinates)
     moments, counts = _moments_of_folds(split, coordinates)
-    moments = moments * (is_used * sizes / freedom)[:, None, :, None, None]
+    correction = is_used * sizes / freedom
+    moments = moments * correction[:, None, :, None, None]
 
     mean_squares = _by_half(squares) * (is_used / freedom)[..., None]
     variances, independent_noise = column_variances(mean_squares, directions)
     rounding = (64 * np.finfo(X.dtype).eps) ** 2 * np.square(centers).sum(axis=2)
+    is_noisy = independent_noise > rounding
     return _ResidualSums(
         centers=centers,
         directions=directions,
         moments=_with_and_without_folds(moments),
         counts=_with_and_without_folds(counts * is_used),
         column_variances=variances,
-        independent_noise=np.where(
-            independent_noise > rounding, independent_noise, 0.0
-        ),
+        independent_noise=np.where(is_noisy, independent_noise, 0.0),
         rounding=rounding,
     )
+
+
+def _means_of_groups(X: Matrix, rows: Groups, is_used: np.ndarray) -> np.ndarray:
+    """Return means of halves, (2 n_clusters, n_features); 0 in clusters not used."""
+    weights = np.repeat(is_used, 2) / np.maximum(rows.sizes, 1.0)
+    means = rows.weighted_sums(X, rows.spread(weights))
+    return means.astype(np.float64)
 
 
 def _residuals(
@@ -271,26 +277,22 @@ def _along_orthogonal_directions(
     Rows of other clusters have no signal there: the noise is what they show, in units
     of what independent entries would have, cluster by cluster.
     """
-    k = sums.centers.shape[1]
-    products = sums.directions @ sums.directions.swapaxes(1, 2)
-    turn = np.linalg.pinv(products, hermitian=True)
-    directions = turn @ sums.directions
-    lengths = np.sqrt(np.square(directions).sum(axis=2))[..., None]
-    turn = HOST.ratio(turn, lengths)
-    directions = HOST.ratio(directions, lengths)
-    turned_back = turn.swapaxes(1, 2)[:, None, None]
-    moments = turn[:, None, None] @ sums.moments @ turned_back
+    turn, directions = _orthogonal_directions(sums.directions)
+    transposed_turn = turn.swapaxes(1, 2)[:, None, None]
+    moments = turn[:, None, None] @ sums.moments @ transposed_turn
 
     # Along the direction of each cluster, in the rows of every cluster.
     independent = sums.column_variances @ np.square(directions).swapaxes(1, 2)
     squares = np.einsum("sbjkk->sbjk", moments)
     relative_squares = HOST.ratio(squares, independent[:, None])
-    is_other = 1 - np.eye(k)
+    is_other = 1 - np.eye(sums.centers.shape[1])
     noise_of_others = (relative_squares * is_other).sum(axis=2)
-    relative_noise = HOST.ratio(noise_of_others, sums.counts @ is_other)
+    counts_of_others = sums.counts @ is_other
+    relative_noise = HOST.ratio(noise_of_others, counts_of_others)
 
     own_noise = np.einsum("skk->sk", independent)
-    own_noise = own_noise * (along_means.independent_noise > 0)
+    is_noisy = along_means.independent_noise > 0
+    own_noise = own_noise * is_noisy
     own_noise = np.where(own_noise > sums.rounding, own_noise, 0.0)
     return _AlongDirections(
         moments=moments,
@@ -298,3 +300,17 @@ def _along_orthogonal_directions(
         independent_noise=own_noise,
         noise=relative_noise * own_noise[:, None],
     )
+
+
+def _orthogonal_directions(directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return unit directions, each orthogonal to those of all other clusters.
+
+    The first result turns coordinates along the old directions into new ones. It is of
+    shape (2, n_clusters, n_clusters).
+    """
+    products = directions @ directions.swapaxes(1, 2)
+    turn = np.linalg.pinv(products, hermitian=True)
+    orthogonal = turn @ directions
+    sqnorms = np.square(orthogonal).sum(axis=2, keepdims=True)
+    lengths = np.sqrt(sqnorms)
+    return HOST.ratio(turn, lengths), HOST.ratio(orthogonal, lengths)

@@ -207,9 +207,10 @@ def _draw_labels(
     """Return labels in random order; the last cluster is the smallest."""
     # The small addition keeps 0.7 * 300 / 3 from falling below 70.
     smallest = max(1, int(balance * n / k + 1e-9)) if k > 1 else n
-    labels_of_larger = np.sort(np.arange(n - smallest) % max(k - 1, 1))
-    labels_of_smallest = np.full(smallest, k - 1)
-    return rng.permutation(np.append(labels_of_larger, labels_of_smallest))
+    larger_clusters = np.arange(n - smallest) % max(k - 1, 1)
+    smallest_cluster = np.full(smallest, k - 1)
+    in_order = np.append(np.sort(larger_clusters), smallest_cluster)
+    return rng.permutation(in_order)
 
 
 def _check_range(

@@ -155,10 +155,7 @@ def _rows_of_prior(
         Of all rows.
     """
     k = directions.shape[1]
-    outer_products = directions[..., None] * directions[..., None, :]
-    across = np.eye(k) - outer_products  # orthogonal to the signal
-    expected = sizes[..., None, None] * across
-    excess = across @ moments @ across - expected  # (2, k, k, k)
+    excess = _excess_moments(directions, moments, sizes)
 
     # Entries on and below the diagonal, in k - 1 dimensions.
     n_entries = k * (k - 1) / 2
@@ -176,6 +173,20 @@ def _rows_of_prior(
     n = max(sizes.sum() / 2, 1.0)
     prior_rows = min(2 / E, 4 / (n * E**2))
     return float(max(prior_rows, 1.0))
+
+
+def _excess_moments(
+    directions: np.ndarray, moments: np.ndarray, sizes: np.ndarray
+) -> np.ndarray:
+    """Return moments across the signal, less those of noise with the covariance I.
+
+    They are of shape (2, n_clusters, n_clusters, n_clusters), arguments as above.
+    """
+    k = directions.shape[1]
+    outer_products = directions[..., None] * directions[..., None, :]
+    projections = np.eye(k) - outer_products
+    expected = sizes[..., None, None] * projections
+    return projections @ moments @ projections - expected
 
 
 def _products_of_pairs(values: np.ndarray) -> np.ndarray:

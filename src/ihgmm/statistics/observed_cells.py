@@ -90,8 +90,9 @@ class _CellSums:
 
     @property
     def coverage(self) -> np.ndarray:
-        """The share of cells that were observed, (n_clusters,)."""
-        return np.asarray(HOST.ratio(self.loads.mean(axis=1), self.totals, 1.0))
+        """The share of cells that were observed, (n_clusters,), never quite zero."""
+        share = HOST.ratio(self.loads.mean(axis=1), self.totals, 1.0)
+        return np.maximum(share, Small.LOAD)
 
 
 def _sum_cells(gaps: Matrix, rows: Groups, weights: Tall, loads: Tall) -> _CellSums:
@@ -157,11 +158,9 @@ def _fit_rows(
     what they had before.
     """
     ops = rows.ops
-    xp = ops.xp
     products, hidden_squares = _compare_with_centers(gaps, rows, centers)
     # The part of a row in those entries of its centre where it has cells.
-    coverage = rows.spread(np.maximum(cells.coverage, Small.LOAD))
-    own_shares = before.shares / coverage
+    own_shares = before.shares / rows.spread(cells.coverage)
 
     signal_share = _signal_share(rows, centers, cells.sqnorms, before, own_shares)
     squares = rows.spread(np.einsum("ij,ij->i", centers, centers))
@@ -173,16 +172,19 @@ def _fit_rows(
     products = (products - own_shares * cells.sqnorms) / part_of_others
     refitted = ops.clip(ops.ratio(products, lengths), 0.0, None)
     is_alone = rows.spread(rows.sizes) < 3  # in a cluster of one or two
-    refitted = xp.where(is_alone | (lengths <= 0), before.scales, refitted)
+    refitted = ops.xp.where(is_alone | (lengths <= 0), before.scales, refitted)
 
     residuals = cells.sqnorms - refitted**2 * lengths
     residuals = ops.clip(residuals, 0.0, None)
     n_cells = gaps.shape[1] - cells.n_missing
     variances = residuals / ops.clip(n_cells - 1.0, 1.0, None)
-    variances = xp.where(is_alone | (n_cells < 2), before.noise_levels**2, variances)
+    variances = ops.xp.where(
+        is_alone | (n_cells < 2), before.noise_levels**2, variances
+    )
 
     squared_errors = ops.ratio(variances, lengths)
-    squared_errors = xp.where(is_alone, xp.zeros_like(lengths), squared_errors)
+    no_error = ops.xp.zeros_like(lengths)
+    squared_errors = ops.xp.where(is_alone, no_error, squared_errors)
     return _RowFit(
         scales=refitted,
         noise_variances=variances,

@@ -89,9 +89,7 @@ def project_rows(
     """
     ops = block.ops
     xp = ops.xp
-    # In float32 products could overflow: a power of two, which rounds nothing.
-    largest = np.abs(center_sums.sums).max(initial=0.0)
-    unit = float(np.ldexp(1.0, np.frexp(largest)[1]))
+    unit = _power_of_two(center_sums.sums)  # in float32 products could overflow
     products = ops.widen(block @ (center_sums.sums / unit)) * unit
     if weights is None:
         weights = xp.zeros_like(products)
@@ -116,3 +114,10 @@ def project_rows(
         n_features=block.shape[1],
         ops=ops,
     )
+
+
+def _power_of_two(values: np.ndarray) -> float:
+    """Return a unit above the largest value; to divide by it rounds nothing."""
+    largest = np.abs(values).max(initial=0.0)
+    _, exponent = np.frexp(largest)
+    return float(np.ldexp(1.0, exponent))

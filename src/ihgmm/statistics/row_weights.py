@@ -125,20 +125,25 @@ def independent_entries(X: Matrix, rows: Groups, fit: ScaledCenters) -> float:
     It is one over the mean squared cosine of the residuals of two rows, over all pairs
     of a sample of rows.
     """
+    units = HOST.unit_rows(_sampled_residuals(X, rows, fit))
+    squared_cosines = (units @ units.T) ** 2
+    np.fill_diagonal(squared_cosines, 0.0)
+
+    n, p = units.shape
+    n_pairs = max(n * (n - 1), 1)
+    mean_square = squared_cosines.sum() / n_pairs
+    least_square = 1 / max(p - 1, 1)
+    return float(1 / np.clip(mean_square, least_square, 1.0))
+
+
+def _sampled_residuals(X: Matrix, rows: Groups, fit: ScaledCenters) -> np.ndarray:
+    """Return what centres and scales leave of some rows, on the host."""
     n, p = X.shape
-    n_drawn = min(Scales.PAIRED_ROWS, max(Scales.PAIRED_ENTRIES // p, 16))
-    drawn = sampled(n, n_drawn)
+    most_rows = max(Scales.PAIRED_ENTRIES // p, 16)
+    drawn = sampled(n, min(Scales.PAIRED_ROWS, most_rows))
     labels = to_host(rows.ops.take_rows(rows.labels, drawn))
     scales = to_host(rows.ops.take_rows(fit.scales, drawn))
 
     centers = fit.centers[labels].astype(np.float64)
     sample = X.take(drawn).toarray()
-    residuals = sample - scales[:, None] * centers
-    units = HOST.unit_rows(residuals)
-    squared_cosines = (units @ units.T) ** 2
-    np.fill_diagonal(squared_cosines, 0.0)
-
-    n_pairs = max(len(drawn) * (len(drawn) - 1), 1)
-    mean_square = squared_cosines.sum() / n_pairs
-    least_square = 1 / max(p - 1, 1)
-    return float(1 / np.clip(mean_square, least_square, 1.0))
+    return sample - scales[:, None] * centers

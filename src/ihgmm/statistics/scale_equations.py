@@ -85,7 +85,8 @@ def _true_sqnorms(
     diagonal = rows.sums(weights**2 * sqnorms)
     share_of_pairs = 1.0 - rows.sums((weights * scales) ** 2)
     share_of_pairs[share_of_pairs <= Small.EXACT] = 1.0
-    return np.asarray(np.clip((squares - diagonal) / share_of_pairs, 0.0, squares))
+    true_sqnorms = (squares - diagonal) / share_of_pairs
+    return np.clip(true_sqnorms, 0.0, squares)
 
 
 def solve_scales(
@@ -138,12 +139,15 @@ def _shares_in_centers(rows: Groups, relative: Tall) -> tuple[Tall, Tall]:
 
     def smaller_roots(y: np.ndarray, factor: np.ndarray) -> Tall:
         """Return the smaller root for each row, times ``factor / (1 - y)``."""
-        discriminant = 1 - rows.spread(4 * y * (1 - y)) * relative
+        largest_side = rows.spread(4 * y * (1 - y))
+        discriminant = 1 - largest_side * relative
         root = xp.sqrt(ops.clip(discriminant, 0.0, None))
-        return rows.spread(2 * y * factor) * relative / (1 + root)
+        numerator = rows.spread(2 * y * factor) * relative
+        return numerator / (1 + root)
 
     half = np.full(len(rows.sizes), 0.5)
-    is_below_half = rows.sums(smaller_roots(half, half)) >= 1
+    sum_at_half = rows.sums(smaller_roots(half, half))
+    is_below_half = sum_at_half >= 1
     lower = np.where(is_below_half, 0.0, 0.5)
     upper = lower + 0.5
     total = 2 * lower + 1
@@ -153,15 +157,17 @@ def _shares_in_centers(rows: Groups, relative: Tall) -> tuple[Tall, Tall]:
         # Above a half the largest share is the larger root, and all equations hold at
         # y = 1 too, where nothing is shared: that solution is divided out.
         factor = np.where(is_below_half, 1 - y, 1.0)
-        return np.asarray(total - rows.sums(smaller_roots(y, factor)))
+        sums = rows.sums(smaller_roots(y, factor))
+        return np.asarray(total - sums)
 
     y = falling_root(missing_share, lower, upper)
     largest_share = rows.spread(y)
     shares = smaller_roots(y, 1 - y)
     takes_larger_root = (relative == 1) & (largest_share > 0.5)
     shares = xp.where(takes_larger_root, largest_share, shares)
-    is_solved = rows.spread(is_below_half | (rows.sums(relative) > 2))
-    return shares, is_solved
+
+    has_solution = is_below_half | (rows.sums(relative) > 2)
+    return shares, rows.spread(has_solution)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +204,8 @@ class _ScaleResponse:
         sum_of_b, sum_of_inverses = rows.row_sums(b * fit.scales, fit.scales / c)
         denominator = _nan_for_zero(ops, 1 + sum_of_b)
         n_rows = rows.spread(rows.sizes.astype(np.float64))
-        level = ops.persist((1 / c - b * sum_of_inverses / denominator) / n_rows)
+        level = (1 / c - b * sum_of_inverses / denominator) / n_rows
+        level = ops.persist(level)
         slope = 1 / (c * denominator)
         return cls(scales=fit.scales, c=c, b=b, slope=slope, level=level)
 

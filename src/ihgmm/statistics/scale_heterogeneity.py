@@ -130,8 +130,10 @@ def _variance_ratio_test(
     they differ gives the degrees of freedom.
     """
     weights = halves.weights[:, None]
-    observed = _with_total((weights * halves.row_variances).sum(axis=0))
-    expected = _with_total((weights * halves.noise_variances).sum(axis=0))
+    observed = (weights * halves.row_variances).sum(axis=0)
+    expected = (weights * halves.noise_variances).sum(axis=0)
+    observed = _with_total(observed)
+    expected = _with_total(expected)
     ratios = HOST.ratio(observed[0], expected[0], np.nan)
 
     # No more than normal rows would have, after a mean for each half.
@@ -149,24 +151,8 @@ def _variance_ratio_test(
 def _relative_spreads(
     halves: Halves, n_folds: int
 ) -> tuple[np.ndarray, tuple[float, float]]:
-    """Return the spread of scales in each cluster and in all, and its interval.
-
-    The squared spread is the variance of rows along their centre that is not noise,
-    over the squared length of the centre without its noise. It is NaN where centres
-    are too weak.
-    """
-    sizes = halves.sizes  # (2, n_clusters)
-    excess = halves.row_variances - halves.noise_variances
-    excess = (sizes[:, None] * excess).sum(axis=0)  # (n_folds + 1, n_clusters)
-
-    energy = (sizes * halves.center_lengths**2).sum(axis=0)  # (n_clusters,)
-    noise_in_energy = halves.noise_variances[:, 0].sum(axis=0)
-    is_clear = (energy > 3**2 * noise_in_energy) & (noise_in_energy > 0)
-    signal = np.where(is_clear, energy - noise_in_energy, 0.0)
-
-    excess = _with_total(excess * is_clear)
-    signal = np.broadcast_to(_with_total(signal), excess.shape)
-    squares = HOST.ratio(excess, signal, np.nan)
+    """Return the spread of scales in each cluster and in all, and its interval."""
+    squares = _squared_spreads(halves)
     spreads = np.sqrt(np.maximum(squares[0], 0.0))
 
     error = np.sqrt(_jackknife_variance(squares[:, -1]))
@@ -174,6 +160,28 @@ def _relative_spreads(
     ends = squares[0, -1] + np.array([-reach, reach])
     lower, upper = np.sqrt(np.maximum(ends, 0.0))
     return spreads, (float(lower), float(upper))
+
+
+def _squared_spreads(halves: Halves) -> np.ndarray:
+    """Return squared spreads by cluster, then of all, (n_folds + 1, n_clusters + 1).
+
+    The first line is that of all rows. They are the variance of rows along their centre that is not noise, over the squared
+    length of the centre without its noise; NaN where centres are too weak.
+    """
+    sizes = halves.sizes  # (2, n_clusters)
+    excess = halves.row_variances - halves.noise_variances
+    excess = sizes[:, None] * excess
+    excess = excess.sum(axis=0)  # (n_folds + 1, n_clusters)
+
+    squared_lengths = sizes * halves.center_lengths**2
+    squared_lengths = squared_lengths.sum(axis=0)  # (n_clusters,)
+    noise = halves.noise_variances[:, 0].sum(axis=0)
+    is_clear = (noise > 0) & (squared_lengths > 3**2 * noise)
+    signal = np.where(is_clear, squared_lengths - noise, 0.0)
+
+    excess = _with_total(excess * is_clear)
+    signal = np.broadcast_to(_with_total(signal), excess.shape)
+    return np.asarray(HOST.ratio(excess, signal, np.nan))
 
 
 def _with_total(values: np.ndarray) -> np.ndarray:

@@ -52,13 +52,16 @@ def shared_covariance(
         precisions = (solved * hidden).sum(axis=-1)  # u' S**-1 u
         coefficients = HOST.ratio(solved, precisions[..., None])  # c
 
-        rows_by_multiples = (moments @ coefficients[..., None])[..., 0]
-        multiples = (coefficients * rows_by_multiples).sum(axis=-1)
-        multiples = multiples + HOST.ratio(sizes, precisions)
+        # Sums over rows of y times the multiple, and of the squares of multiples.
+        products = moments @ coefficients[..., None]
+        products = products[..., 0]
+        squares = (coefficients * products).sum(axis=-1)
+        squares = squares + HOST.ratio(sizes, precisions)
 
-        crossed = hidden_columns @ rows_by_multiples
+        crossed = hidden_columns @ products
         residual_moment = total_moment - crossed - np.swapaxes(crossed, -1, -2)
-        noise_along = (hidden_columns * multiples[..., None, :]) @ hidden
+        weighted_columns = hidden_columns * squares[..., None, :]
+        noise_along = weighted_columns @ hidden
         return np.asarray((residual_moment + noise_along) / n_rows)
 
     def has_settled(before: np.ndarray, after: np.ndarray) -> bool:

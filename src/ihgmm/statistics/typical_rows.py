@@ -54,11 +54,13 @@ def nearest_rows(
     n_rows: int = 3,
 ) -> list[np.ndarray]:
     """Return typical rows of each cluster, by the angle to its centre."""
-    products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
+    units = HOST.unit_rows(centers)
+    products = to_host(data @ units.T).astype(np.float64)
     components = products[np.arange(len(labels)), labels]
     # Where scales have both signs, a row may point away from its centre.
     components = np.where(scales < 0, np.abs(components), components)
-    norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
+    sqnorms = to_host(data.sqnorms).astype(np.float64)
+    norms = np.sqrt(sqnorms)
     cosines = HOST.ratio(components, norms)
 
     lengths = np.abs(scales)

@@ -11,12 +11,13 @@ from ihgmm.matrix.formats import open_data
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.paper.sdp import SDPKMeans
 from ihgmm.paper.two_component import TwoComponentLloyd
-from ihgmm.statistics.contrasts import top_features, typical_rows
+from ihgmm.statistics.contrasts import top_features
 from ihgmm.statistics.diagnosis import diagnose
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.model import make_ihgmm
 from ihgmm.statistics.scale_heterogeneity import scale_heterogeneity_test
 from ihgmm.statistics.selection import cluster_tree, select_n_clusters
+from ihgmm.statistics.typical_rows import typical_rows
 
 __all__ = ["Biwhitener", "ColumnScaler", "IhGMM", "IhSC", "SphericalKMeans"]
 __all__ += ["Recipe", "SDPKMeans", "TwoComponentLloyd"]

@@ -8,23 +8,19 @@ from ihgmm import IhSC, make_ihgmm
 from ihgmm.matrix import HOST, as_matrix, to_host
 from ihgmm.metrics import misclassification_rate
 from ihgmm.paper.methods import label_oracle
-from ihgmm.statistics.leave_one_out import (
-    CenterSums,
-    Projections,
-    fit_mixture,
-    indicators,
-    joint_log_likelihood,
-    look,
-    refine_labels,
-)
+from ihgmm.statistics.leave_one_out import indicators
+from ihgmm.statistics.mixture_fit import fit_mixture
+from ihgmm.statistics.projections import CenterSums, Projections, project_rows
+from ihgmm.statistics.refinement import refine_labels
+from ihgmm.statistics.row_likelihood import joint_log_likelihood
 
 
 def leave_one_out(X, weights):
     """Compare each row with the weighted sums of the others; return sums too."""
     sums = to_host(X.adjoint(weights)).astype(np.float64)
     loads = (weights**2).sum(axis=0)
-    directions = CenterSums(sums, loads)
-    return look(X, X.sqnorms, directions, weights), directions
+    directions = CenterSums(sums=sums, loads=loads)
+    return project_rows(X, X.sqnorms, directions, weights), directions
 
 
 def naive(X, weights):
@@ -60,7 +56,7 @@ def test_accuracy_is_the_squared_cosine_with_the_true_centre():
         weights = indicators(as_matrix(s.X), s.labels, 2) * s.scales[:, None]
         X = as_matrix(s.X)
         _, directions = leave_one_out(X, weights)
-        seen = look(X, X.sqnorms, directions)
+        seen = project_rows(X, X.sqnorms, directions)
         cosines = np.einsum("jk,kj->k", directions.sums, s.centers)
         cosines /= np.sqrt(directions.sqnorms) * np.linalg.norm(s.centers, axis=1)
         errors.append(seen.accuracy(np.ones(2))[0] - cosines**2)
@@ -72,7 +68,13 @@ def test_likelihood_with_known_noise_integrates_the_length():
     x, sigma = np.array([1.3, 0.4]), 0.7
     cosine, one = np.array([[x[0] / np.linalg.norm(x)]]), np.ones((1, 1))
     # The centre is exact, and of length one.
-    seen = Projections(cosine, one, 0 * one, np.array([x @ x]), 2)
+    seen = Projections(
+        cosines=cosine,
+        center_sqnorms=one,
+        loads=0 * one,
+        sqnorms=np.array([x @ x]),
+        n_features=2,
+    )
     value = joint_log_likelihood(seen, np.array([0.5]), np.array([sigma**2]))[0, 0]
     lengths = np.linspace(0, 20, 20_001)
     density = norm.pdf(x[0], lengths, sigma) * norm.pdf(x[1], 0, sigma)
@@ -161,4 +163,4 @@ def test_a_settled_mixture_is_what_its_memberships_make(noise):
     assert judged.log_likelihood == pytest.approx(fitted.log_likelihood, rel=1e-3)
     other = fitted.in_order(np.array([2, 0, 1]), HOST)
     assert_array_equal(other.memberships[:, 0], fitted.memberships[:, 2])
-    assert_array_equal(other.directions.sums[:, 0], fitted.directions.sums[:, 2])
+    assert_array_equal(other.center_sums.sums[:, 0], fitted.center_sums.sums[:, 2])

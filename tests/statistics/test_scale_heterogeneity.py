@@ -4,8 +4,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from ihgmm import estimate_parameters, make_ihgmm, scale_heterogeneity_test
-from ihgmm.statistics.residuals import shared_covariance
 from ihgmm.statistics.scale_heterogeneity import ScaleTest
+from ihgmm.statistics.shared_covariance import shared_covariance
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,12 @@ from ihgmm.metrics import class_agreement
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.policy import Cautions, Doubt, Trust
 from ihgmm.report.facts import compare_known, known_certainty
-from ihgmm.statistics import contrasts as ct
 from ihgmm.statistics import diagnosis as dg
+from ihgmm.statistics.contrasts import rank_features
+from ihgmm.statistics.described_fit import DescribedFit, described_fit
 from ihgmm.statistics.missing_cells import filled_cells
 from ihgmm.statistics.selection import ClusterCount
+from ihgmm.statistics.typical_rows import nearest_rows
 from ihgmm.words import diagnoses as words
 from ihgmm.words.phrases import counted, shorten
 
@@ -27,13 +29,13 @@ Figures = dict[str, np.ndarray]  # of rows, by the columns of the labels file
 Lines = list[dict[str, Any]]  # one for each cluster
 
 
-def figures_of(fit: ct.DescribedFit, certainty: np.ndarray, scores: Any) -> Figures:
+def figures_of(fit: DescribedFit, certainty: np.ndarray, scores: Any) -> Figures:
     """Return figures of complete rows, NaN where not known, for the labels file."""
     lengths = np.minimum(row_lengths(fit.centers), np.finfo(float).max)
     sizes = fit.scales * lengths[fit.labels]
     typical = np.full(len(fit.labels), np.nan)
     # 1 for the most typical row of a cluster, then 2 and 3.
-    for rows in ct.nearest_rows(fit.data, fit.labels, fit.centers, sizes):
+    for rows in nearest_rows(fit.data, fit.labels, fit.centers, sizes):
         typical[rows] = np.arange(1, len(rows) + 1)
     figures = {"scale": fit.scales, "size": sizes}
     figures |= {"certainty": certainty.astype(float), "typical": typical}
@@ -71,13 +73,13 @@ def describe_fit(
     model: Any, table: Table, labels: np.ndarray
 ) -> tuple[Figures, Lines, dg.Diagnosis, bool]:
     """Return figures, lines, a diagnosis, and if clusters are compared at one size."""
-    fit, k = ct.described_fit(table.X, model), len(model.cluster_centers_)
+    fit, k = described_fit(table.X, model), len(model.cluster_centers_)
     diagnosis = dg.diagnose(table.X, model)
     scores = getattr(model, "outlier_scores_", None)
     figures = figures_of(fit, known_certainty(diagnosis, fit.data), scores)
     lines = cluster_lines(labels, k, figures, table)
     shown = max(2, min(5, 30 // len(lines), table.X.shape[1] // 2))
-    apart = ct.rank_features(fit, model, [*table.column_names], shown, table.original)
+    apart = rank_features(fit, model, [*table.column_names], shown, table.original)
     # A text is known by the words that it has more of.
     listed = apart.features
     if table.texts is not None:

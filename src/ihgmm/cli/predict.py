@@ -18,7 +18,7 @@ from ihgmm.cli.tables.table import Table, Warned
 from ihgmm.matrix import Filled, Matrix, MissingIndicator, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.policy import Cautions, Trust
-from ihgmm.statistics.contrasts import DescribedFit
+from ihgmm.statistics.described_fit import DescribedFit
 from ihgmm.storage import SavedModel, load_saved, save_model, steps_of
 from ihgmm.words.phrases import counted, figure
 
@@ -188,7 +188,13 @@ def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> cl.Fig
         certainty[(labels < 0) | (to_host(data.sqnorms) == 0)] = np.nan
     if hasattr(estimator, "outlier_rule_"):
         scores = estimator.outlier_rule_.scores(data)
-    fit = DescribedFit(data, labels, np.arange(k), scales, centers)
+    fit = DescribedFit(
+        data=data,
+        labels=labels,
+        clusters=np.arange(k),
+        scales=scales,
+        centers=centers,
+    )
     figures = cl.figures_of(fit, certainty, scores)
     if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
         figures["scale"] = np.full(n, np.nan)

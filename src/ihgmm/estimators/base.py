@@ -24,9 +24,9 @@ from ihgmm.numerics.spectral import SpectralFit
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.numerics.wild_cells import learn_cell_filler
 from ihgmm.policy import Doubt
-from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.diagnosis import ruling_column
 from ihgmm.statistics.missing_cells import missing_cells
+from ihgmm.statistics.noise_structures import STRUCTURES
 from ihgmm.statistics.outliers import find_outliers
 from ihgmm.statistics.selection import resolve
 

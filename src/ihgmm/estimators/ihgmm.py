@@ -18,11 +18,14 @@ from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.numerics.whitening import noise_to_whiten
 from ihgmm.policy import Doubt, Rounds, Small
-from ihgmm.statistics import covariance as noises
-from ihgmm.statistics import leave_one_out
+from ihgmm.statistics import noise_structures as noises
+from ihgmm.statistics.covariance import Covariance
 from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
+from ihgmm.statistics.mixture_fit import MixtureFit, fit_mixture
 from ihgmm.statistics.model import NoiseStructure
+from ihgmm.statistics.projections import CenterSums, project_rows
 from ihgmm.statistics.refits import label_doubt
+from ihgmm.statistics.row_likelihood import joint_log_likelihood, temperature
 
 
 class IhGMM(DensityMixin, Clusterer):
@@ -154,9 +157,17 @@ class IhGMM(DensityMixin, Clusterer):
                 self.noise_ = min(evidence, key=evidence.__getitem__)
                 say(self.noise_)
         with steps.step("rounds") as say:
-            limits: Any = {"max_iter": self.max_iter, "tol": self.tol, "say": say}
-            fit = noises.fit_noise(data, start.labels, k, self.noise_, rng, **limits)
-        change = fit[0].change
+            fit = noises.fit_noise(
+                data,
+                start.labels,
+                k,
+                self.noise_,
+                rng,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                say=say,
+            )
+        change = fit.mixture.change
         if change > self.tol:
             warn(
                 f"Memberships still changed by {change:.1e} per row after "
@@ -168,7 +179,7 @@ class IhGMM(DensityMixin, Clusterer):
         # Estimate centres, scales and noise levels; place the rows left out.
         with steps.step("centers"):
             self.n_clusters_ = k
-            self._store_mixture(data, *fit)
+            self._store_mixture(data, fit.mixture, fit.covariance)
             self._place_rows(rows)
             labels = self.labels_
             if rows.counts is not None:
@@ -189,17 +200,17 @@ class IhGMM(DensityMixin, Clusterer):
         """The noise of rows that are whitened if need be."""
         return "common" if self.noise_ == "tied" else self.noise_
 
-    def _covariance(self) -> noises.Covariance:
+    def _covariance(self) -> Covariance:
         """Return the covariance of the noise, up to its level, as it was fitted."""
         if self.noise_ != "tied":
-            return noises.Covariance.none(self.n_features_in_)
+            return Covariance.none(self.n_features_in_)
         level = float(to_host(self.noise_levels_)[0])
         deviations = to_host(self.component_levels_).astype(np.float64) / level
         B = to_host(self.noise_components_).astype(np.float64).T
-        return noises.Covariance(B, deviations)
+        return Covariance(B, deviations)
 
     def _store_mixture(
-        self, data: Matrix, fit: leave_one_out.MixtureFit, covariance: noises.Covariance
+        self, data: Matrix, fit: MixtureFit, covariance: Covariance
     ) -> None:
         """Set the attributes that the rows of the fit give."""
         k, ops = self.n_clusters_, data.ops
@@ -223,7 +234,7 @@ class IhGMM(DensityMixin, Clusterer):
             kept = levels if self.noise_ == "class" else levels[:1]
             self.noise_levels_ = data.to_device(kept * data.unit)
             # The rounds know the noise of a cluster also where it has a single row.
-            sums = mixture.directions
+            sums = mixture.center_sums
             relative = levels * np.sqrt(HOST.ratio(sums.loads, sums.sqnorms))
             _, lengths = self._unit_centers()
             alone = np.broadcast_to((relative * lengths)[:, None], errors.shape)
@@ -235,7 +246,7 @@ class IhGMM(DensityMixin, Clusterer):
             self.component_levels_ = data.cast(deviations)
         units = HOST.unit_rows(covariance.color(self._unit_centers()[0], -1))
         white = covariance.whiten(data)
-        self.temperature_ = leave_one_out.temperature(white, self.labels_, units)
+        self.temperature_ = temperature(white, self.labels_, units)
         odds = ops.xp.log(ops.clip(mixture.memberships, Small.TINY, None))
         self.memberships_ = ops.persist(self._tempered(odds))
         count = checks.count_rows(data, data.sqnorms)
@@ -405,11 +416,12 @@ class IhGMM(DensityMixin, Clusterer):
             memberships, data = ops.take_rows(memberships, rows), data.keep_rows(rows)
         covariance = self._covariance()
         white = covariance.whiten(data)
-        mixture = leave_one_out.fit_mixture(
+        mixture = fit_mixture(
             white, memberships, noise=self._rounds, settling=Rounds.SETTLING, max_iter=1
         )
         live = checks.count_rows(data, data.sqnorms)
-        value = noises.information(data, (mixture, covariance), self.noise_, akaike)
+        fit = noises.NoisyMixture(mixture=mixture, covariance=covariance)
+        value = noises.information(data, fit, self.noise_, akaike)
         return value + 2 * _log_unit(data, live), mixture.memberships
 
     def _joint(self, data: Matrix) -> Tall:
@@ -432,12 +444,12 @@ class IhGMM(DensityMixin, Clusterer):
             loads = squares.mean(axis=1) / covariance.mean_variance
             most = np.minimum(levels**2, 1e150) * 1e150
             loads = HOST.ratio(np.minimum(loads, most), levels**2 + 0 * loads)
-        directions = leave_one_out.CenterSums(units.T, loads)
+        directions = CenterSums(sums=units.T, loads=loads)
         shares = to_host(self.weights_)
 
         def work(block: Matrix) -> tuple[tuple[Tall], tuple[()]]:
-            seen = leave_one_out.look(block, block.sqnorms, directions)
-            return (leave_one_out.joint_log_likelihood(seen, shares, variances),), ()
+            projections = project_rows(block, block.sqnorms, directions)
+            return (joint_log_likelihood(projections, shares, variances),), ()
 
         return covariance.whiten(data).sweep(work)[0][0]
 

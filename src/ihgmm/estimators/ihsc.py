@@ -19,7 +19,7 @@ from ihgmm.estimators.base import (
     cosines,
     mark,
 )
-from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
+from ihgmm.matrix import HOST, Matrix, RowSubset, Scaled, Tall, to_host
 from ihgmm.numerics import incremental, whitening
 from ihgmm.numerics import spectral as sc
 from ihgmm.numerics.known_labels import KnownLabels
@@ -252,8 +252,10 @@ class IhSC(Clusterer):
         if counts is not None:
             labels = of_all.keep_classes(data, placement(data))
             embedded = embedding(data)
-            rest = data, labels, counts
-            fitted = estimation.for_all_rows(fitted, *rest, signed=self.signed)
+            subset = RowSubset(ops=ops, n_rows=data.shape[0], is_member=counts)
+            fitted = estimation.for_all_rows(
+                fitted, data, labels, subset, signed=self.signed
+            )
             weights = counts if weights is None else ops.place(weights, counts)
         if noise is not None:
             white = cast(Scaled, data)

@@ -15,8 +15,8 @@ from sklearn.preprocessing import Normalizer
 from ihgmm._warnings import UnstableLabelsWarning, ignored
 from ihgmm.estimators import IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import HOST, to_host
-from ihgmm.statistics.leave_one_out import refine_labels
 from ihgmm.statistics.model import IhGMMSample
+from ihgmm.statistics.refinement import refine_labels
 
 Method = Callable[[Any, int], np.ndarray]
 

@@ -20,11 +20,13 @@ from ihgmm.metrics import ClassAgreement, class_agreement
 from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting.embedding import circle_view
-from ihgmm.statistics import contrasts as ct
+from ihgmm.statistics.contrasts import TopFeatures, rank_features
+from ihgmm.statistics.described_fit import described_fit
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose
 from ihgmm.statistics.missing_cells import filled_cells
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.statistics.tree import ClusterTree, tree_of_model
+from ihgmm.statistics.typical_rows import nearest_rows
 from ihgmm.words.diagnoses import caution_text
 from ihgmm.words.phrases import shorten
 
@@ -66,7 +68,7 @@ class Facts:
     names: list[str]  # empty where a cluster has none
     lengths: np.ndarray  # (n_clusters,): of their centres
     features: list[str]
-    apart: ct.TopFeatures
+    apart: TopFeatures
     typical_rows: list[np.ndarray]  # for each cluster
     snippets: list[list[str]] | None  # how texts of typical rows begin
 
@@ -118,7 +120,7 @@ def gather_facts(
     _check_has_clusters(model)
 
     # Rows in clusters; outliers are only counted.
-    fit = ct.described_fit(X, model)
+    fit = described_fit(X, model)
     n_rows = len(fit.labels)
     n_clusters = len(fit.clusters)
     is_clustered = fit.labels >= 0
@@ -150,11 +152,11 @@ def gather_facts(
     else:
         # Of many clusters fewer features are shown, so that their cards fit a page.
         n_features = 8 if n_clusters <= 30 else 4
-        apart = ct.rank_features(fit, model, features, n_features, original)
+        apart = rank_features(fit, model, features, n_features, original)
     diagnosis = diagnose(X, model)
     places, basis = _map(model, data, clusters, positions, scales, fit.centers)
     certainty = known_certainty(diagnosis, fit.data)[positions]
-    typical_rows = ct.nearest_rows(data, clusters.codes, fit.centers, scales)
+    typical_rows = nearest_rows(data, clusters.codes, fit.centers, scales)
     if texts is None and X is not X_of_user:
         texts = _texts_of_pipeline(X_of_user)
 
@@ -374,9 +376,9 @@ def _row_names(ids: Any, X: Any, n_rows: int) -> RowNames | None:
     return RowNames(ids=checks.names_of("ids", ids, n_rows, "row"), what=what)
 
 
-def _of_clusters(top: Any, sizes: np.ndarray) -> ct.TopFeatures:
+def _of_clusters(top: Any, sizes: np.ndarray) -> TopFeatures:
     """Return what describes clusters of these sizes; raise if it is of others."""
-    if not isinstance(top, ct.TopFeatures):
+    if not isinstance(top, TopFeatures):
         raise TypeError(
             f"described_by is of type {type(top).__name__}; give what top_features "
             "returns: top_features(words, model.labels_, names=...)."

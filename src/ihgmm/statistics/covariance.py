@@ -7,19 +7,14 @@ is full; in all others noise has one level and no correlation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from ihgmm.matrix import HOST, Matrix, Stretched, Tall, sample_positions, to_host
+from ihgmm.matrix import HOST, Groups, Matrix, Stretched, Tall, to_host
 from ihgmm.policy import Small, TiedNoise
-from ihgmm.statistics import leave_one_out
-from ihgmm.statistics.model import NOISE_STRUCTURES
-from ihgmm.statistics.residuals import shared_covariance
-
-Structure = Literal["common", "class", "individual", "tied"]
-STRUCTURES: tuple[Structure, ...] = (*NOISE_STRUCTURES, "tied")
+from ihgmm.statistics.shared_covariance import shared_covariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +27,7 @@ class Covariance:
     @classmethod
     def none(cls, n_features: int) -> Covariance:
         """Return that of noise that is the same in all directions."""
-        return cls(np.zeros((n_features, 0)), np.zeros(0))
+        return cls(directions=np.zeros((n_features, 0)), deviations=np.zeros(0))
 
     def whiten(self, X: Matrix) -> Matrix:
         """Return rows whose noise is the same in all directions."""
@@ -41,14 +36,17 @@ class Covariance:
         return Stretched(X, self.directions, 1 / self.deviations)
 
     def color(self, rows: np.ndarray, power: float = 1.0) -> np.ndarray:
-        """Return rows of white noise with this covariance; with power -1, the rows."""
+        """Return rows of white noise with this covariance; power -1 undoes that."""
         factors = self.deviations**power - 1
-        return rows + ((rows @ self.directions) * factors) @ self.directions.T
+        coordinates = rows @ self.directions
+        return rows + (coordinates * factors) @ self.directions.T
 
     @property
     def mean_variance(self) -> float:
         """Variance of a feature, on average, over that of other directions."""
-        return float(1 + np.sum(self.deviations**2 - 1) / len(self.directions))
+        n_features = len(self.directions)
+        excess = np.sum(self.deviations**2 - 1)
+        return float(1 + excess / n_features)
 
     @property
     def log_volume(self) -> float:
@@ -62,135 +60,212 @@ class Covariance:
         return p * m - m * (m - 1) // 2
 
 
-Fitted = tuple[leave_one_out.MixtureFit, Covariance]
-
-
-def fit_noise(
-    X: Matrix,
-    labels: Tall,
-    n_clusters: int,
-    noise: Structure,
-    rng: Generator,
-    covariances: int = TiedNoise.COVARIANCES,
-    **rounds: Any,
-) -> Fitted:
-    """Fit a mixture with noise of some kind, with the options ``rounds``.
-
-    A tied covariance is that of the labels. Once it is taken off, a mixture with common
-    noise fits, whose labels give the next of ``covariances``, until they stay the same.
-    """
-    if noise != "tied":
-        labels = leave_one_out.refine_labels(X, labels, n_clusters).labels
-        start = leave_one_out.indicators(X, labels, n_clusters)
-        mixture = leave_one_out.fit_mixture(X, start, noise=noise, **rounds)
-        return mixture, Covariance.none(X.shape[1])
-    # Refined labels would go by cosines, which such noise makes wrong.
-    for _ in range(covariances):
-        covariance = leading_covariance(X, labels, n_clusters, rng)
-        white, before = covariance.whiten(X), labels
-        start = leave_one_out.indicators(X, labels, n_clusters)
-        mixture = leave_one_out.fit_mixture(white, start, noise="common", **rounds)
-        labels = X.ops.persist(X.ops.xp.argmax(mixture.memberships, axis=1))
-        if not X.ops.number(X.ops.xp.any(labels != before)):
-            break
-    return mixture, covariance
-
-
-def compare_noises(
-    X: Matrix, labels: Tall, n_clusters: int, rng: Generator
-) -> dict[Structure, float]:
-    """Return the information criterion of each kind of noise, a row, over the least."""
-    # Kinds differ by far more than the last rounds, and rows beyond some, change.
-    drawn = sample_positions(X.shape[0], TiedNoise.TRIAL_ROWS)
-    if len(drawn) < X.shape[0]:
-        X, labels = X.take(drawn), X.ops.take_rows(labels, drawn)
-        labels = X.to_device(to_host(labels))
-    values: dict[Structure, float] = {}
-    for noise in STRUCTURES:
-        few: Any = {"covariances": 1, "max_iter": TiedNoise.TRIAL_ROUNDS}
-        fit = fit_noise(X, labels, n_clusters, noise, rng, **few)
-        values[noise] = information(X, fit, noise)
-    least = min(values.values())
-    return {noise: (value - least) / len(drawn) for noise, value in values.items()}
-
-
-def information(X: Matrix, fit: Fitted, kind: Structure, akaike: bool = False) -> float:
-    """Return the information criterion of a mixture, Bayes's or Akaike's, in X's unit.
-
-    Rows are judged by centres that the other rows give, which need no penalty.
-    """
-    mixture, covariance = fit
-    live = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms)))
-    n, p, k = max(live, 1), X.shape[1], len(mixture.mixing_weights)
-    levels, cells = {"individual": (live, p), "class": (k, n * p)}.get(kind, (1, n * p))
-    others = k - 1 + covariance.n_parameters
-    penalty = 2 * (others + levels)
-    if not akaike:
-        penalty = others * np.log(n) + levels * np.log(cells)
-    return float(penalty - 2 * (mixture.log_likelihood - live * covariance.log_volume))
-
-
 def leading_covariance(X: Matrix, labels: Tall, k: int, rng: Generator) -> Covariance:
-    """Estimate the covariance of the noise, given the labels."""
-    ops, p = X.ops, X.shape[1]
-    rows = ops.groups(labels, k, X.weights)
-    counts = rows.counted(ops.widen(X.sqnorms > 0))
+    """Estimate the covariance of the noise, given the labels.
+
+    Notes
+    -----
+    Directions of noise outside of the span of the centres, where rows have no signal,
+    are leading right singular vectors of X there. Those that stand out are kept, and
+    corrected for what chance adds to them (:class:`_Spikes`). In these directions and
+    the span, the covariance is the most likely one if scales may be anything
+    (:func:`~ihgmm.statistics.shared_covariance.shared_covariance`).
+    """
+    p = X.shape[1]
+    rows = X.ops.groups(labels, k, X.weights)
+    is_nonzero = X.ops.widen(X.sqnorms > 0)
+    counts = rows.counted(is_nonzero)
     sizes = rows.sums(counts)
     n = int(sizes.sum())
-    # Directions of the centres; rows count by their length along them.
-    weights = ops.ratio(1.0, ops.xp.sqrt(X.sqnorms))
+    if n <= k:
+        return Covariance.none(p)
+
+    units = _center_directions(X, rows)
+    noise = _noise_directions(X, units, counts, n, rng)
+    if noise is None:
+        return Covariance.none(p)
+
+    moments = _moments_of_clusters(X, labels, counts, noise.directions, k)
+    hidden = units @ noise.directions
+    S = shared_covariance(hidden, moments / noise.level, sizes)
+    S = S * np.outer(noise.shrinkage, noise.shrinkage)
+
+    variances, vectors = np.linalg.eigh(S)
+    variances = np.maximum(variances, TiedNoise.RIDGE)
+    return Covariance(
+        directions=noise.directions @ vectors, deviations=np.sqrt(variances)
+    )
+
+
+def _center_directions(X: Matrix, rows: Groups) -> np.ndarray:
+    """Return unit centres in which rows count by their length along them."""
+    weights = X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms))
     for _ in range(2):
         sums = rows.weighted_sums(X, rows.counted(weights))
         units = HOST.unit_rows(sums.astype(np.float64))
-        weights = ops.clip(rows.inner_products(X, units), 0.0, None)
-    centers = np.linalg.svd(units, full_matrices=False)
-    span = centers[2][centers[1] > Small.SINE].T
-    width = min(n // TiedNoise.ROWS_A_DIRECTION, TiedNoise.DIRECTIONS)
-    width = max(min(width, p - span.shape[1] - 1), 0)
-    root = ops.persist(X.cast(counts**0.5))
-    if n <= k:
-        return Covariance.none(p)
-    # Leading right singular vectors outside of the span, and squares.
-    outside, squares = np.zeros((p, 0)), np.zeros(0)
-    if width:
-        W = rng.standard_normal((p, min(width + TiedNoise.SPARE, p - span.shape[1])))
-        for _ in range(TiedNoise.POWERS):
-            W = np.linalg.qr(W - span @ (span.T @ W))[0]
-            W = to_host(X.gram_product(W, root)).astype(np.float64)
-        W = np.linalg.qr(W - span @ (span.T @ W))[0]
-        squares, vectors = np.linalg.eigh(ops.tall_dot(Y := (X @ W) * root[:, None], Y))
-        outside, squares = (W @ vectors)[:, ::-1][:, :width], squares[::-1][:width]
-    inside = np.trace(ops.tall_dot(Y := (X @ span) * root[:, None], Y))
-    squared = ops.number(ops.xp.sum(counts * X.sqnorms))
-    total = max(squared - inside, 0.0) / n
-    # How many directions stand out, and the level of noise in the others.
-    squares, n_directions, left, m = squares / n, p - span.shape[1], total, 0
-    gamma = n_directions / n
-    edge = (1 + gamma**0.5) ** 2
-    while m < len(squares) and n_directions - m > 1:
-        rest = (left - squares[m]) / (n_directions - m - 1)
-        if squares[m] <= TiedNoise.MARGIN * edge * rest:
-            break
-        left -= squares[m]
-        m += 1
-    level = left / max(n_directions - m, 1)
-    L = np.hstack([span, outside[:, :m]])
-    if level <= Small.ROUNDING * squared / n or not L.size:  # no noise is seen
-        return Covariance.none(p)
+        lengths = rows.inner_products(X, units)
+        weights = X.ops.clip(lengths, 0.0, None)
+    return units
 
-    def sums_of(block: Matrix, labels: Tall, counts: Tall) -> Any:
-        ops, Y = block.ops, block.ops.widen(block @ L)
-        members = ops.one_hot(labels, k, Y) * counts[:, None]
-        by_cluster = [(Y * members[:, j : j + 1]).T @ Y for j in range(k)]
-        return (), (ops.xp.stack(by_cluster),)
 
-    _, (moments,) = X.sweep(sums_of, labels, counts)
-    S = shared_covariance(units @ L, moments / level, sizes)
-    # Beside a variance so many times as large, noise is none.
-    least = max(max(squares[:1], default=0.0) / TiedNoise.RATIO, np.finfo(float).tiny)
-    seen = np.maximum(squares[:m] / max(level, least), edge)
-    b = seen + 1 - gamma
-    true = (b + np.sqrt(np.maximum(b**2 - 4 * seen, 0.0))) / 2
-    shrink = np.append(np.ones(span.shape[1]), np.sqrt(true / seen))
-    values, vectors = np.linalg.eigh(S * np.outer(shrink, shrink))
-    return Covariance(L @ vectors, np.sqrt(np.maximum(values, TiedNoise.RIDGE)))
+@dataclass(frozen=True, eq=False)
+class _NoiseDirections:
+    """Directions in which noise may have variances of its own, and the level beside."""
+
+    directions: np.ndarray  # (n_features, m): the span of centres, then those outside
+    shrinkage: np.ndarray  # (m,): factors that take off what chance adds to deviations
+    level: float  # variance in all other directions
+
+
+def _noise_directions(
+    X: Matrix, units: np.ndarray, counts: Tall, n: int, rng: Generator
+) -> _NoiseDirections | None:
+    """Return the span of the centres and directions of noise; None without noise.
+
+    ``units`` are the centres at length 1, and ``counts`` how much each of n rows that
+    are not zero counts.
+    """
+    span = _span_of_rows(units)
+    n_outside = X.shape[1] - span.shape[1]
+    n_wanted = min(
+        n // TiedNoise.ROWS_A_DIRECTION,
+        TiedNoise.DIRECTIONS,
+        n_outside - 1,
+    )
+    roots = X.cast(counts**0.5)
+    roots = X.ops.persist(roots)
+    leading, squares = _leading_directions(X, span, roots, max(n_wanted, 0), rng)
+
+    total_squares = X.ops.number(X.ops.xp.sum(counts * X.sqnorms))
+    squares_in_span = np.trace(_scatter(X, span, roots))
+    squares_outside = max(total_squares - squares_in_span, 0.0)
+    variance_outside = squares_outside / n
+    spikes = _Spikes.stand_out(squares / n, variance_outside, n_outside, n)
+
+    directions = np.hstack([span, leading[:, : len(spikes.variances)]])
+    is_without_noise = spikes.level <= Small.ROUNDING * total_squares / n
+    if is_without_noise or not directions.size:
+        return None
+
+    return _NoiseDirections(
+        directions=directions,
+        shrinkage=np.append(np.ones(span.shape[1]), spikes.shrinkage()),
+        level=spikes.level,
+    )
+
+
+def _span_of_rows(units: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the span of unit rows, (n_features, m)."""
+    _, values, basis = np.linalg.svd(units, full_matrices=False)
+    return basis[values > Small.SINE].T
+
+
+def _leading_directions(
+    X: Matrix, span: np.ndarray, roots: Tall, n_wanted: int, rng: Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return leading right singular vectors of X outside a span, and squared values.
+
+    Rows are multiplied by ``roots``. Subspace iteration with some spare directions
+    finds them: (n_features, n_wanted) and (n_wanted,), the largest first.
+    """
+    p = X.shape[1]
+    if not n_wanted:
+        return np.zeros((p, 0)), np.zeros(0)
+
+    def orthonormal_outside(W: np.ndarray) -> np.ndarray:
+        W = W - span @ (span.T @ W)
+        return np.linalg.qr(W).Q
+
+    width = min(n_wanted + TiedNoise.SPARE, p - span.shape[1])
+    W = rng.standard_normal((p, width))
+    for _ in range(TiedNoise.POWERS):
+        W = orthonormal_outside(W)
+        W = to_host(X.gram_product(W, roots))
+        W = W.astype(np.float64)
+    W = orthonormal_outside(W)
+
+    squares, vectors = np.linalg.eigh(_scatter(X, W, roots))
+    # The largest values come last.
+    directions = (W @ vectors)[:, ::-1]
+    squares = squares[::-1]
+    return directions[:, :n_wanted], squares[:n_wanted]
+
+
+def _scatter(X: Matrix, directions: np.ndarray, roots: Tall) -> np.ndarray:
+    """Return ``Y.T @ Y``, Y being coordinates of rows that are multiplied by roots."""
+    coordinates = (X @ directions) * roots[:, None]
+    return X.ops.tall_dot(coordinates, coordinates)
+
+
+@dataclass(frozen=True, eq=False)
+class _Spikes:
+    """Variances that stand out from white noise, and the level of that noise.
+
+    Notes
+    -----
+    With ``gamma = n_directions / n``, the eigenvalues that n rows of white noise show
+    in so many directions stay below ``edge = (1 + sqrt(gamma))**2`` levels. A true
+    variance t shows as ``t * (1 + gamma / (t - 1))`` levels (Baik and Silverstein).
+    """
+
+    variances: np.ndarray  # (m,): that stand out, the largest first
+    level: float  # variance of the noise in the other directions
+    gamma: float
+    largest: float  # variance of all
+
+    @classmethod
+    def stand_out(
+        cls, variances: np.ndarray, total: float, n_directions: int, n: int
+    ) -> _Spikes:
+        """Find which of the leading variances stand out from the rest of the total."""
+        gamma = n_directions / n
+        edge = (1 + gamma**0.5) ** 2
+        remaining = total
+        m = 0
+
+        while m < len(variances) and n_directions - m > 1:
+            mean_of_others = (remaining - variances[m]) / (n_directions - m - 1)
+            if variances[m] <= TiedNoise.MARGIN * edge * mean_of_others:
+                break
+            remaining -= variances[m]
+            m += 1
+
+        return cls(
+            variances=variances[:m],
+            level=remaining / max(n_directions - m, 1),
+            gamma=gamma,
+            largest=max(variances[:1], default=0.0),
+        )
+
+    def shrinkage(self) -> np.ndarray:
+        """Return factors of deviations that take off what chance has added."""
+        # Beside a variance so many times as large, noise is none.
+        least_level = max(self.largest / TiedNoise.RATIO, np.finfo(float).tiny)
+        level = max(self.level, least_level)
+        edge = (1 + self.gamma**0.5) ** 2
+        observed = np.maximum(self.variances / level, edge)
+        # The larger root of true**2 - b * true + observed = 0.
+        b = observed + 1 - self.gamma
+        discriminant = np.maximum(b**2 - 4 * observed, 0.0)
+        true_variances = (b + np.sqrt(discriminant)) / 2
+        return np.sqrt(true_variances / observed)
+
+
+def _moments_of_clusters(
+    X: Matrix, labels: Tall, counts: Tall, directions: np.ndarray, k: int
+) -> np.ndarray:
+    """Return sums of ``y @ y.T`` for each cluster, y being coordinates of rows."""
+
+    def sum_block(block: Matrix, labels: Tall, counts: Tall) -> Any:
+        ops = block.ops
+        Y = ops.widen(block @ directions)
+        members = ops.one_hot(labels, k, Y)
+        members = members * counts[:, None]
+        moments = []
+        for j in range(k):
+            rows_of_cluster = Y * members[:, j : j + 1]
+            moments.append(rows_of_cluster.T @ Y)
+        return (), (ops.xp.stack(moments),)
+
+    _, (moments,) = X.sweep(sum_block, labels, counts)
+    return moments

@@ -32,9 +32,11 @@ class IhGMMSample:
         return self.scales[:, None] * self.centers[self.labels]
 
     def __repr__(self) -> str:
-        (n, p), k = self.X.shape, len(self.centers)
-        size = f"n_samples={n}, n_features={p}, n_clusters={k}"
-        return f"IhGMMSample({size}, separation={self.separation:.4g})"
+        n_samples, n_features = self.X.shape
+        return (
+            f"IhGMMSample(n_samples={n_samples}, n_features={n_features}, "
+            f"n_clusters={len(self.centers)}, separation={self.separation:.4g})"
+        )
 
 
 def default_separation(
@@ -42,7 +44,8 @@ def default_separation(
 ) -> float:
     """Return ``C * sqrt(K * log d) * max(1, (p / n)**(1/4))``, ``d = max(n, p)``.
 
-    So the paper's simulations have it; up to C it is the condition of Corollary 1.
+    The paper's simulations have it so. Up to C it is the separation that Corollary 1
+    asks for, equation (5) of the paper.
 
     Examples
     --------
@@ -75,8 +78,8 @@ def make_ihgmm(
 ) -> Any:
     """Sample from the individual-heterogeneous sub-Gaussian mixture model.
 
-    Row i is ``scale_i * center_{label_i} + noise_i``. The defaults are the recipe of
-    the paper's simulation studies.
+    Row i is ``scale_i * center_{label_i} + noise_i``, equation (1) of the paper. The
+    defaults are the recipe of its simulation studies.
 
     Parameters
     ----------
@@ -133,95 +136,149 @@ def make_ihgmm(
     parameters.check_flag("return_params", return_params)
     parameters.check_choice("noise", noise, NOISE_DISTRIBUTIONS)
     parameters.check_choice("noise_structure", noise_structure, NOISE_STRUCTURES)
+    X_dtype = _check_dtype(dtype)
+    rng = parameters.generator(random_state)
+
+    # Parameters are drawn in this order, which a seed depends on.
+    if centers is None:
+        if separation is None:
+            separation = default_separation(n, p, k, separation_constant)
+        separation = parameters.check_number("separation", separation, above=0)
+        theta = _draw_centers(k, p, separation, rng)
+    else:
+        theta = check_centers(centers)
+        k, p = theta.shape
+    check_row_count(n, k)
+    labels = _draw_labels(n, k, balance, rng)
+    omega = rng.uniform(1.0, scale_ratio, n) if scales is None else scales
+    omega = check_scales(omega, n)
+    sigma = _noise_levels(noise_levels, noise_structure, labels, k, rng)
+
+    _check_range(omega, theta, sigma, X_dtype)
+    X = np.empty((n, p), dtype=X_dtype)
+    # About a million entries at a time, so that no second n by p array is ever made;
+    # another step would draw other signs.
+    step = max(1, 2**20 // p)
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        _draw_noise(X[rows], noise, rng)
+        X[rows] *= sigma[rows, None]
+        X[rows] += omega[rows, None] * theta[labels[rows]]
+
+    if not return_params:
+        return X, labels
+    return IhGMMSample(
+        X=X,
+        labels=labels,
+        scales=omega,
+        noise_levels=sigma,
+        centers=theta,
+        separation=smallest_distance(theta),
+    )
+
+
+def _check_dtype(dtype: Any) -> np.dtype:
+    """Return float32 or float64, or raise."""
     try:
         X_dtype = np.dtype(dtype)
     except TypeError:
         X_dtype = np.dtype(object)
     if X_dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r} is not supported; give float32 or float64.")
-    rng = parameters.generator(random_state)
-    if centers is None:
-        if separation is None:
-            separation = default_separation(n, p, k, separation_constant)
-        separation = parameters.check_number("separation", separation, above=0)
-        if p < k:
-            raise ValueError(
-                f"n_features={p} is less than n_clusters={k}: no orthogonal centres "
-                "exist. Raise n_features or give centers."
-            )
-        theta = separation / np.sqrt(2) * np.linalg.qr(rng.standard_normal((p, k)))[0].T
-    else:
-        (theta,) = check_model(centers=centers)
-        k, p = theta.shape
-    check_row_count(n, k)
+    return X_dtype
+
+
+def _draw_centers(
+    k: int, p: int, separation: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Return random orthogonal centres, any two of them so far apart."""
+    if p < k:
+        raise ValueError(
+            f"n_features={p} is less than n_clusters={k}: no orthogonal centres "
+            "exist. Raise n_features or give centers."
+        )
+    directions, _ = np.linalg.qr(rng.standard_normal((p, k)))
+    return separation / np.sqrt(2) * directions.T
+
+
+def _draw_labels(
+    n: int, k: int, balance: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Return labels in random order; the last cluster is the smallest."""
     # The small addition keeps 0.7 * 300 / 3 from falling below 70.
     smallest = max(1, int(balance * n / k + 1e-9)) if k > 1 else n
-    rest = np.sort(np.arange(n - smallest) % max(k - 1, 1))
-    labels = rng.permutation(np.append(rest, np.full(smallest, k - 1)))
-    omega = rng.uniform(1.0, scale_ratio, n) if scales is None else scales
-    _, omega = check_model(labels=labels, scales=omega)
-    sigma = _noise_levels(noise_levels, noise_structure, labels, k, rng)
+    larger_clusters = np.arange(n - smallest) % max(k - 1, 1)
+    smallest_cluster = np.full(smallest, k - 1)
+    in_order = np.append(np.sort(larger_clusters), smallest_cluster)
+    return rng.permutation(in_order)
+
+
+def _check_range(
+    scales: np.ndarray, centers: np.ndarray, levels: np.ndarray, dtype: np.dtype
+) -> None:
+    """Raise if numbers of a type cannot hold a sample of such parameters."""
     with np.errstate(over="ignore"):
-        largest = omega.max() * np.abs(theta).max() + sigma.max()
-    if not largest < np.finfo(X_dtype).max / 100:  # noise may be many levels away
+        largest = scales.max() * np.abs(centers).max() + levels.max()
+    if not largest < np.finfo(dtype).max / 100:  # noise may be many levels away
         raise ValueError(
-            f"The sample would have entries of {largest:.3g}, beyond {X_dtype}; give "
+            f"The sample would have entries of {largest:.3g}, beyond {dtype}; give "
             "smaller scales, noise levels or distances between centres."
         )
-    X = np.empty((n, p), dtype=X_dtype)
-    # About a million entries at a time, so that no second n by p array is ever made;
-    # another step would draw other signs.
-    step = max(1, 2**20 // p)
-    for rows in (slice(start, start + step) for start in range(0, n, step)):
-        part = X[rows]
-        if noise == "gaussian":
-            rng.standard_normal(out=part, dtype=X_dtype)
-        elif noise == "rademacher":
-            part[:] = 2.0 * rng.integers(0, 2, part.shape, dtype=np.int8) - 1
-        else:
-            part[:] = np.sqrt(12) * (rng.random(part.shape, dtype=X_dtype) - 0.5)
-        part *= sigma[rows, None]
-        part += omega[rows, None] * theta[labels[rows]]
-    if not return_params:
-        return X, labels
-    return IhGMMSample(X, labels, omega, sigma, theta, smallest_distance(theta))
 
 
-def check_model(**given: Any) -> tuple[Any, ...]:
-    """Check those of centers, labels and scales that are given; return new arrays.
+def _draw_noise(
+    out: np.ndarray, noise: NoiseDistribution, rng: np.random.Generator
+) -> None:
+    """Fill an array with independent noise of variance 1."""
+    if noise == "gaussian":
+        rng.standard_normal(out=out, dtype=out.dtype)
+    elif noise == "rademacher":
+        out[:] = 2.0 * rng.integers(0, 2, out.shape, dtype=np.int8) - 1
+    else:
+        out[:] = np.sqrt(12) * (rng.random(out.shape, dtype=out.dtype) - 0.5)
 
-    Labels beside centres must be row numbers of these, all in use. Other labels may be
-    of any kind and are replaced by their places in sorted order.
+
+def check_model(
+    labels: Any, scales: Any, centers: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Check the parameters of a sample; return new arrays.
+
+    Labels are numbers of centres, all in use.
     """
-    checked: dict[str, np.ndarray] = {}
-    for name in given.keys() - {"labels"}:
-        with parameters.making_array(name):
-            checked[name] = np.array(given[name], dtype=np.float64)
-    if "centers" in given:
-        theta = checked["centers"]
-        if theta.ndim != 2 or theta.size == 0 or not np.isfinite(theta).all():
-            raise ValueError(
-                f"centers of shape {theta.shape} are no matrix of finite numbers; give "
-                "one with a centre in each row."
-            )
-    if "labels" in given:
-        labels = check_labels("labels", given["labels"])
-        names, checked["labels"] = np.unique(labels, return_inverse=True)
-        if "centers" in given and not np.array_equal(names, np.arange(len(theta))):
-            raise ValueError(
-                f"labels are {names[0]!r} to {names[-1]!r}, {len(names)} in all; with "
-                f"{len(theta)} centers give each sample the row of its centre, and "
-                "leave out centers without rows."
-            )
-    if "scales" in given:
-        omega = checked["scales"]
-        n = max(checked.get("labels", omega).size, 1)
-        if omega.shape != (n,) or not (np.isfinite(omega) & (omega > 0)).all():
-            raise ValueError(
-                f"scales of shape {omega.shape} are not {n} positive, finite numbers; "
-                "give one for each row."
-            )
-    return tuple(checked[name] for name in given)
+    centers = check_centers(centers)
+    classes, codes = np.unique(check_labels("labels", labels), return_inverse=True)
+    if not np.array_equal(classes, np.arange(len(centers))):
+        raise ValueError(
+            f"labels are {classes[0]!r} to {classes[-1]!r}, {len(classes)} in all; "
+            f"with {len(centers)} centers give each sample the row of its centre, and "
+            "leave out centers without rows."
+        )
+    return codes, check_scales(scales, n=max(codes.size, 1)), centers
+
+
+def check_centers(centers: Any) -> np.ndarray:
+    """Return centres as a new matrix of finite numbers, with a centre in each row."""
+    with parameters.making_array("centers"):
+        array = np.array(centers, dtype=np.float64)
+    if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
+        raise ValueError(
+            f"centers of shape {array.shape} are no matrix of finite numbers; give "
+            "one with a centre in each row."
+        )
+    return array
+
+
+def check_scales(scales: Any, n: int) -> np.ndarray:
+    """Return scales of n rows as a new array of positive numbers."""
+    with parameters.making_array("scales"):
+        array = np.array(scales, dtype=np.float64)
+    is_positive = np.isfinite(array) & (array > 0)
+    if array.shape != (n,) or not is_positive.all():
+        raise ValueError(
+            f"scales of shape {array.shape} are not {n} positive, finite numbers; "
+            "give one for each row."
+        )
+    return array
 
 
 def smallest_distance(centers: np.ndarray) -> float:
@@ -230,21 +287,30 @@ def smallest_distance(centers: np.ndarray) -> float:
 
 
 def _noise_levels(
-    levels: Any, structure: str, labels: np.ndarray, k: int, rng: np.random.Generator
+    levels: Any,
+    structure: NoiseStructure,
+    labels: np.ndarray,
+    k: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
+    """Return the noise level of each row, given or drawn from a range."""
     count = {"individual": len(labels), "class": k, "common": 1}[structure]
     with parameters.making_array("noise_levels"):
         array = np.asarray(levels, np.float64)
     is_range = isinstance(levels, tuple)
-    fits = array.shape in ([(2,)] if is_range else [(), (count,)])
-    known = (np.isfinite(array) & (array >= 0)).all()
-    if not fits or not known or (is_range and array[0] > array[1]):
+    shapes = [(2,)] if is_range else [(), (count,)]
+    is_level = np.isfinite(array) & (array >= 0)
+    fits = array.shape in shapes and is_level.all()
+    if not fits or (is_range and array[0] > array[1]):
         raise ValueError(
             f"noise_levels={levels!r:.60} are no levels; give a number that is not "
             "negative, a tuple (low, high) to draw them from, or a list or array of "
             f"{count}, since noise_structure={structure!r}."
         )
+
     if is_range:
         array = rng.uniform(array[0], array[1], count)
     values = np.broadcast_to(array, count)
-    return values[labels] if structure == "class" else np.resize(values, len(labels))
+    if structure == "class":
+        return values[labels]
+    return np.resize(values, len(labels))

@@ -9,9 +9,9 @@ from scipy.special import fdtrc, stdtrit
 from ihgmm._checks import check_matrix, data_and_labels, labelled_rows
 from ihgmm._display import Result
 from ihgmm._parameters import generator, usual_errors
-from ihgmm.matrix import HOST, sample_positions, to_host
+from ihgmm.matrix import HOST, Matrix, sample_positions, to_host
 from ihgmm.policy import Scales
-from ihgmm.statistics.residuals import compare_halves, random_parts
+from ihgmm.statistics.halves import Halves, compare_halves, split_clusters
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,56 +77,128 @@ def scale_heterogeneity_test(
     Ih-GMM: rows of a cluster differ in scale by about 13% (p < 0.0001).
     This assumes that noise is correlated alike in all clusters.
     """
+    data, classes, codes = _rows_to_test(X, labels)
+    k = len(classes)
+    n_folds = int(np.clip(2**23 // k**3, 4, Scales.FOLDS))
+    split = split_clusters(codes, k, n_folds, generator(random_state))
+    halves = compare_halves(data, split, orthogonal=True)
+    sizes = np.bincount(codes, minlength=k).astype(np.float64)
+
+    p_values, statistics = _variance_ratio_test(halves, sizes)
+    spreads, spread_interval = _relative_spreads(halves, n_folds)
+
+    return ScaleTest(
+        p_value=float(p_values[-1]),
+        statistic=float(statistics[-1]),
+        spread=float(spreads[-1]),
+        spread_interval=spread_interval,
+        clusters=classes,
+        sizes=sizes,
+        p_values=p_values[:-1],
+        spreads=spreads[:-1],
+    )
+
+
+def _rows_to_test(X: Any, labels: Any) -> tuple[Matrix, np.ndarray, np.ndarray]:
+    """Return rows, or a sample of many, classes, and codes of the rows' classes.
+
+    Outliers are left out.
+    """
     X, labels = data_and_labels(X, labels)
     data = check_matrix(X)
     classes, codes, outliers = labelled_rows(labels, data)
-    codes, inside = to_host(codes), np.arange(data.shape[0])
+    codes = to_host(codes)
+
+    rows = np.arange(data.shape[0])
     if outliers is not None:
-        inside = inside[~to_host(outliers)]
-    inside = inside[sample_positions(len(inside), Scales.ROWS)]
-    if len(inside) < len(codes):
-        data, codes = data.keep_rows(inside), codes[inside]
-    sizes = np.bincount(codes, minlength=len(classes)).astype(np.float64)
-    n_folds = int(np.clip(2**23 // len(classes) ** 3, 4, Scales.FOLDS))
-    parts = random_parts(codes, n_folds, generator(random_state))
-    halves = compare_halves(data, *parts, k=len(classes), apart=True)
-    seen, noise = (
-        _with_total((halves.weights[:, None] * values).sum(axis=0))
-        for values in (halves.seen, halves.noise)
-    )
-    ratios = HOST.ratio(seen[0], noise[0], np.nan)
-    # As of normal variables, at most, each cluster having two means.
-    freedom = np.minimum(_freedom(seen), _with_total(np.maximum(sizes - 2, 1.0)))
-    p_values = fdtrc(freedom, _freedom(noise), ratios)
-    error = np.sqrt(2 / freedom + 2 / _freedom(noise))
-    statistic = HOST.ratio(np.log(np.maximum(ratios, 1e-300)), error, np.nan)
-    # Squared spreads by cluster and of all; NaN of weak centres.
-    excess = (halves.sizes[:, None] * (halves.seen - halves.noise)).sum(axis=0)
-    energy = (halves.sizes * halves.levels**2).sum(axis=0)
-    floor = halves.noise[:, 0].sum(axis=0)
-    clear = (energy > 3**2 * floor) & (floor > 0)
-    square = _with_total(np.where(clear, energy - floor, 0.0))
-    excess = _with_total(excess * clear)
-    squares = HOST.ratio(excess, square + 0 * excess, np.nan)
+        rows = rows[~to_host(outliers)]
+    rows = rows[sample_positions(len(rows), Scales.ROWS)]
+    if len(rows) < len(codes):
+        data = data.keep_rows(rows)
+        codes = codes[rows]
+    return data, classes, codes
+
+
+def _variance_ratio_test(
+    halves: Halves, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return p-values and statistics of each cluster, then of all clusters together.
+
+    Along its centre a row varies by its scale and by noise; F is that variance over the
+    variance of noise alone. Lines beyond the first leave out one fold each: how much
+    they differ gives the degrees of freedom.
+    """
+    weights = halves.weights[:, None]
+    observed = (weights * halves.row_variances).sum(axis=0)
+    expected = (weights * halves.noise_variances).sum(axis=0)
+    observed = _with_total(observed)
+    expected = _with_total(expected)
+    ratios = HOST.ratio(observed[0], expected[0], np.nan)
+
+    # No more than normal rows would have, after a mean for each half.
+    most_freedom = _with_total(np.maximum(sizes - 2, 1.0))
+    freedom_observed = np.minimum(_degrees_of_freedom(observed), most_freedom)
+    freedom_expected = _degrees_of_freedom(expected)
+    p_values = fdtrc(freedom_observed, freedom_expected, ratios)
+
+    # Of log F, which is close to normal.
+    standard_errors = np.sqrt(2 / freedom_observed + 2 / freedom_expected)
+    log_ratios = np.log(np.maximum(ratios, 1e-300))
+    return p_values, HOST.ratio(log_ratios, standard_errors, np.nan)
+
+
+def _relative_spreads(
+    halves: Halves, n_folds: int
+) -> tuple[np.ndarray, tuple[float, float]]:
+    """Return the spread of scales in each cluster and in all, and its interval."""
+    squares = _squared_spreads(halves)
     spreads = np.sqrt(np.maximum(squares[0], 0.0))
-    reach = stdtrit(n_folds - 1, 0.975) * np.sqrt(_variance(squares[:, -1]))
-    low, high = np.sqrt(np.maximum(squares[0, -1] + np.array([-reach, reach]), 0.0))
-    of_all = float(p_values[-1]), float(statistic[-1]), float(spreads[-1])
-    by_cluster = classes, sizes, p_values[:-1], spreads[:-1]
-    return ScaleTest(*of_all, (float(low), float(high)), *by_cluster)
+
+    error = np.sqrt(_jackknife_variance(squares[:, -1]))
+    reach = stdtrit(n_folds - 1, 0.975) * error
+    ends = squares[0, -1] + np.array([-reach, reach])
+    lower, upper = np.sqrt(np.maximum(ends, 0.0))
+    return spreads, (float(lower), float(upper))
 
 
-def _with_total(values: Any) -> np.ndarray:
+def _squared_spreads(halves: Halves) -> np.ndarray:
+    """Return squared spreads by cluster, then of all, (n_folds + 1, n_clusters + 1).
+
+    The first line is that of all rows. They are the variance of rows along their
+    centre that is not noise, over the squared length of the centre without its noise;
+    NaN where centres are too weak.
+    """
+    sizes = halves.sizes  # (2, n_clusters)
+    excess = halves.row_variances - halves.noise_variances
+    excess = sizes[:, None] * excess
+    excess = excess.sum(axis=0)  # (n_folds + 1, n_clusters)
+
+    squared_lengths = sizes * halves.center_lengths**2
+    squared_lengths = squared_lengths.sum(axis=0)  # (n_clusters,)
+    noise = halves.noise_variances[:, 0].sum(axis=0)
+    is_clear = (noise > 0) & (squared_lengths > 3**2 * noise)
+    signal = np.where(is_clear, squared_lengths - noise, 0.0)
+
+    excess = _with_total(excess * is_clear)
+    signal = np.broadcast_to(_with_total(signal), excess.shape)
+    return np.asarray(HOST.ratio(excess, signal, np.nan))
+
+
+def _with_total(values: np.ndarray) -> np.ndarray:
     """Return values of clusters, and their sum as one cluster more."""
-    return np.concatenate([values, values.sum(axis=-1, keepdims=True)], axis=-1)
+    total = values.sum(axis=-1, keepdims=True)
+    return np.concatenate([values, total], axis=-1)
 
 
-def _variance(values: np.ndarray) -> Any:
-    """Return the jackknife's variance of the first line."""
-    return values[1:].var(axis=0) * (len(values) - 2)
+def _jackknife_variance(values: np.ndarray) -> np.ndarray:
+    """Return the variance of the first line, by those that leave out one fold each."""
+    n_folds = len(values) - 1
+    variance = values[1:].var(axis=0)
+    return np.asarray(variance * (n_folds - 1))
 
 
-def _freedom(variances: np.ndarray) -> np.ndarray:
-    """Return degrees of freedom of variances: of their logarithms, 2 / variance."""
+def _degrees_of_freedom(variances: np.ndarray) -> np.ndarray:
+    """Return degrees of freedom of variances: 2 over the variance of the logarithm."""
     logs = np.log(np.where(variances > 0, variances, 1.0))
-    return np.asarray(np.minimum(HOST.ratio(2.0, _variance(logs), np.inf), 1e9))
+    freedom = HOST.ratio(2.0, _jackknife_variance(logs), np.inf)
+    return np.asarray(np.minimum(freedom, 1e9))

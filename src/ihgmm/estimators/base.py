@@ -25,8 +25,8 @@ from ihgmm.numerics.spectral import Spectral
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.numerics.wild_cells import learn_cell_filler
 from ihgmm.policy import Doubt
+from ihgmm.statistics.cautions import ruling_column
 from ihgmm.statistics.covariance import STRUCTURES
-from ihgmm.statistics.diagnosis import ruling_column
 from ihgmm.statistics.missing_cells import missing_cells
 from ihgmm.statistics.outliers import find_outliers
 from ihgmm.statistics.selection import resolve
@@ -251,12 +251,11 @@ class Clusterer(
         """Warn of a column that would decide clusters alone, if data are at hand."""
         ruling = ruling_column(data) if data.on_host else None
         if ruling is not None:
-            column, share = ruling
-            name = repr(data.names[column]) if data.names else str(column)
             warn(
-                f"Column {name} holds about {share:.0%} of the variance of ordinary "
-                "rows, and clusters depend on its unit. If columns are in different "
-                f"units, {parameters.option('ColumnScaler')} makes them comparable.",
+                f"Column {ruling.column!r} holds about {ruling.share:.0%} of the "
+                "variance of ordinary rows, and clusters depend on its unit. If "
+                "columns are in different units, "
+                f"{parameters.option('ColumnScaler')} makes them comparable.",
                 PreparationWarning,
             )
 

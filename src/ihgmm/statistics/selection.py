@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from ihgmm import _parameters as parameters
 from ihgmm._checks import check_matrix, counted_rows
-from ihgmm._display import Result, doubts_of_count, draw
+from ihgmm._display import Result, describe, draw
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.matrix import Matrix, Scaled, to_host
 from ihgmm.matrix.threads import sized_threads
@@ -77,6 +77,42 @@ class ClusterCount(Result):
     def plot(self, ax: Any = None) -> Any:
         """Draw the tree, and the eigenvalues beside it in a new figure; return axes."""
         return draw(self, ax)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AllInOneCluster(Result):
+    """An estimator puts all rows in one cluster: no groups, or no structure."""
+
+    count: ClusterCount
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchStopped(Result):
+    """The search stopped at the largest number; there may be more clusters."""
+
+    count: ClusterCount
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DoubtfulNumber(Result):
+    """The number is more likely wrong than right."""
+
+    count: ClusterCount
+
+
+CountDoubt = AllInOneCluster | SearchStopped | DoubtfulNumber
+"""Why a user who left the number to an estimator should look at it."""
+
+
+def doubt_of_count(count: ClusterCount) -> CountDoubt | None:
+    """Return the reason to doubt a number of clusters; None where there is none."""
+    if count.n_clusters <= 1:
+        return AllInOneCluster(count)
+    if count.is_capped:
+        return SearchStopped(count)
+    if count.is_doubtful:
+        return DoubtfulNumber(count)
+    return None
 
 
 @parameters.usual_errors()
@@ -191,8 +227,9 @@ def cluster_tree(X: Any, *, random_state: Any = 0, **options: Any) -> ClusterTre
 def resolve(X: Matrix, rng: Generator, *, signed: bool = False) -> ClusterCount:
     """Count the clusters of an estimator that was asked to, with warnings."""
     count = count_clusters(X, rng, signed=signed)
-    for text in doubts_of_count(count):
-        warn(text, ClusterCountWarning)
+    doubt = doubt_of_count(count)
+    if doubt is not None:
+        warn(describe(doubt), ClusterCountWarning)
     return count
 
 

@@ -29,7 +29,7 @@ from ihgmm.statistics.cautions import ruling_column
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.missing_cells import missing_cells
 from ihgmm.statistics.outliers import find_outliers
-from ihgmm.statistics.selection import resolve
+from ihgmm.statistics.selection import count_with_warnings
 
 F = TypeVar("F", bound=Callable[..., Any])
 check_count_or_auto = partial(parameters.check_count, words=("auto",))
@@ -307,7 +307,9 @@ class Clusterer(
         if k == "auto":
             with steps.step("count") as say:
                 # The fit draws as if the number had been given.
-                self.selection_ = resolve(data, deepcopy(rng), signed=self.signed)
+                self.selection_ = count_with_warnings(
+                    data, deepcopy(rng), signed=self.signed
+                )
                 k = max(self.selection_.n_clusters, 1)
                 say(f"{k} cluster{'s' * (k != 1)}")
         checks.check_row_count(data.shape[0], k, live)

@@ -36,6 +36,7 @@ from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import CosinePlacement, Placement
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.numerics.wild_cells import CellFiller
+from ihgmm.statistics.ordinary_rows import ClusterLines, OrdinaryRows
 from ihgmm.statistics.outliers import OutlierRule
 from ihgmm.statistics.selection import ClusterCount, Confidence
 from ihgmm.statistics.tree import ClusterTree, Split
@@ -49,6 +50,7 @@ STEPS = ESTIMATORS + VECTORIZERS + SCALERS
 # What models hold beside numbers, texts and arrays; fields are written by name.
 VALUES: list[Any] = [CellFiller, ClusterCount, ClusterTree, Confidence, CosinePlacement]
 VALUES += [Embedding, Filler, LinearRule, NeighborRule, OutlierRule, Placement]
+VALUES += [ClusterLines, OrdinaryRows]
 VALUES += [Batches, DirectionMemory, IncrementalState, Recipe, Sample, Split, Whitener]
 CLASSES = {kind.__name__: kind for kind in STEPS + VALUES}
 # Arrays with a line for each row of the fit, and all those that may not be finite:

@@ -23,24 +23,27 @@ def expected_error(doubt: float, n: int, k: int) -> float:
     error_of_guess = 1 - 1 / k
     # Without any doubt among n rows, there may still be a quarter of a row.
     doubt = (doubt * n + 0.25) / (n + 0.5)
+
     log_odds = logit(min(doubt / error_of_guess, 0.99))
-    relative_error = Trust.MOST * error_of_guess
-    return float(relative_error * expit(Trust.SLOPE * log_odds + Trust.SHIFT))
+    largest_error = Trust.MOST * error_of_guess
+    return float(largest_error * expit(Trust.SLOPE * log_odds + Trust.SHIFT))
 
 
 def error_range(error: float, k: int) -> tuple[float, float]:
     """Return the ends of the range that goes with an expected error of k clusters."""
     if k == 1:
         return 0.0, 0.0
+
     error_of_guess = 1 - 1 / k
     log_odds_of_error = logit(min(error / error_of_guess / Trust.MOST, 0.99))
     log_odds_of_doubt = (log_odds_of_error - Trust.SHIFT) / Trust.SLOPE
 
-    least_slope, least_shift = Trust.LEAST
-    least = error_of_guess * expit(least_slope * log_odds_of_doubt + least_shift)
-    largest_slope, largest_shift = Trust.LARGEST
-    largest = error_of_guess * expit(largest_slope * log_odds_of_doubt + largest_shift)
-    return float(min(least, error)), float(max(largest, error))
+    def end(slope: float, shift: float) -> float:
+        return float(error_of_guess * expit(slope * log_odds_of_doubt + shift))
+
+    smallest_error = end(*Trust.LEAST)
+    largest_error = end(*Trust.LARGEST)
+    return float(min(smallest_error, error)), float(max(largest_error, error))
 
 
 def certainty_shift(log_odds: np.ndarray, error: float) -> float:
@@ -68,4 +71,5 @@ def membership_temperature(rows: np.ndarray, rule: LinearRule, error: float) -> 
 
     if surplus(0.0) >= 0:
         return 1.0
+
     return float(np.exp(brentq(surplus, 0.0, 99.0, xtol=0.05)))

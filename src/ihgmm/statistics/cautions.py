@@ -73,22 +73,11 @@ def one_value_column(
     """
     rows = _rows_to_compare(data, data.sqnorms > 0)
     labels = to_host(data.ops.take_rows(codes, rows))
-    clusters, labels, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    clusters, labels = np.unique(labels, return_inverse=True)
     if len(rows) < Cautions.LEAST_ROWS * len(clusters):
         return None
 
-    sums, squares = _column_sums(data.take(rows), labels, len(clusters))
-    within = squares - (sums**2 / sizes).sum(axis=1)
-    has_one_value = (within <= Small.EXACT * squares) & (squares > 0)
-    columns = np.flatnonzero(has_one_value)
-    means = sums[columns] / sizes  # (n_columns, n_clusters)
-
-    # Small clusters have one value by chance, such as a word of a few like rows.
-    usual_value = np.median(means[:, labels], axis=1, keepdims=True)
-    n_other_rows = (~np.isclose(means, usual_value)) @ sizes
-    is_telling = n_other_rows >= Cautions.LEAST_ROWS
-    columns = columns[is_telling]
-    means = means[is_telling]
+    columns, means = _telling_columns(data.take(rows), labels, len(clusters))
     if len(columns) == 0:
         return None
 
@@ -96,23 +85,38 @@ def one_value_column(
     n_equal = np.isclose(means[:, :, None], means[:, None, :]).sum(axis=2)
     has_own_value = n_equal == 1  # (n_columns, n_clusters)
     order = np.argsort(-has_own_value.sum(axis=1), kind="stable")
+
     names = data.names or range(data.shape[1])
-    column, *other_columns = (names[j] for j in columns[order])
+    named_columns = [names[column] for column in columns[order]]
     clusters_apart = clusters[has_own_value[order[0]]]
     return OneValueColumn(
-        column=column,
-        other_columns=tuple(other_columns),
+        column=named_columns[0],
+        other_columns=tuple(named_columns[1:]),
         clusters=tuple(classes[clusters_apart].tolist()),
     )
 
 
-def _column_sums(
-    rows: Matrix, labels: np.ndarray, n_clusters: int
+def _telling_columns(
+    X: Matrix, labels: np.ndarray, n_clusters: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums over each cluster, (n_features, n_clusters), and sums of squares."""
+    """Return columns that vary between clusters alone, and their means in clusters.
+
+    Means are of shape (n_columns, n_clusters).
+    """
     members = np.eye(n_clusters)[labels]
-    sums = to_host(rows.adjoint(rows.cast(members))).astype(float)
-    return sums, to_host(rows.column_sqnorms())
+    cluster_sizes = members.sum(axis=0)
+    sums = to_host(X.adjoint(X.cast(members))).astype(float)  # (n_features, n_clusters)
+    squares = to_host(X.column_sqnorms())
+    squares_within = squares - (sums**2 / cluster_sizes).sum(axis=1)
+    has_one_value = (squares_within <= Small.EXACT * squares) & (squares > 0)
+    columns = np.flatnonzero(has_one_value)
+    means = sums[columns] / cluster_sizes
+
+    # Small clusters have one value by chance, such as a word of a few like rows.
+    usual_value = np.median(means[:, labels], axis=1, keepdims=True)
+    n_other_rows = (~np.isclose(means, usual_value)) @ cluster_sizes
+    is_telling = n_other_rows >= Cautions.LEAST_ROWS
+    return columns[is_telling], means[is_telling]
 
 
 def ruling_column(data: Matrix) -> RulingColumn | None:
@@ -140,9 +144,9 @@ def ruling_column(data: Matrix) -> RulingColumn | None:
         return None
     if not decides_alone(np.sqrt(variances[is_measured])).any():
         return None
-    return RulingColumn(
-        column=data.names[column] if data.names else column, share=share
-    )
+
+    name = data.names[column] if data.names else column
+    return RulingColumn(column=name, share=share)
 
 
 def _is_of_usual_length(data: Matrix) -> Tall:
@@ -150,6 +154,7 @@ def _is_of_usual_length(data: Matrix) -> Tall:
     sqnorms = data.sqnorms
     is_nonzero = sqnorms > 0
     nonzero_sqnorms = data.ops.rows_where(sqnorms, is_nonzero)
+
     middle = np.array([nonzero_sqnorms.shape[0] // 2])
     (median,) = data.ops.in_order(nonzero_sqnorms, middle)
     return is_nonzero & (sqnorms <= Cautions.HUGE**2 * float(median))
@@ -158,8 +163,8 @@ def _is_of_usual_length(data: Matrix) -> Tall:
 def _rows_to_compare(data: Matrix, is_candidate: Tall) -> np.ndarray:
     """Draw the positions of rows in which columns are compared."""
     n_affordable = max(Cautions.ENTRIES // data.shape[1], 1)
-    most = min(Refitting.ROWS, n_affordable)
-    return data.ops.draw_rows(is_candidate, most, np.random.default_rng(0))
+    n_drawn = min(Refitting.ROWS, n_affordable)
+    return data.ops.draw_rows(is_candidate, n_drawn, np.random.default_rng(0))
 
 
 def decides_alone(deviations: np.ndarray) -> np.ndarray:
@@ -179,5 +184,6 @@ def zero_rows(data: Matrix, is_given: np.ndarray) -> ZeroRows | None:
     n_rows = checks.count_rows(data, is_zero)
     if n_rows == 0:
         return None
+
     is_unobserved = filled_cells(data) == data.shape[1]
     return ZeroRows(n_rows=n_rows, n_unobserved=int(is_unobserved[~is_given].sum()))

@@ -146,7 +146,8 @@ def diagnose(
         clustered = RowSubset.where(data, ~is_outlier)
 
     clustered_data = clustered.matrix(data)
-    is_given = np.isin(np.arange(data.shape[0]), getattr(model, "known_rows_", ()))
+    given_rows = getattr(model, "known_rows_", ())
+    is_given = np.isin(np.arange(data.shape[0]), given_rows)
     diagnosis = _diagnose(
         clustered_data,
         classes,
@@ -211,11 +212,13 @@ def _diagnose(
     k = len(classes)
     judged = _rows_to_judge(X, codes, k, is_given)
 
-    refits = None
     # A few rows beside given ones say nothing.
-    if k > 1 and (judged.n_rows >= Trust.LEAST_JUDGED or not is_given.any()):
+    has_enough_rows = judged.n_rows >= Trust.LEAST_JUDGED or not is_given.any()
+    refits = None
+    if k > 1 and has_enough_rows:
         is_taught = None if is_given.all() else is_given
         refits = refit_halves(X, codes, k, rng, is_given=is_taught)
+
     if refits is None:
         judgement = _judgement_without_refits(X, k, judged.n_rows)
     else:
@@ -246,13 +249,13 @@ def _diagnose(
         largest_share=float(cluster_sizes.max() / judged.n_rows),
         incomplete=refits is not None and refits.kept_certainty is not None,
     )
-    found = (
+    candidates = (
         _other_clusters(diagnosis, refits, is_of_ihsc),
         one_value_column(X, codes, classes),
         ruling_column(X),
         zero_rows(X, is_given),
     )
-    cautions = tuple(caution for caution in found if caution is not None)
+    cautions = tuple(caution for caution in candidates if caution is not None)
     return replace(diagnosis, cautions=cautions)
 
 
@@ -263,12 +266,14 @@ def _rows_to_judge(X: Matrix, codes: Tall, k: int, is_given: np.ndarray) -> _Jud
     only count in the sizes of clusters. Where all labels were given they are judged.
     """
     is_nonzero = X.sqnorms > 0
+
     is_judged = is_nonzero & ~X.to_device(is_given)
     n_rows = checks.count_rows(X, is_judged)
     if n_rows == 0:
         checks.warn_zero_rows(X)
         is_judged = is_nonzero
         n_rows = checks.count_rows(X, is_judged)
+
     return _JudgedRows(
         is_judged=is_judged,
         n_rows=n_rows,
@@ -295,8 +300,9 @@ def _judge(X: Matrix, refits: Refits, judged: _JudgedRows) -> _Judgement:
     """
     ops = X.ops
     xp = ops.xp
-    weights = judged.clusters.weights
     k = len(judged.clusters.sizes)
+    weights = judged.clusters.weights
+
     doubt = ops.number(xp.sum(refits.doubt * weights)) / judged.n_rows
     error = expected_error(doubt, judged.n_rows, k)
 
@@ -309,8 +315,8 @@ def _judge(X: Matrix, refits: Refits, judged: _JudgedRows) -> _Judgement:
 
     if refits.kept_certainty is not None:
         # Missing cells make no label less sure than one by chance.
-        least = xp.clip(certainty, None, 1 / k)
-        certainty = xp.maximum(certainty * refits.kept_certainty, least)
+        floor = xp.clip(certainty, None, 1 / k)
+        certainty = xp.maximum(certainty * refits.kept_certainty, floor)
         error = 1 - ops.number(xp.sum(certainty * weights)) / judged.n_rows
 
     return _Judgement(
@@ -337,9 +343,11 @@ def _other_clusters(
     """Return a caution if refits agree with each other far more than with labels."""
     if refits is None:
         return None
+
     least_agreement = max(Cautions.AGREE, diagnosis.stability + Cautions.MORE)
     if refits.agreement <= least_agreement:
         return None
+
     return OtherClusters(
         agreement=refits.agreement,
         stability=diagnosis.stability,

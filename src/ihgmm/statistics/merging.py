@@ -60,6 +60,7 @@ class GapSearch:
         behind = units[is_learnt & (sides == -1)]
         center_ahead = ahead.mean(axis=0)
         center_behind = behind.mean(axis=0)
+
         are_opposite = _are_opposite(center_ahead, center_behind)
         if not (self.every_cut or are_opposite):
             return 0.0, 0.0
@@ -92,6 +93,7 @@ def _clearance(distances: np.ndarray) -> float:
     distances = np.sort(distances[distances > 0])
     if len(distances) < 2:
         return 0.0
+
     shares = distances[: len(distances) // 2] / np.median(distances)
     return float((shares - 0.5).sum() * np.sqrt(12 / len(shares)))
 
@@ -139,11 +141,13 @@ def merge_clusters(
 
     clusters = _MergingClusters(rows[is_learnt], leaves[is_learnt], n_leaves)
     n_clusters = len(clusters.alive)
+
     members = np.zeros((n_clusters, n_leaves), dtype=np.intp)
     losses = np.zeros(n_clusters - 1)
     gaps = np.zeros((n_clusters - 1, 2))
     for k in range(n_clusters, 1, -1):
         members[k - 1] = clusters.members()
+
         merger = clusters.cheapest_merger(signed)
         losses[k - 2] = np.log1p(max(merger.cost, 0.0)) / 2
 
@@ -153,9 +157,11 @@ def merge_clusters(
         if merger.are_opposite:
             clusters.centers[merger.second] *= -1
             rows[is_second] *= -1
+
         if gap_search is not None:
             sides = 1.0 * is_first - is_second
             gaps[k - 2] = gap_search.clearances(rows, sides, is_learnt)
+
         clusters.merge(merger.first, merger.second)
 
     n = clusters.n_rows
@@ -168,6 +174,7 @@ def _turn_alike(rows: np.ndarray, leaves: np.ndarray) -> None:
     for leaf in np.unique(leaves):
         is_member = leaves == leaf
         members = rows[is_member]
+
         main_direction = np.linalg.svd(members, full_matrices=False)[2][0]
         signs = np.where(members @ main_direction < 0, -1.0, 1.0)
         rows[is_member] *= signs[:, None]
@@ -200,6 +207,7 @@ class _MergingClusters:
 
     def __init__(self, rows: np.ndarray, labels: np.ndarray, n_leaves: int) -> None:
         n, m = rows.shape
+
         self.n_rows = n
         self.sizes = np.bincount(labels, minlength=n_leaves).astype(float)
         self.alive = np.flatnonzero(self.sizes)
@@ -223,6 +231,7 @@ class _MergingClusters:
         k = len(self.alive)
         centers = self.centers[self.alive]
         sizes = self.sizes[self.alive]
+
         whitened = np.linalg.solve(self.within, centers.T)
         products = centers @ whitened  # (k, k): inner products in units of the noise
         squares = np.einsum("ij,ji->i", centers, whitened)
@@ -231,6 +240,7 @@ class _MergingClusters:
         costs = np.add.outer(squares, squares) - 2 * similarity
         costs *= sizes * sizes[:, None] / (sizes + sizes[:, None]) / self.n_rows
         np.fill_diagonal(costs, np.inf)
+
         i, j = divmod(int(costs.argmin()), k)
         return _Merger(
             first=int(self.alive[i]),
@@ -243,9 +253,11 @@ class _MergingClusters:
         """Merge the second cluster into the first."""
         difference = self.centers[first] - self.centers[second]
         size = self.sizes[first] + self.sizes[second]
+
         weight = self.sizes[first] * self.sizes[second] / size / self.n_rows
         self.within += weight * np.outer(difference, difference)
         self.centers[first] -= self.sizes[second] / size * difference
         self.sizes[first] = size
+
         self.owner[self.owner == second] = first
         self.alive = self.alive[self.alive != second]

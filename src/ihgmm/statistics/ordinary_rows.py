@@ -72,13 +72,13 @@ class ClusterLines:
             The unit of these.
         """
         directions = (leading_lengths(self.embedding) * self.centers).T  # (m, k)
-        along = coordinates @ ops.cast_like(directions, coordinates)
+        products = coordinates @ ops.cast_like(directions, coordinates)
         if self.signed:
-            along = ops.xp.abs(along)
-        labels = ops.to_host(ops.xp.argmax(along, axis=1))
+            products = ops.xp.abs(products)
+        labels = ops.to_host(ops.xp.argmax(products, axis=1))
 
         sqnorms = ops.to_host(sqnorms) * (unit / self.embedding.unit) ** 2
-        lengths = ops.to_host(ops.xp.max(along, axis=1)).astype(np.float64)
+        lengths = ops.to_host(ops.xp.max(products, axis=1)).astype(np.float64)
         lengths *= np.sqrt(sqnorms)  # coordinates are those of unit rows
 
         # No row fits its centre better than that; else nothing could be compared with
@@ -90,6 +90,7 @@ class ClusterLines:
         noise = np.sqrt(residual / freedom)
         with np.errstate(divide="ignore"):
             log_noise = np.log(noise)
+
         return MeasuredRows(
             lengths=lengths, noise=noise, log_noise=log_noise, labels=labels
         )
@@ -135,6 +136,7 @@ class OrdinaryRows:
             The smallest ``excess_tail``.
         """
         labels = rows.labels
+
         lengths = _medians(rows.lengths, length_weights, labels, n_clusters)
         # Rows may have nothing but noise along all centres.
         largest = max(lengths.max(), rows.noise.max())
@@ -150,12 +152,14 @@ class OrdinaryRows:
         has_noise = noise_weights > 0
         noisy = rows.where(has_noise)
         weights = noise_weights[has_noise]
+
         relative_noise = noisy.log_noise - log_noise[noisy.labels]
         noise_by_length = _noise_by_length(
             relative_lengths[has_noise], relative_noise, weights
         )
         expected = np.interp(relative_lengths[has_noise], *noise_by_length)
         excess = relative_noise - expected
+
         noise_share = _quantile(noisy.noise / lengths[noisy.labels], weights, 0.5)
         return cls(
             median_lengths=lengths,
@@ -179,6 +183,7 @@ class OrdinaryRows:
         """
         lengths = self.median_lengths[rows.labels]
         relative_lengths = rows.lengths / lengths
+
         surprise = self._noise_surprise(rows, relative_lengths)
         surprise += self.length_surprise(relative_lengths, rows.noise / lengths)
         score = (surprise - np.log1p(surprise)) / np.log(10)
@@ -198,6 +203,7 @@ class OrdinaryRows:
 
         quartile = np.interp(0.75, LEVELS, self.excess_quantiles)
         share_below = np.interp(excess, self.excess_quantiles, LEVELS)
+
         in_tail = (excess - quartile) / self.excess_tail - np.log(0.25)
         return np.where(excess > quartile, in_tail, -np.log1p(-share_below))
 
@@ -220,6 +226,7 @@ class OrdinaryRows:
         tail = float((tenth - shorter).mean()) if len(shorter) else 0.0
         excess = (relative_lengths - tenth) / max(tail, Small.ROUNDING)
         least_log_shares = np.log(0.1) + excess
+
         return -np.where(
             relative_lengths < tenth,
             np.maximum(log_shares, least_log_shares),
@@ -230,6 +237,7 @@ class OrdinaryRows:
 def _mean_excess(values: np.ndarray, weights: np.ndarray) -> float:
     """Return by how much values are above their upper quartile, where they are."""
     excess = np.maximum(values - _quantile(values, weights, 0.75), 0.0)
+
     weight_above = max(weights[excess > 0].sum(), Small.TINY)
     return float((weights * excess).sum() / weight_above)
 
@@ -252,6 +260,7 @@ def _noise_by_length(
     n_ranges = min(n_ranges, Outliers.RANGES)
     edges = _quantiles(lengths, weights, np.arange(1, n_ranges) / n_ranges)
     ranges = np.searchsorted(edges, lengths)
+
     knot_lengths = []
     knot_noise = []
     for number in np.unique(ranges):
@@ -280,12 +289,14 @@ def _medians(
 
     overall = _quantile(values, weights, 0.5)
     medians = np.full(n_clusters, overall)
+
     for label in np.unique(labels):
         is_member = labels == label
         size = weights[is_member].sum()
         median = _quantile(values[is_member], weights[is_member], 0.5)
         total = size + Outliers.PRIOR_ROWS
         medians[label] = (size * median + Outliers.PRIOR_ROWS * overall) / total
+
     return medians
 
 
@@ -301,4 +312,5 @@ def _quantiles(
     order = np.argsort(values)
     weights = weights[order]
     weight_below = np.cumsum(weights) - weights / 2
+
     return np.interp(levels, weight_below / weights.sum(), values[order])

@@ -81,8 +81,8 @@ def find_outliers(
     n_outliers = None if outliers == "auto" else round(float(outliers) * n_nonzero)
 
     if X.shape[0] > max_rows:
-        drawn = deepcopy(rng).choice(X.shape[0], max_rows, replace=False)
-        sample = X.keep_rows(np.sort(drawn))
+        drawn_rows = deepcopy(rng).choice(X.shape[0], max_rows, replace=False)
+        sample = X.keep_rows(np.sort(drawn_rows))
         rule = find_outliers(sample, n_clusters, outliers, signed=signed, rng=rng)
         return _for_all_rows(rule, X, n_outliers, max_rows)
 
@@ -93,6 +93,7 @@ def find_outliers(
             f"{n_nonzero} rows for {n_clusters} clusters; give a smaller share or "
             "fewer clusters."
         )
+
     most_outliers = min(n_nonzero // 2, n_nonzero - n_clusters)
     return _learn_in_rounds(X, n_clusters, n_outliers, most_outliers, signed)
 
@@ -104,6 +105,7 @@ def _for_all_rows(
     if n_outliers is not None:
         threshold = _between(X.ops, rule.scores(X), n_outliers)
         return replace(rule, threshold=threshold)
+
     if rule.threshold >= _lone_score(n_drawn):
         return replace(rule, threshold=_lone_score(X.shape[0]))
     return rule
@@ -131,6 +133,7 @@ def _learn_in_rounds(
     sqnorms = to_host(X.sqnorms)
     is_inside = np.ones(n, dtype=bool)
     choice = _Choice(threshold=np.inf, weights=np.ones(n))
+
     for number in range(Outliers.ROUNDS):
         lines = _fit_lines(X, is_inside, n_clusters, signed)
         coordinates = to_host(lines.embedding.coordinates(X))
@@ -141,6 +144,7 @@ def _learn_in_rounds(
             ordinary = _first_look(rows, lines)
         else:
             ordinary = _learn(rows, lines, noise_weights=weights)
+
         scores = ordinary.scores(rows)
         if n_outliers is None:
             choice = _choose_strangest(scores, float(weights.sum()), most_outliers)
@@ -151,6 +155,7 @@ def _learn_in_rounds(
         is_inside = scores <= choice.threshold
         if number > 0 and (is_inside == was_inside).all():
             break
+
     return OutlierRule(lines=lines, ordinary=ordinary, threshold=choice.threshold)
 
 
@@ -158,8 +163,9 @@ def _fit_lines(
     X: Matrix, is_inside: np.ndarray, n_clusters: int, signed: bool
 ) -> ClusterLines:
     """Cluster some of the rows; return the directions of clusters."""
-    inside = X if is_inside.all() else X.keep_rows(np.flatnonzero(is_inside))
-    fit = spectral_clustering(inside, n_clusters, signed=signed)
+    data = X if is_inside.all() else X.keep_rows(np.flatnonzero(is_inside))
+    fit = spectral_clustering(data, n_clusters, signed=signed)
+
     embedding = fit.placement.embedding
     labels = to_host(fit.labels)
     rows = to_host(fit.coordinates).astype(np.float64) * leading_lengths(embedding)
@@ -169,6 +175,7 @@ def _fit_lines(
     else:
         members = np.eye(n_clusters)[labels]
         centers = HOST.unit_rows(members.T @ rows)
+
     return ClusterLines(embedding=embedding, centers=centers, signed=signed)
 
 
@@ -204,11 +211,13 @@ def _first_look(rows: MeasuredRows, lines: ClusterLines) -> OrdinaryRows:
     """
     weights = (rows.noise > 0).astype(float)
     ordinary = _learn(rows, lines, noise_weights=weights)
+
     for at_length in (False, True):
         noise = rows.log_noise - ordinary.median_log_noise[rows.labels]
         if at_length:
             lengths = rows.lengths / ordinary.median_lengths[rows.labels]
             noise -= np.interp(lengths, *ordinary.noise_by_length)
+
         jump = _first_jump(np.sort(noise[weights > 0]), lines.least_tail)
         if jump is not None:
             weights = weights * (noise < jump)
@@ -229,10 +238,12 @@ def _first_jump(values: np.ndarray, least_tail: float) -> float | None:
     """
     places = np.arange(max(len(values) // 2, 4), len(values))
     quartiles = (0.75 * places).astype(int)  # of the values below each place
+
     sums = np.append(0.0, np.cumsum(values))
     n_above = np.maximum(places - quartiles - 1, 1)
     mean_above = (sums[places] - sums[quartiles + 1]) / n_above
     excess = np.maximum(mean_above - values[quartiles], least_tail)
+
     is_jump = values[places] > values[quartiles] + Outliers.JUMP * excess
     if not is_jump.any():
         return None
@@ -260,6 +271,7 @@ def _choose_strangest(scores: np.ndarray, n_of_clusters: float, most: int) -> _C
     n = len(scores)
     order = np.argsort(-scores, kind="stable")
     n_expected = n_of_clusters * 10 ** -scores[order]  # rows of clusters as strange
+
     n_so_far = np.arange(1, n + 1)
     n_lone = np.count_nonzero(scores > _lone_score(n_of_clusters))
     n_certain = min(int(n_lone), most)
@@ -268,6 +280,7 @@ def _choose_strangest(scores: np.ndarray, n_of_clusters: float, most: int) -> _C
     are_too_many = (n_more > Outliers.TIMES * n_expected) & (n_so_far <= most)
     are_too_many &= n_expected <= Outliers.STRANGEST * n_of_clusters
     are_too_many &= poisson.sf(n_more - 1, n_expected) < Outliers.CHANCE
+
     n_chosen = n_certain
     if are_too_many.any():
         gain = n_more - Outliers.LAST_TIMES * n_expected
@@ -278,6 +291,7 @@ def _choose_strangest(scores: np.ndarray, n_of_clusters: float, most: int) -> _C
     odds = np.where(n_more > 0, n_expected / (2 * np.maximum(n_more, 1)), 0.0)
     weights = np.ones(n)
     weights[order[:n_chosen]] = np.minimum(odds[:n_chosen], 1.0)
+
     threshold = min(_between(HOST, scores, n_chosen), _lone_score(n))
     return _Choice(threshold=threshold, weights=weights)
 

@@ -74,6 +74,7 @@ def refit_halves(
     has_many_rows = sample.n_rows >= Refitting.ROWS_A_CLUSTER * k
     n_folds = 2 if has_many_rows else 5
     n_splits = Refitting.SPLITS if has_many_rows else 1
+
     if sample.n_rows - sample.n_rows // n_folds - 1 <= k:
         return None
 
@@ -98,10 +99,10 @@ def refit_halves(
             redrawn = data.gaps.redraw(n_splits, None)
             beyond_sample = _opinion_of_judges(first_judges, redrawn, codes)
         redrawn_opinion = _for_all_rows(sample, in_sample, beyond_sample)
-        ops = data.ops
-        certainty = ops.clip(1 - opinion.doubt, Small.TINY, None)
+
+        certainty = data.ops.clip(1 - opinion.doubt, Small.TINY, None)
         ratio = (1 - redrawn_opinion.doubt) / certainty
-        kept_certainty = ops.clip(ratio, None, 1.0)
+        kept_certainty = data.ops.clip(ratio, None, 1.0)
 
     return Refits(
         stability=opinion.stability,
@@ -134,9 +135,9 @@ class _Sample:
 
     def in_place(self, values: np.ndarray) -> Tall:
         """Return values of the sample in the lines of all rows, 0 for other rows."""
-        in_place = np.zeros(self.data.shape[0])
-        in_place[self.rows] = values
-        return self.data.to_device(in_place)
+        lines = np.zeros(self.data.shape[0])
+        lines[self.rows] = values
+        return self.data.to_device(lines)
 
 
 def _draw_sample(
@@ -149,6 +150,7 @@ def _draw_sample(
     rows = data.ops.draw_rows(data.sqnorms > 0, max_rows, rng)
     labels = to_host(data.ops.take_rows(codes, rows))
     is_taught = np.zeros(len(rows), dtype=bool) if is_given is None else is_given[rows]
+
     return _Sample(
         data=data,
         rows=rows,
@@ -200,6 +202,7 @@ def _for_all_rows(
     data = sample.data
     is_in_sample = np.zeros(data.shape[0], dtype=bool)
     is_in_sample[sample.rows] = True
+
     is_beyond = (data.sqnorms > 0) & ~data.to_device(is_in_sample)
     return _Opinion._make(
         data.ops.xp.where(is_beyond, data.ops.widen(theirs), ours)
@@ -225,6 +228,7 @@ def _judge_by_folds(
     redrawn_opinion = np.zeros((3, sample.n_rows))
     judges = []
     labels = []
+
     for unseen_rows in np.array_split(rng.permutation(sample.n_rows), n_folds):
         judge = _Judge.learn(sample, k, unseen_rows)
         judges.append(judge)
@@ -241,6 +245,7 @@ def _judge_by_folds(
 
     # Whatever the labels in question call clusters, two fits may agree.
     names = _names(labels[0], labels[1], k)
+
     return _Split(
         judges=judges,
         opinion=_Opinion._make(opinion),
@@ -273,6 +278,7 @@ class _Judge:
             unseen = sample.matrix.take(np.sort(unseen_rows))
         embedding = fit.placement.embedding
         embedded = to_host(embedding.coordinates(unseen)) * embedding.weights
+
         return cls(
             embedding=embedding,
             rule=fit.placement.rule.in_order(np.argsort(names)),
@@ -283,6 +289,7 @@ class _Judge:
         """Return the labels of the fit, and its opinion about other labels, codes."""
         ops = X.ops
         xp = ops.xp
+
         coordinates = self.embedding.coordinates(X)
         rows = coordinates * ops.cast_like(self.embedding.weights, coordinates)
         scores = self.rule.scores(ops, ops.unit_rows(rows))
@@ -291,6 +298,7 @@ class _Judge:
         # Noise turns short rows more than the others.
         relative_length = ops.row_norms(rows) / self.typical_length
         belief = ops.widen(ops.clip(relative_length, Refitting.SHORTEST, 1.0))
+
         ahead = ops.widen(_log_odds(ops, scores, codes)) * belief
         odds = xp.exp(ops.clip(ahead * belief, -50.0, 50.0))
         opinion = _Opinion(
@@ -307,6 +315,7 @@ def _numbered_labels(taught_labels: np.ndarray) -> KnownLabels:
     classes, numbers = np.unique(taught_labels, return_inverse=True)
     if classes[-1] < 0:
         return NOTHING_KNOWN
+
     has_unknown_labels = classes[0] < 0
     return KnownLabels(known=numbers - has_unknown_labels)
 
@@ -329,6 +338,7 @@ def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> LabelDoubt:
     """
     rows = rows[: most_judged(k)]
     n = len(rows)
+
     n_folds = 2 if n >= Refitting.ROWS_A_CLUSTER * k else 5
     if n - n // n_folds - 1 <= k:
         return LabelDoubt(doubt=0.0, bound=0.0)
@@ -365,6 +375,7 @@ def _doubt_of_fold(
     """
     fitted_rows = rows[~is_unseen]
     ones = np.ones(len(fitted_rows))
+
     starts = starting_members(HOST, [fitted_rows], k, ones, signed=signed, few=True)
     fit = tied_clusters(fitted_rows, starts, ones, signed=signed)
     if fit is None:
@@ -373,6 +384,7 @@ def _doubt_of_fold(
     refitted = LinearRule(fit.coefficients, fit.intercepts, signed)
     scores = refitted.scores(HOST, rows)
     names = _names(scores[~is_unseen].argmax(axis=1), labels[~is_unseen], k)
+
     scores = scores[is_unseen][:, np.argsort(names)]
     return float(np.mean(expit(-_log_odds(HOST, scores, labels[is_unseen]))))
 
@@ -403,6 +415,7 @@ def calmer_noise(
     with ignored(UserWarning):
         whitened = learn_whitener(sample, kind, rng)(sample)
         fit = spectral_clustering(whitened, k, signed=signed)
+
     new_doubt = label_doubt(fit.known, fit.placement.rule, k)
     return kind if new_doubt.bound < Doubt.CALMER * doubt else None
 
@@ -417,11 +430,13 @@ def _columns_differ_in_noise(sample: Matrix, placement: Placement, k: int) -> bo
     members = np.eye(k)[labels]
     cluster_sizes = np.maximum(members.sum(axis=0), 1)
     means = members.T @ units / cluster_sizes[:, None]
+
     variances = np.square(units - means[labels]).mean(axis=0)
     if not variances.any():
         return False
-    low, high = np.quantile(variances[variances > 0], (0.1, 0.9))
-    return bool(high > Doubt.UNEQUAL * low)
+
+    tenth, nine_tenths = np.quantile(variances[variances > 0], (0.1, 0.9))
+    return bool(nine_tenths > Doubt.UNEQUAL * tenth)
 
 
 def _log_odds(ops: Ops, scores: Tall, codes: Tall) -> Tall:
@@ -430,6 +445,7 @@ def _log_odds(ops: Ops, scores: Tall, codes: Tall) -> Tall:
     nothing = ops.xp.full_like(scores, -np.inf)
     other_scores = ops.xp.where(is_own_score, nothing, scores)
     best_other_score = ops.xp.max(other_scores, axis=1)
+
     return Refitting.BELIEF * (ops.pick(scores, codes) - best_other_score)
 
 

@@ -182,6 +182,7 @@ def select_n_clusters(
     count = count_clusters(data, rng, max_clusters=max_clusters, signed=signed)
     if is_counted is None or count.tree is None:
         return count
+
     leaves = np.full(is_counted.shape[0], -1)  # rows of weight 0 are in none
     leaves[to_host(is_counted)] = count.tree.leaves
     return replace(count, tree=replace(count.tree, leaves=leaves))
@@ -218,6 +219,7 @@ def cluster_tree(X: Any, *, random_state: Any = 0, **options: Any) -> ClusterTre
     """
     if hasattr(X, "get_params"):
         return tree_of_model(X, parameters.generator(random_state))
+
     tree = select_n_clusters(X, random_state=random_state, **options).tree
     if tree is None:
         raise ValueError(
@@ -232,9 +234,11 @@ def count_with_warnings(
 ) -> ClusterCount:
     """Count the clusters of an estimator that was asked to, and warn of doubts."""
     count = count_clusters(X, rng, signed=signed)
+
     doubt = doubt_of_count(count)
     if doubt is not None:
         warn(describe(doubt), ClusterCountWarning)
+
     return count
 
 
@@ -252,14 +256,14 @@ def count_clusters(
     """
     rows = _draw_rows(X, max_rows, rng)
     sample = X.take(rows).to_memory()
+
     with sized_threads(sample.n_entries):
         count, placement = _count_in_memory(sample, rng, max_clusters, signed)
     if count.tree is None or placement is None or len(rows) == X.shape[0]:
         return count
 
-    leaves = X.ops.xp.astype(
-        placement(X), X.ops.xp.uint16
-    )  # small numbers, to be moved
+    # Leaves are few: their numbers are moved to the host as small ones.
+    leaves = X.ops.xp.astype(placement(X), X.ops.xp.uint16)
     leaves = to_host(leaves).astype(np.intp)
     return replace(count, tree=replace(count.tree, leaves=leaves))
 
@@ -273,11 +277,13 @@ def _draw_rows(X: Matrix, max_rows: int, rng: Generator) -> np.ndarray:
     weights = to_host(X.weights * X.ops.cast_like(is_nonzero, X.weights))
     shares = weights / max(weights.sum(), np.finfo(float).tiny)
     rows = np.flatnonzero(shares)
+
     # As many rows as their weights are worth; a row is drawn once at most.
     n_worth = int(1 / max(np.square(shares).sum(), 1 / len(shares)))
     n_drawn = min(max(n_worth, 1), max_rows, len(rows))
     if n_drawn == len(rows):
         return rows
+
     return np.sort(rng.choice(len(shares), n_drawn, replace=False, p=shares))
 
 
@@ -286,6 +292,7 @@ def _count_in_memory(
 ) -> tuple[ClusterCount, Placement | None]:
     """Count the clusters of few rows, none of them zero; place others in the tree."""
     n, p = X.shape
+
     # Directions beyond those clusters are seen, or the tree would grow in some only.
     max_directions = max(max_clusters, MAX_CLUSTERS)
     n_wanted = min(max_directions, n - 1, p)
@@ -308,6 +315,7 @@ def _count_in_memory(
     if has_few_features:  # signs hide some directions there
         n_strong = int((pairs.values >= Counting.STRONG * pairs.values[0]).sum())
         n_directions = max(rank, Counting.FEW_DIRECTIONS, n_strong)
+
     tree, placement = tree_of_rows(
         X, rank, n_directions, max_directions, rng, signed=signed
     )
@@ -378,6 +386,7 @@ def _answer(
     splits = sorted(tree.splits, key=_likelihood, reverse=True)
     expected_number = None if has_few_features else rank
     best = _best_split(tree, splits[0], expected_number, max_clusters)
+
     levels = [n for n in tree.levels if n <= max_clusters]
     by_likelihood = [split.n_clusters for split in splits]
     numbers = dict.fromkeys([best.n_clusters, *levels, *by_likelihood])
@@ -420,6 +429,7 @@ def _answer(
         plausible = plausible[: len({best.n_clusters, *levels})]
     elif best.support < Counting.LOW:
         confidence = Confidence.LOW
+
     return _Answer(
         n_clusters=best.n_clusters,
         plausible=tuple(plausible),
@@ -432,6 +442,7 @@ def _likelihood(split: Split) -> float:
     """Return how likely a number of clusters is, on a scale of logarithms."""
     price = Counting.MANY_PRICE * np.log(split.n_clusters)  # small numbers lead
     worth = Counting.AGREEMENT_WORTH * split.agreement
+
     return float(split.support + worth - price)
 
 
@@ -444,9 +455,11 @@ def _best_split(
     """
     agreed = [split for split in tree.splits if split.agreement >= Counting.AGREEMENT]
     best = max(agreed, key=attrgetter("support"), default=likeliest)
+
     expected = None if expected_number is None else tree.split(expected_number)
     if expected is not None and expected.drop >= Counting.AT_RANK_DROP:
         best = expected if expected.support >= Counting.AT_RANK else best
+
     return tree.splits[min(best.n_clusters, max_clusters) - 2]
 
 

@@ -76,16 +76,18 @@ class ClusterTree(Result):
         members = self.members[n_clusters - 1]
         leaf_sizes = np.bincount(self.leaves[self.leaves >= 0], minlength=len(members))
         cluster_sizes = np.bincount(members, leaf_sizes)
+
         order = np.argsort(-cluster_sizes, kind="stable")
         if self.of_model:
             numbers_of_model = np.arange(len(members))
-            known = KnownLabels(start=numbers_of_model, nearness=leaf_sizes)
-            order = known.order(order, members)
+            labels_of_model = KnownLabels(start=numbers_of_model, nearness=leaf_sizes)
+            order = labels_of_model.order(order, members)
         return np.argsort(order)[members]
 
     def drawn(self) -> tuple[np.ndarray, list[Bracket]]:
         """Return the leaves from left to right, and mergers from these to the root."""
         order, halves = self._branches()
+
         # Where the stem of a cluster is, by its first leaf, and from where it rises.
         stems = {int(leaf): (float(place), 0.0) for place, leaf in enumerate(order)}
         brackets = []
@@ -103,8 +105,10 @@ class ClusterTree(Result):
             )
             brackets.append(bracket)
             height = bracket.height
+
             middle = (bracket.left[0] + bracket.right[0]) / 2
             stems[leaf] = (middle, height)
+
         return order, brackets
 
     def _branches(
@@ -116,13 +120,16 @@ class ClusterTree(Result):
         """
         groups = [np.arange(self.members.shape[1])]  # of leaves, from left to right
         halves = {}
+
         for k in range(2, self.n_leaves + 1):
             members = self.members[k - 1]
             place = next(i for i, group in enumerate(groups) if np.ptp(members[group]))
             group = groups[place]
+
             is_in_first_half = members[group] == members[group[0]]
             halves[k] = (group[is_in_first_half], group[~is_in_first_half])
             groups[place : place + 1] = halves[k]
+
         return np.array([group[0] for group in groups]), halves
 
     def split(self, n_clusters: int) -> Split | None:

@@ -34,6 +34,7 @@ def tree_of_model(model: Any, rng: Generator) -> ClusterTree:
             f"{type(model).__name__} has no embedding_; give the data, cluster_tree(X),"
             " or a model such as IhSC."
         )
+
     labels = to_host(model.labels_).astype(np.intp)
     sample = _sample_of_clusters(labels, rng)
     embedded = ops_of(model.embedding_).take_rows(model.embedding_, sample)
@@ -55,6 +56,7 @@ def tree_of_model(model: Any, rng: Generator) -> ClusterTree:
 def _sample_of_clusters(labels: np.ndarray, rng: Generator) -> np.ndarray:
     """Return positions of some rows that are no outliers, of every cluster."""
     rows = np.flatnonzero(labels >= 0)
+
     _, first_of_each = np.unique(labels[rows], return_index=True)
     drawn = sampled(len(rows), Counting.ROWS, rng)
     return rows[np.union1d(drawn, first_of_each)]
@@ -110,6 +112,7 @@ def tree_of_rows(
         )
         n_expected = n if has_few_features else rank
         tree = _grow_tree(source, rng, n_expected=n_expected)
+
     return tree, fit.placement
 
 
@@ -118,10 +121,10 @@ def _number_of_leaves(
 ) -> int:
     """Return how many leaves the tree of n rows has: more than clusters expected."""
     leaves_a_direction, more_leaves = Counting.LEAVES
-    wanted = int(leaves_a_direction * rank + more_leaves)
-    fewest = Counting.LEAST_LEAVES[int(has_few_features)]
-    affordable = n // Counting.ROWS_A_LEAF
-    return min(max(min(wanted, max_clusters + 1), fewest), affordable)
+    n_leaves = int(leaves_a_direction * rank + more_leaves)
+    n_leaves = min(n_leaves, max_clusters + 1)
+    n_leaves = max(n_leaves, Counting.LEAST_LEAVES[int(has_few_features)])
+    return min(n_leaves, n // Counting.ROWS_A_LEAF)
 
 
 class _Source(Protocol):
@@ -156,6 +159,7 @@ class _RowsOfModel:
     def branches_learnt_from(self, half: np.ndarray) -> Branches:
         rule = learn_rule([self.rows[half]], self.k, signed=self.signed).rule
         leaves = np.asarray(rule(HOST, self.rows))
+
         return merge_clusters(
             self.rows, leaves, self.k, signed=self.signed, learnt_rows=half
         )
@@ -186,12 +190,12 @@ class _RowsOfData:
         )
 
     def branches_learnt_from(self, half: np.ndarray) -> Branches:
-        half_of_data = self.X.take(half)
         fit = spectral_clustering(
-            half_of_data, self.n_leaves, self.recipe, signed=self.signed
+            self.X.take(half), self.n_leaves, self.recipe, signed=self.signed
         )
         rows = fit.placement.embedding(self.X)
         leaves = fit.placement.rule(self.X.ops, rows)
+
         return merge_clusters(
             rows,
             to_host(leaves),
@@ -208,22 +212,23 @@ def _grow_tree(source: _Source, rng: Generator, n_expected: int) -> ClusterTree:
     ``n_expected`` is the largest number of clusters that the model would have.
     """
     n = source.n_rows
-    whole = source.branches()
+    tree = source.branches()
+
     halves: list[Branches] = []
-    if 1 < whole.n_leaves < n // 2:
+    if 1 < tree.n_leaves < n // 2:
         for _ in range(Counting.HALVINGS[int(n > Counting.MANY_ROWS)]):
             order = rng.permutation(n)
             for half in (order[: n // 2], order[n // 2 :]):
                 halves.append(source.branches_learnt_from(np.sort(half)))
 
-    splits = _judge_splits(whole, halves)
+    splits = _judge_splits(tree, halves)
     levels = [split.n_clusters for split in splits if _is_level(split, n_expected)]
     return ClusterTree(
-        leaves=whole.leaves,
-        members=whole.members,
+        leaves=tree.leaves,
+        members=tree.members,
         splits=splits,
         levels=tuple(levels),
-        costs=whole.costs,
+        costs=tree.costs,
         n_rows=n,
     )
 
@@ -237,22 +242,25 @@ def _is_level(split: Split, n_expected: int) -> bool:
     return is_stable and is_expected and evidence >= Counting.LEVEL
 
 
-def _judge_splits(whole: Branches, halves: Sequence[Branches]) -> tuple[Split, ...]:
+def _judge_splits(tree: Branches, halves: Sequence[Branches]) -> tuple[Split, ...]:
     """Return the evidence for each number of clusters that all trees have.
 
     Trees of halves come in pairs: two of separate halves.
     """
-    most = min(tree.n_leaves for tree in (whole, *halves))
-    if most < 2 or not halves:
+    n_leaves = min(branches.n_leaves for branches in (tree, *halves))
+    if n_leaves < 2 or not halves:
         return ()
+    numbers = range(2, n_leaves + 1)
 
-    numbers = range(2, most + 1)
-    rises = np.mean([half.rises(most) for half in halves], axis=0)
-    rises = (whole.rises(most) + rises) / 2
-    stability = [_stability(whole, halves, k) for k in numbers]
+    rises = np.mean([half.rises(n_leaves) for half in halves], axis=0)
+    rises = (tree.rises(n_leaves) + rises) / 2
+
+    stability = [_stability(tree, halves, k) for k in numbers]
     drops = [now - with_one_more for now, with_one_more in pairwise(stability)]
-    gaps = np.mean([half.gaps[: most - 1] for half in halves], axis=0).min(axis=1)
-    mean_gaps = np.cumsum(gaps) / np.arange(1, most)  # of all cuts that make k clusters
+
+    gaps = np.mean([half.gaps[: n_leaves - 1] for half in halves], axis=0).min(axis=1)
+    mean_gaps = np.cumsum(gaps) / np.arange(1, n_leaves)  # of all cuts that make k
+
     return tuple(
         Split(
             n_clusters=k,
@@ -266,14 +274,16 @@ def _judge_splits(whole: Branches, halves: Sequence[Branches]) -> tuple[Split, .
     )
 
 
-def _stability(whole: Branches, halves: Sequence[Branches], k: int) -> float:
+def _stability(tree: Branches, halves: Sequence[Branches], k: int) -> float:
     """Return how well trees of halves find the worst of k clusters again, at most 1."""
-    labels = whole.labels(k)
+    labels = tree.labels(k)
+
     overlaps = []  # of each half and cluster: rows shared with the most similar cluster
     for half in halves:
         shared = confusion(labels, half.labels(k), (k, k))
         united = np.add.outer(shared.sum(axis=1), shared.sum(axis=0)) - shared
         overlaps.append((shared / np.maximum(united, 1)).max(axis=1))
+
     return float(np.mean(overlaps, axis=0).min())
 
 
@@ -281,5 +291,6 @@ def _agreement(halves: Sequence[Branches], k: int) -> float:
     """Return the mean adjusted Rand index of k clusters of separate halves."""
     labels = [half.labels(k) for half in halves]
     pairs = zip(labels[::2], labels[1::2], strict=True)
+
     with sklearn_filters:
         return float(np.mean([adjusted_rand_score(*pair) for pair in pairs]))

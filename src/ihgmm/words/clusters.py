@@ -28,9 +28,11 @@ def class_words(
         text = f"{rows} ({share}) are not of the largest class in their cluster"
     else:
         text = f"{rows} differ ({share})"
+
     text += f", adjusted Rand index {agreement.adjusted_rand_index:z.2f}"
     if rival is not None:
         share = percent(rival.rate)
         index = f"{rival.adjusted_rand_index:z.2f}"
         text += f"; with k-means {rival.misplaced:,} ({share}), {index}"
+
     return text

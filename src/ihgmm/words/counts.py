@@ -43,6 +43,7 @@ def count_text(count: ClusterCount) -> str:
     if count.is_capped:
         limit = option("max_clusters", count.max_clusters)
         text += f" It stopped at {limit}; there may be more."
+
     return text
 
 
@@ -77,11 +78,13 @@ def doubt_text(doubt: CountDoubt) -> str:
 def tree_headline(tree: ClusterTree) -> str:
     """Return at which numbers of clusters a tree is stable, in a few words."""
     levels = listed(tree.levels, "and") if tree.levels else ""
+
     # Halves of the rows are judged along the directions of a model.
     if tree.of_model and levels:
         return f"within this fit, {levels} clusters stand out"
     if tree.of_model:
         return "within this fit, no smaller number stands out"
+
     if levels:
         return f"the tree is stable at {levels} clusters"
     return "the tree is not stable at any number of clusters"
@@ -110,6 +113,7 @@ def _branch_lines(
     """Yield a line for each cluster of a level, and below it those within it."""
     if depth == len(levels):
         return
+
     n_clusters = levels[depth]
     labels = tree.labels(n_clusters)
     for cluster in range(n_clusters):
@@ -139,6 +143,7 @@ def split_words(tree: ClusterTree) -> dict[str, str]:
             "how far rows stay away from the cuts between clusters, in standard\n"
             f"      errors; below {Counting.GAP:g} they may be one cloud: one cluster."
         )
+
     meanings["level"] = (
         f"yes where agreement and stability are {Counting.AGREEMENT:g} or "
         f"more, and\n      rise, drop and agreement {Counting.LEVEL:g} in sum, or "
@@ -154,6 +159,7 @@ def split_rows(tree: ClusterTree, splits: Iterable[Split]) -> Iterator[tuple[Any
         evidence = [split.rise, split.agreement, split.stability, split.drop]
         if shows_gaps:
             evidence.append(split.gap)
+
         is_level = split.n_clusters in tree.levels
         yield split.n_clusters, *evidence, "yes" if is_level else ""
 
@@ -177,6 +183,7 @@ def _standing_out(count: ClusterCount) -> str:
     """Return how many eigenvalues stand out from noise."""
     if count.rank == 0:
         return "no eigenvalue stands out from noise"
+
     verb = "stands" if count.rank == 1 else "stand"
     eigenvalues = counted(count.rank, "eigenvalue")
     return f"{eigenvalues} {verb} out from noise (edge {count.edge:.3g})"
@@ -192,6 +199,7 @@ def _one_or_none(count: ClusterCount) -> str:
     if count.tree is None:
         reason = "there are too few rows to look for groups"
         return f"{sentence(finding)}: {standing_out}, and {reason}."
+
     if count.confidence is Confidence.HIGH:
         reason = "halves of the rows do not agree on any groups"
         return f"{sentence(finding)}: {standing_out}, and {reason}."
@@ -205,6 +213,7 @@ def _one_or_none(count: ClusterCount) -> str:
     if alternatives:
         numbers = listed(alternatives, "or")
         text += f" If there are clusters, their number is most likely {numbers}."
+
     return text
 
 
@@ -216,14 +225,13 @@ def _several(count: ClusterCount) -> str:
         standing_out = _standing_out(count)
         return f"{clusters}: {standing_out}, and there are too few rows to say more."
 
+    may_be_none = f"There may be no clusters at all: {NOISE_OR_OVERLAP}."
     sentences = [
         _number_and_confidence(count, split),
         _levels_sentence(count),
         _why_best_guess(count, split),
         _alternatives_sentence(count),
-        f"There may be no clusters at all: {NOISE_OR_OVERLAP}."
-        if count.may_be_one
-        else "",
+        may_be_none if count.may_be_one else "",
         _eigenvalues_sentence(count),
     ]
     return " ".join(text for text in sentences if text)
@@ -234,12 +242,14 @@ def _number_and_confidence(count: ClusterCount, split: Split) -> str:
     clusters = counted(count.n_clusters, "cluster")
     if count.is_doubtful:
         clusters = f"Perhaps {clusters}"
+
     text = (
         f"{clusters}, with {count.confidence.value} confidence: trees of halves of the "
         f"rows have an agreement of {split.agreement:.2f}"
     )
     if split.drop >= 0:
         text += f", and one more cluster would lower stability by {split.drop:.2f}"
+
     return f"{text}."
 
 
@@ -258,6 +268,7 @@ def _why_best_guess(count: ClusterCount, split: Split) -> str:
         return ""
     if count.is_capped or split.agreement < Counting.AGREEMENT:
         return ""
+
     if count.rank == count.n_clusters and not count.has_few_features:
         reason = "as many eigenvalues stand out from noise"
     else:

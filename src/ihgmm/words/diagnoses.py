@@ -52,9 +52,11 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
         lines.append(f"  {name:<{name_width}}  {figure:>{figure_width}}  {meaning}")
     if wrong_labels(diagnosis):
         lines.append("Stable clusters need not be the classes that you have in mind.")
+
     for caution in diagnosis.cautions:
         text = caution_text(caution)
         lines.append(fill(text, 80, initial_indent="! ", subsequent_indent="  "))
+
     return "\n".join(lines)
 
 
@@ -120,24 +122,28 @@ def wrong_labels(diagnosis: Diagnosis) -> str:
     is_silent = diagnosis.verdict in (Verdict.NO_SEPARATION, Verdict.GIVEN)
     if is_silent or not _is_judged(diagnosis):
         return ""
-    low, high = diagnosis.error_range
-    if high < 0.01:
+
+    smallest, largest = diagnosis.error_range
+    if largest < 0.01:
         return "less than 1%"
-    return f"{100 * low:.0f}% to {100 * high:.0f}%"
+    return f"{100 * smallest:.0f}% to {100 * largest:.0f}%"
 
 
 def figure_table(diagnosis: Diagnosis) -> list[FigureLine]:
     """Return a name, a figure and its meaning for each line of the summary."""
     shape = f"{diagnosis.n_samples:,} x {diagnosis.n_features:,}"
     lines = [FigureLine("data", shape, _data_meaning(diagnosis))]
+
     if diagnosis.n_outliers > 0:
-        outliers = f"{diagnosis.n_outliers:,}"
+        number = f"{diagnosis.n_outliers:,}"
         meaning = "are outliers and were left out"
-        lines.append(FigureLine("outliers", outliers, meaning))
+        lines.append(FigureLine("outliers", number, meaning))
+
     if 0 < diagnosis.n_given < diagnosis.n_samples:
-        given = f"{diagnosis.n_given:,}"
+        number = f"{diagnosis.n_given:,}"
         meaning = "labels were given; the lines below are about the others"
-        lines.append(FigureLine("given", given, meaning))
+        lines.append(FigureLine("given", number, meaning))
+
     if _is_judged(diagnosis):
         lines += _judgement_lines(diagnosis)
     return lines
@@ -151,6 +157,7 @@ def _data_meaning(diagnosis: Diagnosis) -> str:
         sizes = counted(largest, "row")
     else:
         sizes = f"{smallest:,} to {largest:,} rows"
+
     return f"rows x features; {counted(diagnosis.n_clusters, 'cluster')} of {sizes}"
 
 
@@ -191,6 +198,7 @@ def _judgement_lines(diagnosis: Diagnosis) -> list[FigureLine]:
             meaning += ", empty rows aside"
         share = percent(diagnosis.uncertain_share)
         lines.append(FigureLine("uncertain rows", share, meaning))
+
     return lines
 
 
@@ -235,6 +243,7 @@ def _other_clusters_text(caution: OtherClusters) -> str:
         if caution.is_by_chance:
             question = "Are rows and labels in the same order? "
         advice = f"the data show other clusters. {question}IhSC finds them by default."
+
     return (
         "Fits to halves of the rows agree with each other on "
         f"{caution.agreement:.0%} of the rows, but with these labels on "
@@ -254,27 +263,29 @@ def _ruling_column_text(
         return (
             f"{text} If columns are in different units, {scaler} makes them comparable."
         )
+
     if names is None or len(names) > 2:  # one column alone would be no table
         return f"{text} Leave it out to see what the others show."
     return text
 
 
 def _one_value_text(caution: OneValueColumn, names: Sequence[str] | None) -> str:
+    other_names = [repr(_name_of(column, names)) for column in caution.other_columns]
     columns = f"column {_name_of(caution.column, names)!r}"
-    others = [repr(_name_of(column, names)) for column in caution.other_columns]
-    if len(others) > Cautions.NAMED:
-        columns += f", and of {len(others):,} others"
-    elif others:
-        columns += f", and of {', '.join(others)}"
+    if len(other_names) > Cautions.NAMED:
+        columns += f", and of {len(other_names):,} others"
+    elif other_names:
+        columns += f", and of {', '.join(other_names)}"
 
     rows_decided = "some clusters"
-    if caution.clusters and not others:
+    if caution.clusters and not other_names:
         clusters = counted(len(caution.clusters), "cluster")
         if len(caution.clusters) == 1:
             clusters = f"cluster {caution.clusters[0]}"
         rows_decided = f"which rows are in {clusters}"
 
-    subject, pronoun = ("each", "these") if others else ("it", "it")
+    subject = "each" if other_names else "it"
+    pronoun = "these" if other_names else "it"
     return (
         f"Each cluster has one value, or almost, of {columns}: {subject} may decide "
         f"{rows_decided} alone. A fit without {pronoun} shows what else there is."
@@ -282,12 +293,14 @@ def _one_value_text(caution: OneValueColumn, names: Sequence[str] | None) -> str
 
 
 def _zero_rows_text(caution: ZeroRows) -> str:
-    what = "of zeros"
+    rows = counted(caution.n_rows, "row")
     if caution.n_unobserved >= caution.n_rows:
-        what = "without an observed cell"
+        rows += " without an observed cell"
     elif caution.n_unobserved > 0:
-        what = "without an observed cell but zeros"
-    return f"The labels of {counted(caution.n_rows, 'row')} {what} mean nothing."
+        rows += " without an observed cell but zeros"
+    else:
+        rows += " of zeros"
+    return f"The labels of {rows} mean nothing."
 
 
 def _name_of(column: Column, names: Sequence[str] | None) -> Column:

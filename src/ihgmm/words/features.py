@@ -19,6 +19,7 @@ def features_text(top: TopFeatures) -> str:
         rows = counted(int(top.sizes[i]), "row")
         text = f"{cluster} ({rows}): {_features_of_cluster(top, i)}"
         lines.append(fill(text, 80, initial_indent="  ", subsequent_indent="      "))
+
     return "\n".join(lines)
 
 
@@ -44,6 +45,7 @@ def _features_of_cluster(top: TopFeatures, i: int) -> str:
         if columns:
             names = ", ".join(shorten(top.names[j]) for j in columns)
             parts.append(f"{heading} {names}")
+
     return "; ".join(parts) or "nothing that could not be chance"
 
 
@@ -57,6 +59,7 @@ def _telling_lacks(
     candidates = top.more[i]
     largest_contrast = min(top.contrasts[i, candidates].max(), Contrasts.MOST)
     weak = max(largest_contrast / 4, Contrasts.RARE * top.has_noise)
+
     telling = [j for j in columns if top.contrasts[i, j] < -weak]
     return telling[: max(len(candidates) // 2, 2)]
 
@@ -72,15 +75,18 @@ def contrast_text(contrast: float) -> str:
 
 def feature_words(same_size: bool) -> tuple[str, ...]:
     """Return what the headings of a table of features mean, a line each."""
-    others: tuple[str, ...] = ("others: the mean of the rows of all other clusters",)
+    other_means: tuple[str, ...]
     if same_size:
-        others = (
+        other_means = (
             "others, same size: the mean in the other clusters, if their rows were",
             "    as large as those of this cluster",
         )
+    else:
+        other_means = ("others: the mean of the rows of all other clusters",)
+
     return (
         "mean: the mean of the feature in the cluster, in the units of the data",
-        *others,
+        *other_means,
         "contrast: how far the one is above (+) or below (-) the other, in noise",
         "    levels: how far cells stray by chance; what is above comes first;",
         f"    over {Contrasts.MOST:g} noise is next to nothing: such columns decide",

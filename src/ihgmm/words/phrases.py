@@ -10,10 +10,10 @@ def counted(number: int, thing: str) -> str:
 
 def listed(numbers: Iterable[int], conjunction: str) -> str:
     """Return numbers with commas, and a conjunction before the last."""
-    *first_texts, last_text = (f"{number:,}" for number in numbers)
-    if not first_texts:
-        return last_text
-    return f"{', '.join(first_texts)} {conjunction} {last_text}"
+    texts = [f"{number:,}" for number in numbers]
+    if len(texts) == 1:
+        return texts[0]
+    return f"{', '.join(texts[:-1])} {conjunction} {texts[-1]}"
 
 
 def percent(share: float) -> str:
@@ -31,6 +31,7 @@ def figure(value: float, digits: int = 3) -> str:
     """Return so many digits of a number, or all that stand before the point."""
     if value != value:
         return "-"
+
     # People do not read 1.02e+04, nor 1e+03 for 999.9.
     is_long = 10**digits - 0.5 <= abs(value) < 1e9
     return f"{value:,.0f}" if is_long else f"{value:.{digits}g}"

@@ -11,6 +11,7 @@ from ihgmm.statistics.scale_heterogeneity import ScaleTest
 def scale_text(test: ScaleTest) -> str:
     """Return the figures of each cluster in a table, and the recommendation."""
     lines = [*_table_lines(test), recommendation(test)]
+
     n_tested = np.count_nonzero(~np.isnan(test.p_values))
     if n_tested == 1:
         lines.append(
@@ -19,6 +20,7 @@ def scale_text(test: ScaleTest) -> str:
         )
     elif n_tested > 1:
         lines.append("This assumes that noise is correlated alike in all clusters.")
+
     return "\n".join(lines)
 
 
@@ -37,6 +39,7 @@ def _table_lines(test: ScaleTest) -> list[str]:
         lines.append(
             f"{name!s:<{width}}  {int(size):>7}  {spread_text:>6}  {p_text:>7}"
         )
+
     return lines
 
 
@@ -54,6 +57,7 @@ def recommendation(test: ScaleTest) -> str:
     """Return which mixture to use, with the figures behind it."""
     if np.isnan(test.p_value):
         return "no recommendation: no cluster has 4 different rows to compare."
+
     p_text = "p < 0.0001" if test.p_value < 1e-4 else f"p = {test.p_value:.2g}"
     if test.p_value >= Scales.LEVEL:
         return _without_sign_of_scales(test, p_text)
@@ -68,9 +72,11 @@ def recommendation(test: ScaleTest) -> str:
             f"classical mixture: {finding} ({p_text}), but only by about "
             f"{test.spread:.1%}."
         )
+
     widest = int(np.nan_to_num(test.spreads).argmax())
     if test.spreads[widest] > Scales.UNLIKE * test.spread:
         finding += f" ({test.spreads[widest]:.0%} in cluster {test.clusters[widest]})"
+
     return f"Ih-GMM: {finding} by about {test.spread:.0%} ({p_text})."
 
 
@@ -83,6 +89,7 @@ def _without_sign_of_scales(test: ScaleTest, p_text: str) -> str:
             f"no recommendation: {finding}, but the signal is too weak, or there are "
             "too few rows or features, to be sure."
         )
+
     return (
         f"classical mixture: {finding}, and their spread is at most "
         f"{largest_spread:.1%}."

@@ -28,7 +28,7 @@ import ihgmm
 from ihgmm import IhGMM, IhSC
 from ihgmm import policy as table
 from ihgmm import scale_heterogeneity_test as scale_test
-from ihgmm.words.results import recommendation
+from ihgmm.words.scales import recommendation
 
 NAMES = "gaussian ar80 overlap large80-12 p10 customers outliers5-3 few"
 Answer = tuple[np.ndarray, np.ndarray]  # decisions, one or one for each row; figures
@@ -50,7 +50,7 @@ def of_estimates(draw: Draw) -> Answer:
 
 def of_diagnosis(draw: Draw) -> Answer:
     diagnosis = ihgmm.diagnose(*inside(draw))
-    kinds = " ".join(sorted(caution.kind for caution in diagnosis.cautions))
+    kinds = " ".join(sorted(type(caution).__name__ for caution in diagnosis.cautions))
     return np.array([f"{diagnosis.verdict} {kinds}"]), np.array(
         [diagnosis.expected_error]
     )

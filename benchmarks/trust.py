@@ -9,6 +9,7 @@ they come from and which are kept aside.
 """
 
 import os
+import re
 import sys
 import warnings
 from collections import Counter
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 # Processes share the cores; set before NumPy starts its threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -33,7 +34,7 @@ from sklearn.metrics import roc_auc_score
 
 from ihgmm import ColumnScaler, IhSC, diagnose
 from ihgmm.metrics import match_labels, misclassification_rate
-from ihgmm.statistics.diagnosis import CautionKind
+from ihgmm.statistics.cautions import Caution, OtherClusters, RulingColumn
 
 METHODS: dict[str, Callable[[int], Any]] = {
     "default": lambda k: IhSC(k, random_state=0),
@@ -50,7 +51,7 @@ CERTAINTIES = (0.0, 0.5, 0.7, 0.85, 0.95, 1.0)
 class Said:
     """A caution, whether it was right, and what its remedy changed, if it has one."""
 
-    kind: str
+    kind: type  # of the caution
     right: bool
     gain: float = np.nan  # by how much its remedy lowers the error
 
@@ -107,11 +108,12 @@ def judged(
         error = float(1 - is_right.mean())
         cautions = []
 
-        for kind in (caution.kind.name for caution in diagnosis.cautions):
-            if kind == "OTHER_CLUSTERS":
+        for caution in diagnosis.cautions:
+            kind = type(caution)
+            if kind is OtherClusters:
                 gain = error - errors["default"]
                 cautions.append(Said(kind, gain > 0, gain))
-            elif kind == "RULING_COLUMN" and method != "mixed up":
+            elif kind is RulingColumn and method != "mixed up":
                 scaled = ColumnScaler().fit_transform(X)
                 labels_of_method = METHODS[method](k).fit_predict(scaled)
                 gain = error - misclassification_rate(
@@ -298,19 +300,19 @@ def advice(cases: list[Case]) -> Table:
     yield ["caution", "group", "cases", "sets", "right", "remedy lowers the error",
            "raises it"]  # fmt: skip
 
-    for kind in CautionKind.__members__:
+    for kind in get_args(Caution):
         for group in GROUPS[1:]:
             mine = [
                 (c, s) for c in cases for s in c.cautions
                 if (c.group, s.kind) == (group, kind)
-                and (kind == "OTHER_CLUSTERS") != (c.method == "default")
+                and (kind is OtherClusters) != (c.method == "default")
             ]  # fmt: skip
             if not mine:
                 continue
             gains = np.array([s.gain for _, s in mine])
             counts = (gains > 0.005).sum(), (gains < -0.005).sum()
             yield [
-                kind.lower().replace("_", " "), group, len(mine),
+                re.sub("(?<!^)(?=[A-Z])", " ", kind.__name__).lower(), group, len(mine),
                 len({c.name for c, _ in mine}), share([s.right for _, s in mine]),
                 *(("-", "-") if np.isnan(gains).all() else counts),
             ]  # fmt: skip

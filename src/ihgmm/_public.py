@@ -19,10 +19,26 @@ from ihgmm.statistics.scale_heterogeneity import scale_heterogeneity_test
 from ihgmm.statistics.selection import cluster_tree, select_n_clusters
 from ihgmm.statistics.typical_rows import typical_rows
 
-__all__ = ["Biwhitener", "ColumnScaler", "IhGMM", "IhSC", "SphericalKMeans"]
-__all__ += ["Recipe", "SDPKMeans", "TwoComponentLloyd"]
-__all__ += ["ClusterCountWarning", "DriftWarning"]
-__all__ += ["PreparationWarning", "UnstableLabelsWarning"]
-__all__ += ["cluster_tree", "diagnose", "estimate_parameters", "select_n_clusters"]
-__all__ += ["scale_heterogeneity_test", "top_features", "typical_rows"]
-__all__ += ["make_ihgmm", "open_data"]
+__all__ = [
+    "Biwhitener",
+    "ClusterCountWarning",
+    "ColumnScaler",
+    "DriftWarning",
+    "IhGMM",
+    "IhSC",
+    "PreparationWarning",
+    "Recipe",
+    "SDPKMeans",
+    "SphericalKMeans",
+    "TwoComponentLloyd",
+    "UnstableLabelsWarning",
+    "cluster_tree",
+    "diagnose",
+    "estimate_parameters",
+    "make_ihgmm",
+    "open_data",
+    "scale_heterogeneity_test",
+    "select_n_clusters",
+    "top_features",
+    "typical_rows",
+]

@@ -42,6 +42,7 @@ from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.rules import LinearRule, NeighborRule
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.numerics.wild_cells import CellFiller
+from ihgmm.statistics.ordinary_rows import ClusterLines, OrdinaryRows
 from ihgmm.statistics.outliers import OutlierRule
 from ihgmm.statistics.selection import ClusterCount, Confidence
 from ihgmm.statistics.tree import ClusterTree, Split
@@ -57,6 +58,7 @@ VALUES: list[Any] = [CellFiller, ClusterCount, ClusterTree, Confidence, CosinePl
 VALUES += [Embedding, Filler, LinearRule, NeighborRule, OutlierRule, Placement]
 VALUES += [Batches, ClusterSums, DirectionMemory, DriftRecord, IncrementalState]
 VALUES += [Recipe, RowSample, Split, Whitener]
+VALUES += [ClusterLines, OrdinaryRows]
 CLASSES = {kind.__name__: kind for kind in STEPS + VALUES}
 # Arrays with a line for each row of the fit, and all those that may not be finite:
 # outliers have NaN, and errors of a single row, or squares of huge ones, are infinite.

@@ -2,6 +2,7 @@ import dataclasses
 import json
 from dataclasses import replace
 
+import dask.array as da
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -17,8 +18,10 @@ from ihgmm import (
     scale_heterogeneity_test,
 )
 from ihgmm._checks import check_matrix
+from ihgmm.matrix import to_host
 from ihgmm.metrics import misclassification_rate
-from ihgmm.statistics.diagnosis import CautionKind, Verdict
+from ihgmm.statistics.cautions import OneValueColumn, OtherClusters, RulingColumn
+from ihgmm.statistics.diagnosis import Verdict
 from ihgmm.statistics.refits import refit_halves
 from ihgmm.words.diagnoses import caution_text, trust_sentence
 
@@ -26,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Labels may be unstable")
 
 
 def kinds(diagnosis):
-    return [caution.kind for caution in diagnosis.cautions]
+    return [type(caution) for caution in diagnosis.cautions]
 
 
 def fitted(n, p, k, *, seed=0, **settings):
@@ -125,7 +128,7 @@ def test_wrong_labels_are_seen_through():
     X, labels = make_ihgmm(200, 60, 4, random_state=0)
     found = diagnose(X, np.random.default_rng(0).permutation(labels))
     assert found.verdict == "no separation: do not trust these labels"
-    assert kinds(found) == [CautionKind.OTHER_CLUSTERS]
+    assert kinds(found) == [OtherClusters]
     assert "in the same order" in str(found.cautions[0])
     # Of a fit of IhSC nobody says that IhSC finds others.
     model = IhSC(4, random_state=0).fit(X)
@@ -144,8 +147,8 @@ def test_wrong_labels_are_seen_through():
     assert "90.0%  of labels stay" in str(found)
     some[20:68] = (some[20:68] + 1) % 4
     caution = diagnose(X, some).cautions[0]
-    assert caution.kind is CautionKind.OTHER_CLUSTERS
-    assert caution.figures["agreement"] > 0.95
+    assert isinstance(caution, OtherClusters)
+    assert caution.agreement > 0.95
     assert "in the same order" not in str(caution)
 
 
@@ -260,18 +263,17 @@ def test_a_column_that_rules_is_named_wherever_its_zero_lies(offset):
     X, labels = make_ihgmm(200, 20, 2, random_state=0)
     X[:, 7] = 1e3 * np.random.default_rng(0).standard_normal(200) + offset
     found = diagnose(X, labels)
-    figures = {caution.kind: caution.figures for caution in found.cautions}
-    assert figures[CautionKind.RULING_COLUMN]["column"] == 7
-    assert figures[CautionKind.RULING_COLUMN]["share"] > 0.9
+    (ruling,) = (c for c in found.cautions if isinstance(c, RulingColumn))
+    assert ruling.column == 7
+    assert ruling.share > 0.9
     assert "more than all others together. If" in " ".join(map(str, found.cautions))
     assert "ColumnScaler makes them comparable" in " ".join(map(str, found.cautions))
     names = [f"x{j}" for j in range(20)]
     said = [caution_text(c, names, prepared=True) for c in found.cautions]
     assert "Column 'x7' holds" in str(said)
     assert "Leave it out" in str(said)
-    (own,) = (c for c in found.cautions if c.kind is CautionKind.RULING_COLUMN)
-    own = replace(own, figures={"column": 0, "share": 0.9})
-    assert "Leave it out" not in caution_text(own, names[:2], prepared=True)
+    of_two = replace(ruling, column=0)
+    assert "Leave it out" not in caution_text(of_two, names[:2], prepared=True)
     said = [caution_text(c, prepared=True) for c in found.cautions]
     assert "Leave it out to see what the others show." in " ".join(said)
 
@@ -284,15 +286,15 @@ def test_a_column_with_one_value_in_each_cluster_is_named(n_few):
     X[:, 3] = labels == 2 if n_few else labels  # a word that four rows share is nothing
     X[:, 5], X[:, 6] = 7, labels * np.arange(200)  # constant; in one cluster only
     (*found,) = (c for c in diagnose(X, labels).cautions if "one value" in str(c))
-    figures = {"column": 3, "others": [], "clusters": [0, 1]}
-    assert [c.figures for c in found] == [figures][n_few:]
+    expected = OneValueColumn(column=3, other_columns=(), clusters=(0, 1))
+    assert found == [expected][n_few:]
     each = diagnose(X[:20, :5], np.arange(20) // 2)
-    assert CautionKind.ONE_VALUE not in kinds(each)
+    assert OneValueColumn not in kinds(each)
     # A column may set apart one of three, and is named before one that sets none.
     thirds = np.arange(200) * 3 // 200
     X[:, 3], X[:, 4] = np.isin(thirds, (0, 3)), thirds == 1
     (found, *_) = (c for c in diagnose(X, thirds).cautions if "one value" in str(c))
-    assert found.figures == {"column": 3, "others": [4], "clusters": [0]}
+    assert found == OneValueColumn(column=3, other_columns=(4,), clusters=(0,))
     assert "of column 3, and of 4: each may decide some clusters alone." in str(found)
 
 
@@ -376,12 +378,27 @@ def test_rows_beyond_the_sample_are_judged_alike():
         for most in (402, 150)
     )
     for found in (full, few):
-        for view in (found.stays, found.doubt, found.lead):
+        for view in (found.stability, found.doubt, found.lead):
             assert view.shape == (402,)
             assert (view[-2:] == 0).all()
     assert few.doubt[:-2].mean() == pytest.approx(full.doubt[:-2].mean(), abs=0.05)
     assert np.corrcoef(few.lead[:-2], full.lead[:-2])[0, 1] > 0.7
-    assert few.stays.mean() == pytest.approx(full.stays.mean(), abs=0.03)
+    assert few.stability.mean() == pytest.approx(full.stability.mean(), abs=0.03)
+
+
+def test_blocks_of_rows_are_judged_as_the_whole():
+    # Rows of the sample are in all blocks, and others too.
+    X, labels = make_ihgmm(600, 20, 3, separation_constant=0.4, random_state=0)
+    in_blocks = check_matrix(da.from_array(X, chunks=(170, 20)))
+    expected, found = (
+        refit_halves(
+            data, data.to_device(labels), 3, np.random.default_rng(0), max_rows=300
+        )
+        for data in (check_matrix(X), in_blocks)
+    )
+    for name in ("stability", "doubt", "lead"):
+        figures = to_host(getattr(found, name))
+        assert_allclose(figures, getattr(expected, name), rtol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("options", [{"signed": True}, {"whiten": "learned"}])

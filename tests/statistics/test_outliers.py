@@ -193,7 +193,7 @@ def test_a_sample_of_rows_teaches_the_rule():
     options = {"rng": np.random.default_rng(0)}
     rule = find_outliers(X, 8, "auto", **options)
     drawn = find_outliers(X, 8, "auto", max_rows=400, **options)
-    assert drawn.embedding.directions is not rule.embedding.directions
+    assert drawn.lines.embedding.directions is not rule.lines.embedding.directions
     assert_array_equal(drawn(X), rule(X))
     share = find_outliers(X, 8, 0.1, max_rows=400, **options)
     assert share(X).sum() == 60

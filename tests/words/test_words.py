@@ -5,6 +5,8 @@ import subprocess
 import sys
 from dataclasses import replace
 from html import escape
+from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,8 +14,17 @@ from nested_rows import nested
 
 import ihgmm
 from ihgmm import IhSC, cluster_tree, diagnose, make_ihgmm, select_n_clusters
-from ihgmm.statistics.selection import Confidence
+from ihgmm._display import Result, describe
+from ihgmm.statistics.cautions import (
+    Caution,
+    OneValueColumn,
+    OtherClusters,
+    RulingColumn,
+    ZeroRows,
+)
+from ihgmm.statistics.selection import ClusterCount, Confidence
 from ihgmm.words.counts import count_headline, split_rows
+from ihgmm.words.diagnoses import caution_text
 
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -91,15 +102,92 @@ def test_a_number_of_clusters_in_few_words():
     assert "stopped at max_clusters=3" in str(said(3, tree=tree, most=3))
 
 
-def test_a_result_of_a_file_finds_its_words(sample, tmp_path):
-    """Also in a process that has imported nothing but the class of the result."""
-    found = diagnose(*sample)
-    (tmp_path / "found").write_bytes(pickle.dumps(found))
-    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')))"
+def in_a_fresh_process(code, *arguments):
+    """Run code in a process that has imported nothing; return what it prints."""
     done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "found"],
+        [sys.executable, "-c", code, *arguments],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout == f"{found}\n"
+    return done.stdout
+
+
+def test_a_pickled_result_finds_its_words_in_a_fresh_process(sample, tmp_path):
+    X, labels = sample
+    results = [
+        diagnose(X, labels),
+        select_n_clusters(X, random_state=0),
+        cluster_tree(IhSC(3, random_state=0).fit(X), random_state=0),
+        ihgmm.scale_heterogeneity_test(X, labels),
+        ihgmm.top_features(X, labels),
+    ]
+    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')))"
+    for result in results:
+        path = tmp_path / type(result).__name__
+        path.write_bytes(pickle.dumps(result))
+
+        assert in_a_fresh_process(code, path) == f"{result}\n"
+
+
+def test_a_pickled_model_shows_itself_in_a_fresh_process(sample, tmp_path):
+    X, _ = sample
+    model = IhSC("auto", random_state=0).fit(X)
+    (tmp_path / "model").write_bytes(pickle.dumps((model, X)))
+    code = """
+import pickle, sys
+model, X = pickle.load(open(sys.argv[1], "rb"))
+print(model, model.selection_, sep="\\n")
+model.selection_.plot()
+model.report(X, sys.argv[2])
+"""
+
+    printed = in_a_fresh_process(code, tmp_path / "model", tmp_path / "report.html")
+
+    assert printed == f"{model}\n{model.selection_}\n"
+    assert "</html>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def subclasses(kind):
+    return {kind}.union(*map(subclasses, kind.__subclasses__()))
+
+
+def test_every_result_has_sentences_of_its_own():
+    results = subclasses(Result) - {Result}
+    no_sentences = describe.dispatch(object)
+    assert {ClusterCount, OtherClusters, ZeroRows} <= results
+    for result in results:
+        assert describe.dispatch(result) is not no_sentences, result
+    with pytest.raises(TypeError, match="There are no sentences for a dict"):
+        describe({})
+
+
+def test_every_caution_has_a_sentence_and_no_other_kind_has_one():
+    cautions = [
+        OtherClusters(
+            agreement=0.9, stability=0.4, is_by_chance=True, is_of_ihsc=False
+        ),
+        OneValueColumn(column="kind", other_columns=(), clusters=(1,)),
+        RulingColumn(column=2, share=0.9),
+        ZeroRows(n_rows=3, n_unobserved=1),
+    ]
+    assert [type(caution) for caution in cautions] == [*get_args(Caution)]
+    texts = [caution_text(caution) for caution in cautions]
+    assert texts == [
+        "Fits to halves of the rows agree with each other on 90% of the rows, but with "
+        "these labels on 40% only: the data show other clusters. Are rows and labels "
+        "in the same order? IhSC finds them by default.",
+        "Each cluster has one value, or almost, of column 'kind': it may decide which "
+        "rows are in cluster 1 alone. A fit without it shows what else there is.",
+        "Column 2 holds about 90% of the variance of ordinary rows, more than all "
+        "others together. If columns are in different units, ColumnScaler makes them "
+        "comparable.",
+        "The labels of 3 rows without an observed cell but zeros mean nothing.",
+    ]
+    assert texts == [str(caution) for caution in cautions]
+
+
+def test_a_caution_of_a_new_kind_is_not_said_to_be_about_rows_of_zeros():
+    new_kind = SimpleNamespace(kind="new", figures={"rows": 3}, n_rows=3)
+    with pytest.raises(AssertionError, match="Expected code to be unreachable"):
+        caution_text(new_kind)

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -17,12 +17,23 @@ from ihgmm.numerics.whitening import Whitener
 from ihgmm.policy import Cautions, Doubt, Trust
 from ihgmm.report.facts import compare_known, known_certainty
 from ihgmm.statistics import diagnosis as dg
+from ihgmm.statistics.calibration import membership_temperature
+from ihgmm.statistics.cautions import (
+    Caution,
+    Column,
+    OneValueColumn,
+    OtherClusters,
+    RulingColumn,
+    ZeroRows,
+)
 from ihgmm.statistics.contrasts import rank_features
 from ihgmm.statistics.described_fit import DescribedFit, described_fit
 from ihgmm.statistics.missing_cells import filled_cells
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.statistics.typical_rows import nearest_rows
-from ihgmm.words import diagnoses as words
+from ihgmm.words.clusters import CLUSTER_WORDS, class_words
+from ihgmm.words.diagnoses import caution_text
+from ihgmm.words.features import contrast_text, feature_words
 from ihgmm.words.phrases import counted, shorten
 
 Figures = dict[str, np.ndarray]  # of rows, by the columns of the labels file
@@ -106,7 +117,7 @@ def temper(model: Any, diagnosis: dg.Diagnosis) -> None:
     elif error > 0:
         rows = to_host(model.embedding_[: Doubt.ROWS]).astype(np.float64)
         placement: Any = model.placement_
-        model.temperature_ = dg.membership_temperature(rows, placement.rule, error)
+        model.temperature_ = membership_temperature(rows, placement.rule, error)
 
 
 def caution_texts(diagnosis: dg.Diagnosis, table: Table, model: Any) -> list[str]:
@@ -116,12 +127,9 @@ def caution_texts(diagnosis: dg.Diagnosis, table: Table, model: Any) -> list[str
     columns = {name.partition("=")[0] for name in table.flags}
     columns |= {*table.column_names} - {*table.flags}
     for caution in diagnosis.cautions:
-        text = words.caution_text(caution, table.column_names, prepared=prepared)
-        if caution.kind is dg.CautionKind.ONE_VALUE or (
-            prepared and caution.kind is dg.CautionKind.RULING_COLUMN
-        ):
-            alike = caution.figures.get("others", [])
-            named = [caution.figures["column"], *alike * (len(alike) <= Cautions.NAMED)]
+        text = caution_text(caution, table.column_names, prepared=prepared)
+        named = _columns_to_drop(caution, prepared)
+        if named:
             names = (table.column_names[c] if isinstance(c, int) else c for c in named)
             # Of a category all columns go.
             whole = (n.partition("=")[0] if n in table.flags else n for n in names)
@@ -130,6 +138,22 @@ def caution_texts(diagnosis: dg.Diagnosis, table: Table, model: Any) -> list[str
                 text += f" Add --drop-columns {','.join(map(quote, drop))}."
         texts.append(text)
     return texts
+
+
+def _columns_to_drop(caution: Caution, prepared: bool) -> list[Column]:
+    """Return the columns without which others would show what they have."""
+    match caution:
+        case OneValueColumn():
+            columns = [caution.column]
+            if len(caution.other_columns) <= Cautions.NAMED:
+                columns += caution.other_columns
+            return columns
+        case RulingColumn():
+            return [caution.column] if prepared else []
+        case OtherClusters() | ZeroRows():
+            return []
+        case _:
+            assert_never(caution)
 
 
 def without_batches(model: Any, table: Table) -> tuple[Any, Table]:
@@ -165,7 +189,7 @@ def compare_labels(
     figures = {**asdict(agreement), "classes": classes, "rows": n}
     for name in ("misplaced", "adjusted_rand_index"):
         figures[f"k_means_{name}"] = getattr(rival, name, None)
-    return figures, f"{text}: {words.class_words(agreement, n, rival)}"
+    return figures, f"{text}: {class_words(agreement, n, rival)}"
 
 
 def moved_share(count: ClusterCount, labels: np.ndarray) -> float:
@@ -187,7 +211,7 @@ def print_clusters(screen: Screen, clusters: Lines, id_name: str) -> None:
     formats = {"cluster": "", "rows": ",", "share": ".1%", "size": ".4g"}
     formats |= {"scales": "", "certainty": ".0%", f"typical {id_name}": ""}
     screen.table(formats, rows)
-    screen.explain(words.CLUSTER_WORDS)
+    screen.explain(CLUSTER_WORDS)
     for line in clusters:
         for text in line.get("texts", ())[:1]:  # how the most typical one begins
             text = shorten(" ".join(text.split()), 70)
@@ -202,13 +226,13 @@ def print_features(screen: Screen, clusters: Lines, same_size: bool) -> None:
         called = str(line["cluster"])
         for one in line["features"]:
             name, mean, rest, contrast, *_ = one.values()
-            rows.append((called, name, mean, rest, words.contrast_text(contrast)))
+            rows.append((called, name, mean, rest, contrast_text(contrast)))
             called = ""
     if rows:
         others = "others, same size" if same_size else "others"
         formats = {"cluster": "", "set apart by": "", "mean": ".4g", others: ".4g"}
         screen.table(formats | {"contrast": ""}, rows)
-        screen.explain(words.feature_words(same_size))
+        screen.explain(feature_words(same_size))
     if len(described) > 12:
         screen.say("Features are shown of the 12 largest clusters; --json has all.")
 

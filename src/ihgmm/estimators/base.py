@@ -24,11 +24,11 @@ from ihgmm.numerics.spectral import SpectralFit
 from ihgmm.numerics.whitening import NOISE_KINDS, Whitener
 from ihgmm.numerics.wild_cells import learn_cell_filler
 from ihgmm.policy import Doubt
-from ihgmm.statistics.diagnosis import ruling_column
+from ihgmm.statistics.cautions import ruling_column
 from ihgmm.statistics.missing_cells import missing_cells
 from ihgmm.statistics.noise_structures import STRUCTURES
 from ihgmm.statistics.outliers import find_outliers
-from ihgmm.statistics.selection import resolve
+from ihgmm.statistics.selection import count_with_warnings
 
 F = TypeVar("F", bound=Callable[..., Any])
 check_count_or_auto = partial(parameters.check_count, words=("auto",))
@@ -250,12 +250,11 @@ class Clusterer(
         """Warn of a column that would decide clusters alone, if data are at hand."""
         ruling = ruling_column(data) if data.on_host else None
         if ruling is not None:
-            column, share = ruling
-            name = repr(data.names[column]) if data.names else str(column)
             warn(
-                f"Column {name} holds about {share:.0%} of the variance of ordinary "
-                "rows, and clusters depend on its unit. If columns are in different "
-                f"units, {parameters.option('ColumnScaler')} makes them comparable.",
+                f"Column {ruling.column!r} holds about {ruling.share:.0%} of the "
+                "variance of ordinary rows, and clusters depend on its unit. If "
+                "columns are in different units, "
+                f"{parameters.option('ColumnScaler')} makes them comparable.",
                 PreparationWarning,
             )
 
@@ -307,7 +306,9 @@ class Clusterer(
         if k == "auto":
             with steps.step("count") as say:
                 # The fit draws as if the number had been given.
-                self.selection_ = resolve(data, deepcopy(rng), signed=self.signed)
+                self.selection_ = count_with_warnings(
+                    data, deepcopy(rng), signed=self.signed
+                )
                 k = max(self.selection_.n_clusters, 1)
                 say(f"{k} cluster{'s' * (k != 1)}")
         checks.check_row_count(data.shape[0], k, live)

@@ -14,7 +14,7 @@ from ihgmm.estimators.base import Scaler, atomic
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import suited_noise
 from ihgmm.policy import Columns
-from ihgmm.statistics.diagnosis import decides_alone, lower_median
+from ihgmm.statistics.cautions import decides_alone, lower_median
 
 METHODS = ("auto", "none", "scale", "standardize")
 

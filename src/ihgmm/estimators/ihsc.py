@@ -29,7 +29,7 @@ from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.rules import LinearRule
 from ihgmm.policy import Doubt
 from ihgmm.statistics import estimation
-from ihgmm.statistics.diagnosis import expected_error, membership_temperature
+from ihgmm.statistics.calibration import expected_error, membership_temperature
 from ihgmm.statistics.refits import calmer_noise, label_doubt, most_judged
 
 

@@ -25,7 +25,8 @@ from ihgmm.statistics.described_fit import described_fit
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose
 from ihgmm.statistics.missing_cells import filled_cells
 from ihgmm.statistics.selection import ClusterCount
-from ihgmm.statistics.tree import ClusterTree, tree_of_model
+from ihgmm.statistics.tree import ClusterTree
+from ihgmm.statistics.tree_building import tree_of_model
 from ihgmm.statistics.typical_rows import nearest_rows
 from ihgmm.words.diagnoses import caution_text
 from ihgmm.words.phrases import shorten

@@ -25,7 +25,9 @@ from ihgmm.policy import Contrasts
 from ihgmm.report.charts import ScaleAxis, scree_chart, tree_chart
 from ihgmm.report.facts import Facts, cross_table, gather_facts
 from ihgmm.words import diagnoses as words
+from ihgmm.words.clusters import class_words
 from ihgmm.words.counts import count_headline, tree_headline
+from ihgmm.words.features import contrast_text
 from ihgmm.words.phrases import counted, figure, percent, sentence, shorten
 
 
@@ -238,7 +240,7 @@ def _templates() -> Any:
         light=LIGHT,
         dark=DARK,
         shown=partial(shorten, longest=120),
-        class_words=words.class_words,
+        class_words=class_words,
         wrong_labels=words.wrong_labels,
     )
     return pages
@@ -308,7 +310,7 @@ def _card(facts: Facts, cluster: int) -> list[dict[str, Any]]:
         {
             "name": shorten(top.names[feature], 120),
             "length": float(length),
-            "contrast": words.contrast_text(contrast).replace("-", "\N{MINUS SIGN}"),
+            "contrast": contrast_text(contrast).replace("-", "\N{MINUS SIGN}"),
             "mean": figure(top.means[line, feature]),
             "others": figure(top.others[line, feature]),
         }

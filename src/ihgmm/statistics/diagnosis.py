@@ -1,23 +1,26 @@
 """Whether labels can be trusted: what the data say about a clustering."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum, auto
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from scipy.optimize import brentq
-from scipy.special import expit, logit
 
 from ihgmm import _checks as checks
 from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator, usual_errors
-from ihgmm.matrix import HOST, Matrix, Tall, to_host
+from ihgmm.matrix import Groups, Matrix, RowSubset, Tall, to_host
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
-from ihgmm.numerics.rules import LinearRule
-from ihgmm.policy import Cautions, Columns, Refitting, Small, Trust
-from ihgmm.statistics.missing_cells import filled_cells
+from ihgmm.policy import Cautions, Trust
+from ihgmm.statistics.calibration import certainty_shift, error_range, expected_error
+from ihgmm.statistics.cautions import (
+    Caution,
+    OtherClusters,
+    one_value_column,
+    ruling_column,
+    zero_rows,
+)
 from ihgmm.statistics.refits import Refits, refit_halves
 
 
@@ -34,23 +37,6 @@ class Verdict(StrEnum):
 
     def __repr__(self) -> str:
         return repr(self.value)
-
-
-class CautionKind(StrEnum):
-    """What to look at; each with the names of its figures."""
-
-    OTHER_CLUSTERS = auto()  # agreement, share, by_chance, fitted
-    ONE_VALUE = auto()  # column, others: more of them, clusters: with own values
-    RULING_COLUMN = auto()  # column, share
-    ZERO_ROWS = auto()  # rows, unobserved where some are
-
-
-@dataclass(frozen=True, repr=False)
-class Caution(Result):
-    """A reason to look twice, with its figures; ``print`` it for a sentence."""
-
-    kind: CautionKind
-    figures: dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,8 +76,9 @@ class Diagnosis(Result):
             return Verdict.GIVEN
         if np.isnan(self.stability):
             return Verdict.NOT_KNOWN
-        guess = 1 - self.largest_share  # errors, if all were of the largest cluster
-        if 1 - self.stability >= Trust.CHANCE * guess:
+
+        error_of_guess = 1 - self.largest_share  # if all were of the largest cluster
+        if 1 - self.stability >= Trust.CHANCE * error_of_guess:
             return Verdict.NO_SEPARATION
         if self.expected_error < Trust.WELL_SEPARATED:
             return Verdict.WELL_SEPARATED
@@ -139,218 +126,230 @@ def diagnose(
     >>> diagnosis = diagnose(X, kinds)
     >>> diagnosis.verdict, diagnosis.stability, diagnosis.expected_error < 0.01
     ('well separated', 1.0, True)
-    >>> diagnosis.cautions[0].kind.name, diagnosis.cautions[0].figures
-    ('ZERO_ROWS', {'rows': 9})
+    >>> diagnosis.cautions
+    (The labels of 9 rows of zeros mean nothing.,)
+    >>> diagnosis.cautions[0].n_rows
+    9
     """
     rng = generator(random_state)
     check_choice("missing", missing, MISSING_WAYS)
     model = checks.last_step(None, labels)[1]
-    fitted = hasattr(model, "placement_")  # by IhSC
+
     X, labels = checks.data_and_labels(X, labels, whitened=True)
     data = checks.check_matrix(X, missing=missing)
     if missing == "fit":
         data = learn_filler(data)(data)
-    classes, codes, outliers = checks.labelled_rows(labels, data)
-    given = np.isin(np.arange(data.shape[0]), getattr(model, "known_rows_", ()))
-    if outliers is None:
-        return _diagnose(data, classes, codes, given, rng, fitted)
-    ops, rows = data.ops, np.flatnonzero(~to_host(outliers))
-    inside = data.to_device(to_host(ops.take_rows(codes, rows))), given[rows]
-    diagnosis = _diagnose(data.keep_rows(rows), classes, *inside, rng, fitted)
-    unknown = ops.xp.full_like(ops.widen(outliers), np.nan)
-    certainty = ops.place(diagnosis.certainty, ~outliers, unknown)
-    return replace(diagnosis, certainty=certainty, n_outliers=data.shape[0] - len(rows))
+    classes, codes, is_outlier = checks.labelled_rows(labels, data)
+    clustered = RowSubset.everything(data)
+    if is_outlier is not None:
+        clustered = RowSubset.where(data, ~is_outlier)
+
+    clustered_data = clustered.matrix(data)
+    given_rows = getattr(model, "known_rows_", ())
+    is_given = np.isin(np.arange(data.shape[0]), given_rows)
+    diagnosis = _diagnose(
+        clustered_data,
+        classes,
+        codes=clustered_data.to_device(clustered.select(codes)),
+        is_given=is_given[clustered.positions()],
+        is_of_ihsc=hasattr(model, "placement_"),
+        rng=rng,
+    )
+    if is_outlier is None:
+        return diagnosis
+
+    not_known = data.ops.xp.full_like(data.ops.widen(is_outlier), np.nan)
+    certainty = clustered.scatter(diagnosis.certainty, not_known)
+    n_outliers = data.shape[0] - clustered_data.shape[0]
+    return replace(diagnosis, certainty=certainty, n_outliers=n_outliers)
+
+
+@dataclass(frozen=True, eq=False)
+class _JudgedRows:
+    """Rows whose labels are in question."""
+
+    is_judged: Tall  # (n_samples,)
+    n_rows: int
+    clusters: Groups  # of all rows; those that are judged have weight 1, others 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Judgement:
+    """What fits to halves of the rows say of labels."""
+
+    n_stable: np.ndarray  # (n_clusters,): judged rows whose label stays
+    doubt: float
+    expected_error: float
+    certainty: Tall  # (n_samples,)
 
 
 def _diagnose(
     X: Matrix,
     classes: np.ndarray,
+    *,
     codes: Tall,
-    given: np.ndarray,
+    is_given: np.ndarray,
+    is_of_ihsc: bool,
     rng: Generator,
-    fitted: bool,
 ) -> Diagnosis:
-    """Diagnose labels of rows that are all in clusters."""
-    (n, p), k, ops, xp = X.shape, len(classes), X.ops, X.ops.xp
-    live, known = X.sqnorms > 0, X.to_device(given)
-    # Zero rows show no pattern: they only count as rows of their cluster.
-    judged = live & ~known
-    n_judged = checks.count_rows(X, judged)
-    if n_judged == 0:
-        checks.warn_zero_rows(X)
-        judged, n_judged = live, checks.count_rows(X, live)
-    groups = ops.groups(codes, k, ops.widen(judged))
-    taught_by = None if given.all() else given
+    """Diagnose labels of rows that are all in clusters.
+
+    Parameters
+    ----------
+    X : Matrix of shape (n_samples, n_features)
+    classes : ndarray of shape (n_clusters,)
+        The label of each cluster.
+    codes : array of shape (n_samples,)
+        The cluster of each row, numbered from 0.
+    is_given : ndarray of shape (n_samples,)
+        Which rows have labels that the fit was given.
+    is_of_ihsc : bool
+        Whether the labels are those of a fit of IhSC.
+    rng : Generator
+        Draws the halves.
+    """
+    k = len(classes)
+    judged = _rows_to_judge(X, codes, k, is_given)
+
     # A few rows beside given ones say nothing.
-    enough = k > 1 and (n_judged >= Trust.LEAST_JUDGED or not given.any())
-    refits = refit_halves(X, codes, k, rng, given=taught_by) if enough else None
-    # Of one cluster nothing is in doubt, and of too few rows nothing is known.
-    one = 1.0 if k == 1 else np.nan
-    stays, doubt, error = np.full(k, one * n_judged), 0.0 * one, 0.0 * one
-    certainty = xp.full_like(ops.widen(live), one)
-    if refits is not None:
-        stays = groups.sums(refits.stays * groups.weights)
-        doubt = ops.number(xp.sum(refits.doubt * groups.weights)) / n_judged
-        error = expected_error(doubt, n_judged, k)
-        # Log-odds rise with the lead, such that these rows have a mean of 1 - error.
-        scores, step = Trust.ROWS * refits.lead, max(1, n_judged // Trust.MEAN_ROWS)
-        some = to_host(ops.rows_where(scores, judged)[::step])
-        shift = brentq(lambda shift: expit(-some - shift).mean() - error, -99.0, 99.0)
-        certainty = 1 / (1 + xp.exp(-scores - float(shift)))
-        certainty = xp.where(live, certainty, xp.full_like(certainty, 1 / k))
-        if refits.kept is not None:
-            # No label is less sure than one by chance for that.
-            least = xp.clip(certainty, None, 1 / k)
-            certainty = xp.maximum(certainty * refits.kept, least)
-            error = 1 - ops.number(xp.sum(certainty * groups.weights)) / n_judged
-    if given.any():
-        certainty = xp.where(known, xp.full_like(certainty, 1.0), certainty)
-        error = 0.0 if given.all() else error
-    counts = groups.sums(groups.weights)
-    few = (counts < Trust.LEAST_ROWS) & (k > 1)
-    uncertain = checks.count_rows(X, judged & ~(certainty >= Trust.CERTAIN))
-    by_cluster = np.where(few, np.nan, stays / np.maximum(counts, 1))
-    size = n, p, k, classes, ops.groups(codes, k).sizes
-    halves = float(stays.sum() / n_judged), by_cluster, doubt
-    ends, rows = error_range(error, k), (certainty, uncertain / n_judged)
-    diagnosis = Diagnosis(*size, *halves, error, ends, *rows)
-    largest = float(counts.max() / n_judged)
-    diagnosis = replace(diagnosis, n_given=int(given.sum()), largest_share=largest)
-    if refits is not None and refits.kept is not None:
-        diagnosis = replace(diagnosis, incomplete=True)
-    cautions = _cautions(diagnosis, X, codes, given, refits, fitted)
-    return replace(diagnosis, cautions=tuple(cautions))
+    has_enough_rows = judged.n_rows >= Trust.LEAST_JUDGED or not is_given.any()
+    refits = None
+    if k > 1 and has_enough_rows:
+        is_taught = None if is_given.all() else is_given
+        refits = refit_halves(X, codes, k, rng, is_given=is_taught)
 
+    if refits is None:
+        judgement = _judgement_without_refits(X, k, judged.n_rows)
+    else:
+        judgement = _judge(X, refits, judged)
+    if is_given.any():
+        judgement = _with_given_labels(X, judgement, is_given)
 
-def expected_error(doubt: float, n: int, k: int) -> float:
-    """Return the share of labels, of n rows in k clusters, expected to be wrong."""
-    # Without any doubt among n rows, there may still be a quarter of a row.
-    doubt, chance = (doubt * n + 0.25) / (n + 0.5), 1 - 1 / k
-    odds = logit(min(doubt / chance, 0.99))
-    return float(Trust.MOST * chance * expit(Trust.SLOPE * odds + Trust.SHIFT))
+    cluster_sizes = judged.clusters.sums(judged.clusters.weights)
+    is_too_small = (cluster_sizes < Trust.LEAST_ROWS) & (k > 1)
+    stable_shares = judgement.n_stable / np.maximum(cluster_sizes, 1)
+    is_certain = judgement.certainty >= Trust.CERTAIN
+    n_uncertain = checks.count_rows(X, judged.is_judged & ~is_certain)
 
-
-def membership_temperature(rows: np.ndarray, rule: LinearRule, error: float) -> float:
-    """Return by what to divide log-odds such that memberships are not too sure.
-
-    Other clusters then have a mean membership of the expected error in these rows.
-    """
-
-    def surplus(heat: float) -> float:
-        shares = rule.memberships(HOST, rows, np.exp(heat))
-        return float((1 - shares.max(axis=1)).mean() - error)
-
-    if surplus(0.0) >= 0:
-        return 1.0
-    return float(np.exp(brentq(surplus, 0.0, 99.0, xtol=0.05)))
-
-
-def error_range(error: float, k: int) -> tuple[float, float]:
-    """Return the ends of the range that goes with an expected error."""
-    if k == 1:
-        return 0.0, 0.0
-    chance = 1 - 1 / k
-    odds = logit(min(error / chance / Trust.MOST, 0.99)) - Trust.SHIFT  # of the doubt
-    low, high = (
-        chance * expit(slope * odds / Trust.SLOPE + shift)
-        for slope, shift in (Trust.LEAST, Trust.LARGEST)
+    diagnosis = Diagnosis(
+        n_samples=X.shape[0],
+        n_features=X.shape[1],
+        n_clusters=k,
+        classes=classes,
+        sizes=X.ops.groups(codes, k).sizes,
+        stability=float(judgement.n_stable.sum() / judged.n_rows),
+        cluster_stability=np.where(is_too_small, np.nan, stable_shares),
+        doubt=judgement.doubt,
+        expected_error=judgement.expected_error,
+        error_range=error_range(judgement.expected_error, k),
+        certainty=judgement.certainty,
+        uncertain_share=n_uncertain / judged.n_rows,
+        n_given=int(is_given.sum()),
+        largest_share=float(cluster_sizes.max() / judged.n_rows),
+        incomplete=refits is not None and refits.kept_certainty is not None,
     )
-    return float(min(low, error)), float(max(high, error))
+    candidates = (
+        _other_clusters(diagnosis, refits, is_of_ihsc),
+        one_value_column(X, codes, classes),
+        ruling_column(X),
+        zero_rows(X, is_given),
+    )
+    cautions = tuple(caution for caution in candidates if caution is not None)
+    return replace(diagnosis, cautions=cautions)
 
 
-def _cautions(
-    diagnosis: Diagnosis,
-    data: Matrix,
-    codes: Tall,
-    given: np.ndarray,
-    refits: Refits | None,
-    fitted: bool,
-) -> Iterator[Caution]:
-    """Yield what to look at, the most useful first."""
-    agreement, share = 0.0 if refits is None else refits.agreement, diagnosis.stability
-    if agreement > max(Cautions.AGREE, share + Cautions.MORE):
-        hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
-        figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
-        yield Caution(CautionKind.OTHER_CLUSTERS, figures | {"fitted": fitted})
-    names = data.names or range(data.shape[1])
-    columns, apart = _columns_of_one_value(data, codes)
-    if len(columns):
-        column, *others = (names[j] for j in columns)
-        own: Any = {"clusters": diagnosis.classes[apart].tolist()}
-        named = {"column": column, "others": others}
-        yield Caution(CautionKind.ONE_VALUE, named | own)
-    ruling = ruling_column(data)
-    if ruling is not None:
-        figures = {"column": names[ruling[0]], "share": ruling[1]}
-        yield Caution(CautionKind.RULING_COLUMN, figures)
-    # A label that was given means something, whatever the row.
-    zero = checks.count_rows(data, (data.sqnorms == 0) & ~data.to_device(given))
-    if zero:
-        unobserved = int((filled_cells(data) == data.shape[1])[~given].sum())
-        some = {"unobserved": unobserved} if unobserved else {}
-        yield Caution(CautionKind.ZERO_ROWS, {"rows": zero, **some})
+def _rows_to_judge(X: Matrix, codes: Tall, k: int, is_given: np.ndarray) -> _JudgedRows:
+    """Return the rows whose labels are in question.
 
-
-def _columns_of_one_value(data: Matrix, codes: Tall) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns that vary between clusters and within none of them.
-
-    First comes one that has its own value in most clusters; these are returned too.
+    Rows of zeros show no pattern, and labels that were given are certain: these rows
+    only count in the sizes of clusters. Where all labels were given they are judged.
     """
-    rows = _some_rows(data, data.sqnorms > 0)
-    part, own = data.take(rows), to_host(data.ops.take_rows(codes, rows))
-    present, own, sizes = np.unique(own, return_inverse=True, return_counts=True)
-    sums = to_host(part.adjoint(part.cast(np.eye(len(sizes))[own]))).astype(float)
-    squares = to_host(part.column_sqnorms())
-    within = squares - (sums**2 / sizes).sum(axis=1)
-    found = np.flatnonzero((within <= Small.EXACT * squares) & (squares > 0))
-    # Small clusters have one value by chance, such as a word of a few like rows.
-    means = sums[found] / sizes
-    usual = np.median(means[:, own], axis=1, keepdims=True)
-    others = (~np.isclose(means, usual)) @ sizes
-    enough = len(rows) >= Cautions.LEAST_ROWS * len(sizes)
-    telling = enough & (others >= Cautions.LEAST_ROWS)
-    found, means = found[telling], means[telling]
-    alone = np.isclose(means[:, :, None], means[:, None, :]).sum(axis=2) == 1
-    order = np.argsort(-alone.sum(axis=1), kind="stable")
-    return found[order], present[alone[order[0]]] if len(order) else present[:0]
+    is_nonzero = X.sqnorms > 0
+
+    is_judged = is_nonzero & ~X.to_device(is_given)
+    n_rows = checks.count_rows(X, is_judged)
+    if n_rows == 0:
+        checks.warn_zero_rows(X)
+        is_judged = is_nonzero
+        n_rows = checks.count_rows(X, is_judged)
+
+    return _JudgedRows(
+        is_judged=is_judged,
+        n_rows=n_rows,
+        clusters=X.ops.groups(codes, k, X.ops.widen(is_judged)),
+    )
 
 
-def _some_rows(data: Matrix, where: Tall) -> Any:
-    """Draw rows in which columns are compared."""
-    most = min(Refitting.ROWS, max(Cautions.ENTRIES // data.shape[1], 1))
-    return data.ops.draw_rows(where, most, np.random.default_rng(0))
+def _judgement_without_refits(X: Matrix, k: int, n_judged: int) -> _Judgement:
+    """Judge rows of one cluster, where nothing is in doubt, or too few: all is NaN."""
+    certainty = 1.0 if k == 1 else np.nan
+    return _Judgement(
+        n_stable=np.full(k, certainty * n_judged),
+        doubt=0.0 * certainty,
+        expected_error=0.0 * certainty,
+        certainty=X.ops.xp.full_like(X.ops.widen(X.sqnorms), certainty),
+    )
 
 
-def decides_alone(deviations: np.ndarray) -> np.ndarray:
-    """Tell which columns decide alone: those that vary several times more than most."""
-    return np.asarray(deviations > Columns.DECIDES_ALONE * lower_median(deviations))
+def _judge(X: Matrix, refits: Refits, judged: _JudgedRows) -> _Judgement:
+    """Return what refits say of labels, and how certain each label is.
+
+    Log-odds of a label rise with its lead, from where the mean probability of other
+    labels is the expected error.
+    """
+    ops = X.ops
+    xp = ops.xp
+    k = len(judged.clusters.sizes)
+    weights = judged.clusters.weights
+
+    doubt = ops.number(xp.sum(refits.doubt * weights)) / judged.n_rows
+    error = expected_error(doubt, judged.n_rows, k)
+
+    log_odds = Trust.ROWS * refits.lead
+    step = max(1, judged.n_rows // Trust.MEAN_ROWS)
+    sample = to_host(ops.rows_where(log_odds, judged.is_judged)[::step])
+    certainty = 1 / (1 + xp.exp(-log_odds - certainty_shift(sample, error)))
+    certainty_by_chance = xp.full_like(certainty, 1 / k)
+    certainty = xp.where(X.sqnorms > 0, certainty, certainty_by_chance)
+
+    if refits.kept_certainty is not None:
+        # Missing cells make no label less sure than one by chance.
+        floor = xp.clip(certainty, None, 1 / k)
+        certainty = xp.maximum(certainty * refits.kept_certainty, floor)
+        error = 1 - ops.number(xp.sum(certainty * weights)) / judged.n_rows
+
+    return _Judgement(
+        n_stable=judged.clusters.sums(refits.stability * weights),
+        doubt=doubt,
+        expected_error=error,
+        certainty=certainty,
+    )
 
 
-def lower_median(values: np.ndarray) -> float:
-    """Return the median, or the lower of the two in the middle."""
-    return float(np.sort(values)[(len(values) - 1) // 2])
+def _with_given_labels(
+    X: Matrix, judgement: _Judgement, is_given: np.ndarray
+) -> _Judgement:
+    """Return a judgement in which labels that were given are certain."""
+    certain = X.ops.xp.full_like(judgement.certainty, 1.0)
+    certainty = X.ops.xp.where(X.to_device(is_given), certain, judgement.certainty)
+    error = 0.0 if is_given.all() else judgement.expected_error
+    return replace(judgement, certainty=certainty, expected_error=error)
 
 
-def ruling_column(data: Matrix) -> tuple[int, float] | None:
-    """Return the column that would decide clusters alone, and its share of variance."""
-    ops, sqnorms, live = data.ops, data.sqnorms, data.sqnorms > 0
-    # A few huge rows would show their own columns.
-    some = ops.rows_where(sqnorms, live)
-    (median,) = ops.in_order(some, np.array([some.shape[0] // 2]))
-    usual = live & (sqnorms <= Cautions.HUGE**2 * float(median))
-    part = data.take(_some_rows(data, usual))
-    n = part.shape[0]
-    if n < Cautions.LEAST_ROWS:
+def _other_clusters(
+    diagnosis: Diagnosis, refits: Refits | None, is_of_ihsc: bool
+) -> OtherClusters | None:
+    """Return a caution if refits agree with each other far more than with labels."""
+    if refits is None:
         return None
-    squares = to_host(part.column_sqnorms()) / n
-    means = to_host(part.adjoint(part.cast(np.ones((n, 1)))))[:, 0].astype(float) / n
-    variances = squares - means**2
-    variances[variances <= Small.ROUNDING * squares] = 0.0
-    # True and false have no unit, and are not compared with.
-    measured = (variances > 0) & (squares * data.unit != means)
-    if not measured.any():
+
+    least_agreement = max(Cautions.AGREE, diagnosis.stability + Cautions.MORE)
+    if refits.agreement <= least_agreement:
         return None
-    column = int(np.where(measured, variances, 0.0).argmax())
-    share = float(variances[column] / variances.sum())
-    is_wide = decides_alone(np.sqrt(variances[measured])).any()
-    return (column, share) if is_wide and share > Cautions.RULING else None
+
+    return OtherClusters(
+        agreement=refits.agreement,
+        stability=diagnosis.stability,
+        is_by_chance=diagnosis.verdict is Verdict.NO_SEPARATION,
+        is_of_ihsc=is_of_ihsc,
+    )

@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from ihgmm import _parameters as parameters
 from ihgmm._checks import check_matrix, counted_rows
-from ihgmm._display import Result, doubts_of_count, draw
+from ihgmm._display import Result, describe, draw
 from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.matrix import Matrix, Scaled, to_host
 from ihgmm.matrix.threads import sized_threads
@@ -20,7 +20,8 @@ from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.numerics.placement import Placement
 from ihgmm.numerics.sign_flips import count_above_noise
 from ihgmm.policy import Counting
-from ihgmm.statistics.tree import ClusterTree, Split, tree_of_model, tree_of_rows
+from ihgmm.statistics.tree import ClusterTree, Split
+from ihgmm.statistics.tree_building import tree_of_model, tree_of_rows
 
 MAX_CLUSTERS = 50
 """The largest number of clusters that is looked for, unless another is given."""
@@ -79,6 +80,42 @@ class ClusterCount(Result):
         return draw(self, ax)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class AllInOneCluster(Result):
+    """An estimator puts all rows in one cluster: no groups, or no structure."""
+
+    count: ClusterCount
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchStopped(Result):
+    """The search stopped at the largest number; there may be more clusters."""
+
+    count: ClusterCount
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DoubtfulNumber(Result):
+    """The number is more likely wrong than right."""
+
+    count: ClusterCount
+
+
+CountDoubt = AllInOneCluster | SearchStopped | DoubtfulNumber
+"""Why a user who left the number to an estimator should look at it."""
+
+
+def doubt_of_count(count: ClusterCount) -> CountDoubt | None:
+    """Return the reason to doubt a number of clusters; None where there is none."""
+    if count.n_clusters <= 1:
+        return AllInOneCluster(count)
+    if count.is_capped:
+        return SearchStopped(count)
+    if count.is_doubtful:
+        return DoubtfulNumber(count)
+    return None
+
+
 @parameters.usual_errors()
 def select_n_clusters(
     X: Any,
@@ -125,26 +162,29 @@ def select_n_clusters(
     --------
     >>> from ihgmm import make_ihgmm, select_n_clusters
     >>> X, labels = make_ihgmm(300, 100, 4, random_state=0)
-    >>> found = select_n_clusters(X, random_state=0)
-    >>> found.n_clusters, found.levels, found.confidence.value
+    >>> count = select_n_clusters(X, random_state=0)
+    >>> count.n_clusters, count.levels, count.confidence.value
     (4, (4,), 'high')
     """
-    most = parameters.check_count("max_clusters", max_clusters)
+    max_clusters = parameters.check_count("max_clusters", max_clusters)
     parameters.check_flag("signed", signed)
     parameters.check_choice("missing", missing, MISSING_WAYS)
     parameters.check_choice("whiten", whiten, ("auto", *whitening.NOISE_KINDS, None))
     rng = parameters.generator(random_state)
-    data, counts = counted_rows(check_matrix(X, missing=missing), sample_weight)
+
+    data, is_counted = counted_rows(check_matrix(X, missing=missing), sample_weight)
     if missing == "fit":
         data = learn_filler(data)(data)
     noise = whitening.noise_to_whiten(data, whiten)
     if noise is not None:
         data = whitening.learn_whitener(data, noise, rng)(data)
-    count = count_clusters(data, rng, max_clusters=most, signed=signed)
-    if counts is None or count.tree is None:
+
+    count = count_clusters(data, rng, max_clusters=max_clusters, signed=signed)
+    if is_counted is None or count.tree is None:
         return count
-    leaves = np.full(counts.shape[0], -1)  # rows of weight 0 are in none
-    leaves[to_host(counts)] = count.tree.leaves
+
+    leaves = np.full(is_counted.shape[0], -1)  # rows of weight 0 are in none
+    leaves[to_host(is_counted)] = count.tree.leaves
     return replace(count, tree=replace(count.tree, leaves=leaves))
 
 
@@ -179,6 +219,7 @@ def cluster_tree(X: Any, *, random_state: Any = 0, **options: Any) -> ClusterTre
     """
     if hasattr(X, "get_params"):
         return tree_of_model(X, parameters.generator(random_state))
+
     tree = select_n_clusters(X, random_state=random_state, **options).tree
     if tree is None:
         raise ValueError(
@@ -188,11 +229,16 @@ def cluster_tree(X: Any, *, random_state: Any = 0, **options: Any) -> ClusterTre
     return tree
 
 
-def resolve(X: Matrix, rng: Generator, *, signed: bool = False) -> ClusterCount:
-    """Count the clusters of an estimator that was asked to, with warnings."""
+def count_with_warnings(
+    X: Matrix, rng: Generator, *, signed: bool = False
+) -> ClusterCount:
+    """Count the clusters of an estimator that was asked to, and warn of doubts."""
     count = count_clusters(X, rng, signed=signed)
-    for text in doubts_of_count(count):
-        warn(text, ClusterCountWarning)
+
+    doubt = doubt_of_count(count)
+    if doubt is not None:
+        warn(describe(doubt), ClusterCountWarning)
+
     return count
 
 
@@ -204,103 +250,223 @@ def count_clusters(
     signed: bool = False,
     max_rows: int = Counting.ROWS,
 ) -> ClusterCount:
-    """Find the number of clusters in data that has been checked."""
-    live = X.sqnorms > 0
-    if X.weights is None:
-        rows = X.ops.draw_rows(live, max_rows, rng)
-    else:
-        # As many rows as their weights are worth; a row is drawn once at most.
-        shares = to_host(X.weights * X.ops.cast_like(live, X.weights))
-        shares = shares / max(shares.sum(), np.finfo(float).tiny)
-        rows = np.flatnonzero(shares)
-        size = int(1 / max(np.square(shares).sum(), 1 / len(shares)))
-        size = min(max(size, 1), max_rows, len(rows))
-        if size < len(rows):
-            rows = np.sort(rng.choice(len(shares), size, replace=False, p=shares))
-    few = X.take(rows).to_memory()
-    with sized_threads(few.n_entries):
-        count, placement = _count(few, rng, max_clusters, signed)
+    """Find the number of clusters in data that has been checked.
+
+    At most ``max_rows`` rows are drawn for it; the leaves of the tree are of all rows.
+    """
+    rows = _draw_rows(X, max_rows, rng)
+    sample = X.take(rows).to_memory()
+
+    with sized_threads(sample.n_entries):
+        count, placement = _count_in_memory(sample, rng, max_clusters, signed)
     if count.tree is None or placement is None or len(rows) == X.shape[0]:
         return count
-    small = X.ops.xp.astype(placement(X), X.ops.xp.uint16)  # to be moved
-    tree = replace(count.tree, leaves=to_host(small).astype(np.intp))
-    return replace(count, tree=tree)
+
+    # Leaves are few: their numbers are moved to the host as small ones.
+    leaves = X.ops.xp.astype(placement(X), X.ops.xp.uint16)
+    leaves = to_host(leaves).astype(np.intp)
+    return replace(count, tree=replace(count.tree, leaves=leaves))
 
 
-def _count(
+def _draw_rows(X: Matrix, max_rows: int, rng: Generator) -> np.ndarray:
+    """Draw positions of rows that are not zero, by their weights if they have some."""
+    is_nonzero = X.sqnorms > 0
+    if X.weights is None:
+        return X.ops.draw_rows(is_nonzero, max_rows, rng)
+
+    weights = to_host(X.weights * X.ops.cast_like(is_nonzero, X.weights))
+    shares = weights / max(weights.sum(), np.finfo(float).tiny)
+    rows = np.flatnonzero(shares)
+
+    # As many rows as their weights are worth; a row is drawn once at most.
+    n_worth = int(1 / max(np.square(shares).sum(), 1 / len(shares)))
+    n_drawn = min(max(n_worth, 1), max_rows, len(rows))
+    if n_drawn == len(rows):
+        return rows
+
+    return np.sort(rng.choice(len(shares), n_drawn, replace=False, p=shares))
+
+
+def _count_in_memory(
     X: Matrix, rng: Generator, max_clusters: int, signed: bool
 ) -> tuple[ClusterCount, Placement | None]:
-    """Count the clusters of few rows, none of them zero."""
-    (n, p), size = X.shape, (*X.shape, max_clusters)
+    """Count the clusters of few rows, none of them zero; place others in the tree."""
+    n, p = X.shape
+
     # Directions beyond those clusters are seen, or the tree would grow in some only.
-    wanted = max(max_clusters, MAX_CLUSTERS)
-    most = min(wanted, n - 1, p)
-    if most < 1:
-        none = 0, (), (), Confidence.LOW, None, 0
-        return ClusterCount(*none, np.zeros(1), 0.0, np.zeros(0), *size), None
+    max_directions = max(max_clusters, MAX_CLUSTERS)
+    n_wanted = min(max_directions, n - 1, p)
+    if n_wanted < 1:
+        return _count_of_nothing(X, max_clusters), None
+
     # Rows at unit length: noisy ones are not louder and hide no cluster.
     units = Scaled(X, rows=X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)))
-    few = p <= Counting.FEW_FEATURES
-    G, least = GramOperator.of(units), p + 1 if few else 11
-    pairs, rank, null, edge = count_above_noise(G, most, rng, least=least)
+    has_few_features = p <= Counting.FEW_FEATURES
+    pairs, rank, null, edge = count_above_noise(
+        GramOperator.of(units),
+        n_wanted,
+        rng,
+        least=p + 1 if has_few_features else 11,
+    )
     if p == 1:
         rank = 1  # flips change nothing, and there is one direction to share
-    wide, values = rank, pairs.values
-    if few:  # signs hide some directions there
-        strong = int((values >= Counting.STRONG * values[0]).sum())
-        wide = max(rank, Counting.FEW_DIRECTIONS, strong)
-    tree, placement = tree_of_rows(X, rank, wide, wanted, rng, signed=signed)
-    answer = _answer(tree, rank, few, max_clusters)
+
+    n_directions = rank
+    if has_few_features:  # signs hide some directions there
+        n_strong = int((pairs.values >= Counting.STRONG * pairs.values[0]).sum())
+        n_directions = max(rank, Counting.FEW_DIRECTIONS, n_strong)
+
+    tree, placement = tree_of_rows(
+        X, rank, n_directions, max_directions, rng, signed=signed
+    )
+
+    answer = _answer(tree, rank, has_few_features, max_clusters)
     if tree is not None:
-        tree = replace(tree, levels=answer[1])
-    return ClusterCount(*answer, tree, rank, values, edge, null, *size), placement
+        tree = replace(tree, levels=answer.levels)
+    count = ClusterCount(
+        n_clusters=answer.n_clusters,
+        levels=answer.levels,
+        plausible=answer.plausible,
+        confidence=answer.confidence,
+        tree=tree,
+        rank=rank,
+        eigenvalues=pairs.values,
+        edge=edge,
+        null=null,
+        n_rows=n,
+        n_features=p,
+        max_clusters=max_clusters,
+    )
+    return count, placement
+
+
+def _count_of_nothing(X: Matrix, max_clusters: int) -> ClusterCount:
+    """Return the count of a single row or of none, where there is nothing to see."""
+    return ClusterCount(
+        n_clusters=0,
+        levels=(),
+        plausible=(),
+        confidence=Confidence.LOW,
+        tree=None,
+        rank=0,
+        eigenvalues=np.zeros(1),
+        edge=0.0,
+        null=np.zeros(0),
+        n_rows=X.shape[0],
+        n_features=X.shape[1],
+        max_clusters=max_clusters,
+    )
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """How many clusters there are."""
+
+    n_clusters: int
+    plausible: tuple[int, ...]
+    confidence: Confidence
+    levels: tuple[int, ...] = ()
 
 
 def _answer(
-    tree: ClusterTree | None, rank: int, few_features: bool, max_clusters: int
-) -> tuple[int, tuple[int, ...], tuple[int, ...], Confidence]:
-    """Return the number of clusters, levels, plausible numbers, and the confidence."""
-    none = 1 if few_features else min(rank, 1)  # signs show little in few features
+    tree: ClusterTree | None, rank: int, has_few_features: bool, max_clusters: int
+) -> _Answer:
+    """Choose the number of clusters, and the others that are plausible."""
+    one_or_none = 1 if has_few_features else min(rank, 1)  # few features hide the rank
     if tree is None or not tree.splits or max_clusters == 1:
         # One cluster is all there can be, or rows are too few to tell.
-        alone = tree is not None or max_clusters == 1
-        number = none if alone else min(rank, max_clusters)
-        return number, (), (number,), Confidence.LOW
+        is_alone = tree is not None or max_clusters == 1
+        number = one_or_none if is_alone else min(rank, max_clusters)
+        return _Answer(
+            n_clusters=number,
+            plausible=(number,),
+            confidence=Confidence.LOW,
+        )
 
-    def likelihood(split: Split) -> float:
-        price = Counting.MANY_PRICE * np.log(split.n_clusters)  # small numbers lead
-        worth = Counting.AGREEMENT_WORTH * split.agreement
-        return float(split.support + worth - price)
+    splits = sorted(tree.splits, key=_likelihood, reverse=True)
+    expected_number = None if has_few_features else rank
+    best = _best_split(tree, splits[0], expected_number, max_clusters)
 
-    order = sorted(tree.splits, key=likelihood, reverse=True)
-    agreed = [split for split in tree.splits if split.agreement >= Counting.AGREEMENT]
-    best = max(agreed, key=attrgetter("support"), default=order[0])
-    # As many as directions stand out are expected under the model.
-    at_rank = None if few_features else tree.split(rank)
-    if at_rank is not None and at_rank.drop >= Counting.AT_RANK_DROP:
-        best = at_rank if at_rank.support >= Counting.AT_RANK else best
-    best = tree.splits[min(best.n_clusters, max_clusters) - 2]
     levels = [n for n in tree.levels if n <= max_clusters]
-    ranked = dict.fromkeys([best.n_clusters, *levels, *(s.n_clusters for s in order)])
-    shown = [n for n in ranked if n <= max_clusters][: Counting.PLAUSIBLE]
-    agreement = max(split.agreement for split in tree.splits)
-    others = shown[: Counting.PLAUSIBLE - 1]  # beside one cluster
-    alone = rank <= 1 and not few_features
-    if alone and agreement < Counting.LEAST_AGREEMENT:
-        return none, (), (none,), Confidence.HIGH
+    by_likelihood = [split.n_clusters for split in splits]
+    numbers = dict.fromkeys([best.n_clusters, *levels, *by_likelihood])
+    plausible = [n for n in numbers if n <= max_clusters][: Counting.PLAUSIBLE]
+    beside_one = plausible[: Counting.PLAUSIBLE - 1]  # where there may be one cluster
+
+    best_agreement = max(split.agreement for split in tree.splits)
+    has_one_direction = rank <= 1 and not has_few_features
+    if has_one_direction and best_agreement < Counting.LEAST_AGREEMENT:
+        return _Answer(
+            n_clusters=one_or_none,
+            plausible=(one_or_none,),
+            confidence=Confidence.HIGH,
+        )
+
     # Noise of one main direction has rows on both of its sides, and turns rows alike.
-    clear = best.agreement >= Counting.AGREEMENT_OF_ONE and best.support >= Counting.LOW
-    if alone and not (clear and best.gap >= Counting.LEAST_GAP):
-        return none, (), (none, *others), Confidence.LOW
-    perhaps_one = agreement < Counting.AGREEMENT
-    if few_features or alone or (best.n_clusters == 2 and best.gap != 0):
+    if has_one_direction and not _is_clear(best):
+        return _Answer(
+            n_clusters=one_or_none,
+            plausible=(one_or_none, *beside_one),
+            confidence=Confidence.LOW,
+        )
+
+    may_be_one = best_agreement < Counting.AGREEMENT
+    has_gaps = best.n_clusters == 2 and best.gap != 0
+    if has_few_features or has_one_direction or has_gaps:
         # Halves may cut one cloud alike, but not along gaps.
-        perhaps_one = best.gap < Counting.GAP or best.agreement < Counting.AGREEMENT
-    if perhaps_one:  # so do many real data with classes, so that a number is guessed
-        return best.n_clusters, (), (*others, none), Confidence.LOW
+        may_be_one = best.gap < Counting.GAP or best.agreement < Counting.AGREEMENT
+    if may_be_one:
+        # Many real data with classes look like this: a number is guessed all the same.
+        return _Answer(
+            n_clusters=best.n_clusters,
+            plausible=(*beside_one, one_or_none),
+            confidence=Confidence.LOW,
+        )
+
     confidence = Confidence.MIDDLE
     if best.support >= Counting.HIGH:
-        confidence, shown = Confidence.HIGH, shown[: len({best.n_clusters, *levels})]
+        confidence = Confidence.HIGH
+        plausible = plausible[: len({best.n_clusters, *levels})]
     elif best.support < Counting.LOW:
         confidence = Confidence.LOW
-    return best.n_clusters, tuple(levels), tuple(shown), confidence
+
+    return _Answer(
+        n_clusters=best.n_clusters,
+        plausible=tuple(plausible),
+        confidence=confidence,
+        levels=tuple(levels),
+    )
+
+
+def _likelihood(split: Split) -> float:
+    """Return how likely a number of clusters is, on a scale of logarithms."""
+    price = Counting.MANY_PRICE * np.log(split.n_clusters)  # small numbers lead
+    worth = Counting.AGREEMENT_WORTH * split.agreement
+
+    return float(split.support + worth - price)
+
+
+def _best_split(
+    tree: ClusterTree, likeliest: Split, expected_number: int | None, max_clusters: int
+) -> Split:
+    """Return the evidence for the number that is chosen.
+
+    As many as directions stand out are expected under the model, if that is known.
+    """
+    agreed = [split for split in tree.splits if split.agreement >= Counting.AGREEMENT]
+    best = max(agreed, key=attrgetter("support"), default=likeliest)
+
+    expected = None if expected_number is None else tree.split(expected_number)
+    if expected is not None and expected.drop >= Counting.AT_RANK_DROP:
+        best = expected if expected.support >= Counting.AT_RANK else best
+
+    return tree.splits[min(best.n_clusters, max_clusters) - 2]
+
+
+def _is_clear(split: Split) -> bool:
+    """Tell whether clusters are clear enough where one direction alone stands out."""
+    return (
+        split.agreement >= Counting.AGREEMENT_OF_ONE
+        and split.support >= Counting.LOW
+        and split.gap >= Counting.LEAST_GAP
+    )

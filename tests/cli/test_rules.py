@@ -30,15 +30,14 @@ STARTS_AGAIN = "numbers of rows, which start again: 1 to 12"
         ("day", [0, 3, 9, 9], ""),  # of an experiment
         ("billingDays", [10, 31, 31], ""),
         ("date", [111597, 11698, 11698], "dates"),
-        ("startDate", [16527, 16527, 20186], "dates"),
         ("update", [16527, 16527, 20186], ""),
-        ("#", [3, 7, 12, 15], IDS),
-        ("#", [3, 7, 7, 15], CODE),
+        ("id", [3, 7, 12, 15], IDS),
+        ("id", [3, 7, 7, 15], CODE),
         ("__index_level_0__", [0, 2, 3, 7], IDS),
         ("dept", [4, 4, 11], CODE),
         ("Sample Number", [*range(1, 13), *range(1, 7)], STARTS_AGAIN),
         ("number", [1, 2, 3, 3, 7], ""),  # of tumours
-        ("schoolid", [20, 20, 31], CODE),
+        ("countyid", [20, 20, 31], CODE),
         ("humid", [20, 20, 31], ""),
         ("pidnum", [10056, 10059, 10089], IDS),
         ("numnum", [20, 20, 31], ""),

@@ -272,23 +272,21 @@ def _judge_text(name: str, column: _Column, raw: RawTable, of_model: bool) -> No
 # Names of things that whole numbers stand for, by their last word. The first need to be
 # of another thing in each row: they may as well be numbers of things, or platinum.
 # docs/tables.md tells on which tables they were chosen.
-_NUMBERED = r"(?i:(.*[ _.\-])?(no|nr|number)\.?|.*(?<!de|ha|mi|ti)num)|[A-Z]{1,2}ID"
+_NUMBERED = r"(?i:(.*[ _.\-])?(no|number)\.?|.*(?<!de|ha|mi|ti)num)"
 _THINGS = (
-    "id|uid|uuid|pid|#|key|index|obs|fips?|zip|month|weekday|day.of.week|wave|rank|"
-    "school|teacher|student|subject|subj|patient|person|household|firm|store|judge|"
-    "litter|pair|plot|block|site|clinic|center|centre|ward|dept|department|county|"
-    "district|province|state|region|country|sector|industry|occupation|race|sex|"
-    "gender|group|status"
+    "id|pid|index|obs|fips?|month|weekday|day.of.week|wave|rank|school|student|subject|"
+    "patient|household|firm|store|litter|pair|block|site|center|centre|dept|department|"
+    "county|district|state|region|sector|occupation|race|group|status"
 )
-_WHOSE = r"([ _.\-](husb(and)?|wife|spouse|partner|mother|father))?"
+_WHOSE = r"([ _.\-](husb(and)?|wife))?"
 _CODED = (
     rf"(?i:(.*[ _.\-])?({_THINGS}){_WHOSE})|(?i:.*(code|fips?|row\.?names)|unnamed: 0)|"
     r"__index_level_\d+__|"  # the index of pandas
-    r"(?i:(case|child|county|school|study|town|unit)_?id)|.*[a-z]I[Dd]"
+    r"(?i:(county|study|town)_?id)|.*[a-z]I[Dd]"
 )
 _YEARS, _DAYS = r"(?i).*(year|yr)", r"(?i)(.*[ _.\-])?m?day"
-_DATES = r"(?i:(.*[ _.\-])?date)|.*[a-z]Date"
-_PLACES = r"(?i)(.*[ _.\-])?(lat(itude)?|lon|lng|long(itude)?|easting|northing)"
+_DATES = r"(?i)(.*[ _.\-])?date"
+_PLACES = r"(?i)(.*[ _.\-])?(lat(itude)?|lon|lng|long(itude)?)"
 
 
 def no_measurement(name: str, values: np.ndarray, is_first: bool = False) -> str:

@@ -5,12 +5,9 @@ from typing import Any
 import numpy as np
 
 # What people and programs write where nothing is known.
-NOT_KNOWN = (
-    *("", "?", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "null", "NULL"),
-    *("Null", "nan", "NaN", "-nan", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
-)
+NOT_KNOWN = ("", "?", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "nan", "NaN")
 # These stand for no number, and may be labels.
-MISSING = (*NOT_KNOWN, "-", "None", "none", "missing")
+MISSING = (*NOT_KNOWN, "-", "None", "none")
 _MONEY = "$€£¥"
 _DECIMAL_COMMAS = r"[+-]?(?:[0-9]+|[0-9]*,[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
@@ -25,13 +22,9 @@ def parse_numbers(texts: Any, point: str = ".") -> tuple[np.ndarray, str | None]
     """Return numbers, NaN for other texts, and their decimal point if it is special."""
     # Where 1,234 may be read in two ways, the point of the file decides.
     found: list[tuple[int, bool, Any, str | None]] = []
-    lower = texts.str.lower()
-    if lower.dropna().isin(["true", "false"]).all():
-        flags = lower.replace({"true": "1", "false": "0"})
-        found.append((len(texts), True, flags, None))
     for mark, other in ((".", ","), (",", ".")):
-        # Apostrophes and spaces of all widths may stand between thousands, too.
-        between = f"{other}'\u2019\u00a0\u202f\\s"
+        # Spaces of all widths may stand between thousands, too.
+        between = f"{other}\u00a0\u202f\\s"
         whole = rf"(?:[0-9]{{1,3}}(?:[{between}][0-9]{{3}})+|[0-9]+)"
         number = rf"(?:{whole}(?:[{mark}][0-9]*)?|[{mark}][0-9]+)(?:[eE][+-]?[0-9]+)?"
         sign = rf"(?:[+-]?[{_MONEY}]?\s?|[{_MONEY}]\s?[+-])"

@@ -44,7 +44,7 @@ def test_every_format_is_read(sample, name):
     assert table.is_sparse == (name == "sparse.npz")
     X = table.X.toarray() if table.is_sparse else table.X
     np.testing.assert_array_equal(X, sample[0])
-    assert table.ids.tolist() == [*range(1, 121)]
+    assert table.rows.ids.tolist() == [*range(1, 121)]
 
 
 HOSTILE = (
@@ -143,7 +143,7 @@ def test_files_of_old_spreadsheets(sample):
         table = table_of("a.csv", id_column="name")
         assert phrase in map(str, [*table.notes, ""])
         assert table.names[0] == "größe 0"
-        assert table.ids[3] == "José 3"
+        assert table.rows.ids[3] == "José 3"
 
 
 def test_scaled_columns_keep_the_patterns():

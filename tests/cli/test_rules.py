@@ -9,7 +9,7 @@ import pytest
 from command_line import document, good, invoke, named, table_of
 
 from ihgmm import make_ihgmm
-from ihgmm.cli.tables.columns import no_measurement
+from ihgmm.cli.tables.columns.measurement import no_measurement
 
 CODE = "named like a code, id or year; name it among --columns to use it"
 IDS = "looks like ids; --id-column takes them"
@@ -96,7 +96,7 @@ def test_columns_that_are_mostly_empty_are_left_out_and_named_once():
     table = table_of("b.csv", missing="drop")
     assert table.left_out["flag"] == "constant in the rows that are left: 1"
     assert table.left_out["unit"] == "constant: 7"
-    notes = " ".join(table.notes)
+    notes = " ".join(map(str, table.notes))
     assert "in column 'f1' (80). --missing fit fills them in, zero reads" in notes
     assert "drop" not in notes
     # Where an empty cell means none, it is a number; and what is asked for is used.
@@ -137,7 +137,7 @@ def test_spaces_between_cells(suffix):
     np.testing.assert_array_equal(table.X, [[1.5, 2], [3, np.nan], [4, 5]])
     path.write_text('"x" "y"\n"r 1" 2 3\n"r 2" 4 6.5\n')  # as R writes it
     table = table_of(str(path))
-    assert (table.names, list(table.ids)) == (["x", "y"], ["r 1", "r 2"])
+    assert (table.names, list(table.rows.ids)) == (["x", "y"], ["r 1", "r 2"])
 
 
 def test_features_are_shown_of_twelve_clusters():

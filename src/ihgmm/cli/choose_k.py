@@ -10,7 +10,7 @@ import typer
 from ihgmm import IhSC, select_n_clusters
 from ihgmm._files import atomic_write
 from ihgmm._warnings import UnstableLabelsWarning, ignored
-from ihgmm.cli.describing import moved_share
+from ihgmm.cli.comparing import moved_share
 from ihgmm.cli.files import check_output
 from ihgmm.cli.options import Data, Reading, Seed, Whiten, option, output_option
 from ihgmm.cli.screen import ExplainingScreen, print_message
@@ -66,6 +66,7 @@ def choose_k(
     )
     with screen.working(f"reading {data}"):
         table = read_table(reading.request(data), preparation)
+
     with screen.working("counting"), table.without_advice_to_prepare:
         result = _count(table, max_clusters, whiten, random_state)
 
@@ -88,6 +89,7 @@ def _count(
     """Count the clusters of a table, and compare them with those of a fit."""
     X = table.named_data
     missing: Literal["fit", "error"] = "fit" if table.has_missing else "error"
+
     count = select_n_clusters(
         X,
         max_clusters=max_clusters,
@@ -106,6 +108,7 @@ def _count(
     )
     with ignored(UnstableLabelsWarning):  # fit says so
         labels = to_host(model.fit(X).labels_)
+
     return _Result(count=count, moved=moved_share(count, labels))
 
 
@@ -124,6 +127,7 @@ def _show(
     """Print the number of clusters, and the evidence for it."""
     count = result.count
     tree = count.tree
+
     headline = count_headline(count)
     facts = {
         "n_clusters": count.n_clusters,
@@ -138,12 +142,15 @@ def _show(
         "moved": result.moved,
         "plot_file": plot,
     }
+
     screen.begin("choose-k", table, f"{table.heading}: {headline}", facts)
 
     screen.say(str(count))
+
     if tree is not None and tree.splits:
         _print_tree(tree, result, screen)
     _print_eigenvalues(count, screen)
+
     screen.name_explain()
     if plot is not None:
         screen.say(f"picture written to {plot}")
@@ -166,11 +173,13 @@ def _print_tree(tree: ClusterTree, result: _Result, screen: ExplainingScreen) ->
             fit += "figures, those of ihgmm fit, and at other numbers"
         screen.say(f"{fit}.")
         screen.say("The tree of clusters:", "bold")
+
     for line in branches:
         screen.say(f"    {line}")
 
     largest = 2 + max(count.plausible)
     splits = [split for split in tree.splits if split.n_clusters <= largest]
+
     meanings = split_words(tree)
     formats = {"clusters": "", **dict.fromkeys(meanings, ".2f"), "level": ""}
     screen.table(formats, split_rows(tree, splits))
@@ -185,6 +194,7 @@ def _print_eigenvalues(count: ClusterCount, screen: ExplainingScreen) -> None:
         "over the edge": ".2f",
         "stands out": "",
     }
+
     screen.table(formats, _eigenvalue_rows(count))
     screen.explain(edge_words(count))
 

@@ -1,23 +1,20 @@
 """What is known about rows in clusters, and what is said about each cluster."""
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ihgmm import IhSC
-from ihgmm._checks import complete_matrix
 from ihgmm.cli.tables.names import quote
 from ihgmm.cli.tables.table import Table
 from ihgmm.estimators.given import as_without_batches
 from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import row_lengths
-from ihgmm.metrics import ClassAgreement, class_agreement
 from ihgmm.numerics.spectral import Placement
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.policy import Cautions, Doubt, Trust
-from ihgmm.report.facts import compare_known, known_certainty
+from ihgmm.report.facts import known_certainty
 from ihgmm.statistics.contrasts import (
     DescribedFit,
     TopFeatures,
@@ -34,9 +31,7 @@ from ihgmm.statistics.diagnosis import (
     membership_temperature,
 )
 from ihgmm.statistics.missing_cells import filled_cells
-from ihgmm.statistics.selection import ClusterCount
-from ihgmm.words.diagnoses import caution_text, class_words
-from ihgmm.words.phrases import counted
+from ihgmm.words.diagnoses import caution_text
 
 
 @dataclass(frozen=True)
@@ -77,6 +72,7 @@ def row_figures(
 
     if outlier_scores is not None:
         outlier_scores = to_host(outlier_scores).astype(float)
+
     return RowFigures(
         scales=fit.scales,
         sizes=sizes,
@@ -141,6 +137,7 @@ def cluster_lines(
     numbers = list(range(n_clusters))
     if (labels < 0).any():
         numbers.append(-1)
+
     is_one = n_clusters == 1  # the one label that there is cannot be wrong
     return [
         _cluster_line(number, np.flatnonzero(labels == number), figures, table, is_one)
@@ -169,6 +166,7 @@ def _cluster_line(
     most_typical = [row for row in np.argsort(typical) if typical[row] >= 1]
     typical_rows = rows[most_typical]
     texts = table.rows.texts
+
     return ClusterLine(
         cluster=cluster,
         n_rows=len(rows),
@@ -202,34 +200,34 @@ def describe_fit(model: Any, table: Table, labels: np.ndarray) -> FitDescription
 
     n_clusters = len(model.cluster_centers_)
     lines = cluster_lines(labels, n_clusters, figures, table)
+    # A screen has room for some 30 features in all.
     n_features = max(2, min(5, 30 // len(lines), table.X.shape[1] // 2))
     names = table.column_names
     top = rank_features(fit, model, names, n_features, table.original)
+
     return FitDescription(
         figures=figures,
-        clusters=[
-            replace(
-                line,
-                features=_feature_lines(top, line.cluster, table.has_texts)
-                if n_clusters > 1 and line.cluster >= 0
-                else [],
-            )
-            for line in lines
-        ],
+        clusters=[_with_features(line, top, table.has_texts) for line in lines],
         diagnosis=diagnosis,
         same_size=top.same_size,
     )
 
 
-def _feature_lines(
-    top: TopFeatures, cluster: int, are_words: bool
-) -> list[FeatureLine]:
-    """Return the features that set a cluster apart."""
+def _with_features(line: ClusterLine, top: TopFeatures, are_words: bool) -> ClusterLine:
+    """Return a line with the features that set its cluster apart, if there are others.
+
+    Nothing sets outliers apart.
+    """
+    cluster = line.cluster
+    if len(top.clusters) == 1 or cluster < 0:
+        return replace(line, features=[])
+
     columns = top.features[cluster]
     if are_words:  # a text is known by the words that it has more of
         columns = top.more[cluster]
         columns = columns[np.argsort(-top.contrasts[cluster][columns])]
-    return [
+
+    features = [
         FeatureLine(
             feature=top.names[column],
             mean=top.means[cluster, column],
@@ -239,6 +237,7 @@ def _feature_lines(
         )
         for column in columns
     ]
+    return replace(line, features=features)
 
 
 def temper(model: Any, diagnosis: Diagnosis) -> None:
@@ -260,6 +259,7 @@ def caution_texts(diagnosis: Diagnosis, table: Table, model: Any) -> list[str]:
     """Return cautions in words, with the option that drops a column where one helps."""
     is_whitened = any(isinstance(step, Whitener) for step in model.preparation_)
     is_prepared = table.scaler is not None or is_whitened
+
     names = table.column_names
     return [
         caution_text(caution, names, prepared=is_prepared)
@@ -278,6 +278,7 @@ def _option_that_drops(caution: Caution, table: Table, is_prepared: bool) -> str
     further = caution.figures.get("others", [])
     if len(further) <= Cautions.NAMED:
         named += further
+
     names = table.column_names
     columns = [names[name] if isinstance(name, int) else name for name in named]
 
@@ -300,78 +301,3 @@ def without_batches(model: Any, table: Table) -> tuple[Any, Table]:
         return model, table
     model, data = as_without_batches(model, table.X, table.rows.batches)
     return model, replace(table, X=data, rows=replace(table.rows, batches=None))
-
-
-@dataclass(frozen=True)
-class LabelComparison:
-    """How labels go with those known, and with those of k-means, in words too."""
-
-    text: str
-    agreement: ClassAgreement
-    rival: ClassAgreement | None
-    n_classes: int
-    n_rows: int
-
-    def document(self) -> dict[str, object]:
-        """Return the comparison for JSON."""
-        return {
-            **asdict(self.agreement),
-            "classes": self.n_classes,
-            "rows": self.n_rows,
-            "k_means_misplaced": getattr(self.rival, "misplaced", None),
-            "k_means_adjusted_rand_index": getattr(
-                self.rival, "adjusted_rand_index", None
-            ),
-        }
-
-
-def compare_labels(
-    table: Table, labels: np.ndarray, model: Any = None
-) -> LabelComparison | None:
-    """Return how labels go with those known; with a model of a fit, also k-means'."""
-    if table.rows.labels is None:
-        return None
-
-    if model is None:
-        compared = compare_known(table.rows.labels, labels)
-    else:
-        data = complete_matrix(table.X, model)
-        n_clusters = len(model.cluster_centers_)
-        compared = compare_known(table.rows.labels, labels, data, n_clusters)
-    is_compared = compared.classes.codes >= 0
-    if compared.agreement is None or len(np.unique(labels[is_compared])) < 2:
-        return None  # nothing to say of one cluster
-
-    n_rows = int(is_compared.sum())
-    n_classes = len(compared.classes.names)
-    classes = "1 class" if n_classes == 1 else f"{n_classes} classes"
-    aside = "".join(_rows_aside(labels, n_rows, model))
-    words = class_words(compared.agreement, n_rows, compared.rival)
-    return LabelComparison(
-        text=f"against the known labels ({classes}{aside}): {words}",
-        agreement=compared.agreement,
-        rival=compared.rival,
-        n_classes=n_classes,
-        n_rows=n_rows,
-    )
-
-
-def _rows_aside(labels: np.ndarray, n_rows: int, model: Any) -> Iterator[str]:
-    """Yield which rows are not compared, or compared with what the fit was given."""
-    n_outliers = int((labels < 0).sum())
-    n_without = len(labels) - n_outliers - n_rows
-    n_given = len(getattr(model, "known_rows_", ()))
-
-    if n_outliers > 0:
-        yield f"; {counted(n_outliers, 'outlier')} aside"
-    if n_without > 0:
-        yield f"; {counted(n_without, 'row')} without one"
-    if n_given > 0:
-        yield f"; the fit was given {counted(n_given, 'label')}, which count here"
-
-
-def moved_share(count: ClusterCount, labels: np.ndarray) -> float:
-    """Return the share of rows that a fit places elsewhere than the tree of a count."""
-    if count.tree is None or len(count.tree.leaves) != len(labels):
-        return 0.0
-    return class_agreement(count.tree.labels(count.n_clusters), labels).rate

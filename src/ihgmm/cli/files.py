@@ -51,12 +51,14 @@ def check_output(
         regular_target(path, suffixes)
     except ValueError as error:
         fault = str(error)
+
     if str(path) == "-":
         fault = "-: this cannot go to standard output; give the name of a file."
     elif not path.parent.is_dir():
         fault = f"{path}: there is no folder {path.parent}."
     elif path.resolve() in [Path(file).resolve() for file in others]:
         fault = f"{path} is also an input file, or another output; give another name."
+
     if fault:
         raise ValueError(f"{option} {fault}")
 
@@ -116,12 +118,14 @@ def write_labels(
     if classes is not None:
         names = [*map(str, classes), "outlier"]  # -1 takes the last
         columns["class"] = np.array(names, dtype=object)[labels]
+
     # A name stands for one column only.
     is_taken = rows.id_name in columns | figures
     id_name = f"id_{rows.id_name}" if is_taken else rows.id_name
 
     def lines() -> Iterator[Sequence[Any]]:
         yield _guarded(id_name, raw_cells), *columns, *figures
+
         for start in range(0, len(labels), ROWS_AT_ONCE):
             block = slice(start, start + ROWS_AT_ONCE)
             ids = [_guarded(cell, raw_cells) for cell in rows.ids[block].tolist()]

@@ -51,6 +51,7 @@ def fit(
     """
     # The help does without what these load.
     from ihgmm.cli import describing
+    from ihgmm.cli.comparing import compare_labels
     from ihgmm.cli.fit_result import FitResult, print_fit
 
     check_output(output, "-o", LABELS_SUFFIXES, [data], may_stream=True)
@@ -60,12 +61,14 @@ def fit(
     fitted, table = fit_table(data, fitting, reading, screen)
     model, table = describing.without_batches(fitted, table)
     labels = to_host(model.labels_).astype(np.intp)
+
     with screen.working("describing"):
         description = describing.describe_fit(model, table, labels)
 
     if save is not None:
         describing.temper(fitted, description.diagnosis)
         _save(fitted, table, reading, save)
+
     remarks: list[str] = []
     if output is not None:
         with screen.working("writing the labels"):
@@ -79,12 +82,13 @@ def fit(
             )
 
     evidence_command = reading.command("choose-k", data, whiten=fitting.whiten)
+
     result = FitResult(
         model=model,
         table=table,
         labels=labels,
         description=description,
-        comparison=describing.compare_labels(table, labels, model),
+        comparison=compare_labels(table, labels, model),
         cautions=describing.caution_texts(description.diagnosis, table, model),
         remarks=remarks,
         labels_file=output,

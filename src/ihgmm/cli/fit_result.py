@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.cli.describing import FitDescription, LabelComparison, moved_share
+from ihgmm.cli.comparing import LabelComparison, moved_share
+from ihgmm.cli.describing import FitDescription
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.showing import print_clusters, print_features, print_labels
 from ihgmm.cli.tables.table import Table
@@ -54,6 +55,7 @@ class FitResult:
         wild_cells = getattr(self.model, "outlier_cells_", ())
         ids = self.table.rows.ids
         names = self.table.column_names
+
         return {
             "method": self.method,
             "n_clusters": self.n_clusters,
@@ -76,8 +78,10 @@ def print_fit(result: FitResult, screen: Screen) -> None:
     """Print what a fit found, the most important first."""
     clusters = counted(result.n_clusters, "cluster")
     heading = f"{result.table.heading}, {clusters} ({result.method})"
+
     remarks = [*result.cautions, *result.remarks]
     screen.begin("fit", result.table, heading, result.document(), remarks)
+
     if result.count is not None:
         _print_count(result.count, result, screen)
 
@@ -90,6 +94,7 @@ def print_fit(result: FitResult, screen: Screen) -> None:
         print_message("warning", trust)
     screen.say(trust)
     screen.explain(TRUST_WORDS)
+
     for text in result.cautions:
         screen.say(text, "yellow")
 

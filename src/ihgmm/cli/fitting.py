@@ -38,6 +38,7 @@ def _read(
         spares_wild_cells=_looks_for_wild_cells(model),
         whiten=fitting.whiten,
     )
+
     with screen.working(f"reading {data}"):
         return read_table(reading.request(data), preparation)
 
@@ -54,6 +55,7 @@ def _fit(model: Any, table: Table, method: str, screen: Screen) -> None:
         known_facts["known_labels"] = table.rows.known_classes
     if table.rows.batches is not None:
         known_facts["batch"] = table.rows.batches
+
     if known_facts and method.lower() != "ihsc":
         options = "--known-column and --batch-column"
         raise ValueError(f"{options}: {method} takes neither; IhSC does.")
@@ -77,6 +79,7 @@ def _notes_on_fit(model: Any, table: Table) -> list[Note]:
         looks_for_cells = _looks_for_wild_cells(model)
         is_outlier = model.labels_ < 0
         n_found = len(model.outlier_cells_) if looks_for_cells else is_outlier.sum()
+
         if n_found == 0:
             messages.append(notes.NO_OUTLIERS)
         elif looks_for_cells:

@@ -160,6 +160,7 @@ class RowReading:
         words = ["ihgmm", name, data]
         for key, value in (vars(self) | {"whiten": whiten}).items():
             default = "auto" if key in ("missing", "prepare") else None
+
             for item in value if isinstance(value, list) else [value]:
                 if item in (default, None, False):
                     continue
@@ -297,6 +298,7 @@ class Fitting:
         """Return the name of the estimator; how it is written does not matter."""
         by_lower_case = {name.lower(): name for name in METHODS}
         name = by_lower_case.get(self.method.lower())
+
         if name is None:
             raise ValueError(
                 f"--method {self.method}: give one of {', '.join(METHODS)}."
@@ -318,6 +320,7 @@ class Fitting:
             raise ValueError(
                 f"{start}Give the number of clusters, such as -k 5, or -k auto."
             )
+
         return number
 
     def _given(self, missing: str) -> dict[str, Any]:
@@ -329,6 +332,7 @@ class Fitting:
             "recipe": "paper" if self.paper else None,
             "missing": "fit" if missing == "fit" else None,
         }
+
         return {
             name: value
             for name, value in options.items()
@@ -340,6 +344,7 @@ def as_number(word: str | None) -> int | float | str | None:
     """Return the number that a word is, or the word."""
     if word is None:
         return None
+
     for kind in (int, float):
         with suppress(ValueError):
             return kind(word)

@@ -7,10 +7,10 @@ import numpy as np
 
 from ihgmm import SphericalKMeans
 from ihgmm._checks import complete_matrix
+from ihgmm.cli.comparing import compare_labels
 from ihgmm.cli.describing import (
     RowFigures,
     cluster_lines,
-    compare_labels,
     row_figures,
     without_batches,
 )
@@ -58,6 +58,7 @@ def predict(
     # Numbers of clusters, where predict has names of classes.
     label_rows = getattr(estimator, "_nearest", estimator.predict)
     labels = to_host(label_rows(table.X))
+
     complete = complete_matrix(table.X, estimator, of_fit=False)
     figures = _figures(estimator, table.X, complete, labels)
     table = table.with_notes(*_notes_on_rows(table, complete, figures))
@@ -76,6 +77,7 @@ def predict(
     n_clusters = len(estimator.cluster_centers_)
     clusters = cluster_lines(labels, n_clusters, figures, table)
     comparison = compare_labels(table, labels)
+
     method = type(estimator).__name__
     facts = {
         "model": model,
@@ -86,6 +88,7 @@ def predict(
     }
     heading = f"{data}: {counted(len(labels), 'row')} labelled by {model} ({method})"
     screen.begin("predict", table, heading, facts, remarks)
+
     print_clusters(screen, clusters, table.rows.id_name)
     print_labels(screen, comparison, output, remarks)
 
@@ -102,6 +105,7 @@ def _notes_on_rows(table: Table, complete: Matrix, figures: RowFigures) -> list[
     if len(zero_rows):
         first = table.rows.place(zero_rows[0])
         messages.append(notes.zero_rows(len(zero_rows), complete.shape[0], first))
+
     return messages
 
 
@@ -122,6 +126,7 @@ def _figures(
         scales=scales,
         centers=centers,
     )
+
     certainty = _certainty(estimator, X, complete, labels)
     figures = row_figures(described, certainty, outlier_scores)
     if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
@@ -144,6 +149,7 @@ def _scales(estimator: Any, complete: Matrix, labels: np.ndarray) -> np.ndarray:
 
     rows = np.arange(len(labels))
     squares = (centers * weighted).sum(axis=1)[labels]
+
     observed = complete
     if complete.incomplete is not None:  # a scale is that of observed cells
         observed = Filled(complete.incomplete, "filled")
@@ -153,6 +159,7 @@ def _scales(estimator: Any, complete: Matrix, labels: np.ndarray) -> np.ndarray:
 
     products = observed.unit * to_host(observed @ weighted.T)[rows, labels]
     products = np.where(labels < 0, np.nan, products)  # outliers have no centre
+
     scales = products / np.where(squares > 0, squares, 1.0)
     if getattr(estimator, "signed", False):
         return scales

@@ -48,6 +48,7 @@ def report(
 
     model, table = fit_table(data, fitting, reading, screen)
     model, table = without_batches(model, table)
+
     with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(
             table.X,

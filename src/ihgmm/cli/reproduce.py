@@ -93,8 +93,8 @@ def reproduce(
         raise ImportError("The figures need matplotlib: pip install matplotlib")
     if str(output) == "-" or (output.exists() and not output.is_dir()):
         raise ValueError(f"-o {output} is no folder; give the name of one.")
-    output.mkdir(parents=True, exist_ok=True)
 
+    output.mkdir(parents=True, exist_ok=True)
     work = _Work(
         only=only or "",
         repeats=repeats,
@@ -103,6 +103,7 @@ def reproduce(
         data_home=data_home,
         folder=output,
     )
+
     documents = {}
     try:
         for name in ALL_STUDIES if what == "all" else [what]:
@@ -112,6 +113,7 @@ def reproduce(
             f"what is finished is kept in {output}. Run the same command again to "
             "continue."
         ) from None
+
     screen.document("reproduce", {"folder": output, "studies": documents})
 
 
@@ -126,6 +128,7 @@ def _run(name: str, work: _Work, screen: Screen) -> dict[str, Any]:
             f"--only {work.only!r} matches nothing in {name}; settings are named like "
             f"{example!r}."
         )
+
     if is_table:
         for setting in settings:
             setting.draw(0)  # what is missing is better known at once
@@ -178,6 +181,7 @@ def _write_study(
         error = fmean(line.rate for line in lines)
         exact = fmean(line.exact_share for line in lines)
         least_exact = min(line.exact_share for line in lines)
+
         methods.append(
             {
                 "method": method,
@@ -188,6 +192,7 @@ def _write_study(
         )
         shares = f"exact recovery {exact:.3f} (least {least_exact:.2f})"
         screen.say(f"  {method:<19} mean error {error:.3f}   {shares}")
+
     return {"methods": methods, "files": files}
 
 

@@ -29,6 +29,7 @@ def read_for_model(
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
     saved = load_saved(model)
+
     *scalers, estimator = (step for _, step in steps_of(saved.model))
     if scalers and hasattr(scalers[0], "vocabulary_"):
         raise ValueError(
@@ -43,6 +44,7 @@ def read_for_model(
         fit=saved,
     )
     table = _read_as_for_fit(request, estimator, reading.missing, screen)
+
     n_columns = table.X.shape[1]
     n_columns_of_fit = saved.model.n_features_in_
     if n_columns != n_columns_of_fit:
@@ -53,6 +55,7 @@ def read_for_model(
 
     for scaler in scalers:
         table = apply_scaler(table, scaler)
+
     return ModelWithData(saved=saved, estimator=estimator, table=table)
 
 
@@ -65,6 +68,7 @@ def _refuse_what_the_fit_lacks(
         option = "--missing fit"
     elif reading.text_column and saved.text_column is None:
         option = "--text-column"
+
     if option:
         raise ValueError(f"{option}: {model} was fitted without it; leave it out.")
 

@@ -98,9 +98,11 @@ class Screen:
         for place, name in enumerate(columns):
             justify = "right" if place else "left"
             grid.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+
         for row in rows:
             cells = zip(row, columns.values(), strict=False)
             grid.add_row(*(_cell(value, form) for value, form in cells))
+
         self.out.print(grid)
 
     def begin(
@@ -117,6 +119,7 @@ class Screen:
         """
         n_samples, n_features = table.X.shape
         decisions = getattr(table.scaler, "decisions_", ())  # one for each column
+
         document = {
             "data": table.source,
             "n_samples": n_samples,
@@ -126,6 +129,7 @@ class Screen:
             **facts,
             "notes": [*map(str, table.notes), *remarks],
         }
+
         self.document(command, document)
 
         self.say(heading, "bold")
@@ -151,6 +155,7 @@ class Screen:
         line = Timer(PATIENCE, err.print, [Text(clean(f"{what} ..."))])
         if not err.is_terminal:
             line.start()
+
         try:
             with err.status(Text(clean(what))) as status:
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ihgmm.cli.describing import ClusterLine, LabelComparison
+from ihgmm.cli.comparing import LabelComparison
+from ihgmm.cli.describing import ClusterLine
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.words.diagnoses import CLUSTER_WORDS, contrast_text, feature_words
 from ihgmm.words.phrases import shorten
@@ -36,6 +37,7 @@ def print_clusters(
                 typical,
             )
         )
+
     formats = {
         "cluster": "",
         "rows": ",",
@@ -79,6 +81,7 @@ def print_features(
         }
         screen.table(formats, rows)
         screen.explain(feature_words(same_size))
+
     if len(described) > MOST_DESCRIBED:
         screen.say("Features are shown of the 12 largest clusters; --json has all.")
 
@@ -92,6 +95,7 @@ def print_labels(
     """Print how labels compare with those known, and where they are."""
     if comparison is not None:
         screen.say(comparison.text)
+
     if path is None:
         screen.say("labels were not saved; add -o labels.csv")
     else:

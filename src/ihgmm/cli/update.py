@@ -61,6 +61,7 @@ def update(
         "share_moved": growth.moved,
         "model_file": save,
     }
+
     rows = f"{counted(loaded.table.X.shape[0], 'row')} of {data}"
     heading = f"{save} has learnt from {rows}, and {growth.n_samples:,} in all"
     screen.begin("update", loaded.table, heading, facts)

@@ -17,6 +17,7 @@ def array_table(raw: RawArray, request: Request) -> Table:
     id_name = "row"
     names_beside: list[str] = []
     where = f"beside its features, {request.source}"
+
     if raw.obs is not None:
         ids = np.array(raw.obs.index, object)
         id_name = raw.obs.index.name or "obs_name"

@@ -31,6 +31,7 @@ def table_by_blocks(path: Path, request: Request) -> Table | None:
     # Columns are chosen by the sample, and then read for all rows.
     table = choose_columns(sample, request)
     _check_columns(path, names_in_file, table.column_names)
+
     how_read = notes.BY_BLOCKS
     if not (request.columns or request.features):
         how_read = notes.columns_chosen_by(len(sample.frame))

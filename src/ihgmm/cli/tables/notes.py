@@ -31,6 +31,7 @@ def how_it_was_read(
         example = f"{quote(written.text)} is {written.value:.12g}"
         names = quote_all(written.columns)
         phrases.append(f"numbers as people write them in {names} ({example})")
+
     return [Note(f"Read {', '.join(phrases)}.")] if phrases else []
 
 
@@ -54,8 +55,10 @@ def changed_counts(
     remedy = "Give counts."
     if change == "logged":
         remedy = "Give counts, or undo the logarithm: np.expm1."
+
     if other_layer is not None:
         remedy = f"If {other_layer} has counts, take it: --layer {other_layer}."
+
     return Note(
         f"{layer} of {path} is {change}: cells of a type are then no multiples of one "
         f"pattern. {remedy}",
@@ -119,6 +122,7 @@ def columns_left_out(left_out: Mapping[str, str]) -> list[Note]:
     names_by_reason: dict[str, list[str]] = {}
     for name in list(left_out)[:MOST_LEFT_OUT]:
         names_by_reason.setdefault(left_out[name], []).append(name)
+
     groups = [
         f"{quote_all(names, MOST_LEFT_OUT)} ({reason})"
         for reason, names in names_by_reason.items()
@@ -200,11 +204,13 @@ def columns_prepared(
             "their deviation."
         )
 
-    why_centred = ", far from 0," if is_chosen else ""
+    qualifier = ", far from 0," if is_chosen else ""
+
     phrases = {
         "divided": "divided {} by the deviation",
-        "centred and divided": f"gave {{}}{why_centred} mean 0 and deviation 1",
+        "centred and divided": f"gave {{}}{qualifier} mean 0 and deviation 1",
     }
+
     changes = []
     for decision, phrase in phrases.items():
         places = np.flatnonzero(decisions == decision)
@@ -215,6 +221,7 @@ def columns_prepared(
     text = f"{sentence(', '.join(changes))}."
     if is_chosen:
         text += f" The reason: {reason}"
+
     if are_counts:
         text += " Another way to even it out is --whiten counts."
     return Note(text)

@@ -78,6 +78,7 @@ def _read(texts: "pd.Series", point: str, point_of_file: str) -> _Reading:
     bare = numbers.str.replace(rf"[{marks}{_MONEY}%]", "", regex=True)
 
     is_of_file = point == point_of_file
+
     return _Reading(
         point=point,
         digits=bare.str.replace(point, ".", regex=False),
@@ -92,6 +93,7 @@ def _number_pattern(point: str, marks: str) -> str:
     integer = rf"(?:[0-9]{{1,3}}(?:[{marks}][0-9]{{3}})+|[0-9]+)"
     decimal = rf"(?:{integer}(?:[{point}][0-9]*)?|[{point}][0-9]+)"
     number = rf"{decimal}(?:[eE][+-]?[0-9]+)?"
+
     sign = rf"(?:[+-]?[{_MONEY}]?\s?|[{_MONEY}]\s?[+-])"
     return rf"^(?:{sign}{number}\s?[%{_MONEY}]?|[+-]?(?i:inf|infinity))$"
 

@@ -94,6 +94,7 @@ def read_table(request: Request, preparation: PreparationRequest) -> Table:
         model_fills_cells=preparation.model_fills_cells
         and request.batch_column is None,
     )
+
     table = _with_note_on_shared_ids(table)
     if has_choice or table.left_out:
         table = _with_notes_on_columns(table)
@@ -136,6 +137,7 @@ def _read_standard_input(request: Request) -> Table:
     """Read what is piped in: text, which may be compressed, or JSON lines."""
     content = sys.stdin.buffer.read(request.memory + 1) if sys.stdin else b""
     check_size(Path("Standard input"), request.memory, len(content))
+
     if not content or content.startswith((b"PK", b"\x93NUMPY", b"PAR1", b"\x89HDF")):
         raise ValueError(
             "Standard input is empty, or holds no text; pipe CSV, TSV or JSON lines "
@@ -178,15 +180,16 @@ def _check_file(path: Path) -> None:
     is_folder = path.is_dir()
     if not is_folder:
         regular_target(path)
+
     if is_folder or suffix_of(path) not in FORMATS:
         fault = f"unknown format {path.suffix or '(no suffix)'!r}"
         if is_folder:
             fault = "a folder"
         raise ValueError(
-            f"{path}: {fault}; give one of "
-            f"{', '.join(FORMATS)}. In Python, ihgmm.open_data reads HDF5, zarr, and "
-            "folders of Parquet files."
+            f"{path}: {fault}; give one of {', '.join(FORMATS)}. In Python, "
+            "ihgmm.open_data reads HDF5, zarr, and folders of Parquet files."
         )
+
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
 

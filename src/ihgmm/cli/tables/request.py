@@ -81,6 +81,7 @@ class Request:
             columns=_without_blanks(self.columns, names),
             drop_columns=_without_blanks(self.drop_columns, names),
         )
+
         return request._with_columns_of_fit(set(names) - set(self.names_to_cluster_by))
 
     def _with_columns_of_fit(self, names: set[str]) -> tuple[Self, list[Note]]:
@@ -118,6 +119,7 @@ class Request:
         available = set(names)
         lacking = [column_of[name] for name in features if name not in available]
         lacking = list(dict.fromkeys(lacking))
+
         if lacking:
             n_columns = len(set(column_of.values()))
             new_names = [name for name in names if name not in features]
@@ -140,6 +142,7 @@ class Request:
             self.check(names, self.source, ("columns", "drop_columns"))
             candidates = self.columns or names
             features = [name for name in candidates if name not in self.drop_columns]
+
         if features == names:
             return table
 

@@ -144,7 +144,9 @@ class Table:
         """Return some columns; where they had no names, they have them now."""
         positions = np.array(places, dtype=int)
         names = self.column_names
+
         X = self.X.keep_columns(positions) if self.is_on_disk else self.X[:, positions]
+
         return replace(self, X=X, names=[names[place] for place in places])
 
 
@@ -154,6 +156,7 @@ def _summary(X: Any, is_sparse: bool) -> CellSummary:
 
     # The estimator names the place of a NaN among sparse entries.
     is_missing = np.zeros((1, X.shape[1]), bool) if is_sparse else np.isnan(X)
+
     minima, maxima = column_ranges(X)
     return CellSummary(
         is_incomplete_row=np.broadcast_to(is_missing.any(axis=1), X.shape[0]),

@@ -22,6 +22,7 @@ def find_ids(raw: RawTable, request: Request) -> tuple[Request, list[Note]]:
     """Return the request with the columns of ids and labels, and notes of them."""
     first = raw.frame.columns[0]
     request, messages = request.resolve(list(raw.frame.columns))
+
     names = [name for _, name in request.named_columns()]
     if request.id_column is not None or first in names:
         return request, messages
@@ -48,11 +49,11 @@ def row_facts(
 ) -> RowFacts:
     """Return what is beside a matrix, None where not known; ids may be given."""
     labels = _classes(frame, request, "label_column")
+
     named_ids = _named_cells(frame, request, "id_column")
     if named_ids is not None:
-        ids = named_ids.where(
-            named_ids.notna(), None
-        ).to_numpy()  # one may be called NA
+        # A row may be called NA.
+        ids = named_ids.where(named_ids.notna(), None).to_numpy()
         if request.id_column is not None and request.id_column not in NO_NAMES:
             id_name = request.id_column
 

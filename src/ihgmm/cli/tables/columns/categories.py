@@ -41,6 +41,7 @@ def with_flags(raw: RawTable, flags: Sequence[str]) -> tuple[RawTable, list[Note
         if len(filled) < len(cells):
             n_missing = len(cells) - len(filled)
             messages.append(notes.missing_categories(column, n_missing, len(cells)))
+
         flags_of_column = [flag for flag in flags if flag.startswith(prefix)]
         values = [flag.removeprefix(prefix) for flag in flags_of_column]
         unknown = filled[~filled.isin(values)]

@@ -110,6 +110,7 @@ def _judge_columns(
         for name in asked_for or names_in_file
         if name not in names_aside
     }
+
     if request.use_categories:
         return _with_categories_as_flags(raw, columns)
     return _JudgedColumns(columns=columns, flags=[], notes=[])
@@ -128,6 +129,7 @@ def _with_categories_as_flags(
 
     numbers = {name: col for name, col in columns.items() if not col.categories}
     judged_flags = {flag: judge_column(flag, raw, is_asked=True) for flag in flags}
+
     return _JudgedColumns(
         columns=numbers | judged_flags,
         flags=flags,
@@ -148,6 +150,7 @@ def _numbers_as_written(columns: Mapping[str, JudgedColumn]) -> WrittenNumbers |
     assert column.texts is not None
     lengths = column.texts.str.len().where(~np.isnan(column.values), 0)
     row = int(np.argmax(lengths))
+
     return WrittenNumbers(
         columns=names,
         text=column.texts.iloc[row],

@@ -60,6 +60,7 @@ def _whole_numbers_without_measure(
     lowest = distinct[0]
     highest = distinct[-1]
     is_each_once = len(distinct) == len(values)
+
     is_numbered = re.fullmatch(_NUMBERED, name)
     is_coded = re.fullmatch(_CODED, name)
 

@@ -12,6 +12,7 @@ def transposed(raw: RawTable) -> RawTable:
     frame = raw.frame
     names = numbered_names(len(frame))
     how = "rows as columns"
+
     first = frame.columns[0]
     if judge_column(first, raw, is_asked=False).reason:
         has_name = frame[first].notna()
@@ -26,6 +27,7 @@ def transposed(raw: RawTable) -> RawTable:
         for name, column in columns.items()
         if column.is_text or not column.has_numbers
     ]
+
     phrases = [*raw.phrases, how]
     if len(without_numbers) == len(columns):
         return replace(raw, phrases=phrases)  # which has nothing to cluster by
@@ -36,7 +38,8 @@ def transposed(raw: RawTable) -> RawTable:
     turned.columns = unique_names(names)
     turned.insert(0, "column", turned.index)
     turned.index = raw.frame.columns.get_indexer(turned.index) + 1
-    # Rows may have text, such as known labels, so that text may be numbers.
+
+    # Not typed: where a row has text, such as known labels, numbers became text too.
     return RawTable(
         frame=turned,
         phrases=phrases,

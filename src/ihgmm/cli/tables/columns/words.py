@@ -20,6 +20,7 @@ def table_of_words(
 
     name = str(request.text_column)
     option = f"--text-column {quote(name)}"
+
     column = judge_column(name, raw, is_asked=True)
     if not column.is_text or column.texts is None:
         where = f"that column of {request.source}"
@@ -38,6 +39,7 @@ def table_of_words(
 
     names_beside = {column_name for _, column_name in request.named_columns(BESIDE)}
     columns_aside = raw.frame.columns.drop([*{name, *names_beside}])
+
     return Table(
         source=request.source,
         X=counts,

@@ -103,8 +103,10 @@ def _choose_layer(file: "h5py.File", path: Path, request: Request) -> _Layer:
     layer_of_fit = getattr(request.fit, "layer", None)
     is_of_fit = request.layer is None and layer_of_fit is not None
     name = request.layer or layer_of_fit or "X"
+
     option = "give --layer; that of the fit was" if is_of_fit else "--layer"
     check_there(option, name, list(places), str(path), "layer")
+
     return _Layer(
         name=name,
         place=places[name],
@@ -189,6 +191,7 @@ def _memory_for(path: Path) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limits = [limit for limit in (needed, soft, hard) if limit >= 0]  # -1: none
     resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+
     try:
         yield
     finally:
@@ -206,6 +209,7 @@ def _is_foreign(file: "h5py.File") -> bool:
     for place in places:
         link = file.get(place, getlink=True)
         is_foreign |= isinstance(link, h5py.ExternalLink)
+
         stored = file[place] if isinstance(link, h5py.HardLink) else None
         if isinstance(stored, h5py.Dataset):
             check_claim(stored)

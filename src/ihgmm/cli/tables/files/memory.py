@@ -12,6 +12,7 @@ def memory_for_data(gigabytes: float | None) -> int:
     if gigabytes is None:
         # A fit and what it makes of the data take up to three times as much again.
         return int(free_memory() / 4)
+
     if not 0 <= gigabytes < float("inf"):
         raise ValueError(f"--memory {gigabytes:g}: give a number of GB from 0 on.")
     return int(1e9 * gigabytes)
@@ -29,4 +30,5 @@ def free_memory() -> float:
         limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())
         n_bytes = min(n_bytes, limit - used)
+
     return max(0.0, n_bytes)

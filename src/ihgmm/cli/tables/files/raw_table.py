@@ -69,6 +69,7 @@ def check_size(path: Path, memory: int, n_bytes: int) -> None:
             'python -c "import pyarrow.dataset as d; d.write_dataset(d.dataset('
             f"{str(path)!r}, format='csv'), 'parquet', format='parquet')\""
         )
+
     raise ValueError(
         f"{path} is too large for {memory / 1e9:.3g} GB of memory; {remedy}."
     )

@@ -66,12 +66,14 @@ def load_text(path: Path, request: Request) -> RawTable:
         encoding = _encoding(content)
         if encoding == "cp1252":
             phrases.append("as Windows-1252, since it is not UTF-8 (look at the names)")
+
         start = content[:START_BYTES].decode(encoding, errors="ignore")
         header = find_header(start, suffix_of(path))
         frame = _parse(content, encoding, header, request)
 
     if header.n_rows_above:
         phrases.append(f"names of columns from line {header.n_rows_above + 1}")
+
     point = decimal_point(frame, header.delimiter)
     if point == ",":
         phrases.append("commas as decimal points")
@@ -99,6 +101,7 @@ def _encoding(content: bytes) -> str:
     """Return how a text is encoded, as far as the text shows it."""
     is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     encoding = "utf-16" if is_utf16 else "utf-8-sig"
+
     try:
         content.decode(encoding)
     except UnicodeDecodeError:
@@ -115,6 +118,7 @@ def _parse(
     # Ids and labels stay as they are written.
     request, _ = request.resolve(header.cells)
     names_beside = {name for _, name in request.named_columns(BESIDE)}
+
     places = range(len(header.cells))
     beside = [place for place in places if header.cells[place] in names_beside]
 
@@ -138,16 +142,21 @@ def _parse(
 def find_header(start: str, suffix: str) -> Header:
     """Return where the names of columns are, from the start of a file."""
     lines = start.splitlines(keepends=True)
-    delimiter, n_titles = _table_at(lines, suffix)
+    layout = _likeliest_layout(lines, suffix)
 
-    rows = _first_rows(lines, delimiter)
-    filled = [place for place, row in enumerate(rows) if row and place >= n_titles]
-    place = filled[0] if filled else 0
-    filled_rows = [row for row in rows[place:] if row] or [[""]]
+    rows = _first_rows(lines, layout.delimiter)
+    places = range(layout.n_titles, len(rows))
+    first_place = next((place for place in places if rows[place]), 0)
+    filled_rows = [row for row in rows[first_place:] if row] or [[""]]
+
     cells = filled_rows[0]
     if len(filled_rows) > 1:
         cells = _as_wide_as(cells, filled_rows[1])
-    return Header(delimiter=delimiter, n_rows_above=place, cells=cells)
+    return Header(
+        delimiter=layout.delimiter,
+        n_rows_above=first_place,
+        cells=cells,
+    )
 
 
 def _as_wide_as(header: list[str], row: list[str]) -> list[str]:
@@ -157,7 +166,16 @@ def _as_wide_as(header: list[str], row: list[str]) -> list[str]:
     return header + [""] * (len(row) - len(header))
 
 
-def _table_at(lines: list[str], suffix: str) -> tuple[str, int]:
+@dataclass(frozen=True)
+class _Layout:
+    """How a table may stand in a text."""
+
+    delimiter: str
+    n_titles: int  # rows above the names of columns
+    n_columns: int = 1
+
+
+def _likeliest_layout(lines: list[str], suffix: str) -> _Layout:
     """Return what is between cells, and how many rows of titles there are."""
     delimiter_of_suffix = DELIMITERS.get(suffix, ",")
     delimiters = list(dict.fromkeys((delimiter_of_suffix, ";", "\t")))
@@ -172,19 +190,26 @@ def _table_at(lines: list[str], suffix: str) -> tuple[str, int]:
 
         # Names have as many cells as the row below, or one less, as R writes tables.
         is_table = 1 < widths[0] in (widths[1], widths[1] - 1)
+
         # Spaces may stand in titles, names and texts: they have to fit many rows.
         is_blank = delimiter == " "
         if is_blank and (n_titles > 0 or len(set(widths[1:])) > 1):
             continue
-        if is_table:
-            # Commas may be in names, as in ``revenue, EUR``: most columns win.
-            candidates.append((is_blank, n_titles, -widths[0], delimiter))
 
-    if candidates:
-        _, n_titles, _, delimiter = min(candidates)
-        return delimiter, n_titles
-    first_line = next((line for line in lines if line.strip()), "")
-    return max(delimiters, key=first_line.count), 0
+        if is_table:
+            candidates.append(_Layout(delimiter, n_titles, n_columns=widths[0]))
+
+    if not candidates:
+        first_line = next((line for line in lines if line.strip()), "")
+        return _Layout(max(delimiters, key=first_line.count), n_titles=0)
+    return min(candidates, key=_order_of_layouts)
+
+
+def _order_of_layouts(layout: _Layout) -> tuple[bool, int, int, str]:
+    """Return what is least for the likeliest layout of a table."""
+    # Commas may be in names, as in ``revenue, EUR``: most columns win.
+    is_blank = layout.delimiter == " "
+    return is_blank, layout.n_titles, -layout.n_columns, layout.delimiter
 
 
 def _first_rows(lines: list[str], delimiter: str) -> list[list[str]]:

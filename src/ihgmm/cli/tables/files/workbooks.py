@@ -87,12 +87,12 @@ def _read_sheet(path: Path, book: "CalamineWorkbook", title: str) -> Sheet:
         cells = book.get_sheet_by_name(title).to_python(skip_empty_area=False)
 
     rows = [[_cell(value) for value in row] for row in cells]
-    filled = [place for place, row in enumerate(rows) if set(row) != {None}]
-    first_filled = filled[0] if filled else 0
+    filled = (place for place, row in enumerate(rows) if set(row) != {None})
+
     return Sheet(
         title=title,
         rows=rows,
-        header_place=n_title_rows(rows) or first_filled,
+        header_place=n_title_rows(rows) or next(filled, 0),
     )
 
 
@@ -102,6 +102,7 @@ def _phrases(sheet: Sheet, titles: list[str]) -> list[str]:
     if len(titles) > 1:
         names = quote_all([title for title in titles if title != sheet.title])
         phrases.append(f"sheet {quote(sheet.title)} (--sheet takes another: {names})")
+
     if sheet.header_place > 0:
         phrases.append(f"names of columns from row {sheet.header_place + 1}")
     return phrases
@@ -124,6 +125,7 @@ def _refuse_large(path: Path) -> None:
         for name in archive.namelist():
             if name.lower().endswith(".xml"):
                 n_cells += _n_cells(archive.read(name))
+
     if n_cells > MOST_CELLS:
         raise ValueError(
             f"{path} is too large: it reaches over {n_cells:,} cells, up to the last "

@@ -50,6 +50,7 @@ def without_constants(table: Table, request: Request, where: str = "") -> Table:
     if n_columns == 1 or len(kept_columns) < 2 <= n_columns:
         kept_names = [names[column] for column in kept_columns]
         raise _too_few_columns(table.source, kept_names, left_out)
+
     if len(kept_columns) == n_columns:
         return table
     return replace(table.keep_columns(kept_columns), left_out=left_out)

@@ -48,13 +48,14 @@ def _without_wordless_texts(table: Table, request: Request, handling: str) -> Ta
     first = table.rows.place(int(n_words.argmin()))
     texts = f"{counted(n_wordless, 'text')} without a word that another has, the first "
     texts += f"is in {first}"
+
     if handling == "error":
         raise ValueError(
             f"{table.source} has {texts}. Add --missing drop to leave them out."
         )
-    return table.keep_rows(np.flatnonzero(n_words)).with_notes(
-        notes.wordless_texts(texts)
-    )
+
+    table = table.keep_rows(np.flatnonzero(n_words))
+    return table.with_notes(notes.wordless_texts(texts))
 
 
 def _refuse_infinity(table: Table) -> None:
@@ -91,6 +92,7 @@ def _left_to_the_model(table: Table, request: Request) -> Table:
     cells = table.cells
     n_rows, n_columns = table.X.shape
     share = cells.n_missing_cells / (n_rows * n_columns)
+
     note = notes.cells_filled_in(
         cells.n_missing_cells,
         share,
@@ -125,6 +127,7 @@ def _without_incomplete_rows(
             f"{table.source}: {n_incomplete:,} of {n_rows:,} rows have missing cells, "
             f"{where}; the first is in {first}. {remedy}"
         )
+
     note = notes.incomplete_rows(
         n_incomplete,
         n_rows,
@@ -138,6 +141,7 @@ def _where_cells_are_missing(table: Table, cells: CellSummary) -> str:
     """Return the columns in which most cells are missing, three at most."""
     most_first = np.argsort(-cells.n_missing, kind="stable")
     columns = [column for column in most_first if cells.n_missing[column]]
+
     names = table.column_names
     counts = [
         f"{quote(names[column])} ({cells.n_missing[column]:,})"

@@ -49,6 +49,7 @@ def _scaled(table: Table, asked: PreparationRequest, are_counts: bool) -> Table:
         is_chosen=asked.prepare == "auto",
         are_counts=are_counts,
     )
+
     table = table.with_notes(note)
     if set(scaler.decisions_) <= {"left alone"}:
         return table
@@ -95,12 +96,14 @@ def _learn_scaler(table: Table, asked: PreparationRequest) -> "ColumnScaler":
     if is_auto and is_flag.any() and (scaler.scale_ == 1).all():
         scaler = ColumnScaler("scale").fit(columns)
         scaler.reason_ = "Categories count as one column each."
+
     if len(wild):  # the fit looks again, in prepared columns
         scaler.reason_ += f" {counted(len(wild), 'wild cell')} had no part in that."
 
     # The flags of a category are of length 1: together they count as one column.
     scaler.scale_[is_flag] = 1.0
     scaler.center_[is_flag] = 0.0
+
     decisions = np.where(is_flag, "left alone", scaler.decisions_)
     scaler.decisions_ = tuple(decisions.tolist())
     return scaler

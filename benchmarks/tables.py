@@ -28,7 +28,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ihgmm import ColumnScaler, IhSC
+from ihgmm.cli.tables.files.memory import memory_for_data
 from ihgmm.cli.tables.reading import read_table
+from ihgmm.cli.tables.request import PreparationRequest, Request
 from ihgmm.metrics import misclassification_rate
 
 CLASSES = (2, 12)  # fewest and most
@@ -115,13 +117,14 @@ def labelled(name: str, frame: Any, label: str | None) -> LabelledTable | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"
         frame.to_csv(path, index=False)
+        request = Request(str(path), memory=memory_for_data(None), label_column=label)
+        preparation = PreparationRequest(missing="drop", prepare="none")
         try:
-            options = {"missing": "drop", "prepare": "none", "label_column": label}
-            table = read_table(str(path), **options)
+            table = read_table(request, preparation)
         except ValueError:  # no two columns of numbers
             return None
 
-    y = np.unique(np.asarray(table.labels).astype(str), return_inverse=True)[1]
+    y = np.unique(np.asarray(table.rows.labels).astype(str), return_inverse=True)[1]
 
     return LabelledTable(name, np.asarray(table.X), y)
 

@@ -100,7 +100,8 @@ def test_kinds_of_arrays_are_asked_for_in_one_folder(name):
         if isinstance(node, ast.Import | ast.ImportFrom):
             module = getattr(node, "module", None) or node.names[0].name
             # Frames beside the matrix of an AnnData file are read where tables are.
-            reads_frames = (name, module) == ("ihgmm.cli.tables.arrays", "h5py")
+            reader = "ihgmm.cli.tables.files.anndata_files"
+            reads_frames = (name, module) == (reader, "h5py")
             assert reads_frames or module.split(".")[0] not in ARRAY_LIBRARIES
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func).split(".")[-1]

@@ -10,7 +10,9 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from ihgmm.cli.commands import app
+from ihgmm.cli.tables.files.memory import memory_for_data
 from ihgmm.cli.tables.reading import read_table
+from ihgmm.cli.tables.request import PreparationRequest, Request
 
 # Of a labels file.
 COLUMNS = ["row", "cluster", "scale", "size", "certainty", "typical", "filled"]
@@ -57,9 +59,11 @@ def clusters(path):
     return [row["cluster"] for row in read(path)]
 
 
-def table_of(source, missing="error", prepare="none", **options):
+def table_of(source, missing="error", prepare="none", memory=None, **asked):
     """Return a table with its columns as they are in the file."""
-    return read_table(source, missing=missing, prepare=prepare, **options)
+    request = Request(source, memory=memory_for_data(memory), **asked)
+    preparation = PreparationRequest(missing=missing, prepare=prepare)
+    return read_table(request, preparation)
 
 
 GOODS = ["cheese", "meat", "fish", "fruit", "drinks"]

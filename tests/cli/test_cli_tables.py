@@ -44,7 +44,7 @@ def test_every_format_is_read(sample, name):
     assert table.is_sparse == (name == "sparse.npz")
     X = table.X.toarray() if table.is_sparse else table.X
     np.testing.assert_array_equal(X, sample[0])
-    assert table.ids.tolist() == [*range(1, 121)]
+    assert table.rows.ids.tolist() == [*range(1, 121)]
 
 
 HOSTILE = (
@@ -143,7 +143,7 @@ def test_files_of_old_spreadsheets(sample):
         table = table_of("a.csv", id_column="name")
         assert phrase in map(str, [*table.notes, ""])
         assert table.names[0] == "größe 0"
-        assert table.ids[3] == "José 3"
+        assert table.rows.ids[3] == "José 3"
 
 
 def test_scaled_columns_keep_the_patterns():
@@ -189,7 +189,7 @@ def test_missing_cells_are_told_where_they_are(sample):
 
 def test_numbers_as_people_write_them(sample):
     table = named(sample[0])
-    texts = ["1,{:03d}.50", "1.{:03d},50", "1 {:03d}", "2'{:03d}.5", "$ 3,{:03d}"]
+    texts = ["1,{:03d}.50", "1.{:03d},50", "1 {:03d}", "$ 3,{:03d}"]
     texts.append("7,{}%")
     whole = [*range(119), 118]  # no two alike would be row numbers
     for i, text in enumerate(texts):
@@ -202,12 +202,12 @@ def test_numbers_as_people_write_them(sample):
     numbers = np.array(whole, float)
     decimals = [float(f"7.{j}") for j in whole]
     assert found.left_out == {"names": "text such as 'c0,000'"}
-    for i, start in enumerate((1000.5, 1000.5, 1000, 2000.5, 3000)):
+    for i, start in enumerate((1000.5, 1000.5, 1000, 3000)):
         np.testing.assert_array_equal(values[f"t{i}"], start + numbers)
-    np.testing.assert_array_equal(values["t5"], decimals)
+    np.testing.assert_array_equal(values["t4"], decimals)
     assert list(values["few"]) == [7.0] * 90 + [1234.0] * 30
     said = " ".join(map(str, found.notes))
-    assert "Read numbers as people write them in 't0', 't1', 't2', 't3', 't4'" in said
+    assert "Read numbers as people write them in 't0', 't1', 't2', 't3'" in said
     assert "('1,000.50' is 1000.5)." in said
 
 

@@ -204,7 +204,7 @@ def test_ids_that_repeat_are_told_once_and_left_out_columns_counted():
     for i in range(9):
         table[f"t{i}"] = [f"{i}a{j}" for j in range(90)]
     table.to_csv("a.csv", index=False)
-    notes = " ".join(table_of("a.csv", id_column="who").notes)
+    notes = " ".join(map(str, table_of("a.csv", id_column="who").notes))
     assert notes.count("88 of 90 rows share their 'who' with another row: labels") == 1
     assert notes.count("(text such as '") == 9
     table.assign(**{f"u{i}": "" for i in range(23)}).to_csv("a.csv", index=False)

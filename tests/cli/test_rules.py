@@ -9,7 +9,7 @@ import pytest
 from command_line import document, good, invoke, named, table_of
 
 from ihgmm import make_ihgmm
-from ihgmm.cli.tables.columns import no_measurement
+from ihgmm.cli.tables.columns.measurement import no_measurement
 
 CODE = "named like a code, id or year; name it among --columns to use it"
 IDS = "looks like ids; --id-column takes them"
@@ -30,15 +30,14 @@ STARTS_AGAIN = "numbers of rows, which start again: 1 to 12"
         ("day", [0, 3, 9, 9], ""),  # of an experiment
         ("billingDays", [10, 31, 31], ""),
         ("date", [111597, 11698, 11698], "dates"),
-        ("startDate", [16527, 16527, 20186], "dates"),
         ("update", [16527, 16527, 20186], ""),
-        ("#", [3, 7, 12, 15], IDS),
-        ("#", [3, 7, 7, 15], CODE),
+        ("id", [3, 7, 12, 15], IDS),
+        ("id", [3, 7, 7, 15], CODE),
         ("__index_level_0__", [0, 2, 3, 7], IDS),
         ("dept", [4, 4, 11], CODE),
         ("Sample Number", [*range(1, 13), *range(1, 7)], STARTS_AGAIN),
         ("number", [1, 2, 3, 3, 7], ""),  # of tumours
-        ("schoolid", [20, 20, 31], CODE),
+        ("countyid", [20, 20, 31], CODE),
         ("humid", [20, 20, 31], ""),
         ("pidnum", [10056, 10059, 10089], IDS),
         ("numnum", [20, 20, 31], ""),
@@ -97,7 +96,7 @@ def test_columns_that_are_mostly_empty_are_left_out_and_named_once():
     table = table_of("b.csv", missing="drop")
     assert table.left_out["flag"] == "constant in the rows that are left: 1"
     assert table.left_out["unit"] == "constant: 7"
-    notes = " ".join(table.notes)
+    notes = " ".join(map(str, table.notes))
     assert "in column 'f1' (80). --missing fit fills them in, zero reads" in notes
     assert "drop" not in notes
     # Where an empty cell means none, it is a number; and what is asked for is used.
@@ -138,7 +137,7 @@ def test_spaces_between_cells(suffix):
     np.testing.assert_array_equal(table.X, [[1.5, 2], [3, np.nan], [4, 5]])
     path.write_text('"x" "y"\n"r 1" 2 3\n"r 2" 4 6.5\n')  # as R writes it
     table = table_of(str(path))
-    assert (table.names, list(table.ids)) == (["x", "y"], ["r 1", "r 2"])
+    assert (table.names, list(table.rows.ids)) == (["x", "y"], ["r 1", "r 2"])
 
 
 def test_features_are_shown_of_twelve_clusters():

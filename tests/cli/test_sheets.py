@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 from command_line import GOODS, clusters, document, fail, good, invoke, shop, table_of
 
-from ihgmm.cli.tables import columns, loading
+from ihgmm.cli.tables.columns import judging
+from ihgmm.cli.tables.files import workbooks
+from ihgmm.cli.tables.files.text_files import find_header
 from ihgmm.storage import load_saved
 
 FIT = ("fit", "a.xlsx", "-k", 3)
@@ -82,11 +84,12 @@ def test_many_sheets_count_together_and_empty_columns_are_not_parsed(monkeypatch
             shop().to_excel(book, sheet_name=title, index=False)
             book.sheets[title].cell(2, 500, 1.0)
     with monkeypatch.context() as patch:
-        patch.setattr(loading, "MOST_CELLS", 100_000)
+        patch.setattr(workbooks, "MOST_CELLS", 100_000)
         assert "it reaches over 136,500 cells" in fail(*FIT)
-    texts, as_texts = [], columns.as_texts
+    texts = []
+    as_texts = judging.as_texts
     monkeypatch.setattr(
-        columns, "as_texts", lambda cells: texts.append(1) or as_texts(cells)
+        judging, "as_texts", lambda cells: texts.append(1) or as_texts(cells)
     )
     names = [*shop().columns]
     assert [name for name in table_of("a.xlsx").names if name in names] == names
@@ -139,7 +142,7 @@ def test_titles_and_empty_rows_are_no_customers(suffix):
     where = "row 2" if suffix == ".xlsx" else "line 2"
     assert f"names of columns from {where}" in notes
     assert "Left out 1 empty row." in notes
-    assert table.ids.tolist() == [*range(1, 41), *range(42, 92)]
+    assert table.rows.ids.tolist() == [*range(1, 41), *range(42, 92)]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +162,8 @@ def test_titles_and_empty_rows_are_no_customers(suffix):
 def test_titles_are_told_from_names(text, n_titles):
     names = text.splitlines()[n_titles]
     delimiter = next((mark for mark in ";\t" if mark in names), ",")
-    assert loading.find_header(text, ".csv")[:2] == (delimiter, n_titles)
+    header = find_header(text, ".csv")
+    assert (header.delimiter, header.n_rows_above) == (delimiter, n_titles)
 
 
 def test_notes_and_a_pivot_come_first():

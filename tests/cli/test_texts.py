@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from command_line import clusters, document, fail, good, invoke, read, shop, table_of
 
 from ihgmm import top_features
-from ihgmm.cli.tables.reading import read_table
 from ihgmm.storage import load_model
 
 WORDS = {
@@ -96,7 +95,7 @@ def test_texts_go_with_the_other_options(options):
 
 def test_whitening_takes_the_counts_and_a_report_shows_words():
     texts()
-    table = read_table("t.csv", text_column="text", prepare="none")
+    table = table_of("t.csv", missing="auto", text_column="text")
     assert sp.issparse(table.X)
     assert (table.X.data == np.round(table.X.data)).all()
     notes = document(*FIT, "--whiten", "counts")["notes"]
@@ -165,15 +164,18 @@ def genes():
 def test_a_transposed_table_is_the_table_of_its_columns():
     cells = genes()
     for name in ("genes.csv", "genes.xlsx", "genes.parquet"):
-        table = read_table(name, transpose=True, prepare="none")
+        table = table_of(name, transpose=True)
         assert table.names == list(cells.columns)
-        assert (table.ids.tolist(), table.id_name) == (list(cells.index), "column")
+        assert (table.rows.ids.tolist(), table.rows.id_name) == (
+            list(cells.index),
+            "column",
+        )
         np.testing.assert_array_equal(table.X, cells)
     X = cells.to_numpy(float)
     np.save("g.npy", X.T)
     sp.save_npz("g.npz", sp.csr_array(X.T))
-    np.testing.assert_array_equal(read_table("g.npy", transpose=True).X, X)
-    np.testing.assert_array_equal(read_table("g.npz", transpose=True).X.toarray(), X)
+    np.testing.assert_array_equal(table_of("g.npy", transpose=True).X, X)
+    np.testing.assert_array_equal(table_of("g.npz", transpose=True).X.toarray(), X)
 
 
 def test_options_name_rows_of_a_transposed_file():
@@ -202,15 +204,16 @@ def test_predict_takes_features_in_rows_too():
 
 def test_a_first_column_of_text_without_a_name_holds_the_ids():
     cells = genes()
-    table = read_table("cells.csv", prepare="none")
-    assert (table.ids.tolist(), table.id_name) == (list(cells.index), "row")
+    table = table_of("cells.csv")
+    assert table.rows.ids.tolist() == list(cells.index)
+    assert table.rows.id_name == "row"
     assert table.left_out == {}
     assert "Took ids from the first column" in good("fit", "cells.csv", "-k", "3")
     cells.index = ["a", "b"] * 24
     cells.to_csv("groups.csv")
-    assert "Unnamed: 0" in read_table("groups.csv").left_out
+    assert "Unnamed: 0" in table_of("groups.csv").left_out
     cells.reset_index(drop=True).to_csv("numbers.csv")
-    assert re.match("looks like ids", read_table("numbers.csv").left_out["Unnamed: 0"])
+    assert re.match("looks like ids", table_of("numbers.csv").left_out["Unnamed: 0"])
 
 
 def test_a_text_in_each_line_is_no_table():

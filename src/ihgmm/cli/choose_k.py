@@ -1,33 +1,51 @@
 """The command ``ihgmm choose-k``."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
 import typer
 
 from ihgmm import IhSC, select_n_clusters
 from ihgmm._files import atomic_write
 from ihgmm._warnings import UnstableLabelsWarning, ignored
-from ihgmm.cli.clusters import moved_share
+from ihgmm.cli.comparing import moved_share
 from ihgmm.cli.files import check_output
-from ihgmm.cli.options import DATA, SEED, WHITEN, Reading, option, output_option
+from ihgmm.cli.options import Data, Reading, Seed, Whiten, option, output_option
 from ihgmm.cli.screen import ExplainingScreen, print_message
+from ihgmm.cli.tables.reading import read_table
+from ihgmm.cli.tables.request import PreparationRequest
+from ihgmm.cli.tables.table import Table
 from ihgmm.matrix import to_host
 from ihgmm.plotting.tree import plot_result
 from ihgmm.policy import Counting
-from ihgmm.words import counts as words
+from ihgmm.statistics.selection import ClusterCount
+from ihgmm.statistics.tree import ClusterTree
+from ihgmm.words.counts import (
+    count_headline,
+    edge_words,
+    split_rows,
+    split_words,
+    tree_lines,
+)
 from ihgmm.words.phrases import counted, percent
 
 
 def choose_k(
     *,
-    data: str = DATA,
-    max_clusters: int = option("The largest number of clusters to look for.", 50),
-    whiten: str | None = WHITEN,
-    random_state: int = SEED,
-    plot: Path | None = output_option(
-        "Draw the tree of clusters, and eigenvalues, in a PNG, PDF or SVG file."
-    ),
+    data: Data,
+    max_clusters: Annotated[
+        int, option("The largest number of clusters to look for.")
+    ] = 50,
+    whiten: Whiten = None,
+    random_state: Seed = 0,
+    plot: Annotated[
+        Path | None,
+        output_option(
+            "Draw the tree of clusters, and eigenvalues, in a PNG, PDF or SVG file."
+        ),
+    ] = None,
     reading: Reading,
     screen: ExplainingScreen,
 ) -> None:
@@ -40,57 +58,154 @@ def choose_k(
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
     if reading.batch_column is not None:
         raise ValueError("--batch-column: fit -k auto takes batches out, choose-k not.")
+
+    preparation = PreparationRequest(
+        missing=reading.missing,
+        prepare=reading.prepare,
+        whiten=whiten,
+    )
     with screen.working(f"reading {data}"):
-        table = reading.load(data, whiten=whiten)
-    X, moved = table.named_data, 0.0
-    options: Any = {"whiten": whiten, "random_state": random_state}
-    options |= {"missing": "fit" if table.has_missing else "error"}
-    with screen.working("counting"), table.quiet:
-        count = select_n_clusters(X, max_clusters=max_clusters, **options)
-        if count.n_clusters > 1:
-            with ignored(UnstableLabelsWarning):  # fit says so
-                model = IhSC(count.n_clusters, **options).fit(X)
-            moved = moved_share(count, to_host(model.labels_))
+        table = read_table(reading.request(data), preparation)
+
+    with screen.working("counting"), table.without_advice_to_prepare:
+        result = _count(table, max_clusters, whiten, random_state)
+
     if plot is not None:
-        picture: Any = plot_result(count).figure
-        with atomic_write(plot) as file:
-            picture.savefig(file, format=plot.suffix[1:].lower(), dpi=150)
-    tree, headline, summary = count.tree, words.count_headline(count), str(count)
-    names = "n_clusters levels plausible confidence rank eigenvalues edge"
-    facts = {name: getattr(count, name) for name in names.split()}
-    facts |= {"splits": tree.splits if tree else (), "summary": summary, "moved": moved}
-    heading = f"{table.heading}: {headline}"
-    screen.begin("choose-k", table, heading, **facts, plot_file=plot)
-    screen.say(summary)
+        _draw(result.count, plot)
+    _show(result, table, plot, screen)
+
+
+@dataclass(frozen=True)
+class _Result:
+    """How many clusters there are, and how far a fit agrees with the evidence."""
+
+    count: ClusterCount
+    moved: float  # the share of rows that a fit places elsewhere than the tree
+
+
+def _count(
+    table: Table, max_clusters: int, whiten: str | None, random_state: int
+) -> _Result:
+    """Count the clusters of a table, and compare them with those of a fit."""
+    X = table.named_data
+    missing: Literal["fit", "error"] = "fit" if table.has_missing else "error"
+
+    count = select_n_clusters(
+        X,
+        max_clusters=max_clusters,
+        whiten=whiten,  # type: ignore[arg-type]
+        missing=missing,
+        random_state=random_state,
+    )
+    if count.n_clusters <= 1:
+        return _Result(count=count, moved=0.0)
+
+    model = IhSC(
+        count.n_clusters,
+        whiten=whiten,  # type: ignore[arg-type]
+        missing=missing,
+        random_state=random_state,
+    )
+    with ignored(UnstableLabelsWarning):  # fit says so
+        labels = to_host(model.fit(X).labels_)
+
+    return _Result(count=count, moved=moved_share(count, labels))
+
+
+def _draw(count: ClusterCount, path: Path) -> None:
+    """Draw the tree of clusters, and eigenvalues, in a file."""
+    figure = plot_result(count).figure
+    with atomic_write(path) as file:
+        figure.savefig(  # type: ignore[union-attr]
+            file, format=path.suffix[1:].lower(), dpi=150
+        )
+
+
+def _show(
+    result: _Result, table: Table, plot: Path | None, screen: ExplainingScreen
+) -> None:
+    """Print the number of clusters, and the evidence for it."""
+    count = result.count
+    tree = count.tree
+
+    headline = count_headline(count)
+    facts = {
+        "n_clusters": count.n_clusters,
+        "levels": count.levels,
+        "plausible": count.plausible,
+        "confidence": count.confidence,
+        "rank": count.rank,
+        "eigenvalues": count.eigenvalues,
+        "edge": count.edge,
+        "splits": () if tree is None else tree.splits,
+        "summary": str(count),
+        "moved": result.moved,
+        "plot_file": plot,
+    }
+
+    screen.begin("choose-k", table, f"{table.heading}: {headline}", facts)
+
+    screen.say(str(count))
+
     if tree is not None and tree.splits:
-        if branches := words.tree_lines(tree, count.n_clusters):
-            fit = f"A fit with {counted(count.n_clusters, 'cluster')} places "
-            fit += f"{percent(moved)} of the rows elsewhere than this tree"
-            if moved >= Counting.MOVED:
-                fit += ": what the tree shows does not hold for it. Look at its own "
-                fit += "figures, those of ihgmm fit, and at other numbers"
-            screen.say(f"{fit}.")
-            screen.say("The tree of clusters:", "bold")
-        for line in branches:
-            screen.say(f"    {line}")
-        last, meanings = 2 + max(count.plausible), words.split_words(tree)
-        shown = [split for split in tree.splits if split.n_clusters <= last]
-        formats = {"clusters": ""} | dict.fromkeys(meanings, ".2f") | {"level": ""}
-        screen.table(formats, words.split_rows(tree, shown))
-        screen.explain(f"{name}: {meaning}" for name, meaning in meanings.items())
-    formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f"}
-    rows = []
-    # Five more than stand out; no more than there are features can be of signal.
-    for i, value in enumerate(count.eigenvalues[: count.rank + 5][: count.n_features]):
-        ratio = value / count.edge if count.edge > 0 else None
-        rows.append((i + 1, value, ratio, "yes" if i < count.rank else "no"))
-    screen.table(formats | {"stands out": ""}, rows)
-    screen.explain(words.edge_words(count))
-    if not screen.explains:
-        screen.say("what the words mean: --explain", "dim")
+        _print_tree(tree, result, screen)
+    _print_eigenvalues(count, screen)
+
+    screen.name_explain()
     if plot is not None:
         screen.say(f"picture written to {plot}")
+
     if screen.quiet and not screen.as_json:
         if count.is_doubtful:
-            print_message("warning", f"{headline}. {summary}")
+            print_message("warning", f"{headline}. {count}")
         typer.echo(count.n_clusters)  # for scripts
+
+
+def _print_tree(tree: ClusterTree, result: _Result, screen: ExplainingScreen) -> None:
+    """Print the tree of clusters, and a line of evidence for each number."""
+    count = result.count
+    branches = tree_lines(tree, count.n_clusters)
+    if branches:
+        fit = f"A fit with {counted(count.n_clusters, 'cluster')} places "
+        fit += f"{percent(result.moved)} of the rows elsewhere than this tree"
+        if result.moved >= Counting.MOVED:
+            fit += ": what the tree shows does not hold for it. Look at its own "
+            fit += "figures, those of ihgmm fit, and at other numbers"
+        screen.say(f"{fit}.")
+        screen.say("The tree of clusters:", "bold")
+
+    for line in branches:
+        screen.say(f"    {line}")
+
+    largest = 2 + max(count.plausible)
+    splits = [split for split in tree.splits if split.n_clusters <= largest]
+
+    meanings = split_words(tree)
+    formats = {"clusters": "", **dict.fromkeys(meanings, ".2f"), "level": ""}
+    screen.table(formats, split_rows(tree, splits))
+    screen.explain(f"{name}: {meaning}" for name, meaning in meanings.items())
+
+
+def _print_eigenvalues(count: ClusterCount, screen: ExplainingScreen) -> None:
+    """Print the leading eigenvalues, and which of them stand out from noise."""
+    formats = {
+        "number": "",
+        "eigenvalue": ".4g",
+        "over the edge": ".2f",
+        "stands out": "",
+    }
+
+    screen.table(formats, _eigenvalue_rows(count))
+    screen.explain(edge_words(count))
+
+
+def _eigenvalue_rows(
+    count: ClusterCount,
+) -> Iterator[tuple[int, float, float | None, str]]:
+    """Yield an eigenvalue in each line, with its number and how far it stands out."""
+    # Five more than stand out; no more than there are features can be of signal.
+    n_shown = min(count.rank + 5, count.n_features)
+    for place, value in enumerate(count.eigenvalues[:n_shown]):
+        ratio = value / count.edge if count.edge > 0 else None
+        stands_out = "yes" if place < count.rank else "no"
+        yield place + 1, value, ratio, stands_out

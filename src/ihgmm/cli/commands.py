@@ -1,15 +1,17 @@
 """All commands, and how a function becomes one.
 
-``options`` read a table, a model is fitted or loaded, ``clusters`` describes its rows,
-``files`` writes, and ``screen`` tells. An error is one line and an exit code.
+``options`` say which table is read, a model is fitted or loaded, ``describing`` says
+what its clusters are, ``files`` writes, and ``screen`` tells. An error is one line and
+an exit code.
 """
 
 import inspect
 import re
 import shlex
 import warnings
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -26,8 +28,6 @@ COMMANDS = {
     "report": "Cluster the rows of DATA and write a report about it.",
     "reproduce": "Run the experiments of the paper, or its table of real data.",
 }
-# Where it is not the module of its own name.
-MODULES = {"report": "fit", "update": "predict", "choose-k": "choose_k"}
 
 # What messages of the package call parameters and functions, while a command runs.
 ALIKE = "jobs max_clusters method missing outliers prepare repeats signed whiten"
@@ -82,16 +82,8 @@ class Commands(TyperGroup):
         from ihgmm._parameters import spelled_for_shell
         from ihgmm.cli.screen import print_message
 
-        told = set()
-
-        def tell_once(message: object, *_: Any, **__: Any) -> None:
-            # Steps of a command look at the same data, and warn of the same things.
-            if str(message) not in told:
-                told.add(str(message))
-                print_message("warning", message)
-
         with warnings.catch_warnings(), spelled_for_shell(SHELL_NAMES):
-            warnings.showwarning = tell_once
+            warnings.showwarning = _teller_of_warnings()
             # Columns are matched by name when they are read.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             try:
@@ -102,13 +94,33 @@ class Commands(TyperGroup):
             except BrokenPipeError:
                 raise  # the reader has gone: nobody to tell
             except FAILURES as error:
-                memory = "not enough memory: " * isinstance(error, MemoryError)
-                text = f"{memory}{error}"
-                if isinstance(error, ModuleNotFoundError):
-                    package = (error.name or "").partition(".")[0]
-                    text += f"; install it: pip install {package}"
-                print_message("error", text, "red")
+                print_message("error", _error_text(error), "red")
                 raise typer.Exit(2 if isinstance(error, ValueError) else 1) from None
+
+
+def _teller_of_warnings() -> Callable[..., None]:
+    """Return what prints a warning, the same one only once."""
+    from ihgmm.cli.screen import print_message
+
+    texts = set()
+
+    def tell_once(message: object, *_: Any, **__: Any) -> None:
+        # Steps of a command look at the same data, and warn of the same things.
+        if str(message) not in texts:
+            texts.add(str(message))
+            print_message("warning", message)
+
+    return tell_once
+
+
+def _error_text(error: BaseException) -> str:
+    """Return what people are told of an error, and how it can be helped."""
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}"
+    if isinstance(error, ModuleNotFoundError):
+        package = (error.name or "").partition(".")[0]
+        return f"{error}; install it: pip install {package}"
+    return str(error)
 
 
 app = typer.Typer(
@@ -123,39 +135,56 @@ app = typer.Typer(
 )
 
 
-VERSION = typer.Option(False, "--version", help="Show the version.", metavar="")
-
-
 @app.callback(invoke_without_command=True)
-def _root(version: bool = VERSION) -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", metavar="")
+    ] = False,
+) -> None:
     pass  # the version is shown before anything is loaded
 
 
 def load_command(name: str) -> Any:
     """Import a command: the function of that name; its docstring is the help."""
-    module = import_module(f"ihgmm.cli.{MODULES.get(name, name)}")
-    function = getattr(module, name.replace("-", "_"))
-    described = function.__doc__ or COMMANDS[name]  # Python may be told to drop it
-    # Lines of a paragraph are joined, but not examples: they break on the screen.
-    text = re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(described))
-    # A dataclass among its parameters has an option for each field.
-    options: list[inspect.Parameter] = []
-    groups: dict[str, tuple[Any, list[str]]] = {}
-    for key, parameter in inspect.signature(function, eval_str=True).parameters.items():
-        kind: Any = parameter.annotation
-        fields = [parameter]
+    function_name = name.replace("-", "_")
+    module = import_module(f"ihgmm.cli.{function_name}")
+    function = getattr(module, function_name)
+    description = function.__doc__ or COMMANDS[name]  # Python may be told to drop it
+
+    command = typer.Typer(add_completion=False)
+    command.command(name, help=_unwrapped(description), no_args_is_help=True)(
+        _with_options_spelled_out(function)
+    )
+    return typer.main.get_command(command)
+
+
+def _unwrapped(text: str) -> str:
+    """Join the lines of a paragraph, but not examples: they break on the screen."""
+    return re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(text))
+
+
+def _with_options_spelled_out(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a function with an option for each field of a group of options.
+
+    A parameter whose type is a dataclass is such a group.
+    """
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, type] = {}
+    for key, parameter in inspect.signature(function).parameters.items():
+        kind = parameter.annotation
         if hasattr(kind, "__dataclass_fields__"):
-            fields = [*inspect.signature(kind, eval_str=True).parameters.values()]
-            groups[key] = kind, [field.name for field in fields]
-        options += [field.replace(kind=parameter.kind) for field in fields]
+            groups[key] = kind
+            fields = inspect.signature(kind).parameters.values()
+            parameters += [field.replace(kind=parameter.kind) for field in fields]
+        else:
+            parameters.append(parameter)
 
     def run(**values: Any) -> None:
-        for key, (kind, names) in groups.items():
+        for key, kind in groups.items():
+            names = inspect.signature(kind).parameters
             values[key] = kind(**{name: values.pop(name) for name in names})
         function(**values)
 
-    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
-    run.__annotations__ = {option.name: option.annotation for option in options}
-    alone = typer.Typer(add_completion=False)
-    alone.command(name, help=text, no_args_is_help=True)(run)
-    return typer.main.get_command(alone)
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {field.name: field.annotation for field in parameters}
+    return run

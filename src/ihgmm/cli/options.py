@@ -2,102 +2,171 @@
 
 import csv
 import shlex
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
 
-import typer
+from typer.models import ArgumentInfo, OptionInfo
 
-from ihgmm.cli.tables.reading import BUILT_IN, read_table
-from ihgmm.cli.tables.table import Table, as_option
+from ihgmm.cli.tables.files.memory import memory_for_data
+from ihgmm.cli.tables.names import as_option
+from ihgmm.cli.tables.reading import BUILT_IN
+from ihgmm.cli.tables.request import Request
 from ihgmm.datasets import list_datasets
 
 
-def option(text: str, default: Any = None, names: str = "", **more: Any) -> Any:
-    """Return an option: its help, its default (... if it has none), "-o --output"."""
-    if default is False:  # a flag: it takes no value, whose type would be shown
-        more["metavar"] = ""
-    return typer.Option(default, *names.split(), help=text, **more)
+def option(
+    text: str, *names: str, metavar: str | None = None, panel: str | None = None
+) -> OptionInfo:
+    """Return an option with its help; by default it is called like its parameter."""
+    return OptionInfo(
+        default=...,  # stands at the parameter
+        param_decls=names,
+        help=text,
+        metavar=metavar,
+        rich_help_panel=panel,
+    )
 
 
-def argument(metavar: str, text: str) -> Any:
+def reading_option(text: str, *names: str, metavar: str | None = None) -> OptionInfo:
+    """Return an option that stands among those for reading the data in the help."""
+    return option(text, *names, metavar=metavar, panel="Reading the data")
+
+
+def output_option(text: str, *names: str, metavar: str | None = None) -> OptionInfo:
+    """Return an option that stands among those for the output in the help."""
+    return option(text, *names, metavar=metavar, panel="Output")
+
+
+def argument(metavar: str, text: str) -> ArgumentInfo:
     """Return what is given without the name of an option."""
-    return typer.Argument(..., metavar=metavar, help=text)
+    return ArgumentInfo(default=..., metavar=metavar, help=text)
 
 
-# The panels of the help.
-reading_option = partial(option, rich_help_panel="Reading the data")
-names_option = partial(reading_option, metavar="NAME,...")
-output_option = partial(option, rich_help_panel="Output")
-
+# A flag takes no value, whose type would be shown.
+FLAG = ""
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
-DATA = argument(
-    "DATA",
-    "A CSV, TSV, XLSX, XLS, ODS, Parquet, JSONL, H5AD, NPY or NPZ file with a row for "
-    "each observation; - for standard input; or a built-in data set: "
-    f"{', '.join(BUILT_IN)}, or one that is downloaded: {', '.join(FETCHED)}.",
-)
-MODEL = argument("MODEL", "A model of ihgmm fit --save; loading it runs no code.")
-LABELS_FILE = output_option(
-    "Write a line for each row to this CSV or TSV file, or to - (standard output).",
-    names="-o --output",
-)
-RAW_CELLS = output_option(
-    "Put no apostrophe before text that spreadsheets could run.", False, "--raw-cells"
-)
-SEED = option("Seed of the random numbers.", 0, "--seed")
-WHITEN = option(
-    "Even out the noise of rows and columns first. counts: for counts; learned: by "
-    "what a low-rank fit leaves; auto: the one that the data ask for, or none."
-)
+
+Data = Annotated[
+    str,
+    argument(
+        "DATA",
+        "A CSV, TSV, XLSX, XLS, ODS, Parquet, JSONL, H5AD, NPY or NPZ file with a row "
+        "for each observation; - for standard input; or a built-in data set: "
+        f"{', '.join(BUILT_IN)}, or one that is downloaded: {', '.join(FETCHED)}.",
+    ),
+]
+ModelFile = Annotated[
+    Path, argument("MODEL", "A model of ihgmm fit --save; loading it runs no code.")
+]
+LabelsFile = Annotated[
+    Path | None,
+    output_option(
+        "Write a line for each row to this CSV or TSV file, or to - (standard output).",
+        "-o",
+        "--output",
+    ),
+]
+RawCells = Annotated[
+    bool,
+    output_option(
+        "Put no apostrophe before text that spreadsheets could run.",
+        "--raw-cells",
+        metavar=FLAG,
+    ),
+]
+Seed = Annotated[int, option("Seed of the random numbers.", "--seed")]
+Whiten = Annotated[
+    str | None,
+    option(
+        "Even out the noise of rows and columns first. counts: for counts; learned: by "
+        "what a low-rank fit leaves; auto: the one that the data ask for, or none."
+    ),
+]
 
 
 @dataclass(frozen=True)
 class RowReading:
     """The options that say which rows to read, and what is known about them."""
 
-    label_column: str | None = reading_option("Column with known labels, to compare.")
-    id_column: str | None = reading_option("Column with names of rows, for the output.")
-    batch_column: str | None = reading_option(
-        "Column with the batch of each row, whose effect is taken out. For IhSC; "
-        "choose-k does not."
-    )
-    text_column: str | None = reading_option(
-        "Column with texts, to cluster by their words; predict takes that of the fit."
-    )
-    layer: str | None = reading_option("Layer of an H5AD file, or raw; by default X.")
-    sheet: str | None = reading_option("Sheet of a workbook; by default the largest.")
-    missing: str = reading_option(
-        "What to do with missing cells: fit (fill them in by a low-rank model), zero, "
-        "drop (leave out their rows), error (stop), auto (fit if the method can, "
-        "otherwise drop; predict does as the fit did, but leaves out no row).",
-        "auto",
-    )
-    transpose: bool = reading_option(
-        "Cluster columns; names of features come first.", False, "--transpose"
-    )
-    memory: float | None = reading_option(
-        "How many GB of memory the data may take, by default a quarter of what is "
-        "free; larger Parquet, H5AD and NPY files are read block by block."
-    )
+    label_column: Annotated[
+        str | None, reading_option("Column with known labels, to compare.")
+    ] = None
+    id_column: Annotated[
+        str | None, reading_option("Column with names of rows, for the output.")
+    ] = None
+    batch_column: Annotated[
+        str | None,
+        reading_option(
+            "Column with the batch of each row, whose effect is taken out. For IhSC; "
+            "choose-k does not."
+        ),
+    ] = None
+    text_column: Annotated[
+        str | None,
+        reading_option(
+            "Column with texts, to cluster by their words; predict takes that of the "
+            "fit."
+        ),
+    ] = None
+    layer: Annotated[
+        str | None, reading_option("Layer of an H5AD file, or raw; by default X.")
+    ] = None
+    sheet: Annotated[
+        str | None, reading_option("Sheet of a workbook; by default the largest.")
+    ] = None
+    missing: Annotated[
+        str,
+        reading_option(
+            "What to do with missing cells: fit (fill them in by a low-rank model), "
+            "zero, drop (leave out their rows), error (stop), auto (fit if the method "
+            "can, otherwise drop; predict does as the fit did, but leaves out no row)."
+        ),
+    ] = "auto"
+    transpose: Annotated[
+        bool,
+        reading_option(
+            "Cluster columns; names of features come first.",
+            "--transpose",
+            metavar=FLAG,
+        ),
+    ] = False
+    memory: Annotated[
+        float | None,
+        reading_option(
+            "How many GB of memory the data may take, by default a quarter of what is "
+            "free; larger Parquet, H5AD and NPY files are read block by block."
+        ),
+    ] = None
 
-    def load(self, data: str, **more: Any) -> Table:
-        """Return the data; further options are those of :func:`read_table`."""
-        given = {name: v for name, v in vars(self).items() if v is not None}
-        for name in {"columns", "drop_columns"} & given.keys():
-            # Names in lists such as ``a,b`` or ``"a,b",c``.
-            given[name] = [column for row in csv.reader(given[name]) for column in row]
-        return read_table(data, **given | more)
+    def request(self, data: str) -> Request:
+        """Return what these options ask of the data."""
+        return Request(
+            source=data,
+            memory=memory_for_data(self.memory),
+            label_column=self.label_column,
+            id_column=self.id_column,
+            batch_column=self.batch_column,
+            text_column=self.text_column,
+            transpose=self.transpose,
+            layer=self.layer,
+            sheet=self.sheet,
+        )
 
-    def command(self, name: str, data: str, **more: str | None) -> str:
+    def command(self, name: str, data: str, *, whiten: str | None) -> str:
         """Return a command with the options that were given for reading the data."""
         words = ["ihgmm", name, data]
-        for key, value in (vars(self) | more).items():
-            usual = "auto" if key in ("missing", "prepare") else None
-            for one in value if isinstance(value, list) else [value]:
-                if one not in (usual, None, False):
-                    words += [as_option(key), *[str(one)] * (one is not True)]
+        for key, value in (vars(self) | {"whiten": whiten}).items():
+            default = "auto" if key in ("missing", "prepare") else None
+
+            for item in value if isinstance(value, list) else [value]:
+                if item in (default, None, False):
+                    continue
+                words.append(as_option(key))
+                if item is not True:
+                    words.append(str(item))
         return shlex.join(words)
 
 
@@ -105,23 +174,57 @@ class RowReading:
 class Reading(RowReading):
     """The options that say how to read the data."""
 
-    known_column: str | None = reading_option(
-        "Column with classes of some rows, which teach the clusters. For IhSC."
-    )
-    columns: list[str] | None = names_option(
-        "Columns to use, such as 'a,\"b,c\"'; by default all that measure something."
-    )
-    drop_columns: list[str] | None = names_option("Columns to leave out.")
-    use_categories: bool = reading_option(
-        "Use text with few values, as one column each.", False, "--use-categories"
-    )
-    prepare: str = reading_option(
-        "What to do with columns in different units: none, scale (divide each by its "
-        "deviation; rows stay multiples of a pattern), standardize (also subtract all "
-        "means), auto (scale if deviations differ, unless --whiten evens out their "
-        "noise; standardize columns whose zero means nothing; weigh words by tf-idf).",
-        "auto",
-    )
+    known_column: Annotated[
+        str | None,
+        reading_option(
+            "Column with classes of some rows, which teach the clusters. For IhSC."
+        ),
+    ] = None
+    columns: Annotated[
+        list[str] | None,
+        reading_option(
+            "Columns to use, such as 'a,\"b,c\"'; by default all that measure "
+            "something.",
+            metavar="NAME,...",
+        ),
+    ] = None
+    drop_columns: Annotated[
+        list[str] | None,
+        reading_option("Columns to leave out.", metavar="NAME,..."),
+    ] = None
+    use_categories: Annotated[
+        bool,
+        reading_option(
+            "Use text with few values, as one column each.",
+            "--use-categories",
+            metavar=FLAG,
+        ),
+    ] = False
+    prepare: Annotated[
+        str,
+        reading_option(
+            "What to do with columns in different units: none, scale (divide each by "
+            "its deviation; rows stay multiples of a pattern), standardize (also "
+            "subtract all means), auto (scale if deviations differ, unless --whiten "
+            "evens out their noise; standardize columns whose zero means nothing; "
+            "weigh words by tf-idf)."
+        ),
+    ] = "auto"
+
+    def request(self, data: str) -> Request:
+        """Return what these options ask of the data."""
+        return replace(
+            super().request(data),
+            known_column=self.known_column,
+            columns=names_in_lists(self.columns),
+            drop_columns=names_in_lists(self.drop_columns),
+            use_categories=self.use_categories,
+        )
+
+
+def names_in_lists(lists: Sequence[str] | None) -> list[str]:
+    """Return the names in lists such as ``a,b`` or ``"a,b",c``."""
+    return [name for row in csv.reader(lists or []) for name in row]
 
 
 # By the names that they have in Python.
@@ -132,58 +235,117 @@ METHODS = ("IhSC", "IhGMM", "SphericalKMeans")
 class Fitting:
     """The options of the model; those that were not given are None or False."""
 
-    n_clusters: str | None = option(
-        'Number of clusters, or "auto" to let the data decide. Required.',
-        names="-k --n-clusters",
-    )
-    method: str = option(
-        f"How to cluster: {', '.join(METHODS)}. The options below are for IhSC unless "
-        "they say otherwise.",
-        "IhSC",
-    )
-    whiten: str | None = WHITEN
-    signed: bool = option(
-        "Take rows that point opposite ways for one kind.", False, "--signed"
-    )
-    outliers: str | None = option(
-        'Give rows that fit no cluster the label -1: "auto", or a share such as 0.05. '
-        '"cells": treat single cells that fit no row as missing. For IhSC and IhGMM.'
-    )
-    paper: bool = option(
-        "Use the settings of the paper's Algorithm 1.", False, "--paper"
-    )
-    random_state: int = SEED
+    n_clusters: Annotated[
+        str | None,
+        option(
+            'Number of clusters, or "auto" to let the data decide. Required.',
+            "-k",
+            "--n-clusters",
+        ),
+    ] = None
+    method: Annotated[
+        str,
+        option(
+            f"How to cluster: {', '.join(METHODS)}. The options below are for IhSC "
+            "unless they say otherwise."
+        ),
+    ] = "IhSC"
+    whiten: Whiten = None
+    signed: Annotated[
+        bool,
+        option(
+            "Take rows that point opposite ways for one kind.",
+            "--signed",
+            metavar=FLAG,
+        ),
+    ] = False
+    outliers: Annotated[
+        str | None,
+        option(
+            'Give rows that fit no cluster the label -1: "auto", or a share such as '
+            '0.05. "cells": treat single cells that fit no row as missing. For IhSC '
+            "and IhGMM."
+        ),
+    ] = None
+    paper: Annotated[
+        bool,
+        option("Use the settings of the paper's Algorithm 1.", "--paper", metavar=FLAG),
+    ] = False
+    random_state: Seed = 0
 
     def model(self, missing: str) -> Any:
         """Return the model for data whose missing cells are so handled, if it can."""
         from ihgmm import estimators  # not for the help
 
-        name = {known.lower(): known for known in METHODS}.get(self.method.lower())
-        k, wrong = _number(self.n_clusters), ""
+        name = self._method_name()
+        n_clusters = self._cluster_number(name)
+        kind = getattr(estimators, name)
+        model = kind(n_clusters, random_state=self.random_state)
+
+        able = set(model.get_params())
+        if name != "IhSC":  # whose recipe the options name
+            able -= {"recipe"}
+        for parameter, value in self._given(missing).items():
+            if parameter not in able:
+                option_name = "paper" if parameter == "recipe" else parameter
+                raise ValueError(
+                    f"--{option_name}: {name} has no such option; leave it out."
+                )
+            model.set_params(**{parameter: value})
+        return model
+
+    def _method_name(self) -> str:
+        """Return the name of the estimator; how it is written does not matter."""
+        by_lower_case = {name.lower(): name for name in METHODS}
+        name = by_lower_case.get(self.method.lower())
+
         if name is None:
-            wrong = f"--method {self.method}: give one of {', '.join(METHODS)}."
-        elif k == "auto" and name not in ("IhSC", "IhGMM"):
-            wrong = f"-k auto: {name} does not count clusters; ihgmm choose-k does."
-        elif not (k == "auto" or isinstance(k, int)):
-            wrong = "" if k is None else f"-k {k}: "
-            wrong += "Give the number of clusters, such as -k 5, or -k auto."
-        if wrong:
-            raise ValueError(wrong)
-        kind = getattr(estimators, str(name))
-        given = {"whiten": self.whiten, "signed": self.signed}
-        given |= {"outliers": _number(self.outliers), "recipe": self.paper and "paper"}
-        given |= {"missing": missing == "fit" and "fit"}
-        given = {key: v for key, v in given.items() if not (v is None or v is False)}
-        able = {*kind().get_params()} - ({"recipe"} if name != "IhSC" else set())
-        for key in given.keys() - able:
-            asked = "paper" if key == "recipe" else key
-            raise ValueError(f"--{asked}: {name} has no such option; leave it out.")
-        return kind(k, random_state=self.random_state, **given)
+            raise ValueError(
+                f"--method {self.method}: give one of {', '.join(METHODS)}."
+            )
+        return name
+
+    def _cluster_number(self, method: str) -> int | str:
+        """Return the number of clusters, or "auto" if the method counts them."""
+        number = as_number(self.n_clusters)
+        if number == "auto":
+            if method not in ("IhSC", "IhGMM"):
+                raise ValueError(
+                    f"-k auto: {method} does not count clusters; ihgmm choose-k does."
+                )
+            return "auto"
+
+        if not isinstance(number, int):
+            start = "" if number is None else f"-k {number}: "
+            raise ValueError(
+                f"{start}Give the number of clusters, such as -k 5, or -k auto."
+            )
+
+        return number
+
+    def _given(self, missing: str) -> dict[str, Any]:
+        """Return the parameters that options give, by their names in Python."""
+        options = {
+            "whiten": self.whiten,
+            "signed": self.signed,
+            "outliers": as_number(self.outliers),
+            "recipe": "paper" if self.paper else None,
+            "missing": "fit" if missing == "fit" else None,
+        }
+
+        return {
+            name: value
+            for name, value in options.items()
+            if value is not None and value is not False
+        }
 
 
-def _number(word: str | None) -> Any:
+def as_number(word: str | None) -> int | float | str | None:
     """Return the number that a word is, or the word."""
+    if word is None:
+        return None
+
     for kind in (int, float):
-        with suppress(ValueError, TypeError):
-            return kind(word)  # type: ignore[arg-type]
+        with suppress(ValueError):
+            return kind(word)
     return word

@@ -2,41 +2,72 @@
 
 import importlib.util
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
 
 from ihgmm._files import atomic_write
 from ihgmm._parameters import check_count
 from ihgmm.cli.files import write_csv
-from ihgmm.cli.options import argument, option
+from ihgmm.cli.options import FLAG, argument, option
 from ihgmm.cli.screen import Screen
 from ihgmm.paper.figures import draw_study
 from ihgmm.paper.runner import Run, Summary, run_study, summarize
 from ihgmm.paper.studies import STUDIES, Study
 from ihgmm.paper.table import real_data_study, table_cells, to_latex, to_markdown
 
-KNOWN = [*STUDIES, "table", "all"]
+ALL_STUDIES = [*STUDIES, "table"]
+KNOWN = [*ALL_STUDIES, "all"]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Which part of the studies is run, and how."""
+
+    only: str  # what the names of settings have in them
+    repeats: int | None  # of each setting; by default as many as the study has
+    jobs: int  # processes
+    is_quick: bool
+    data_home: Path | None
+    folder: Path  # for tables and figures
 
 
 def reproduce(
     *,
-    what: str = argument("WHAT", f"{', '.join(KNOWN[:-1])}, or all: all of them."),
-    output: Path = option(
-        "Folder for tables and figures.", Path("reproduction"), "-o --output"
-    ),
-    repeats: int | None = option(
-        "Repetitions of each setting (200, phase 5), seeds of the table (10)."
-    ),
-    jobs: int | None = option("Number of processes; by default one for each core."),
-    only: str | None = option(
-        "Run only what has this in its name: a panel ('p>>n'), a noise ('rademacher'), "
-        "a setting ('exp4/beta/0.1'), a map ('phase/K='), or a data set."
-    ),
-    quick: bool = option(
-        "Run a few repetitions only, without the largest samples.", False, "--quick"
-    ),
-    data_home: Path | None = option("Folder with the downloaded data sets."),
+    what: Annotated[
+        str, argument("WHAT", f"{', '.join(ALL_STUDIES)}, or all: all of them.")
+    ],
+    output: Annotated[
+        Path, option("Folder for tables and figures.", "-o", "--output")
+    ] = Path("reproduction"),
+    repeats: Annotated[
+        int | None,
+        option("Repetitions of each setting (200, phase 5), seeds of the table (10)."),
+    ] = None,
+    jobs: Annotated[
+        int | None, option("Number of processes; by default one for each core.")
+    ] = None,
+    only: Annotated[
+        str | None,
+        option(
+            "Run only what has this in its name: a panel ('p>>n'), a noise "
+            "('rademacher'), a setting ('exp4/beta/0.1'), a map ('phase/K='), or a "
+            "data set."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        option(
+            "Run a few repetitions only, without the largest samples.",
+            "--quick",
+            metavar=FLAG,
+        ),
+    ] = False,
+    data_home: Annotated[
+        Path | None, option("Folder with the downloaded data sets.")
+    ] = None,
     screen: Screen,
 ) -> None:
     """Run the experiments of the paper, or its table of real data.
@@ -62,61 +93,112 @@ def reproduce(
         raise ImportError("The figures need matplotlib: pip install matplotlib")
     if str(output) == "-" or (output.exists() and not output.is_dir()):
         raise ValueError(f"-o {output} is no folder; give the name of one.")
+
     output.mkdir(parents=True, exist_ok=True)
-    done: dict[str, Any] = {}
+    work = _Work(
+        only=only or "",
+        repeats=repeats,
+        jobs=jobs or os.cpu_count() or 1,
+        is_quick=quick,
+        data_home=data_home,
+        folder=output,
+    )
+
+    documents = {}
     try:
-        for name in KNOWN[:-1] if what == "all" else [what]:
-            is_table = name == "table"
-            study = real_data_study(data_home) if is_table else STUDIES[name]
-            settings = study.choose(only or "", quick=quick)
-            if not settings:
-                known = f"settings are named like {study.settings[0].key!r}"
-                raise ValueError(f"--only {only!r} matches nothing in {name}; {known}.")
-            for setting in settings if is_table else ():
-                setting.draw(0)  # what is missing is better known at once
-            runs = output / f"{name}-runs.csv"
-            reps = repeats or (study.quick_reps if quick else study.reps)
-            work: Any = {"reps": reps, "jobs": jobs or os.cpu_count() or 1}
-            with screen.working(study.title) as update:
-                work["progress"] = update
-                results = run_study(settings, study.methods, runs, **work)
-            facts = done[name] = _tell(study, results, output, screen)
-            facts["files"].append(runs.name)
-            screen.say(f"  written to {output}: {', '.join(facts['files'])}")
+        for name in ALL_STUDIES if what == "all" else [what]:
+            documents[name] = _run(name, work, screen)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"what is finished is kept in {output}. Run the same command again to "
             "continue."
         ) from None
-    screen.document("reproduce", folder=output, studies=done)
+
+    screen.document("reproduce", {"folder": output, "studies": documents})
 
 
-def _tell(
-    study: Study, results: list[Run], output: Path, screen: Screen
+def _run(name: str, work: _Work, screen: Screen) -> dict[str, Any]:
+    """Run a study, write and print what came of it, and return that for JSON."""
+    is_table = name == "table"
+    study = real_data_study(work.data_home) if is_table else STUDIES[name]
+    settings = study.choose(work.only, quick=work.is_quick)
+    if not settings:
+        example = study.settings[0].key
+        raise ValueError(
+            f"--only {work.only!r} matches nothing in {name}; settings are named like "
+            f"{example!r}."
+        )
+
+    if is_table:
+        for setting in settings:
+            setting.draw(0)  # what is missing is better known at once
+
+    runs_file = work.folder / f"{name}-runs.csv"
+    with screen.working(study.title) as show_progress:
+        results = run_study(
+            settings,
+            study.methods,
+            runs_file,
+            reps=work.repeats or (study.quick_reps if work.is_quick else study.reps),
+            jobs=work.jobs,
+            progress=show_progress,
+        )
+
+    write = _write_table if is_table else _write_study
+    document = write(study, results, work.folder, screen)
+    document["files"].append(runs_file.name)
+    screen.say(f"  written to {work.folder}: {', '.join(document['files'])}")
+    return document
+
+
+def _write_table(
+    study: Study, results: Sequence[Run], folder: Path, screen: Screen
 ) -> dict[str, Any]:
-    """Write and print what came of a study, and return it."""
-    if study.name == "table":
-        cells = table_cells(results)
-        texts = {"table.md": to_markdown(cells), "table.tex": to_latex(cells)}
-        for name, text in texts.items():
-            with atomic_write(output / name, "w") as file:
-                file.write(text)
-        screen.say("misclassified rows, median over seeds (range); the paper's beside:")
-        screen.say(texts["table.md"])
-        return {"cells": [cell._asdict() for cell in cells], "files": [*texts]}
+    """Write and print the table of real data."""
+    cells = table_cells(results)
+    texts = {"table.md": to_markdown(cells), "table.tex": to_latex(cells)}
+    for name, text in texts.items():
+        with atomic_write(folder / name, "w") as file:
+            file.write(text)
+
+    screen.say("misclassified rows, median over seeds (range); the paper's beside:")
+    screen.say(texts["table.md"])
+    return {"cells": [cell._asdict() for cell in cells], "files": list(texts)}
+
+
+def _write_study(
+    study: Study, results: Sequence[Run], folder: Path, screen: Screen
+) -> dict[str, Any]:
+    """Write and draw an experiment, and print the errors of each method."""
     summary = summarize(study, results)
-    columns = Summary._fields
-    forms = {"x": "g", "rate": ".6f", "exact_share": ".4f"}
-    rows = [[format(getattr(s, c), forms.get(c, "")) for c in columns] for s in summary]
-    write_csv(output / f"{study.name}-summary.csv", [columns, *rows])
-    files = [*draw_study(study, summary, output), f"{study.name}-summary.csv"]
+    summary_file = folder / f"{study.name}-summary.csv"
+    write_csv(summary_file, [Summary._fields, *map(_cells, summary)])
+    files = [*draw_study(study, summary, folder), summary_file.name]
+
     methods = []
-    for method in dict.fromkeys(s.method for s in summary):
-        own = [s for s in summary if s.method == method]
-        error, exact = fmean(s.rate for s in own), fmean(s.exact_share for s in own)
-        least = min(s.exact_share for s in own)
-        figures = {"method": method, "mean_error": error, "exact_recovery": exact}
-        methods.append(figures | {"least_exact_recovery": least})
-        shares = f"exact recovery {exact:.3f} (least {least:.2f})"
+    for method in dict.fromkeys(line.method for line in summary):
+        lines = [line for line in summary if line.method == method]
+        error = fmean(line.rate for line in lines)
+        exact = fmean(line.exact_share for line in lines)
+        least_exact = min(line.exact_share for line in lines)
+
+        methods.append(
+            {
+                "method": method,
+                "mean_error": error,
+                "exact_recovery": exact,
+                "least_exact_recovery": least_exact,
+            }
+        )
+        shares = f"exact recovery {exact:.3f} (least {least_exact:.2f})"
         screen.say(f"  {method:<19} mean error {error:.3f}   {shares}")
+
     return {"methods": methods, "files": files}
+
+
+def _cells(line: Summary) -> list[str]:
+    """Return a line of a summary as cells of a file."""
+    formats = {"x": "g", "rate": ".6f", "exact_share": ".4f"}
+    return [
+        format(getattr(line, name), formats.get(name, "")) for name in Summary._fields
+    ]

@@ -1,28 +1,31 @@
 """What a command prints: for people on a screen, or for machines as JSON."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from threading import Timer
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from ihgmm.cli.options import output_option
-from ihgmm.cli.tables.table import Table, Warned
+from ihgmm.cli.options import FLAG, output_option
+from ihgmm.cli.tables.table import Table
 from ihgmm.words.phrases import figure, shorten
 
 PATIENCE = 5  # seconds until somebody who sees nothing is told what goes on
+LONGEST_CELL = 30  # figures beside it have to stay whole on a narrow screen
 
 
 def clean(text: str) -> str:
     """Return text with control, direction and invisible characters spelled out."""
-    kept = "\u200c\u200d\n"  # Persian and emoji cannot be written without joiners
-    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
+    allowed = "\u200c\u200d\n"  # Persian and emoji cannot be written without joiners
+    return "".join(
+        c if c.isprintable() or c in allowed else ascii(c)[1:-1] for c in text
+    )
 
 
 def print_message(kind: str, message: object, style: str = "yellow") -> None:
@@ -36,11 +39,23 @@ def print_message(kind: str, message: object, style: str = "yellow") -> None:
 class Screen:
     """Where a command prints, and the options that say how much."""
 
-    as_json: bool = output_option("Print one JSON document only.", False, "--json")
-    quiet: bool = output_option(
-        "Print nothing but warnings, errors and the bare answer.", False, "-q --quiet"
-    )
-    explains = to_stderr = False
+    as_json: Annotated[
+        bool, output_option("Print one JSON document only.", "--json", metavar=FLAG)
+    ] = False
+    quiet: Annotated[
+        bool,
+        output_option(
+            "Print nothing but warnings, errors and the bare answer.",
+            "-q",
+            "--quiet",
+            metavar=FLAG,
+        ),
+    ] = False
+
+    # Whether words are explained: an option of some commands.
+    explains: bool = field(default=False, init=False)
+    # Whether people read on standard error, because a file goes to standard output.
+    to_stderr: bool = field(default=False, init=False)
 
     @property
     def silent(self) -> bool:
@@ -68,37 +83,63 @@ class Screen:
 
     def explain(self, lines: Iterable[str]) -> None:
         """Print what words mean, a line each, if people want to know."""
-        for line in lines if self.explains else ():
-            self.say(f"  {line}", "dim")
+        if self.explains:
+            for line in lines:
+                self.say(f"  {line}", "dim")
+
+    def name_explain(self) -> None:
+        """Name the option that explains words, unless it was given."""
+        if not self.explains:
+            self.say("what the words mean: --explain", "dim")
 
     def table(self, columns: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> None:
         """Print a table; ``columns`` has the format of numbers below each heading."""
         grid = Grid(box=None, pad_edge=False, header_style="bold")
-        for name in columns:
-            justify: Any = "right" if grid.columns else "left"
-            grid.add_column(name, justify=justify, no_wrap=True)
+        for place, name in enumerate(columns):
+            justify = "right" if place else "left"
+            grid.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+
         for row in rows:
-            grid.add_row(*map(_cell, row, columns.values()))
+            cells = zip(row, columns.values(), strict=False)
+            grid.add_row(*(_cell(value, form) for value, form in cells))
+
         self.out.print(grid)
 
     def begin(
-        self, command: str, table: Table, heading: str, notes: Any = (), **facts: Any
+        self,
+        command: str,
+        table: Table,
+        heading: str,
+        facts: Mapping[str, object],
+        remarks: Sequence[str] = (),
     ) -> None:
-        """Print the document of a command, or a heading and notes on the data."""
-        n, p = table.X.shape
-        data = {"data": table.source, "n_samples": n, "n_features": p}
+        """Print the document of a command, or a heading and notes on the data.
+
+        The document has ``remarks`` beside the notes; people read them elsewhere.
+        """
+        n_samples, n_features = table.X.shape
         decisions = getattr(table.scaler, "decisions_", ())  # one for each column
-        prepared = dict(zip(table.column_names, decisions, strict=False))
-        data |= {"left_out": table.left_out, "prepared": prepared}
-        self.document(command, **data, **facts, notes=[*table.notes, *notes])
+
+        document = {
+            "data": table.source,
+            "n_samples": n_samples,
+            "n_features": n_features,
+            "left_out": table.left_out,
+            "prepared": dict(zip(table.column_names, decisions, strict=False)),
+            **facts,
+            "notes": [*map(str, table.notes), *remarks],
+        }
+
+        self.document(command, document)
+
         self.say(heading, "bold")
         for note in table.notes:
-            if isinstance(note, Warned):
+            if note.is_warning:
                 print_message("warning", note)
             else:
-                self.say(note, "yellow")
+                self.say(note.text, "yellow")
 
-    def document(self, command: str, **facts: Any) -> None:
+    def document(self, command: str, facts: Mapping[str, object]) -> None:
         """Print the one JSON document of the command, if it is asked for."""
         if self.as_json:
             text = json.dumps({"command": command, **facts}, default=_for_json)
@@ -114,9 +155,14 @@ class Screen:
         line = Timer(PATIENCE, err.print, [Text(clean(f"{what} ..."))])
         if not err.is_terminal:
             line.start()
+
         try:
-            with err.status(Text(clean(what))) as at:
-                yield lambda done, total: at.update(Text(f"{what}: {done} of {total}"))
+            with err.status(Text(clean(what))) as status:
+
+                def show(done: int, total: int) -> None:
+                    status.update(Text(f"{what}: {done} of {total}"))
+
+                yield show
         finally:
             line.cancel()
 
@@ -125,7 +171,9 @@ class Screen:
 class ExplainingScreen(Screen):
     """The screen of a command whose words may need an explanation."""
 
-    explains: bool = output_option("Explain the words.", False, "--explain")
+    explains: Annotated[
+        bool, output_option("Explain the words.", "--explain", metavar=FLAG)
+    ] = False
 
 
 def _cell(value: Any, form: str) -> Text:
@@ -134,8 +182,7 @@ def _cell(value: Any, form: str) -> Text:
         return Text("-")
     if not isinstance(value, str):
         value = figure(value, 4) if form == ".4g" else format(value, form)
-    # Figures beside it have to stay whole on a narrow screen.
-    return Text(shorten(clean(value).replace("\n", "\\n"), 30))
+    return Text(shorten(clean(value).replace("\n", "\\n"), LONGEST_CELL))
 
 
 def _for_json(value: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Files of every format, as frames of columns with names or as arrays."""

@@ -1,0 +1,1 @@
+"""Tables made ready for a model: missing cells, constants, columns in other units."""

@@ -19,13 +19,14 @@ from ihgmm.matrix.ops import Ops
 from ihgmm.matrix.threads import row_ranges
 
 if TYPE_CHECKING:
-    from ihgmm.matrix.memory import InMemory, Materialized
+    from ihgmm.matrix.materialized import Materialized
+    from ihgmm.matrix.memory import InMemory
 
 T = TypeVar("T")
 Index = np.ndarray | slice
 
-Fill = Callable[[Tall], Tall]
-"""What fills cells in: takes dense rows with NaN, and returns them without."""
+CellChange = Callable[[Tall], Tall]
+"""What fills cells in, or puts NaN there: takes dense rows, and returns the changed."""
 
 Lines = tuple[Tall, ...]
 """Arrays with a line for each row of a block, or of all blocks."""
@@ -228,7 +229,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return some rows, in increasing order, not copied where not in memory."""
         return self.take(rows)
 
-    def drawn(self, rows: np.ndarray) -> Matrix:
+    def copy_rows(self, rows: np.ndarray) -> Matrix:
         """Return some rows, in order, to be used often: a copy here or on workers."""
         return self.take(rows)
 
@@ -402,11 +403,11 @@ class Matrix(metaclass=_FrozenAfterInit):
 
     # Missing cells, which are NaN.
 
-    def filled(self, fill: Fill | None = None) -> Materialized:
+    def filled(self, fill: CellChange | None = None) -> Materialized:
         """Return rows with NaN filled in, in memory; by zeros without a ``fill``."""
         return self.take(slice(0, self.shape[0])).filled(fill)
 
-    def with_gaps(self, mark: Fill) -> Materialized:
+    def with_gaps(self, mark: CellChange) -> Materialized:
         """Return rows with NaN where ``mark`` puts it, in memory."""
         return self.filled(mark)
 

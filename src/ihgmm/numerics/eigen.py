@@ -166,7 +166,7 @@ def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
     # Wide data have few rows: their sample would tell the order of rows, and little.
     if n * p >= Solving.LARGE and n >= 2 * max(p, width):
         most = max(Solving.ROWS_A_FEATURE, width**2 // 8) * max(p, width)
-        part = A.drawn(sample_positions(n, min(n // Solving.ONE_ROW_IN, most)))
+        part = A.copy_rows(sample_positions(n, min(n // Solving.ONE_ROW_IN, most)))
     block = np.empty((p, width))
     # Numbers go by the sizes of features: their order in the data changes nothing. Nor
     # does rounding, as long as it does not part sizes that are alike.

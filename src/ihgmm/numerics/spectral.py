@@ -146,7 +146,7 @@ def spectral_clustering(
             signs, groups = rule.signs(ops, some, labels), ops.groups(labels, k)
             ahead = np.where(groups.sums(signs) < 0, -1.0, 1.0)
             rule = replace(rule, coefficients=rule.coefficients * ahead)
-            signs = signs * ops.cast_like(groups.spread(ahead), signs)
+            signs = signs * ops.cast_like(groups.to_rows(ahead), signs)
         if zeros:
             # A zero row goes where a row most likely belongs: to the largest cluster.
             labels = ops.persist(ops.place(labels, live))

@@ -134,13 +134,13 @@ def leading_covariance(X: Matrix, labels: Tall, k: int, rng: Generator) -> Covar
     """Estimate the covariance of the noise, given the labels."""
     ops, p = X.ops, X.shape[1]
     rows = ops.groups(labels, k, X.weights)
-    counts = rows.counted(ops.widen(X.sqnorms > 0))
+    counts = rows.weighted(ops.widen(X.sqnorms > 0))
     sizes = rows.sums(counts)
     n = int(sizes.sum())
     # Directions of the centres; rows count by their length along them.
     weights = ops.ratio(1.0, ops.xp.sqrt(X.sqnorms))
     for _ in range(2):
-        sums = rows.weighted_sums(X, rows.counted(weights))
+        sums = rows.weighted_sums(X, rows.weighted(weights))
         units = HOST.unit_rows(sums.astype(np.float64))
         weights = ops.clip(rows.inner_products(X, units), 0.0, None)
     centers = np.linalg.svd(units, full_matrices=False)

@@ -169,7 +169,7 @@ def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Paramete
         lengths = ops.persist(lengths / (ops.number(ops.xp.max(lengths)) or 1.0))
         rows = ops.groups(labels, k, X.weights)
         scales = rows.over_mean(lengths)
-        solved = _fit(X, rows, rows.counted(scales), scales)
+        solved = _fit(X, rows, rows.weighted(scales), scales)
         fitted = Parameters(*_parameters(X, solved))
         if X.incomplete is not None:
             fitted, *_ = fit_observed(fitted, X, rows)
@@ -189,7 +189,7 @@ def in_data_units(fitted: P, white: Scaled, labels: Tall, weights: Tall | None) 
     centers = to_host(fitted.centers) * gains * means[:, None] * unit
     level = float(np.sqrt(np.square(gains[gains > 0]).mean())) * unit
     levels = ops.ratio(ops.widen(fitted.noise_levels), factors) * level
-    given = centers, lengths / rows.spread(means), levels
+    given = centers, lengths / rows.to_rows(means), levels
     centers, scales, levels = map(white.cast, given)
     return replace(fitted, centers=centers, scales=scales, noise_levels=levels)
 
@@ -214,7 +214,7 @@ def fit_to_centers(
     lengths = row_lengths(centers)
     # Beside a centre that is next to nothing, a scale could be beyond all numbers.
     nothing = lengths < float(np.finfo(X.dtype).tiny) ** 0.75
-    lengths = rows.spread(np.where(nothing, 0.0, lengths))
+    lengths = rows.to_rows(np.where(nothing, 0.0, lengths))
     along = ops.ratio(rows.inner_products(X, centers), lengths)
     if not signed:
         along = ops.clip(along, 0.0, None)
@@ -228,10 +228,10 @@ def estimates_of_labels(
 ) -> Estimates:
     """Do as :func:`estimate_parameters`; cells filled in count if not observed_only."""
     rows = X.ops.groups(labels, len(classes), X.weights)
-    fit = _fit(X, rows, rows.counted(X.ops.xp.ones_like(X.sqnorms)))
-    fit = _fit(X, rows, rows.counted(_steady_weights(X, fit, rows)))
+    fit = _fit(X, rows, rows.weighted(X.ops.xp.ones_like(X.sqnorms)))
+    fit = _fit(X, rows, rows.weighted(_steady_weights(X, fit, rows)))
     ratio, variances = noise_of_centers(X, rows, fit)
-    errors = _scale_variances(fit, rows, X.shape[1], rows.spread(ratio)) ** 0.5
+    errors = _scale_variances(fit, rows, X.shape[1], rows.to_rows(ratio)) ** 0.5
     variances[rows.sizes < 2] = np.inf
     # Satterthwaite's degrees of freedom of the errors of centres.
     terms = fit.weights**2 * fit.variances
@@ -266,7 +266,7 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
     total = rows.sums(weights * scales)
     total[rows.sizes == 0] = 1.0
     centers = sums / total[:, None].astype(sums.dtype)
-    weights = ops.persist(weights / rows.spread(total))
+    weights = ops.persist(weights / rows.to_rows(total))
     # The squared norm of our centre is a double sum over rows. The terms that pair a
     # row with itself carry the noise and are left out; a row alone has no others.
     squares = np.einsum("ij,ij->i", centers, centers, dtype=np.float64)
@@ -274,10 +274,10 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
     kept = 1.0 - rows.sums((weights * scales) ** 2)
     kept[kept <= Small.EXACT] = 1.0
     length = np.clip((squares - diagonal) / kept, 0.0, squares)
-    left = sqnorms - scales**2 * rows.spread(length)
+    left = sqnorms - scales**2 * rows.to_rows(length)
     # So little is rounding; and a row alone is its own centre.
     nothing = left < 32 * float(np.finfo(sums.dtype).eps) * sqnorms
-    nothing = nothing | (rows.spread(rows.sizes) == 1)
+    nothing = nothing | (rows.to_rows(rows.sizes) == 1)
     left = ops.xp.where(nothing, ops.xp.zeros_like(left), left)
     variances = ops.persist(left / max(X.shape[1] - 1, 1))
     return Fit(weights, scales, centers, length, variances, solved)
@@ -288,12 +288,12 @@ def _scales(weights: Tall, inner: Tall, sqnorms: Tall, rows: Groups) -> tuple[An
     ops, xp = rows.ops, rows.ops.xp
     products = ops.clip(weights * inner, 0.0, None)
     largest = ops.group_maxima(rows.labels, len(rows.sizes), products)
-    relative = ops.persist(ops.ratio(products, rows.spread(largest)))
+    relative = ops.persist(ops.ratio(products, rows.to_rows(largest)))
 
     def smaller_roots(y: np.ndarray, rest: np.ndarray) -> Tall:
         """Return roots for ``y * (1 - y)``, times ``rest / (1 - y)``."""
-        square = ops.clip(1 - rows.spread(4 * y * (1 - y)) * relative, 0.0, None)
-        return rows.spread(2 * y * rest) * relative / (1 + xp.sqrt(square))
+        square = ops.clip(1 - rows.to_rows(4 * y * (1 - y)) * relative, 0.0, None)
+        return rows.to_rows(2 * y * rest) * relative / (1 + xp.sqrt(square))
 
     half = np.full(len(rows.sizes), 0.5)
     below_half = rows.sums(smaller_roots(half, half)) >= 1
@@ -307,12 +307,12 @@ def _scales(weights: Tall, inner: Tall, sqnorms: Tall, rows: Groups) -> tuple[An
         return np.asarray(total - rows.sums(smaller_roots(y, rest)))
 
     y = falling_root(missing, low, high)
-    largest = rows.spread(y)
+    largest = rows.to_rows(y)
     shares = smaller_roots(y, 1 - y)
     shares = xp.where((relative == 1) & (largest > 0.5), largest, shares)
-    solved = rows.spread(below_half | (rows.sums(relative) > 2))
+    solved = rows.to_rows(below_half | (rows.sums(relative) > 2))
     scales = rows.over_mean(xp.where(solved, shares, relative) / weights)
-    pair = rows.spread(rows.sizes) == 2
+    pair = rows.to_rows(rows.sizes) == 2
     return xp.where(pair, rows.over_mean(xp.sqrt(sqnorms)), scales), solved & ~pair
 
 
@@ -321,8 +321,8 @@ def _scale_variances(fit: Fit, rows: Groups, p: int, along: Any = 1.0) -> Tall:
     # With B_ij = (i == j) / c_i - w_i * (slope_i * b_j + level_j), each sum over j is
     # a quadratic in slope_i with a cluster's sums in it.
     a, w, v, ops, xp = fit.weights, fit.scales, fit.variances, rows.ops, rows.ops.xp
-    n_rows = rows.spread(rows.sizes.astype(np.float64))
-    length = rows.spread(fit.true_squares)
+    n_rows = rows.to_rows(rows.sizes.astype(np.float64))
+    length = rows.to_rows(fit.true_squares)
     c = 1 - 2 * a * w
     # The singularity of c is not one of the equations.
     c = xp.where(xp.abs(c) < Small.SINGULAR, xp.full_like(c, Small.SINGULAR), c)
@@ -377,15 +377,15 @@ def _steady_weights(X: Matrix, fit: Fit, rows: Groups) -> Tall:
     # About a third of the rows is below this, whatever the law of the scales.
     below = ops.clip(ops.ratio(mean**2, mean + deviation) - scales, 0.0, None)
     fall = xp.where(below > 0, v, xp.zeros_like(v))
-    rise, fall = rows.row_sums(rows.counted(one), rows.counted(fall))
+    rise, fall = rows.row_sums(rows.weighted(one), rows.weighted(fall))
     steady = ops.persist(scales / v + ops.ratio(rise, fall) * below)
     sums = (steady**2 * v, steady * v, v, steady * scales, scales)
-    a, b, c, d, e = rows.row_sums(*map(rows.counted, sums))
+    a, b, c, d, e = rows.row_sums(*map(rows.weighted, sums))
     # A weight of zero would leave no equation for the row's own scale.
     equal = xp.maximum(a * e - b * d, Small.LOAD * a * e)
     weights = ops.clip(c * d - b * e, 0.0, None) * steady + equal
     # Weights from so few rows would be too uncertain.
-    return xp.where(rows.spread(rows.sizes) < Weighting.LEAST_ROWS, one, weights)
+    return xp.where(rows.to_rows(rows.sizes) < Weighting.LEAST_ROWS, one, weights)
 
 
 def _pulled(values: Tall, errors: Tall, rows: Groups) -> Tall:

@@ -46,8 +46,8 @@ def _missing_places(X: Matrix | None) -> np.ndarray:
 
 def mean_lengths(rows: Groups, lengths: Tall) -> np.ndarray:
     """Return the mean of lengths in each cluster; 1 where that is 0."""
-    counts = rows.sums(rows.counted(rows.ops.xp.ones_like(lengths)))
-    means = HOST.ratio(rows.sums(rows.counted(lengths)), counts)
+    counts = rows.sums(rows.weighted(rows.ops.xp.ones_like(lengths)))
+    means = HOST.ratio(rows.sums(rows.weighted(lengths)), counts)
     return np.where(means == 0, 1.0, means)
 
 
@@ -62,7 +62,7 @@ def fit_observed(fitted: P, X: Matrix, rows: Groups) -> tuple[P, Tall, np.ndarra
     assert gaps is not None
     p, unit, k = X.shape[1], X.unit, len(rows.sizes)
     scales = ops.to_device(ops.widen(fitted.scales), rows.labels)
-    weights = rows.counted(scales)
+    weights = rows.weighted(scales)
     total = rows.sums(weights * scales)
     labels = gaps.to_device(rows.labels)
     both = gaps.cast(weights), gaps.cast(weights * scales)
@@ -93,20 +93,20 @@ def fit_observed(fitted: P, X: Matrix, rows: Groups) -> tuple[P, Tall, np.ndarra
 
     tall, _ = gaps.sweep(products, labels)
     inner, hidden = (ops.to_device(ops.widen(values), scales) for values in tall)
-    shares = weights / rows.spread(np.where(total > 0, total, 1.0))
+    shares = weights / rows.to_rows(np.where(total > 0, total, 1.0))
     squares = np.einsum("ij,ij->i", centers, centers)
     coverage = HOST.ratio(loads.mean(axis=1), total, 1.0)
-    own = shares / rows.spread(np.maximum(coverage, Small.LOAD))
+    own = shares / rows.to_rows(np.maximum(coverage, Small.LOAD))
     # As in complete data: a row has no part in the centre that it is compared with,
     # and the noise in a centre does not count as length.
     kept = np.maximum(1.0 - rows.sums((shares * scales) ** 2), Small.EXACT)
     noisy = rows.sums(own * shares * sqnorms)
     free = np.clip(HOST.ratio((squares - noisy) / kept, squares), 0.0, 1.0)
-    length = (rows.spread(squares) - hidden) * rows.spread(free)
+    length = (rows.to_rows(squares) - hidden) * rows.to_rows(free)
     # A row of more than half of its centre could take all of it.
     inner = (inner - own * sqnorms) / ops.clip(1.0 - own * scales, 0.5, None)
     refitted = ops.clip(ops.ratio(inner, length), 0.0, None)
-    alone = rows.spread(rows.sizes) < 3
+    alone = rows.to_rows(rows.sizes) < 3
     refitted = xp.where(alone | (length <= 0), scales, refitted)
     left = ops.clip(sqnorms - refitted**2 * length, 0.0, None)
     before = ops.to_device(ops.widen(fitted.noise_levels), rows.labels) / unit
@@ -120,7 +120,7 @@ def fit_observed(fitted: P, X: Matrix, rows: Groups) -> tuple[P, Tall, np.ndarra
     seen = HOST.ratio(loads, np.broadcast_to(total[:, None], loads.shape), 1.0)
     wider = np.sqrt(noise[:, None] / np.maximum(seen, Small.LOAD))
     means = mean_lengths(rows, refitted)
-    mean = rows.spread(means)
+    mean = rows.to_rows(means)
     centers = X.to_device((centers * means[:, None] * unit).astype(X.dtype))
     scales, levels = X.cast(refitted / mean), X.cast(variances**0.5 * unit)
     refit = replace(fitted, centers=centers, scales=scales, noise_levels=levels)

@@ -158,7 +158,7 @@ def compare_halves(
     # A difference in each half takes two rows there, four in the cluster.
     enough = sizes.reshape(k, 2).sum(axis=1) >= 4
     weights = np.repeat(enough, 2) / np.maximum(sizes, 1.0)
-    means = rows.weighted_sums(X, rows.spread(weights)).astype(np.float64)
+    means = rows.weighted_sums(X, rows.to_rows(weights)).astype(np.float64)
     units = HOST.unit_rows(means)
     toward = units[np.arange(2 * k) ^ 1]
 
@@ -233,7 +233,7 @@ def noise_of_centers(X: Matrix, rows: Groups, fit: Fit) -> tuple[Any, Any]:
     """Return noise along centres, over that of entries, and variances of centres."""
     centers, weights = fit.centers.astype(np.float64), fit.weights
     (k, p), units = centers.shape, HOST.unit_rows(centers)
-    mean = rows.counted(rows.ops.xp.ones_like(weights))
+    mean = rows.weighted(rows.ops.xp.ones_like(weights))
     mean = mean / rows.row_sums(mean)[0]  # the part of a row in the mean of the scales
     # A residual is too small by the share of the row in its own centre, which may be
     # all of it.
@@ -265,7 +265,7 @@ def noise_of_centers(X: Matrix, rows: Groups, fit: Fit) -> tuple[Any, Any]:
     some = X if len(drawn) == X.shape[0] else X.keep_rows(drawn)
     halves = compare_halves(some, *parts, k=k)
     ratio = ratio * HOST.ratio(halves.noise[:, 0], halves.independent, 1.0).mean(axis=0)
-    noise = fit.variances * rows.spread(ratio)
+    noise = fit.variances * rows.to_rows(ratio)
     loss = rows.sums(weights * mean * noise)[:, None]
     q = units**2
     growth = rows.sums(mean**2 * noise)[:, None] + 2 * both - 2 * (1 - q) * loss

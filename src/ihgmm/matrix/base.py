@@ -152,7 +152,7 @@ class Matrix(metaclass=_FrozenAfterInit):
     # cost half of two readings.
     streamed: bool = False
     distributed: bool = False  # blocks of rows are on workers, and stay there
-    least_range: int = 1  # entries of a range: a device does best with many
+    min_range_entries: int = 1  # entries of a range: a device does best with many
 
     def __init__(
         self,
@@ -262,12 +262,12 @@ class Matrix(metaclass=_FrozenAfterInit):
     def row_blocks(self) -> list[slice]:
         """The rows of each block that :meth:`map` goes through."""
         n = self.shape[0]
-        n_entries = max(2**22, self.least_range)
+        n_entries = max(2**22, self.min_range_entries)
         return row_ranges(n, n_entries * n // max(self.n_entries, 1))
 
     def dense_ranges(self, n_entries: int = 2**22) -> list[slice]:
         """Cut the rows into ranges of about so many entries once they are dense."""
-        n_entries = max(n_entries, self.least_range)
+        n_entries = max(n_entries, self.min_range_entries)
         return row_ranges(self.shape[0], n_entries // self.shape[1])
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
@@ -292,6 +292,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         totals: Sums = ()
         for lines, sums in self.map(work, *tall):
             lines_of_blocks.append(lines)
+            # In place, into the sums of the first block.
             totals = tuple(map(iadd, totals, sums)) if totals else sums
 
         parts = zip(*lines_of_blocks, strict=True)

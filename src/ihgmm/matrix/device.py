@@ -19,7 +19,7 @@ class OnDevice(Materialized):
     """Numbers in an array of another library; all that is tall stays on its device."""
 
     on_host = False
-    least_range = 2**24
+    min_range_entries = 2**24
 
     def to_device(self, values: AnyArray) -> Tall:
         return self.ops.to_device(values, self.values)

@@ -108,7 +108,7 @@ class CompressedRows(Materialized):
         rows, ranks = xp.unique_inverse(rows_of_entries)
 
         # Work on a row takes several times its length.
-        step = max(2**20, self.least_range // 4) // n_features
+        step = max(2**20, self.min_range_entries // 4) // n_features
         for part in row_ranges(rows.shape[0], step):
             changed_rows = change(self.rows(to_host(rows[part])))
             changed_cells = xp.reshape(changed_rows, (-1,))

@@ -57,7 +57,7 @@ class View(Matrix):
             on_host=matrix.on_host,
             streamed=matrix.streamed,
             distributed=matrix.distributed,
-            least_range=matrix.least_range,
+            min_range_entries=matrix.min_range_entries,
             to_device=matrix.to_device,
             cast=matrix.cast,
             threads=matrix.threads,

@@ -19,13 +19,14 @@ from ihgmm.matrix.ops import Ops
 from ihgmm.matrix.threads import row_ranges
 
 if TYPE_CHECKING:
-    from ihgmm.matrix.memory import InMemory, Materialized
+    from ihgmm.matrix.materialized import Materialized
+    from ihgmm.matrix.memory import InMemory
 
 T = TypeVar("T")
 Index = np.ndarray | slice
 
-Fill = Callable[[Tall], Tall]
-"""What fills cells in: takes dense rows with NaN, and returns them without."""
+CellChange = Callable[[Tall], Tall]
+"""What fills cells in, or puts NaN there: takes dense rows, and returns the changed."""
 
 Lines = tuple[Tall, ...]
 """Arrays with a line for each row of a block, or of all blocks."""
@@ -151,7 +152,7 @@ class Matrix(metaclass=_FrozenAfterInit):
     # cost half of two readings.
     streamed: bool = False
     distributed: bool = False  # blocks of rows are on workers, and stay there
-    least_range: int = 1  # entries of a range: a device does best with many
+    min_range_entries: int = 1  # entries of a range: a device does best with many
 
     def __init__(
         self,
@@ -228,7 +229,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return some rows, in increasing order, not copied where not in memory."""
         return self.take(rows)
 
-    def drawn(self, rows: np.ndarray) -> Matrix:
+    def copy_rows(self, rows: np.ndarray) -> Matrix:
         """Return some rows, in order, to be used often: a copy here or on workers."""
         return self.take(rows)
 
@@ -261,12 +262,12 @@ class Matrix(metaclass=_FrozenAfterInit):
     def row_blocks(self) -> list[slice]:
         """The rows of each block that :meth:`map` goes through."""
         n = self.shape[0]
-        n_entries = max(2**22, self.least_range)
+        n_entries = max(2**22, self.min_range_entries)
         return row_ranges(n, n_entries * n // max(self.n_entries, 1))
 
     def dense_ranges(self, n_entries: int = 2**22) -> list[slice]:
         """Cut the rows into ranges of about so many entries once they are dense."""
-        n_entries = max(n_entries, self.least_range)
+        n_entries = max(n_entries, self.min_range_entries)
         return row_ranges(self.shape[0], n_entries // self.shape[1])
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
@@ -291,6 +292,7 @@ class Matrix(metaclass=_FrozenAfterInit):
         totals: Sums = ()
         for lines, sums in self.map(work, *tall):
             lines_of_blocks.append(lines)
+            # In place, into the sums of the first block.
             totals = tuple(map(iadd, totals, sums)) if totals else sums
 
         parts = zip(*lines_of_blocks, strict=True)
@@ -402,11 +404,11 @@ class Matrix(metaclass=_FrozenAfterInit):
 
     # Missing cells, which are NaN.
 
-    def filled(self, fill: Fill | None = None) -> Materialized:
+    def filled(self, fill: CellChange | None = None) -> Materialized:
         """Return rows with NaN filled in, in memory; by zeros without a ``fill``."""
         return self.take(slice(0, self.shape[0])).filled(fill)
 
-    def with_gaps(self, mark: Fill) -> Materialized:
+    def with_gaps(self, mark: CellChange) -> Materialized:
         """Return rows with NaN where ``mark`` puts it, in memory."""
         return self.filled(mark)
 

@@ -27,39 +27,39 @@ from ihgmm.matrix.base import (
     float_type,
 )
 from ihgmm.matrix.host_ops import HOST, library_ops
-from ihgmm.matrix.memory import Materialized
+from ihgmm.matrix.materialized import Materialized
 from ihgmm.matrix.ops import Ops
 from ihgmm.matrix.stored import Blocks, materialize
 
 
 def open_dask(X: Any) -> DaskRows:
     """Return a dask array or data frame as a matrix, checked for its shape."""
-    frame = X
+    array = X
     if hasattr(X, "to_dask_array"):
-        X = X.to_dask_array().compute_chunk_sizes()
+        array = X.to_dask_array().compute_chunk_sizes()
 
-    if not isinstance(X, da.Array):
+    if not isinstance(array, da.Array):
         raise TypeError(
-            f"X is a dask {type(X).__name__}; give a dask array or data frame."
+            f"X is a dask {type(array).__name__}; give a dask array or data frame."
         )
-    if X.ndim != 2:
+    if array.ndim != 2:
         raise ValueError(
-            f"X is a dask array of {X.ndim} dimension(s); give one of two, rows by "
+            f"X is a dask array of {array.ndim} dimension(s); give one of two, rows by "
             "features."
         )
-    if np.isnan(X.shape).any():
+    if np.isnan(array.shape).any():
         raise ValueError(
-            f"X is a dask array of unknown chunk sizes (shape {X.shape}); call "
+            f"X is a dask array of unknown chunk sizes (shape {array.shape}); call "
             "X.compute_chunk_sizes() first."
         )
 
-    if len(X.chunks[1]) > 1:
-        X = X.rechunk({0: "auto", 1: -1})
-    if X.shape[0] == 1:  # beside chunks without rows
-        X = X.rechunk(-1)
+    if len(array.chunks[1]) > 1:
+        array = array.rechunk({0: "auto", 1: -1})
+    if array.shape[0] == 1:  # beside chunks without rows
+        array = array.rechunk(-1)
 
-    names = [str(name) for name in getattr(frame, "columns", ())]
-    return DaskRows(X, Metadata(names=names or None))
+    names = [str(name) for name in getattr(X, "columns", ())]
+    return DaskRows(array, Metadata(names=names or None))
 
 
 class BlockResult(NamedTuple):
@@ -154,7 +154,7 @@ class DaskRows(Blocks):
         part = DaskRows(X, self.metadata.of_taken_rows())
         return part._replaced(factor=self.factor)
 
-    def drawn(self, rows: np.ndarray) -> DaskRows:
+    def copy_rows(self, rows: np.ndarray) -> DaskRows:
         self.read_count.rows += self.n_stored
         part = self._select_rows(rows)
         return part._replaced(X=lazy.persist(part.X))

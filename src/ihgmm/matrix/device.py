@@ -7,9 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from ihgmm.matrix.arrays import AnyArray, Tall, to_host
-from ihgmm.matrix.base import NO_METADATA, Fill, Metadata
+from ihgmm.matrix.base import NO_METADATA, CellChange, Metadata
 from ihgmm.matrix.host_ops import library_ops
-from ihgmm.matrix.memory import Dense, DenseArray, Materialized
+from ihgmm.matrix.materialized import DenseArray, Materialized
+from ihgmm.matrix.memory import Dense
 from ihgmm.matrix.ops import Ops
 from ihgmm.matrix.threads import row_ranges
 
@@ -18,7 +19,7 @@ class OnDevice(Materialized):
     """Numbers in an array of another library; all that is tall stays on its device."""
 
     on_host = False
-    least_range = 2**24
+    min_range_entries = 2**24
 
     def to_device(self, values: AnyArray) -> Tall:
         return self.ops.to_device(values, self.values)
@@ -68,7 +69,7 @@ class Device(OnDevice, DenseArray):
         sums = self.xp.sum(self.xp.square(self.array), axis=0)
         return to_host(sums).astype(np.float64, copy=False)
 
-    def filled(self, fill: Fill | None = None) -> Device:
+    def filled(self, fill: CellChange | None = None) -> Device:
         xp = self.xp
 
         def fill_with_zeros(rows: Tall) -> Tall:

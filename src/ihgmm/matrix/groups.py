@@ -38,26 +38,26 @@ class Groups:
         """Return the sum of values over each group, in float64."""
         return self.ops.group_sums(self.labels, len(self.sizes), values)
 
-    def spread(self, values: np.ndarray) -> Tall:
+    def to_rows(self, values: np.ndarray) -> Tall:
         """Return, for each row, the value of its group."""
         return self.ops.take_lines(values, self.labels)
 
     def row_sums(self, *values: Tall) -> list[Tall]:
         """Return, for each row, the sum of each of some values over its group."""
         sums = self.ops.many_group_sums(self.labels, len(self.sizes), *values)
-        return [self.spread(group_sums) for group_sums in sums]
+        return [self.to_rows(group_sums) for group_sums in sums]
 
     def means(self, values: Tall) -> Tall:
         """Return, for each row, the weighted mean of its group; 0 without weight."""
         if self.weights is None:
-            return self.spread(self.sums(values) / np.maximum(self.sizes, 1))
+            return self.to_rows(self.sums(values) / np.maximum(self.sizes, 1))
 
         totals = self.sums(self.weights * values)
         weights = self.sums(self.weights)
         means = np.divide(totals, weights, out=np.zeros_like(totals), where=weights > 0)
-        return self.spread(means)
+        return self.to_rows(means)
 
-    def counted(self, values: Tall) -> Tall:
+    def weighted(self, values: Tall) -> Tall:
         """Return values times the weights of their rows."""
         return values if self.weights is None else values * self.weights
 

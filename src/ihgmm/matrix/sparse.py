@@ -14,10 +14,11 @@ import scipy.sparse as sp
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix.arrays import AnyArray, Tall, to_host
-from ihgmm.matrix.base import NO_METADATA, Fill, Index, Metadata
+from ihgmm.matrix.base import NO_METADATA, CellChange, Index, Metadata
 from ihgmm.matrix.device import OnDevice, check_form, real_floats
 from ihgmm.matrix.host_ops import library_ops
-from ihgmm.matrix.memory import InMemory, Materialized, random_signs
+from ihgmm.matrix.materialized import Materialized
+from ihgmm.matrix.memory import InMemory, random_signs
 from ihgmm.matrix.threads import in_parts, row_ranges
 
 
@@ -82,7 +83,7 @@ class CompressedRows(Materialized):
 
         return self.with_values(values, metadata)
 
-    def filled(self, fill: Fill | None = None) -> Self:
+    def filled(self, fill: CellChange | None = None) -> Self:
         xp = self.ops.xp
         is_missing = xp.isnan(self.values)
         if fill is not None:
@@ -91,10 +92,10 @@ class CompressedRows(Materialized):
         values = xp.where(is_missing, xp.zeros_like(self.values), self.values)
         return self.with_values(values, self.metadata)
 
-    def with_gaps(self, mark: Fill) -> Self:
+    def with_gaps(self, mark: CellChange) -> Self:
         return self._change_entries(self.ops.xp.nonzero(self.values)[0], mark)
 
-    def _change_entries(self, numbers: AnyArray, change: Fill) -> Self:
+    def _change_entries(self, numbers: AnyArray, change: CellChange) -> Self:
         """Return the rows with some entries as a change of dense rows makes them."""
         xp = self.ops.xp
         n_features = self.shape[1]
@@ -107,7 +108,7 @@ class CompressedRows(Materialized):
         rows, ranks = xp.unique_inverse(rows_of_entries)
 
         # Work on a row takes several times its length.
-        step = max(2**20, self.least_range // 4) // n_features
+        step = max(2**20, self.min_range_entries // 4) // n_features
         for part in row_ranges(rows.shape[0], step):
             changed_rows = change(self.rows(to_host(rows[part])))
             changed_cells = xp.reshape(changed_rows, (-1,))

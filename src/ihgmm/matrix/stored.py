@@ -27,7 +27,8 @@ from ihgmm.matrix.base import (
 )
 from ihgmm.matrix.device import Device, as_floats
 from ihgmm.matrix.host_ops import HOST
-from ihgmm.matrix.memory import Dense, Materialized
+from ihgmm.matrix.materialized import Materialized
+from ihgmm.matrix.memory import Dense
 from ihgmm.matrix.ops import Ops
 from ihgmm.matrix.sparse import Sparse, without_duplicates
 

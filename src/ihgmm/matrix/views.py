@@ -17,7 +17,7 @@ import numpy as np
 
 from ihgmm.matrix.arrays import AnyArray, Tall, to_host
 from ihgmm.matrix.base import (
-    Fill,
+    CellChange,
     Gaps,
     Index,
     Lines,
@@ -27,7 +27,7 @@ from ihgmm.matrix.base import (
     scale_lines,
 )
 from ihgmm.matrix.device import dense_matrix
-from ihgmm.matrix.memory import Materialized
+from ihgmm.matrix.materialized import Materialized
 
 Draw = Callable[[Matrix, int], Matrix]
 """What fills the missing cells of a matrix by what a seed draws."""
@@ -57,7 +57,7 @@ class View(Matrix):
             on_host=matrix.on_host,
             streamed=matrix.streamed,
             distributed=matrix.distributed,
-            least_range=matrix.least_range,
+            min_range_entries=matrix.min_range_entries,
             to_device=matrix.to_device,
             cast=matrix.cast,
             threads=matrix.threads,
@@ -98,10 +98,10 @@ class View(Matrix):
     def _select_rows(self, rows: np.ndarray) -> Matrix:
         return self.of(self.matrix._select_rows(rows), rows)
 
-    def drawn(self, rows: np.ndarray) -> Matrix:
+    def copy_rows(self, rows: np.ndarray) -> Matrix:
         if not self.distributed:
             return self.take(rows)
-        return self.of(self.matrix.drawn(rows), rows)
+        return self.of(self.matrix.copy_rows(rows), rows)
 
     def rescaled(self, factor: float) -> Matrix:
         return self.of(self.matrix.rescaled(factor), None)
@@ -158,7 +158,7 @@ class Scaled(View):
             scale = to_host(self.ops.take_rows(scale, rows))
 
         unit = self._units_of_matrix * other.unit
-        return Scaled(other, scale, self.columns, unit=unit)
+        return Scaled(other, rows=scale, columns=self.columns, unit=unit)
 
     def block_change(self) -> BlockChange:
         columns = self.columns
@@ -308,7 +308,7 @@ class Filled(CellView):
            [0., 2.]])
     """
 
-    def __init__(self, matrix: Matrix, fill: Fill | None = None) -> None:
+    def __init__(self, matrix: Matrix, fill: CellChange | None = None) -> None:
         self.fill = fill
         super().__init__(matrix)
 
@@ -323,7 +323,7 @@ class Filled(CellView):
 class Marked(CellView):
     """Rows with NaN where ``mark`` puts it among stored entries."""
 
-    def __init__(self, matrix: Matrix, mark: Fill) -> None:
+    def __init__(self, matrix: Matrix, mark: CellChange) -> None:
         self.mark = mark
         super().__init__(matrix)
 
@@ -345,7 +345,9 @@ class MissingIndicator(CellView):
         return lambda block, _: block.missing()
 
 
-def filled(X: Matrix, fill: Fill | None = None, draw: Draw | None = None) -> Matrix:
+def filled(
+    X: Matrix, fill: CellChange | None = None, draw: Draw | None = None
+) -> Matrix:
     """Return the matrix with its missing cells filled, by zeros if nothing is given.
 
     Data in memory become a copy. All else is filled anew whenever it is read. With
@@ -362,6 +364,6 @@ def filled(X: Matrix, fill: Fill | None = None, draw: Draw | None = None) -> Mat
     return complete.with_metadata(replace(complete.metadata, gaps=gaps))
 
 
-def with_gaps(X: Matrix, mark: Fill) -> Matrix:
+def with_gaps(X: Matrix, mark: CellChange) -> Matrix:
     """Return the matrix with NaN where ``mark`` puts it among stored entries."""
     return Marked(X, mark) if X.streamed else X.with_gaps(mark)

@@ -246,7 +246,7 @@ def _start_block(A: Matrix, k: int, magnitude: float) -> np.ndarray:
     if is_sampled:
         rows_per_side = max(Solving.ROWS_A_FEATURE, width**2 // 8)
         n_rows = min(n // Solving.ONE_ROW_IN, rows_per_side * max(p, width))
-        rows = A.drawn(sample_positions(n, n_rows))
+        rows = A.copy_rows(sample_positions(n, n_rows))
 
     # Numbers go by the sizes of features: their order in the data changes nothing. Nor
     # does rounding, as long as it does not part sizes that are alike.

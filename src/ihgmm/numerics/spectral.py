@@ -264,7 +264,7 @@ def _turn_clusters(
     groups = ops.groups(labels, n_clusters)
     directions = np.where(groups.sums(signs) < 0, -1.0, 1.0)  # (n_clusters,)
 
-    signs = signs * ops.cast_like(groups.spread(directions), signs)
+    signs = signs * ops.cast_like(groups.to_rows(directions), signs)
     return signs, rule.turned(directions)
 
 

@@ -39,7 +39,7 @@ def noise_of_centers(
     scales takes the place of 1 / n.
     """
     weights = fit.weights
-    counts = rows.counted(rows.ops.xp.ones_like(weights))
+    counts = rows.weighted(rows.ops.xp.ones_like(weights))
     mean_shares = counts / rows.row_sums(counts)[0]
     sums = _sum_squared_residuals(
         X, rows, fit, squared_weights=weights**2, products=weights * mean_shares
@@ -51,7 +51,7 @@ def noise_of_centers(
     ratio_of_columns = HOST.ratio(center_noise, column_noise.mean(axis=1), 1.0)
     noise_ratio = ratio_of_columns * _ratio_of_correlation(X, rows)
 
-    s = fit.noise_variances * rows.spread(noise_ratio)
+    s = fit.noise_variances * rows.to_rows(noise_ratio)
     mean_noise = rows.sums(mean_shares**2 * s)[:, None]
     weighted_noise = rows.sums(weights * mean_shares * s)[:, None]
     along_center = (

@@ -74,7 +74,7 @@ def leading_covariance(X: Matrix, labels: Tall, k: int, rng: Generator) -> Covar
     p = X.shape[1]
     rows = X.ops.groups(labels, k, X.weights)
     is_nonzero = X.ops.widen(X.sqnorms > 0)
-    counts = rows.counted(is_nonzero)
+    counts = rows.weighted(is_nonzero)
     sizes = rows.sums(counts)
     n = int(sizes.sum())
     if n <= k:
@@ -101,7 +101,7 @@ def _center_directions(X: Matrix, rows: Groups) -> np.ndarray:
     """Return unit centres in which rows count by their length along them."""
     weights = X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms))
     for _ in range(2):
-        sums = rows.weighted_sums(X, rows.counted(weights))
+        sums = rows.weighted_sums(X, rows.weighted(weights))
         units = HOST.unit_rows(sums.astype(np.float64))
         lengths = rows.inner_products(X, units)
         weights = X.ops.clip(lengths, 0.0, None)

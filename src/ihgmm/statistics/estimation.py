@@ -126,7 +126,7 @@ def estimates_of_fit(X: Matrix, fit: SpectralFit, labels: Tall, k: int) -> Param
     else:
         rows = X.ops.groups(labels, k, X.weights)
         scales = rows.over_mean(_lengths_along_centers(X, fit, k))
-        scaled = fit_scaled_centers(X, rows, rows.counted(scales), scales)
+        scaled = fit_scaled_centers(X, rows, rows.weighted(scales), scales)
         fitted = _in_units(X, scaled)
         if X.incomplete is not None:
             fitted = fit_observed_cells(fitted, X, rows).parameters
@@ -178,7 +178,7 @@ def in_data_units(fitted: P, white: Scaled, labels: Tall, weights: Tall | None) 
         weights = ops.cast_like(weights, lengths)
     rows = ops.groups(ops.to_device(labels, lengths), k, weights)
     means = mean_lengths(rows, ops.xp.abs(lengths))  # scales may have both signs
-    scales = lengths / rows.spread(means)
+    scales = lengths / rows.to_rows(means)
     centers = to_host(fitted.centers) * column_factors * means[:, None] * unit
 
     squared_factors = np.square(column_factors[column_factors > 0])
@@ -221,7 +221,7 @@ def fit_to_centers(
     # Beside a centre that is next to nothing, a scale could be beyond all numbers.
     is_nothing = lengths < float(np.finfo(X.dtype).tiny) ** 0.75
     lengths = np.where(is_nothing, 0.0, lengths)
-    lengths = rows.spread(lengths)
+    lengths = rows.to_rows(lengths)
 
     products = rows.inner_products(X, centers)
     components = ops.ratio(products, lengths)
@@ -244,12 +244,12 @@ def estimates_of_labels(
     and the noise of this first fit make best.
     """
     rows = X.ops.groups(labels, len(classes), X.weights)
-    equal_weights = rows.counted(X.ops.xp.ones_like(X.sqnorms))
+    equal_weights = rows.weighted(X.ops.xp.ones_like(X.sqnorms))
     fit = fit_scaled_centers(X, rows, equal_weights)
-    fit = fit_scaled_centers(X, rows, rows.counted(steady_weights(X, fit, rows)))
+    fit = fit_scaled_centers(X, rows, rows.weighted(steady_weights(X, fit, rows)))
 
     noise_ratio, center_variances = noise_of_centers(X, rows, fit)
-    noise_ratio = rows.spread(noise_ratio)
+    noise_ratio = rows.to_rows(noise_ratio)
     scale_errors = scale_error_variances(fit, rows, X.shape[1], noise_ratio) ** 0.5
     center_variances[rows.sizes < 2] = np.inf
 

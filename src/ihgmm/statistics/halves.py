@@ -150,7 +150,7 @@ def _sum_residuals(
 def _means_of_groups(X: Matrix, rows: Groups, is_used: np.ndarray) -> np.ndarray:
     """Return means of halves, (2 n_clusters, n_features); 0 in clusters not used."""
     weights = np.repeat(is_used, 2) / np.maximum(rows.sizes, 1.0)
-    means = rows.weighted_sums(X, rows.spread(weights))
+    means = rows.weighted_sums(X, rows.to_rows(weights))
     return means.astype(np.float64)
 
 

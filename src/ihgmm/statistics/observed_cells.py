@@ -36,10 +36,10 @@ def fit_observed_cells(fitted: P, X: Matrix, rows: Groups) -> ObservedFit[P]:
     ops = rows.ops
     scales = ops.to_device(ops.widen(fitted.scales), rows.labels)
     levels = ops.to_device(ops.widen(fitted.noise_levels), rows.labels) / X.unit
-    weights = rows.counted(scales)
+    weights = rows.weighted(scales)
     cells = _sum_cells(gaps, rows, weights, weights * scales)
     divisors = np.where(cells.totals > 0, cells.totals, 1.0)
-    shares = weights / rows.spread(divisors)
+    shares = weights / rows.to_rows(divisors)
     before = _FilledRows(scales=scales, noise_levels=levels, shares=shares)
 
     centers = cells.means(to_host(fitted.centers).astype(np.float64) / X.unit)
@@ -47,7 +47,7 @@ def fit_observed_cells(fitted: P, X: Matrix, rows: Groups) -> ObservedFit[P]:
     error_growth = _error_growth(rows, cells, before, refit)
 
     mean_scales = mean_lengths(rows, refit.scales)
-    mean_of_row = rows.spread(mean_scales)
+    mean_of_row = rows.to_rows(mean_scales)
     centers = centers * mean_scales[:, None] * X.unit
     return ObservedFit(
         parameters=replace(
@@ -159,18 +159,18 @@ def _fit_rows(
     ops = rows.ops
     products, hidden_squares = _compare_with_centers(gaps, rows, centers)
     # The part of a row in those entries of its centre where it has cells.
-    own_shares = before.shares / rows.spread(cells.coverage)
+    own_shares = before.shares / rows.to_rows(cells.coverage)
 
     signal_share = _signal_share(rows, centers, cells.sqnorms, before, own_shares)
-    squares = rows.spread(np.einsum("ij,ij->i", centers, centers))
+    squares = rows.to_rows(np.einsum("ij,ij->i", centers, centers))
     # T, at observed cells
-    lengths = (squares - hidden_squares) * rows.spread(signal_share)
+    lengths = (squares - hidden_squares) * rows.to_rows(signal_share)
 
     # A row of more than half of its centre could take all of it.
     part_of_others = ops.clip(1.0 - own_shares * before.scales, 0.5, None)
     products = (products - own_shares * cells.sqnorms) / part_of_others
     refitted = ops.clip(ops.ratio(products, lengths), 0.0, None)
-    is_alone = rows.spread(rows.sizes) < 3  # in a cluster of one or two
+    is_alone = rows.to_rows(rows.sizes) < 3  # in a cluster of one or two
     refitted = ops.xp.where(is_alone | (lengths <= 0), before.scales, refitted)
 
     residuals = cells.sqnorms - refitted**2 * lengths

@@ -35,7 +35,7 @@ def steady_weights(X: Matrix, fit: ScaledCenters, rows: Groups) -> Tall:
     weights = _without_slope(rows, scales, variances)
     weights = _of_least_error(rows, weights, scales, variances)
 
-    has_few_rows = rows.spread(rows.sizes) < Weighting.LEAST_ROWS
+    has_few_rows = rows.to_rows(rows.sizes) < Weighting.LEAST_ROWS
     return xp.where(has_few_rows, xp.ones_like(weights), weights)
 
 
@@ -75,8 +75,8 @@ def _without_slope(rows: Groups, scales: Tall, variances: Tall) -> Tall:
     # The slope of w / v is 1 / v, that of the other term is -c.
     rise = xp.ones_like(scales)
     fall = xp.where(distance_below > 0, variances, xp.zeros_like(variances))
-    rise = rows.counted(rise)
-    fall = rows.counted(fall)
+    rise = rows.weighted(rise)
+    fall = rows.weighted(fall)
     total_rise, total_fall = rows.row_sums(rise, fall)
     c = ops.ratio(total_rise, total_fall)
     return ops.persist(scales / variances + c * distance_below)
@@ -97,7 +97,7 @@ def _of_least_error(rows: Groups, steady: Tall, scales: Tall, variances: Tall) -
         steady * scales,
         scales,
     )
-    ssv, sv, v, sw, w = rows.row_sums(*map(rows.counted, products))
+    ssv, sv, v, sw, w = rows.row_sums(*map(rows.weighted, products))
 
     x = v * sw - sv * w
     x = rows.ops.clip(x, 0.0, None)

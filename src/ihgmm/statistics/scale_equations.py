@@ -50,15 +50,15 @@ def fit_scaled_centers(
     totals = rows.sums(weights * scales)  # A, (n_clusters,)
     totals[rows.sizes == 0] = 1.0
     centers = weighted_sums / totals[:, None].astype(weighted_sums.dtype)
-    weights = X.ops.persist(weights / rows.spread(totals))
+    weights = X.ops.persist(weights / rows.to_rows(totals))
     true_sqnorms = _true_sqnorms(rows, centers, weights, scales, sqnorms)
 
     # What is left of the length of a row beside its multiple of the true centre.
-    residuals = sqnorms - scales**2 * rows.spread(true_sqnorms)
+    residuals = sqnorms - scales**2 * rows.to_rows(true_sqnorms)
     rounding = 32 * float(np.finfo(weighted_sums.dtype).eps)
     is_exact = residuals < rounding * sqnorms
     # A row alone is its own centre.
-    is_exact = is_exact | (rows.spread(rows.sizes) == 1)
+    is_exact = is_exact | (rows.to_rows(rows.sizes) == 1)
     residuals = X.ops.xp.where(is_exact, X.ops.xp.zeros_like(residuals), residuals)
     noise_variances = X.ops.persist(residuals / max(X.shape[1] - 1, 1))
 
@@ -116,12 +116,12 @@ def solve_scales(
     xp = ops.xp
     right_sides = ops.clip(weights * products, 0.0, None)
     largest = ops.group_maxima(rows.labels, len(rows.sizes), right_sides)
-    relative = ops.persist(ops.ratio(right_sides, rows.spread(largest)))
+    relative = ops.persist(ops.ratio(right_sides, rows.to_rows(largest)))
 
     shares, is_solved = _shares_in_centers(rows, relative)
     scales = rows.over_mean(xp.where(is_solved, shares, relative) / weights)
 
-    is_pair = rows.spread(rows.sizes) == 2
+    is_pair = rows.to_rows(rows.sizes) == 2
     scales = xp.where(is_pair, rows.over_mean(xp.sqrt(sqnorms)), scales)
     return scales, is_solved & ~is_pair
 
@@ -138,10 +138,10 @@ def _shares_in_centers(rows: Groups, relative: Tall) -> tuple[Tall, Tall]:
 
     def smaller_roots(y: np.ndarray, factor: np.ndarray) -> Tall:
         """Return the smaller root for each row, times ``factor / (1 - y)``."""
-        largest_side = rows.spread(4 * y * (1 - y))
+        largest_side = rows.to_rows(4 * y * (1 - y))
         discriminant = 1 - largest_side * relative
         root = xp.sqrt(ops.clip(discriminant, 0.0, None))
-        numerator = rows.spread(2 * y * factor) * relative
+        numerator = rows.to_rows(2 * y * factor) * relative
         return numerator / (1 + root)
 
     half = np.full(len(rows.sizes), 0.5)
@@ -160,13 +160,13 @@ def _shares_in_centers(rows: Groups, relative: Tall) -> tuple[Tall, Tall]:
         return np.asarray(total - sums)
 
     y = falling_root(missing_share, lower, upper)
-    largest_share = rows.spread(y)
+    largest_share = rows.to_rows(y)
     shares = smaller_roots(y, 1 - y)
     takes_larger_root = (relative == 1) & (largest_share > 0.5)
     shares = xp.where(takes_larger_root, largest_share, shares)
 
     has_solution = is_below_half | (rows.sums(relative) > 2)
-    return shares, rows.spread(has_solution)
+    return shares, rows.to_rows(has_solution)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +202,7 @@ class _ScaleResponse:
 
         sum_of_b, sum_of_inverses = rows.row_sums(b * fit.scales, fit.scales / c)
         denominator = _nan_for_zero(ops, 1 + sum_of_b)
-        n_rows = rows.spread(rows.sizes.astype(np.float64))
+        n_rows = rows.to_rows(rows.sizes.astype(np.float64))
         level = (1 / c - b * sum_of_inverses / denominator) / n_rows
         level = ops.persist(level)
         slope = 1 / (c * denominator)
@@ -296,8 +296,8 @@ def scale_error_variances(
     """
     ops = rows.ops
     xp = ops.xp
-    n_rows = rows.spread(rows.sizes.astype(np.float64))
-    true_sqnorms = rows.spread(fit.true_sqnorms)  # T
+    n_rows = rows.to_rows(rows.sizes.astype(np.float64))
+    true_sqnorms = rows.to_rows(fit.true_sqnorms)  # T
 
     with np.errstate(divide="ignore", invalid="ignore"):
         response = _ScaleResponse.of_fit(fit, rows)

@@ -215,8 +215,9 @@ def _diagnose(
     has_enough_rows = judged.n_rows >= Trust.LEAST_JUDGED or not is_given.any()
     refits = None
     if k > 1 and has_enough_rows:
-        is_taught = None if is_given.all() else is_given
-        refits = refit_halves(X, codes, k, rng, is_given=is_taught)
+        # Labels that were all given are judged by fits that do not know them.
+        is_known = None if is_given.all() else is_given
+        refits = refit_halves(X, codes, k, rng, is_given=is_known)
 
     if refits is None:
         judgement = _judgement_without_refits(X, k, judged.n_rows)

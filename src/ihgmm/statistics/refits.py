@@ -63,7 +63,7 @@ def refit_halves(
     rng : Generator
         Draws the sample and its halves.
     is_given : ndarray of shape (n_samples,), optional
-        Which rows have labels that fits are taught.
+        Which rows have labels that were given: fits know these too.
     max_rows : int
         Rows of the sample, at most.
 
@@ -86,25 +86,23 @@ def refit_halves(
             _judge_by_folds(sample, k, n_folds, rng, sample.redrawn(seed=number))
             for number in range(n_splits)
         ]
-    first_judges = splits[0].judges[:2]
+    judges = splits[0].judges[:2]
+    has_other_rows = sample.n_rows < data.shape[0]
 
-    in_sample = _mean_opinion([split.opinion for split in splits])
-    beyond_sample = None
-    if sample.n_rows < data.shape[0]:
-        beyond_sample = _opinion_of_judges(first_judges, data, codes)
-    opinion = _for_all_rows(sample, in_sample, beyond_sample)
-
+    opinion = _for_all_rows(
+        sample,
+        _mean_opinion([split.opinion for split in splits]),
+        _opinion_of_judges(judges, data, codes) if has_other_rows else None,
+    )
     kept_certainty = None
     if data.gaps is not None:
-        in_sample = _mean_opinion([split.redrawn_opinion for split in splits])
-        if beyond_sample is not None:
-            redrawn = data.gaps.redraw(n_splits, None)
-            beyond_sample = _opinion_of_judges(first_judges, redrawn, codes)
-        redrawn_opinion = _for_all_rows(sample, in_sample, beyond_sample)
-
-        certainty = data.ops.clip(1 - opinion.doubt, Small.TINY, None)
-        ratio = (1 - redrawn_opinion.doubt) / certainty
-        kept_certainty = data.ops.clip(ratio, None, 1.0)
+        redrawn = data.gaps.redraw(n_splits, None) if has_other_rows else None
+        redrawn_opinion = _for_all_rows(
+            sample,
+            _mean_opinion([split.redrawn_opinion for split in splits]),
+            None if redrawn is None else _opinion_of_judges(judges, redrawn, codes),
+        )
+        kept_certainty = _kept_certainty(data.ops, opinion, redrawn_opinion)
 
     return Refits(
         stability=opinion.stability,
@@ -123,7 +121,7 @@ class _Sample:
     rows: np.ndarray  # (n_rows,): positions of the sample in the data
     matrix: Matrix  # (n_rows, n_features)
     labels: np.ndarray  # (n_rows,): those in question
-    taught_labels: np.ndarray  # (n_rows,): those that fits know, -1 where none
+    given_labels: np.ndarray  # (n_rows,): those that fits know too, -1 elsewhere
 
     @property
     def n_rows(self) -> int:
@@ -135,8 +133,8 @@ class _Sample:
         gaps = self.data.gaps
         return None if gaps is None else gaps.redraw(seed, self.rows)
 
-    def in_place(self, values: np.ndarray) -> Tall:
-        """Return values of the sample in the lines of all rows, 0 for other rows."""
+    def scatter(self, values: np.ndarray) -> Tall:
+        """Return an array for all rows: values of the sample, and 0 for others."""
         lines = np.zeros(self.data.shape[0])
         lines[self.rows] = values
         return self.data.to_device(lines)
@@ -149,16 +147,19 @@ def _draw_sample(
     is_given: np.ndarray | None,
     max_rows: int,
 ) -> _Sample:
+    """Draw the rows that are fitted and judged, with the labels that were given."""
     rows = data.ops.draw_rows(data.sqnorms > 0, max_rows, rng)
     labels = to_host(data.ops.take_rows(codes, rows))
-    is_taught = np.zeros(len(rows), dtype=bool) if is_given is None else is_given[rows]
+    given_labels = np.full(len(rows), -1)
+    if is_given is not None:
+        given_labels = np.where(is_given[rows], labels, -1)
 
     return _Sample(
         data=data,
         rows=rows,
         matrix=data.take(rows),
         labels=labels,
-        taught_labels=np.where(is_taught, labels, -1),
+        given_labels=given_labels,
     )
 
 
@@ -171,6 +172,7 @@ class _Opinion(NamedTuple):
 
 
 def _mean_opinion(opinions: Sequence[_Opinion]) -> _Opinion:
+    """Return the mean of opinions of several fits about the same rows."""
     n = len(opinions)
     return _Opinion(
         stability=sum(opinion.stability for opinion in opinions) / n,
@@ -197,9 +199,9 @@ def _for_all_rows(
     ``beyond_sample`` has a line for each row of the data, of which those of the sample
     and of rows of zeros are not used; None where all rows are in the sample.
     """
-    placed = _Opinion._make(sample.in_place(values) for values in in_sample)
+    scattered = _Opinion._make(sample.scatter(values) for values in in_sample)
     if beyond_sample is None:
-        return placed
+        return scattered
 
     data = sample.data
     is_in_sample = np.zeros(data.shape[0], dtype=bool)
@@ -207,9 +209,16 @@ def _for_all_rows(
 
     is_beyond = (data.sqnorms > 0) & ~data.to_device(is_in_sample)
     return _Opinion._make(
-        data.ops.xp.where(is_beyond, data.ops.widen(theirs), ours)
-        for ours, theirs in zip(placed, beyond_sample, strict=True)
+        data.ops.xp.where(is_beyond, data.ops.widen(of_others), of_sample)
+        for of_sample, of_others in zip(scattered, beyond_sample, strict=True)
     )
+
+
+def _kept_certainty(ops: Ops, opinion: _Opinion, redrawn_opinion: _Opinion) -> Tall:
+    """Return the share of the certainty of labels that is left if cells are drawn."""
+    certainty = ops.clip(1 - opinion.doubt, Small.TINY, None)
+    ratio = (1 - redrawn_opinion.doubt) / certainty
+    return ops.clip(ratio, None, 1.0)
 
 
 class _Split(NamedTuple):
@@ -268,7 +277,7 @@ class _Judge:
     def learn(cls, sample: _Sample, k: int, unseen_rows: np.ndarray) -> _Judge:
         """Fit all rows of a sample except some."""
         rows = np.setdiff1d(np.arange(sample.n_rows), unseen_rows)
-        known_labels = _numbered_labels(sample.taught_labels[rows])
+        known_labels = _numbered_labels(sample.given_labels[rows])
         fit = spectral_clustering(
             sample.matrix.take(rows), k, known_labels=known_labels
         )
@@ -314,9 +323,9 @@ class _Judge:
         return labels, opinion
 
 
-def _numbered_labels(taught_labels: np.ndarray) -> KnownLabels:
+def _numbered_labels(labels: np.ndarray) -> KnownLabels:
     """Return labels, -1 where not known, by the numbers of their classes, all used."""
-    classes, numbers = np.unique(taught_labels, return_inverse=True)
+    classes, numbers = np.unique(labels, return_inverse=True)
     if classes[-1] < 0:
         return NOTHING_KNOWN
 

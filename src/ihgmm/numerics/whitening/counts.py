@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Tall, to_host
-from ihgmm.matrix.memory import Materialized
+from ihgmm.matrix.materialized import Materialized
 from ihgmm.numerics.whitening.columns import ColumnFit, inverse_mean_squares
 from ihgmm.numerics.whitening.whitener import (
     Whitener,

@@ -46,9 +46,7 @@ def noise_of_centers(
     )
 
     units = HOST.unit_rows(fit.centers.astype(np.float64))
-    sizes = np.maximum(rows.sizes, 1.0)[:, None]
-    column_noise, center_noise = column_variances(sums.by_ones / sizes, units)
-    ratio_of_columns = HOST.ratio(center_noise, column_noise.mean(axis=1), 1.0)
+    ratio_of_columns = _ratio_of_columns(rows, sums.by_ones, units)
     noise_ratio = ratio_of_columns * _ratio_of_correlation(X, rows)
 
     s = fit.noise_variances * rows.to_rows(noise_ratio)
@@ -88,7 +86,7 @@ def _sum_squared_residuals(
         shares: Tall,
         squared_weights: Tall,
         products: Tall,
-    ) -> tuple[tuple[()], tuple[np.ndarray]]:
+    ) -> tuple[tuple[()], tuple[np.ndarray | float]]:
         ops = block.ops
         xp = ops.xp
         totals: np.ndarray | float = 0.0
@@ -109,7 +107,7 @@ def _sum_squared_residuals(
             sides = xp.concat(weighted_members, axis=1)
             totals = totals + ops.tall_dot(sides, squares)
 
-        return (), (np.asarray(totals),)
+        return (), (totals,)
 
     _, (totals,) = X.sweep(
         sum_block,
@@ -123,6 +121,20 @@ def _sum_squared_residuals(
     return _SquaredResiduals(
         by_ones=sums, by_squared_weights=weighted_sums, by_products=sums_by_products
     )
+
+
+def _ratio_of_columns(
+    rows: Groups, squares: np.ndarray, units: np.ndarray
+) -> np.ndarray:
+    """Return noise along centres over that of the average column, (n_clusters,).
+
+    ``squares`` are sums of squared residuals by cluster and column. Entries count as
+    independent here.
+    """
+    sizes = np.maximum(rows.sizes, 1.0)
+    variances, along_centers = column_variances(squares / sizes[:, None], units)
+    ratios: np.ndarray = HOST.ratio(along_centers, variances.mean(axis=1), 1.0)
+    return ratios
 
 
 def _ratio_of_correlation(X: Matrix, rows: Groups) -> np.ndarray:
@@ -140,4 +152,5 @@ def _ratio_of_correlation(X: Matrix, rows: Groups) -> np.ndarray:
 
     noise = halves.noise_variances[:, 0]
     ratios = HOST.ratio(noise, halves.independent_noise, 1.0)  # (2, n_clusters)
-    return np.asarray(ratios.mean(axis=0))
+    mean_ratios: np.ndarray = ratios.mean(axis=0)
+    return mean_ratios

@@ -140,6 +140,7 @@ def rank_features(
 ) -> TopFeatures:
     """Do as :func:`top_features`, for a fit that is described and names for all."""
     n_listed = check_count("n_features", n_features)
+
     prepared = feature_means(fit)
     units = _means_in_units(fit, prepared, model, original)
     comparison = _compare_with_others(fit, prepared, units)
@@ -178,6 +179,7 @@ def _means_in_units(
     means = prepared.means * fit.data.unit
     counts = prepared.counts
     offsets = np.zeros(means.shape[1])
+
     if original is not None:
         data = checks.check_matrix(original, missing="fit")
         checks.check_fit_shape("original", data, model)
@@ -269,7 +271,9 @@ def _mean_of_others(
     sums = counts**power * np.nan_to_num(values)
     counts_of_others = (counts.sum(axis=0) - counts) ** power
     counts_of_others = np.broadcast_to(counts_of_others, sums.shape)
-    return np.asarray(HOST.ratio(sums.sum(axis=0) - sums, counts_of_others))
+    sums_of_others = sums.sum(axis=0) - sums
+    means: np.ndarray = HOST.ratio(sums_of_others, counts_of_others)
+    return means
 
 
 def _relative_squares(
@@ -277,10 +281,10 @@ def _relative_squares(
 ) -> np.ndarray:
     """Return squared errors of means over squared lengths; NaN next to length 0."""
     with np.errstate(over="ignore"):
-        errors = HOST.ratio(np.sqrt(scatter.squared_errors(patterns)), lengths)
-        squares = errors**2
+        errors = np.sqrt(scatter.squared_errors(patterns))
+        squares: np.ndarray = HOST.ratio(errors, lengths) ** 2
     squares[np.isinf(squares)] = np.nan
-    return np.asarray(squares)
+    return squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +365,8 @@ def _strongest(
 def _p_values(contrasts: np.ndarray, errors: np.ndarray) -> np.ndarray:
     """Return two-sided normal p-values."""
     errors = np.maximum(errors, 1e-150)  # of data without noise
-    return np.asarray(2 * ndtr(-np.abs(contrasts) / errors))
+    p_values: np.ndarray = 2 * ndtr(-np.abs(contrasts) / errors)
+    return p_values
 
 
 def _are_clear(contrasts: np.ndarray, errors: np.ndarray) -> np.ndarray:

@@ -219,15 +219,16 @@ class _Spikes:
     ) -> _Spikes:
         """Find which of the leading variances stand out from the rest of the total."""
         gamma = n_directions / n
-        edge = (1 + gamma**0.5) ** 2
+        least_ratio = TiedNoise.MARGIN * (1 + gamma**0.5) ** 2
         remaining = total
         m = 0
 
         while m < len(variances) and n_directions - m > 1:
-            mean_of_others = (remaining - variances[m]) / (n_directions - m - 1)
-            if variances[m] <= TiedNoise.MARGIN * edge * mean_of_others:
+            variance_of_others = remaining - variances[m]
+            mean_of_others = variance_of_others / (n_directions - m - 1)
+            if variances[m] <= least_ratio * mean_of_others:
                 break
-            remaining -= variances[m]
+            remaining = variance_of_others
             m += 1
 
         return cls(

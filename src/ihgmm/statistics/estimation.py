@@ -125,7 +125,8 @@ def estimates_of_fit(X: Matrix, fit: SpectralFit, labels: Tall, k: int) -> Param
         fitted = estimates_of_labels(X, labels, np.arange(k))
     else:
         rows = X.ops.groups(labels, k, X.weights)
-        scales = rows.over_mean(_lengths_along_centers(X, fit, k))
+        lengths = _lengths_along_centers(X, fit, k)
+        scales = rows.over_mean(lengths)
         scaled = fit_scaled_centers(X, rows, rows.weighted(scales), scales)
         fitted = _in_units(X, scaled)
         if X.incomplete is not None:
@@ -244,9 +245,10 @@ def estimates_of_labels(
     and the noise of this first fit make best.
     """
     rows = X.ops.groups(labels, len(classes), X.weights)
-    equal_weights = rows.weighted(X.ops.xp.ones_like(X.sqnorms))
-    fit = fit_scaled_centers(X, rows, equal_weights)
-    fit = fit_scaled_centers(X, rows, rows.weighted(steady_weights(X, fit, rows)))
+    equal_weights = X.ops.xp.ones_like(X.sqnorms)
+    fit = fit_scaled_centers(X, rows, rows.weighted(equal_weights))
+    weights = steady_weights(X, fit, rows)
+    fit = fit_scaled_centers(X, rows, rows.weighted(weights))
 
     noise_ratio, center_variances = noise_of_centers(X, rows, fit)
     noise_ratio = rows.to_rows(noise_ratio)
@@ -286,7 +288,8 @@ def _freedom_of_centers(fit: ScaledCenters, rows: Groups) -> np.ndarray:
     They are ``sum(f)**2 / sum(f**2) - 1`` with ``f_i = a_i**2 * v_i``, at least 1.
     """
     terms = fit.weights**2 * fit.noise_variances
-    freedom = HOST.ratio(rows.sums(terms) ** 2, rows.sums(terms**2)) - 1
+    squared_sums = rows.sums(terms) ** 2
+    freedom = HOST.ratio(squared_sums, rows.sums(terms**2)) - 1
     return np.maximum(freedom, 1.0)
 
 

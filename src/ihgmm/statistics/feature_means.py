@@ -50,8 +50,9 @@ class CellScatter:
             - 2 * patterns * self.products
             + np.square(patterns) * self.length_squares[:, None]
         )
-        freedom = np.maximum(self.counts - 1, 1)
-        variances = np.maximum(squares, 0.0) / freedom
+
+        squares = np.maximum(squares, 0.0)
+        variances = squares / np.maximum(self.counts - 1, 1)
         # One cell shows no variance.
         variances = np.where(self.counts > 1, variances, self.pooled_variances)
         return variances / np.maximum(self.counts, 1)
@@ -105,7 +106,9 @@ def _pooled_variances(sums: _CellSums) -> np.ndarray | None:
 
     least_squares = Contrasts.LEAST_NOISE * total_squares
     noise_squares = np.maximum(noise_squares, least_squares)
-    return np.asarray(HOST.ratio(noise_squares, sums.counts.sum(axis=0)))
+    counts = sums.counts.sum(axis=0)
+    variances: np.ndarray = HOST.ratio(noise_squares, counts)
+    return variances
 
 
 def _relative_coverage(gaps: Matrix, rows: Groups, centers: np.ndarray) -> np.ndarray:
@@ -113,7 +116,8 @@ def _relative_coverage(gaps: Matrix, rows: Groups, centers: np.ndarray) -> np.nd
     units = HOST.unit_rows(np.nan_to_num(centers))
     missing_share = rows.inner_products(MissingIndicator(gaps), units**2)
     observed_share = 1 - to_host(missing_share)
-    return np.asarray(rows.over_mean(observed_share))
+    relative_share: np.ndarray = rows.over_mean(observed_share)
+    return relative_share
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,26 +198,40 @@ def observed_means(
     """
     codes = np.where(labels < 0, n_clusters, labels)  # outliers come last
     members = indicators(data, codes, n_clusters + 1)
-    has_missing = np.isnan(data.ops.number(data.ops.xp.sum(data.sqnorms)))
+    total = data.ops.number(data.ops.xp.sum(data.sqnorms))
+    has_missing = np.isnan(total)
     observed = Filled(data) if has_missing else data
     sums = to_host(observed.adjoint(members)).astype(np.float64).T
 
     sizes = np.bincount(codes, minlength=n_clusters + 1).astype(np.float64)
     counts = np.broadcast_to(sizes[:, None], sums.shape).copy()
     if has_missing:
-        counts -= to_host(MissingIndicator(data).adjoint(members)).T
+        missing = MissingIndicator(data).adjoint(members)
+        counts -= to_host(missing).T
 
     # Few rows at a time are read where cells are wild.
     for start in range(0, len(wild_cells), 1_000):
-        cell_rows, columns = wild_cells[start : start + 1_000].T
-        rows, places = np.unique(cell_rows, return_inverse=True)
-        values = to_host(data.rows(rows))
-        at = (codes[cell_rows], columns)
-        np.subtract.at(sums, at, values[places, columns])
-        np.subtract.at(counts, at, 1)
+        cells = wild_cells[start : start + 1_000]
+        _leave_out_cells(data, codes, cells, sums, counts)
 
     means = HOST.ratio(sums, counts, np.nan) * data.unit
     return means[:n_clusters], counts[:n_clusters]
+
+
+def _leave_out_cells(
+    data: Matrix,
+    codes: np.ndarray,
+    cells: np.ndarray,
+    sums: np.ndarray,
+    counts: np.ndarray,
+) -> None:
+    """Take cells, each a row and a column, off sums and counts by cluster, in place."""
+    rows, columns = cells.T
+    distinct_rows, places = np.unique(rows, return_inverse=True)
+    values = to_host(data.rows(distinct_rows))
+    at = (codes[rows], columns)
+    np.subtract.at(sums, at, values[places, columns])
+    np.subtract.at(counts, at, 1)
 
 
 def column_offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
@@ -224,8 +242,10 @@ def column_offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
     """
     is_known = np.isfinite(prepared) & np.isfinite(original)
     counts = np.maximum(is_known.sum(axis=0), 1)
-    mean_prepared = np.where(is_known, prepared, 0.0).sum(axis=0) / counts
-    mean_original = np.where(is_known, original, 0.0).sum(axis=0) / counts
+    sum_prepared = np.where(is_known, prepared, 0.0).sum(axis=0)
+    sum_original = np.where(is_known, original, 0.0).sum(axis=0)
+    mean_prepared = sum_prepared / counts
+    mean_original = sum_original / counts
     x = np.where(is_known, prepared - mean_prepared, 0.0)
     y = np.where(is_known, original - mean_original, 0.0)
 
@@ -244,5 +264,5 @@ def _slopes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return slopes of y on x by least squares, for each column; both have mean 0."""
     squares = (x**2).sum(axis=0)
     squares = np.maximum(squares, np.finfo(float).tiny)
-    products = (x * y).sum(axis=0)
-    return np.asarray(products / squares)
+    slopes: np.ndarray = (x * y).sum(axis=0) / squares
+    return slopes

@@ -39,13 +39,15 @@ def split_clusters(
     chance = rng.random(len(codes), dtype=np.float32)
     order = np.lexsort((chance, codes))
     ordered = codes[order]
-    place_in_cluster = np.arange(len(codes)) - np.searchsorted(ordered, ordered)
+    first_in_cluster = np.searchsorted(ordered, ordered)
+    place_in_cluster = np.arange(len(codes)) - first_in_cluster
 
     groups = np.empty(len(codes), dtype=np.int64)
     groups[order] = 2 * ordered + place_in_cluster % 2
     folds = np.empty(len(codes), dtype=np.int64)
     # Small clusters are not all in the first folds.
     folds[order] = (place_in_cluster // 2 + 7 * ordered) % n_folds
+
     return Split(groups=groups, folds=folds, n_clusters=n_clusters)
 
 
@@ -77,16 +79,19 @@ def compare_halves(X: Matrix, split: Split, *, orthogonal: bool = False) -> Halv
     sizes = rows.sizes.reshape(k, 2).T.astype(np.float64)  # (2, n_clusters)
     sums = _sum_residuals(X, rows, split, sizes)
 
-    shown, prior_rows = _along_means(sums)
+    view, prior_rows = _along_means(sums)
     if orthogonal and prior_rows < Scales.CORRELATED:
-        shown = _along_orthogonal_directions(sums, shown)
+        view = _along_orthogonal_directions(sums, view)
 
-    own_moments = np.einsum("sbkkk->sbk", shown.moments)
-    center_lengths = np.maximum(np.einsum("skk->sk", shown.signal), 0.0)
-    noise = shown.independent_noise
+    own_moments = np.einsum("sbkkk->sbk", view.moments)
+    own_moments = np.maximum(own_moments, 0.0)
+    own_signal = np.einsum("skk->sk", view.signal)
+    center_lengths = np.maximum(own_signal, 0.0)
+    noise = view.independent_noise
+
     return Halves(
-        row_variances=HOST.ratio(np.maximum(own_moments, 0.0), sums.counts),
-        noise_variances=shown.noise,
+        row_variances=HOST.ratio(own_moments, sums.counts),
+        noise_variances=view.noise,
         independent_noise=noise,
         weights=HOST.ratio(sizes * center_lengths**2 + noise, noise**2),
         sizes=sizes,
@@ -129,8 +134,7 @@ def _sum_residuals(
 
     coordinates = _along_other_halves(split, coordinates)
     moments, counts = _moments_of_folds(split, coordinates)
-    correction = is_used * sizes / freedom
-    moments = moments * correction[:, None, :, None, None]
+    moments = moments * (is_used * sizes / freedom)[:, None, :, None, None]
 
     mean_squares = _by_half(squares) * (is_used / freedom)[..., None]
     variances, independent_noise = column_variances(mean_squares, directions)

@@ -134,6 +134,7 @@ class Round:
             memberships: Tall,
         ) -> Any:
             moved, tallies = rule(projections, memberships, counts, variances)
+
             members = _counted(moved, counts)
             weights = projections.weights(members, noise, level)
             sums = _sums_of_block(block, weights, moved, members, projections.sqnorms)

@@ -139,7 +139,7 @@ def make_ihgmm(
     X_dtype = _check_dtype(dtype)
     rng = parameters.generator(random_state)
 
-    # Parameters are drawn in this order, which a seed depends on.
+    # What a seed gives depends on the order in which these are drawn.
     if centers is None:
         if separation is None:
             separation = default_separation(n, p, k, separation_constant)
@@ -148,13 +148,14 @@ def make_ihgmm(
     else:
         theta = check_centers(centers)
         k, p = theta.shape
+
     check_row_count(n, k)
     labels = _draw_labels(n, k, balance, rng)
     omega = rng.uniform(1.0, scale_ratio, n) if scales is None else scales
     omega = check_scales(omega, n)
     sigma = _noise_levels(noise_levels, noise_structure, labels, k, rng)
-
     _check_range(omega, theta, sigma, X_dtype)
+
     X = np.empty((n, p), dtype=X_dtype)
     # About a million entries at a time, so that no second n by p array is ever made;
     # another step would draw other signs.
@@ -297,6 +298,7 @@ def _noise_levels(
     count = {"individual": len(labels), "class": k, "common": 1}[structure]
     with parameters.making_array("noise_levels"):
         array = np.asarray(levels, np.float64)
+
     is_range = isinstance(levels, tuple)
     shapes = [(2,)] if is_range else [(), (count,)]
     is_level = np.isfinite(array) & (array >= 0)

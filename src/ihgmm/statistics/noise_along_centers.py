@@ -106,11 +106,11 @@ def correlated_noise(
     prior_rows = _rows_of_prior(directions, moments[:, 0], sizes[:, 0])
     R = shared_covariance(hidden[:, None], moments, sizes, prior_rows)
 
-    # The line of the root that belongs to the centre of the cluster itself.
+    # The line of each root that belongs to the cluster itself.
     own_roots = np.einsum("skki->ski", roots)
     own_roots = own_roots[:, None]
-    noise = ((own_roots @ R) * own_roots).sum(axis=-1)
-    return np.asarray(noise), prior_rows
+    products = (own_roots @ R) * own_roots
+    return products.sum(axis=-1), prior_rows
 
 
 def _independent_roots(
@@ -159,14 +159,16 @@ def _rows_of_prior(
 
     # Entries on and below the diagonal, in k - 1 dimensions.
     n_entries = k * (k - 1) / 2
-    n_row_pairs = max(sizes.prod(axis=0).sum(), 1.0)
     products = excess.prod(axis=0)
+    row_pairs = sizes.prod(axis=0)
+    n_row_pairs = max(row_pairs.sum(), 1.0)
     of_samples = products.sum() / (n_entries * n_row_pairs)
 
     # The entries that two clusters share, in k - 2 dimensions.
     n_entries = max((k - 1) * (k - 2) / 2, 0.5)
-    n_row_pairs = max(_products_of_pairs(sizes).sum(), 1.0)
     products = _products_of_pairs(excess)
+    row_pairs = _products_of_pairs(sizes)
+    n_row_pairs = max(row_pairs.sum(), 1.0)
     of_clusters = products.sum() / (n_entries * n_row_pairs)
 
     E = max(float(of_samples), float(of_clusters), Small.ROUNDING)
@@ -192,5 +194,5 @@ def _excess_moments(
 def _products_of_pairs(values: np.ndarray) -> np.ndarray:
     """Return sums over pairs of clusters, the second axis, of products of values."""
     square_of_sum = np.square(values.sum(axis=1))
-    sum_of_squares = np.square(values).sum(axis=1)
-    return np.asarray(square_of_sum - sum_of_squares)
+    sum_of_squares: np.ndarray = np.square(values).sum(axis=1)
+    return square_of_sum - sum_of_squares

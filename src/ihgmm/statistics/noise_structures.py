@@ -65,14 +65,17 @@ def fit_noise(
 
     # A tied covariance is that of the labels. Once it is taken off, a mixture with
     # common noise fits, whose labels give the next covariance, until they stay the
-    # same. Refined labels would go by cosines, which such noise makes wrong.
+    # same. Refined labels would go by cosines, which such noise makes wrong. (This loop
+    # is not `iterate`: before the first covariance there is no mixture to compare.)
     for _ in range(max_covariances):
         covariance = leading_covariance(X, labels, n_clusters, rng)
         mixture = fit_to_labels(covariance.whiten(X), labels, "common")
         labels_before = labels
-        labels = X.ops.persist(X.ops.xp.argmax(mixture.memberships, axis=1))
+        labels = X.ops.xp.argmax(mixture.memberships, axis=1)
+        labels = X.ops.persist(labels)
         if not X.ops.number(X.ops.xp.any(labels != labels_before)):
             break
+
     return NoisyMixture(mixture=mixture, covariance=covariance)
 
 

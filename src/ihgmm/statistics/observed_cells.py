@@ -35,14 +35,16 @@ def fit_observed_cells(fitted: P, X: Matrix, rows: Groups) -> ObservedFit[P]:
     assert gaps is not None
     ops = rows.ops
     scales = ops.to_device(ops.widen(fitted.scales), rows.labels)
-    levels = ops.to_device(ops.widen(fitted.noise_levels), rows.labels) / X.unit
+    levels = ops.to_device(ops.widen(fitted.noise_levels), rows.labels)
+    levels = levels / X.unit
     weights = rows.weighted(scales)
     cells = _sum_cells(gaps, rows, weights, weights * scales)
     divisors = np.where(cells.totals > 0, cells.totals, 1.0)
     shares = weights / rows.to_rows(divisors)
     before = _FilledRows(scales=scales, noise_levels=levels, shares=shares)
 
-    centers = cells.means(to_host(fitted.centers).astype(np.float64) / X.unit)
+    filled_centers = to_host(fitted.centers).astype(np.float64)
+    centers = cells.means(otherwise=filled_centers / X.unit)
     refit = _fit_rows(gaps, rows, centers, cells, before)
     error_growth = _error_growth(rows, cells, before, refit)
 
@@ -85,7 +87,8 @@ class _CellSums:
         It is 1 in clusters without rows.
         """
         totals = np.broadcast_to(self.totals[:, None], self.loads.shape)
-        return np.asarray(HOST.ratio(self.loads, totals, 1.0))
+        share: np.ndarray = HOST.ratio(self.loads, totals, 1.0)
+        return share
 
     @property
     def coverage(self) -> np.ndarray:
@@ -173,21 +176,17 @@ def _fit_rows(
     is_alone = rows.to_rows(rows.sizes) < 3  # in a cluster of one or two
     refitted = ops.xp.where(is_alone | (lengths <= 0), before.scales, refitted)
 
-    residuals = cells.sqnorms - refitted**2 * lengths
-    residuals = ops.clip(residuals, 0.0, None)
+    residuals = ops.clip(cells.sqnorms - refitted**2 * lengths, 0.0, None)
     n_cells = gaps.shape[1] - cells.n_missing
     variances = residuals / ops.clip(n_cells - 1.0, 1.0, None)
-    variances = ops.xp.where(
-        is_alone | (n_cells < 2), before.noise_levels**2, variances
-    )
+    is_unknown = is_alone | (n_cells < 2)
+    variances = ops.xp.where(is_unknown, before.noise_levels**2, variances)
 
-    squared_errors = ops.ratio(variances, lengths)
-    no_error = ops.xp.zeros_like(lengths)
-    squared_errors = ops.xp.where(is_alone, no_error, squared_errors)
+    errors = ops.ratio(variances, lengths) ** 0.5
     return _RowFit(
         scales=refitted,
         noise_variances=variances,
-        scale_errors=squared_errors**0.5,
+        scale_errors=ops.xp.where(is_alone, ops.xp.zeros_like(lengths), errors),
     )
 
 
@@ -207,7 +206,8 @@ def _signal_share(
     share_of_pairs = np.maximum(share_of_pairs, Small.EXACT)
     noise = rows.sums(own_shares * before.shares * sqnorms)
     true_squares = (squares - noise) / share_of_pairs
-    return np.asarray(np.clip(HOST.ratio(true_squares, squares), 0.0, 1.0))
+    signal_share: np.ndarray = HOST.ratio(true_squares, squares)
+    return np.clip(signal_share, 0.0, 1.0)
 
 
 def _error_growth(
@@ -221,7 +221,8 @@ def _error_growth(
     noise_before = rows.sums(before.shares**2 * before.noise_levels**2)
     noise_growth = HOST.ratio(noise, noise_before, 1.0)
     observed_share = np.maximum(cells.observed_share, Small.LOAD)
-    return np.asarray(np.sqrt(noise_growth[:, None] / observed_share))
+    squared_growth: np.ndarray = noise_growth[:, None] / observed_share
+    return np.sqrt(squared_growth)
 
 
 def _compare_with_centers(

@@ -78,6 +78,8 @@ def _intervals(
 
 def mean_lengths(rows: Groups, lengths: Tall) -> np.ndarray:
     """Return the mean of lengths in each cluster; 1 where that is 0."""
-    counts = rows.sums(rows.weighted(rows.ops.xp.ones_like(lengths)))
-    means = HOST.ratio(rows.sums(rows.weighted(lengths)), counts)
+    ones = rows.ops.xp.ones_like(lengths)
+    counts = rows.sums(rows.weighted(ones))
+    totals = rows.sums(rows.weighted(lengths))
+    means = HOST.ratio(totals, counts)
     return np.where(means == 0, 1.0, means)

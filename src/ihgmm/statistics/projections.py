@@ -26,7 +26,8 @@ class CenterSums:
     @property
     def sqnorms(self) -> np.ndarray:
         """Squared norms of the sums."""
-        return np.asarray((self.sums**2).sum(axis=0))
+        sqnorms: np.ndarray = (self.sums**2).sum(axis=0)
+        return sqnorms
 
     def in_order(self, order: np.ndarray) -> CenterSums:
         """Return the sums with clusters in another order."""

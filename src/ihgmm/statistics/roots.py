@@ -38,7 +38,8 @@ def falling_root(
     for _ in range(60):  # more than a float64 has bits
         previous_root = root
         share = HOST.ratio(value_at_lower, value_at_lower - value_at_upper, 1.0)
-        root = lower + (upper - lower) * np.clip(share, 0.0, 1.0)
+        share = np.clip(share, 0.0, 1.0)
+        root = lower + (upper - lower) * share
         value = functions(root)
 
         moves_lower = value > 0
@@ -50,7 +51,9 @@ def falling_root(
         lower = np.where(moves_lower, root, lower)
         upper = np.where(moves_lower, upper, root)
         last_move = np.where(moves_lower, 1.0, -1.0)
-        if (np.abs(root - previous_root) <= 1e-15 * np.abs(root)).all():
+
+        step = np.abs(root - previous_root)
+        if (step <= 1e-15 * np.abs(root)).all():
             break
 
     return root

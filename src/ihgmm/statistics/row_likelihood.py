@@ -85,7 +85,7 @@ def mixing_weights(sizes: np.ndarray) -> np.ndarray:
     if distance > 0:
         kept_share = max(0.0, 1 - (k - 1) / distance)
     pulled_sizes = equal_size + kept_share * deviations
-    return np.asarray(pulled_sizes / n)
+    return pulled_sizes / n
 
 
 def noise_variances(

@@ -68,6 +68,7 @@ def _without_slope(rows: Groups, scales: Tall, variances: Tall) -> Tall:
     mean = rows.means(scales)
     variance = rows.means((scales - mean) ** 2)
     deviation = variance**0.5
+
     # About a third of the rows is below t, whatever the law of the scales.
     t = ops.ratio(mean**2, mean + deviation)
     distance_below = ops.clip(t - scales, 0.0, None)
@@ -78,6 +79,7 @@ def _without_slope(rows: Groups, scales: Tall, variances: Tall) -> Tall:
     rise = rows.weighted(rise)
     fall = rows.weighted(fall)
     total_rise, total_fall = rows.row_sums(rise, fall)
+
     c = ops.ratio(total_rise, total_fall)
     return ops.persist(scales / variances + c * distance_below)
 
@@ -89,7 +91,6 @@ def _of_least_error(rows: Groups, steady: Tall, scales: Tall, variances: Tall) -
     over ``sum(a * w)**2`` is where x and y solve two linear equations.
     """
     xp = rows.ops.xp
-    # Sums over the cluster of each row; s stands for steady.
     products = (
         steady**2 * variances,
         steady * variances,
@@ -97,10 +98,13 @@ def _of_least_error(rows: Groups, steady: Tall, scales: Tall, variances: Tall) -
         steady * scales,
         scales,
     )
-    ssv, sv, v, sw, w = rows.row_sums(*map(rows.weighted, products))
+    counted = map(rows.weighted, products)
+    # Sums over the cluster of each row; s stands for steady.
+    ssv, sv, v, sw, w = rows.row_sums(*counted)
 
     x = v * sw - sv * w
     x = rows.ops.clip(x, 0.0, None)
+
     # A weight of zero would leave no equation for the scale of the row itself.
     y = ssv * w - sv * sw
     y = xp.maximum(y, Small.LOAD * ssv * w)

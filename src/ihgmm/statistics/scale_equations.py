@@ -53,23 +53,32 @@ def fit_scaled_centers(
     weights = X.ops.persist(weights / rows.to_rows(totals))
     true_sqnorms = _true_sqnorms(rows, centers, weights, scales, sqnorms)
 
-    # What is left of the length of a row beside its multiple of the true centre.
-    residuals = sqnorms - scales**2 * rows.to_rows(true_sqnorms)
-    rounding = 32 * float(np.finfo(weighted_sums.dtype).eps)
-    is_exact = residuals < rounding * sqnorms
-    # A row alone is its own centre.
-    is_exact = is_exact | (rows.to_rows(rows.sizes) == 1)
-    residuals = X.ops.xp.where(is_exact, X.ops.xp.zeros_like(residuals), residuals)
-    noise_variances = X.ops.persist(residuals / max(X.shape[1] - 1, 1))
-
     return ScaledCenters(
         weights=weights,
         scales=scales,
         centers=centers,
         true_sqnorms=true_sqnorms,
-        noise_variances=noise_variances,
+        noise_variances=_noise_variances(X, rows, scales, true_sqnorms),
         is_solved=is_solved,
     )
+
+
+def _noise_variances(
+    X: Matrix, rows: Groups, scales: Tall, true_sqnorms: np.ndarray
+) -> Tall:
+    """Return the variance of an entry of each row, beside its multiple of the centre.
+
+    It is what ``w_i**2 * T`` leaves of the squared norm, over ``n_features - 1``.
+    """
+    xp = X.ops.xp
+    residuals = X.sqnorms - scales**2 * rows.to_rows(true_sqnorms)
+
+    rounding = 32 * float(np.finfo(X.dtype).eps)
+    is_rounding = residuals < rounding * X.sqnorms
+    is_own_center = rows.to_rows(rows.sizes) == 1
+    is_zero = is_rounding | is_own_center
+    residuals = xp.where(is_zero, xp.zeros_like(residuals), residuals)
+    return X.ops.persist(residuals / max(X.shape[1] - 1, 1))
 
 
 def _true_sqnorms(
@@ -119,10 +128,12 @@ def solve_scales(
     relative = ops.persist(ops.ratio(right_sides, rows.to_rows(largest)))
 
     shares, is_solved = _shares_in_centers(rows, relative)
-    scales = rows.over_mean(xp.where(is_solved, shares, relative) / weights)
+    shares = xp.where(is_solved, shares, relative)
+    scales = rows.over_mean(shares / weights)
 
     is_pair = rows.to_rows(rows.sizes) == 2
-    scales = xp.where(is_pair, rows.over_mean(xp.sqrt(sqnorms)), scales)
+    scales_of_pairs = rows.over_mean(xp.sqrt(sqnorms))
+    scales = xp.where(is_pair, scales_of_pairs, scales)
     return scales, is_solved & ~is_pair
 
 
@@ -156,8 +167,8 @@ def _shares_in_centers(rows: Groups, relative: Tall) -> tuple[Tall, Tall]:
         # Above a half the largest share is the larger root, and all equations hold at
         # y = 1 too, where nothing is shared: that solution is divided out.
         factor = np.where(is_below_half, 1 - y, 1.0)
-        sums = rows.sums(smaller_roots(y, factor))
-        return np.asarray(total - sums)
+        missing: np.ndarray = total - rows.sums(smaller_roots(y, factor))
+        return missing
 
     y = falling_root(missing_share, lower, upper)
     largest_share = rows.to_rows(y)
@@ -255,6 +266,7 @@ class _NoiseSums:
         """Return all sums, found at once: a device or cluster is waited for once."""
         v = fit.noise_variances
         loads = v * fit.weights
+
         squares = (
             response.b**2,
             response.level**2,
@@ -268,6 +280,7 @@ class _NoiseSums:
             v * fit.weights**2,
             v,
         )
+
         return cls(
             noise_moments=_Moments(of_b=sums[0], of_level=sums[1], of_product=sums[2]),
             load_moments=_Moments(of_b=sums[3], of_level=sums[4], of_product=sums[5]),

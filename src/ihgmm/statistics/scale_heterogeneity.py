@@ -164,9 +164,9 @@ def _relative_spreads(
 def _squared_spreads(halves: Halves) -> np.ndarray:
     """Return squared spreads by cluster, then of all, (n_folds + 1, n_clusters + 1).
 
-    The first line is that of all rows. They are the variance of rows along their
-    centre that is not noise, over the squared length of the centre without its noise;
-    NaN where centres are too weak.
+    The first line is that of all rows. Squared spreads are the variance of rows along
+    their centre that is not noise, over the squared length of the centre without its
+    noise; NaN where centres are too weak.
     """
     sizes = halves.sizes  # (2, n_clusters)
     excess = halves.row_variances - halves.noise_variances
@@ -181,7 +181,8 @@ def _squared_spreads(halves: Halves) -> np.ndarray:
 
     excess = _with_total(excess * is_clear)
     signal = np.broadcast_to(_with_total(signal), excess.shape)
-    return np.asarray(HOST.ratio(excess, signal, np.nan))
+    squares: np.ndarray = HOST.ratio(excess, signal, np.nan)
+    return squares
 
 
 def _with_total(values: np.ndarray) -> np.ndarray:
@@ -193,12 +194,13 @@ def _with_total(values: np.ndarray) -> np.ndarray:
 def _jackknife_variance(values: np.ndarray) -> np.ndarray:
     """Return the variance of the first line, by those that leave out one fold each."""
     n_folds = len(values) - 1
-    variance = values[1:].var(axis=0)
-    return np.asarray(variance * (n_folds - 1))
+    variance: np.ndarray = values[1:].var(axis=0) * (n_folds - 1)
+    return variance
 
 
 def _degrees_of_freedom(variances: np.ndarray) -> np.ndarray:
     """Return degrees of freedom of variances: 2 over the variance of the logarithm."""
-    logs = np.log(np.where(variances > 0, variances, 1.0))
-    freedom = HOST.ratio(2.0, _jackknife_variance(logs), np.inf)
-    return np.asarray(np.minimum(freedom, 1e9))
+    positive = np.where(variances > 0, variances, 1.0)
+    logs = np.log(positive)
+    freedom: np.ndarray = HOST.ratio(2.0, _jackknife_variance(logs), np.inf)
+    return np.minimum(freedom, 1e9)

@@ -62,7 +62,8 @@ def shared_covariance(
         residual_moment = total_moment - crossed - np.swapaxes(crossed, -1, -2)
         weighted_columns = hidden_columns * squares[..., None, :]
         noise_along = weighted_columns @ hidden
-        return np.asarray((residual_moment + noise_along) / n_rows)
+        updated: np.ndarray = (residual_moment + noise_along) / n_rows
+        return updated
 
     def has_settled(before: np.ndarray, after: np.ndarray) -> bool:
         return bool(np.abs(after - before).max() <= TiedNoise.CHANGE)

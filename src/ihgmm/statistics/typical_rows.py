@@ -43,6 +43,7 @@ def typical_rows(X: Any, model: Any, *, n_rows: int = 3) -> list[np.ndarray]:
     """
     fit = described_fit(X, model)
     n_rows = check_count("n_rows", n_rows)
+
     return nearest_rows(fit.data, fit.labels, fit.centers, fit.scales, n_rows)
 
 

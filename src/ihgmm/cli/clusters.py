@@ -10,7 +10,7 @@ from ihgmm import IhSC
 from ihgmm._checks import complete_matrix
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table, quote
-from ihgmm.estimators.given import as_without_batches
+from ihgmm.estimators.batch_factors import as_without_batches
 from ihgmm.matrix import to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import class_agreement

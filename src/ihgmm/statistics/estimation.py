@@ -123,7 +123,8 @@ def estimate_parameters(
     if outliers is not None:
         weights = checks.check_weights(sample_weight, data.shape[0])
         sample_weight = weights * ~to_host(outliers)
-    kept, counts = checks.counted_rows(data, sample_weight)
+    kept, subset = checks.counted_rows(data, sample_weight)
+    counts = subset.is_member
     if counts is None:
         return estimates_of_labels(kept, codes, classes)
     fitted = estimates_of_labels(kept, ops.rows_where(codes, counts), classes)

@@ -134,17 +134,18 @@ def select_n_clusters(
     parameters.check_choice("missing", missing, MISSING_WAYS)
     parameters.check_choice("whiten", whiten, ("auto", *whitening.NOISE_KINDS, None))
     rng = parameters.generator(random_state)
-    data, counts = counted_rows(check_matrix(X, missing=missing), sample_weight)
+    X = check_matrix(X, missing=missing)
+    data, subset = counted_rows(X, sample_weight)
     if missing == "fit":
         data = learn_filler(data)(data)
     noise = whitening.noise_to_whiten(data, whiten)
     if noise is not None:
         data = whitening.learn_whitener(data, noise, rng)(data)
     count = count_clusters(data, rng, max_clusters=most, signed=signed)
-    if counts is None or count.tree is None:
+    if subset.is_everything or count.tree is None:
         return count
-    leaves = np.full(counts.shape[0], -1)  # rows of weight 0 are in none
-    leaves[to_host(counts)] = count.tree.leaves
+    leaves = np.full(subset.n_rows, -1)  # rows of weight 0 are in none
+    leaves[subset.positions()] = count.tree.leaves
     return replace(count, tree=replace(count.tree, leaves=leaves))
 
 

@@ -11,7 +11,7 @@ from scipy.stats import false_discovery_control
 from ihgmm import IhSC, __version__, top_features
 from ihgmm._parameters import check_count
 from ihgmm._warnings import PreparationWarning, warn
-from ihgmm.estimators.given import as_without_batches
+from ihgmm.estimators.batch_factors import as_without_batches
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.numerics.whitening import preparation_of_counts
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose

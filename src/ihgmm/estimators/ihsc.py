@@ -24,7 +24,11 @@ from ihgmm.estimators.pattern_clusterer import PatternClusterer
 from ihgmm.estimators.updates import check_can_grow, check_growing, warn_of_drift
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, ops_of, to_host
 from ihgmm.numerics.incremental import (
+    EarlierFit,
     IncrementalFit,
+    first_fit,
+    state_of_fit,
+    update_fit,
 )
 from ihgmm.numerics.known_labels import NOTHING_KNOWN, KnownLabels
 from ihgmm.numerics.missing import Missing, learn_filler

@@ -91,8 +91,8 @@ class PatternClusterer(Clusterer):
 
         warn(
             f"Column {ruling.column!r} holds about {ruling.share:.0%} of the "
-            "variance of ordinary rows, and clusters depend on its unit. If columns are in different "
-            f"units, {option('ColumnScaler')} makes them comparable.",
+            "variance of ordinary rows, and clusters depend on its unit. If columns "
+            f"are in different units, {option('ColumnScaler')} makes them comparable.",
             PreparationWarning,
         )
 

@@ -12,7 +12,7 @@ def covering(factors, forbidden=()):
     """
     excluded = {frozenset(pair) for pair in forbidden}
     options = [[(name, value) for value in values] for name, values in factors.items()]
-    wanted = {
+    expected = {
         frozenset((a, b)): None
         for first, second in combinations(options, 2)
         for a in first
@@ -20,27 +20,31 @@ def covering(factors, forbidden=()):
         if frozenset((a, b)) not in excluded
     }
     cases = []
-    while wanted:
-        case = list(next(iter(wanted)))
+    while expected:
+        case = list(next(iter(expected)))
         for values in options:
             if any(value in case for value in values):
                 continue
             fitting = [
                 value
                 for value in values
-                if all(frozenset((value, other)) not in excluded for other in case)
+                if all(
+                    frozenset((value, alternative)) not in excluded
+                    for alternative in case
+                )
             ]
             # The value that meets most others for the first time.
             case.append(
                 max(
                     fitting,
                     key=lambda value: sum(
-                        frozenset((value, other)) in wanted for other in case
+                        frozenset((value, alternative)) in expected
+                        for alternative in case
                     ),
                 )
             )
         for pair in combinations(case, 2):
-            wanted.pop(frozenset(pair), None)
+            expected.pop(frozenset(pair), None)
         values = dict(case)
         cases.append({name: values[name] for name in factors})
     return cases

@@ -59,19 +59,26 @@ def assert_same(found, wanted, rtol=1e-4):
 def test_what_is_written_is_what_the_estimator_finds(store):
     adata = cells(store)
     before = adata.copy()
+
     assert ihsc(adata, 3) is None
+
     X = before.X
     model = IhSC(3, random_state=0).fit(X)
+
     assert exact_recovery(adata.obs["kind"], model.labels_)
     assert adata.obs["ihsc"].dtype == pd.CategoricalDtype(["0", "1", "2"])
     assert_array_equal(adata.obs["ihsc"].astype(int), model.labels_)
     assert_array_equal(adata.obs["ihsc_scale"], model.scales_)
     assert_array_equal(adata.obs["ihsc_size"], model.sizes_)
+
     certainty = diagnose(X, model.labels_).certainty
+
     assert_array_equal(adata.obs["ihsc_confidence"], certainty)
     assert_array_equal(adata.obsm["X_ihsc"], model.embedding_)
     assert_array_equal(adata.varm["ihsc_centers"], model.cluster_centers_.T)
+
     summary = adata.uns["ihsc"]
+
     assert_array_equal(summary["eigenvalues"], model.eigenvalues_)
     assert summary["n_clusters"] == 3
     assert summary["version"] == ihgmm.__version__
@@ -90,16 +97,23 @@ def test_layer_and_representation():
     adata.layers["tenfold"] = adata.X * 10
     ihsc(adata, 3)
     ihsc(adata, 3, use_rep="X", key_added="same")
+
     assert_same(results(adata, "same"), results(adata))
+
     ihsc(adata, 3, layer="tenfold", key_added="ten")
+
     assert_allclose(
         adata.varm["ten_centers"], 10 * adata.varm["ihsc_centers"], rtol=1e-3
     )
     assert adata.uns["ten"]["params"]["layer"] == "tenfold"
+
     ihsc(adata, 3, layer="counts", key_added="whole")
+
     assert_same(results(adata, "whole"), results(adata), rtol=1e-3)
+
     ihsc(adata, 3, use_rep="X_half", key_added="part")
     model = IhSC(3, random_state=0).fit(adata.obsm["X_half"])
+
     assert_array_equal(adata.obs["part"].astype(int), model.labels_)
     assert_array_equal(adata.uns["part"]["centers"], model.cluster_centers_)
     assert "part_centers" not in adata.varm
@@ -110,12 +124,16 @@ def test_a_second_run_replaces_the_first():
     ihsc(adata, 3)
     ihsc(adata, 2, use_rep="X_half")
     half = IhSC(2, random_state=0).fit(adata.obsm["X_half"]).embedding_
+
     assert_array_equal(adata.obsm["X_ihsc"], half)
     assert adata.uns["ihsc"]["n_clusters"] == 2
     assert "ihsc_centers" not in adata.varm
+
     with pytest.raises(ValueError, match="would overwrite"):
         ihsc(adata, 3, use_rep="X_ihsc")
+
     ihsc(adata, 3)
+
     assert adata.varm["ihsc_centers"].shape == (60, 3)
     assert "centers" not in adata.uns["ihsc"]
 
@@ -125,35 +143,44 @@ def test_options_reach_the_estimator():
     options = {"recipe": Recipe(space="projected"), "random_state": 5}
     ihsc(adata, 3, **options)
     model = IhSC(3, **options).fit(adata.X)
+
     assert_array_equal(adata.obs["ihsc"].astype(int), model.labels_)
     assert adata.uns["ihsc"]["params"]["recipe"] == "Recipe(space='projected')"
+
     with pytest.raises(TypeError, match="resolution"):
         ihsc(adata, 3, resolution=0.5)
 
 
 def test_a_copy_leaves_the_original_alone():
     adata = cells()
-    other = ihsc(adata, 3, copy=True)
+    second = ihsc(adata, 3, copy=True)
+
     assert list(adata.obs) == ["kind"]
     assert (list(adata.obsm), len(adata.varm), len(adata.uns)) == (["X_half"], 0, 0)
+
     ihsc(adata, 3)
-    assert_same(results(other), results(adata))
+
+    assert_same(results(second), results(adata))
 
 
 def test_a_view_becomes_an_object_of_its_own():
     adata = cells(sp.csr_matrix)
     view = adata[adata.obs["kind"] != 2, 10:]
+
     with pytest.warns(anndata.ImplicitModificationWarning, match="view"):
         ihsc(view, 2)
+
     assert not view.is_view
     assert view.varm["ihsc_centers"].shape == (50, 2)
     assert list(adata.obs) == ["kind"]
     assert not adata.uns
     assert exact_recovery(view.obs["kind"], view.obs["ihsc"].astype(int))
+
     view = adata[:100]
-    other = ihsc(view, 3, copy=True)
+    second = ihsc(view, 3, copy=True)
+
     assert view.is_view
-    assert len(other) == 100
+    assert len(second) == 100
 
 
 @pytest.mark.filterwarnings("ignore:Writing zarr v2:UserWarning")
@@ -161,14 +188,16 @@ def test_a_view_becomes_an_object_of_its_own():
 def test_counts_on_a_gpu_give_results_in_memory(view):
     """As rapids-singlecell keeps them: a sparse matrix of CuPy in X."""
     sparse = pytest.importorskip("cupyx.scipy.sparse", reason="CuPy is not installed")
-    wanted, adata = cells(), AnnData(sp.csr_matrix(cells().X))
+    expected = cells()
+    adata = AnnData(sp.csr_matrix(cells().X))
     adata.X = sparse.csr_matrix(adata.X)
-    ihsc(wanted, 3)
-    given = adata[np.arange(adata.n_obs)] if view else adata
-    found = ihsc(given, 3, copy=True)
-    for name, values in results(found).items():
+    ihsc(expected, 3)
+    argument = adata[np.arange(adata.n_obs)] if view else adata
+    result = ihsc(argument, 3, copy=True)
+    for name, values in results(result).items():
         assert isinstance(values, np.ndarray), name
-    assert_same(results(found), results(wanted), rtol=1e-3)
+
+    assert_same(results(result), results(expected), rtol=1e-3)
     assert isinstance(adata.X, sparse.csr_matrix)
 
 
@@ -178,7 +207,9 @@ def test_files_keep_all_of_it(tmp_path):
     ihsc(adata, "auto")
     seed = np.random.RandomState(0)  # no file can hold it
     ihsc(adata, 3, use_rep="X_half", key_added="part", random_state=seed)
+
     assert "random_state" not in adata.uns["part"]["params"]
+
     adata.write_h5ad(tmp_path / "cells.h5ad")
     adata.write_zarr(tmp_path / "cells.zarr")
     for back in (
@@ -188,10 +219,15 @@ def test_files_keep_all_of_it(tmp_path):
         assert_same(results(back), results(adata), rtol=0)
         assert back.obs["ihsc"].dtype == adata.obs["ihsc"].dtype
         assert back.uns["ihsc"]["params"] == adata.uns["ihsc"]["params"]
-        kept, known = (a.uns["ihsc"]["selection"].copy() for a in (back, adata))
-        assert_array_equal(kept.pop("plausible"), known.pop("plausible"))
-        assert kept == known
+        remaining_rows, known_labels = (
+            a.uns["ihsc"]["selection"].copy() for a in (back, adata)
+        )
+        assert_array_equal(
+            remaining_rows.pop("plausible"), known_labels.pop("plausible")
+        )
+        assert remaining_rows == known_labels
         assert_array_equal(back.uns["part"]["centers"], adata.uns["part"]["centers"])
+
     assert adata.uns["ihsc"]["params"]["random_state"] == 0
 
 
@@ -201,17 +237,23 @@ def test_a_file_on_disk_gives_what_memory_gives(tmp_path, store, mode):
     adata.write_h5ad(tmp_path / "cells.h5ad")
     backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed=mode)
     ihsc(backed, 3)
+
     assert backed.isbacked
+
     ihsc(adata, 3)
-    wanted = results(backed)
-    assert_same(wanted, results(adata))
+    expected = results(backed)
+
+    assert_same(expected, results(adata))
+
     if mode == "r+":
         backed.write()
     backed.file.close()
     back = anndata.read_h5ad(tmp_path / "cells.h5ad")
+
     assert ("ihsc" in back.obs) == (mode == "r+")
+
     if mode == "r+":
-        assert_same(results(back), wanted, rtol=0)
+        assert_same(results(back), expected, rtol=0)
 
 
 def with_nan():
@@ -257,8 +299,10 @@ def on_disk(folder, store=np.asarray):
 )
 def test_bad_input(make, options, error, message):
     adata = make()
+
     with pytest.raises(error, match=message):
         ihsc(adata, **{"n_clusters": 3, **options})
+
     if isinstance(adata, AnnData):
         assert list(adata.obs) == ["kind"]
         assert not adata.uns
@@ -266,14 +310,18 @@ def test_bad_input(make, options, error, message):
 
 def test_what_a_file_cannot_hold(tmp_path):
     adata = on_disk(tmp_path)
+
     with pytest.raises(ValueError, match=r"copy=True cannot hold .*to_memory\(\)"):
         ihsc(adata, 3, copy=True)
     with pytest.raises(ValueError, match=r"a view cannot hold .*to_memory\(\)"):
         ihsc(adata[:50], 3)
+
     adata.file.close()
     adata = on_disk(tmp_path, sp.csc_matrix)
+
     with pytest.raises(ValueError, match=r"is stored by columns \(CSC\), so that"):
         ihsc(adata, 3)
+
     adata.file.close()
 
 
@@ -288,6 +336,7 @@ def test_outliers():
     X[:4] = 1000 * np.random.default_rng(0).standard_normal((4, 50))
     adata = anndata.AnnData(X)
     ihsc(adata, n_clusters=3, outliers="auto")
+
     assert_array_equal(np.flatnonzero(adata.obs["ihsc"] == "-1"), np.arange(4))
     assert adata.obs["ihsc_outlier_score"][:4].min() > 4
     assert adata.obs["ihsc_size"].isna().sum() == 4
@@ -312,7 +361,8 @@ def as_scanpy_leaves_it(X, kind):
     deviations = logs.std(axis=0)
     scores = (logs - logs.mean(axis=0)) / np.where(deviations > 0, deviations, 1)
     adata = AnnData({"logarithms": logs, "z-scores": np.clip(scores, None, 10)}[kind])
-    adata.layers["counts"], adata.uns["log1p"] = X, {"base": None}
+    adata.layers["counts"] = X
+    adata.uns["log1p"] = {"base": None}
     return adata
 
 
@@ -337,14 +387,19 @@ def test_what_is_no_multiple_of_a_pattern_is_named_rightly():
         with pytest.warns(UserWarning, match=f"{message}.*layer='counts', whiten="):
             ihsc(adata, 4)
         errors.append(misclassification_rate(types, adata.obs["ihsc"].astype(int)))
+
     with pytest.warns(UserWarning, match=PREPARED["z-scores"]):  # of some cells
         ihsc(as_scanpy_leaves_it(X, "z-scores")[::2].copy(), 4)
+
     adata.layers["logs"] = as_scanpy_leaves_it(X, "logarithms").X
     del adata.uns["log1p"]  # logarithms show by themselves, also in a layer
+
     with pytest.warns(UserWarning, match=r"layers\['logs'\] holds logarithms"):
         ihsc(adata, 4, layer="logs")
+
     ihsc(adata, 4, layer="counts", whiten="counts")
     advised = misclassification_rate(types, adata.obs["ihsc"].astype(int))
+
     assert advised < min(errors) / 2
 
 
@@ -362,10 +417,13 @@ def test_batches_of_obs_are_taken_out():
     batch = np.array(["kit 2", "kit 3"])[np.arange(300) % 2]
     factors = np.exp(np.random.default_rng(1).standard_normal(60))
     X = np.where(batch[:, None] == "kit 2", adata.X * factors, adata.X)
-    adata.X, adata.obs["kit"] = np.rint(X).astype(np.float32), pd.Categorical(batch)
+    adata.X = np.rint(X).astype(np.float32)
+    adata.obs["kit"] = pd.Categorical(batch)
     ihsc(adata, 3, batch_key="kit", whiten="counts")
+
     assert misclassification_rate(adata.obs["kind"], adata.obs["ihsc"]) < 0.02
     assert adata.uns["ihsc"]["params"]["batch_key"] == "kit"
+
     with pytest.raises(ValueError, match="batch_key='lab' is not in"):
         ihsc(adata, 3, batch_key="lab")
 
@@ -380,34 +438,40 @@ def test_genes_are_ranked_where_scanpy_looks_for_them(layer, tmp_path):
             rank_genes_groups(adata, "kind")
     adata.obs["type"] = pd.Categorical(np.array(["B", "NK", "T"])[adata.obs["kind"]])
     rank_genes_groups(adata, "type", layer=layer)
-    found = adata.uns["rank_genes_groups"]
+    result = adata.uns["rank_genes_groups"]
     X = adata.layers["counts"] if layer else adata.X
     top = top_features(X, adata.obs["type"])
     for k, name in enumerate(["B", "NK", "T"]):
-        genes = found["names"][name].astype(int)
+        genes = result["names"][name].astype(int)
         assert sorted(genes) == [*range(60)]
         assert_array_equal(genes[:10], top.more[k])
-        assert (np.diff(found["scores"][name]) <= 0).all()
+        assert (np.diff(result["scores"][name]) <= 0).all()
         higher = top.means[k, genes] > top.others[k, genes]
-        assert_array_equal(found["logfoldchanges"][name] > 0, higher)
-        assert_allclose(found["pvals"][name], top.p_values[k, genes])
-        assert (found["pvals_adj"][name] >= found["pvals"][name]).all()
-    assert found["params"]["groupby"] == "type"
+        assert_array_equal(result["logfoldchanges"][name] > 0, higher)
+        assert_allclose(result["pvals"][name], top.p_values[k, genes])
+        assert (result["pvals_adj"][name] >= result["pvals"][name]).all()
+
+    assert result["params"]["groupby"] == "type"
+
     # Cells without a type, and outliers, have no part.
-    some = adata[30:].copy()
+    subset = adata[30:].copy()
     adata.obs["type"] = adata.obs["type"].cat.add_categories(["-1", "none"])
     adata.obs.loc[adata.obs_names[:20], "type"] = np.nan
     adata.obs.loc[adata.obs_names[20:30], "type"] = "-1"
-    for cells_of in (some, adata):
+    for cells_of in (subset, adata):
         rank_genes_groups(cells_of, "type", layer=layer)
-    one, two = (a.uns["rank_genes_groups"]["scores"] for a in (some, adata))
+    item, two = (a.uns["rank_genes_groups"]["scores"] for a in (subset, adata))
     for name in ("B", "NK", "T"):
-        assert_allclose(one[name], two[name], rtol=1e-4)
-    found = adata.uns["rank_genes_groups"]
+        assert_allclose(item[name], two[name], rtol=1e-4)
+    result = adata.uns["rank_genes_groups"]
     copied = rank_genes_groups(adata, "type", layer=layer, n_genes=4, copy=True)
-    assert_array_equal(copied.uns["rank_genes_groups"]["names"], found["names"][:4])
+
+    assert_array_equal(copied.uns["rank_genes_groups"]["names"], result["names"][:4])
+
     copied.write_h5ad(tmp_path / "a.h5ad")
     stored = anndata.read_h5ad(tmp_path / "a.h5ad").uns["rank_genes_groups"]
+
     assert stored["names"].dtype.names == ("B", "NK", "T")
+
     with pytest.raises(ValueError, match="groupby='ihsc' is not in adata"):
         rank_genes_groups(adata)

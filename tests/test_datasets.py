@@ -67,9 +67,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def server(monkeypatch):
     """A server of data set "toy"; set ``answer`` to a function of the handler."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.requests, server.release = [], threading.Event()
+    server.requests = []
+    server.release = threading.Event()
     server.answer = lambda handler: handler.body(TOY)
-    data, target = np.array([[1.5, 2.0], [2.5, 1.0], [3.5, -4.0]]), np.array([0, 0, 1])
+    data = np.array([[1.5, 2.0], [2.5, 1.0], [3.5, -4.0]])
+    target = np.array([0, 0, 1])
     server.entry = SimpleNamespace(
         title="Toy", about="Three rows.", citation="Nobody.", preprocessing="zscore",
         url=f"http://127.0.0.1:{server.server_port}/toy.txt", layout="spaces",
@@ -105,10 +107,13 @@ BAD_ANSWERS = [
 @pytest.mark.parametrize("name", SHAPES)
 def test_upstream_files(name, request):
     n, p, k, preprocessing = SHAPES[name]
+
     assert list_datasets() == list(SHAPES)
+
     bundled = name in ("iris", "wine")
     load = load_dataset if bundled else request.getfixturevalue("upstream")
     bunch = load(name)
+
     assert bunch.name == name
     assert bunch.data.shape == bunch.X.shape == (n, p)
     assert bunch.data.dtype == bunch.X.dtype == np.float64
@@ -121,19 +126,24 @@ def test_upstream_files(name, request):
     assert bunch.citation in bunch.DESCR
     assert bunch.preprocessing == preprocessing
     assert not zscore(np.full((10, 1), 0.1)).any()  # a constant column
+
     if preprocessing == "none":
         assert_array_equal(bunch.X, bunch.data)
     else:
         assert_allclose(bunch.X.mean(axis=0), 0, atol=1e-12)
         assert_allclose(bunch.X.std(axis=0, ddof=1), 1)
+
     assert not np.shares_memory(bunch.X, bunch.data)
 
 
 @pytest.mark.parametrize("name", ["seeds", "dermatology", "segment"])
 def test_content_is_checked_whatever_its_order_and_rounding(name, upstream):
-    entry, rng = _cache.CATALOG[name], np.random.default_rng(0)
-    data, target = upstream(name).data, upstream(name).target
-    order, size = rng.permutation(len(data)), entry.precision
+    entry = _cache.CATALOG[name]
+    rng = np.random.default_rng(0)
+    data = upstream(name).data
+    target = upstream(name).target
+    order = rng.permutation(len(data))
+    size = entry.precision
     for shape in (data.shape, (1, data.shape[1]), ()):
         shift = rng.choice([-size, size], shape)
         _cache.check_content(entry, (data + shift)[order], target[order])
@@ -143,19 +153,20 @@ def test_content_is_checked_whatever_its_order_and_rounding(name, upstream):
             _cache.check_content(entry, data, target)
 
     values = "values are not the right ones"
-    i, j = rng.integers(data.shape[0]), rng.integers(data.shape[1])
-    for wrong in (data[i, j] + 1, np.nan, np.inf):
+    i = rng.integers(data.shape[0])
+    j = rng.integers(data.shape[1])
+    for is_wrong in (data[i, j] + 1, np.nan, np.inf):
         changed = data.copy()
-        changed[i, j] = wrong
+        changed[i, j] = is_wrong
         refused(changed, target, values)
     refused(data[:, ::-1], target, values)
     refused(data[1:], target[1:], "complete rows")
     refused(data[:, 1:], target, "complete rows")
     swapped = target.copy()
-    one, two = (rng.choice(np.flatnonzero(target == k)) for k in (0, 1))
-    swapped[[one, two]] = swapped[[two, one]]
+    item, two = (rng.choice(np.flatnonzero(target == k)) for k in (0, 1))
+    swapped[[item, two]] = swapped[[two, item]]
     refused(data, swapped, values)
-    swapped[one] = swapped[two] = 0
+    swapped[item] = swapped[two] = 0
     refused(data, swapped, "in classes of")
     refused(data, target + 0.5, "in classes of")
 
@@ -168,32 +179,43 @@ def test_one_download_to_the_folder_that_is_named(server, tmp_path, monkeypatch)
     monkeypatch.setenv("IHGMM_DATA", str(places[1]))
     load_dataset("toy")
     first = load_dataset("toy", data_home=str(places[2]))
-    again = load_dataset("toy", data_home="~/a")
+    repeated = load_dataset("toy", data_home="~/a")
+
     assert server.requests == ["/toy.txt"] * 3
+
     for folder in places:
         assert [path.name for path in folder.iterdir()] == ["toy.txt"]
+
     assert_array_equal(first.data, [[1.5, 2], [2.5, 1], [3.5, -4]])
     assert_array_equal(first.target, [0, 0, 1])
-    assert_array_equal(again.data, first.data)
+    assert_array_equal(repeated.data, first.data)
 
 
 @pytest.mark.parametrize(("answer", "message"), BAD_ANSWERS)
 def test_bad_download_leaves_nothing(answer, message, server, tmp_path):
-    good, server.answer = server.answer, answer
+    good_rows = server.answer
+    server.answer = answer
+
     with pytest.raises(DatasetError, match=message) as caught:
         load_dataset("toy", data_home=tmp_path, timeout=0.3)
+
     assert server.entry.url in str(caught.value)
     assert f"save it as {tmp_path / 'toy.txt'}" in str(caught.value)
     assert list(tmp_path.iterdir()) == []
-    server.answer = good
+
+    server.answer = good_rows
+
     assert load_dataset("toy", data_home=tmp_path).data.shape == (3, 2)
 
 
 def test_archives_are_unpacked(server, tmp_path):
     server.entry.url = "http://127.0.0.1:9/toy.bz2"
     (tmp_path / "toy.bz2").write_bytes(bz2.compress(TOY))
+
     assert load_dataset("toy", data_home=tmp_path).data.shape == (3, 2)
+
     (tmp_path / "toy.bz2").write_bytes(bz2.compress(TOY)[:-9])
+
     with pytest.raises(DatasetError, match="is not the Toy data"):
         load_dataset("toy", data_home=tmp_path)
 
@@ -206,15 +228,19 @@ def test_wrong_file_in_the_cache_is_refused_and_kept(server, tmp_path):
             load_dataset("toy", data_home=tmp_path)
         assert re.search(rf"{path} .* Move it away", str(caught.value))
         assert path.read_bytes() == content
+
     assert server.requests == []
 
 
 def test_no_download_unless_allowed_and_possible(server, tmp_path):
     with pytest.raises(DatasetError, match="download_if_missing=True"):
         load_dataset("toy", data_home=tmp_path / "new", download_if_missing=False)
+
     assert server.requests == []
     assert not (tmp_path / "new").exists()
+
     (tmp_path / "file").touch()
+
     with pytest.raises(DatasetError, match="cannot be downloaded"):
         load_dataset("toy", data_home=tmp_path / "file")
 

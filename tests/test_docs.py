@@ -55,8 +55,8 @@ WITHOUT_PROMPT = {
 def blocks(page, *languages):
     """Return the fenced blocks of a page in one of the languages."""
     fence = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-    found = fence.findall(page.read_text(encoding="utf-8"))
-    return [text for language, text in found if language in languages]
+    result = fence.findall(page.read_text(encoding="utf-8"))
+    return [text for language, text in result if language in languages]
 
 
 def commands(page):
@@ -97,8 +97,8 @@ def test_commands_run(page, tmp_path, monkeypatch):
             cells.write_h5ad(name)
     for words in RUN[page]:
         assert words[0] == "ihgmm", f"{page.name}: say in NOT_RUN why not {words}"
-        done = CliRunner().invoke(app, words[1:])
-        assert done.exit_code == 0, f"{page.name}: {words}\n{done.output}"
+        result = CliRunner().invoke(app, words[1:])
+        assert result.exit_code == 0, f"{page.name}: {words}\n{result.output}"
         for name in words:
             if name.endswith((".csv", ".html", ".npz")):
                 assert (tmp_path / name).stat().st_size > 0
@@ -118,11 +118,14 @@ def test_options_exist(words):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_blocks_are_found_by_what_runs_them_and_pages_are_read_on_their_own(page):
     assert not blocks(page, "console", "sh", "shell", "zsh")  # .ci/run looks for bash
+
     for block in blocks(page, "python", "py", "pycon"):
         assert block.startswith(">>> ") or page.name in WITHOUT_PROMPT, block
     # Roles of Sphinx and links without a text show as they are in other viewers.
     text = page.read_text(encoding="utf-8")
+
     assert re.findall(r"\{[a-z:]+\}`[^`]|\[\]\([^)]*\)", text) == []
+
     for target, _ in LINK.findall(text):
         if not target.startswith("auto_examples/"):  # made when pages are built
             assert (page.parent / target).exists(), f"{page.name}: {target}"
@@ -146,8 +149,10 @@ def test_the_usual_way_runs(tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs
         run_blocks("tutorial-single-cell.md", {"sc": sc, "adata": adata})
+
     assert len(adata.obs["leiden"]) == 120
     assert adata.obs["type"].cat.categories.tolist() == ["B cells", "T"]
+
     adata.write_h5ad(tmp_path / "named.h5ad")
 
 
@@ -164,7 +169,8 @@ def test_ihsc_clusters_for_bertopic(capsys, tmp_path, monkeypatch):
         warnings.simplefilter("ignore")  # theirs
         pytest.importorskip("bertopic", reason="BERTopic is not installed")
         pytest.importorskip("wordllama", reason="wordllama is not installed")
-        rng, kinds = np.random.default_rng(0), np.arange(90) % 3
+        rng = np.random.default_rng(0)
+        kinds = np.arange(90) % 3
         lines = [rng.choice(WORDS[k].split(), rng.integers(4, 30)) for k in kinds]
         names = {"texts": [" ".join(line) for line in lines]}
         names["new_texts"] = names["texts"]
@@ -177,16 +183,20 @@ def test_ihsc_clusters_for_bertopic(capsys, tmp_path, monkeypatch):
             names["texts"], names["vectors"]
         )
         guided = names["guided"]
-        again, _ = guided.transform(names["texts"], names["vectors"])
-    said = capsys.readouterr().out
-    assert all(word in said for word in ("goal", "oven", "planet"))
+        repeated, _ = guided.transform(names["texts"], names["vectors"])
+    messages = capsys.readouterr().out
+
+    assert all(word in messages for word in ("goal", "oven", "planet"))
     assert -1 not in names["new_topics"]
     assert 1 <= with_outliers.count(-1) <= 5
-    topics, shares = np.array(names["topics"]), names["shares"]
+
+    topics = np.array(names["topics"])
+    shares = names["shares"]
     for k in range(3):
         assert len(set(topics[kinds == k])) == 1
+
     assert set(topics) == {0, 1, 2}
-    assert list(again) == list(topics) == list(shares.argmax(axis=1))
+    assert list(repeated) == list(topics) == list(shares.argmax(axis=1))
     np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-6)
     assert list(guided.hdbscan_model.predict(names["vectors"])) == list(2 - kinds)
 
@@ -208,13 +218,14 @@ def listed(*, documented):
 
     Of those, ``documented`` are the ones whose docstrings it shows.
     """
-    names, module = {}, None
+    names = {}
+    module = None
     for line in REFERENCE.splitlines():
-        if found := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
-            module = found[1]
+        if result := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
+            module = result[1]
             names.setdefault(module, set())
-        elif found := re.match(r"   (\w+)$", line):
-            names[module].add(found[1])
+        elif result := re.match(r"   (\w+)$", line):
+            names[module].add(result[1])
         elif module and not documented:
             for pair in re.findall(r"``(\w+)``|py:data:: (\w+)", line):
                 names[module].update(filter(None, pair))
@@ -224,15 +235,17 @@ def listed(*, documented):
 def test_reference_lists_every_public_name():
     names = listed(documented=False)
     top = names["ihgmm"]
+
     assert len(names) > 20
-    for module, found in names.items():
+
+    for module, result in names.items():
         home = importlib.import_module(module)
         methods = {"fit", "predict", "transform", "score", "Matrix"}
-        missing = [name for name in found - methods if not hasattr(home, name)]
+        missing = [name for name in result - methods if not hasattr(home, name)]
         assert not missing, f"{module} has no {missing}"
         # Modules of the inside name no public names of their own.
         public = {name for name in getattr(home, "__all__", ()) if name[0] != "_"}
-        assert public <= found | top, f"{module}: {public - found - top}"
+        assert public <= result | top, f"{module}: {public - result - top}"
 
 
 def test_every_name_of_the_reference_has_an_example():
@@ -247,6 +260,7 @@ def test_every_name_of_the_reference_has_an_example():
             # Doctest finds those that are there, so that they run too.
             if not re.search(r"^ *Examples\n *-+\n[^>]*>>> ", thing.__doc__, re.M):
                 lacking.append(f"{module}.{name}")
+
     assert not lacking, f"{len(lacking)} names have no example: {lacking}"
 
 
@@ -256,6 +270,7 @@ def test_reference_lists_every_public_package():
     named = {
         module.split(".")[1] for module in listed(documented=True) if "." in module
     }
+
     # Pages and estimators tell of these.
     assert packages - named <= {"cli", "estimators", "words"}
 
@@ -274,14 +289,17 @@ def test_pictures_of_how_it_works_are_those_that_are_drawn(tmp_path):
     names = ("how-it-works.md", "default.md")
     text = "".join((ROOT / "docs" / name).read_text("utf-8") for name in names)
     script = ROOT / "docs" / "how_pictures.py"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "error", str(script), str(tmp_path)],
         env={**os.environ, "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
+
+    assert process.returncode == 0, process.stderr
+
     drawn = sorted(path.name for path in tmp_path.iterdir())
+
     assert sorted(re.findall(r"images/((?:how|default)-\S+?\.png)", text)) == drawn
 
 
@@ -297,10 +315,10 @@ NUMBER = re.compile(r"(?<![\w.,])(\d[\d,]*)?(\.\d+)?(%?)(?![\w,]*\w)")
 
 def figures(text):
     """Return figures as they are written, with their values and decimals."""
-    for whole, decimals, percent in NUMBER.findall(text):
-        if whole or decimals:
-            value = float((whole or "0").replace(",", "") + (decimals or ""))
-            yield f"{whole}{decimals}{percent}", value, max(len(decimals) - 1, 0)
+    for complete, decimals, percent in NUMBER.findall(text):
+        if complete or decimals:
+            value = float((complete or "0").replace(",", "") + (decimals or ""))
+            yield f"{complete}{decimals}{percent}", value, max(len(decimals) - 1, 0)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -312,12 +330,12 @@ def test_figures_are_those_of_the_benchmarks(page):
     quotation = re.compile(r"<!-- figures of (.+?) -->\n(.+?)(?:\n\n|\Z)", re.DOTALL)
     for files, block in quotation.findall(page.read_text(encoding="utf-8")):
         texts = [(RESULTS / f).read_text(encoding="utf-8") for f in files.split(", ")]
-        found = {value for text in texts for _, value, _ in figures(text)}
-        known = found | {100 * value for value in found}
-        for shown, value, decimals in figures(block):
-            if decimals or shown.endswith("%"):
-                rounded = {round(one, decimals) for one in known}
-                assert value in rounded, f"{page.name}: {shown} is not in {files}"
+        result = {value for text in texts for _, value, _ in figures(text)}
+        known_labels = result | {100 * value for value in result}
+        for displayed, value, decimals in figures(block):
+            if decimals or displayed.endswith("%"):
+                rounded = {round(item, decimals) for item in known_labels}
+                assert value in rounded, f"{page.name}: {displayed} is not in {files}"
 
 
 @pytest.mark.parametrize("results", RESULTS.glob("*.md"), ids=lambda path: path.name)
@@ -332,11 +350,11 @@ def test_the_oldest_versions_are_tried_that_we_say_we_support():
         pytest.skip("not in a clone")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = project["dependencies"] + [
+    expected = project["dependencies"] + [
         name for extra in ("cli", "plot", "sdp", "large", "anndata", "test")
         for name in extras[extra] if not re.match("ihgmm|.*playwright", name)
     ]  # fmt: skip
-    floors = dict(re.match(r"([\w-]+)[^>]*>=(.*)", name).groups() for name in wanted)
+    floors = dict(re.match(r"([\w-]+)[^>]*>=(.*)", name).groups() for name in expected)
     oldest = run.read_text().partition("oldest() {")[2].partition("\n}")[0]
     tried = dict(re.findall(r"([\w-]+)==(\S+)", oldest))
     for name, floor in floors.items():
@@ -345,6 +363,7 @@ def test_the_oldest_versions_are_tried_that_we_say_we_support():
     for name, floor in re.findall(r"- ([\w-]+) >=([\d.]+)", recipe):
         if not name.startswith("hatch"):
             assert floor == floors[name.replace("matplotlib-base", "matplotlib")], name
+
     assert f'python_min: "{project["requires-python"].strip(">=")}"' in recipe
 
 

@@ -66,13 +66,13 @@ NAMES = set(TREES)
 
 @pytest.mark.parametrize("name", sorted(NAMES - {"ihgmm"}))
 def test_imports_point_down(name):
-    own = name.split(".")[1]
+    own_rows = name.split(".")[1]
     for module in set(imports(TREES[name])):
         if module == "ihgmm":  # the public names: only from above the estimators
-            assert HEIGHT[own] > HEIGHT["estimators"], f"{name} imports {module}"
+            assert HEIGHT[own_rows] > HEIGHT["estimators"], f"{name} imports {module}"
             continue
-        other = module.split(".")[1]
-        assert HEIGHT[other] <= HEIGHT[own], f"{name} imports {module}"
+        second = module.split(".")[1]
+        assert HEIGHT[second] <= HEIGHT[own_rows], f"{name} imports {module}"
 
 
 def running(name):
@@ -130,13 +130,14 @@ print([name for name in {OPTIONAL.split()} if name in sys.modules] == before)
 from ihgmm import *
 print(ihgmm.statistics.__name__, IhSC.__name__, hasattr(ihgmm, "nothing"))
 """
-    public, loaded, found = subprocess.run(
+    public, loaded, result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.splitlines()
+
     assert public.startswith("False ")
     assert {"IhSC", "select_n_clusters", "__version__"} <= set(public.split())
     assert loaded == "True"
-    assert found == "ihgmm.statistics IhSC False"
+    assert result == "ihgmm.statistics IhSC False"
 
 
 GROUPS = [value for value in vars(policy).values() if isinstance(value, type)]
@@ -154,6 +155,8 @@ def test_a_threshold_is_in_use_and_says_what_it_decides(group):
 
 def test_the_commands_are_there(root):
     commands = re.findall(r"python (benchmarks/\w+\.py)", inspect.getsource(policy))
+
     assert len(commands) > 4
+
     for command in commands:
         assert (root / command).exists(), command

@@ -22,11 +22,16 @@ from ihgmm.metrics import (
 def test_classes_and_clusters_of_different_numbers():
     classes = np.repeat(["a", "b", "c"], [4, 4, 2])
     two = class_agreement(classes, [0] * 4 + [1] * 6)
+
     assert (two.misplaced, two.by_majority) == (2, True)
+
     five = class_agreement(classes, [0, 0, 1, 1, 2, 2, 3, 3, 4, 0])
+
     assert (five.misplaced, five.rate) == (1, 0.1)
     assert class_agreement(classes, classes).adjusted_rand_index == 1
+
     three = class_agreement(classes, [0] * 8 + [1, 2])
+
     assert three.misplaced == misclassification_loss(classes, [0] * 8 + [1, 2])
     # Rows of no cluster are of no class.
     assert class_agreement(classes, [0] * 4 + [-1] * 6).misplaced == 6
@@ -42,15 +47,18 @@ def by_permutation(true, pred):
 @pytest.mark.parametrize("seed", range(20))
 def test_agrees_with_all_permutations(seed):
     rng = np.random.default_rng(seed)
-    true = rng.integers(0, rng.integers(1, 5), 30)
+    truth = rng.integers(0, rng.integers(1, 5), 30)
     pred = rng.integers(0, rng.integers(1, 6), 30)
-    loss = by_permutation(true, pred)
-    assert misclassification_loss(true, pred) == loss
-    assert misclassification_loss(pred, true) == loss
-    assert misclassification_rate(true, pred) == loss / 30
-    assert exact_recovery(true, pred) == (loss == 0)
-    matched = match_labels(true, pred)
-    assert (matched != true).sum() == loss
+    loss = by_permutation(truth, pred)
+
+    assert misclassification_loss(truth, pred) == loss
+    assert misclassification_loss(pred, truth) == loss
+    assert misclassification_rate(truth, pred) == loss / 30
+    assert exact_recovery(truth, pred) == (loss == 0)
+
+    matched = match_labels(truth, pred)
+
+    assert (matched != truth).sum() == loss
     assert len(np.unique(matched)) == len(np.unique(pred))
 
 
@@ -69,24 +77,32 @@ def test_any_label_values(true, pred):
 
 
 def test_clusters_are_compared_by_the_rule_that_is_asked_for():
-    true, pred = [0, 0, 0, 0, 1], [0, 0, 1, 1, 1]
-    rules = [class_agreement(true, pred, rule) for rule in (None, True, False)]
-    assert [one.by_majority for one in rules] == [False, True, False]
-    assert [one.misplaced for one in rules] == [2, 1, 2]
+    truth = [0, 0, 0, 0, 1]
+    pred = [0, 0, 1, 1, 1]
+    rules = [class_agreement(truth, pred, rule) for rule in (None, True, False)]
+
+    assert [item.by_majority for item in rules] == [False, True, False]
+    assert [item.misplaced for item in rules] == [2, 1, 2]
+
     fewer = class_agreement([0, 0, 1, 2], [0, 0, 1, 1], False)
+
     assert (fewer.misplaced, fewer.by_majority) == (1, False)
 
 
 def test_unequal_numbers_of_clusters():
     assert misclassification_loss([0, 0, 0, 0], [0, 1, 2, 3]) == 3
     assert misclassification_loss([0, 1, 2, 3], [0, 0, 0, 0]) == 3
+
     matched = match_labels(["a", "a", "a", "b"], [0, 0, 1, 2])
+
     assert_array_equal(matched, ["a", "a", "unmatched 1", "b"])
     assert_array_equal(match_labels([4, 4, 4, 4], [0, 0, 1, 2]), [4, 4, 5, 6])
     assert_array_equal(
         match_labels([True, True, True, False], [3, 3, 1, 2]), [1, 1, 2, 0]
     )
+
     largest = np.array([255, 255, 255, 3], dtype=np.uint8)
+
     assert_array_equal(match_labels(largest, [0, 0, 1, 2]), [255, 255, 256, 3])
     # Outliers go with each other alone.
     assert_array_equal(match_labels([5, 5, 0, 0], [0, -1, 1, 1]), [5, -1, 0, 0])
@@ -112,8 +128,10 @@ def test_bad_labels(true, pred, message):
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_a_search_finds_the_planted_number():
     rng = np.random.default_rng(0)
-    planted, correlation = 4, 0.8
-    n, p = 60 * planted, 40
+    planted = 4
+    correlation = 0.8
+    n = 60 * planted
+    p = 40
     # Noise that neighbouring columns share.
     factor = np.linalg.cholesky(toeplitz(correlation ** np.arange(p)))
     noise = rng.standard_normal((n, p)) @ factor.T
@@ -137,10 +155,15 @@ def test_a_search_finds_the_planted_number():
 def test_stability_of_a_pipeline_and_of_one_cluster():
     X, _ = make_ihgmm(150, 20, 3, random_state=0)
     model = make_pipeline(MaxAbsScaler(), SphericalKMeans(3, random_state=0))
+
     assert stability_score(model.fit(X[::2]), X[1::2]) == 1
-    one = IhSC(1, random_state=0).fit(X)
-    assert stability_score(one, X) == 0
+
+    item = IhSC(1, random_state=0).fit(X)
+
+    assert stability_score(item, X) == 0
+
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((200, 50))
     model = SphericalKMeans(4, random_state=0).fit(noise[:100])
+
     assert abs(stability_score(model, noise[100:])) < 0.2

@@ -62,6 +62,7 @@ def whole(tmp_path_factory):
 def assert_same(one, two):
     """Raise unless two values are the same, part by part and to the last bit."""
     assert type(one) in (type(two), int, float)
+
     if is_dataclass(one):
         for field in fields(one):
             assert_same(getattr(one, field.name), getattr(two, field.name))
@@ -77,23 +78,30 @@ def assert_same(one, two):
 def test_round_trip(path, name, dtype):
     model = MODELS[name].fit(X.astype(dtype))
     save_model(model, path)
-    again = load_model(path)
-    assert type(again) is type(model)
+    repeated = load_model(path)
+
+    assert type(repeated) is type(model)
+
     rows = NEW.astype(dtype)
-    assert_array_equal(again.predict(rows), model.predict(rows))
+
+    assert_array_equal(repeated.predict(rows), model.predict(rows))
+
     for method in ("transform", "predict_proba", "score_samples"):
         if hasattr(model, method):
-            one, two = (getattr(m, method)(rows) for m in (model, again))
-            assert_array_equal(one, two)
-            assert one.dtype == two.dtype
-    one, two = (m[-1] if hasattr(m, "steps") else m for m in (model, again))
-    assert set(vars(two)) == set(vars(one))
-    for key, value in vars(one).items():
+            item, two = (getattr(m, method)(rows) for m in (model, repeated))
+            assert_array_equal(item, two)
+            assert item.dtype == two.dtype
+    item, two = (m[-1] if hasattr(m, "steps") else m for m in (model, repeated))
+
+    assert set(vars(two)) == set(vars(item))
+
+    for key, value in vars(item).items():
         if key.endswith("_"):
             assert_same(getattr(two, key), value)
-    if hasattr(one, "scales_"):
-        assert_array_equal(two.sizes_, one.sizes_)
-    before, after = one.get_params(), two.get_params()
+    if hasattr(item, "scales_"):
+        assert_array_equal(two.sizes_, item.sizes_)
+    before = item.get_params()
+    after = two.get_params()
     for key in set(before) - {"random_state", "init"}:
         assert after[key] == before[key]
 
@@ -103,23 +111,28 @@ def test_feature_names(path):
     table = pd.DataFrame(X, columns=names)
     for model in (MODELS["IhSC"], MODELS["scaled"]):
         save_model(model.fit(table), path)
-        again = load_model(path)
-        assert list(again.feature_names_in_) == names
-        assert_array_equal(again.predict(table), model.predict(table))
+        repeated = load_model(path)
+        assert list(repeated.feature_names_in_) == names
+        assert_array_equal(repeated.predict(table), model.predict(table))
         with pytest.raises(ValueError, match="feature names"):
-            again.predict(table[names[::-1]])
+            repeated.predict(table[names[::-1]])
     # As the command does, each step learns the names; the last one gets arrays.
     save_model(
         make_pipeline(ColumnScaler().fit(table), MODELS["IhSC"].fit(table)), path
     )
+
     assert load_model(path).predict(table).shape == (len(X),)
+
     save_model(IhSC(3, random_state=0).fit(X), path, feature_names=names)
+
     assert list(load_model(path).feature_names_in_) == names
+
     with pytest.raises(StorageError, match="id_column is 3; give a text"):
         save_model(MODELS["scaled"], path, id_column=3)
-    for wrong in (names[:-1], [names[0]] * 15):
+
+    for is_wrong in (names[:-1], [names[0]] * 15):
         with pytest.raises(StorageError, match="the model has 15 features"):
-            save_model(IhSC(3, random_state=0).fit(X), path, feature_names=wrong)
+            save_model(IhSC(3, random_state=0).fit(X), path, feature_names=is_wrong)
 
 
 def test_same_model_same_bytes_and_a_plain_file(path):
@@ -127,12 +140,15 @@ def test_same_model_same_bytes_and_a_plain_file(path):
     save_model(model, path)
     first = path.read_bytes()
     save_model(model, path)
+
     assert path.read_bytes() == first
     assert os.listdir(path.parent) == ["model.npz"]
+
     with np.load(path, allow_pickle=False) as archive:  # also without ihgmm
         assert_array_equal(archive["cluster_centers_"], model.cluster_centers_)
     with zipfile.ZipFile(path) as archive:
         header = json.loads(archive.read("header.json"))
+
     assert header["format"] == "ihgmm-model"
     assert list(header["model"][0]) == ["IhSC"]
 
@@ -172,32 +188,45 @@ TEXTS = [" ".join(np.random.default_rng(i).choice(WORDS[i % 2], 5)) for i in ran
 def test_pipelines_of_texts(path, steps):
     model = make_pipeline(*steps, IhSC(2)).fit(TEXTS)
     save_model(model, path)
-    again = load_model(path)
-    assert [*again.named_steps] == [*model.named_steps]
-    new = ["A cat purrs.", "The stock falls, and with it the bond."]
-    assert_array_equal(again.predict(new), model.predict(new))
-    one, two = (m[:-1].transform(TEXTS) for m in (model, again))
-    assert one.dtype == two.dtype
-    assert_array_equal(one.toarray(), two.toarray())
-    for step, other in zip(model, again, strict=True):
-        assert str(other) == str(step)
-    assert_array_equal(clone(again).fit_predict(TEXTS), model[-1].labels_)
+    repeated = load_model(path)
+
+    assert [*repeated.named_steps] == [*model.named_steps]
+
+    new_rows = ["A cat purrs.", "The stock falls, and with it the bond."]
+
+    assert_array_equal(repeated.predict(new_rows), model.predict(new_rows))
+
+    item, two = (m[:-1].transform(TEXTS) for m in (model, repeated))
+
+    assert item.dtype == two.dtype
+    assert_array_equal(item.toarray(), two.toarray())
+
+    for step, second in zip(model, repeated, strict=True):
+        assert str(second) == str(step)
+
+    assert_array_equal(clone(repeated).fit_predict(TEXTS), model[-1].labels_)
 
 
 def test_steps_that_no_file_can_hold(path):
     scaled = make_pipeline(StandardScaler(), IhSC(3)).fit(X)
+
     with pytest.raises(StorageError, match="ColumnScaler, which can do what"):
         save_model(scaled, path)
+
     words = make_pipeline(TfidfVectorizer(tokenizer=str.split), IhSC(2))
+
     with pytest.warns(UserWarning, match="token_pattern"):
         words.fit(TEXTS)
     with pytest.raises(StorageError, match=r"TfidfVectorizer with tokenizer .* no f"):
         save_model(words, path)
+
     words = make_pipeline(TfidfVectorizer(), IhSC(2)).fit(TEXTS)
+
     with pytest.raises(StorageError, match="feature_names is given, and the model"):
         save_model(words, path, feature_names=["a", "b"])
     with pytest.raises(StorageError, match="A model of str and IhSC cannot be"):
         save_model(make_pipeline("passthrough", IhSC(3)).fit(X), path)
+
     assert not path.exists()
 
 
@@ -211,8 +240,10 @@ def test_nothing_to_save_or_to_load(path):
 def test_nothing_is_left_where_writing_fails(path, monkeypatch):
     path.write_text("kept")
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("full")))
+
     with pytest.raises(OSError, match="full"):
         save_model(IhSC(3, random_state=0).fit(X), path)
+
     assert path.read_text() == "kept"
     assert os.listdir(path.parent) == ["model.npz"]
 
@@ -305,8 +336,10 @@ def test_what_is_not_a_model_is_refused(path, whole, name, monkeypatch):
     path.write_bytes(whole)
     change, message = WRONG[name]
     rewritten(path, change)
+
     with pytest.raises(StorageError, match=message):
         load_model(path)
+
     assert not os.path.exists("executed")
 
 
@@ -330,6 +363,7 @@ def test_no_prediction_divides_by_zero_or_is_infinite(path, name, array, value):
         parts[f"{array}.npy"] = npy(spoiled)
 
     rewritten(path, change)
+
     with pytest.raises(StorageError, match=r"not finite|do not fit together"):
         load_model(path)
 
@@ -337,6 +371,7 @@ def test_no_prediction_divides_by_zero_or_is_infinite(path, name, array, value):
 def test_bombs(path, whole):
     path.write_bytes(whole)
     rewritten(path, put_array("labels_", npy(np.zeros(10**6))), zipfile.ZIP_DEFLATED)
+
     with pytest.raises(StorageError, match="claims to hold more than its"):
         load_model(path)
 
@@ -349,7 +384,7 @@ def test_every_flipped_byte_is_noticed_or_harmless(path):
     for place in range(5, len(raw), 211):
         path.write_bytes(raw[:place] + bytes([raw[place] ^ 255]) + raw[place + 1 :])
         try:
-            again = load_model(path)
+            repeated = load_model(path)
         except StorageError:
             continue
-        assert_array_equal(again.predict(NEW), model.predict(NEW))
+        assert_array_equal(repeated.predict(NEW), model.predict(NEW))

@@ -31,9 +31,10 @@ def test_a_folder_where_nothing_may_be_written_is_named(tmp_path):
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o555)
     model = folder / "model.npz"
-    done = command("fit", "iris", "-k", 3, "--save", model, preexec_fn=as_others)
-    assert done.returncode == 1, done.stderr
-    assert "model.npz could not be written (Permission denied)" in done.stderr
+    process = command("fit", "iris", "-k", 3, "--save", model, preexec_fn=as_others)
+
+    assert process.returncode == 1, process.stderr
+    assert "model.npz could not be written (Permission denied)" in process.stderr
     assert not list(folder.iterdir())
 
 
@@ -48,28 +49,30 @@ def test_a_full_disk_leaves_no_half_of_a_file(what, tmp_path):
     file = tmp_path / {"fit": "model.npz", "report": "page.html"}[what]
     file.write_text("old")
     where = ("--save", file) if what == "fit" else ("-o", file)
-    done = command(what, "digits", "-k", 10, *where, preexec_fn=with_little_room)
-    assert done.returncode == 1, done.stderr
-    assert f"{file.name} could not be written (File too large)" in done.stderr
+    process = command(what, "digits", "-k", 10, *where, preexec_fn=with_little_room)
+
+    assert process.returncode == 1, process.stderr
+    assert f"{file.name} could not be written (File too large)" in process.stderr
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
     assert file.read_text() == "old"
 
 
 def test_a_decimal_comma_of_the_locale_changes_nothing(tmp_path):
-    made = subprocess.run(
+    case = subprocess.run(
         ["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"],
         capture_output=True,
     ) if Path("/usr/bin/localedef").exists() else None  # fmt: skip
-    if made is None or made.returncode:
+    if case is None or case.returncode:
         pytest.skip("this machine has no German locale")
     german = {"LOCPATH": str(tmp_path), "LC_ALL": "de_DE.UTF-8"}
-    written = []
+    output = []
     for name, words in {"here": {}, "there": german}.items():
         labels = tmp_path / f"{name}.csv"
-        done = command(
+        process = command(
             "fit", "iris", "-k", 3, "-o", labels, "--quiet", env={**os.environ, **words}
         )
-        assert done.returncode == 0, done.stderr
-        written.append(labels.read_bytes())
-    assert written[0] == written[1]
-    assert b";" not in written[0]
+        assert process.returncode == 0, process.stderr
+        output.append(labels.read_bytes())
+
+    assert output[0] == output[1]
+    assert b";" not in output[0]

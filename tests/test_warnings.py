@@ -47,12 +47,17 @@ def test_a_warning_of_a_fit_points_at_the_line_of_the_call(call, tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         runpy.run_path(str(script))
-    found = [w for w in caught if CALLS[call] in str(w.message)]
-    assert found
+    result = [w for w in caught if CALLS[call] in str(w.message)]
+
+    assert result
+
     line = script.read_text().splitlines().index(f"{call}  # here") + 1
-    assert {(w.filename, w.lineno) for w in found} == {(str(script), line)}
+
+    assert {(w.filename, w.lineno) for w in result} == {(str(script), line)}
+
     stopped = CALLS[call].startswith(("Memberships", "stopped"))
-    assert {issubclass(w.category, ConvergenceWarning) for w in found} == {stopped}
+
+    assert {issubclass(w.category, ConvergenceWarning) for w in result} == {stopped}
 
 
 def blas_threads():
@@ -71,7 +76,8 @@ def blas_threads():
 def test_contexts_that_overlap_restore_what_was_there():
     # As in two threads: the one that began first ends first.
     filters = list(warnings.filters)
-    first, second = ignored(FutureWarning), ignored(FutureWarning)
+    first = ignored(FutureWarning)
+    second = ignored(FutureWarning)
     with threadpool_limits(2):
         before = blas_threads()
         for context in (first, one_thread(), second, one_thread()):
@@ -85,7 +91,9 @@ def test_contexts_that_overlap_restore_what_was_there():
         for context in (second, one_thread()):
             context.__exit__(None, None, None)
         assert blas_threads() == before
+
     assert warnings.filters == filters
+
     with pytest.raises(FutureWarning):
         warnings.warn("heard", FutureWarning, stacklevel=1)
 
@@ -97,7 +105,9 @@ def test_filters_of_others_stay():
         warnings.warn("that one", FutureWarning, stacklevel=1)
         with pytest.raises(FutureWarning):
             warnings.warn("another", FutureWarning, stacklevel=1)
+
     assert warnings.filters == filters
+
     # Those that the user sets before, or meanwhile.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -125,16 +135,18 @@ def test_concurrent_calls_restore_threads_and_filters():
         lambda: ihgmm.diagnose(X, labels),
         lambda: ihgmm.IhSC(2).fit(X, sample_weight=labels + 1.0).predict(X),
     ]
-    filters, interval = list(warnings.filters), sys.getswitchinterval()
+    filters = list(warnings.filters)
+    interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)  # of threads, so that they meet
     try:
         with threadpool_limits(2), ThreadPoolExecutor(8) as pool:
             before = blas_threads()
-            for done in [pool.submit(call) for call in 8 * calls]:
-                done.result()
+            for process in [pool.submit(call) for call in 8 * calls]:
+                process.result()
             assert blas_threads() == before
     finally:
         sys.setswitchinterval(interval)
+
     assert warnings.filters == filters
 
 
@@ -146,7 +158,8 @@ def test_64_threads_find_what_one_finds():
         model = ihgmm.IhSC(3, recipe=recipe, random_state=0)
         return model.fit(X[i % 8 :]).predict(X).tolist()
 
-    alone = [answer(i) for i in range(8)]
+    separate = [answer(i) for i in range(8)]
     with ThreadPoolExecutor(64) as pool:
-        found = list(pool.map(answer, range(64)))
-    assert all(labels == alone[i % 8] for i, labels in enumerate(found))
+        result = list(pool.map(answer, range(64)))
+
+    assert all(labels == separate[i % 8] for i, labels in enumerate(result))

@@ -30,10 +30,12 @@ def invoke(*arguments):
 
 def good(*arguments):
     """Return what a command prints that has nothing to complain of."""
-    done = invoke(*arguments)
-    assert done.exit_code == 0, done.stderr or done.exception
-    assert done.stderr == ""
-    return done.stdout
+    result = invoke(*arguments)
+
+    assert result.exit_code == 0, result.stderr or result.exception
+    assert result.stderr == ""
+
+    return result.stdout
 
 
 def document(*arguments):
@@ -42,11 +44,13 @@ def document(*arguments):
 
 def fail(*arguments, code=2):
     """Return the message of a command that ends with this exit code."""
-    done = invoke(*arguments)
-    assert done.exit_code == code
-    assert done.stdout == ""
-    assert isinstance(done.exception, SystemExit)  # told, not thrown
-    return " ".join(done.stderr.split())
+    result = invoke(*arguments)
+
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert isinstance(result.exception, SystemExit)  # told, not thrown
+
+    return " ".join(result.stderr.split())
 
 
 def read(path, delimiter=","):

@@ -30,9 +30,11 @@ COMMAND = shutil.which("ihgmm", path=str(Path(sys.executable).parent)) or "ihgmm
 
 def test_main_command():
     command = [COMMAND, "fit", "iris", "-k", "3"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    assert process.returncode == 0, process.stderr
+    assert process.stderr == ""
+
     for words in (
         "150 rows, 4 features, 3 clusters",
         "size        scales  certainty",
@@ -42,12 +44,14 @@ def test_main_command():
         "with k-means 16 (10.7%), 0.73\n",
         "labels were not saved; add -o labels.csv",
     ):
-        assert words in done.stdout
-    assert len(done.stdout.splitlines()) <= 20
+        assert words in process.stdout
+
+    assert len(process.stdout.splitlines()) <= 20
 
 
 def test_of_one_cluster_there_is_nothing_to_compare_or_to_be_sure_of():
     text = good("fit", "iris", "-k", "1")
+
     assert "One cluster: nothing to separate." in text
     assert "known labels" not in text
     assert "100%" not in text
@@ -55,11 +59,14 @@ def test_of_one_cluster_there_is_nothing_to_compare_or_to_be_sure_of():
 
 def test_count():
     text = good("fit", "demo", "-k", "auto", "--explain")
+
     assert "600 rows, 200 features, 4 clusters" in text
     assert "4 eigenvalues stand out from noise" in text
     assert "0 of 600 rows differ" in text
+
     # Words are explained once.
     words = "  size:", "certainty:", "mean:", "stay the same:", "doubt:", "wrong:"
+
     assert all(text.count(word) == 1 for word in words)
 
 
@@ -74,10 +81,10 @@ def test_scales_of_predict_are_those_of_the_fit(folder, whiten):
     save_model(model, "m.npz")
     good("predict", "m.npz", "counts.npy", "-o", "out.csv")
     for name, values in (("scale", model.scales_), ("size", model.sizes_)):
-        written = np.array([float(row[name]) for row in read("out.csv")])
-        np.testing.assert_allclose(written[70:], values[70:], rtol=1e-4)
+        output = np.array([float(row[name]) for row in read("out.csv")])
+        np.testing.assert_allclose(output[70:], values[70:], rtol=1e-4)
         # The fit leaves a row of its own out of the centre that it compares it with.
-        assert np.median(np.abs(written / values - 1)) < 0.01
+        assert np.median(np.abs(output / values - 1)) < 0.01
 
 
 def test_output_is_whole_or_not_at_all(folder, sample):
@@ -85,16 +92,23 @@ def test_output_is_whole_or_not_at_all(folder, sample):
     before = Path("a.csv").read_bytes()
     for option in ("-o", "--save"):
         assert "is also an input file" in fail("fit", "a.csv", "-k", 3, option, "a.csv")
+
     assert Path("a.csv").read_bytes() == before
+
     Path("old.csv").write_text("kept")
     fail("fit", "a.csv", "-k", 500, "-o", "old.csv", "--save", "m.npz")
+
     assert Path("old.csv").read_text() == "kept"
     assert "there is no folder" in fail("fit", "a.csv", "-k", 3, "-o", "no/x.csv")
-    both = fail("fit", "a.csv", "-k", 3, "-o", "x.csv", "--save", folder / "x.csv")
-    assert "or another output; give another name" in both
+
+    pair = fail("fit", "a.csv", "-k", 3, "-o", "x.csv", "--save", folder / "x.csv")
+
+    assert "or another output; give another name" in pair
     assert "ends in .csv or .tsv" in fail("fit", "a.csv", "-k", 3, "-o", "x.png")
     assert "is a folder" in fail("fit", "a.csv", "-k", 3, "--save", "..")
+
     message = fail("fit", "a.csv", "-k", 3, "--save", os.devnull)
+
     assert f"--save {os.devnull} is a device" in message
     assert sorted(p.name for p in folder.iterdir()) == ["a.csv", "old.csv"]
 
@@ -181,11 +195,16 @@ def test_predict_says_what_does_not_fit(sample):
     table.to_csv("zero.csv", index=False)
     warned = invoke("predict", "model.npz", "zero.csv", "-q").stderr
     start = "warning: 2 of 120 rows, the first is line 2, have nothing but zeros, or"
+
     assert warned.startswith(start)
     assert "it is a saved model; give the" in fail("choose-k", "model.npz")
+
     Path("cut.npz").write_bytes(Path("model.npz").read_bytes()[:999])
+
     assert "no model, or only a part" in fail("predict", "cut.npz", "a.csv")
+
     message = fail("predict", "model.npz", "a.csv", "-o", "a.csv")
+
     assert "is also an input file" in message
 
 
@@ -196,63 +215,81 @@ def evidence(text):
     """Return the cells of the table of numbers of clusters, by the number."""
     lines = iter(text.splitlines())
     head = next(line for line in lines if line.startswith("clusters"))
+
     assert head.split() == list(SPLIT_HEAD)
+
     rows = itertools.takewhile(lambda line: line[:1].isdigit(), lines)
     return {int(row.split()[0]): row.split()[1:] for row in rows}
 
 
 def test_choose_k(folder):
     text = good("choose-k", "demo", "--plot", "a.png", "--explain")
+
     assert "600 rows, 200 features: 4 clusters" in text
     assert "4 clusters, with high confidence: trees of halves" in text
+
     # The tree, down to the number that was found.
     start = text.index("The tree of clusters:")
     branches = text[start : text.index("clusters  rise")].splitlines()[1:]
+
     assert branches == [f"    cluster {i} of 4: 150 rows" for i in range(4)]
+
     numbers = evidence(text)
+
     assert list(numbers) == [2, 3, 4, 5, 6]  # two more than the answer
     assert [k for k, cells in numbers.items() if cells[-1] == "yes"] == [4]
     assert "over the edge" in text
     assert len(re.findall(r"^\d+ .* yes$", text, re.MULTILINE)) == 1 + 4
+
     for word in (*SPLIT_HEAD[1:], "edge"):
         assert text.count(f"  {word}: ") == 1
+
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
     # In few features gaps decide.
     assert "  gap: " not in text
+
     text = good("choose-k", "iris", "--explain")
+
     assert re.search(r"drop +gap +level(.|\n)+  gap: ", text)
 
 
 def test_choose_k_in_json(folder):
     wine = ["choose-k", "wine", "--prepare", "standardize"]
-    found = document(*wine, "--plot", "a.svg")
+    summary = document(*wine, "--plot", "a.svg")
     X = StandardScaler().fit_transform(load_wine().data)
     expected = select_n_clusters(X, random_state=0)
-    done = invoke(*wine, "-q")
-    assert done.stdout == f"{expected.n_clusters}\n"
-    assert done.stderr.startswith("warning: perhaps 3 clusters") == expected.is_doubtful
-    assert found["confidence"] == expected.confidence.value
-    assert found["plausible"] == list(expected.plausible)
-    assert found["splits"] == [asdict(split) for split in expected.tree.splits]
-    np.testing.assert_allclose(found["eigenvalues"], expected.eigenvalues)
-    assert found["plot_file"] == "a.svg"
+    result = invoke(*wine, "-q")
+
+    assert result.stdout == f"{expected.n_clusters}\n"
+    assert (
+        result.stderr.startswith("warning: perhaps 3 clusters") == expected.is_doubtful
+    )
+    assert summary["confidence"] == expected.confidence.value
+    assert summary["plausible"] == list(expected.plausible)
+    assert summary["splits"] == [asdict(split) for split in expected.tree.splits]
+    np.testing.assert_allclose(summary["eigenvalues"], expected.eigenvalues)
+    assert summary["plot_file"] == "a.svg"
     assert Path("a.svg").read_text().startswith("<?xml")
 
 
 def test_labels_of_noise_are_told_also_where_little_is():
     np.save("noise.npy", np.random.default_rng(0).normal(size=(80, 20)))
-    done = invoke("fit", "noise.npy", "-k", 3, "--json", "-q")
-    assert done.exit_code == 0
-    assert "No separation: do not trust these labels" in done.stderr
-    assert json.loads(done.stdout)["verdict"].startswith("no separation")
+    result = invoke("fit", "noise.npy", "-k", 3, "--json", "-q")
+
+    assert result.exit_code == 0
+    assert "No separation: do not trust these labels" in result.stderr
+    assert json.loads(result.stdout)["verdict"].startswith("no separation")
 
 
 def test_help_lists_commands_and_exit_codes(monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     text = good("--help")
+
     assert "130 interrupted" in " ".join(text.split())
+
     for name, summary in COMMANDS.items():
         assert f"│ {name} {summary}" in " ".join(text.split())
+
     assert good("--version").startswith("ihgmm ")
 
 
@@ -262,6 +299,7 @@ def test_help_of_a_command(monkeypatch, command):
     text = good(command, "--help")
     for words in (COMMANDS[command], f"{command} [OPTIONS]", "Examples", "--json"):
         assert words in text
+
     assert text.lower().count("bool") <= 1  # flags have no type, but for typer's --help
 
 
@@ -274,27 +312,36 @@ def test_without_what_the_command_line_needs():
         "    except SystemExit as end: print(end)\n"
         "    del sys.modules[package]"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True
+    )
     message = "The command line needs packages: pip install 'ihgmm[cli]'\n"
-    assert done.stdout == 2 * message, done.stderr
+
+    assert process.stdout == 2 * message, process.stderr
 
 
 def test_failures_of_the_work_end_with_1(monkeypatch):
-    wide = sp.csr_array((np.ones(8), np.arange(8), np.arange(9)), shape=(8, 10**13))
-    sp.save_npz("wide.npz", wide)
+    wide_data = sp.csr_array(
+        (np.ones(8), np.arange(8), np.arange(9)), shape=(8, 10**13)
+    )
+    sp.save_npz("wide.npz", wide_data)
     message = fail(
         "fit", "wide.npz", "-k", 3, "--prepare", "none", "--memory", 10**6, code=1
     )
+
     assert "not enough memory: Unable to allocate" in message
+
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     message = fail("choose-k", "iris", "--plot", "a.png", code=1)
+
     assert "pip install matplotlib" in message
 
 
 def test_progress_on_a_terminal_and_interrupt(folder):
     pty = pytest.importorskip("pty", reason="terminals are of POSIX")
     leader, follower = pty.openpty()
-    seen, stopped = "", False
+    record = ""
+    stopped = False
     with subprocess.Popen(
         [COMMAND, "choose-k", "digits", "--plot", "a.png"],
         stdout=subprocess.DEVNULL, stderr=follower,
@@ -303,15 +350,16 @@ def test_progress_on_a_terminal_and_interrupt(folder):
         os.close(follower)
         with contextlib.suppress(OSError):  # what Linux says at the end of a terminal
             while part := os.read(leader, 65536):
-                seen += part.decode(errors="replace")
-                if not stopped and "counting" in seen:
+                record += part.decode(errors="replace")
+                if not stopped and "counting" in record:
                     running.send_signal(signal.SIGINT)
                     stopped = True
     os.close(leader)
+
     assert running.returncode == 130
-    assert "reading digits" in seen
-    assert "\x1b[33mstopped:" in seen
-    assert seen.endswith(" no file was left half written.\r\n")
+    assert "reading digits" in record
+    assert "\x1b[33mstopped:" in record
+    assert record.endswith(" no file was left half written.\r\n")
     assert list(folder.iterdir()) == []
 
 
@@ -322,18 +370,28 @@ def test_outliers(folder):
     X[:3] = 50 * rng.normal(size=(3, 5))
     write("rows.csv", X, None)
     arguments = ["rows.csv", "-k", 2, "--outliers", "auto"]
-    told = document("fit", *arguments, "-o", "labels.csv", "--save", "model.npz")
-    assert told["clusters"][-1]["cluster"] == -1
-    assert told["clusters"][-1]["rows"] == 3
+    summary = document("fit", *arguments, "-o", "labels.csv", "--save", "model.npz")
+
+    assert summary["clusters"][-1]["cluster"] == -1
+    assert summary["clusters"][-1]["rows"] == 3
+
     rows = read("labels.csv")
+
     assert [k == "-1" for k in clusters("labels.csv")] == [i < 3 for i in range(60)]
+
     scores = [float(row["outlier_score"]) for row in rows]
+
     assert min(scores[:3]) > max(scores[3:])
+
     good("predict", "model.npz", "rows.csv", "-o", "again.csv")
+
     assert clusters("again.csv") == clusters("labels.csv")
-    found = [float(row["outlier_score"]) for row in read("again.csv")]
-    np.testing.assert_allclose(found, scores, rtol=1e-4)
+
+    result = [float(row["outlier_score"]) for row in read("again.csv")]
+
+    np.testing.assert_allclose(result, scores, rtol=1e-4)
     assert "1.5%" not in good("fit", "rows.csv", "-k", 2)
+
     for kind in ("auto", "cells"):
         text = good("fit", "demo", "-k", 4, "--outliers", kind)
         assert "No outliers were found." in text
@@ -347,23 +405,33 @@ def test_wild_cells(folder):
     rng = np.random.default_rng(0)
     X = rng.uniform(1, 3, (80, 1)) * rng.gamma(1, 3, (2, 12))[np.arange(80) % 2]
     X += 0.1 * rng.normal(size=X.shape)
-    X[3, 4], X[7, 1] = 500, -300
+    X[3, 4] = 500
+    X[7, 1] = -300
     write("rows.csv", X, None)
     arguments = ["rows.csv", "-k", 2, "--outliers", "cells"]
-    told = document("fit", *arguments, "-o", "labels.csv", "--save", "model.npz")
-    assert [cell[1] for cell in told["outlier_cells"]] == ["f4", "f1"]
+    summary = document("fit", *arguments, "-o", "labels.csv", "--save", "model.npz")
+
+    assert [cell[1] for cell in summary["outlier_cells"]] == ["f4", "f1"]
+
     rows = read("labels.csv")
+
     assert [i for i in range(80) if float(rows[i]["filled"])] == [3, 7]
     assert "outlier_score" not in rows[0]
     assert "Treated 2 wild cells (0.2%) as missing" in good("fit", *arguments)
+
     good("predict", "model.npz", "rows.csv", "-o", "again.csv")
+
     assert clusters("again.csv") == clusters("labels.csv")
+
     # A wild cell has no say in whether columns are alike.
     X = rng.uniform(1, 3, (80, 1)) * rng.uniform(2, 4, (2, 12))[np.arange(80) % 2]
     X[3, 4] = 500
     write("rows.csv", X + 0.1 * rng.normal(size=X.shape), None)
+
     assert "by the deviation" in good("fit", *arguments[:3])
+
     text = good("fit", *arguments)
+
     assert "Treated 1 wild cell" in text
     assert "by the deviation" not in text
 
@@ -372,9 +440,13 @@ def test_messages_of_the_package_name_options_as_the_shell_has_them():
     rng = np.random.default_rng(0)
     lines = rng.choice([-1, 1], (200, 1)) * np.eye(8)[np.arange(200) % 4]
     np.save("lines.npy", lines + 0.05 * rng.normal(size=(200, 8)))
+
     assert "use --signed." in invoke("fit", "lines.npy", "-k", 4).stderr
+
     message = fail("fit", "lines.npy", "-k", 4, "--signed", "--paper")
+
     assert "cannot be combined with --signed; leave one out" in message
+
     with pytest.raises(ValueError, match="combined with signed=True; leave one out"):
         IhSC(4, signed=True, recipe="paper").fit(lines)
 
@@ -385,5 +457,7 @@ def test_a_doubtful_number_comes_with_the_command_that_shows_why(folder):
     text = invoke("fit", "a b.csv", "-k", "auto", *options, "--whiten", "auto").stdout
     command = text.partition("evidence for each number: ihgmm ")[2].splitlines()[0]
     shared = "--drop-columns f1 --drop-columns f2 --prepare none --whiten auto"
+
     assert command == f"choose-k 'a b.csv' {shared}"
+
     good(*shlex.split(command))

@@ -23,13 +23,17 @@ def names(folder):
 def test_a_body_that_fails_leaves_what_was_there(tmp_path, error):
     path = tmp_path / "a.txt"
     path.write_text("old")
+
     with pytest.raises(error), atomic_write(path, "w") as file:  # noqa: PT012
         file.write("new")
         assert path.read_text() == "old"  # nobody sees a part
         raise error
+
     assert path.read_text() == "old"
+
     with pytest.raises(error), atomic_write(tmp_path / "b.txt"):
         raise error
+
     assert names(tmp_path) == ["a.txt"]
 
 
@@ -41,6 +45,7 @@ def test_a_new_file_has_the_mode_that_the_umask_gives(tmp_path, umask, expected)
             file.write("x")
     finally:
         assert os.umask(before) == umask
+
     assert mode(tmp_path / "a.txt") == expected
 
 
@@ -56,18 +61,21 @@ def test_an_old_file_keeps_its_mode_and_owner(tmp_path):
         file.write("new")
         # Nobody else can read what is written before it is there.
         assert {mode(path) for path in tmp_path.iterdir()} == {0o600, 0o604}
+
     assert (mode(path), path.stat().st_uid) == (0o604, owner)
 
 
 def test_links_are_followed(tmp_path):
     (tmp_path / "folder").mkdir()
-    target, link = tmp_path / "folder" / "target", tmp_path / "link"
+    target = tmp_path / "folder" / "target"
+    link = tmp_path / "link"
     link.symlink_to(Path("folder", "target"))
     for text in ("new", "newer"):  # the first time, the link points nowhere
         with atomic_write(link, "w") as file:
             file.write(text)
         assert link.is_symlink()
         assert target.read_text() == text
+
     assert names(tmp_path) == ["folder", "link"]
     assert names(tmp_path / "folder") == ["target"]
 
@@ -80,8 +88,10 @@ def test_devices_fifos_and_folders_are_refused(tmp_path):
         refused = f"{path} is a device, a FIFO or a socket; give a file name."
         with pytest.raises(ValueError, match=re.escape(refused)), atomic_write(path):
             pass
+
     with pytest.raises(ValueError, match="is a folder"), atomic_write(tmp_path):
         pass
+
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
     assert names(tmp_path) == ["fifo", "link"]
 
@@ -94,5 +104,6 @@ def test_writers_at_work_leave_each_other_alone(tmp_path, name):
         with atomic_write(path, "w") as second:
             second.write("second")
         assert path.read_text() == "second"
+
     assert path.read_text() == "first"
     assert names(tmp_path) == [name]

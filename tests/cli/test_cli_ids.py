@@ -18,9 +18,11 @@ HARMLESS = ["-5", "+3.2", "-.5e-3", "007", "a=b", "", "x", "'=1", " NA "]
 
 def run(*arguments):
     """Return what a command says on standard output and on standard error."""
-    done = invoke(*arguments)
-    assert done.exit_code == 0, done.stderr or done.exception
-    return done.stdout, done.stderr
+    result = invoke(*arguments)
+
+    assert result.exit_code == 0, result.stderr or result.exception
+
+    return result.stdout, result.stderr
 
 
 def read(path):
@@ -46,10 +48,13 @@ def test_formulas_get_an_apostrophe_unless_cells_are_raw():
         "--raw-cells writes cells as they are."
     )
     out, err = run(*fit, "-o", "labels.tsv")
+
     assert err == f"note: {note}\n"
     assert "formula" not in out
+
     command = ["predict", "m.npz", "a.csv", "-o", "labels.tsv"]
     out, err = run(*command, "--json")
+
     assert json.loads(out)["notes"][-1] == note
     assert err == ""
     assert [row[0] for row in read("labels.tsv")] == ["customer", *safe]
@@ -68,32 +73,45 @@ def test_predict_knows_the_columns_of_the_fit():
     data.loc[4, "f2"] = np.nan
     data.to_csv("new.csv", index=False)
     data.to_parquet("new.parquet")
+
     assert "in column 'f2' (1)" in fail("predict", "m.npz", "new.csv")
-    kept = [f"{i:03d}" for i in range(60) if i != 4]
+
+    remaining_rows = [f"{i:03d}" for i in range(60) if i != 4]
     options = ["m.npz", "new.parquet", "--missing", "drop", "-o", "out.csv"]
     out, err = run("predict", *options)
+
     assert "Took --id-column 'customer', as the fit did." in out
     assert "Took --label-column 'kind', as the fit did." in out
     assert "(3 classes): 0 of 59 rows differ" in out
+
     # What is left out of the data is said also where little is said.
     left_out = "Left out 1 of 60 rows, with missing cells in column 'f2' (1)."
+
     assert err == f"warning: {left_out}\n"
     assert run("predict", *options, "-q") == ("", err)
+
     rows = read("out.csv")
+
     assert rows[0] == ["customer", *COLUMNS[1:]]
-    assert [row[0] for row in rows[1:]] == kept
+    assert [row[0] for row in rows[1:]] == remaining_rows
+
     # What is said on the command line wins.
     out, _ = run("predict", *options, "--id-column", "city", "--label-column", "city")
+
     assert "Took" not in out
     assert [row[0] for row in read("out.csv")] == ["city", *["Bonn"] * 59]
     assert "(1 class): " in out
+
     bare = data.drop(columns=["customer", "kind"]).dropna()
     bare.to_csv("bare.csv", index=False)
     out, _ = run("predict", "m.npz", "bare.csv", "-o", "out.csv")
+
     assert "There is no 'customer': rows go by their" in out
     assert "known labels" not in out
     assert [row[0] for row in read("out.csv")][:3] == ["row", "1", "2"]
+
     np.save("bare.npy", bare[NAMES])
+
     assert "rows go by their number" in run("predict", "m.npz", "bare.npy")[0]
 
 
@@ -103,12 +121,17 @@ def test_a_feature_is_no_id_whatever_a_model_says():
     save_model(model, "m.npz", feature_names=NAMES, **columns)
     table().to_csv("a.csv", index=False)
     out, _ = run("predict", "m.npz", "a.csv", "-o", "out.csv")
+
     assert "Took" not in out
     assert [int(row[1]) for row in read("out.csv")[1:]] == list(model.predict(X))
+
     message = fail("predict", "m.npz", "a.csv", "--id-column", "f2")
+
     assert "'f2': that column is clustered by; name another" in message
+
     columns = ["--columns", "f0,f1,f2"]
     message = fail("fit", "a.csv", "-k", 2, *columns, "--label-column", "f1")
+
     assert "--label-column 'f1': that column is clustered by; name another" in message
 
 

@@ -33,7 +33,8 @@ def store(table, name):
         np.save(name, table.filter(like="f").to_numpy(float).copy("C"))
     else:
         cells = anndata.AnnData(sp.csr_matrix(table.filter(like="f").to_numpy(float)))
-        cells.obs_names, cells.var_names = table["id"], table.filter(like="f").columns
+        cells.obs_names = table["id"]
+        cells.var_names = table.filter(like="f").columns
         cells.obs["kind"] = pd.Categorical(table["kind"])
         cells.write_h5ad(name)
 
@@ -46,13 +47,16 @@ def test_the_same_labels_from_disk_and_memory(name, table):
         beside += ["--id-column", "id"]
     options = ("-k", "3", *beside)
     for output, memory in (("disk.csv", "0"), ("memory.csv", "1")):
-        found = document("fit", name, *options, "--memory", memory, "-o", output)
-        notes = " ".join(found["notes"])
+        summary = document("fit", name, *options, "--memory", memory, "-o", output)
+        notes = " ".join(summary["notes"])
         assert ("read block by block" in notes) == (memory == "0")
-        assert (found["n_samples"], found["n_features"]) == (400, 13)
-        assert beside == [] or found["known_labels"]["misplaced"] == 0
+        assert (summary["n_samples"], summary["n_features"]) == (400, 13)
+        assert beside == [] or summary["known_labels"]["misplaced"] == 0
+
     assert clusters("disk.csv") == clusters("memory.csv")
+
     ids = list(table["id"]) if beside else [str(i) for i in range(1, 401)]
+
     assert [next(iter(row.values())) for row in read("disk.csv")] == ids
 
 
@@ -64,6 +68,7 @@ def test_predict_from_disk(name, table):
     good(*line, "--save", "m.npz", "-o", "a.csv")
     good("predict", "m.npz", name, "-o", "b.csv", *BLOCKS)
     good(*line, "-o", "c.csv", *BLOCKS)
+
     assert clusters("a.csv") == clusters("b.csv") == clusters("c.csv")
 
 
@@ -73,11 +78,13 @@ def test_columns_far_from_zero_are_centred_on_disk(how, table):
     table.loc[::9, "f3"] = np.nan
     store(table, "x.parquet")
     line = "fit", "x.parquet", "-k", "3", "--prepare", how
-    found = [document(*line, *memory) for memory in ((), BLOCKS)]
-    assert "mean 0 and deviation 1" in " ".join(found[1]["notes"])
-    for one, other in zip(*(doc["clusters"] for doc in found), strict=True):
-        assert one["rows"] == other["rows"]
-        for line, other_line in zip(one["features"], other["features"], strict=True):
+    result = [document(*line, *memory) for memory in ((), BLOCKS)]
+
+    assert "mean 0 and deviation 1" in " ".join(result[1]["notes"])
+
+    for item, second in zip(*(doc["clusters"] for doc in result), strict=True):
+        assert item["rows"] == second["rows"]
+        for line, other_line in zip(item["features"], second["features"], strict=True):
             assert line.pop("feature") == other_line.pop("feature")
             assert line == pytest.approx(other_line)
 
@@ -86,6 +93,7 @@ def test_columns_are_chosen_by_rows_of_several_groups(table):
     table["month"] = np.arange(400) // 40 + 1
     table.to_parquet("x.parquet", row_group_size=40)
     notes = " ".join(document("fit", "x.parquet", "-k", "3", *BLOCKS)["notes"])
+
     assert "'month' (named like a code" in notes
     assert "chosen by 160 rows" in notes
 
@@ -95,13 +103,15 @@ def test_missing_cells_on_disk(table):
     table.loc[[7, 300], "f3"] = np.nan
     store(table, name)
     message = fail("fit", name, "-k", "3", "--missing", "error", *BLOCKS)
+
     assert "2 of 400 rows have missing cells, in column 'f3' (2)" in message
     assert "row 8. --missing fit fills them in" in message
+
     for handling, rows in (("drop", 398), ("fit", 400)):
         options = ("-k", "3", "--label-column", "kind", "--missing", handling, *BLOCKS)
-        found = json.loads(invoke("fit", name, *options, "--json").stdout)
-        assert found["n_samples"] == rows
-        assert found["known_labels"]["misplaced"] == 0
+        summary = json.loads(invoke("fit", name, *options, "--json").stdout)
+        assert summary["n_samples"] == rows
+        assert summary["known_labels"]["misplaced"] == 0
 
 
 def test_what_cannot_be_done_on_disk(table):
@@ -113,6 +123,7 @@ def test_what_cannot_be_done_on_disk(table):
         (("fit", "x.h5ad", "-k", "3", "--label-column", "type"), "it has 'kind'"),
     ):
         assert message in fail(*arguments, *BLOCKS)
+
     assert "give a number of GB" in fail("fit", "x.csv", "-k", "3", "--memory", "-1")
 
 
@@ -120,7 +131,8 @@ def test_labels_of_many_rows_are_written_block_by_block(monkeypatch):
     X, _ = make_ihgmm(20_000, 4, 2, random_state=0)
     np.save("x.npy", X)
     monkeypatch.setattr("ihgmm.cli.screen.PATIENCE", 0)
-    done = invoke("fit", "x.npy", "-k", "2", "-o", "labels.csv", *BLOCKS)
-    assert "clustering ...\n" in done.stderr  # for those who see nothing turn
+    result = invoke("fit", "x.npy", "-k", "2", "-o", "labels.csv", *BLOCKS)
+
+    assert "clustering ...\n" in result.stderr  # for those who see nothing turn
     assert [row["row"] for row in read("labels.csv")] == [*map(str, range(1, 20_001))]
     assert "..." not in invoke("fit", "x.npy", "-k", "2", "-q").stderr

@@ -28,6 +28,7 @@ def refusal(path, missing="error", **asked):
     """Return why a table is refused."""
     with pytest.raises(ValueError, match=r"\.") as raised:
         table_of(path, **asked, missing=missing)
+
     return str(raised.value)
 
 
@@ -41,8 +42,11 @@ def test_every_format_is_read(sample, name):
     else:
         write(name, *sample)
     table, _ = load(name)
+
     assert table.is_sparse == (name == "sparse.npz")
+
     X = table.X.toarray() if table.is_sparse else table.X
+
     np.testing.assert_array_equal(X, sample[0])
     assert table.rows.ids.tolist() == [*range(1, 121)]
 
@@ -67,13 +71,18 @@ def test_names_cannot_steer_the_terminal(sample):
         text = good(*command)
         assert all(c.isprintable() or c in "\n\u200d" for c in text)
         assert max(map(len, text.splitlines())) < 500
+
     assert "\\x1b[2J\\u202eA" in text
     assert "B\\nC" in text
     assert "zzz…" in text
+
     message = fail("fit", "a.csv", "-k", 3, "--id-column", "\x1b[31m")
+
     assert message.isprintable()
+
     # In JSON and in the model they are what they are.
     document("fit", "a.csv", "-k", 3, "--save", "model.npz")
+
     assert list(load_model("model.npz").feature_names_in_) == names
 
 
@@ -82,29 +91,41 @@ def test_what_looks_like_ids_is_not_clustered_by(sample):
     frame.insert(0, "customer_id", 9_000_000_000_000_000_000 + 10**6 * np.arange(120))
     frame["name"] = [f"customer {i}" for i in range(120)]
     frame.to_csv("a.csv", index=False)
-    table, said = load("a.csv")
+    table, messages = load("a.csv")
+
     assert table.X.shape == (120, 12)
-    assert "'customer_id' (looks like ids; --id-column takes them)" in said
+    assert "'customer_id' (looks like ids; --id-column takes them)" in messages
+
     frame.rename(columns={"customer_id": "PID"}).to_csv("c.csv", index=False)
+
     assert load("c.csv")[0].X.shape == (120, 12)
+
     for column in ("customer_id", "name"):  # one is enough
-        table, said = load("a.csv", id_column=column)
-        assert "Left out 1 column: " in said
+        table, messages = load("a.csv", id_column=column)
+        assert "Left out 1 column: " in messages
+
     assert load("a.csv", columns=["customer_id", "f1", "f2"])[0].X.shape == (120, 3)
+
     message = refusal("a.csv", columns=["f1", "name"])
+
     assert "column 'name' cannot be used: text such as 'customer 0'" in message
+
     frame.rename(columns={"customer_id": "item"}).to_csv("d.csv", index=False)
+
     assert load("d.csv")[0].X.shape == (120, 12)  # by its many digits
+
     frame["customer_id"] = frame["customer_id"].to_numpy()[::-1] // 10**5
     frame.rename(columns={"customer_id": "acid", "f1": "a,b"}).to_csv("b.csv")
-    table, said = load("b.csv")  # with the numbers that pandas writes
+    table, messages = load("b.csv")  # with the numbers that pandas writes
+
     assert table.X.shape == (120, 13)
-    assert "'Unnamed: 0' (looks like ids" in said
+    assert "'Unnamed: 0' (looks like ids" in messages
     assert "2 features" in good("fit", "b.csv", "-k", 2, "--columns", '"a,b",f2')
 
 
 def test_blanks_after_commas_are_no_part_of_a_name(sample):
     named(sample[0]).rename(columns={"f3": " f3"}).to_csv("a.csv", index=False)
+
     assert "3 features" in good("fit", "a.csv", "-k", 2, "--columns", "f1, f2 , f3")
     assert "11 features" in good("fit", "a.csv", "-k", 2, "--drop-columns", "f1, f1")
 
@@ -114,20 +135,25 @@ def test_semicolons_commas_and_bad_cells(sample, cell):
     table = named(sample[0]).astype(object)
     table.loc[7, "f3"] = cell
     table.to_csv("a.csv", index=False, sep=";")
-    done = invoke("fit", "a.csv", "-k", 3, "--quiet")
-    assert done.exit_code == 0
-    assert " ".join(done.stderr.split()) == (
+    result = invoke("fit", "a.csv", "-k", 3, "--quiet")
+
+    assert result.exit_code == 0
+    assert " ".join(result.stderr.split()) == (
         "warning: Column 'f3' has 1 of 120 cells that are not numbers, the first is "
         f"'{cell}' in line 9: taken as missing. Mend the file, or leave the column "
         "out: --drop-columns 'f3'."
     )
     assert "in column 'f3' (1); the first is in line 9" in refusal("a.csv")
+
     table.loc[::4, "f3"] = cell
     table.to_csv("d.csv", index=False, sep=";")
-    _, said = load("d.csv")
-    assert "Used 11 columns: 'f0', 'f1', 'f2', 'f4'" in said
-    assert f"'f3' (31 of 120 cells are not numbers, the first is '{cell}'" in said
+    _, messages = load("d.csv")
+
+    assert "Used 11 columns: 'f0', 'f1', 'f2', 'f4'" in messages
+    assert f"'f3' (31 of 120 cells are not numbers, the first is '{cell}'" in messages
+
     named(sample[0]).to_csv("b.csv", index=False, sep=";", decimal=",")
+
     np.testing.assert_array_equal(load("b.csv")[0].X, sample[0])
 
 
@@ -156,16 +182,23 @@ def test_scaled_columns_keep_the_patterns():
     table.to_csv("a.csv", index=False)
     options = ["a.csv", "-k", 3, "--label-column", "kind"]
     for how in ("none", "standardize"):
-        done = invoke("fit", *options, "--paper", "--prepare", how, "--json")
-        assert json.loads(done.stdout)["known_labels"]["misplaced"] > 10
-    found = document("fit", *options, "--save", "model.npz")  # prepared by itself
-    assert found["known_labels"]["misplaced"] == 0
+        result = invoke("fit", *options, "--paper", "--prepare", how, "--json")
+        assert json.loads(result.stdout)["known_labels"]["misplaced"] > 10
+    summary = document("fit", *options, "--save", "model.npz")  # prepared by itself
+
+    assert summary["known_labels"]["misplaced"] == 0
+
     divided = "Divided 8 columns by the deviation ('f0': "
-    assert any(note.startswith(divided) for note in found["notes"])
-    again = document("predict", "model.npz", "a.csv", "--label-column", "kind")
-    assert again["known_labels"]["misplaced"] == 0
+
+    assert any(note.startswith(divided) for note in summary["notes"])
+
+    other_labels = document("predict", "model.npz", "a.csv", "--label-column", "kind")
+
+    assert other_labels["known_labels"]["misplaced"] == 0
+
     centers = load_model("model.npz")[-1].cluster_centers_
     expected = IhSC(3, random_state=0).fit(X / X.std(axis=0)).cluster_centers_
+
     np.testing.assert_allclose(centers, expected, rtol=1e-6)
 
 
@@ -175,11 +208,14 @@ def test_missing_cells_are_told_where_they_are(sample):
     table.loc[:2, "f2"] = np.nan
     table.to_csv("a.csv", index=False)
     message = refusal("a.csv")
+
     assert "5 of 120 rows have missing cells, in columns 'f1' (5), 'f2' (3)" in message
     assert "as 0, drop leaves out their rows; or leave out such columns." in message
+
     table.loc[:3, "f3"] = np.nan
     table.loc[::2, "f5"] = table.loc[1::2, "f6"] = np.nan
     table.to_csv("d.csv", index=False)
+
     assert refusal("d.csv", missing="drop").endswith(
         "120 of 120 rows have missing cells, in columns 'f5' (60), 'f6' (60), 'f1' (5) "
         "and 2 more; the first is in line 2. --missing fit fills them in, zero reads "
@@ -191,24 +227,29 @@ def test_numbers_as_people_write_them(sample):
     table = named(sample[0])
     texts = ["1,{:03d}.50", "1.{:03d},50", "1 {:03d}", "$ 3,{:03d}"]
     texts.append("7,{}%")
-    whole = [*range(119), 118]  # no two alike would be row numbers
+    complete = [*range(119), 118]  # no two alike would be row numbers
     for i, text in enumerate(texts):
-        table[f"t{i}"] = [text.format(j) for j in whole]
+        table[f"t{i}"] = [text.format(j) for j in complete]
     table["few"] = ["7" if i < 90 else "1,234" for i in range(120)]
     table["names"] = [f"c{i},000" for i in range(120)]
     table.to_csv("a.csv", index=False)
-    found = table_of("a.csv", missing="error")
-    values = dict(zip(found.names, found.X.T, strict=True))
-    numbers = np.array(whole, float)
-    decimals = [float(f"7.{j}") for j in whole]
-    assert found.left_out == {"names": "text such as 'c0,000'"}
+    result = table_of("a.csv", missing="error")
+    values = dict(zip(result.names, result.X.T, strict=True))
+    numbers = np.array(complete, float)
+    decimals = [float(f"7.{j}") for j in complete]
+
+    assert result.left_out == {"names": "text such as 'c0,000'"}
+
     for i, start in enumerate((1000.5, 1000.5, 1000, 3000)):
         np.testing.assert_array_equal(values[f"t{i}"], start + numbers)
+
     np.testing.assert_array_equal(values["t4"], decimals)
     assert list(values["few"]) == [7.0] * 90 + [1234.0] * 30
-    said = " ".join(map(str, found.notes))
-    assert "Read numbers as people write them in 't0', 't1', 't2', 't3'" in said
-    assert "('1,000.50' is 1000.5)." in said
+
+    messages = " ".join(map(str, result.notes))
+
+    assert "Read numbers as people write them in 't0', 't1', 't2', 't3'" in messages
+    assert "('1,000.50' is 1000.5)." in messages
 
 
 BROKEN = {
@@ -240,6 +281,7 @@ def test_an_array_that_claims_a_shape(shape):
     Path("a.npy").write_bytes(content.getvalue())
     with zipfile.ZipFile("a.npz", "w") as archive:
         archive.writestr("X.npy", content.getvalue())
+
     assert "a.npy cannot be read as npy" in refusal("a.npy")
     assert "a.npz cannot be read as npz" in refusal("a.npz")
 
@@ -258,26 +300,32 @@ def test_columns_of_one_name_in_parquet():
     columns = [[1.0, 2.0], [2.0, 1.0], [5.0, 3.0]]
     parquet.write_table(pa.table(columns, names=["x", "x", "y"]), "a.parquet")
     table = table_of("a.parquet")
+
     assert table.names == ["x", "x.1", "y"]
     np.testing.assert_array_equal(table.X.T, columns)
 
 
 def test_names_of_files_that_are_not_utf_8(sample):
-    odd = os.fsdecode(b"\xe9")
+    odd_name = os.fsdecode(b"\xe9")
     for suffix in (".csv", ".parquet", ".npy", ".npz", ".xlsx"):
-        data = f"{odd}{suffix}"
+        data = f"{odd_name}{suffix}"
         if suffix == ".xlsx":
             named(sample[0]).to_excel("a.xlsx")
         else:
             write(f"a{suffix}", *sample)
         os.rename(f"a{suffix}", data)
-        files = ["-o", f"{odd}-labels.csv", "--save", f"{odd}-model.npz"]
-        told = document("fit", data, "-k", 3, *files)
-        assert (told["data"], told["model_file"]) == (data, files[-1])
+        files = ["-o", f"{odd_name}-labels.csv", "--save", f"{odd_name}-model.npz"]
+        summary = document("fit", data, "-k", 3, *files)
+        assert (summary["data"], summary["model_file"]) == (data, files[-1])
+
     assert document("predict", files[-1], data)["data"] == data
-    good("report", data, "-k", 3, "-o", f"{odd}.html")
-    assert "\ufffd.xlsx" in Path(f"{odd}.html").read_text(encoding="utf-8")
-    message = fail("fit", f"{odd}{odd}", "-k", 3)
+
+    good("report", data, "-k", 3, "-o", f"{odd_name}.html")
+
+    assert "\ufffd.xlsx" in Path(f"{odd_name}.html").read_text(encoding="utf-8")
+
+    message = fail("fit", f"{odd_name}{odd_name}", "-k", 3)
+
     assert message.startswith("error: \\udce9\\udce9: no such")
 
 
@@ -285,6 +333,7 @@ def test_names_of_files_that_are_not_utf_8(sample):
 def test_broken_files(name):
     content, message = BROKEN[name]
     Path(name).write_bytes(content)
+
     assert message in refusal(name)
 
 
@@ -304,10 +353,15 @@ def test_bad_arrays(array, message):
 
 def test_archives_of_something_else_pickles_and_wrong_places_are_refused(sample):
     np.save("a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
+
     assert "cannot be read as npy" in refusal("a.npy")
-    beyond = sp.csr_matrix(sample[0])
-    beyond.indices[5] = 1_000_000_000
-    sp.save_npz("beyond.npz", beyond)
+
+    excess = sp.csr_matrix(sample[0])
+    excess.indices[5] = 1_000_000_000
+    sp.save_npz("beyond.npz", excess)
+
     assert "beyond.npz cannot be read as npz" in refusal("beyond.npz")
+
     np.savez("a.npz", a=sample[0], b=sample[1])
+
     assert "as npz: of its arrays, 'a', 'b', none is X" in refusal("a.npz")

@@ -102,17 +102,23 @@ def test_everyday_file(name):
     kinds, phrases = FILES[name](name)
     text = good("fit", name, "-k", "auto", "-o", "labels.csv")
     first = "\n".join(text.splitlines()[:5])
+
     assert "90 rows, " in first
+
     for phrase in phrases:
         assert phrase in first
+
     assert misclassification_rate(kinds, clusters("labels.csv")) <= 0.02
 
 
 def test_columns_of_arrays_and_built_in_data_can_be_chosen(sample):
     np.save("a.npy", sample[0])
     table = table_of("a.npy", columns=["col3", "col1", "col2"], drop_columns=["col1"])
+
     np.testing.assert_array_equal(table.X, sample[0][:, [2, 1]])
+
     good("fit", "a.npy", "-k", "3", "--drop-columns", "col4", "--save", "m.npz")
+
     assert "120 rows labelled" in good("predict", "m.npz", "a.npy")
     assert len(table_of("wine", drop_columns=["ash", "hue"]).names) == 11
 
@@ -129,31 +135,42 @@ def test_pipes(suffix, monkeypatch):
     content = io.BytesIO(Path(name).read_bytes())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content))
     piped = table_of("-", missing="error")
+
     np.testing.assert_array_equal(piped.X, table)
 
 
 def test_labels_to_a_pipe():
     table, kinds = customers()
     arguments = ["fit", "-", "-k", "3", "-o", "-"]
-    done = CliRunner().invoke(app, arguments, input=table.to_csv(index=False).encode())
-    assert done.exit_code == 0, done.stderr
-    assert "-: 90 rows, 5 features, 3 clusters" in done.stderr
-    rows = list(csv.DictReader(done.stdout.splitlines()))
+    result = CliRunner().invoke(
+        app, arguments, input=table.to_csv(index=False).encode()
+    )
+
+    assert result.exit_code == 0, result.stderr
+    assert "-: 90 rows, 5 features, 3 clusters" in result.stderr
+
+    rows = list(csv.DictReader(result.stdout.splitlines()))
+
     assert misclassification_rate(kinds, [row["cluster"] for row in rows]) <= 0.02
     assert list(Path().iterdir()) == []
 
 
 def test_what_pipes_cannot_do():
     def piped(content, *arguments):
-        done = CliRunner().invoke(app, ["fit", "-", "-k", "2", *arguments], content)
-        assert done.exit_code == 2
-        return " ".join(done.stderr.split())
+        result = CliRunner().invoke(app, ["fit", "-", "-k", "2", *arguments], content)
+
+        assert result.exit_code == 2
+
+        return " ".join(result.stderr.split())
 
     for content in (b"", b"PK\x03\x04\x00\xff"):
         assert "Standard input is empty, or holds no text" in piped(content)
+
     assert "both write to standard output" in piped(b"a,b\n1,2\n", "-o", "-", "--json")
     assert "error: Standard input cannot be read as csv: " in piped(b"a,b\n1\n2,3,4\n")
+
     page = CliRunner().invoke(app, ["report", "iris", "-k", "3", "-o", "-"])
+
     assert page.stdout.startswith("<!doctype html>")
     assert "report written to -" in page.stderr
 
@@ -167,17 +184,24 @@ def test_a_mistyped_column_gets_the_nearest_name():
         assert "(did you mean 'cheese'?)" in message
     as_anndata("a.h5ad")
     message = fail("fit", "a.h5ad", "-k", "3", "--label-column", "kind")
+
     assert "obs of a.h5ad has no such column; it has none" in message
 
 
 def test_files_of_cells_that_are_stored_otherwise():
     table, _ = customers()
     anndata.AnnData(sp.csc_matrix(table.to_numpy())).write_h5ad("columns.h5ad")
+
     assert document("fit", "columns.h5ad", "-k", "3")["n_samples"] == len(table)
+
     message = fail("fit", "columns.h5ad", "-k", "3", "--memory", "0")
+
     assert "The matrix /X is stored by columns (CSC)" in message
+
     with h5py.File("old.h5ad", "w") as file:  # tables were no groups
-        file["X"], file["obs"] = np.ones((3, 2)), np.zeros(3, dtype=[("index", "S4")])
+        file["X"] = np.ones((3, 2))
+        file["obs"] = np.zeros(3, dtype=[("index", "S4")])
+
     assert "or is of anndata before 0.7" in fail("fit", "old.h5ad", "-k", 2)
 
 
@@ -185,15 +209,19 @@ def test_a_table_of_texts_is_told_what_to_type():
     words = ["a review of more than eight words in all"] * 40
     pd.DataFrame({"review": words}).to_csv("t.csv", index=False)
     message = fail("fit", "t.csv", "-k", "2")
+
     assert "--text-column 'review' takes its words" in message
 
 
 def test_folders_and_hdf5_are_for_python():
     Path("a.parquet").mkdir()
     Path("a.h5").touch()
-    for name, what in {"a.parquet": "a folder", "a.h5": "unknown format '.h5'"}.items():
+    for name, reason in {
+        "a.parquet": "a folder",
+        "a.h5": "unknown format '.h5'",
+    }.items():
         message = fail("fit", name, "-k", "2")
-        assert f"{name}: {what}; give one of .csv, " in message
+        assert f"{name}: {reason}; give one of .csv, " in message
         assert "In Python, ihgmm.open_data reads HDF5, zarr, and folders" in message
 
 
@@ -205,10 +233,13 @@ def test_ids_that_repeat_are_told_once_and_left_out_columns_counted():
         table[f"t{i}"] = [f"{i}a{j}" for j in range(90)]
     table.to_csv("a.csv", index=False)
     notes = " ".join(map(str, table_of("a.csv", id_column="who").notes))
+
     assert notes.count("88 of 90 rows share their 'who' with another row: labels") == 1
     assert notes.count("(text such as '") == 9
+
     table.assign(**{f"u{i}": "" for i in range(23)}).to_csv("a.csv", index=False)
     notes = document("fit", "a.csv", "-k", "3", "--id-column", "who")
+
     assert "(empty) and 2 more. --json lists all." in " ".join(notes["notes"])
     assert len(notes["left_out"]) == 32
     assert notes["prepared"] == dict.fromkeys(GOODS, "divided")
@@ -237,7 +268,7 @@ def cells():
 
 
 def test_counts_are_one_thing_in_every_file(cells):
-    told = []
+    summary = []
     for file in ("cells.csv", "cells.h5ad"):
         text = good("fit", file, "-k", 3, "-o", f"{file}-l.csv", "--save", "m.npz")
         assert "Divided 120 columns by the deviation ('all0': " in text
@@ -245,9 +276,10 @@ def test_counts_are_one_thing_in_every_file(cells):
         assert "--whiten counts" in text
         assert "mean 0" not in text  # zero is the origin of counts
         good("predict", "m.npz", file, "-o", "p.csv")
-        told.append(pd.read_csv(f"{file}-l.csv")["cluster"])
-        np.testing.assert_array_equal(pd.read_csv("p.csv")["cluster"], told[-1])
-    np.testing.assert_array_equal(*told)
+        summary.append(pd.read_csv(f"{file}-l.csv")["cluster"])
+        np.testing.assert_array_equal(pd.read_csv("p.csv")["cluster"], summary[-1])
+
+    np.testing.assert_array_equal(*summary)
 
 
 @pytest.mark.parametrize("command", ["fit", "report", "choose-k"])
@@ -264,6 +296,11 @@ def test_few_large_means_among_many_columns_are_not_subtracted():
     X[:, :5] = 50 + X[:, :5]
     X[:, 1::7] *= 100
     pd.DataFrame(X).add_prefix("g").to_csv("a.csv", index=False)
+
     assert "Divided 120 columns" in good("fit", "a.csv", "-k", 2)
-    few = ["--columns", "g0,g1,g2,g3,g4,g5,g6"]
-    assert "gave 5 columns, far from 0, mean 0" in good("fit", "a.csv", "-k", 2, *few)
+
+    sample = ["--columns", "g0,g1,g2,g3,g4,g5,g6"]
+
+    assert "gave 5 columns, far from 0, mean 0" in good(
+        "fit", "a.csv", "-k", 2, *sample
+    )

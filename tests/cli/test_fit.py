@@ -17,12 +17,17 @@ from ihgmm.storage import load_model
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_describes_its_clusters(sample, method):
     write("a.csv", sample[0], None)
-    done = invoke("fit", "a.csv", "-k", 3, "--method", method.lower(), "-o", "l.csv")
-    assert done.exit_code == 0, done.exception
-    assert f"3 clusters ({method})" in done.stdout
+    result = invoke("fit", "a.csv", "-k", 3, "--method", method.lower(), "-o", "l.csv")
+
+    assert result.exit_code == 0, result.exception
+    assert f"3 clusters ({method})" in result.stdout
+
     frame = pd.read_csv("l.csv")
+
     assert list(frame) == COLUMNS
+
     means = frame.groupby("cluster")["scale"].mean()
+
     np.testing.assert_allclose(means, 1, atol=0.05)
     assert (frame["size"] >= 0).all()
     assert frame["certainty"].between(0, 1).all()
@@ -44,15 +49,18 @@ def test_filled_cells_are_counted(sample):
 def test_certainty_is_that_of_the_diagnosis(sample):
     X, _ = sample
     write("a.csv", X, None)
-    found = document("fit", "a.csv", "-k", 3, "-o", "l.csv", "--save", "m.npz")
+    summary = document("fit", "a.csv", "-k", 3, "-o", "l.csv", "--save", "m.npz")
     model = IhSC(3, random_state=0).fit(X)
     expected = diagnose(X, model.labels_)
-    written = [float(row["certainty"]) for row in read("l.csv")]
-    np.testing.assert_allclose(written, expected.certainty, rtol=1e-4)
-    shown = [cluster["certainty"] for cluster in found["clusters"]]
+    output = [float(row["certainty"]) for row in read("l.csv")]
+
+    np.testing.assert_allclose(output, expected.certainty, rtol=1e-4)
+
+    displayed = [cluster["certainty"] for cluster in summary["clusters"]]
     means = [np.mean(expected.certainty[model.labels_ == k]) for k in range(3)]
-    np.testing.assert_allclose(shown, means, rtol=1e-6)
-    assert found["verdict"] == expected.verdict
+
+    np.testing.assert_allclose(displayed, means, rtol=1e-6)
+    assert summary["verdict"] == expected.verdict
 
 
 def test_later_rows_are_as_sure_as_those_of_the_fit_whatever_their_company():
@@ -62,14 +70,19 @@ def test_later_rows_are_as_sure_as_those_of_the_fit_whatever_their_company():
     good("predict", "m.npz", "a.csv", "-o", "all.csv")
     np.save("few.npy", X[:4])
     good("predict", "m.npz", "few.npy", "-o", "few.csv")
-    fit, all_rows, few = (pd.read_csv(f"{file}.csv") for file in ("fit", "all", "few"))
+    fit, all_rows, sample = (
+        pd.read_csv(f"{file}.csv") for file in ("fit", "all", "few")
+    )
+
     assert list(all_rows) == COLUMNS
     assert fit["certainty"].mean() < 0.97
+
     mean = pytest.approx(fit["certainty"].mean(), abs=0.01)
+
     assert all_rows["certainty"].mean() == mean
     assert fit["certainty"].corr(all_rows["certainty"], method="spearman") > 0.5
-    assert few["certainty"].tolist() == all_rows["certainty"][:4].tolist()
-    assert few["typical"].isna().all()
+    assert sample["certainty"].tolist() == all_rows["certainty"][:4].tolist()
+    assert sample["typical"].isna().all()
 
 
 def test_a_warning_is_printed_once():
@@ -77,8 +90,9 @@ def test_a_warning_is_printed_once():
     X[5] *= 1e-90
     X[0, 0] = 1e5
     named(X).to_csv("faint.csv", index=False)
-    done = invoke("fit", "faint.csv", "-k", "3", "--prepare", "none")
-    assert done.stderr.count("are shorter than") == 1
+    result = invoke("fit", "faint.csv", "-k", "3", "--prepare", "none")
+
+    assert result.stderr.count("are shorter than") == 1
 
 
 @pytest.mark.parametrize(("zeros", "text"), [(0, ""), (1, " but zeros")])
@@ -88,40 +102,55 @@ def test_rows_without_an_observed_cell_are_called_so(zeros, text):
     X[[5, 7]] = np.nan
     names = [f"n{i}" for i in range(120)]
     named(X).assign(name=names, other=names).to_csv("x.csv", index=False)
-    done = invoke("fit", "x.csv", "-k", "3", "--id-column", "name")
-    assert f"{2 + zeros} rows without an observed cell{text} mean" in done.stdout
+    result = invoke("fit", "x.csv", "-k", "3", "--id-column", "name")
+
+    assert f"{2 + zeros} rows without an observed cell{text} mean" in result.stdout
+
     have = "nothing but zeros or empty cells" if zeros else "no observed cell"
-    assert f"{2 + zeros} of 120 rows have {have}. They" in done.stderr
+
+    assert f"{2 + zeros} of 120 rows have {have}. They" in result.stderr
 
 
 def test_a_fit_says_if_its_clusters_are_not_those_that_were_counted(monkeypatch):
     arguments = ("fit", "demo", "-k", "auto")
+
     assert "The clusters below are others" not in invoke(*arguments).stdout
+
     monkeypatch.setattr(Counting, "MOVED", 0.0)
     text = "The clusters below are others: "
+
     assert f"{text}0% of the rows are " in invoke(*arguments).stdout
+
     # Also where the number is doubtful.
     X = np.exp(make_ihgmm(200, 20, 4, separation_constant=0.2, random_state=2)[0] / 4)
     write("a.csv", X, None)
-    done = invoke("fit", "a.csv", "-k", "auto")
-    assert "which is doubtful" in done.stderr
-    assert text in done.stdout
+    result = invoke("fit", "a.csv", "-k", "auto")
+
+    assert "which is doubtful" in result.stderr
+    assert text in result.stdout
 
 
 def test_no_label_is_certain_where_nothing_is_separated():
     X = np.random.default_rng(0).standard_normal((200, 20))
     write("a.csv", X, None)
     save = ("--save", "m.npz")
-    done = invoke("fit", "a.csv", "-k", 3, "--json", "-o", "l.csv", *save)
-    assert json.loads(done.stdout)["verdict"].startswith("no separation")
+    result = invoke("fit", "a.csv", "-k", 3, "--json", "-o", "l.csv", *save)
+
+    assert json.loads(result.stdout)["verdict"].startswith("no separation")
     assert pd.read_csv("l.csv")["certainty"].isna().all()
+
     invoke("predict", "m.npz", "a.csv", "-o", "later.csv")
+
     assert pd.read_csv("later.csv")["certainty"].isna().all()
+
     shares = load_model("m.npz").predict_proba(pd.read_csv("a.csv"))
+
     np.testing.assert_allclose(shares, 1 / 3)
     assert "uncertain rows" not in str(diagnose(X, np.arange(200) % 3))
+
     invoke("report", "a.csv", "-k", 3, "-o", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
+
     assert "No separation" in page
     assert "no certainty is known" in page
     assert "sure rows only" not in page

@@ -29,66 +29,92 @@ BATCHES = [*FIT, "--batch-column", "shop", "--drop-columns", "kind"]
 def test_known_classes_teach_and_are_written():
     options = ["--known-column", "kind", "--batch-column", "shop", "-o", "labels.csv"]
     text = good(*FIT, *options, "--save", "model.npz")
+
     assert "Clusters stand for classes: 0 'dairy', 1 'fish', 2 'meat'." in text
     assert "of the labels, without the 39 given, would stay" in text
+
     rows = read("labels.csv")
+
     assert [row["class"] for row in rows] == KINDS[np.arange(150) % 3].tolist()
+
     good("predict", "model.npz", "tuesday.csv", "-o", "new.csv")
+
     assert [row["class"] for row in read("new.csv")][:3] == KINDS.tolist()
 
 
 def test_batches_are_taken_out():
     good(*BATCHES, "-o", "labels.csv", "--save", "model.npz")
     labels = clusters("labels.csv")
+
     assert all(len(set(labels[i::3])) == 1 for i in range(3))
+
     text = good("predict", "model.npz", "tuesday.csv", "-o", "new.csv")
+
     assert "Took --batch-column 'shop', as the fit did." in text
     assert clusters("new.csv")[:3] == labels[:3]
+
     text = fail("update", "model.npz", "tuesday.csv", "--save", "model.npz")
+
     assert "partial_fit cannot go on" in text
 
 
 def test_a_model_goes_on_with_new_rows():
     good(*FIT, "--drop-columns", "kind,shop", "--save", "model.npz")
     before = load_model("model.npz")
-    told = document("update", "model.npz", "tuesday.csv", "--save", "model.npz")
-    assert told["n_samples_seen"] == 240
-    assert sum(line["new_rows"] for line in told["clusters"]) == 90
+    summary = document("update", "model.npz", "tuesday.csv", "--save", "model.npz")
+
+    assert summary["n_samples_seen"] == 240
+    assert sum(line["new_rows"] for line in summary["clusters"]) == 90
+
     after = load_model("model.npz")
+
     assert after.n_samples_seen_ == 240
     assert after.feature_names_in_.tolist() == GOODS
+
     rows = pd.DataFrame(after.cluster_centers_, columns=GOODS)
+
     np.testing.assert_array_equal(before.predict(rows), [0, 1, 2])
+
     text = good("update", "model.npz", "tuesday.csv", "--save", "again.npz")
+
     assert "learnt from 90 rows of tuesday.csv, and 330 in all" in text
-    assert told["share_moved"] == 0
+    assert summary["share_moved"] == 0
+
     good(*FIT, "-k", 7, "--drop-columns", "kind,shop", "--save", "seven.npz")
     text = good("update", "seven.npz", "tuesday.csv", "--save", "seven.npz")
+
     assert "% of earlier rows have another label now; ihgmm predict labels" in text
 
 
 def test_rows_in_other_units_are_told():
     good(*FIT, "--drop-columns", "kind,shop", "--save", "model.npz")
     table = pd.read_csv("tuesday.csv")
+
     assert "same units" not in good("predict", "model.npz", "tuesday.csv")
+
     for factor, words in ((1000, "or more"), (0.001, "or less")):
         changed = table.assign(**{name: factor * table[name] for name in GOODS})
         changed.to_csv("changed.csv", index=False)
-        done = invoke("predict", "model.npz", "changed.csv")
-        assert "warning: Half of the rows are" in done.stderr
-        assert f"those of the fit, {words}: are columns in the" in done.stderr
+        result = invoke("predict", "model.npz", "changed.csv")
+        assert "warning: Half of the rows are" in result.stderr
+        assert f"those of the fit, {words}: are columns in the" in result.stderr
 
 
 def test_batches_leave_zero_where_it_is():
     table = pd.read_csv("monday.csv").assign(hPa=99e3 + 9e2 * np.sin(np.arange(150)))
     table.to_csv("monday.csv", index=False)
     text = good(*BATCHES, "--prepare", "auto")
+
     assert "Divided 6 columns" in text
     assert "None is centred: batches multiply columns." in text
+
     text = fail(*BATCHES, "--prepare", "standardize")
+
     assert "divide without centring, --prepare scale." in text
+
     table.assign(meat=table["meat"] - 10).to_csv("monday.csv", index=False)
     text = fail(*BATCHES, "--prepare", "scale")
+
     assert "goes below 0 in 1 of 6 columns: --drop-columns 'meat'." in text
 
 
@@ -96,8 +122,11 @@ def test_rows_with_missing_cells_are_left_out_where_batches_are_taken_out():
     table = pd.read_csv("monday.csv")
     table.loc[::9, GOODS[2]] = np.nan
     table.to_csv("monday.csv", index=False)
+
     assert "Left out 17 of 150 rows, with missing" in invoke(*BATCHES).stderr
+
     text = fail(*BATCHES, "--missing", "fit")
+
     assert "fit and --outliers cells: leave them out, and give --missing drop." in text
 
 
@@ -108,19 +137,25 @@ def test_missing_cells_are_filled_in_where_the_fit_did():
         table.loc[::9, GOODS[2]] = np.nan
         table.to_csv(f"{day}-gaps.csv", index=False)
     good("fit", "monday-gaps.csv", *FIT[2:], "--save", "gaps.npz")
-    told = document("update", "gaps.npz", "tuesday-gaps.csv", "--save", "gaps.npz")
-    assert told["n_samples_seen"] == 240
+    summary = document("update", "gaps.npz", "tuesday-gaps.csv", "--save", "gaps.npz")
+
+    assert summary["n_samples_seen"] == 240
+
     # Scales are those of observed cells, in the fit and later; so are labels.
     good("fit", "monday-gaps.csv", *FIT[2:], "--save", "own.npz", "-o", "fit.csv")
     good("predict", "own.npz", "monday-gaps.csv", "-o", "later.csv")
     fit, later = (pd.read_csv(f"{name}.csv") for name in ("fit", "later"))
+
     assert (fit["cluster"] == later["cluster"]).all()
     assert np.abs(fit["scale"] - later["scale"]).max() < 0.1
     assert fit["certainty"].min() >= 1 / 3
+
     good(*FIT, "--save", "whole.npz")
     table.iloc[:1].to_csv("one.csv", index=False)  # in which a column is empty
     document("update", "gaps.npz", "one.csv", "--save", "gaps.npz")
+
     assert "Filled in 1 missing cell" in good("predict", "gaps.npz", "one.csv")
+
     good("predict", "whole.npz", "one.csv", "--missing", "zero")
     for rows in ("tuesday-gaps.csv", "one.csv"):
         text = fail("update", "whole.npz", rows, "--save", "new.npz")
@@ -129,11 +164,14 @@ def test_missing_cells_are_filled_in_where_the_fit_did():
 
 def test_what_cannot_be_done_is_said():
     text = fail(*BATCHES, "--method", "SphericalKMeans")
+
     assert "--known-column and --batch-column: SphericalKMeans takes neither" in text
     assert "no such column" in fail(*FIT, "--known-column", "kinds")
+
     spherical = ("--method", "SphericalKMeans", "--drop-columns", "kind,shop")
     good(*FIT, *spherical, "--save", "means.npz")
     text = fail("update", "means.npz", "tuesday.csv", "--save", "new.npz")
+
     assert "means.npz is no model of IhSC" in text
     assert invoke("update", "means.npz", "tuesday.csv").exit_code == 2
 
@@ -143,8 +181,11 @@ def test_wild_cells_are_counted_without_missing_ones():
     table.iloc[::5, 1] = np.nan
     table.iloc[[3, 7], [0, 2]] = 1e6
     table.assign(hPa=99e3 + 9e2 * np.sin(np.arange(150))).to_csv("w.csv", index=False)
-    asked = ("fit", "w.csv", "-k", 3, "--outliers", "cells", "-o", "l.csv")
-    notes = " ".join(document(*asked)["notes"])
+    arguments = ("fit", "w.csv", "-k", 3, "--outliers", "cells", "-o", "l.csv")
+    notes = " ".join(document(*arguments)["notes"])
+
     assert "Filled in 30 missing cells" in notes
+
     (count,) = re.findall(r"(\d+) wild cells had no part", notes)
+
     assert 4 <= int(count) < 30

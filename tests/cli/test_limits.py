@@ -25,6 +25,7 @@ from ihgmm.storage import load_model
 def test_ids_of_several_lines_stay_in_their_cell(end):
     name = f"first{end}=cmd()"
     files.write_csv(Path("out.csv"), [["id", "x"], [name, 1]])
+
     assert Path("out.csv").read_bytes() == f'id,x\n"{name}",1\n'.encode()
     assert read("out.csv") == [{"id": name, "x": "1"}]
     assert pd.read_csv("out.csv")["id"].tolist() == [name]
@@ -37,6 +38,7 @@ def test_ids_of_several_lines_stay_in_their_cell(end):
 def test_json_that_is_nested_deeply_or_no_record(record):
     Path("a.jsonl").write_text(f'{{"a": 1}}\n{record}\n')
     message = fail("fit", "a.jsonl", "-k", 2)
+
     assert "a.jsonl cannot be read as jsonl: line 2: " in message
     assert len(record) == 1 or "maximum recursion" in message
 
@@ -54,8 +56,10 @@ def claims(name, shape):
 @pytest.mark.parametrize("n_rows", [10**9, 10**12])
 def test_an_array_that_claims_more_than_is_stored(name, n_rows, monkeypatch):
     claims(name, (n_rows, 3))
+
     with pytest.raises(ValueError, match=r"claims .* bytes of it are stored"):
         ihgmm.open_data(name)
+
     if name == "a.h5ad":
         assert "IHGMM_MAX_EXPANSION" in fail("fit", name, "-k", 2)
     monkeypatch.setenv("IHGMM_MAX_EXPANSION", "inf")
@@ -74,6 +78,7 @@ def test_small_files_of_what_is_too_large():
         message = fail("fit", name, "-k", 2, "--memory", memory)
         assert f"{name} is too large for {memory} GB of memory" in message
         assert "raise --memory" in message
+
     assert "has shape ()" in fail("fit", "a.npz", "-k", 2)
 
 
@@ -81,10 +86,13 @@ def test_small_files_of_what_is_too_large():
 def test_a_fifo_is_not_waited_for_and_a_device_not_read(name):
     if name[0] == "a":
         os.mkfifo(name)
+
     assert "is a device, a FIFO or a socket" in fail("fit", name, "-k", 2)
+
     if name != "a.csv":
         with pytest.raises(ValueError, match="is a device, a FIFO or a socket"):
             ihgmm.open_data(name)
+
     with pytest.raises(ValueError, match="is a device, a FIFO or a socket"):
         load_model(name)
 
@@ -101,22 +109,29 @@ def test_what_is_no_path_is_said_to_be_none(path, sample):
 def test_an_archive_with_the_name_of_an_array(sample):
     np.savez("a.npz", X=sample[0])
     Path("a.npz").rename("a.npy")
+
     with pytest.raises(ValueError, match=r"a.npy cannot .* archive of arrays, \['X'\]"):
         ihgmm.open_data("a.npy")
+
     good("fit", "a.npy", "-k", 3, "-q")
 
 
 def test_standard_input_that_is_closed():
     command = shlex.join([sys.executable, "-m", "ihgmm", "fit", "-", "-k", "3"])
-    done = subprocess.run(f"{command} <&-", shell=True, capture_output=True)
-    assert done.returncode == 2
-    assert done.stderr.startswith(b"error: Standard input is empty, or holds no text")
+    process = subprocess.run(f"{command} <&-", shell=True, capture_output=True)
+
+    assert process.returncode == 2
+    assert process.stderr.startswith(
+        b"error: Standard input is empty, or holds no text"
+    )
 
 
 def test_standard_input_with_a_suffix(sample):
     np.savez("-.npz", X=sample[0])
     message = fail("fit", "-.npz", "-k", 3).replace("\u2502 ", "")
+
     assert "- alone is standard input, which takes CSV, TSV or JSON lines" in message
+
     good("fit", "./-.npz", "-k", 3, "-q")
 
 
@@ -125,6 +140,7 @@ def test_python_without_docstrings_and_an_encoding_that_lacks_letters(sample):
     table.to_csv("a.csv", index=False)
     environment = os.environ | {"PYTHONOPTIMIZE": "2", "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "ihgmm", "fit", "a.csv", "-k", "3"]
-    done = subprocess.run(command, capture_output=True, env=environment)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert rb"\u65e5\u672c" in done.stdout
+    process = subprocess.run(command, capture_output=True, env=environment)
+
+    assert (process.returncode, process.stderr) == (0, b"")
+    assert rb"\u65e5\u672c" in process.stdout

@@ -19,11 +19,13 @@ def options():
 
 
 def test_one_meaning_has_one_name():
-    spellings, meanings = defaultdict(set), defaultdict(set)
+    spellings = defaultdict(set)
+    meanings = defaultdict(set)
     for _, parameter, names in options():
         spellings[parameter].add(names)
         for name in names.split():
             meanings[name].add(parameter)
+
     assert {k: v for k, v in spellings.items() if len(v) > 1} == {}
     assert {k: v for k, v in meanings.items() if len(v) > 1} == {}
 
@@ -31,13 +33,16 @@ def test_one_meaning_has_one_name():
 def test_the_page_has_every_option_that_commands_share():
     text = PAGE.read_text(encoding="utf-8")
     table = re.findall(r"^\| `(-.+?)` \|.*\| (.+?) \|$", text, re.MULTILINE)
-    written = {names.replace("`, `", " "): users for names, users in table}
-    assert len(written) == len(table)
-    found = defaultdict(list)
+    output = {names.replace("`, `", " "): users for names, users in table}
+
+    assert len(output) == len(table)
+
+    result = defaultdict(list)
     for command, _, names in options():
-        found[names].append(command)
-    assert written == {
+        result[names].append(command)
+
+    assert output == {
         names: "all" if users == [*COMMANDS] else ", ".join(users)
-        for names, users in found.items()
+        for names, users in result.items()
         if len(users) > 1
     }

@@ -58,11 +58,14 @@ def test_what_measures_nothing(name, values, reason):
 
 
 def test_numbers_that_rise_through_the_first_column_are_ids():
-    frame, rising = named(make_ihgmm(120, 6, 2)[0]), np.cumsum([1, 3, 11] * 40)
+    frame = named(make_ihgmm(120, 6, 2)[0])
+    rising = np.cumsum([1, 3, 11] * 40)
     frame.insert(0, "seqn", rising)
     frame.assign(last=rising).to_csv("a.csv")  # after the numbers that pandas writes
+
     assert list(left_out := table_of("a.csv").left_out) == ["Unnamed: 0", "seqn"]
     assert left_out["seqn"] == "rises from row to row, as ids do; --id-column takes it"
+
     for amounts in (rising[::-1], rising[:99], rising - 9, rising * 1.1):
         assert no_measurement("seqn", amounts, True) == ""
 
@@ -78,37 +81,49 @@ def sparse_columns():
 def test_columns_that_are_mostly_empty_are_left_out_and_named_once():
     sparse_columns().to_csv("a.csv", index=False)
     table = table_of("a.csv", missing="auto")
+
     assert table.left_out == {
         "f2": "60.0% of it empty",
         "f3": "99.0% of it empty",
         "unit": "constant: 7",
     }
+
     notes = " ".join(map(str, table.notes))
+
     assert "Filled in 80 missing cells (10.0%), in column 'f1' (80)." in notes
+
     for name in ("f2", "f3", "unit"):
         assert notes.count(repr(name)) == 1
+
     # Rows are dropped for what is used alone.
     assert table_of("a.csv", missing="drop").X.shape == (120, 4)
+
     # Of the rows that are left, more columns may be constant; other ways are named.
     frame = sparse_columns()
     frame["flag"] = frame["f1"].notna()
     frame.to_csv("b.csv", index=False)
     table = table_of("b.csv", missing="drop")
+
     assert table.left_out["flag"] == "constant in the rows that are left: 1"
     assert table.left_out["unit"] == "constant: 7"
+
     notes = " ".join(map(str, table.notes))
+
     assert "in column 'f1' (80). --missing fit fills them in, zero reads" in notes
     assert "drop" not in notes
     # Where an empty cell means none, it is a number; and what is asked for is used.
     assert table_of("a.csv", missing="zero").X.shape == (200, 7)
-    asked = table_of("a.csv", missing="fit", columns=["f0", "f2", "f3"])
-    assert asked.names == ["f0", "f2", "f3"]
+
+    arguments = table_of("a.csv", missing="fit", columns=["f0", "f2", "f3"])
+
+    assert arguments.names == ["f0", "f2", "f3"]
 
 
 def test_a_table_of_ratings_keeps_its_columns():
     X = make_ihgmm(200, 6, 2, random_state=0)[0]
     X[np.random.default_rng(0).random(X.shape) < 0.6] = np.nan
     named(X).to_csv("a.csv", index=False)
+
     assert table_of("a.csv", missing="fit").left_out == {}
 
 
@@ -118,12 +133,19 @@ def test_rows_without_a_known_label_are_no_class():
     labels[:7] = ["", "NA", " ", "?", "", "", "NaN"]
     named(X).assign(kind=labels).to_csv("a.csv", index=False)
     line = ("fit", "a.csv", "-k", 3, "--label-column", "kind")
-    found = document(*line)["known_labels"]
-    assert (found["classes"], found["rows"], found["by_majority"]) == (3, 113, False)
-    assert found["misplaced"] == 0
+    summary = document(*line)["known_labels"]
+
+    assert (summary["classes"], summary["rows"], summary["by_majority"]) == (
+        3,
+        113,
+        False,
+    )
+    assert summary["misplaced"] == 0
     assert "(3 classes; 7 rows without one): 0 of 113 rows differ" in good(*line)
+
     good("report", *line[1:], "-o", "r.html")
     page = Path("r.html").read_text()
+
     assert "0 of 113 rows differ (0%)" in page
     assert "7 rows without a known label are not compared." in page
 
@@ -133,18 +155,21 @@ def test_spaces_between_cells(suffix):
     path = Path(f"a{suffix}")
     path.write_text('  "a b"   c\n 1.5  2\n  3   NA  \n  4   5  \n')
     table = table_of(str(path), missing="fit")
+
     assert table.names == ["a b", "c"]
     np.testing.assert_array_equal(table.X, [[1.5, 2], [3, np.nan], [4, 5]])
+
     path.write_text('"x" "y"\n"r 1" 2 3\n"r 2" 4 6.5\n')  # as R writes it
     table = table_of(str(path))
+
     assert (table.names, list(table.rows.ids)) == (["x", "y"], ["r 1", "r 2"])
 
 
 def test_features_are_shown_of_twelve_clusters():
-    said = "Features are shown of the 12 largest clusters"
+    messages = "Features are shown of the 12 largest clusters"
     for k in (12, 13):
         np.save("a.npy", make_ihgmm(40 * k, 20, k, random_state=0)[0])
-        assert (said in invoke("fit", "a.npy", "-k", k).stdout) == (k > 12)
+        assert (messages in invoke("fit", "a.npy", "-k", k).stdout) == (k > 12)
 
 
 def test_rows_without_a_pattern_are_not_compared_and_not_certain():
@@ -159,7 +184,8 @@ def test_rows_without_a_pattern_are_not_compared_and_not_certain():
         certainty = pd.read_csv(path)["certainty"]
         assert np.flatnonzero(certainty.isna()).tolist() == [7]
     line += ("--outliers", "auto")
-    found = json.loads(invoke(*line, "--json").stdout)
-    n_outliers = found["clusters"][-1]["rows"]
-    assert found["known_labels"]["rows"] == 120 - n_outliers < 120
+    summary = json.loads(invoke(*line, "--json").stdout)
+    n_outliers = summary["clusters"][-1]["rows"]
+
+    assert summary["known_labels"]["rows"] == 120 - n_outliers < 120
     assert f"{n_outliers} outliers aside" in invoke(*line).stdout

@@ -25,29 +25,39 @@ def test_cells_are_named_as_the_file_does():
     frame.to_csv("a.csv", index=False)
     frame.to_excel("a.xlsx", index=False, startrow=2)
     named = ("fit", "-k", 3, "--drop-columns", "customer no.")
+
     assert "'ten' in line 5: taken" in invoke(*named, "a.csv").stderr
     assert "'ten' in row 7 of the sheet: taken" in invoke(*named, "a.xlsx").stderr
+
     text = "a,b\n1,2\n\n\n3,inf\n4,1\n"  # lines that are empty
     Path("b.csv").write_text(text)
+
     assert "infinity in line 5, column 'b'" in fail("fit", "b.csv", "-k", 2)
+
     frame.loc[3, "meat"] = None
     frame.to_csv("a.csv", index=False)
     line = ("fit", "a.csv", "-k", 3, "--missing", "error")
+
     assert "the first is in line 5." in fail(*line)
+
     named = fail(*line, "--id-column", "customer no.")
+
     assert "the first is in customer no. '104'." in named
 
 
 def far_out(path, cell, extra=b""):
     """Write a sheet in which something stands far from the table."""
     shop().to_excel("whole.xlsx", index=False)
-    with zipfile.ZipFile("whole.xlsx") as old, zipfile.ZipFile(path, "w") as new:
-        for name in old.namelist():
-            text = old.read(name)
+    with (
+        zipfile.ZipFile("whole.xlsx") as old_model,
+        zipfile.ZipFile(path, "w") as new_rows,
+    ):
+        for name in old_model.namelist():
+            text = old_model.read(name)
             if name == "xl/worksheets/sheet1.xml":
                 text = text.replace(b"</sheetData>", cell + b"</sheetData>")
                 text = re.sub(b'<dimension ref="[^"]*"', extra or rb"\g<0>", text)
-            new.writestr(name, text, zipfile.ZIP_DEFLATED)
+            new_rows.writestr(name, text, zipfile.ZIP_DEFLATED)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +71,7 @@ def far_out(path, cell, extra=b""):
 def test_a_cell_that_is_far_out_is_refused(cell):
     far_out("a.xlsx", cell)
     message = fail(*FIT)
+
     assert re.search("a.xlsx is too large: it reaches over [0-9,]+ cells", message)
     assert "at most 20,000,000 are read" in message
     assert "or save the sheet as CSV." in message
@@ -92,6 +103,7 @@ def test_many_sheets_count_together_and_empty_columns_are_not_parsed(monkeypatch
         judging, "as_texts", lambda cells: texts.append(1) or as_texts(cells)
     )
     names = [*shop().columns]
+
     assert [name for name in table_of("a.xlsx").names if name in names] == names
     assert len(texts) <= len(names)
 
@@ -102,6 +114,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused():
         book.writestr("image.png", b"")
         book.getinfo("image.png").file_size = 2 * 10**9  # as its header says
     message = fail("fit", "a.xlsx", "-k", 3, "--memory", 1)
+
     assert "a.xlsx is too large for 1 GB of memory; raise --memory" in message
 
 
@@ -110,14 +123,19 @@ def test_predict_remembers_that_empty_cells_meant_zero():
     gaps = np.random.default_rng(2).random((90, 5)) < 0.05
     frame[GOODS] = frame[GOODS].mask(gaps)
     frame.to_csv("a.csv", index=False)
-    asked = ("--id-column", "customer no.", "--missing", "zero")
-    good("fit", "a.csv", "-k", 3, *asked, "--save", "m.npz", "-o", "a.out.csv")
+    arguments = ("--id-column", "customer no.", "--missing", "zero")
+    good("fit", "a.csv", "-k", 3, *arguments, "--save", "m.npz", "-o", "a.out.csv")
+
     assert load_saved("m.npz").empty_is_zero
-    found = document("predict", "m.npz", "a.csv", "-o", "b.csv")
-    assert f"Read {gaps.sum()} missing cells as 0, as the fit did." in found["notes"]
+
+    summary = document("predict", "m.npz", "a.csv", "-o", "b.csv")
+
+    assert f"Read {gaps.sum()} missing cells as 0, as the fit did." in summary["notes"]
     assert clusters("a.out.csv") == clusters("b.csv")
+
     # What is asked for goes before.
     message = fail("predict", "m.npz", "a.csv", "--missing", "error")
+
     assert "have missing cells" in message
 
 
@@ -125,7 +143,9 @@ def test_predict_remembers_that_empty_cells_meant_zero():
 def test_titles_and_empty_rows_are_no_customers(suffix):
     frame = shop()
     frame = frame.assign(name="Maria", spent=frame[GOODS].sum(axis=1).round(2))
-    title, head, rows = ["Turnover (EUR, net)"], [*frame.columns], frame.values.tolist()
+    title = ["Turnover (EUR, net)"]
+    head = [*frame.columns]
+    rows = frame.values.tolist()
     sheet = pd.DataFrame([title, head, *rows[:40], [], *rows[40:]])
     if suffix == ".xlsx":
         sheet.to_excel("a.xlsx", header=False, index=False)
@@ -136,10 +156,15 @@ def test_titles_and_empty_rows_are_no_customers(suffix):
         )
         texts.to_csv("a.csv", sep=";", header=False, index=False, encoding="cp1252")
     table = table_of(f"a{suffix}", missing="error")
+
     np.testing.assert_array_equal(table.X[:, :5], shop()[GOODS])
+
     notes = " ".join(map(str, table.notes))
+
     assert "'customer no.' (looks like ids" in notes
+
     where = "row 2" if suffix == ".xlsx" else "line 2"
+
     assert f"names of columns from {where}" in notes
     assert "Left out 1 empty row." in notes
     assert table.rows.ids.tolist() == [*range(1, 41), *range(42, 92)]
@@ -163,6 +188,7 @@ def test_titles_are_told_from_names(text, n_titles):
     names = text.splitlines()[n_titles]
     delimiter = next((mark for mark in ";\t" if mark in names), ",")
     header = find_header(text, ".csv")
+
     assert (header.delimiter, header.n_rows_above) == (delimiter, n_titles)
 
 
@@ -174,17 +200,26 @@ def test_notes_and_a_pivot_come_first():
         sums.to_excel(book, sheet_name="Pivot", index=False)
         shop().to_excel(book, sheet_name="2023", index=False)
         shop(60).to_excel(book, sheet_name="2024", index=False)
-    found = document(*FIT)
+    summary = document(*FIT)
     note = "Read sheet '2023' (--sheet takes another: 'Notes', 'Pivot', '2024')."
-    assert note in found["notes"]
-    assert found["n_samples"] == 90
-    found = document(*FIT, "--sheet", "2024", "--save", "m.npz")
-    assert found["n_samples"] == 60
-    found = document("predict", "m.npz", "a.xlsx", "--sheet", "2024")
-    assert found["n_samples"] == 60
+
+    assert note in summary["notes"]
+    assert summary["n_samples"] == 90
+
+    summary = document(*FIT, "--sheet", "2024", "--save", "m.npz")
+
+    assert summary["n_samples"] == 60
+
+    summary = document("predict", "m.npz", "a.xlsx", "--sheet", "2024")
+
+    assert summary["n_samples"] == 60
+
     message = fail(*FIT, "--sheet", "2O24")
+
     assert "no such sheet (did you mean '2024'" in message
+
     message = fail(*FIT, "--sheet", "Notes")
+
     assert "(--sheet takes another: 'Pivot', '2023', '2024')." in message
     assert "iris has no sheets" in fail("fit", "iris", "-k", 3, "--sheet", "a")
 
@@ -214,9 +249,12 @@ def test_layers_of_an_anndata_file():
         np.testing.assert_array_equal(table.X, X)
     chosen = ["gene4", "gene1"]
     table = table_of("a.h5ad", layer="counts", columns=chosen, missing="error")
+
     np.testing.assert_array_equal(table.X, cells.layers["counts"][:, [4, 1]])
     assert table.names == chosen
+
     table = table_of("a.h5ad", drop_columns=["gene0"], missing="error")
+
     np.testing.assert_array_equal(table.X, cells.X[:, 1:])
 
 
@@ -224,10 +262,14 @@ def test_a_layer_that_is_not_there():
     write_cells("a.h5ad")
     shop().to_csv("shop.csv", index=False)
     message = fail("fit", "a.h5ad", "-k", 2, "--layer", "count")
+
     assert "a.h5ad has no such layer (did you mean 'counts'?)" in message
     assert "it has 'X', 'raw', 'counts', 'scaled'." in message
+
     message = fail("fit", "a.h5ad", "-k", 2, "--columns", "counts")
+
     assert "a.h5ad has no such column" in message
+
     for data in ("shop.csv", "iris"):
         message = fail("fit", data, "-k", 2, "--layer", "counts")
         assert f"{data} has no layers; leave" in message
@@ -236,25 +278,33 @@ def test_a_layer_that_is_not_there():
 def test_predict_takes_the_layer_of_the_fit():
     cells = write_cells("a.h5ad")
     invoke("fit", "a.h5ad", "-k", 2, "--layer", "counts", "--save", "m.npz")
-    found = document("predict", "m.npz", "a.h5ad", "-o", "a.csv")
-    assert "Took layer 'counts', as the fit did." in found["notes"]
+    summary = document("predict", "m.npz", "a.h5ad", "-o", "a.csv")
+
+    assert "Took layer 'counts', as the fit did." in summary["notes"]
+
     counts = pd.DataFrame(cells.layers["counts"], columns=cells.var_names)
     labels = load_saved("m.npz").model.predict(counts)
+
     assert [*map(int, clusters("a.csv"))] == labels.tolist()
+
     write_cells("b.h5ad", layers=())
     message = fail("predict", "m.npz", "b.h5ad")
+
     assert (
         "give --layer; that of the fit was 'counts': b.h5ad has no such layer"
         in message
     )
-    done = invoke("predict", "m.npz", "b.h5ad", "--layer", "X")
-    assert "times as large as those of the fit" in done.stderr
+
+    result = invoke("predict", "m.npz", "b.h5ad", "--layer", "X")
+
+    assert "times as large as those of the fit" in result.stderr
 
 
 def logged(path, *, layer=True, centred=False):
     """Write counts of two types as most files have them: logarithms in X."""
     rng = np.random.default_rng(0)
-    types, depths = np.arange(80) % 2, rng.lognormal(0, 1, (80, 1))
+    types = np.arange(80) % 2
+    depths = rng.lognormal(0, 1, (80, 1))
     counts = rng.poisson(depths * rng.gamma(1, 4, (2, 30))[types]).astype(float)
     X = np.log1p(counts / counts.sum(axis=1, keepdims=True) * 1e4)
     X = (X - X.mean(axis=0)) / X.std(axis=0) if centred else X

@@ -28,11 +28,12 @@ for words, heavy in (
     except SystemExit:
         print("loaded:", [name for name in heavy if name in sys.modules])
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout.count("loaded: []\n") == 4
-    assert "Usage: ihgmm report" in done.stdout
+
+    assert process.stdout.count("loaded: []\n") == 4
+    assert "Usage: ihgmm report" in process.stdout
 
 
 # An interrupt comes at the moment when a package is looked for.
@@ -55,10 +56,11 @@ ihgmm.cli.main()
 @pytest.mark.parametrize("name", ["typer", "sklearn"])
 def test_an_interrupt_while_packages_load(name):
     command = [sys.executable, "-c", SCRIPT.format(name=name)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 130
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.splitlines()) <= 1
+    process = subprocess.run(command, capture_output=True, text=True)
+
+    assert process.returncode == 130
+    assert "Traceback" not in process.stderr
+    assert len(process.stderr.splitlines()) <= 1
 
 
 def test_sizes_of_a_terminal_that_make_no_sense(monkeypatch, capsys):
@@ -66,8 +68,10 @@ def test_sizes_of_a_terminal_that_make_no_sense(monkeypatch, capsys):
         monkeypatch.setenv(name, "abc")
     monkeypatch.setattr(sys, "argv", ["ihgmm", "fit", "--help"])
     before = signal.getsignal(signal.SIGINT)
+
     with pytest.raises(SystemExit, match="0"):
         main()
+
     assert "Usage: ihgmm" in capsys.readouterr().out
     # typer reads it when it is loaded, before anything could catch an error.
     assert "TERMINAL_WIDTH" not in os.environ

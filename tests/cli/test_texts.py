@@ -38,17 +38,23 @@ def texts(n=60, name="t.csv"):
 def test_words_are_the_features_and_other_columns_keep_their_roles():
     texts()
     columns = ("--id-column", "doc", "--label-column", "topic")
-    found = document(*FIT, *columns, "-o", "l.csv")
-    assert found["known_labels"]["misplaced"] == 0
-    assert found["n_features"] == 15  # salt is in both
-    assert "Used 15 words: 'anchor'" in found["notes"][0]
-    assert "Left out 1 column: 'price' (beside the texts)." in found["notes"]
+    summary = document(*FIT, *columns, "-o", "l.csv")
+
+    assert summary["known_labels"]["misplaced"] == 0
+    assert summary["n_features"] == 15  # salt is in both
+    assert "Used 15 words: 'anchor'" in summary["notes"][0]
+    assert "Left out 1 column: 'price' (beside the texts)." in summary["notes"]
+
     # People see how the most typical text begins.
-    out, line = good(*FIT, *columns), found["clusters"][0]
+    out = good(*FIT, *columns)
+    line = summary["clusters"][0]
     cells = pd.read_csv("t.csv").set_index("doc")["text"]
+
     assert line["texts"] == cells[line["typical"]].tolist()
     assert f"\ntypical of 0: {line['texts'][0][:69]}" in out
-    words = {f["feature"] for line in found["clusters"] for f in line["features"]}
+
+    words = {f["feature"] for line in summary["clusters"] for f in line["features"]}
+
     assert words <= {*WORDS["sea"], *WORDS["kitchen"]} - {"salt"}
     assert [row["doc"] for row in read("l.csv")][:2] == ["d0", "d1"]
 
@@ -57,18 +63,25 @@ def test_a_saved_model_reads_the_texts_of_new_files_as_the_fit_did():
     texts()
     good(*FIT, "--id-column", "doc", "--save", "m.npz", "-o", "l.csv")
     good("predict", "m.npz", "t.csv", "-o", "again.csv")
+
     assert clusters("l.csv") == clusters("again.csv")
     assert [row["doc"] for row in read("again.csv")] == [f"d{i}" for i in range(60)]
+
     frame = pd.read_csv("t.csv").rename(columns={"text": "review"})
     top = top_features(frame["review"], load_model("m.npz"))
+
     assert {*top.names} == {word for kind in WORDS.values() for word in kind}
+
     frame.loc[0, "review"] = "words that nobody has seen"
     frame.to_csv("new.csv", index=False)
     message = fail("predict", "m.npz", "new.csv")
+
     assert "--text-column 'text': new.csv has no such column" in message
-    done = invoke("predict", "m.npz", "new.csv", "--text-column", "review")
-    assert done.exit_code == 0
-    assert "1 of 60 rows, the first is doc 'd0', have nothing" in done.stderr
+
+    result = invoke("predict", "m.npz", "new.csv", "--text-column", "review")
+
+    assert result.exit_code == 0
+    assert "1 of 60 rows, the first is doc 'd0', have nothing" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -83,27 +96,39 @@ def test_a_saved_model_reads_the_texts_of_new_files_as_the_fit_did():
 )
 def test_texts_go_with_the_other_options(options):
     topics = texts()
-    done = invoke(*FIT, *options, "--save", "m.npz", "-o", "l.csv", "-q")
-    assert done.exit_code == 0, done.stderr
+    result = invoke(*FIT, *options, "--save", "m.npz", "-o", "l.csv", "-q")
+
+    assert result.exit_code == 0, result.stderr
+
     good("predict", "m.npz", "t.csv", "-o", "again.csv")
+
     assert clusters("l.csv") == clusters("again.csv")
+
     in_python = load_model("m.npz").predict(pd.read_csv("t.csv")["text"])
+
     assert [*map(str, in_python)] == clusters("l.csv")
+
     counts = pd.crosstab(topics, clusters("l.csv")).drop(columns="-1", errors="ignore")
+
     assert counts.min(axis=1).sum() <= 1  # of those with a cluster
 
 
 def test_whitening_takes_the_counts_and_a_report_shows_words():
     texts()
     table = table_of("t.csv", missing="auto", text_column="text")
+
     assert sp.issparse(table.X)
     assert (table.X.data == np.round(table.X.data)).all()
+
     notes = document(*FIT, "--whiten", "counts")["notes"]
+
     assert not any("tf-idf" in note for note in notes)
+
     good("report", *FIT[1:], "--label-column", "topic", "-o", "r.html")
     with open("r.html", encoding="utf-8") as page:
         assert "harbour" in page.read()
     texts(name="t.xlsx")
+
     assert "15 features" in good("choose-k", "t.xlsx", "--text-column", "text")
 
 
@@ -116,16 +141,23 @@ def test_what_makes_no_sense_with_texts_is_refused():
     ):
         message = fail(*FIT, *[word for word in (option, value) if word])
         assert f"--text-column 'text' and {option}: with texts, words are" in message
+
     assert "'text': that column is clustered by" in fail(*FIT, "--id-column", "text")
     assert "which fills sparse data up" in fail(*FIT, "--prepare", "standardize")
     assert "is too large for 0 GB of memory" in fail(*FIT, "--memory", "0")
+
     price = ("fit", "t.csv", "-k", "2", "--text-column", "price")
+
     assert "'price': that column of t.csv holds no texts" in fail(*price)
+
     names = ("fit", "t.csv", "-k", "2", "--text-column", "doc")
+
     assert "have no word that is in 2 of them or more" in fail(*names)
     assert "iris has no columns of text" in fail("fit", "iris", "-k", "3", *names[-2:])
+
     good("fit", "iris", "-k", "2", "--save", "x.npz")
     message = fail("predict", "x.npz", "t.csv", "--text-column", "text")
+
     assert "--text-column: x.npz was fitted without it" in message
 
 
@@ -134,11 +166,14 @@ def test_texts_without_a_word_are_left_out_of_a_fit():
     frame = pd.read_csv("t.csv")
     frame.loc[[3, 7], "text"] = ["", "Unheard!"]
     frame.to_csv("t.csv", index=False)
-    done = invoke(*FIT, "--id-column", "doc", "-o", "l.csv")
+    result = invoke(*FIT, "--id-column", "doc", "-o", "l.csv")
     left_out = "2 texts without a word that another has, the first is in doc 'd3'"
-    assert f"Left out {left_out}" in done.stderr
+
+    assert f"Left out {left_out}" in result.stderr
     assert len(read("l.csv")) == 58
+
     message = fail(*FIT, "--id-column", "doc", "--missing", "error")
+
     assert message.startswith(f"error: t.csv has {left_out}. Add --missing drop")
 
 
@@ -174,6 +209,7 @@ def test_a_transposed_table_is_the_table_of_its_columns():
     X = cells.to_numpy(float)
     np.save("g.npy", X.T)
     sp.save_npz("g.npz", sp.csr_array(X.T))
+
     np.testing.assert_array_equal(table_of("g.npy", transpose=True).X, X)
     np.testing.assert_array_equal(table_of("g.npz", transpose=True).X.toarray(), X)
 
@@ -181,14 +217,17 @@ def test_a_transposed_table_is_the_table_of_its_columns():
 def test_options_name_rows_of_a_transposed_file():
     genes()
     fit = ("fit", "genes.csv", "-k", "3", "--transpose", "--label-column", "kind")
-    found = document(*fit, "--drop-columns", "G4", "-o", "l.csv")
-    assert found["known_labels"]["misplaced"] == 0
-    assert found["n_features"] == 4
-    assert any("but not 'about', without numbers" in note for note in found["notes"])
+    summary = document(*fit, "--drop-columns", "G4", "-o", "l.csv")
+
+    assert summary["known_labels"]["misplaced"] == 0
+    assert summary["n_features"] == 4
+    assert any("but not 'about', without numbers" in note for note in summary["notes"])
     assert read("l.csv")[5]["column"] == "c5"
     assert document(*fit, "--columns", "G0,G1,G2")["n_features"] == 3
+
     good("choose-k", *fit[1:2], "--transpose")
     good("report", *fit[1:], "-o", "r.html")
+
     assert "iris has no features in its rows" in fail("fit", "iris", *fit[2:5])
 
 
@@ -205,14 +244,19 @@ def test_predict_takes_features_in_rows_too():
 def test_a_first_column_of_text_without_a_name_holds_the_ids():
     cells = genes()
     table = table_of("cells.csv")
+
     assert table.rows.ids.tolist() == list(cells.index)
     assert table.rows.id_name == "row"
     assert table.left_out == {}
     assert "Took ids from the first column" in good("fit", "cells.csv", "-k", "3")
+
     cells.index = ["a", "b"] * 24
     cells.to_csv("groups.csv")
+
     assert "Unnamed: 0" in table_of("groups.csv").left_out
+
     cells.reset_index(drop=True).to_csv("numbers.csv")
+
     assert re.match("looks like ids", table_of("numbers.csv").left_out["Unnamed: 0"])
 
 
@@ -227,42 +271,69 @@ def test_categories_are_used_if_asked_for():
     frame.loc[4, "region"] = None
     frame.assign(region=frame["region"].mask(frame.index > 40)).to_csv("c.csv")
     thin = document("fit", "c.csv", "-k", 3, "--use-categories")["notes"]
+
     assert "'region' (text of few values, 55.6% of it empty)" in str(thin)
+
     frame.to_csv("a.csv", index=False)
-    asked = ("fit", "a.csv", "-k", 3, "--label-column", "region")
-    assert "--use-categories" not in str(document(*asked)["notes"])
-    asked = asked[:-2]
-    notes = document(*asked)["notes"]
+    arguments = ("fit", "a.csv", "-k", 3, "--label-column", "region")
+
+    assert "--use-categories" not in str(document(*arguments)["notes"])
+
+    arguments = arguments[:-2]
+    notes = document(*arguments)["notes"]
+
     assert "'region' (text of few values; --use-categories takes it)" in notes[1]
     assert "'opened' (dates such as '2024-01-31T00:00:00Z')" in notes[1]
+
     options = ("--use-categories", "--save", "m.npz", "-o", "a.out.csv")
-    found = document(*asked, *options)
-    assert found["n_features"] == 8
+    summary = document(*arguments, *options)
+
+    assert summary["n_features"] == 8
+
     empty = "Took missing cells of 'region' (1 of 90 read) as none of its values."
-    assert empty in found["notes"]
+
+    assert empty in summary["notes"]
+
     table = table_of("a.csv", use_categories=True)
     flags = table.X[:, -3:]
+
     assert table.column_names[-3:] == ["region=north", "region=south", "region=west"]
     # A category is of length 1, as a column is on average; an empty cell is of none.
     np.testing.assert_array_equal(flags.sum(axis=1), np.arange(90) != 4)
     assert flags.max() == 1
+
     # A model knows its categories, and new values are of none.
     frame["region"] = frame["region"].replace("west", "east")
     frame.to_csv("b.csv", index=False)
     later = document("predict", "m.npz", "b.csv")
-    new = (frame["region"] == "east").sum()
-    note = f"Took {new} cells of 'region', such as 'east', as none of the fit's values."
+    n_new = (frame["region"] == "east").sum()
+    note = (
+        f"Took {n_new} cells of 'region', such as 'east', as none of the fit's values."
+    )
+
     assert {note, empty} < {*later["notes"]}
     assert later["n_features"] == 8
+
     good("predict", "m.npz", "a.csv", "-o", "b.out.csv")
+
     assert clusters("a.out.csv") == clusters("b.out.csv")
+
     frame.drop(columns="region").to_csv("c.csv", index=False)
     message = fail("predict", "m.npz", "c.csv")
+
     assert "lacks 1 of the 6 columns that the model was fitted on: 'region'" in message
+
     frame[["region"]].to_csv("c.csv", index=False)
-    assert document("fit", "c.csv", *asked[2:], "--use-categories")["n_features"] == 3
+
+    assert (
+        document("fit", "c.csv", *arguments[2:], "--use-categories")["n_features"] == 3
+    )
+
     frame.to_parquet("b.parquet")
     message = fail("fit", "b.parquet", "-k", 3, "--use-categories", "--memory", 0)
+
     assert "read in memory alone" in message
-    message = fail(*asked, "--columns", "region,meat")
+
+    message = fail(*arguments, "--columns", "region,meat")
+
     assert "cannot be used: text of few values; --use-categories takes it" in message

@@ -54,9 +54,12 @@ def test_not_finite(Estimator, storage, value, name):
         f"Input X contains {name} at row 5, column 2 .* in all: 1.*"
         f"{type(Estimator()).__name__} does not accept them: drop .*missing='fit'"
     )
+
     with pytest.raises(ValueError, match=message):
         Estimator(2).fit(with_entry(value, storage))
+
     fitted = Estimator(2).fit(GOOD)
+
     with pytest.raises(ValueError, match=message):
         fitted.predict(with_entry(value, storage))
 
@@ -141,11 +144,15 @@ def test_cells_that_are_no_numbers(cells, said):
 def test_a_frame_that_is_not_read_yet():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(GOOD)
+
     with pytest.raises(TypeError, match=r"LazyFrame, .*; give an array, a data"):
         IhSC(2).fit(frame.lazy())
+
     days = frame.with_columns(day=polars.lit("2020-01-01").str.to_date())
+
     with pytest.raises(ValueError, match=r"do not hold numbers: 'day' \(.*date"):
         IhSC(2).fit(days)
+
     assert_array_equal(
         IhSC(2).fit(frame).labels_,
         IhSC(2).fit(GOOD).labels_,
@@ -157,6 +164,7 @@ def test_annotated_data_are_named_at_once(Estimator):
     anndata = pytest.importorskip("anndata")
     # NumPy would look into it without end, so no attribute may be asked for numbers.
     model = Estimator() if Estimator is TwoComponentLloyd else Estimator(2)
+
     with pytest.raises(TypeError, match=r"AnnData, .*of AnnData adata\.X"):
         model.fit(anndata.AnnData(GOOD))
 
@@ -165,10 +173,13 @@ def test_annotated_data_are_named_at_once(Estimator):
 def test_masked_cells_are_missing_cells(Estimator):
     X = np.ma.masked_greater(GOOD, 1.5)
     count = int(X.mask.sum())
+
     with pytest.raises(ValueError, match=f"0; NaN, masked or .* in all: {count}"):
         Estimator(2).fit(X)
-    plain = Estimator(2, random_state=0).fit(np.ma.array(GOOD))
-    assert_array_equal(plain.labels_, Estimator(2, random_state=0).fit_predict(GOOD))
+
+    baseline = Estimator(2, random_state=0).fit(np.ma.array(GOOD))
+
+    assert_array_equal(baseline.labels_, Estimator(2, random_state=0).fit_predict(GOOD))
 
 
 @each
@@ -208,6 +219,7 @@ def test_all_rows_zero(Estimator, storage):
 def test_constant_data(Estimator, storage):
     with pytest.warns(ClusterCountWarning, match="in 1 of n_clusters=3") as caught:
         model = Estimator(3, random_state=0).fit(storage(np.full((30, 4), 2.5)))
+
     assert len(caught) == 1
     assert_array_equal(model.labels_, 0)
     assert np.isfinite(model.cluster_centers_).all()
@@ -217,12 +229,14 @@ def test_constant_data(Estimator, storage):
 @each
 def test_fewer_distinct_rows_than_clusters(Estimator):
     kinds = np.array([[1.0, 0.0, 0.2], [0.0, 1.0, 0.0], [0.3, 0.0, 1.0]])
-    true = np.arange(600) % 3
-    X = kinds[true]
+    truth = np.arange(600) % 3
+    X = kinds[truth]
+
     with pytest.warns(ClusterCountWarning, match="Rows are in 3 of n_clusters=5"):
         model = Estimator(5, random_state=0).fit(X)
-    assert exact_recovery(true, model.labels_)
-    assert exact_recovery(true, model.predict(X))
+
+    assert exact_recovery(truth, model.labels_)
+    assert exact_recovery(truth, model.predict(X))
 
 
 @each
@@ -232,8 +246,9 @@ def test_other_numbers_are_converted(Estimator, dtype):
     X = (rng.random((60, 8)) < 0.4).astype(dtype)
     X[:, 0] = 1
     model = Estimator(3, random_state=0).fit(X)
-    wanted = Estimator(3, random_state=0).fit(X.astype(np.float64))
-    assert_array_equal(model.labels_, wanted.labels_)
+    expected = Estimator(3, random_state=0).fit(X.astype(np.float64))
+
+    assert_array_equal(model.labels_, expected.labels_)
     assert model.cluster_centers_.dtype == np.float64
 
 
@@ -248,19 +263,25 @@ def test_huge_and_tiny_values(Estimator, unit, dtype):
     X, _ = make_ihgmm(60, 20, 3, scale_ratio=1.5, random_state=0, dtype=dtype)
     options = {"n_clusters": 3, "random_state": 0}
     if Estimator is TwoComponentLloyd:
-        X, options = X - X.mean(axis=0), {}
+        X = X - X.mean(axis=0)
+        options = {}
     scaled = X * X.dtype.type(unit)
     before = scaled.copy()
-    plain, model = (Estimator(**options).fit(Y) for Y in (X, scaled))
+    baseline, model = (Estimator(**options).fit(Y) for Y in (X, scaled))
+
     assert_array_equal(scaled, before)
-    assert_array_equal(model.labels_, plain.labels_)
-    assert_array_equal(model.predict(scaled), plain.predict(X))
+    assert_array_equal(model.labels_, baseline.labels_)
+    assert_array_equal(model.predict(scaled), baseline.predict(X))
+
     factor = 1 if Estimator is SphericalKMeans else X.dtype.type(unit)
     centers = model.cluster_centers_ / factor
-    assert_allclose(centers, plain.cluster_centers_, rtol=1e-3, atol=1e-3)
+
+    assert_allclose(centers, baseline.cluster_centers_, rtol=1e-3, atol=1e-3)
+
     for name in ("embedding_", "scales_", "sizes_", "noise_levels_"):
         if hasattr(model, name):
             assert np.isfinite(getattr(model, name)).all(), name
+
     assert np.isfinite(model.transform(scaled)).all()
     assert not np.isnan(model.score(scaled))
 
@@ -307,16 +328,23 @@ def test_a_fit_that_fails_leaves_what_was_there(Estimator):
     if "n_clusters" in model.get_params():
         model.set_params(n_clusters=2)
     bad = pd.DataFrame(with_entry(np.nan), columns=list("abcd"))
+
     with pytest.raises(ValueError, match="contains NaN"):
         model.fit(bad)
+
     assert not hasattr(model, "n_features_in_")
+
     ask = getattr(model, "predict", None) or model.transform
+
     with pytest.raises(NotFittedError):
         ask(GOOD)
+
     model.fit(GOOD[:, :3])
     before = dict(vars(model))
+
     with pytest.raises(ValueError, match="contains NaN"):
         model.fit(bad)
+
     assert vars(model) == before
     assert len(ask(GOOD[:, :3])) == len(GOOD)
 
@@ -330,10 +358,11 @@ def test_the_na_of_r_among_whole_numbers():
     labels = np.zeros(20, dtype=np.int32)
     labels[3] = np.iinfo(np.int32).min
     # Vectors of R arrive as lists.
-    for given in (labels, labels.tolist()):
+    for argument in (labels, labels.tolist()):
         with pytest.raises(ValueError, match="labels contains -2147483648, which"):
-            estimate_parameters(X[:, [0, 2]].astype(float), given)
+            estimate_parameters(X[:, [0, 2]].astype(float), argument)
     weights = [1] * 19 + [-(2**31)]
+
     with pytest.raises(ValueError, match="Negative values"):
         IhSC(2).fit(X[:, [0, 2]].astype(float), sample_weight=weights)
 
@@ -351,16 +380,22 @@ def test_columns_of_a_frame_are_named():
 def with_duplicates(storage, dtype):
     """Return a sparse matrix that stores some cells twice, and in no order."""
     rng = np.random.default_rng(0)
-    n, p = 60, 12
+    n = 60
+    p = 12
     row = np.concatenate([np.arange(n), rng.integers(0, n, 400)])
     column = np.concatenate([np.arange(n) % p, rng.integers(0, p, 400)])
     values = rng.integers(1, 9, len(row)).astype(dtype)
     if storage == "coo":
         return sp.coo_array((values, (row, column)), shape=(n, p))
-    slow, quick, kind = row, column, sp.csr_array
+    slow = row
+    quick = column
+    kind = sp.csr_array
     if storage == "csc":
-        slow, quick, kind = column, row, sp.csc_array
-    order, sizes = np.argsort(slow, kind="stable"), np.bincount(slow)
+        slow = column
+        quick = row
+        kind = sp.csc_array
+    order = np.argsort(slow, kind="stable")
+    sizes = np.bincount(slow)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     return kind((values[order], quick[order], starts), shape=(n, p))
 
@@ -379,10 +414,10 @@ TWICE = {
 @pytest.mark.filterwarnings("ignore:X looks like counts")
 @pytest.mark.parametrize("name", TWICE)
 def test_cells_that_are_stored_twice_count_once_and_stay_so(name):
-    wanted = TWICE[name](sp.csr_array(with_duplicates("coo", float)))
+    expected = TWICE[name](sp.csr_array(with_duplicates("coo", float)))
     kinds = [("csr", np.int32), ("csr", float), ("csc", float), ("coo", np.int32)]
     for storage, dtype in kinds:
         X = with_duplicates(storage, dtype)
         before = pickle.dumps(X)  # with what it knows of itself
-        assert_allclose(TWICE[name](X), wanted, err_msg=storage)
+        assert_allclose(TWICE[name](X), expected, err_msg=storage)
         assert pickle.dumps(X) == before, storage

@@ -20,7 +20,8 @@ def sample_of(kind="mixed", n=900, p=150, k=4, effect=0.6, seed=0):
     """Return rows with batch factors, their clusters, batches, and the factors."""
     rng = np.random.default_rng(seed)
     centers = 1 + 0.35 * rng.gamma(1.5, 1, (k, p))
-    kinds, batch = rng.integers(k, size=n), rng.integers(3, size=n)
+    kinds = rng.integers(k, size=n)
+    batch = rng.integers(3, size=n)
     if kind == "unequal":  # each batch has two large clusters and two small ones
         shares = np.array([[6, 4, 1, 1], [1, 6, 4, 1], [1, 1, 6, 4]])
         kinds = np.array([rng.choice(k, p=shares[b] / 12) for b in batch])
@@ -36,20 +37,29 @@ def sample_of(kind="mixed", n=900, p=150, k=4, effect=0.6, seed=0):
 @pytest.mark.parametrize("seed", range(2))
 def test_factors_are_learnt_by_turns_with_labels(kind, seed):
     X, kinds, batch, factors = sample_of(kind, seed=seed)
+
     assert misclassification_rate(kinds, IhSC(4).fit(X).labels_) > 0.3
+
     model = IhSC(4).fit(X, batch=batch)
+
     assert misclassification_rate(kinds, model.labels_) < 0.02
     np.testing.assert_array_equal(model.predict(X, batch=batch), model.labels_)
-    true, found = np.log(factors), np.log(model.batches_.factors)
-    true = true - true.mean(axis=0)  # factors of all batches together are the centres'
-    found = found - found.mean(axis=0)
-    assert np.corrcoef(true.ravel(), found.ravel())[0, 1] > 0.9
+
+    truth = np.log(factors)
+    result = np.log(model.batches_.factors)
+    truth = truth - truth.mean(
+        axis=0
+    )  # factors of all batches together are the centres'
+    result = result - result.mean(axis=0)
+
+    assert np.corrcoef(truth.ravel(), result.ravel())[0, 1] > 0.9
 
 
 @pytest.mark.parametrize("kind", ["mixed", "unequal"])
 def test_without_an_effect_nothing_changes(kind):
     X, _, batch, _ = sample_of(kind, effect=0.0)
     model = IhSC(4).fit(X, batch=batch)
+
     np.testing.assert_allclose(model.batches_.factors, 1, atol=0.03)
     assert misclassification_rate(IhSC(4).fit(X).labels_, model.labels_) < 0.005
 
@@ -57,6 +67,7 @@ def test_without_an_effect_nothing_changes(kind):
 def test_one_batch_is_none():
     X, _, _, _ = sample_of(effect=0.0)
     model = IhSC(4).fit(X, batch=np.zeros(len(X), int))
+
     np.testing.assert_array_equal(model.batches_.factors, 1)
     np.testing.assert_array_equal(model.predict(X, batch=0), model.labels_)
     np.testing.assert_array_equal(model.labels_, IhSC(4).fit(X).labels_)
@@ -64,8 +75,10 @@ def test_one_batch_is_none():
 
 def test_a_cluster_of_one_batch_is_left_alone():
     X, kinds, batch, _ = sample_of("alone")
+
     with pytest.warns(PreparationWarning, match=r"in one batch alone: \d \(batch Bern"):
         model = IhSC(4).fit(X, batch=batch)
+
     assert misclassification_rate(kinds, model.labels_) < 0.02
 
 
@@ -74,33 +87,49 @@ def test_sparse_rows_weights_and_float32():
     X = np.where(np.quantile(X, 0.5) < X, X, 0)
     dense = IhSC(4).fit(X, batch=batch)
     sparse = IhSC(4).fit(sp.csc_array(X), batch=batch)
+
     np.testing.assert_array_equal(dense.labels_, sparse.labels_)
+
     rows = sparse.without_batches(sp.csr_array(1e120 * X), batch)
-    known = dense.without_batches(1e120 * X, batch)
-    np.testing.assert_allclose(rows.toarray(), known, rtol=1e-6)
+    known_labels = dense.without_batches(1e120 * X, batch)
+
+    np.testing.assert_allclose(rows.toarray(), known_labels, rtol=1e-6)
+
     factor = dense.batches_.factors[dense.batches_.codes(batch)]
-    np.testing.assert_allclose(known * factor, 1e120 * X, rtol=1e-6)
+
+    np.testing.assert_allclose(known_labels * factor, 1e120 * X, rtol=1e-6)
+
     single = IhSC(4).fit(X.astype(np.float32), batch=batch)
+
     assert single.cluster_centers_.dtype == np.float32
+
     weights = np.where(np.arange(900) < 100, 0, 1)
     weighted = IhSC(4).fit(X, batch=batch, sample_weight=weights)
+
     assert misclassification_rate(kinds, weighted.labels_) < 0.05
     assert len(weighted.labels_) == 900
 
 
 def test_new_rows_of_old_and_new_batches(tmp_path):
     X, kinds, batch, _ = sample_of()
-    old = batch != "Turin"
-    model = IhSC(4).fit(X[old], batch=batch[old])
+    old_model = batch != "Turin"
+    model = IhSC(4).fit(X[old_model], batch=batch[old_model])
     save_model(model, tmp_path / "model.npz")
     model = load_model(tmp_path / "model.npz")
     labels = model.predict(X, batch=batch)  # Turin is new
+
     assert misclassification_rate(kinds, labels) < 0.03
     assert adjusted_rand_score(labels, batch) < 0.05
-    shares = model.predict_proba(X[old][:5], batch="Bern")
+
+    shares = model.predict_proba(X[old_model][:5], batch="Bern")
+
     np.testing.assert_allclose(shares.sum(axis=1), 1)
-    assert model.transform(X[old], batch=batch[old]).shape == (old.sum(), 4)
-    assert 0 < model.score(X[old], batch=batch[old]) < 1
+    assert model.transform(X[old_model], batch=batch[old_model]).shape == (
+        old_model.sum(),
+        4,
+    )
+    assert 0 < model.score(X[old_model], batch=batch[old_model]) < 1
+
     with pytest.raises(ValueError, match="'Rome' was not in the fit and has 3 rows"):
         model.predict(X[:3], batch=["Rome"] * 3)
     with pytest.raises(
@@ -109,16 +138,21 @@ def test_new_rows_of_old_and_new_batches(tmp_path):
         model.predict(X)
     with pytest.raises(ValueError, match="cannot go on with batch"):
         model.partial_fit(X)
+
     newer = IhSC(4, init=model).fit(X, batch=batch)
+
     assert np.mean(newer.labels_ == labels) > 0.95
 
 
 def test_batches_with_known_labels_and_a_count():
     X, kinds, batch, _ = sample_of(n=600)
-    known = np.where(np.arange(600) < 60, kinds, -1)
-    model = IhSC(4).fit(X, batch=batch, known_labels=known)
+    known_labels = np.where(np.arange(600) < 60, kinds, -1)
+    model = IhSC(4).fit(X, batch=batch, known_labels=known_labels)
+
     assert np.mean(model.predict(X, batch=batch) == kinds) > 0.97
+
     counted = IhSC("auto", random_state=0).fit(X, batch=batch)
+
     assert counted.n_clusters_ == 4
 
 
@@ -129,11 +163,13 @@ def test_batches_are_routed_as_metadata():
         pipeline = make_pipeline(FunctionTransformer(), model)
         pipeline.fit(X, batch=batch)
         labels = pipeline.predict(X, batch=batch)
+
     assert misclassification_rate(kinds, labels) < 0.02
 
 
 def test_bad_batches_are_refused():
     X, _, batch, _ = sample_of()
+
     with pytest.raises(ValueError, match="batch has 3 entries"):
         IhSC(4).fit(X, batch=["a"] * 3)
     with pytest.raises(ValueError, match=r"centring, ColumnScaler\('scale'\)"):

@@ -34,18 +34,23 @@ def errors(labels, found):
 def test_labels_are_those_of_rows_without_wild_cells(Estimator, changes, seed):
     X, wild, labels = sample(seed, **changes)
     model = Estimator(3, outliers="cells", random_state=0).fit(X)
+
     assert errors(labels, model.labels_) <= 0.01
+
     if Estimator is IhSC:
-        plain = IhSC(3, random_state=0).fit(X)
-        assert errors(labels, model.labels_) < errors(labels, plain.labels_)
+        baseline = IhSC(3, random_state=0).fit(X)
+        assert errors(labels, model.labels_) < errors(labels, baseline.labels_)
     rows, columns = model.outlier_cells_.T
+
     assert wild[rows, columns].mean() > 0.98
+
     # Of a wild cell that was next to zero, 20 times as much is not far off.
-    far = wild & (np.abs(X) > 10 * np.median(np.abs(X)))
-    found = np.zeros_like(wild)
-    found[rows, columns] = True
-    assert found[far].mean() > 0.95
-    assert_array_equal(model.outlier_cells_, np.argwhere(found))
+    distant = wild & (np.abs(X) > 10 * np.median(np.abs(X)))
+    result = np.zeros_like(wild)
+    result[rows, columns] = True
+
+    assert result[distant].mean() > 0.95
+    assert_array_equal(model.outlier_cells_, np.argwhere(result))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -54,6 +59,7 @@ def test_a_column_with_many_wild_cells(seed):
     rows = np.random.default_rng(seed).random(300) < 0.3
     X[rows, 7] += 50 * np.abs(X).mean()
     model = IhSC(3, outliers="cells", random_state=0).fit(X)
+
     assert errors(labels, model.labels_) <= 0.01
     assert_array_equal(model.outlier_cells_[:, 0], np.flatnonzero(rows))
     assert (model.outlier_cells_[:, 1] == 7).all()
@@ -72,27 +78,29 @@ CLEAN = {
 @pytest.mark.filterwarnings("ignore:X looks like counts")
 @pytest.mark.parametrize("name", CLEAN)
 def test_few_cells_of_clean_data_are_wild(name):
-    change, most = CLEAN[name]
+    change, maximum = CLEAN[name]
     for seed in range(2):
         rng = np.random.default_rng(seed)
         centers = rng.gamma(1.0, 3.0, (3, 60))
         X = rng.lognormal(0, 0.5, (300, 1)) * centers[np.arange(300) % 3]
         X = change(rng, X)
         model = IhSC(3, outliers="cells", random_state=0).fit(X)
-        assert len(model.outlier_cells_) <= most * X.size
-        plain = IhSC(3, random_state=0).fit(X)
-        assert errors(plain.labels_, model.labels_) <= 0.01
+        assert len(model.outlier_cells_) <= maximum * X.size
+        baseline = IhSC(3, random_state=0).fit(X)
+        assert errors(baseline.labels_, model.labels_) <= 0.01
         if len(model.outlier_cells_) == 0:
-            assert_array_equal(model.scales_, plain.scales_)
+            assert_array_equal(model.scales_, baseline.scales_)
 
 
 def test_what_a_small_kind_has_in_common_is_not_wild():
     X, labels = make_ihgmm(300, 100, 3, separation_constant=2.0, random_state=0)
-    few = np.flatnonzero(labels == 2)[:15]
-    keep = np.sort(np.append(np.flatnonzero(labels != 2), few))
-    X, labels = X[keep], labels[keep]
+    small_sample = np.flatnonzero(labels == 2)[:15]
+    keep = np.sort(np.append(np.flatnonzero(labels != 2), small_sample))
+    X = X[keep]
+    labels = labels[keep]
     X[labels == 2, :5] += 30 * np.abs(X).mean()  # in five columns, 15 rows stand out
     model = IhSC(3, outliers="cells", random_state=0).fit(X)
+
     assert len(model.outlier_cells_) <= 5
     assert errors(labels, model.labels_) == 0
 
@@ -110,27 +118,35 @@ def with_zeros():
 )
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_kinds_of_data(kind, dtype, tmp_path):
-    X, wanted = with_zeros()
-    assert (X[tuple(wanted.outlier_cells_.T)] != 0).all()
-    given = kind(X.astype(dtype), tmp_path)
-    model = IhSC(3, outliers="cells", random_state=0).fit(given)
+    X, expected = with_zeros()
+
+    assert (X[tuple(expected.outlier_cells_.T)] != 0).all()
+
+    stored = kind(X.astype(dtype), tmp_path)
+    model = IhSC(3, outliers="cells", random_state=0).fit(stored)
     cells = {tuple(cell) for cell in model.outlier_cells_}
-    other = {tuple(cell) for cell in wanted.outlier_cells_}
-    assert len(cells ^ other) <= (0 if dtype == "float64" else 2)
+    second = {tuple(cell) for cell in expected.outlier_cells_}
+
+    assert len(cells ^ second) <= (0 if dtype == "float64" else 2)
     assert model.outlier_cells_.dtype.kind == "i"
-    assert_array_equal(to_host(model.labels_), wanted.labels_)
-    assert_array_equal(to_host(model.predict(given)), wanted.labels_)
+    assert_array_equal(to_host(model.labels_), expected.labels_)
+    assert_array_equal(to_host(model.predict(stored)), expected.labels_)
 
 
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
 def test_new_rows_and_models_from_files(Estimator, tmp_path):
     X, wild, labels = sample(n=400)
     model = Estimator(3, outliers="cells", random_state=0).fit(X[:200])
+
     assert errors(labels[200:], model.predict(X[200:])) <= 0.01
+
     clean = np.where(wild, X / 20, X)[200:]
+
     assert errors(model.predict(clean), model.predict(X[200:])) <= 0.01
+
     save_model(model, tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz")
+
     assert_array_equal(loaded.outlier_cells_, model.outlier_cells_)
     assert_array_equal(loaded.predict(X), model.predict(X))
     assert_array_equal(loaded.score(X), model.score(X))
@@ -143,7 +159,9 @@ def test_new_rows_and_models_from_files(Estimator, tmp_path):
 def test_columns_of_which_one_vanishes_beside_another(dtype, exponent):
     X, _ = make_ihgmm(120, 12, 3, random_state=0)
     X[:, 3] *= 10.0**exponent
+
     with pytest.raises(ValueError, match=r"Column 3 of X is .*e\+\d+ times .* Divide"):
         IhSC(3, outliers="cells").fit(X.astype(dtype))
+
     X[:, 3] /= 10.0 ** (exponent - 10)
     IhSC(3, outliers="cells", random_state=0).fit(X.astype(dtype))

@@ -51,18 +51,22 @@ def small():
 @every
 def test_frames(model, small):
     names = [f"gene{i}" for i in range(20)]
-    plain, frame = clone(model).fit(small), pd.DataFrame(small, columns=names)
+    baseline = clone(model).fit(small)
+    frame = pd.DataFrame(small, columns=names)
     model = clone(model).fit(frame)
-    assert_array_equal(model.labels_, plain.labels_)
+
+    assert_array_equal(model.labels_, baseline.labels_)
     assert (np.diff(np.bincount(model.labels_)) <= 0).all()  # numbered by size
     assert_array_equal(model.feature_names_in_, names)
-    assert_array_equal(model.predict(frame), plain.predict(small))
+    assert_array_equal(model.predict(frame), baseline.predict(small))
     # KMeans has labels of this type.
     assert model.labels_.dtype == model.predict(frame).dtype == np.int32
     assert isinstance(model.score(frame), float)
+
     if hasattr(model, "transform"):
         out = model.set_output(transform="pandas").transform(frame)
-        prefix, k = type(model).__name__.lower(), len(model.cluster_centers_)
+        prefix = type(model).__name__.lower()
+        k = len(model.cluster_centers_)
         assert list(out.columns) == [f"{prefix}{i}" for i in range(k)]
 
 
@@ -73,9 +77,12 @@ def test_frames(model, small):
 )
 def test_same_seed_same_answer(model, state):
     X = np.random.default_rng(0).standard_normal((40, 30))  # nothing to hold on to
-    one, two = (clone(model).set_params(random_state=state(7)).fit(X) for _ in range(2))
-    assert_array_equal(one.labels_, two.labels_)
-    assert_array_equal(one.cluster_centers_, two.cluster_centers_)
+    item, two = (
+        clone(model).set_params(random_state=state(7)).fit(X) for _ in range(2)
+    )
+
+    assert_array_equal(item.labels_, two.labels_)
+    assert_array_equal(item.cluster_centers_, two.cluster_centers_)
 
 
 SCRIPT = """
@@ -96,8 +103,9 @@ def test_same_labels_with_two_threads_in_another_process():
     with threadpool_limits(1):
         labels = [E(6, random_state=3).fit(X).labels_ for E in ESTIMATORS]
     command = [sys.executable, "-c", SCRIPT]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "".join(map(str, np.concatenate(labels))) == done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert "".join(map(str, np.concatenate(labels))) == process.stdout
 
 
 def test_results_of_64_threads_are_those_of_one():
@@ -109,38 +117,49 @@ def test_results_of_64_threads_are_those_of_one():
 
     with warnings.catch_warnings(), ThreadPoolExecutor(64) as pool:
         warnings.simplefilter("ignore")
-        together = list(pool.map(work, samples))
-        for X, found in zip(samples, together, strict=True):
-            for one, other in zip(work(X), found, strict=True):
-                assert_array_equal(one, other)
+        joint_results = list(pool.map(work, samples))
+        for X, result in zip(samples, joint_results, strict=True):
+            for item, second in zip(work(X), result, strict=True):
+                assert_array_equal(item, second)
 
 
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
 def test_sizes_compare_rows_of_different_clusters(Estimator, sample):
     assert not hasattr(Estimator(3), "sizes_")
+
     # The same patterns, in clusters of small, middling and large rows.
     factors = np.array([1.0, 5.0, 25.0])[sample.labels]
     X = sample.X * factors[:, None]
     model = Estimator(3, random_state=0).fit(X)
+
     assert exact_recovery(sample.labels, model.labels_)
+
     lengths = np.linalg.norm(model.cluster_centers_, axis=1)
+
     assert_allclose(model.sizes_, model.scales_ * lengths[model.labels_])
+
     truth = np.linalg.norm(sample.signal, axis=1) * factors
+
     assert np.corrcoef(model.sizes_, truth)[0, 1] > 0.98
     assert np.corrcoef(model.scales_, truth)[0, 1] < 0.7
 
 
 def test_ihsc_attributes(sample):
     model = IhSC(3, random_state=0).fit(sample.X)
+
     assert exact_recovery(sample.labels, model.labels_)
     assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1)
     assert model.n_iter_ >= 1
     assert np.corrcoef(model.noise_levels_, sample.noise_levels)[0, 1] > 0.9
+
     transformed = model.transform(sample.X)
+
     assert_array_equal(transformed.argmax(axis=1), model.predict(sample.X))
     assert np.abs(transformed).max() <= 1
     assert 0.5 < model.score(sample.X) <= 1
+
     noiseless = make_ihgmm(60, 10, 3, noise_levels=0.0, random_state=0)[0]
+
     assert IhSC(3, random_state=0).fit(noiseless).score(noiseless) == pytest.approx(1)
 
 
@@ -149,19 +168,25 @@ def test_embedding_is_that_of_lemma_1():
     # diagonal shifts rows a little; the full Gram matrix shows it exactly.
     X, labels = make_ihgmm(120, 30, 3, noise_levels=0.0, random_state=0)
     U = IhSC.paper(3, diagonal="full", random_state=0).fit(X).embedding_
-    same = labels[:, None] == labels[None, :]
-    assert_allclose(U @ U.T, same.astype(float), atol=1e-8)
+    is_same = labels[:, None] == labels[None, :]
+
+    assert_allclose(U @ U.T, is_same.astype(float), atol=1e-8)
 
 
 def test_psc_is_a_recipe(sample):
     recipe = Recipe.of("psc", tol=1e-8)
     model = IhSC(3, random_state=0, recipe=recipe).fit(sample.X)
-    left, values, _ = np.linalg.svd(sample.X, full_matrices=False)
+    left_vectors, values, _ = np.linalg.svd(sample.X, full_matrices=False)
+
     assert_allclose(model.eigenvalues_, values[:3] ** 2, rtol=1e-8)
-    embedding = np.abs(left[:, :3] * values[:3])
+
+    embedding = np.abs(left_vectors[:, :3] * values[:3])
+
     assert_allclose(np.abs(model.embedding_), embedding, atol=1e-5)
     assert_array_equal(model.predict(sample.X), model.labels_)
+
     huge = IhSC(3, random_state=0, recipe=recipe).fit(sample.X * 1e200)
+
     assert_allclose(np.abs(huge.embedding_) / 1e200, embedding, atol=1e-5)
     assert_array_equal(PSC(3, random_state=0).fit(sample.X).labels_, model.labels_)
 
@@ -169,11 +194,15 @@ def test_psc_is_a_recipe(sample):
 def test_spherical_kmeans_attributes(sample):
     model = SphericalKMeans(3, random_state=0).fit(sample.X)
     unit = sample.X / np.linalg.norm(sample.X, axis=1, keepdims=True)
+
     assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1)
+
     cosines = unit @ model.cluster_centers_.T
+
     assert_array_equal(model.labels_, cosines.argmax(axis=1))
     assert model.inertia_ == pytest.approx((1 - cosines.max(axis=1)).sum())
     assert model.score(sample.X) == pytest.approx(-model.inertia_)
+
     for k in range(3):  # a centre is the direction of its rows' sum: a fixed point
         total = unit[model.labels_ == k].sum(axis=0)
         direction = total / np.linalg.norm(total)
@@ -182,8 +211,11 @@ def test_spherical_kmeans_attributes(sample):
 
 def test_ten_starts_of_spherical_kmeans_find_one_optimum_of_iris():
     X = load_iris().data
-    found = [SphericalKMeans(3, random_state=seed).fit(X).inertia_ for seed in range(9)]
-    assert_allclose(found, found[0], rtol=1e-6)
+    fitted = [
+        SphericalKMeans(3, random_state=seed).fit(X).inertia_ for seed in range(9)
+    ]
+
+    assert_allclose(fitted, fitted[0], rtol=1e-6)
 
 
 def test_spherical_kmeans_starts_once_on_large_data():
@@ -192,22 +224,23 @@ def test_spherical_kmeans_starts_once_on_large_data():
         X = rng.standard_normal(shape, dtype=np.float32)
         options = {"max_iter": 1, "random_state": 0}
         model = SphericalKMeans(4, **options).fit(X)
-        same = SphericalKMeans(4, n_init=n_init, **options).fit(X)
-        other = SphericalKMeans(4, n_init=11 - n_init, **options).fit(X)
-        assert model.inertia_ == same.inertia_ != other.inertia_
+        same_model = SphericalKMeans(4, n_init=n_init, **options).fit(X)
+        other_model = SphericalKMeans(4, n_init=11 - n_init, **options).fit(X)
+        assert model.inertia_ == same_model.inertia_ != other_model.inertia_
 
 
 def test_spherical_kmeans_fills_empty_clusters():
     X = np.vstack([np.eye(4)] * 5) + 0.01
-    far = -np.ones((4, 4))  # no row is near any of these
-    labels = SphericalKMeans(4, init=far + 0.1 * np.eye(4)).fit_predict(X)
+    distant = -np.ones((4, 4))  # no row is near any of these
+    labels = SphericalKMeans(4, init=distant + 0.1 * np.eye(4)).fit_predict(X)
+
     assert adjusted_rand_score(np.tile(range(4), 5), labels) == 1
 
 
 def test_zero_rows(kind):
     X, labels = make_ihgmm(100, 20, 3, random_state=0)
     X[[3, 50]] = 0
-    rest = np.delete(np.arange(100), [3, 50])
+    remaining = np.delete(np.arange(100), [3, 50])
     for model in (
         IhSC(3, random_state=0),
         IhSC(3, outliers="auto", random_state=0),
@@ -218,7 +251,7 @@ def test_zero_rows(kind):
             model.fit(kind(X))
         assert len(caught) == 1
         assert_array_equal(model.labels_[[3, 50]], 0)
-        assert exact_recovery(labels[rest], model.labels_[rest])
+        assert exact_recovery(labels[remaining], model.labels_[remaining])
         assert_array_equal(model.predict(kind(X))[[3, 50]], 0)
         assert_array_equal(model.transform(kind(X))[[3, 50]], 0)
         if isinstance(model, IhSC):
@@ -231,10 +264,11 @@ def test_zero_rows(kind):
 def test_memory_stays_within_some_times_the_data(recipe, most):
     X, labels = make_ihgmm(80_000, 50, 4, random_state=0, dtype=np.float32)
     tracemalloc.start()
-    found = IhSC(4, recipe=recipe, random_state=0).fit(X).labels_
+    labels_found = IhSC(4, recipe=recipe, random_state=0).fit(X).labels_
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert exact_recovery(labels, found)
+
+    assert exact_recovery(labels, labels_found)
     assert peak < most * X.nbytes
 
 
@@ -246,6 +280,7 @@ def test_as_many_clusters_as_rows(Estimator):
         model = Estimator(k, random_state=0).fit(X)
         assert model.transform(X).shape == (6, k)
         assert set(model.labels_) <= set(range(k))
+
     assert (Estimator(1, random_state=0).fit(X).labels_ == 0).all()
     assert Estimator(1, random_state=0).fit(X[:1]).labels_ == [0]
 

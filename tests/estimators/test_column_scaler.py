@@ -31,6 +31,7 @@ def people(seed=0, n=200):
 def test_each_column_as_its_kind_asks_for():
     X = pd.DataFrame(people(), columns=NAMES)
     scaler = ColumnScaler().fit(X)
+
     assert scaler.decisions_ == (
         "divided", "divided", "centred and divided", "divided"
     )  # fmt: skip
@@ -47,25 +48,32 @@ def test_columns_that_are_left_alone():
     rng = np.random.default_rng(0)
     X = rng.gamma(2.0, 3.0, (50, 6)) * [1, 2, 1, 2, 1, 1]
     scaler = ColumnScaler().fit(X)
+
     assert set(scaler.decisions_) == {"left alone"}
     assert scaler.reason_ == (
         "No column varies more than 3 times as much as half of the columns."
     )
     assert_array_equal(scaler.transform(X), X)
+
     # One that varies far less than others is not passed over in silence.
     scaler = ColumnScaler().fit(X * [1, 1, 1, 0.1, 1, 1])
+
     assert set(scaler.decisions_) == {"left alone"}
     assert "Column 3 has 0.25 times the root mean square" in scaler.reason_
+
     # One measurement beside true and false.
     X = np.column_stack([rng.gamma(4.0, 10.0, 99), rng.integers(0, 2, (99, 5))])
     scaler = ColumnScaler().fit(X)
+
     assert set(scaler.decisions_) == {"left alone"}
     assert scaler.reason_.endswith(
         "half of the columns, those that reach from 0 to 1 aside."
     )
+
     # What is too small to divide by.
     X = rng.standard_normal((20, 3)).astype(np.float32) * np.float32([1, 1e-42, 1])
     scaler = ColumnScaler("scale").fit(X)
+
     assert scaler.decisions_[1] == "left alone"
     assert np.isfinite(scaler.transform(X)).all()
 
@@ -74,6 +82,7 @@ def test_counts_are_divided_and_never_centred():
     rng = np.random.default_rng(0)
     X = rng.poisson(np.outer(rng.uniform(0.5, 2, 300), rng.exponential(0.5, 60)))
     scaler = ColumnScaler().fit(X)
+
     assert set(scaler.decisions_) == {"divided"}
     assert "look like counts" in scaler.reason_
 
@@ -82,30 +91,40 @@ def test_counts_are_divided_and_never_centred():
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32", "bool"])
 def test_there_and_back_in_the_type_of_the_data(method, dtype):
     X = (people() / [1, 10, 1, 1]).astype(dtype)  # float16 holds no more than 65504
-    scaler, wide = ColumnScaler(method).fit(X), X.astype(float)
-    new = scaler.transform(X)
-    assert new.dtype == ("float32" if dtype == "float32" else "float64")
+    scaler = ColumnScaler(method).fit(X)
+    wide_data = X.astype(float)
+    transformed = scaler.transform(X)
+
+    assert transformed.dtype == ("float32" if dtype == "float32" else "float64")
+
     tol = 1e-4 if dtype == "float32" else 1e-11
-    assert_allclose(scaler.inverse_transform(new), wide, rtol=tol)
+
+    assert_allclose(scaler.inverse_transform(transformed), wide_data, rtol=tol)
+
     expected = {
-        "none": wide,
-        "scale": wide / np.maximum(wide.std(axis=0), 1e-9),
-        "standardize": StandardScaler().fit_transform(wide),
+        "none": wide_data,
+        "scale": wide_data / np.maximum(wide_data.std(axis=0), 1e-9),
+        "standardize": StandardScaler().fit_transform(wide_data),
     }
-    varying = wide.std(axis=0) > 0
-    expected = expected.get(method, new)[:, varying]
-    assert_allclose(new[:, varying], expected, rtol=tol, atol=tol)
+    varying = wide_data.std(axis=0) > 0
+    expected = expected.get(method, transformed)[:, varying]
+
+    assert_allclose(transformed[:, varying], expected, rtol=tol, atol=tol)
 
 
 @pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix, sp.coo_array])
 def test_sparse_data_stay_sparse_and_are_not_centred(make):
     X = people()
     scaler = ColumnScaler().fit(make(X))
+
     assert set(scaler.decisions_) == {"divided"}
-    new = scaler.transform(make(X))
-    assert sp.issparse(new)
-    assert_allclose(new.toarray(), X / X.std(axis=0))
-    assert_allclose(scaler.inverse_transform(new).toarray(), X)
+
+    transformed = scaler.transform(make(X))
+
+    assert sp.issparse(transformed)
+    assert_allclose(transformed.toarray(), X / X.std(axis=0))
+    assert_allclose(scaler.inverse_transform(transformed).toarray(), X)
+
     with pytest.raises(ValueError, match="fills sparse data up; take 'scale'"):
         ColumnScaler("standardize").fit(make(X))
     with pytest.raises(ValueError, match="X is sparse, and columns are centred"):
@@ -118,13 +137,18 @@ def test_missing_cells_stay_missing():
     X[holes] = np.nan
     X = np.column_stack([X, np.full(len(X), np.nan), np.full(len(X), 7.0)])
     scaler = ColumnScaler().fit(X)
+
     assert scaler.decisions_[4:] == ("left alone", "left alone")
     assert_allclose(scaler.scale_[:4], np.nanstd(X[:, :4], axis=0))
     assert np.isnan(scaler.data_min_[4])
-    new = scaler.transform(X)
-    assert_array_equal(np.isnan(new), np.isnan(X))
-    assert_array_equal(new[:, 5], 7)
+
+    transformed = scaler.transform(X)
+
+    assert_array_equal(np.isnan(transformed), np.isnan(X))
+    assert_array_equal(transformed[:, 5], 7)
+
     stored = sp.csr_array(np.where(holes[:, :2], np.nan, X[:, :2]))
+
     assert_allclose(ColumnScaler().fit(stored).scale_, scaler.scale_[:2])
 
 
@@ -133,15 +157,19 @@ def test_frames(library):
     if library == "polars":  # older versions know its names by a protocol that is gone
         pytest.importorskip("sklearn", minversion="1.7")
     X = pd.DataFrame(people(), columns=NAMES)
-    plain = ColumnScaler().fit_transform(X.to_numpy())
+    baseline = ColumnScaler().fit_transform(X.to_numpy())
     frame = pytest.importorskip(library).DataFrame(X.to_dict("list"))
     scaler = ColumnScaler().fit(frame)
-    assert_allclose(scaler.transform(frame), plain, rtol=1e-10)
+
+    assert_allclose(scaler.transform(frame), baseline, rtol=1e-10)
     assert_array_equal(scaler.get_feature_names_out(), NAMES)
+
     out = scaler.set_output(transform=library).transform(frame)
+
     assert [*out.columns] == NAMES
-    assert_allclose(out, plain, rtol=1e-10)
+    assert_allclose(out, baseline, rtol=1e-10)
     assert_allclose(scaler.inverse_transform(out), X)
+
     with pytest.raises(ValueError, match="feature names"):
         scaler.transform(frame[NAMES[::-1]])
 
@@ -150,22 +178,27 @@ def test_data_in_blocks(tmp_path):
     da = pytest.importorskip("dask.array")
     X = people()
     lazy = da.from_array(X, chunks=(64, 4))
-    scaler, whole = ColumnScaler().fit(lazy), ColumnScaler().fit(X)
-    assert scaler.decisions_ == whole.decisions_
+    scaler = ColumnScaler().fit(lazy)
+    fit_at_once = ColumnScaler().fit(X)
+
+    assert scaler.decisions_ == fit_at_once.decisions_
     assert "centred and divided" in scaler.decisions_
-    new = scaler.transform(lazy)
-    assert isinstance(new, da.Array)
-    assert_allclose(new.compute(), whole.transform(X), atol=1e-12)
+
+    transformed = scaler.transform(lazy)
+
+    assert isinstance(transformed, da.Array)
+    assert_allclose(transformed.compute(), fit_at_once.transform(X), atol=1e-12)
 
 
 def test_tensors_come_back_as_tensors():
     torch = pytest.importorskip("torch")
     X = people()
     scaler = ColumnScaler().fit(torch.from_numpy(X))
-    new = scaler.transform(torch.from_numpy(X))
-    assert isinstance(new, torch.Tensor)
-    assert_allclose(new.numpy(), ColumnScaler().fit_transform(X))
-    assert_allclose(scaler.inverse_transform(new).numpy(), X)
+    transformed = scaler.transform(torch.from_numpy(X))
+
+    assert isinstance(transformed, torch.Tensor)
+    assert_allclose(transformed.numpy(), ColumnScaler().fit_transform(X))
+    assert_allclose(scaler.inverse_transform(transformed).numpy(), X)
 
 
 @pytest.mark.parametrize(
@@ -188,10 +221,12 @@ def test_bad_calls():
         ColumnScaler("robust").fit(people())
     with pytest.raises(NotFittedError):
         ColumnScaler().transform(people())
+
     scaler = ColumnScaler().fit(people())
     for call in (scaler.transform, scaler.inverse_transform):
         with pytest.raises(ValueError, match="X has 3 features, but ColumnScaler is"):
             call(people()[:, :3])
+
     with pytest.raises(ValueError, match="X has infinite cells; replace them"):
         scaler.transform(np.full((2, 4), np.inf))
 
@@ -200,9 +235,13 @@ def test_bad_calls():
 @pytest.mark.filterwarnings("ignore:Labels may be unstable", "ignore:Memberships still")
 def test_a_fit_to_columns_in_different_units_warns_and_names_the_remedy(Estimator):
     X = load_wine(as_frame=True).data
+
     with pytest.warns(PreparationWarning) as caught:
         Estimator(3).fit(X)
+
     (message,) = [str(w.message) for w in caught if w.category is PreparationWarning]
+
     assert message.startswith("Column 'proline' holds about 100% of the variance")
     assert "ColumnScaler makes them comparable" in message
+
     make_pipeline(ColumnScaler(), Estimator(3)).fit(X)  # would be an error here

@@ -70,7 +70,8 @@ class Sample:
 
     def __init__(self, case):
         rng = np.random.default_rng(0)
-        n, p = 200, 60
+        n = 200
+        p = 60
         profiles = rng.gamma(0.5, size=(3, p))
         profiles /= profiles.sum(axis=1, keepdims=True)
         self.kinds = rng.integers(3, size=n)
@@ -103,16 +104,21 @@ def check_together(case, model, tmp_path, *, same=1.0):
     ``same`` is the least share of rows that ``predict`` labels as the fit did.
     """
     sample = Sample(case)
-    given = case["kind"](sample.X, tmp_path)
-    model.fit(given, sample_weight=sample.weights)
+    argument = case["kind"](sample.X, tmp_path)
+    model.fit(argument, sample_weight=sample.weights)
     names = ("labels_", "scales_", "noise_levels_", "cluster_centers_")
     labels, scales, levels, centers = (to_host(getattr(model, name)) for name in names)
 
     # Clusters are the kinds, and outliers are rows of none.
     assert model.n_clusters_ == 3
-    usual = ~sample.odd
-    assert misclassification_rate(sample.kinds[usual], np.abs(labels[usual])) < 0.03
+
+    is_usual = ~sample.odd
+
+    assert (
+        misclassification_rate(sample.kinds[is_usual], np.abs(labels[is_usual])) < 0.03
+    )
     assert_array_equal(np.isnan(scales), labels < 0)
+
     if case["outliers"] is None:
         assert (labels >= 0).all()
     else:
@@ -120,14 +126,18 @@ def check_together(case, model, tmp_path, *, same=1.0):
         assert (labels < 0).sum() <= 12
 
     # Rows are labelled again as they were, also by a model from a file.
-    found = to_host(model.predict(given))
-    assert (found == labels).mean() >= same
+    labels_found = to_host(model.predict(argument))
+
+    assert (labels_found == labels).mean() >= same
+
     save_model(model, tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz")
-    assert_array_equal(to_host(loaded.predict(given)), found)
+
+    assert_array_equal(to_host(loaded.predict(argument)), labels_found)
 
     # Parameters are in the units and the type of the data, from observed cells.
     assert centers.dtype == scales.dtype == case["dtype"]
+
     rows = sample.counted & (labels >= 0)
     turned = sample.whole * np.sign(scales)[:, None]
     weights = np.ones(len(labels)) if sample.weights is None else sample.weights
@@ -137,7 +147,7 @@ def check_together(case, model, tmp_path, *, same=1.0):
         assert np.linalg.norm(centers[k] - mean) < 0.1 * np.linalg.norm(mean)
         sizes = np.average(np.abs(scales[mine]), weights=weights[mine])
         assert sizes == pytest.approx(1, abs=1e-3)
-    return sample, given, rows, levels, found
+    return sample, argument, rows, levels, labels_found
 
 
 @pytest.mark.filterwarnings(
@@ -146,38 +156,42 @@ def check_together(case, model, tmp_path, *, same=1.0):
 @pytest.mark.parametrize("case", SPECTRAL, ids=case_name)
 def test_together(case, tmp_path):
     model = estimator(case)
-    sample, given, rows, levels, labels = check_together(case, model, tmp_path)
+    sample, argument, rows, levels, labels = check_together(case, model, tmp_path)
     centers = to_host(model.cluster_centers_)[labels]
-    left = sample.whole - to_host(model.scales_)[:, None] * centers
-    true = np.sqrt(np.mean(left[rows] ** 2))
+    residual = sample.whole - to_host(model.scales_)[:, None] * centers
+    truth = np.sqrt(np.mean(residual[rows] ** 2))
+
     # Filled cells have no noise: with them, levels would be lower by a sixth. Columns
     # of counts that are learnt to be quiet raise levels by a tenth.
-    assert 0.9 < np.sqrt(np.mean(levels[rows] ** 2)) / true < 1.2
+    assert 0.9 < np.sqrt(np.mean(levels[rows] ** 2)) / truth < 1.2
     # What is given stays as it was.
-    assert_array_equal(opened(given).toarray(), sample.X)
+    assert_array_equal(opened(argument).toarray(), sample.X)
 
     # The kind of array does not matter, nor do units and what rows of weight 0 hold.
     X = sample.X.astype(np.float64)
-    wanted = estimator(case).fit(X, sample_weight=sample.weights)
-    assert_array_equal(wanted.labels_, labels)
-    others = [(model, 1)]
+    expected = estimator(case).fit(X, sample_weight=sample.weights)
+
+    assert_array_equal(expected.labels_, labels)
+
+    other_items = [(model, 1)]
     if case["whiten"] in (None, "learned"):  # multiples of counts are no counts
-        others.append(
+        other_items.append(
             (estimator(case).fit(1000 * X, sample_weight=sample.weights), 1000)
         )
     if case["weighted"]:
         X[20:40] = 3 * X[20:40, ::-1]
-        others.append((estimator(case).fit(X, sample_weight=sample.weights), 1))
-    for other, unit in others:
-        found = to_host(other.cluster_centers_) / unit
-        most = 1e-3 * np.abs(wanted.cluster_centers_).max()
-        assert_allclose(found, wanted.cluster_centers_, rtol=0, atol=most)
+        other_items.append((estimator(case).fit(X, sample_weight=sample.weights), 1))
+    for second, unit in other_items:
+        result = to_host(second.cluster_centers_) / unit
+        maximum = 1e-3 * np.abs(expected.cluster_centers_).max()
+        assert_allclose(result, expected.cluster_centers_, rtol=0, atol=maximum)
 
 
 @pytest.mark.parametrize("case", MIXTURES, ids=case_name)
 def test_mixtures_together(case, tmp_path):
     options = {key: case[key] for key in ("noise", "n_clusters", "missing", "outliers")}
     model = IhGMM(**options, tol=0.1, random_state=0)  # rounds on dask are slow
-    _, given, *_, labels = check_together(case, model, tmp_path, same=0.98)
-    sums = to_host(model.predict_proba(given)).sum(axis=1)
+    _, argument, *_, labels = check_together(case, model, tmp_path, same=0.98)
+    sums = to_host(model.predict_proba(argument)).sum(axis=1)
+
     assert_allclose(sums, labels >= 0)

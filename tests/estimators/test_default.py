@@ -30,13 +30,13 @@ def designs(root):
 
 
 def errors(designs, name, build, seeds):
-    found = []
+    result = []
     for seed in seeds:
         draw = designs[name](seed)
         model = build(len(draw.centers), random_state=seed).fit(draw.X)
         rate = misclassification_rate(draw.labels, model.labels_)
-        found.append((rate, model.space_))
-    return found
+        result.append((rate, model.space_))
+    return result
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,11 @@ def errors(designs, name, build, seeds):
 def test_noise_does_not_drown_a_large_cluster_or_rays_in_a_plane(designs, name, most):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of noise
-        found = errors(designs, name, IhSC, range(3))
+        result = errors(designs, name, IhSC, range(3))
         paper = errors(designs, name, IhSC.paper, range(1))
-    assert max(rate for rate, _ in found) <= most
-    assert {space for _, space in found} == {"projected"}
+
+    assert max(rate for rate, _ in result) <= most
+    assert {space for _, space in result} == {"projected"}
     # Eigenvectors alone, as in the paper, do not show these clusters.
     assert min(rate for rate, _ in paper) > 0.3
 
@@ -88,23 +89,26 @@ def test_lengths_of_rows_seed_and_order_change_no_label(shape):
         seeded = IhSC(shape[2], random_state=int(rng.integers(1000)))
         assert_array_equal(seeded.fit_predict(X), labels)
         rows, columns = map(rng.permutation, X.shape)
-        for Y, wanted in ((X[rows], labels[rows]), (X[:, columns], labels)):
+        for Y, expected in ((X[rows], labels[rows]), (X[:, columns], labels)):
             # Up to names, which clusters of one size may swap
-            assert exact_recovery(wanted, IhSC(shape[2]).fit_predict(Y))
+            assert exact_recovery(expected, IhSC(shape[2]).fit_predict(Y))
 
 
 @unchanged
 def test_nor_does_it_where_the_spectrum_does_not_fall():
     # As of texts: many directions count, of which the last are known to one digit.
     rng = np.random.default_rng(0)
-    n, p, topics = 1000, 10_500, 60
+    n = 1000
+    p = 10_500
+    topics = 60
     words = rng.dirichlet(np.full(p, 0.02), topics) * rng.zipf(1.5, p).clip(max=50)
     shares = rng.dirichlet(np.full(topics, 0.05), n)
     X = sp.csr_array(rng.poisson(80 * shares @ (words / words.sum(axis=1)[:, None])))
     X = X[np.flatnonzero(X.sum(axis=1))].astype(float).log1p()
-    labels, rows = IhSC(12).fit_predict(X), rng.permutation(X.shape[0])
-    for Y, wanted in ((3 * X, labels), (X[rows], labels[rows])):
-        assert exact_recovery(wanted, IhSC(12).fit_predict(Y))
+    labels = IhSC(12).fit_predict(X)
+    rows = rng.permutation(X.shape[0])
+    for Y, expected in ((3 * X, labels), (X[rows], labels[rows])):
+        assert exact_recovery(expected, IhSC(12).fit_predict(Y))
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -113,10 +117,11 @@ def test_rounding_does_not_choose_among_equals():
         rng = np.random.default_rng(seed)
         X = rng.integers(0, 3, (300, 4)).astype(float)
         X = X[X.any(axis=1)]
-        labels, rows = IhSC(5).fit_predict(X), rng.permutation(len(X))
+        labels = IhSC(5).fit_predict(X)
+        rows = rng.permutation(len(X))
         factors = 10 ** rng.uniform(-6, 6, (len(X), 1))
-        for Y, wanted in ((factors * X, labels), (X[rows], labels[rows])):
-            assert exact_recovery(wanted, IhSC(5).fit_predict(Y))
+        for Y, expected in ((factors * X, labels), (X[rows], labels[rows])):
+            assert exact_recovery(expected, IhSC(5).fit_predict(Y))
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -126,6 +131,7 @@ def test_single_precision_finds_the_same_clusters_whatever_the_order(k):
     labels = IhSC(k).fit_predict(X)
     rows = np.random.default_rng(0).permutation(len(X))
     single = IhSC(k).fit_predict(X[rows].astype(np.float32))
+
     assert misclassification_rate(labels[rows], single) <= 2 / len(X)
 
 
@@ -168,6 +174,7 @@ def test_rows_that_hardly_count_are_not_doubted():
     noise = np.random.default_rng(0).standard_normal((150, 100))
     weights = np.r_[np.ones(300), np.full(150, 1e-9)]
     IhSC(3, random_state=0).fit(np.r_[X, noise], sample_weight=weights)
+
     with pytest.warns(UnstableLabelsWarning, match=UNSTABLE):
         IhSC(3, random_state=0).fit(np.r_[X, noise], sample_weight=1 / weights)
 
@@ -217,12 +224,14 @@ def test_any_number_of_components_that_the_data_have():
         model = IhSC(3, recipe=Recipe(n_components=n_components), random_state=0).fit(X)
         assert model.embedding_.shape == (60, n_components)
         assert_array_equal(model.predict(X), model.labels_)
+
     with pytest.raises(ValueError, match="=31 is more than 60 rows of 30 features"):
         IhSC(3, recipe=Recipe(n_components=31)).fit(X)
 
 
 def test_the_settings_of_the_paper():
     assert IhSC.paper(5).recipe == "paper"
+
     model = IhSC.paper(5, random_state=3, tol=1e-4)
     settings = {
         "rows": "given",
@@ -232,11 +241,14 @@ def test_the_settings_of_the_paper():
         "labels": "kmeans",
         "tol": 1e-4,
     }
-    wanted = IhSC(5, recipe=Recipe(**settings), random_state=3)
-    assert model.get_params() == wanted.get_params()
+    expected = IhSC(5, recipe=Recipe(**settings), random_state=3)
+
+    assert model.get_params() == expected.get_params()
     assert IhSC.paper().n_clusters == IhSC().n_clusters
+
     X, _ = make_ihgmm(200, 50, 5, random_state=0)
-    assert_array_equal(clone(model).fit(X).labels_, wanted.fit(X).labels_)
+
+    assert_array_equal(clone(model).fit(X).labels_, expected.fit(X).labels_)
 
 
 def test_a_recipe_shows_what_differs_from_the_default_and_reads_back():
@@ -249,7 +261,9 @@ def test_recipes_go_through_searches_clones_and_pickles():
     X, _ = make_ihgmm(90, 20, 3, random_state=0)
     recipes = ["default", "paper", Recipe(diagonal="zero", labels="kmeans")]
     search = GridSearchCV(IhSC(3, random_state=0), {"recipe": recipes}, cv=2).fit(X)
+
     assert search.best_params_["recipe"] in recipes
+
     model = search.best_estimator_
     for copy in (clone(model), pickle.loads(pickle.dumps(model))):
         assert copy.get_params() == model.get_params()

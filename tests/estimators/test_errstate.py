@@ -32,8 +32,8 @@ def test_estimators_do_as_usual_where_the_user_wants_errors(model, rows, tmp_pat
         with np.errstate(all=how, under="raise" if how == "raise" else "ignore"):
             before = np.geterr()
             fitted = model.fit(rows)
-            asked = [name for name in METHODS if hasattr(fitted, name)]
-            answers.append([getattr(fitted, name)(rows) for name in asked])
+            arguments = [name for name in METHODS if hasattr(fitted, name)]
+            answers.append([getattr(fitted, name)(rows) for name in arguments])
             if hasattr(fitted, "labels_"):
                 save_model(fitted, tmp_path / "model.npz")
                 load_model(tmp_path / "model.npz").predict(rows)

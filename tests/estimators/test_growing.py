@@ -31,13 +31,19 @@ def grown(X, sizes, model=None):
 @pytest.mark.parametrize("sizes", [[1200], [300] * 4, [100, 7, 1, 492, 600]])
 def test_batches_give_what_a_fit_gives(p, sizes):
     X, kinds = sample_of(p=p)
-    model, whole = grown(X, sizes), IhSC(4).fit(X)
-    rates = [misclassification_rate(kinds, one.predict(X)) for one in (model, whole)]
+    model = grown(X, sizes)
+    fit_at_once = IhSC(4).fit(X)
+    rates = [
+        misclassification_rate(kinds, item.predict(X)) for item in (model, fit_at_once)
+    ]
+
     assert rates[0] <= rates[1] + 0.003
     assert model.n_samples_seen_ == 1200
-    order = np.argmax(whole.transform(model.cluster_centers_), axis=1)
-    centers = whole.cluster_centers_[order]
+
+    order = np.argmax(fit_at_once.transform(model.cluster_centers_), axis=1)
+    centers = fit_at_once.cluster_centers_[order]
     gap = np.linalg.norm(model.cluster_centers_ - centers) / np.linalg.norm(centers)
+
     assert gap < 0.06
     assert len(model.labels_) == len(model.scales_) == sizes[-1]
     assert_array_equal(model.predict(X[-sizes[-1] :]), model.labels_)
@@ -49,6 +55,7 @@ def test_clusters_keep_their_numbers(seed):
     model = IhSC(4).partial_fit(X[:400])
     before = model.predict(X)
     grown(X[400:], [200] * 8, model)
+
     assert np.mean(model.predict(X) == before) > 0.98
 
 
@@ -57,8 +64,11 @@ def test_rows_may_come_sorted_by_cluster():
     X, kinds = sample_of(n=2000)
     order = np.argsort(kinds, kind="stable")
     model = grown(X[order], [200] * 10)
+
     assert misclassification_rate(kinds, model.predict(X)) < 0.01
+
     shares = model.growth_.sums.weights / 2000
+
     assert_allclose(np.sort(shares), np.sort(np.bincount(kinds) / 2000), 0.03)
 
 
@@ -66,7 +76,8 @@ def test_rows_may_come_sorted_by_cluster():
 def test_rows_of_an_earlier_call_are_no_rows_of_the_model(kind):
     X, _ = sample_of(n=600)
     model = grown(X, [200, 200, 200])
-    last, earlier = kind(X[400:]), kind(X[:200])
+    last = kind(X[400:])
+    earlier = kind(X[:200])
     for rows in (last, last.astype(np.float32)):
         assert top_features(rows, model).sizes.sum() == 200
         assert diagnose(rows, model).n_samples == 200
@@ -74,6 +85,7 @@ def test_rows_of_an_earlier_call_are_no_rows_of_the_model(kind):
     for ask in (top_features, diagnose, typical_rows, write_report):
         with pytest.raises(ValueError, match=r"not the rows of the last partial_fit"):
             ask(earlier, model)
+
     assert top_features(earlier, model.predict(earlier)).sizes.sum() == 200
 
 
@@ -84,10 +96,13 @@ def test_kinds_of_arrays_may_change_between_calls():
     model.partial_fit(sp.csr_array(X[300:600]))
     model.partial_fit(X[600:900].astype(np.float32))
     model.partial_fit(torch.as_tensor(X[900:]))
+
     assert isinstance(model.labels_, torch.Tensor)
     assert misclassification_rate(kinds, model.predict(X)) < 0.01
-    other = grown(X, [300] * 4)
-    assert np.mean(model.predict(X) == other.predict(X)) > 0.995
+
+    second = grown(X, [300] * 4)
+
+    assert np.mean(model.predict(X) == second.predict(X)) > 0.995
 
 
 def test_weights_count_like_repeated_rows():
@@ -98,8 +113,9 @@ def test_weights_count_like_repeated_rows():
     weighted.partial_fit(X[400:], sample_weight=counts[400:])
     rows = np.repeat(X, counts, axis=0)
     repeated = grown(rows, [counts[:400].sum(), counts[400:].sum()])
-    one, other = (model.growth_.directions for model in (weighted, repeated))
-    assert_allclose(one.values, other.values)
+    item, second = (model.growth_.directions for model in (weighted, repeated))
+
+    assert_allclose(item.values, second.values)
     assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, 0.02, 0.02)
 
 
@@ -107,10 +123,13 @@ def test_memory_does_not_grow(monkeypatch):
     monkeypatch.setattr("ihgmm.policy.Labelling.ROWS", 256)
     X, kinds = sample_of(n=3000)
     model = IhSC(4).partial_fit(X[:600])
-    shapes = [one.shape for one in vars(model.growth_.sample).values() if np.ndim(one)]
+    shapes = [
+        item.shape for item in vars(model.growth_.sample).values() if np.ndim(item)
+    ]
     grown(X[600:], [400] * 6, model)
     sample = model.growth_.sample
-    assert shapes == [one.shape for one in vars(sample).values() if np.ndim(one)]
+
+    assert shapes == [item.shape for item in vars(sample).values() if np.ndim(item)]
     assert sample.weights.sum() == pytest.approx(3000, rel=0.2)
     assert misclassification_rate(kinds, model.predict(X)) < 0.02
 
@@ -122,29 +141,40 @@ def test_a_fitted_model_grows(tmp_path):
     save_model(model, tmp_path / "model.npz")
     model = load_model(tmp_path / "model.npz")
     model.partial_fit(X[600:900]).partial_fit(X[900:])
+
     assert model.n_samples_seen_ == 1200
     assert np.mean(model.predict(X) == before) > 0.98
     assert misclassification_rate(kinds, model.predict(X)) < 0.01
+
     newer = IhSC(4, init=model).partial_fit(X[::-1][:600])
+
     assert np.mean(newer.predict(X) == model.predict(X)) > 0.98
 
 
 def test_drift_is_said_once():
     X, kinds = sample_of(n=4000, k=5)
-    three, last = kinds < 3, kinds == 4
+    three = kinds < 3
+    last = kinds == 4
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = grown(X[~last][:1500], [500] * 3)
-    rest, labels = X[1500:], kinds[1500:]
+    remaining = X[1500:]
+    labels = kinds[1500:]
+
     with pytest.warns(DriftWarning, match=r"clusters \d\. .*IhSC\(3, init=model\)"):
-        model.partial_fit(rest[labels < 3][:500])
+        model.partial_fit(remaining[labels < 3][:500])
+
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model.partial_fit(rest[labels < 3][500:900])
+        model.partial_fit(remaining[labels < 3][500:900])
+
     assert three.any()
+
     with pytest.warns(DriftWarning, match=r"of the new rows are far .*IhSC\(5, init"):
         model.partial_fit(X[last | three][:800])
+
     five = IhSC(5, init=model).fit(X)
+
     assert misclassification_rate(kinds, five.labels_) < 0.01
 
 
@@ -159,10 +189,13 @@ def test_no_drift_is_seen_where_none_is(seed, size):
 
 def test_bad_batches_are_refused_and_leave_the_model():
     X, _ = sample_of()
+
     with pytest.raises(ValueError, match="n_clusters=4"):
         IhSC(4).partial_fit(X[:3])
+
     model = IhSC(4).partial_fit(X[:600])
     before = model.predict(X)
+
     with pytest.raises(ValueError, match="40 features"):
         model.partial_fit(X[:, :30])
     with pytest.raises(ValueError, match=r"0 sample|no rows|empty|0 rows"):
@@ -171,6 +204,7 @@ def test_bad_batches_are_refused_and_leave_the_model():
         model.partial_fit(X, sample_weight=[1.0])
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(np.full((3, 40), np.nan))
+
     assert_array_equal(model.predict(X), before)
     assert model.n_samples_seen_ == 600
     assert model.fit(X).labels_.shape == (1200,)
@@ -198,34 +232,42 @@ def test_a_saved_model_goes_on_and_fills_cells_in_as_the_first_call_learnt(tmp_p
     model = IhSC(4, missing="fit").partial_fit(X[:400]).partial_fit(X[400:800])
     save_model(model, tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz").partial_fit(X[800:])
+
     assert_array_equal(loaded.predict(X), model.partial_fit(X[800:]).predict(X))
     assert_array_equal(loaded.cluster_centers_, model.cluster_centers_)
     assert misclassification_rate(kinds, model.predict(X)) < 0.01
+
     fitted = IhSC(4, missing="fit").fit(X[:400]).partial_fit(X[400:])
+
     assert misclassification_rate(kinds, fitted.predict(X)) < 0.01
 
 
 def test_the_number_of_clusters_is_counted_once():
     X, kinds = sample_of()
     model = IhSC("auto", random_state=0).partial_fit(X[:600]).partial_fit(X[600:])
+
     assert model.n_clusters_ == 4
     assert misclassification_rate(kinds, model.predict(X)) < 0.01
 
 
 def test_directions_of_all_features_add_up_exactly():
     rng = np.random.default_rng(0)
-    A, B = rng.standard_normal((30, 6)), rng.standard_normal((20, 6))
+    A = rng.standard_normal((30, 6))
+    B = rng.standard_normal((20, 6))
 
     def directions(rows):
         values, vectors = np.linalg.eigh(rows.T @ rows)
         return DirectionMemory(vectors[:, ::-1], values[::-1], values.sum())
 
-    both = directions(A).merged(directions(B), 6)
+    pair = directions(A).merged(directions(B), 6)
     expected = directions(np.vstack([A, B]))
-    assert_allclose(both.values, expected.values)
-    assert_allclose(np.abs(np.sum(both.vectors * expected.vectors, axis=0)), 1)
-    few = directions(A).merged(directions(B), 4)
-    assert few.remaining_eigenvalue * 2 + few.values.sum() == pytest.approx(
+
+    assert_allclose(pair.values, expected.values)
+    assert_allclose(np.abs(np.sum(pair.vectors * expected.vectors, axis=0)), 1)
+
+    sample = directions(A).merged(directions(B), 4)
+
+    assert sample.remaining_eigenvalue * 2 + sample.values.sum() == pytest.approx(
         expected.total
     )
 
@@ -253,4 +295,5 @@ def test_a_sample_by_priority_is_right_on_average():
             joined = joined.joined(part, 200)
         assert len(joined.weights) == 200
         totals.append(joined.weights @ joined.rows[:, 0])
+
     assert np.mean(totals) == pytest.approx(weights @ values, rel=0.02)

@@ -37,67 +37,92 @@ def test_attributes(model, sample):
 
 def test_parameters_are_near_the_truth():
     s = make_ihgmm(600, 100, 3, random_state=1, return_params=True)
-    found = IhGMM(3, random_state=0).fit(s.X)
-    assert exact_recovery(s.labels, found.labels_)
+    model_found = IhGMM(3, random_state=0).fit(s.X)
+
+    assert exact_recovery(s.labels, model_found.labels_)
+
     mean = np.bincount(s.labels, s.scales) / np.bincount(s.labels)
-    assert_allclose(found.scales_, s.scales / mean[s.labels], atol=0.05)
-    assert_allclose(found.noise_levels_, s.noise_levels, rtol=0.35)
+
+    assert_allclose(model_found.scales_, s.scales / mean[s.labels], atol=0.05)
+    assert_allclose(model_found.noise_levels_, s.noise_levels, rtol=0.35)
+
     truth = s.scales[:, None] * s.centers[s.labels]
-    fitted = found.scales_[:, None] * found.cluster_centers_[found.labels_]
+    fitted = (
+        model_found.scales_[:, None] * model_found.cluster_centers_[model_found.labels_]
+    )
+
     assert np.linalg.norm(truth - fitted) < 0.05 * np.linalg.norm(truth)
 
 
 def test_predict_and_proba(model, sample):
-    new = make_ihgmm(400, centers=sample.centers, random_state=9, return_params=True)
-    proba = model.predict_proba(new.X)
+    new_rows = make_ihgmm(
+        400, centers=sample.centers, random_state=9, return_params=True
+    )
+    proba = model.predict_proba(new_rows.X)
+
     assert_allclose(proba.sum(axis=1), 1)
-    assert_array_equal(proba.argmax(axis=1), model.predict(new.X))
-    assert misclassification_rate(new.labels, model.predict(new.X)) < 0.03
-    assert_allclose(model.predict_proba(new.X * 7), proba, atol=1e-9)  # any scale
-    assert model.score(new.X) == pytest.approx(model.score_samples(new.X).mean())
+    assert_array_equal(proba.argmax(axis=1), model.predict(new_rows.X))
+    assert misclassification_rate(new_rows.labels, model.predict(new_rows.X)) < 0.03
+    assert_allclose(model.predict_proba(new_rows.X * 7), proba, atol=1e-9)  # any scale
+    assert model.score(new_rows.X) == pytest.approx(
+        model.score_samples(new_rows.X).mean()
+    )
+
     strangers = np.random.default_rng(0).standard_normal((400, 150))
-    strangers *= np.linalg.norm(new.X, axis=1).mean() / np.sqrt(150)
-    assert model.score(strangers) < model.score(new.X)
+    strangers *= np.linalg.norm(new_rows.X, axis=1).mean() / np.sqrt(150)
+
+    assert model.score(strangers) < model.score(new_rows.X)
 
 
 @pytest.mark.parametrize("noise", STRUCTURES)
 def test_memberships_are_calibrated(noise):
-    sure, right = [], []
+    certainty = []
+    is_right = []
     for seed in range(12):
         s = make_ihgmm(
             200, (50, 800)[seed % 2], 3, separation_constant=0.12, balance=0.4,
             noise_levels=(0.9, 1.1), noise_structure=noise, random_state=seed,
             return_params=True,
         )  # fmt: skip
-        found = IhGMM(3, noise=noise, random_state=0, tol=1e-2).fit(s.X)
-        sure.append(found.memberships_.max(axis=1))
-        right.append(match_labels(s.labels, found.labels_) == s.labels)
-    sure, right = np.concatenate(sure), np.concatenate(right)
-    assert 0.03 < 1 - right.mean() < 0.3  # the task is hard enough to tell
-    for low, high in [(0.34, 0.6), (0.6, 0.8), (0.8, 0.95), (0.95, 1.01)]:
-        rows = (sure >= low) & (sure < high)
+        fitted = IhGMM(3, noise=noise, random_state=0, tol=1e-2).fit(s.X)
+        certainty.append(fitted.memberships_.max(axis=1))
+        is_right.append(match_labels(s.labels, fitted.labels_) == s.labels)
+    certainty = np.concatenate(certainty)
+    is_right = np.concatenate(is_right)
+
+    assert 0.03 < 1 - is_right.mean() < 0.3  # the task is hard enough to tell
+
+    for lower, upper in [(0.34, 0.6), (0.6, 0.8), (0.8, 0.95), (0.95, 1.01)]:
+        rows = (certainty >= lower) & (certainty < upper)
         error = 3 * np.sqrt(0.25 / rows.sum())
-        assert right[rows].mean() == pytest.approx(sure[rows].mean(), abs=0.07 + error)
+        assert is_right[rows].mean() == pytest.approx(
+            certainty[rows].mean(), abs=0.07 + error
+        )
 
 
 @pytest.mark.parametrize("shape", [(200, 50, 2), (200, 1000, 3)])
 def test_bic_finds_the_noise_structure(shape):
-    right = []
-    for seed, true in product(range(2), STRUCTURES):
+    is_right = []
+    for seed, truth in product(range(2), STRUCTURES):
         noise = ("gaussian", "rademacher")[seed]
-        options = {"noise": noise, "noise_structure": true, "random_state": seed}
+        options = {"noise": noise, "noise_structure": truth, "random_state": seed}
         X, _ = make_ihgmm(*shape, scale_ratio=5, **options)
         models = (IhGMM(shape[2], noise=s, random_state=0).fit(X) for s in STRUCTURES)
         values = [model.bic(X) for model in models]
-        right.append(STRUCTURES[np.argmin(values)] == true)
-    assert sum(right) >= 5
+        is_right.append(STRUCTURES[np.argmin(values)] == truth)
+
+    assert sum(is_right) >= 5
 
 
 def test_criteria(model, sample):
-    bic, icl = model.bic(sample.X), model.icl(sample.X)
+    bic = model.bic(sample.X)
+    icl = model.icl(sample.X)
+
     assert icl >= bic > model.aic(sample.X)
+
     # On the rows of the fit, the likelihood behind it is that of the fit.
     penalty = 2 * np.log(300) + 300 * np.log(150)
+
     assert bic == pytest.approx(penalty - 2 * model.log_likelihood_, rel=1e-3)
 
 
@@ -113,16 +138,21 @@ def test_bic_finds_the_number_of_clusters():
     ("unit", "noise"), zip([1e-160, 1e-30, 1e160], STRUCTURES, strict=True)
 )
 def test_units(sample, unit, noise):
-    one = IhGMM(3, noise=noise, random_state=0).fit(sample.X)
-    other = IhGMM(3, noise=noise, random_state=0).fit(sample.X * unit)
-    assert_array_equal(one.labels_, other.labels_)
-    assert_allclose(one.memberships_, other.memberships_, atol=1e-6)
-    assert_allclose(other.noise_levels_ / unit, one.noise_levels_, rtol=1e-6)
-    proba = other.predict_proba(sample.X * unit)
-    assert_allclose(proba, one.predict_proba(sample.X), atol=1e-6)
+    item = IhGMM(3, noise=noise, random_state=0).fit(sample.X)
+    other_model = IhGMM(3, noise=noise, random_state=0).fit(sample.X * unit)
+
+    assert_array_equal(item.labels_, other_model.labels_)
+    assert_allclose(item.memberships_, other_model.memberships_, atol=1e-6)
+    assert_allclose(other_model.noise_levels_ / unit, item.noise_levels_, rtol=1e-6)
+
+    proba = other_model.predict_proba(sample.X * unit)
+
+    assert_allclose(proba, item.predict_proba(sample.X), atol=1e-6)
+
     shift = 300 * 149 * np.log(unit)
-    got = other.log_likelihood_ + shift
-    assert got == pytest.approx(one.log_likelihood_, abs=1e-6 * abs(shift))
+    got = other_model.log_likelihood_ + shift
+
+    assert got == pytest.approx(item.log_likelihood_, abs=1e-6 * abs(shift))
 
 
 @pytest.mark.parametrize("noise", STRUCTURES)
@@ -145,16 +175,19 @@ def test_exact_data_and_few_features():
         model = IhGMM(2, noise=noise, random_state=0).fit(X)
         assert exact_recovery(np.arange(20) // 10, model.labels_)
         assert np.isfinite(model.log_likelihood_)
-    one = IhGMM(1, random_state=0).fit(np.arange(1.0, 11)[:, None])
-    assert np.isfinite(one.predict_proba([[3.0], [-2.0]])).all()
+    item = IhGMM(1, random_state=0).fit(np.arange(1.0, 11)[:, None])
+
+    assert np.isfinite(item.predict_proba([[3.0], [-2.0]])).all()
 
 
 @pytest.mark.parametrize("outliers", [None, "auto"])
 def test_zero_rows(outliers):
     X, _labels = make_ihgmm(60, 20, 2, random_state=0)
     X[4] = 0
+
     with pytest.warns(UserWarning, match="1 of 60 rows are zero") as caught:
         model = IhGMM(2, outliers=outliers, random_state=0).fit(X)
+
     assert len(caught) == 1
     assert model.labels_[4] == 0
     assert_allclose(model.memberships_[4], model.weights_, atol=0.05)
@@ -164,8 +197,10 @@ def test_zero_rows(outliers):
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_cap_warns_and_is_reported():
     X = np.random.default_rng(0).standard_normal((100, 30))
+
     with pytest.warns(ConvergenceWarning, match="=2 rounds, more than tol=1e-06"):
         model = IhGMM(4, max_iter=2, tol=1e-6, random_state=0).fit(X)
+
     assert not model.converged_
     assert model.n_iter_ == 2
 
@@ -174,24 +209,29 @@ def test_a_likelihood_that_spoils_stable_clusters_says_so():
     # The smallest of five sizes, each a third of the last, is lost, and its centre
     # splits the largest cluster.
     for seed in range(3):
-        rng, z = np.random.default_rng(seed), np.repeat(range(5), [268, 89, 30, 10, 3])
+        rng = np.random.default_rng(seed)
+        z = np.repeat(range(5), [268, 89, 30, 10, 3])
         centers = 6 * np.linalg.qr(rng.standard_normal((100, 5)))[0].T
         X = rng.lognormal(0, 0.5, (400, 1)) * centers[z]
         X += rng.standard_normal((400, 100))
         with pytest.warns(UnstableLabelsWarning, match="away from spectral clusters"):
-            found = IhGMM(5).fit_predict(X)
+            labels_found = IhGMM(5).fit_predict(X)
         assert misclassification_rate(z, IhSC(5).fit_predict(X)) < 0.1
-        assert misclassification_rate(z, found) > 0.2
+        assert misclassification_rate(z, labels_found) > 0.2
 
 
 @pytest.mark.parametrize("noise", STRUCTURES)
 def test_identical_rows_stay_together(noise):
     model = IhGMM(3, noise=noise, random_state=0)
+
     with pytest.warns(ClusterCountWarning, match="Rows are in 1 of n_clusters=3"):
         assert (model.fit(np.ones((30, 5))).labels_ == 0).all()
+
     X, _ = make_ihgmm(2, 5, 2, random_state=0)
+
     with pytest.warns(ClusterCountWarning, match="Rows are in 2 of"):
         labels = model.fit(np.repeat(X, 20, axis=0)).labels_
+
     assert_array_equal(np.bincount(labels), [20, 20])
 
 
@@ -199,8 +239,11 @@ def test_identical_rows_stay_together(noise):
 def test_how_clusters_were_counted_is_kept_until_the_next_fit(Estimator):
     X, _ = make_ihgmm(200, 60, 3, random_state=0)
     model = Estimator("auto", random_state=0).fit(X)
+
     assert model.selection_.n_clusters == model.n_clusters_ == 3
+
     model.set_params(n_clusters=4).fit(X)
+
     assert not hasattr(model, "selection_")
 
 
@@ -208,16 +251,21 @@ def test_how_clusters_were_counted_is_kept_until_the_next_fit(Estimator):
 def test_predictions_follow_the_public_attributes(noise):
     X, _ = make_ihgmm(200, 60, 3, separation_constant=0.4, random_state=0)
     model = IhGMM(3, noise=noise, random_state=0).fit(X)
-    wanted = model.predict_proba(X)
-    assert (wanted.argmax(axis=1) == model.labels_).mean() > 0.98
+    expected = model.predict_proba(X)
+
+    assert (expected.argmax(axis=1) == model.labels_).mean() > 0.98
+
     turn = [1, 2, 0]
     names = ["cluster_centers_", "center_errors_", "weights_"]
     for name in names + ["noise_levels_"] * (noise == "class"):
         setattr(model, name, getattr(model, name)[turn])
-    assert_allclose(model.predict_proba(X), wanted[:, turn], atol=1e-12)
-    assert_array_equal(model.predict(X), wanted[:, turn].argmax(axis=1))
+
+    assert_allclose(model.predict_proba(X), expected[:, turn], atol=1e-12)
+    assert_array_equal(model.predict(X), expected[:, turn].argmax(axis=1))
+
     model.cluster_centers_ = -model.cluster_centers_
-    assert (model.predict(X) != wanted[:, turn].argmax(axis=1)).mean() > 0.5
+
+    assert (model.predict(X) != expected[:, turn].argmax(axis=1)).mean() > 0.5
 
 
 def test_errors_of_the_centres():
@@ -227,9 +275,9 @@ def test_errors_of_the_centres():
         s = make_ihgmm(300, 400, 3, scale_ratio=3, return_params=True, **options)
         model = IhGMM(3, noise=noise, random_state=0).fit(s.X)
         for k in range(3):
-            true = s.labels[model.labels_ == k][0]
-            mean = s.scales[s.labels == true].mean()
-            missed = model.cluster_centers_[k] - mean * s.centers[true]
+            truth = s.labels[model.labels_ == k][0]
+            mean = s.scales[s.labels == truth].mean()
+            missed = model.cluster_centers_[k] - mean * s.centers[truth]
             error = np.sqrt(np.mean(model.center_errors_[k] ** 2))
             assert error == pytest.approx(missed.std(), rel=0.2)
 
@@ -239,6 +287,7 @@ def test_a_cluster_of_a_single_row(noise):
     X, _ = make_ihgmm(40, 30, 2, random_state=0)
     X = np.vstack([X, np.r_[np.zeros(29), 500.0]])
     model = IhGMM(3, noise=noise, random_state=0).fit(X)
+
     assert_array_equal(np.bincount(model.labels_)[-1:], [1])
     assert np.isfinite(model.predict_proba(X)).all()
     assert_array_equal(model.predict(X), model.labels_)

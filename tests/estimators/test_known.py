@@ -27,48 +27,55 @@ def sample():
 
 def some(labels, per_class, rng, unknown=-1):
     """Return labels of so many rows of each class, and ``unknown`` for all others."""
-    known = np.full(len(labels), unknown, dtype=object)
-    for one in np.unique(labels):
-        rows = rng.permutation(np.flatnonzero(labels == one))[:per_class]
-        known[rows] = labels[rows]
-    return known
+    known_labels = np.full(len(labels), unknown, dtype=object)
+    for item in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == item))[:per_class]
+        known_labels[rows] = labels[rows]
+    return known_labels
 
 
 @pytest.mark.parametrize("unknown", [-1, None, np.nan, pd.NA, "-1", ""])
 def test_texts_teach_and_come_back(sample, unknown):
     X, kinds = sample
     names = NAMES[kinds]
-    known = some(names, 3, np.random.default_rng(0), unknown)
-    model = IhSC(4).fit(X, known_labels=known)
+    known_labels = some(names, 3, np.random.default_rng(0), unknown)
+    model = IhSC(4).fit(X, known_labels=known_labels)
+
     np.testing.assert_array_equal(model.classes_, np.sort(NAMES))
     assert np.mean(model.predict(X) == names) > 0.97
     assert model.labels_.dtype.kind == "i"
-    taught = np.isin(known.astype(str), NAMES)
-    kept = model.fit_predict(X, known_labels=pd.Series(known))
-    np.testing.assert_array_equal(kept[taught], known[taught])
+
+    taught = np.isin(known_labels.astype(str), NAMES)
+    labels_kept = model.fit_predict(X, known_labels=pd.Series(known_labels))
+
+    np.testing.assert_array_equal(labels_kept[taught], known_labels[taught])
 
 
 def test_numbers_teach_whatever_their_order(sample):
     X, kinds = sample
-    known = some(kinds * 10, 3, np.random.default_rng(1)).astype(int)
-    model = IhSC(4).fit(X, known_labels=known)
+    known_labels = some(kinds * 10, 3, np.random.default_rng(1)).astype(int)
+    model = IhSC(4).fit(X, known_labels=known_labels)
+
     np.testing.assert_array_equal(model.classes_, [0, 10, 20, 30])
     assert np.mean(model.predict(X) == kinds * 10) > 0.97
-    with_nan = np.where(known < 0, np.nan, known)
-    again = IhSC(4).fit(X, known_labels=with_nan)
-    np.testing.assert_array_equal(again.classes_, model.classes_)
-    np.testing.assert_array_equal(again.labels_, model.labels_)
+
+    with_nan = np.where(known_labels < 0, np.nan, known_labels)
+    refit = IhSC(4).fit(X, known_labels=with_nan)
+
+    np.testing.assert_array_equal(refit.classes_, model.classes_)
+    np.testing.assert_array_equal(refit.labels_, model.labels_)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_some_labels_may_be_wrong(sample, seed):
     X, kinds = sample
     rng = np.random.default_rng(seed)
-    known = some(kinds, 10, rng).astype(int)
-    wrong = rng.permutation(np.flatnonzero(known >= 0))[:4]
-    known[wrong] = (known[wrong] + 1) % 4
-    labels = IhSC(4).fit(X, known_labels=known).predict(X)
-    unknown = known < 0
+    known_labels = some(kinds, 10, rng).astype(int)
+    is_wrong = rng.permutation(np.flatnonzero(known_labels >= 0))[:4]
+    known_labels[is_wrong] = (known_labels[is_wrong] + 1) % 4
+    labels = IhSC(4).fit(X, known_labels=known_labels).predict(X)
+    unknown = known_labels < 0
+
     assert np.mean(labels[unknown] == kinds[unknown]) > 0.97
 
 
@@ -76,22 +83,30 @@ def test_known_rows_help_where_clusters_are_no_classes():
     X, kinds = load_wine(return_X_y=True)
     X = X / X.std(axis=0)
     middle = (kinds == 1).astype(int)  # the other class is two clusters
+
     assert misclassification_rate(middle, IhSC(2).fit(X).labels_) > 0.4
-    known = some(middle, 15, np.random.default_rng(0)).astype(int)
-    labels = IhSC(2).fit(X, known_labels=known).predict(X)
-    assert np.mean((labels != middle)[known < 0]) < 0.2
+
+    known_labels = some(middle, 15, np.random.default_rng(0)).astype(int)
+    labels = IhSC(2).fit(X, known_labels=known_labels).predict(X)
+
+    assert np.mean((labels != middle)[known_labels < 0]) < 0.2
 
 
 def test_other_clusters_may_appear(sample):
     X, kinds = sample
-    known = some(NAMES[kinds], 5, np.random.default_rng(0), None)
-    known[kinds >= 2] = None
-    model = IhSC(4).fit(X, known_labels=known)
+    known_labels = some(NAMES[kinds], 5, np.random.default_rng(0), None)
+    known_labels[kinds >= 2] = None
+    model = IhSC(4).fit(X, known_labels=known_labels)
+
     assert model.classes_.tolist() == ["cello", "drum", "new 1", "new 2"]
     assert np.mean((model.predict(X) == NAMES[kinds])[kinds < 2]) > 0.97
+
     sizes = np.bincount(model.labels_)
+
     assert sizes[2] >= sizes[3] > 0
+
     numbers = np.where(kinds < 2, kinds, -1)
+
     assert IhSC(4).fit(X, known_labels=numbers).classes_.tolist() == [0, 1, 2, 3]
     assert IhSC("auto").fit(X, known_labels=kinds).n_clusters_ >= 4
 
@@ -103,43 +118,53 @@ def test_y_teaches_nothing_and_leaks_into_no_search(sample):
         for y in (kinds, None)
     ]
     scores = [search.cv_results_["mean_test_score"] for search in searches]
+
     np.testing.assert_array_equal(*scores)
     assert not hasattr(searches[0].best_estimator_, "classes_")
 
 
 def test_classes_are_routed_as_metadata(sample):
     X, kinds = sample
-    known = some(NAMES[kinds], 3, np.random.default_rng(0))
+    known_labels = some(NAMES[kinds], 3, np.random.default_rng(0))
     with config_context(enable_metadata_routing=True):
         model = IhSC(4).set_fit_request(known_labels=True)
         pipeline = make_pipeline(FunctionTransformer(), model)
-        labels = pipeline.fit_predict(X, known_labels=known)
+        labels = pipeline.fit_predict(X, known_labels=known_labels)
         search = GridSearchCV(model, {"n_clusters": [4]}, cv=KFold(2))
-        found = search.fit(X, known_labels=known).predict(X)
+        labels_found = search.fit(X, known_labels=known_labels).predict(X)
+
     assert np.mean(labels == NAMES[kinds]) > 0.97
-    assert np.mean(found == NAMES[kinds]) > 0.97
+    assert np.mean(labels_found == NAMES[kinds]) > 0.97
 
 
 @pytest.mark.parametrize("kind", ["string", "category", "Int64", "polars"])
 def test_columns_of_frames_teach(sample, kind):
     X, kinds = sample
     classes = kinds if kind == "Int64" else NAMES[kinds]
-    known = some(classes, 3, np.random.default_rng(0), None)
+    known_labels = some(classes, 3, np.random.default_rng(0), None)
     if kind == "polars":
         pl = pytest.importorskip("polars")
-        X, column = pl.DataFrame(X), pl.Series(known.tolist())
+        X = pl.DataFrame(X)
+        column = pl.Series(known_labels.tolist())
     else:
-        X, column = pd.DataFrame(X), pd.Series(known, dtype=kind)
+        X = pd.DataFrame(X)
+        column = pd.Series(known_labels, dtype=kind)
+
     assert np.mean(IhSC(4).fit(X, known_labels=column).predict(X) == classes) > 0.97
 
 
 def test_weights_outliers_and_classes_go_together(sample):
     X, kinds = sample
     X = np.vstack([X, 1e3 * np.random.default_rng(0).standard_normal((3, 60))])
-    known = np.append(some(NAMES[kinds], 5, np.random.default_rng(0), None), [None] * 3)
+    known_labels = np.append(
+        some(NAMES[kinds], 5, np.random.default_rng(0), None), [None] * 3
+    )
     weights = np.ones(303)
     weights[:20] = 0
-    model = IhSC(4, outliers="auto").fit(X, known_labels=known, sample_weight=weights)
+    model = IhSC(4, outliers="auto").fit(
+        X, known_labels=known_labels, sample_weight=weights
+    )
+
     assert set(model.predict(X[-3:])) == {"outlier"}
     assert np.mean(model.predict(X)[:300] == NAMES[kinds]) > 0.9
 
@@ -150,23 +175,30 @@ def test_a_taught_model_is_saved(sample, tmp_path):
     model = IhSC(4, init=model).fit(X, known_labels=NAMES[kinds])
     save_model(model, tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz")
+
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
 
 
 def test_classes_and_scales_stay_when_rows_follow(tmp_path):
     X, sick = load_diabetes(return_X_y=True, scaled=False)
-    order, limits = np.random.default_rng(0).permutation(442), [100, 180]
-    X, kinds = (X / X.std(axis=0))[order], np.digitize(sick, limits)[order]
+    order = np.random.default_rng(0).permutation(442)
+    limits = [100, 180]
+    X = (X / X.std(axis=0))[order]
+    kinds = np.digitize(sick, limits)[order]
     model = IhSC(3).fit(X[:330], known_labels=kinds[:330])
-    before, lengths = model.predict(X), np.linalg.norm(model.cluster_centers_, axis=1)
+    before = model.predict(X)
+    lengths = np.linalg.norm(model.cluster_centers_, axis=1)
     save_model(model, tmp_path / "model.npz")
     model.partial_fit(X[330:])
     loaded = load_model(tmp_path / "model.npz").partial_fit(X[330:])
+
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     assert np.mean(model.predict(X) == before) > 0.95
     assert np.mean(model.predict(X) == kinds) > np.mean(before == kinds) - 0.01
+
     gains = np.linalg.norm(model.cluster_centers_, axis=1) / lengths
+
     np.testing.assert_allclose(gains, 1, atol=0.02)
 
 
@@ -194,16 +226,21 @@ def test_options_that_cannot_be_taught_say_so(sample, options):
 
 def test_clusters_keep_the_numbers_of_an_older_model(sample):
     X, kinds = sample
-    old = IhSC(4).fit(X)
-    few = np.sort(np.r_[np.flatnonzero(kinds != kinds[0]), :20])  # other sizes
-    new = IhSC(4, init=old).fit(X[few])
-    assert np.mean(new.labels_ == old.labels_[few]) > 0.97
-    more = IhSC(5, init=old).fit(X)
-    assert np.mean(more.labels_ == old.labels_) > 0.75
-    fewer = IhSC(3, init=old).fit(X)
-    counts = confusion(old.labels_, fewer.labels_, (4, 3))[:3]
+    old_model = IhSC(4).fit(X)
+    small_sample = np.sort(np.r_[np.flatnonzero(kinds != kinds[0]), :20])  # other sizes
+    new_model = IhSC(4, init=old_model).fit(X[small_sample])
+
+    assert np.mean(new_model.labels_ == old_model.labels_[small_sample]) > 0.97
+
+    larger_model = IhSC(5, init=old_model).fit(X)
+
+    assert np.mean(larger_model.labels_ == old_model.labels_) > 0.75
+
+    fewer = IhSC(3, init=old_model).fit(X)
+    counts = confusion(old_model.labels_, fewer.labels_, (4, 3))[:3]
+
     assert counts.trace() >= np.sort(counts.max(axis=1))[1:].sum()
-    assert clone(new).init is old
+    assert clone(new_model).init is old_model
 
 
 def test_init_has_to_be_a_fitted_model_of_such_rows(sample):
@@ -218,25 +255,32 @@ def test_init_has_to_be_a_fitted_model_of_such_rows(sample):
 def test_memberships_give_the_labels(sample):
     model = IhSC(4).fit(sample[0])
     shares = model.predict_proba(sample[0])
+
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     np.testing.assert_array_equal(shares.argmax(axis=1), model.labels_)
+
     lines = sample[0] * np.random.default_rng(0).choice([-1, 1], (300, 1))
     signed = IhSC(4, signed=True).fit(lines)
     shares = signed.predict_proba(lines)
+
     assert np.mean(shares.argmax(axis=1) == signed.labels_) > 0.99
     assert not hasattr(IhSC.paper(4), "predict_proba")
 
 
 def test_memberships_are_as_sure_as_labels_are_right():
     """Of rows that the fit has not seen; with log-odds as they are, .98 for .88."""
-    sure, raw, right = [], [], []
+    certainty = []
+    raw = []
+    is_right = []
     for seed in range(6):
         X, labels = make_ihgmm(600, 100, 4, separation_constant=0.1, random_state=seed)
         model = IhSC(4).fit(X[:400])
         shares = model.predict_proba(X[400:])
         error = misclassification_rate(labels[400:], shares.argmax(axis=1))
-        sure, right = [*sure, shares.max(axis=1).mean()], [*right, 1 - error]
+        certainty = [*certainty, shares.max(axis=1).mean()]
+        is_right = [*is_right, 1 - error]
         model.temperature_ = 1.0
         raw += [model.predict_proba(X[400:]).max(axis=1).mean()]
-    assert abs(np.mean(sure) - np.mean(right)) < 0.08
-    assert np.mean(raw) - np.mean(right) > 0.08
+
+    assert abs(np.mean(certainty) - np.mean(is_right)) < 0.08
+    assert np.mean(raw) - np.mean(is_right) > 0.08

@@ -39,10 +39,13 @@ def test_clusters_are_found_nearly_as_in_complete_data(Estimator, seed):
     X, gaps, labels = sample(seed, scale_ratio=ratio, separation_constant=constant)
     complete = Estimator(3, random_state=0).fit(X)
     model = Estimator(3, missing="fit", random_state=0).fit(gaps)
-    wrong = misclassification_rate(labels, model.labels_)
-    assert wrong <= misclassification_rate(labels, complete.labels_) + 0.03
+    is_wrong = misclassification_rate(labels, model.labels_)
+
+    assert is_wrong <= misclassification_rate(labels, complete.labels_) + 0.03
+
     if Estimator is not IhGMM:  # which judges old rows by all others
         assert_array_equal(model.predict(gaps), model.labels_)
+
     assert misclassification_rate(labels, model.predict(gaps)) < 0.06
 
 
@@ -51,27 +54,36 @@ def test_errors_grow_with_what_is_missing(seed):
     X, gaps, _ = sample(seed, share=0.4, separation_constant=3.0)
     complete = IhGMM(3, random_state=0).fit(X)
     model = IhGMM(3, missing="fit", random_state=0).fit(gaps)
+
     assert_array_equal(model.labels_, complete.labels_)
+
     growth = np.median(model.scale_errors_ / complete.scale_errors_)
+
     assert growth == pytest.approx(1 / np.sqrt(0.6), rel=0.1)
+
     growth = np.median(model.center_errors_ / complete.center_errors_)
+
     assert growth == pytest.approx(1 / np.sqrt(0.6), rel=0.1)
+
     # Scales are as far from those of complete data as errors say, and no nearer.
     away = (model.scales_ - complete.scales_) / model.scale_errors_
+
     assert 0.3 < np.sqrt(np.mean(away**2)) < 1.2
 
 
 def test_every_way_to_say_missing():
     X, gaps, _ = sample()
     hidden = np.isnan(gaps)
-    wanted = IhSC(3, missing="fit", random_state=0).fit(gaps).labels_
+    expected = IhSC(3, missing="fit", random_state=0).fit(gaps).labels_
     frame = pd.DataFrame(gaps).astype("Float64")
+
     assert frame.isna().to_numpy().any()
+
     ways = [np.ma.masked_array(X, hidden), frame, sp.csr_array(gaps)]
     for way in ways:
         model = IhSC(3, missing="fit", random_state=0).fit(way)
-        assert_array_equal(model.labels_, wanted)
-        assert_array_equal(model.predict(way), wanted)
+        assert_array_equal(model.labels_, expected)
+        assert_array_equal(model.predict(way), expected)
         with pytest.raises(ValueError, match=r"contains NaN.*missing='fit'"):
             IhSC(3).fit(way)
 
@@ -83,16 +95,21 @@ def test_zeros_of_sparse_data_are_zeros():
     S = sp.csr_array(X)
     S.data[::5] = np.nan
     model = IhSC(2, missing="fit", random_state=0).fit(S)
+
     assert_array_equal(model.labels_, np.repeat([0, 1], 30))
     assert_array_equal(model.cluster_centers_ == 0, X[[0, 30]] == 0)
 
 
 def test_counts_and_diagnosis():
     _, gaps, _ = sample(separation_constant=3.0)
+
     assert select_n_clusters(gaps, missing="fit", random_state=0).n_clusters == 3
+
     model = IhSC("auto", missing="fit", random_state=0).fit(gaps)
+
     assert model.n_clusters_ == 3
     assert diagnose(gaps, model.labels_, missing="fit").verdict == "well separated"
+
     for ask in (lambda: select_n_clusters(gaps), lambda: diagnose(gaps, model.labels_)):
         with pytest.raises(ValueError, match=r"NaN at row 0.*drop.*missing='fit'"):
             ask()
@@ -101,6 +118,7 @@ def test_counts_and_diagnosis():
 def test_infinity_is_not_missing():
     _, gaps, _ = sample()
     gaps[7, 2] = -np.inf
+
     with pytest.raises(ValueError, match="infinity at row 7, column 2"):
         IhSC(3, missing="fit").fit(gaps)
 
@@ -112,16 +130,21 @@ def test_rows_and_columns_without_a_cell():
     model = IhSC(3, missing="fit", random_state=0)
     rows = "2 of 300 rows have no observed cell"
     columns = "2 of 60 columns of X have no observed cell: 1, 4. They are filled"
+
     with (
         pytest.warns(DataConversionWarning, match=rows),
         pytest.warns(DataConversionWarning, match=columns),
     ):
         model.fit(gaps)
+
     assert_array_equal(model.labels_[[5, 8]], 0)
     assert_array_equal(model.scales_[[5, 8]], 0)
     assert_array_equal(model.cluster_centers_[:, [1, 4]], 0)
-    rest = np.delete(np.arange(300), [5, 8])
-    assert misclassification_rate(labels[rest], model.labels_[rest]) == 0
+
+    remaining = np.delete(np.arange(300), [5, 8])
+
+    assert misclassification_rate(labels[remaining], model.labels_[remaining]) == 0
+
     with (
         pytest.raises(ValueError, match="All 300 rows of X are zero"),
         pytest.warns(DataConversionWarning, match="60 of 60 columns"),
@@ -135,16 +158,20 @@ def test_na_of_r_is_a_missing_cell_without_a_warning():
     cells = gaps.copy()
     cells.view(np.uint64)[np.isnan(gaps)] = 0x7FF00000000007A2
     model = IhSC(3, missing="fit", random_state=0)
+
     assert_array_equal(model.fit(cells).labels_, model.fit(gaps).labels_)
 
 
 def test_a_model_fills_what_is_judged_by_its_labels():
     _, gaps, _ = sample()
     model = IhSC(3, missing="fit", random_state=0).fit(gaps)
-    found = diagnose(gaps, model)
-    given = diagnose(gaps, model.labels_, missing="fit")
-    assert_array_equal(found.certainty, given.certainty)
+    diagnosis = diagnose(gaps, model)
+    argument = diagnose(gaps, model.labels_, missing="fit")
+
+    assert_array_equal(diagnosis.certainty, argument.certainty)
+
     scales = estimate_parameters(gaps, model).scales
+
     assert_allclose(scales, model.scales_, rtol=0.01)
 
 
@@ -161,29 +188,33 @@ def customers(seed, n=400):
 
 
 def test_the_label_of_a_row_with_gaps_hardly_depends_on_its_size():
-    changed, total = 0, 0
+    changed = 0
+    total = 0
     for seed in range(3):
         X, _, gaps = customers(seed)
         model = IhSC(3, missing="fit", random_state=0).fit(X)
         for factor in (0.1, 10.0):
             changed += (model.predict(factor * X) != model.labels_)[gaps].sum()
             total += gaps.sum()
+
     assert changed <= 0.05 * total
 
 
 def test_rows_with_gaps_are_less_sure():
-    said, true = np.zeros(2), np.zeros(2)
+    messages = np.zeros(2)
+    truth = np.zeros(2)
     for seed in range(4):
         X, labels, gaps = customers(seed)
         model = IhSC(3, missing="fit", random_state=0).fit(X)
         certainty = diagnose(X, model.labels_, missing="fit").certainty
         names = {k: np.bincount(labels[model.labels_ == k]).argmax() for k in range(3)}
-        wrong = np.array([names[k] for k in model.labels_]) != labels
+        is_wrong = np.array([names[k] for k in model.labels_]) != labels
         for i, rows in enumerate((gaps, ~gaps)):
-            said[i] += (1 - certainty[rows]).mean() / 4
-            true[i] += wrong[rows].mean() / 4
-    assert said[0] > 2 * said[1]
-    assert true[0] / 2 < said[0] < 2 * true[0] + 0.02
+            messages[i] += (1 - certainty[rows]).mean() / 4
+            truth[i] += is_wrong[rows].mean() / 4
+
+    assert messages[0] > 2 * messages[1]
+    assert truth[0] / 2 < messages[0] < 2 * truth[0] + 0.02
 
 
 @pytest.mark.parametrize("noise", ["individual", "class", "common", "tied"])
@@ -207,5 +238,5 @@ def test_the_order_of_rows_changes_no_label():
     X[rng.random(X.shape) < 0.2] = np.nan
     labels = IhSC(3, missing="fit").fit_predict(X)
     for order in (np.arange(178)[::-1], rng.permutation(178)):
-        other = IhSC(3, missing="fit").fit_predict(X[order])
-        assert misclassification_rate(labels[order], other) == 0
+        predicted = IhSC(3, missing="fit").fit_predict(X[order])
+        assert misclassification_rate(labels[order], predicted) == 0

@@ -38,10 +38,10 @@ def test_the_kind_of_noise_is_found(kind):
         assert model.noise_ == kind, f"seed {seed}"
         assert set(model.noise_evidence_) == set(KINDS)
         assert min(model.noise_evidence_.values()) == model.noise_evidence_[kind] == 0
-        known = IhGMM(4, noise=kind, random_state=0).fit(X)
-        assert known.noise_ == kind
-        assert not hasattr(known, "noise_evidence_")
-        assert_array_equal(model.labels_, known.labels_)
+        known_fit = IhGMM(4, noise=kind, random_state=0).fit(X)
+        assert known_fit.noise_ == kind
+        assert not hasattr(known_fit, "noise_evidence_")
+        assert_array_equal(model.labels_, known_fit.labels_)
         assert misclassification_rate(labels, model.labels_) < 0.05
 
 
@@ -63,6 +63,7 @@ def test_blocks_of_noise_in_many_columns_and_few_rows_spoil_no_label():
 def test_the_kind_is_chosen_on_some_of_many_rows():
     X, labels = rows("tied", 0, n=5_000)
     model = IhGMM(4, noise="auto", random_state=0).fit(X)
+
     assert model.noise_ == "tied"
     assert misclassification_rate(labels, model.labels_) < 0.01
 
@@ -73,17 +74,19 @@ def test_directions_of_noise_are_used_where_they_stand_as_high_as_clusters():
         model = IhSC(4, random_state=0).fit(X)
         assert model.embedding_.shape[1] > 10  # 2K + 2
         assert misclassification_rate(labels, model.labels_) < 0.05, f"seed {seed}"
-        alike = make_ihgmm(400, 150, 4, random_state=seed)[0]
-        assert IhSC(4, random_state=0).fit(alike).embedding_.shape[1] == 4
+        equal_levels = make_ihgmm(400, 150, 4, random_state=seed)[0]
+        assert IhSC(4, random_state=0).fit(equal_levels).embedding_.shape[1] == 4
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize("noise", ["individual", "common"])
 def test_noise_between_the_centres_tempers_memberships(noise):
     # Untempered, rows above .9 said .99 and were right in .90.
-    sure, right = [], []
+    certainty = []
+    is_right = []
     for seed in range(4):
-        rng, labels = np.random.default_rng(seed), np.arange(300) % 4
+        rng = np.random.default_rng(seed)
+        labels = np.arange(300) % 4
         blocks = np.eye(10).repeat(10, axis=1)
         turn = np.linalg.qr(rng.standard_normal((10, 4)))[0].T
         X = 1.26 * rng.lognormal(0, 0.5, (300, 1)) * (turn @ blocks)[labels]
@@ -92,22 +95,27 @@ def test_noise_between_the_centres_tempers_memberships(noise):
         model = IhGMM(4, noise=noise, random_state=0).fit(X)
         assert model.temperature_ == pytest.approx(2.8, abs=0.3)
         assert_allclose(model.predict_proba(X).sum(axis=1), 1)
-        sure.append(model.memberships_.max(axis=1))
-        right.append(match_labels(labels, model.labels_) == labels)
-        same = make_ihgmm(300, 60, 3, noise_structure=noise, random_state=seed)[0]
-        assert IhGMM(3, noise=noise, random_state=0).fit(same).temperature_ < 1.1
-    sure, right = np.concatenate(sure), np.concatenate(right)
-    clear = sure > 0.9
-    assert 0.1 < 1 - right.mean() < 0.3
-    assert clear.mean() > 0.3
-    assert right[clear].mean() == pytest.approx(sure[clear].mean(), abs=0.02)
+        certainty.append(model.memberships_.max(axis=1))
+        is_right.append(match_labels(labels, model.labels_) == labels)
+        is_same = make_ihgmm(300, 60, 3, noise_structure=noise, random_state=seed)[0]
+        assert IhGMM(3, noise=noise, random_state=0).fit(is_same).temperature_ < 1.1
+    certainty = np.concatenate(certainty)
+    is_right = np.concatenate(is_right)
+    is_clear = certainty > 0.9
+
+    assert 0.1 < 1 - is_right.mean() < 0.3
+    assert is_clear.mean() > 0.3
+    assert is_right[is_clear].mean() == pytest.approx(
+        certainty[is_clear].mean(), abs=0.02
+    )
 
 
 def correlated(seed, r, n=300, p=60, k=3, length=6.0):
     """Noise that is autoregressive along the features, with new rows."""
     rng = np.random.default_rng(seed)
     centers = length * np.linalg.qr(rng.standard_normal((p, k)))[0].T
-    labels, noise = np.arange(2 * n) % k, rng.standard_normal((2 * n, p))
+    labels = np.arange(2 * n) % k
+    noise = rng.standard_normal((2 * n, p))
     for j in range(1, p):
         noise[:, j] = r * noise[:, j - 1] + np.sqrt(1 - r**2) * noise[:, j]
     X = rng.lognormal(0, 0.5, (2 * n, 1)) * centers[labels] + noise
@@ -127,6 +135,7 @@ def model(drawn):
 def test_attributes_of_a_tied_covariance(model, drawn):
     X, *_ = drawn
     m = len(model.component_levels_)
+
     assert 3 < m < 60
     assert model.noise_components_.shape == (m, 60)
     assert_allclose(model.noise_components_ @ model.noise_components_.T, np.eye(m),
@@ -134,86 +143,108 @@ def test_attributes_of_a_tied_covariance(model, drawn):
     assert (np.diff(model.component_levels_) <= 0).all()
     assert model.noise_levels_.shape == (1,)
     assert model.center_errors_.shape == (3, 60)
+
     # The covariance of the fit is about that of the rows less their signal.
     signal = model.scales_[:, None] * model.cluster_centers_[model.labels_]
     level = np.std((X - signal) @ model.noise_components_[0])
+
     assert level == pytest.approx(model.component_levels_[0], rel=0.2)
     assert not hasattr(IhGMM(3, random_state=0).fit(X), "noise_components_")
 
 
 def test_probabilities_and_densities(model, drawn):
-    _, _, new, labels = drawn
-    proba = model.predict_proba(new)
+    _, _, new_rows, labels = drawn
+    proba = model.predict_proba(new_rows)
+
     assert_allclose(proba.sum(axis=1), 1)
-    assert_array_equal(proba.argmax(axis=1), model.predict(new))
-    found = match_labels(labels, model.predict(new))
-    assert np.mean(found != labels) < 0.02
-    assert model.score(new) == pytest.approx(model.score_samples(new).mean())
+    assert_array_equal(proba.argmax(axis=1), model.predict(new_rows))
+
+    labels_found = match_labels(labels, model.predict(new_rows))
+
+    assert np.mean(labels_found != labels) < 0.02
+    assert model.score(new_rows) == pytest.approx(model.score_samples(new_rows).mean())
+
     # A tied covariance describes such rows better than one level does.
-    common = IhGMM(3, noise="common", random_state=0).fit(drawn[0])
-    assert model.score(new) > common.score(new) + 5
-    assert model.bic(drawn[0]) < common.bic(drawn[0])
+    common_fit = IhGMM(3, noise="common", random_state=0).fit(drawn[0])
+
+    assert model.score(new_rows) > common_fit.score(new_rows) + 5
+    assert model.bic(drawn[0]) < common_fit.bic(drawn[0])
     assert model.icl(drawn[0]) >= model.bic(drawn[0])
+
     m, p = model.noise_components_.shape
     penalty = (p * m - m * (m - 1) / 2 + 2) * np.log(300) + np.log(300 * p)
     expected = penalty - 2 * model.log_likelihood_
+
     assert model.bic(drawn[0]) == pytest.approx(expected, rel=1e-2)
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_memberships_with_correlated_noise():
     # Of memberships above .99, .77 were right with one level for all directions.
-    sure, right, errors, spoilt = [], [], [], []
+    certainty = []
+    is_right = []
+    errors = []
+    spoilt = []
     for seed in range(2):
         X, labels, *_ = correlated(seed, 0.95, p=100, length=5)
-        found = IhGMM(3, noise="tied", random_state=0).fit(X)
-        sure.append(found.memberships_.max(axis=1))
-        right.append(match_labels(labels, found.labels_) == labels)
+        fitted = IhGMM(3, noise="tied", random_state=0).fit(X)
+        certainty.append(fitted.memberships_.max(axis=1))
+        is_right.append(match_labels(labels, fitted.labels_) == labels)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            common = IhGMM(3, noise="common", random_state=0).fit(X)
-        errors.append(misclassification_rate(labels, common.labels_))
-        if any("likelihood moved" in str(one.message) for one in caught):
+            common_fit = IhGMM(3, noise="common", random_state=0).fit(X)
+        errors.append(misclassification_rate(labels, common_fit.labels_))
+        if any("likelihood moved" in str(warning.message) for warning in caught):
             spectral = misclassification_rate(labels, IhSC(3).fit_predict(X))
             spoilt.append(errors[-1] - spectral)
+
     assert spoilt
     assert min(spoilt) > 0.1
-    sure, right = np.concatenate(sure), np.concatenate(right)
+
+    certainty = np.concatenate(certainty)
+    is_right = np.concatenate(is_right)
+
     assert np.mean(errors) > 0.1
-    assert right.mean() > 0.98
-    assert right[sure > 0.99].mean() > 0.985
+    assert is_right.mean() > 0.98
+    assert is_right[certainty > 0.99].mean() > 0.985
 
 
 def test_rows_that_count_more_or_less(drawn):
     X, labels, *_ = drawn
     counts = np.where(np.arange(300) % 5, 1.0, 0.0)
-    some = counts > 0
+    subset = counts > 0
     all_rows = IhGMM(3, noise="tied", random_state=0).fit(X, sample_weight=counts)
-    few = IhGMM(3, noise="tied", random_state=0).fit(X[some])
-    assert_array_equal(all_rows.labels_[some], few.labels_)
-    assert_allclose(all_rows.component_levels_, few.component_levels_)
+    small_fit = IhGMM(3, noise="tied", random_state=0).fit(X[subset])
+
+    assert_array_equal(all_rows.labels_[subset], small_fit.labels_)
+    assert_allclose(all_rows.component_levels_, small_fit.component_levels_)
     assert np.mean(match_labels(labels, all_rows.labels_) != labels) < 0.02
 
 
 def whole(found):
     """The covariance as a matrix, in units of the level."""
-    B, squares = found.directions, found.deviations**2 - 1
+    B = found.directions
+    squares = found.deviations**2 - 1
     return np.eye(len(B)) + B @ np.diag(squares) @ B.T
 
 
 def test_a_covariance_and_its_maps():
     rng = np.random.default_rng(0)
     B = np.linalg.qr(rng.standard_normal((6, 2)))[0]
-    found = Covariance(B, np.array([3.0, 0.5]))
-    S, rows = whole(found), rng.standard_normal((5, 6))
-    assert_allclose(found.color(found.color(rows), -1), rows)
-    assert_allclose(found.color(found.color(np.eye(6))), S, atol=1e-12)
-    assert_allclose(to_host(found.whiten(as_matrix(rows)) @ np.eye(6)),
-                    found.color(rows, -1))  # fmt: skip
-    assert found.mean_variance == pytest.approx(np.trace(S) / 6)
-    assert found.log_volume == pytest.approx(np.linalg.slogdet(S)[1] / 2)
-    assert found.n_parameters == 6 * 2 - 1
+    result = Covariance(B, np.array([3.0, 0.5]))
+    S = whole(result)
+    rows = rng.standard_normal((5, 6))
+
+    assert_allclose(result.color(result.color(rows), -1), rows)
+    assert_allclose(result.color(result.color(np.eye(6))), S, atol=1e-12)
+    assert_allclose(to_host(result.whiten(as_matrix(rows)) @ np.eye(6)),
+                    result.color(rows, -1))  # fmt: skip
+    assert result.mean_variance == pytest.approx(np.trace(S) / 6)
+    assert result.log_volume == pytest.approx(np.linalg.slogdet(S)[1] / 2)
+    assert result.n_parameters == 6 * 2 - 1
+
     none = Covariance.none(6)
+
     assert (none.log_volume, none.n_parameters) == (0.0, 0)
     assert none.whiten(data := as_matrix(rows)) is data
 
@@ -221,18 +252,20 @@ def test_a_covariance_and_its_maps():
 def test_leading_directions_of_the_noise_are_found():
     # Noise has level 1 but along two directions.
     for seed in range(3):
-        rng, labels = np.random.default_rng(seed), np.arange(600) % 3
+        rng = np.random.default_rng(seed)
+        labels = np.arange(600) % 3
         B = np.linalg.qr(rng.standard_normal((40, 2)))[0]
-        true = Covariance(B, np.array([6.0, 4.0]))
-        noise = true.color(rng.standard_normal((600, 40)))
+        truth = Covariance(B, np.array([6.0, 4.0]))
+        noise = truth.color(rng.standard_normal((600, 40)))
         units = np.linalg.qr(rng.standard_normal((40, 3)))[0].T
         X = as_matrix(rng.lognormal(0, 0.5, (600, 1)) * 8 * units[labels] + noise)
-        found = leading_covariance(X, labels, 3, rng=np.random.default_rng(0))
-        assert len(found.deviations) == 5  # the span of the centres and two
-        assert_allclose(found.directions.T @ found.directions, np.eye(5), atol=1e-9)
-        assert found.deviations[::-1][:2] == pytest.approx([6, 4], rel=0.12)
+        result = leading_covariance(X, labels, 3, rng=np.random.default_rng(0))
+        assert len(result.deviations) == 5  # the span of the centres and two
+        assert_allclose(result.directions.T @ result.directions, np.eye(5), atol=1e-9)
+        assert result.deviations[::-1][:2] == pytest.approx([6, 4], rel=0.12)
         # Along the centres too, where a row's own scale hides its noise.
-        along, expected = (
-            np.einsum("kp,pq,kq->k", units, whole(one), units) for one in (found, true)
+        directions, expected = (
+            np.einsum("kp,pq,kq->k", units, whole(item), units)
+            for item in (result, truth)
         )
-        assert_allclose(along, expected, rtol=0.3)
+        assert_allclose(directions, expected, rtol=0.3)

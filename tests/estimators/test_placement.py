@@ -47,18 +47,23 @@ def test_rows_of_the_fit_keep_their_labels(case, tmp_path):
     options = dict(case)
     names = ("storage", "dtype", "unit")
     storage, dtype, unit = (options.pop(key) for key in names)
-    rows, new = (storage(overlapping(dtype, seed) * dtype(unit)) for seed in (0, 1))
+    rows, new_rows = (
+        storage(overlapping(dtype, seed) * dtype(unit)) for seed in (0, 1)
+    )
     recipe = Recipe(**options, n_init=2)
     model = IhSC(4, recipe=recipe, random_state=0).fit(rows)
+
     assert_array_equal(model.predict(rows), model.labels_)
     # One by one, and in any order.
     assert_array_equal(model.predict(rows[40:50]), model.labels_[40:50])
     assert_array_equal(model.predict(rows[::-1]), model.labels_[::-1])
+
     # A model from a file has kept all that it takes.
     save_model(model, tmp_path / "model")
-    again = load_model(tmp_path / "model")
-    assert_array_equal(again.predict(rows), model.labels_)
-    assert_array_equal(again.predict(new), model.predict(new))
+    repeated = load_model(tmp_path / "model")
+
+    assert_array_equal(repeated.predict(rows), model.labels_)
+    assert_array_equal(repeated.predict(new_rows), model.predict(new_rows))
 
 
 def test_a_row_alone_may_have_another_unit_than_the_fit():
@@ -75,18 +80,23 @@ def test_a_row_alone_may_have_another_unit_than_the_fit():
 def test_rows_of_few_kinds_keep_their_labels(build):
     kinds = np.array([[1.0, 0.0, 0.2], [-1.0, 0.0, -0.2], [0.3, 0.0, 1.0]])
     X = kinds[np.repeat([0, 1, 2], [5, 9, 7])]
+
     with pytest.warns(UserWarning, match="Rows are in 3 of n_clusters=5"):
         model = build(5, random_state=0).fit(X)
+
     assert_array_equal(model.labels_, np.repeat([2, 0, 1], [5, 9, 7]))
     assert_array_equal(model.predict(X), model.labels_)
+
     # No new row goes to an empty cluster.
     rows = np.random.default_rng(0).standard_normal((200, 3))
+
     assert_array_equal(np.unique(model.predict(rows)), [0, 1, 2])
 
 
 def test_the_cosine_rule_is_an_option():
     X = overlapping()
     model = IhSC(4, recipe=Recipe(placement="cosine"), random_state=0).fit(X)
+
     assert_array_equal(model.predict(X), model.transform(X).argmax(axis=1))
     assert (model.predict(X) != model.labels_).any()
 
@@ -107,10 +117,12 @@ SEPARATED = covering(
 @pytest.mark.parametrize("case", SEPARATED, ids=case_name)
 def test_rows_of_the_model_and_new_ones_are_placed_without_error(case):
     settings = dict(case)
-    dtype, base = settings.pop("dtype"), settings.pop("base")
+    dtype = settings.pop("dtype")
+    base = settings.pop("base")
     X, labels = make_ihgmm(500, 100, 4, random_state=0, dtype=dtype)
     recipe = Recipe.of(base, **settings)
     model = IhSC(4, recipe=recipe, random_state=0).fit(X[:300])
+
     assert exact_recovery(labels[:300], model.labels_)
     assert exact_recovery(labels, model.predict(X))
     assert model.embedding_.dtype == dtype

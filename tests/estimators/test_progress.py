@@ -21,9 +21,12 @@ def sample():
 def test_a_line_for_each_step(estimator, capsys):
     model = estimator("auto", random_state=0, **FULL[estimator])
     quiet = clone(model).fit(sample())
+
     assert capsys.readouterr().err == ""
+
     model.set_params(verbose=True).fit(sample())
     lines = capsys.readouterr().err.splitlines()
+
     assert [line.split()[0] for line in lines] == STEPS[estimator]
     assert all(line.split()[2] == "s" for line in lines)
     assert "200 rows, 60 features" in lines[0]
@@ -36,7 +39,9 @@ def test_the_second_level_tells_each_round(capsys):
         IhGMM(3, tol=1e-9, random_state=0, verbose=level).fit(sample())
         return [line.split()[0] for line in capsys.readouterr().err.splitlines()]
 
-    once, rounds = lines(1), lines(2)
+    once = lines(1)
+    rounds = lines(2)
+
     assert once == ["check", "eigenvectors", "labels", "rounds", "centers"]
     assert lines(0) == []
     assert rounds.count("rounds") > 2
@@ -48,5 +53,6 @@ def test_a_model_that_grows_tells_too(capsys):
     capsys.readouterr()
     model.partial_fit(sample()[100:])
     check, grow = capsys.readouterr().err.splitlines()
+
     assert "100 rows, 60 features" in check
     assert grow.startswith("grow ")

@@ -50,10 +50,11 @@ def test_extreme_imbalance():
         options = {"balance": 0.1, "noise": NOISES[seed % 2], "random_state": seed}
         X, labels = make_ihgmm(200, 1000, 3, **options)
         for order in exact:
-            found = IhSC.paper(3, order=order, random_state=0).fit_predict(X)
-            exact[order] += exact_recovery(labels, found)
-        found = IhSC(3, random_state=0).fit_predict(X)
-        assert exact_recovery(labels, found), f"seed {seed}"
+            labels_found = IhSC.paper(3, order=order, random_state=0).fit_predict(X)
+            exact[order] += exact_recovery(labels, labels_found)
+        labels_found = IhSC(3, random_state=0).fit_predict(X)
+        assert exact_recovery(labels, labels_found), f"seed {seed}"
+
     assert exact["algebraic"] >= 10
     assert exact["algebraic"] > exact["magnitude"]
 
@@ -82,7 +83,9 @@ def test_row_noise_that_differs_ninefold_needs_the_zero_diagonal_or_unit_rows():
         for name, recipe in recipes.items():
             model = IhSC(4, recipe=recipe, random_state=0).fit(X)
             errors[name].append(misclassification_rate(labels, model.labels_))
+
     assert np.mean(errors.pop("full")) > 0.05
+
     for rates in errors.values():
         assert np.mean(rates) < 0.02
 
@@ -110,7 +113,8 @@ def test_fewer_features_than_clusters():
 def test_rays_in_two_columns_in_any_order_of_rows(angles, noise, labels):
     for seed in range(3):
         model = IhSC(len(angles), recipe=Recipe(labels=labels), random_state=seed)
-        rng, z = np.random.default_rng(seed), np.arange(300) % len(angles)
+        rng = np.random.default_rng(seed)
+        z = np.arange(300) % len(angles)
         turn = angles[z] + noise * rng.standard_normal(300)
         X = (rng.lognormal(0, 1, 300) * np.array([np.cos(turn), np.sin(turn)])).T
         for order in (np.arange(300), np.argsort(turn), rng.permutation(300)):
@@ -129,19 +133,23 @@ def test_many_clusters_where_many_rows_are_mostly_noise(k, p, ratio):
     X = (X + rng.standard_normal(X.shape)).astype(np.float32)
     oracle = misclassification_rate(kinds, np.argmax(X @ patterns.T, axis=1))
     model = IhSC(k).fit(X)
+
     assert misclassification_rate(kinds, model.labels_) < oracle + 0.003
 
 
 def test_a_hundred_clusters_of_few_rows():
     # A start that merges two of them is not to decide.
     for seed in range(3):
-        rng, kinds = np.random.default_rng(seed), np.arange(4_000) % 100
+        rng = np.random.default_rng(seed)
+        kinds = np.arange(4_000) % 100
         patterns = np.linalg.qr(rng.standard_normal((200, 100)))[0].T
         X = 12 * rng.lognormal(0, 0.5, (4_000, 1)) * patterns[kinds]
         X += rng.standard_normal(X.shape)
         oracle = misclassification_rate(kinds, np.argmax(X @ patterns.T, axis=1))
-        found = IhSC(100).fit_predict(X)
-        assert misclassification_rate(kinds, found) < oracle + 0.005, f"seed {seed}"
+        labels_found = IhSC(100).fit_predict(X)
+        assert misclassification_rate(kinds, labels_found) < oracle + 0.005, (
+            f"seed {seed}"
+        )
 
 
 @pytest.mark.parametrize(("n", "p", "k"), [(3_000, 30, 40), (4_000, 25, 60)])
@@ -156,8 +164,10 @@ def test_more_clusters_than_features_are_nearly_all_found(n, p, k):
         X = 2 * rng.uniform(1, 20, (n, 1)) * patterns[labels]
         X += rng.standard_normal((n, p))
         oracle = misclassification_rate(labels, np.argmax(X @ patterns.T, axis=1))
-        found = IhSC(k, random_state=seed).fit_predict(X)
-        assert misclassification_rate(labels, found) < oracle + 0.04, f"seed {seed}"
+        labels_found = IhSC(k, random_state=seed).fit_predict(X)
+        assert misclassification_rate(labels, labels_found) < oracle + 0.04, (
+            f"seed {seed}"
+        )
 
 
 PAPER = [
@@ -175,8 +185,9 @@ def test_no_more_errors_than_in_float64_near_the_threshold(setting, recipe):
     for seed in range(6):
         X, labels = make_ihgmm(**setting, separation_constant=0.2, random_state=seed)
         for dtype, rates in errors.items():
-            found = model.fit_predict(X.astype(dtype))
-            rates.append(misclassification_rate(labels, found))
+            labels_found = model.fit_predict(X.astype(dtype))
+            rates.append(misclassification_rate(labels, labels_found))
+
     # A row on a border may fall to either side.
     assert abs(np.mean(errors[np.float32]) - np.mean(errors[np.float64])) <= 0.002
 
@@ -187,7 +198,8 @@ def test_scales_from_a_millionth_to_a_million(n, p, k, dtype):
     for seed in range(2):
         rng = np.random.default_rng(seed)
         directions, _ = np.linalg.qr(rng.standard_normal((p, k)))
-        labels, scales = rng.integers(k, size=n), 10.0 ** rng.uniform(-6, 6, n)
+        labels = rng.integers(k, size=n)
+        scales = 10.0 ** rng.uniform(-6, 6, n)
         patterns = 5 * directions.T[labels] + 0.3 * rng.standard_normal((n, p))
         model = IhSC(k).fit((scales[:, None] * patterns).astype(dtype))
         assert exact_recovery(labels, model.labels_)

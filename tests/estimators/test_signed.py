@@ -27,6 +27,7 @@ def fitted(X, k=4, **options):
 def test_opposite_rows_are_of_one_kind(seed):
     X, labels, _ = lines(seed)
     model = fitted(X)
+
     assert misclassification_rate(labels, model.labels_) < 0.06
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     # What a row is does not depend on the way it points.
@@ -43,6 +44,7 @@ def test_scales_have_both_signs():
         agreement = np.corrcoef(model.scales_[mine], scales[mine])[0, 1]
         assert abs(agreement) > 0.999
     fit = model.scales_[:, None] * model.cluster_centers_[model.labels_]
+
     assert np.abs(fit - X).mean() < 0.15
     assert model.score(X) > 0.95
 
@@ -50,6 +52,7 @@ def test_scales_have_both_signs():
 def test_clusters_are_counted_by_their_directions():
     X, *_ = lines(0)
     model = IhSC("auto", signed=True, random_state=0).fit(X)
+
     assert model.n_clusters_ == model.selection_.rank == 4
     # A row and its opposite are of one cluster.
     assert model.selection_.levels == (4,)
@@ -74,6 +77,7 @@ def test_lines_of_many_clusters_are_found():
     rows = np.eye(40)[labels] * rng.choice([-1, 1], (200, 1))
     rows = HOST.unit_rows(rows + 0.05 * rng.standard_normal(rows.shape))
     rule = learn_rule([rows], 40, signed=True).rule
+
     assert misclassification_rate(labels, rule(HOST, rows)) == 0
 
 
@@ -82,24 +86,30 @@ def with_hint(X, k):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = IhSC(k, random_state=0).fit(X)
-    return model, any("signed=True" in str(one.message) for one in caught)
+    return model, any("signed=True" in str(warning.message) for warning in caught)
 
 
 @pytest.mark.parametrize(("seed", "k"), [(0, 2), (1, 4), (2, 8)])
 def test_hint_where_signs_are_random(seed, k):
     X, labels, _ = lines(seed, k=k)
-    plain, hinted = with_hint(X, k)
+    baseline, hinted = with_hint(X, k)
+
     assert hinted
-    found, plain = fitted(X, k).labels_, plain.labels_
-    assert misclassification_rate(labels, found) < misclassification_rate(labels, plain)
+
+    labels_found = fitted(X, k).labels_
+    baseline = baseline.labels_
+
+    assert misclassification_rate(labels, labels_found) < misclassification_rate(
+        labels, baseline
+    )
 
 
 def test_a_signed_fit_is_judged_on_one_side():
     X, *_ = lines(0, p=100)
     model = fitted(X)
     turned = X * np.sign(model.scales_)[:, None]
-    for found in (diagnose(X, model), diagnose(turned, model.labels_)):
-        assert found.expected_error < 0.1
+    for labels_found in (diagnose(X, model), diagnose(turned, model.labels_)):
+        assert labels_found.expected_error < 0.1
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -110,6 +120,7 @@ def test_hint_where_few_rows_are_flipped(seed):
     scales = np.exp(0.5 * rng.standard_normal(300))
     X = scales[:, None] * centers[rng.integers(0, 4, 300)]
     noise = rng.standard_normal(X.shape)
+
     assert with_hint(flips[:, None] * X + noise, 4)[1]
     assert not with_hint(X + noise, 4)[1]
 

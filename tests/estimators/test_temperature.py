@@ -19,7 +19,9 @@ def overlapping():
 
 def test_a_fit_on_a_device_is_as_sure_as_one_on_the_host():
     X = overlapping()
-    host, device = IhSC(3).fit(X), IhSC(3).fit(strict(X))
+    host = IhSC(3).fit(X)
+    device = IhSC(3).fit(strict(X))
+
     assert host.temperature_ > 1.5
     assert device.temperature_ == pytest.approx(host.temperature_, rel=1e-6)
 
@@ -32,6 +34,7 @@ def test_a_fit_on_a_device_is_as_sure_as_one_on_the_host():
 def test_a_fit_without_memberships_has_a_temperature_on_a_device_too(recipe):
     X = make_ihgmm(120, 30, 3, random_state=0)[0]
     model = IhSC(3, recipe=recipe, random_state=0).fit(strict(X))
+
     assert not hasattr(model, "predict_proba")
     assert model.temperature_ == 1.0
 
@@ -51,6 +54,7 @@ def test_threads_that_ask_at_once_get_the_same_memberships(monkeypatch):
 
     monkeypatch.setattr(doubt, "membership_temperature", ask_from_another_thread)
     memberships = to_host(model.predict_proba(strict(X)))
+
     assert len(meanwhile) == 1
     assert_array_equal(to_host(meanwhile[0]), memberships)
 

@@ -34,8 +34,9 @@ def X():
 
 @pytest.mark.parametrize("model", ESTIMATORS, ids=names)
 def test_equal_weights_change_nothing(model, X):
-    plain = model.fit(X)
-    labels, centers = plain.labels_.copy(), plain.cluster_centers_.copy()
+    baseline = model.fit(X)
+    labels = baseline.labels_.copy()
+    centers = baseline.cluster_centers_.copy()
     for weight in (1.0, 1e-300, 7.5):
         model.fit(X, sample_weight=np.full(len(X), weight))
         assert np.array_equal(model.labels_, labels)
@@ -45,15 +46,18 @@ def test_equal_weights_change_nothing(model, X):
 @pytest.mark.parametrize("model", ESTIMATORS, ids=names)
 def test_weight_zero_is_to_leave_out(model, X):
     weights = np.r_[np.ones(90), np.zeros(30)]
-    far = X.copy()
-    far[90:] = 1e3 * far[90:, ::-1]
-    alone = model.fit(X[:90])
-    labels, centers = alone.labels_.copy(), alone.cluster_centers_.copy()
-    new = alone.predict(far)
-    model.fit(far, sample_weight=weights)
+    distant = X.copy()
+    distant[90:] = 1e3 * distant[90:, ::-1]
+    fit_without = model.fit(X[:90])
+    labels = fit_without.labels_.copy()
+    centers = fit_without.cluster_centers_.copy()
+    new_labels = fit_without.predict(distant)
+    model.fit(distant, sample_weight=weights)
+
     assert np.array_equal(model.labels_[:90], labels)
     assert np.array_equal(model.cluster_centers_, centers)
-    assert np.array_equal(model.labels_[90:], new[90:])
+    assert np.array_equal(model.labels_[90:], new_labels[90:])
+
     for name in ("scales_", "noise_levels_", "memberships_", "embedding_"):
         if hasattr(model, name):
             assert len(getattr(model, name)) == 120
@@ -65,18 +69,24 @@ def test_whole_weights_are_repeated_rows_with_a_full_diagonal(X):
     weights = np.random.default_rng(0).integers(1, 4, size=len(X))
     repeated = np.repeat(X, weights, axis=0)
     model = IhSC.paper(3, diagonal="full", random_state=0)
-    given = model.fit(X, sample_weight=weights)
-    embedding, values = given.embedding_.copy(), given.eigenvalues_.copy()
-    labels = given.labels_.copy()
+    fitted = model.fit(X, sample_weight=weights)
+    embedding = fitted.embedding_.copy()
+    values = fitted.eigenvalues_.copy()
+    labels = fitted.labels_.copy()
     model.fit(repeated)
+
     # Weights are brought to a mean of 1.
     assert np.allclose(values * weights.mean(), model.eigenvalues_, rtol=1e-3)
+
     inner = np.repeat(embedding, weights, axis=0) @ model.embedding_.T
+
     assert np.allclose(np.diag(inner), 1, atol=1e-3)
     assert np.array_equal(model.labels_, np.repeat(labels, weights))
+
     psc = IhSC(3, recipe="psc", random_state=0)
     first = psc.fit(X, sample_weight=weights).cluster_centers_.copy()
     second = psc.fit(repeated).cluster_centers_
+
     assert np.allclose(first, second, atol=1e-2 * np.abs(first).max())
 
 
@@ -90,8 +100,9 @@ def test_errors_fall_where_good_rows_count_more():
         loud = rng.random(200) < 0.5
         X = X + loud[:, None] * 3 * rng.standard_normal(X.shape)
         for weights in (None, np.where(loud, 0.05, 1.0)):
-            found = IhSC(3, random_state=0).fit(X, sample_weight=weights).labels_
-            errors.append(misclassification_rate(labels[~loud], found[~loud]))
+            labels_found = IhSC(3, random_state=0).fit(X, sample_weight=weights).labels_
+            errors.append(misclassification_rate(labels[~loud], labels_found[~loud]))
+
     assert np.mean(errors[1::2]) < np.mean(errors[::2]) - 0.05
 
 
@@ -99,11 +110,14 @@ def test_counts_follow_weights():
     X, _ = make_ihgmm(300, 60, 4, random_state=0, return_params=False)
     model = IhSC(4, random_state=0).fit(X)
     weights = np.where(model.labels_ == 3, 0.0, 1.0)
+
     assert select_n_clusters(X, random_state=0).n_clusters == 4
-    for some in (weights, np.maximum(weights, 1e-6)):
-        found = select_n_clusters(X, sample_weight=some, random_state=0)
-        assert found.n_clusters == 3
+
+    for subset in (weights, np.maximum(weights, 1e-6)):
+        count = select_n_clusters(X, sample_weight=subset, random_state=0)
+        assert count.n_clusters == 3
     model = IhSC("auto", random_state=0).fit(X, sample_weight=weights)
+
     assert model.n_clusters_ == 3
 
 
@@ -114,4 +128,5 @@ def test_weights_that_leave_few_rows_warn_once(model):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.set_params(random_state=0).fit(X, sample_weight=weights)
-    assert sum("rows count like" in str(one.message) for one in caught) == 1
+
+    assert sum("rows count like" in str(warning.message) for warning in caught) == 1

@@ -24,19 +24,24 @@ def test_labels_of_whitened_counts_are_judged_on_whitened_rows(seed):
     rng = np.random.default_rng(seed)
     rates = rng.gamma(0.3, 1, 300) * np.exp(rng.normal(0, 0.6, (4, 300)))
     rates /= rates.sum(axis=1, keepdims=True)
-    kinds, depths = rng.integers(4, size=600), np.exp(rng.normal(4.6, 0.5, (600, 1)))
+    kinds = rng.integers(4, size=600)
+    depths = np.exp(rng.normal(4.6, 0.5, (600, 1)))
     X = rng.poisson(depths * rates[kinds]).astype(float)
     X = X[:, X.any(axis=0)]
     model = IhSC(4, whiten="counts", random_state=0).fit(X)
     expected = diagnose(X, model).expected_error
-    true = misclassification_rate(kinds, model.labels_)
-    assert abs(expected - true) < 0.01  # raw counts say 3 to 5% more
+    truth = misclassification_rate(kinds, model.labels_)
+
+    assert abs(expected - truth) < 0.01  # raw counts say 3 to 5% more
 
 
 def with_zeros(seed, noise="gamma", share=0.5, p=150):
     """Rows in which cells are 0 whatever their kind, as in benchmarks/counts.py."""
-    rng, n, k = np.random.default_rng(seed), 400, 4
-    labels, scales = np.arange(n) % k, rng.lognormal(0, 0.7, (n, 1))
+    rng = np.random.default_rng(seed)
+    n = 400
+    k = 4
+    labels = np.arange(n) % k
+    scales = rng.lognormal(0, 0.7, (n, 1))
     if noise == "gamma":
         means = scales * rng.lognormal(0, 1, (k, p))[labels]
     else:
@@ -70,32 +75,38 @@ def test_cells_that_are_zero_whatever_their_kind(noise, share, way, most):
 
 
 def test_the_hint_is_right_in_four_of_five_cases():
-    better = worse = 0
+    n_better = n_worse = 0
     for seed in range(4):
         for noise in ("gamma", "counts"):
             X, labels = with_zeros(seed, noise)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                plain = IhSC(4, random_state=0).fit(X)
+                baseline = IhSC(4, random_state=0).fit(X)
                 select_n_clusters(X, max_clusters=5, random_state=0)
             way = "learned" if noise == "gamma" else "counts"
-            said = [str(one.message) for one in caught]
-            assert sum(f"whiten='{way}' makes" in one for one in said) == 2
+            messages = [str(warning.message) for warning in caught]
+            assert sum(f"whiten='{way}' makes" in warning for warning in messages) == 2
             white = IhSC(4, whiten=way, random_state=0).fit(X)
-            errors = [misclassification_rate(labels, m.labels_) for m in (plain, white)]
-            better += errors[1] < errors[0]
-            worse += errors[1] > errors[0]
-    assert better >= 4 * max(worse, 1)
+            errors = [
+                misclassification_rate(labels, m.labels_) for m in (baseline, white)
+            ]
+            n_better += errors[1] < errors[0]
+            n_worse += errors[1] > errors[0]
+
+    assert n_better >= 4 * max(n_worse, 1)
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize(("noise", "share"), [("gamma", 0.7), ("counts", 0.3)])
 def test_a_mixture_names_the_whitening_that_helps(noise, share):
     X, labels = with_zeros(0, noise, share)
+
     with pytest.warns(UserWarning, match=r"Biwhitener, or .* whiten='\w+', makes"):
-        plain = IhGMM(4, random_state=0).fit_predict(X)
+        plain_labels = IhGMM(4, random_state=0).fit_predict(X)
+
     white = IhGMM(4, random_state=0).fit_predict(Biwhitener().fit_transform(X))
-    assert misclassification_rate(labels, plain) > 0.3
+
+    assert misclassification_rate(labels, plain_labels) > 0.3
     assert misclassification_rate(labels, white) < 0.03
 
 
@@ -103,13 +114,13 @@ def test_a_mixture_names_the_whitening_that_helps(noise, share):
 def test_noise_that_is_alike_stays_as_it_is(options):
     for seed in range(2):
         X, _ = make_ihgmm(200, 40, 3, random_state=seed)
-        plain, auto = (
+        baseline, auto = (
             IhSC(3, whiten=whiten, random_state=0, **options).fit(X)
             for whiten in (None, "auto")
         )
         assert auto.preparation_ == ()
         for name in ("labels_", "cluster_centers_", "scales_", "noise_levels_"):
-            np.testing.assert_array_equal(getattr(auto, name), getattr(plain, name))
+            np.testing.assert_array_equal(getattr(auto, name), getattr(baseline, name))
         np.testing.assert_array_equal(auto.predict(X), auto.labels_)
 
 
@@ -117,6 +128,7 @@ def test_missing_cells_are_no_zeros():
     X = with_zeros(0, share=0.0)[0]
     X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
     model = IhSC(4, whiten="auto", missing="fit", random_state=0).fit(X)
+
     assert taken(model) == []
 
 
@@ -133,17 +145,18 @@ def test_missing_cells_are_no_zeros():
 )
 def test_zeros_in_data_of_any_kind(change, tmp_path):
     X, labels = with_zeros(1)
-    X, weights = change(X), np.arange(400) % 7 + (np.arange(400) > 3)
+    X = change(X)
+    weights = np.arange(400) % 7 + (np.arange(400) > 3)
     for options in ({}, {"signed": True}, {"outliers": 0.02}):
         model = IhSC(4, whiten="auto", missing="fit", random_state=0, **options)
         model.fit(X, sample_weight=weights)
         assert taken(model) == ["learned"]
-        clear = model.labels_ >= 0
-        error = misclassification_rate(labels[clear], model.labels_[clear])
+        is_clear = model.labels_ >= 0
+        error = misclassification_rate(labels[is_clear], model.labels_[is_clear])
         assert error < 0.08
         save_model(model, tmp_path / "model.npz")
-        again = load_model(tmp_path / "model.npz")
-        np.testing.assert_array_equal(again.predict(X), model.labels_)
+        repeated = load_model(tmp_path / "model.npz")
+        np.testing.assert_array_equal(repeated.predict(X), model.labels_)
 
 
 @pytest.mark.parametrize("size", [50, 300])
@@ -162,8 +175,12 @@ def test_columns_over_hundreds_of_decades(size):
 
 def unequal(seed, grows):
     """Noise that grows with the mean in positive data, or 30 loud columns of 200."""
-    rng, n, p, k = np.random.default_rng(seed), 300, 200, 4
-    kinds, scales = np.arange(n) % k, rng.lognormal(0, 0.5, (n, 1))
+    rng = np.random.default_rng(seed)
+    n = 300
+    p = 200
+    k = 4
+    kinds = np.arange(n) % k
+    scales = rng.lognormal(0, 0.5, (n, 1))
     if grows:
         centers = np.exp(2 * rng.standard_normal(p)) * rng.uniform(1, 1.5, (k, p))
         return scales * centers[kinds] * rng.gamma(4, 1 / 4, (n, p)), kinds
@@ -176,11 +193,14 @@ def unequal(seed, grows):
 @pytest.mark.parametrize("seed", range(3))
 def test_an_unstable_fit_names_the_whitening_that_helps(seed, grows):
     X, kinds = unequal(seed, grows)
+
     with pytest.warns(UnstableLabelsWarning, match="whiten='learned'"):
-        plain = IhSC(4).fit_predict(X)
+        plain_labels = IhSC(4).fit_predict(X)
+
     white = IhSC(4, whiten="learned").fit_predict(X)
+
     assert misclassification_rate(kinds, white) < 0.1
-    assert misclassification_rate(kinds, plain) > 0.4
+    assert misclassification_rate(kinds, plain_labels) > 0.4
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -191,20 +211,27 @@ def test_clusters_that_overlap_are_not_told_to_whiten(seed):
 
 
 def test_the_hint_at_counts_is_right_more_often_than_wrong():
-    better = worse = 0
+    n_better = n_worse = 0
     for seed in range(3):
         for size in (20, 40, 80):
-            rng, k = np.random.default_rng([seed, size]), 3 + seed
+            rng = np.random.default_rng([seed, size])
+            k = 3 + seed
             profiles = rng.gamma(0.5, size=200) + rng.gamma(0.5, size=(k, 200))
             profiles *= size / profiles.sum(axis=1, keepdims=True)
-            kinds, depths = np.arange(200) % k, rng.lognormal(-0.25, 0.7, (200, 1))
+            kinds = np.arange(200) % k
+            depths = rng.lognormal(-0.25, 0.7, (200, 1))
             X = rng.poisson(depths * profiles[kinds])
             X, kinds = X[X.any(axis=1)], kinds[X.any(axis=1)]
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")  # of noise that is too large, too
                 labels = [IhSC(k, whiten=w).fit_predict(X) for w in (None, "counts")]
-            assert any("looks like counts" in str(one.message) for one in caught)
-            plain, white = (misclassification_rate(kinds, found) for found in labels)
-            better += white < plain
-            worse += white > plain
-    assert better > 2 * worse
+            assert any(
+                "looks like counts" in str(warning.message) for warning in caught
+            )
+            baseline, white = (
+                misclassification_rate(kinds, result) for result in labels
+            )
+            n_better += white < baseline
+            n_worse += white > baseline
+
+    assert n_better > 2 * n_worse

@@ -31,7 +31,9 @@ from ihgmm.storage import load_model, save_model
 def make_data(spec):
     """Return the data of a case."""
     rng = np.random.default_rng(spec["seed"])
-    n, p, k = spec["n"], spec["p"], spec["k"]
+    n = spec["n"]
+    p = spec["p"]
+    k = spec["k"]
     labels = rng.integers(k, size=n)
     scales = np.exp(rng.normal(size=n))
     X = SHAPES[spec["shape"]](rng, n, p, k, labels, scales)
@@ -121,7 +123,8 @@ SPOILS = {
 
 def make_weights(spec):
     """Return weights by name; all are drawn, so that cases stay."""
-    rng, n = np.random.default_rng(spec["seed"]), spec["n"]
+    rng = np.random.default_rng(spec["seed"])
+    n = spec["n"]
     return {
         "ones": np.ones(n),
         "uniform": rng.random(n),
@@ -139,14 +142,15 @@ def make_weights(spec):
 
 def make_known(spec):
     """Return by name what may be known of the classes of rows."""
-    rng, n = np.random.default_rng(spec["seed"]), spec["n"]
+    rng = np.random.default_rng(spec["seed"])
+    n = spec["n"]
     classes = rng.integers(spec["k"], size=n)
-    some = np.where(rng.random(n) < 0.3, classes, -1)
+    subset = np.where(rng.random(n) < 0.3, classes, -1)
     return {
         "all": classes,
-        "some": some,
-        "texts": [f"k{c}" if c >= 0 else None for c in some.tolist()],
-        "floats": np.where(some < 0, np.nan, some + 0.5),
+        "some": subset,
+        "texts": [f"k{c}" if c >= 0 else None for c in subset.tolist()],
+        "floats": np.where(subset < 0, np.nan, subset + 0.5),
         "one": np.where(np.arange(n) == 0, 7, -1),
         "none": np.full(n, -1),
         "each its own": np.arange(n),
@@ -357,7 +361,7 @@ def cases(draw):
 def run(case):
     """Do what a case asks; return None, or what was not clear about it."""
     body = _fit if case["ask"] in OPTIONS else _call
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
@@ -367,7 +371,7 @@ def run(case):
         except Exception as error:
             if not is_sentence(error):
                 return f"{type(error).__name__}: {error} ({_place(error)})"
-    for warning in heard:
+    for warning in caught:
         if not issubclass(warning.category, UserWarning):
             place = f"{warning.filename}:{warning.lineno}"
             return f"{warning.category.__name__}: {warning.message} ({place})"
@@ -416,7 +420,7 @@ def _prepared(case):
 
 
 def _fit(case):
-    X, given = _prepared(case)
+    X, argument = _prepared(case)
     before = X.copy()
     options = dict(case["options"])
     model = getattr(ihgmm, case["ask"])()
@@ -435,24 +439,24 @@ def _fit(case):
     if case["ask"] in ("IhSC", "IhGMM"):
         beside["sample_weight"] = _beside(case, "weights")
     if case.get("grows"):
-        model.partial_fit(given, **beside)
+        model.partial_fit(argument, **beside)
     else:
         if case.get("known"):
             beside["known_labels"] = _beside(case, "known")
         if case.get("batch"):
             beside["batch"] = _beside(case, "batch")
-        model.fit(given, **beside)
+        model.fit(argument, **beside)
     _check_model(model, X)
     for step in case.get("then", ()):
-        held = dict(vars(model))
+        stored = dict(vars(model))
         try:
-            model = _go_on(model, step, case, X, given) or model
+            model = _go_on(model, step, case, X, argument) or model
         except Exception as error:
             # What says why it cannot be done leaves the model as it was.
             if isinstance(error, UnclearError) or not is_sentence(error):
                 raise
             if {name: id(value) for name, value in vars(model).items()} != {
-                name: id(value) for name, value in held.items()
+                name: id(value) for name, value in stored.items()
             }:
                 raise UnclearError(f"{step} failed and changed the model") from error
     if not np.array_equal(X, before, equal_nan=True):
@@ -470,17 +474,17 @@ def _check_model(model, X):
     labels = _host(model.labels_)
     if labels.shape != X.shape[:1]:
         raise UnclearError(f"labels_ have shape {labels.shape}")
-    strange = labels < 0
+    is_odd = labels < 0
     for name, value in vars(model).items():
         if not name.endswith("_") or name in UNBOUNDED:
             continue
         if name in ("scales_", "noise_levels_"):
             value = _host(value)
-            value = value[~strange] if value.shape == labels.shape else value
+            value = value[~is_odd] if value.shape == labels.shape else value
         if isinstance(value, float) or hasattr(value, "dtype"):
             _check_finite(name, value)
-    least = -1 if getattr(model, "outliers", None) is not None else 0
-    if labels.min() < least or labels.max() >= len(model.cluster_centers_):
+    minimum = -1 if getattr(model, "outliers", None) is not None else 0
+    if labels.min() < minimum or labels.max() >= len(model.cluster_centers_):
         raise UnclearError(f"labels_ from {labels.min()} to {labels.max()}")
 
 
@@ -504,47 +508,47 @@ def _go_on(model, step, case, X, given):
     if not hasattr(model, "labels_") and step not in ("transform", "pickle", "save"):
         return None
     batch = {"batch": _beside(case, "batch")} if hasattr(model, "batches_") else {}
-    new = X
+    new_rows = X
     if case.get("new"):
         rng = np.random.default_rng(case["data"]["seed"])
         with np.errstate(all="ignore"):
-            new = SPOILS[case["new"]](rng, X.astype(float)).astype(X.dtype)
-    new = KINDS[case["data"]["kind"]](new)
+            new_rows = SPOILS[case["new"]](rng, X.astype(float)).astype(X.dtype)
+    new_rows = KINDS[case["data"]["kind"]](new_rows)
     if step in ("save", "pickle"):
         if step == "pickle":
-            again = pickle.loads(pickle.dumps(model))
+            repeated = pickle.loads(pickle.dumps(model))
         else:
             with TemporaryDirectory() as folder:
                 save_model(model, f"{folder}/model")
-                again = load_model(f"{folder}/model")
+                repeated = load_model(f"{folder}/model")
         ask = "predict" if hasattr(model, "predict") else "transform"
         with suppress(ValueError, TypeError):
-            expected, found = (
-                getattr(either, ask)(given, **batch) for either in (model, again)
+            expected, result = (
+                getattr(either, ask)(given, **batch) for either in (model, repeated)
             )
             if not np.array_equal(
-                _host(expected), _host(found), equal_nan=ask[0] == "t"
+                _host(expected), _host(result), equal_nan=ask[0] == "t"
             ):
                 raise UnclearError(f"a model after {step} answers otherwise")
-        return again
+        return repeated
     if step == "fit":
-        model.fit(new)
+        model.fit(new_rows)
         _check_model(model, X)
     elif step == "partial_fit":
         if hasattr(model, step):
-            model.partial_fit(new)
+            model.partial_fit(new_rows)
             _check_model(model, X)
     elif step == "follow":
         if hasattr(model, "partial_fit"):
-            other = ihgmm.IhSC(model.n_clusters_, init=model).fit(new)
-            _check_model(other, X)
-            return other
+            other_model = ihgmm.IhSC(model.n_clusters_, init=model).fit(new_rows)
+            _check_model(other_model, X)
+            return other_model
     elif step == "diagnose":
         missing = getattr(model, "missing", None) or "error"
         str(ihgmm.diagnose(given, model.labels_, missing=missing))
     elif step == "estimate":
-        found = ihgmm.estimate_parameters(given, model.labels_)
-        _check_finite("centers", found.centers)
+        result = ihgmm.estimate_parameters(given, model.labels_)
+        _check_finite("centers", result.centers)
     elif step == "report":
         with TemporaryDirectory() as folder:
             model.report(given, f"{folder}/a.html")
@@ -557,7 +561,7 @@ def _go_on(model, step, case, X, given):
     elif step in ("bic", "icl", "aic"):
         _check_finite(step, getattr(model, step)(given))
     else:
-        answer = getattr(model, step)(new, **batch)
+        answer = getattr(model, step)(new_rows, **batch)
         # Squared distances of large numbers are infinite.
         answer = np.maximum(answer, -1e308) if step == "score" else answer
         _check_finite(step, answer, model)
@@ -568,26 +572,28 @@ def _call(case):
     options = dict(case["options"])
     spec = case["data"]
     rng = np.random.default_rng(spec["seed"])
-    n, k = spec["n"], spec["k"]
+    n = spec["n"]
+    k = spec["k"]
     labels = rng.integers(k, size=n)
     if case["ask"] == "make_ihgmm":
         X, _ = ihgmm.make_ihgmm(n, spec["p"], k, **options, random_state=0)
         _check_finite("X", X)
     elif case["ask"] == "metrics":
-        other = make_data({**spec, "p": 1})[:, 0]
-        metrics.match_labels(labels, other)
-        metrics.exact_recovery(labels, other)
-        metrics.misclassification_loss(labels, other)
-        metrics.misclassification_rate(labels, other)
+        second = make_data({**spec, "p": 1})[:, 0]
+        metrics.match_labels(labels, second)
+        metrics.exact_recovery(labels, second)
+        metrics.misclassification_loss(labels, second)
+        metrics.misclassification_rate(labels, second)
     else:
-        _, given = _prepared(case)
-        call, ask = getattr(ihgmm, case["ask"]), case["ask"]
+        _, argument = _prepared(case)
+        call = getattr(ihgmm, case["ask"])
+        ask = case["ask"]
         if ask in ("select_n_clusters", "estimate_parameters"):
             options["sample_weight"] = _beside(case, "weights")
         if ask in ("select_n_clusters", "cluster_tree"):
-            str(call(given, **options, random_state=0))
+            str(call(argument, **options, random_state=0))
             return
-        found = call(given, labels, **options)
-        str(found)
+        result = call(argument, labels, **options)
+        str(result)
         if ask == "estimate_parameters":
-            _check_finite("centers", found.centers)
+            _check_finite("centers", result.centers)

@@ -309,8 +309,8 @@ def run(case):
             failure = _READERS[case["reader"]](path)
         except Exception as error:
             return f"{type(error).__name__}: {error}"[:300]
-        more = _peak() - before
-        return failure or (f"took {more:.1f} GB" if more > MOST else None)
+        larger = _peak() - before
+        return failure or (f"took {larger:.1f} GB" if larger > MOST else None)
 
 
 def _peak():
@@ -327,17 +327,18 @@ NUMERICS = ("broadcast", "LAPACK", "ARPACK", "NaNs", "operands", "has no attribu
 
 
 def _command(path, *options):
-    out, told = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    summary = io.StringIO()
     try:
-        with redirect_stdout(out), redirect_stderr(told):
+        with redirect_stdout(out), redirect_stderr(summary):
             app(["fit", str(path), "-k", "2", "--json", "--memory", "0.01", *options])
     except SystemExit as ended:
-        said = [line for line in told.getvalue().splitlines() if line.strip()]
-        error = next((line for line in said if line.startswith("error: ")), "")
+        messages = [line for line in summary.getvalue().splitlines() if line.strip()]
+        error = next((line for line in messages if line.startswith("error: ")), "")
         if ended.code == 0:
             json.loads(out.getvalue())
         elif ended.code not in (1, 2) or not error:
-            return f"exit code {ended.code}: {said[-1:]}"
+            return f"exit code {ended.code}: {messages[-1:]}"
         elif any(word in error for word in NUMERICS):
             return error[:300]
     return None
@@ -350,8 +351,8 @@ def _open(path):
         X = ihgmm.open_data(path)
         IhSC(2, missing="fit", random_state=0).fit(X)
     except (ValueError, TypeError, OSError, EOFError, IndexError) as error:
-        told = str(path) in str(error) or is_sentence(error)
-        return None if told else f"{type(error).__name__}: {error}"[:300]
+        summary = str(path) in str(error) or is_sentence(error)
+        return None if summary else f"{type(error).__name__}: {error}"[:300]
     return None
 
 

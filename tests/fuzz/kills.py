@@ -50,11 +50,12 @@ def end(child, after, folder=None, changes=1):
     before = folder and visible(folder)
     deadline = time.monotonic() + after
     while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
+        process, status = os.waitpid(child, os.WNOHANG)
+        if process:
             return os.waitstatus_to_exitcode(status)
         if folder and visible(folder) != before:
-            before, changes = visible(folder), changes - 1
+            before = visible(folder)
+            changes = changes - 1
             if changes == 0:
                 break
         time.sleep(0.0005)
@@ -66,6 +67,7 @@ def end(child, after, folder=None, changes=1):
 def finish(*arguments):
     """Run a command to its end."""
     status = os.waitstatus_to_exitcode(os.waitpid(start(*arguments), 0)[1])
+
     assert status == 0, (arguments, status)
 
 
@@ -99,16 +101,17 @@ def kill(count, draw, name):
         X, _ = make_ihgmm(60, 8, 3, random_state=0)
         names = ",".join(f"x{j}" for j in range(8))
         np.savetxt(data, X, "%.4f", ",", header=names, comments="")
-        model, labels = folder / "model.npz", folder / "labels.csv"
-        old = Path(place, "old.npz")
+        model = folder / "model.npz"
+        labels = folder / "labels.csv"
+        old_model = Path(place, "old.npz")
         extent = ("--repeats", 1, "--jobs", 1, "--only", "exp4/beta/0.1/gaussian")
         command = {
             "fit": ("fit", data, "-k", 3, "--save", model, "-o", labels),
-            "update": ("update", old, data, "--save", model),
+            "update": ("update", old_model, data, "--save", model),
             "report": ("report", data, "-k", 3, "-o", folder / "page.html"),
             "reproduce": ("reproduce", "exp4", *extent, "-o", folder),
         }[name]
-        finish("fit", data, "-k", 3, "--save", old)
+        finish("fit", data, "-k", 3, "--save", old_model)
         begun = time.monotonic()
         finish(*command)
         takes = time.monotonic() - begun
@@ -121,13 +124,13 @@ def kill(count, draw, name):
             watched = folder if draw.random() < 0.7 else None
             after = 60 if watched else draw.uniform(0, takes)
             killed += end(start(*command), after, watched, draw.randint(1, 6)) is None
-            others = set(visible(folder)) - set(expected)
-            for there in set(visible(folder)) - others:
-                check(folder / there)
-            assert all(n[0] == "." and n.endswith(".tmp") for n in others)
+            other_items = set(visible(folder)) - set(expected)
+            for remote in set(visible(folder)) - other_items:
+                check(folder / remote)
+            assert all(n[0] == "." and n.endswith(".tmp") for n in other_items)
         finish(*command)
-        whole = [name for name in visible(folder) if not name.endswith(".tmp")]
-        assert whole == expected, whole
+        complete = [name for name in visible(folder) if not name.endswith(".tmp")]
+        assert complete == expected, complete
     return killed
 
 

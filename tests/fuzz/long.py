@@ -69,8 +69,8 @@ def chapter(seed):
         answers = [model.labels_, model.cluster_centers_]
         save_model(model, f"{folder}/model.npz")
         loaded = load_model(f"{folder}/model.npz")
-        for other in (model, loaded, pickle.loads(pickle.dumps(model))):
-            answers.append(other.predict(X))
+        for second in (model, loaded, pickle.loads(pickle.dumps(model))):
+            answers.append(second.predict(X))
         if seed % 9 == 0:
             model.report(X, f"{folder}/page.html")
         return digest(*answers)
@@ -88,10 +88,10 @@ def update(model, seed):
 
 
 def digest(*answers):
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for answer in answers:
-        found.update(np.ascontiguousarray(answer).tobytes())
-    return found.hexdigest()
+        result.update(np.ascontiguousarray(answer).tobytes())
+    return result.hexdigest()
 
 
 def resources():
@@ -120,28 +120,34 @@ def main():
     if options.again:
         do_again(options.again)
         return
-    model, digests, used = ihgmm.IhSC(3), [], []
-    begin = told = time.monotonic()
+    model = ihgmm.IhSC(3)
+    digests = []
+    used = []
+    begin = summary = time.monotonic()
     while len(digests) < 2 * WARM or time.monotonic() - begin < 60 * options.minutes:
         model = update(model, len(digests))
         digests.append(chapter(len(digests)))
         used.append((*resources(), len(pickle.dumps(model))))
-        if time.monotonic() - told > 60:
-            told = time.monotonic()
+        if time.monotonic() - summary > 60:
+            summary = time.monotonic()
             print(f"{len(digests)} chapters: {_in_words(used[-1])}", flush=True)
     halves = np.array_split(used[WARM:], 2)
     first, last = (np.median(half, axis=0) for half in halves)
     print(f"the first half: {_in_words(first)}\nthe second half: {_in_words(last)}")
+
     assert last[0] < first[0] + GROWTH, "memory grew"
     assert used[-1][1:3] == used[WARM][1:3], "files or threads are left"
     assert last[3] < 1.01 * first[3], "the model grew"
+
     end = len(digests) - 1
     seeds = np.linspace(0, end, min(end // 4, 41), dtype=int).tolist()
     command = [sys.executable, __file__, "--again", *map(str, seeds)]
-    fresh = subprocess.run(command, check=True, capture_output=True, text=True)
+    new_process = subprocess.run(command, check=True, capture_output=True, text=True)
     expected = [digests[seed] for seed in seeds]
     expected.append(digest(model.cluster_centers_, model.labels_))
-    assert fresh.stdout.split() == expected, "a fresh process answers otherwise"
+
+    assert new_process.stdout.split() == expected, "a fresh process answers otherwise"
+
     print(f"{len(seeds)} chapters and {end + 1} updates again, afresh: the same")
 
 

@@ -23,13 +23,14 @@ def watched(kind, seed, count):
     """Run a batch in a child process; yield (case, failure or None)."""
     command = [sys.executable, __file__, "--child", kind, str(seed), str(count)]
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    case, options = None, {"text": True, "env": os.environ | threads}
+    case = None
+    options = {"text": True, "env": os.environ | threads}
     with subprocess.Popen(command, stdout=subprocess.PIPE, **options) as child:
         for line in child.stdout:
-            told = json.loads(line)
-            if "failure" in told:
-                yield case, told["failure"]
-            case = told.get("case")
+            summary = json.loads(line)
+            if "failure" in summary:
+                yield case, summary["failure"]
+            case = summary.get("case")
     if case is not None or child.returncode:
         yield case, f"the process ended with status {child.returncode}"
 
@@ -39,12 +40,12 @@ def run_batch(kind, seed, count):
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded
 
-    said = os.fdopen(os.dup(1), "w")
+    messages = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints must not be taken for a report
 
     def tell(**report):
-        said.write(json.dumps(report) + "\n")
-        said.flush()
+        messages.write(json.dumps(report) + "\n")
+        messages.flush()
 
     cases, run = _parts(kind)
 
@@ -88,17 +89,20 @@ def main():
     if options.again:
         failure = _parts(options.kind)[1](json.loads(options.again))
         sys.exit(failure or 0)
-    begin, done, seed, failures = time.monotonic(), 0, options.seed, Counter()
-    while done < options.cases or time.monotonic() - begin < 3600 * options.hours:
+    begin = time.monotonic()
+    process = 0
+    seed = options.seed
+    failures = Counter()
+    while process < options.cases or time.monotonic() - begin < 3600 * options.hours:
         for case, failure in watched(options.kind, seed, BATCH):
-            done += 1
+            process += 1
             if failure:
                 failures[failure] += 1
                 if failures[failure] <= 3:
                     print(f"{failure}\n  --again '{json.dumps(case)}'", flush=True)
         seed += 1
     minutes = (time.monotonic() - begin) / 60
-    print(f"{done} cases in {minutes:.1f} min, {failures.total()} failures")
+    print(f"{process} cases in {minutes:.1f} min, {failures.total()} failures")
     sys.exit(failures.total() > 0)
 
 

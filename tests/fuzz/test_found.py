@@ -9,9 +9,9 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
     data = {"seed": 0, "k": 3, "dtype": "float64", "kind": "array"}
     data |= {key: others.pop(key) for key in tuple(others) if key in data}
     data |= {"n": n, "p": p, "shape": shape, "spoils": spoils}
-    made = {key: others.pop(key) for key in ("grows", "known") if key in others}
-    made |= {"data": data, "ask": ask, "options": others, "then": then}
-    return made | ({"weights": weights} if weights else {})
+    content = {key: others.pop(key) for key in ("grows", "known") if key in others}
+    content |= {"data": data, "ask": ask, "options": others, "then": then}
+    return content | ({"weights": weights} if weights else {})
 
 
 # fmt: off
@@ -213,6 +213,6 @@ def test_files(name):
 
 @pytest.mark.parametrize("value", [{}, [], None, "x", -1, float("nan")])
 def test_every_value_of_a_model_may_be_another(value):
-    for which in range(0, 60, 3):
-        put = {"how": "header", "which": which, "change": "", "value": value}
-        assert damage.run(file("cosine", put)) is None
+    for number in range(0, 60, 3):
+        place = {"how": "header", "which": number, "change": "", "value": value}
+        assert damage.run(file("cosine", place)) is None

@@ -32,8 +32,9 @@ def test_damaged_files_are_read_or_refused(case):
 
 def script(name, *options):
     command = [sys.executable, Path(__file__).with_name(name), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600)
+
+    assert process.returncode == 0, process.stderr
 
 
 def test_killed_commands_leave_whole_files():

@@ -43,6 +43,7 @@ def numbers(dtype):
 def close(found, wanted, dtype, factor=1.0):
     tol = TOLERANCE[dtype] * factor
     peak = np.nanmax(np.abs(wanted), initial=0.0)
+
     assert_allclose(to_host(found), wanted, rtol=tol, atol=tol * peak)
 
 
@@ -62,10 +63,13 @@ def dealt(*options):
     What differs inside a family is asked of each kind, in the first part of this file.
     The types of float come by turns.
     """
-    cases, every, dtypes = [], list(product(*options)), list(TOLERANCE)
+    cases = []
+    combinations = list(product(*options))
+    dtypes = list(TOLERANCE)
     for number, family in enumerate(FAMILIES):
-        for i in range(max(len(family), len(every))):
-            kind, chosen = family[i % len(family)], every[i % len(every)]
+        for i in range(max(len(family), len(combinations))):
+            kind = family[i % len(family)]
+            chosen = combinations[i % len(combinations)]
             dtype = dtypes[(number + i + i // len(family)) % len(dtypes)]
             label = "-".join(map(name_of, (kind, *chosen)))
             cases.append(pytest.param(kind, *chosen, dtype, id=label))
@@ -89,41 +93,51 @@ def test_shape_and_products(hold, dtype):
     X, _ = numbers(dtype)
     A = hold(X)
     rng = np.random.default_rng(2)
-    W, V = rng.standard_normal((40, 3)), rng.standard_normal((400, 3))
+    W = rng.standard_normal((40, 3))
+    V = rng.standard_normal((400, 3))
     W, V, scale = (a.astype(dtype) for a in (W, V, rng.random(400)))
-    seen = [a.copy() for a in (W, V, scale)]
+    record = [a.copy() for a in (W, V, scale)]
+
     assert as_matrix(A) is A
     assert A.shape == (400, 40)
     assert A.dtype == dtype
+
     # Where lines for each row are, and where sums over rows come to.
-    home, small = type(A.to_device(V)), type(A.cast(W))
-    narrow, scaled = A.to_device(scale), X * scale[:, None]
-    for found, wanted, kind in [
+    home = type(A.to_device(V))
+    small_type = type(A.cast(W))
+    narrow = A.to_device(scale)
+    scaled = X * scale[:, None]
+    for result, expected, kind in [
         (A @ W, X @ W, home),
         (A @ W[:, 0], X @ W[:, 0], home),
-        (A.adjoint(V), X.T @ V, small),
-        (A.adjoint(V[:, 0]), X.T @ V[:, 0], small),
+        (A.adjoint(V), X.T @ V, small_type),
+        (A.adjoint(V[:, 0]), X.T @ V[:, 0], small_type),
         (A @ A.cast(W), X @ W, home),
-        (A.gram_product(W), X.T @ (X @ W), small),
-        (A.gram_product(W, narrow), scaled.T @ (scaled @ W), small),
+        (A.gram_product(W), X.T @ (X @ W), small_type),
+        (A.gram_product(W, narrow), scaled.T @ (scaled @ W), small_type),
     ]:
-        assert type(found) is kind
-        assert to_host(found).dtype == dtype
-        close(found, wanted, dtype, 10)
-    for now, before in zip((W, V, to_host(narrow)), seen, strict=True):
+        assert type(result) is kind
+        assert to_host(result).dtype == dtype
+        close(result, expected, dtype, 10)
+    for now, before in zip((W, V, to_host(narrow)), record, strict=True):
         assert_array_equal(now, before)
+
     assert_array_equal(A.toarray(), X)
 
 
 def test_norms_and_counts(hold, dtype):
     X, _ = numbers(dtype)
-    A, weights = hold(X), np.random.default_rng(3).random(40)
+    A = hold(X)
+    weights = np.random.default_rng(3).random(40)
     squares = np.square(X.astype(np.float64))
+
     assert to_host(A.sqnorms).dtype == np.float64
     assert type(A.sqnorms) is type(A.to_device(np.zeros(400)))
+
     close(A.sqnorms, squares.sum(axis=1), dtype)
     close(A.row_sqnorms(weights), squares @ weights, dtype)
     close(A.column_sqnorms(), squares.sum(axis=0), dtype)
+
     assert isinstance(A.column_sqnorms(), np.ndarray)
     assert A.max_abs() == np.abs(X).max()
     assert A.most_negative() == min(X.min(), 0)
@@ -149,21 +163,30 @@ def test_rows(hold, dtype):
         assert part.dtype == dtype
         assert_array_equal(part.toarray(), X[rows])
         assert_array_equal(to_host(A.rows(rows)), X[rows])
+
     assert isinstance(A.toarray(), np.ndarray)
+
     memory = A.to_memory()
+
     assert memory.on_host
     assert_array_equal(memory.toarray(), X)
+
     for ranges in (A.row_blocks, A.dense_ranges(1_000)):
         assert_array_equal(np.concatenate([A.take(r).toarray() for r in ranges]), X)
 
 
 def test_entries_that_are_not_finite(hold, dtype):
     X = numbers(dtype)[0].copy()
-    X[17, 3], X[390, 39], X[391, 0] = np.inf, np.nan, -np.inf
+    X[17, 3] = np.inf
+    X[390, 39] = np.nan
+    X[391, 0] = -np.inf
     A = hold(X)
     count, row, column, value = A.not_finite()
+
     assert (count, row, column, value) == (3, 17, 3, np.inf)
+
     norms = to_host(A.sqnorms)
+
     assert_array_equal(norms[[17, 391]], np.inf)
     assert np.isnan(norms[390])
     assert np.isfinite(np.delete(norms, [17, 390, 391])).all()
@@ -174,11 +197,16 @@ def test_another_unit(hold, dtype, power):
     """Squares under- and overflow silently; in another unit they do not."""
     X = numbers(dtype)[0] * np.dtype(dtype).type(2.0**power)
     A = hold(X)
+
     assert not np.isnan(to_host(A.sqnorms)).any()
+
     B = A.rescaled(2.0**-power)
+
     assert B.unit == A.unit * 2.0**power
     assert_array_equal(B.toarray(), numbers(dtype)[0])
+
     close(B.sqnorms, np.square(B.toarray(), dtype=np.float64).sum(axis=1), dtype)
+
     assert_array_equal(A.toarray(), X)
 
 
@@ -187,6 +215,7 @@ def test_integers_are_floats(kind, tmp_path):
         pytest.skip("these are matrices of floats already")
     X = np.round(3 * numbers("float64")[0]).astype(np.int16)
     A = opened(kind(X, tmp_path))
+
     assert A.dtype == np.float64
     assert_array_equal(A.toarray(), X)
 
@@ -219,9 +248,9 @@ def model(make, *names, weighted=False, odd=False, **options):
     def fit(X, _):
         weights = odd_rows()[1] if weighted else None
         fitted = make(4, random_state=0, **options).fit(X, sample_weight=weights)
-        found = {name: getattr(fitted, name) for name in names}
+        result = {name: getattr(fitted, name) for name in names}
         methods = [name for name in METHODS if hasattr(fitted, name)]
-        return found | {name: getattr(fitted, name)(X) for name in methods}
+        return result | {name: getattr(fitted, name)(X) for name in methods}
 
     fit.odd = odd
     return fit
@@ -231,8 +260,8 @@ def answer(ask, *names, **options):
     """Return a question on labelled rows: some figures of the answer."""
 
     def question(X, labels):
-        found = ask(X, **(options or {"labels": labels}))
-        return {name: getattr(found, name) for name in names}
+        result = ask(X, **(options or {"labels": labels}))
+        return {name: getattr(result, name) for name in names}
 
     question.odd = False
     return question
@@ -241,7 +270,8 @@ def answer(ask, *names, **options):
 @cache
 def odd_rows():
     """Return rows of which one in 20 points nowhere, and weights, some of them 0."""
-    X, rng = numbers("float64")[0].copy(), np.random.default_rng(6)
+    X = numbers("float64")[0].copy()
+    rng = np.random.default_rng(6)
     X[::20] = rng.standard_normal((20, 40)) * 5 * np.linalg.norm(X, axis=1).mean()
     return X, rng.integers(0, 4, len(X)) / 2
 
@@ -292,26 +322,32 @@ def test_work(kind, name, dtype, tmp_path):
     X, labels = numbers(dtype)
     slack = 1.0
     if WORK[name].odd:
-        X, dtype, slack = odd_rows()[0], "float64", 1e3
-    given = kind(X, tmp_path)
-    A = opened(given)
+        X = odd_rows()[0]
+        dtype = "float64"
+        slack = 1e3
+    stored = kind(X, tmp_path)
+    A = opened(stored)
     # Clusters are asked of what a user hands over, with all its rows in one block or in
     # its own.
-    found = WORK[name](given if name == "clusters" else A, labels)
-    wanted = work_of_numpy(name, dtype, A.sparse)
-    for figure, values in wanted.items():
-        own, values = to_host(found[figure]), np.asarray(values)
+    result = WORK[name](stored if name == "clusters" else A, labels)
+    expected = work_of_numpy(name, dtype, A.sparse)
+    for figure, values in expected.items():
+        own_rows = to_host(result[figure])
+        values = np.asarray(values)
         if values.dtype.kind in "iu":
             # torch has its own type of indices.
-            assert own.dtype.kind == "i"
-            assert_array_equal(own, values)
+            assert own_rows.dtype.kind == "i"
+            assert_array_equal(own_rows, values)
             continue
         # The signs of sparse rows depend on how the rows are cut into blocks.
         loose = figure == "edge" and A.sparse
-        close(own, values, dtype, 1e12 if loose else slack * FACTORS.get(figure, 1e4))
-        assert own.dtype == values.dtype
-    for figure in {"labels_", *TALL, "memberships_", "predict"} & set(wanted):
-        check_home(found[figure], given)
+        close(
+            own_rows, values, dtype, 1e12 if loose else slack * FACTORS.get(figure, 1e4)
+        )
+        assert own_rows.dtype == values.dtype
+    for figure in {"labels_", *TALL, "memberships_", "predict"} & set(expected):
+        check_home(result[figure], stored)
+
     assert_array_equal(A.toarray(), X)
 
 
@@ -319,21 +355,25 @@ def test_work(kind, name, dtype, tmp_path):
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_missing_cells(kind, dtype, tmp_path):
     """NaN is told wherever the data are, and filled in as in NumPy."""
-    X, wanted = fit_with_gaps(dtype)
-    given = kind(X, tmp_path)
+    X, expected = fit_with_gaps(dtype)
+    stored = kind(X, tmp_path)
+
     with pytest.raises(ValueError, match=r"NaN at row 0, column .*missing='fit'"):
-        IhSC(4).fit(given)
+        IhSC(4).fit(stored)
+
     model = IhSC(4, missing="fit", random_state=0)
     # Rows that are drawn for the filler do not depend on the kind.
-    found = model.fit(given)
-    labels = to_host(found.labels_)
-    assert (labels == wanted.labels_).mean() > 0.99
-    assert_array_equal(to_host(found.predict(given)), labels)
-    if (labels == wanted.labels_).all():
-        close(found.cluster_centers_, wanted.cluster_centers_, dtype, 1e4)
-        close(found.scales_, wanted.scales_, dtype, 1e5)
-        close(found.noise_levels_, wanted.noise_levels_, dtype, 1e5)
-    check_home(found.embedding_, given)
+    fitted = model.fit(stored)
+    labels = to_host(fitted.labels_)
+
+    assert (labels == expected.labels_).mean() > 0.99
+    assert_array_equal(to_host(fitted.predict(stored)), labels)
+
+    if (labels == expected.labels_).all():
+        close(fitted.cluster_centers_, expected.cluster_centers_, dtype, 1e4)
+        close(fitted.scales_, expected.scales_, dtype, 1e5)
+        close(fitted.noise_levels_, expected.noise_levels_, dtype, 1e5)
+    check_home(fitted.embedding_, stored)
 
 
 @cache

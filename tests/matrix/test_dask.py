@@ -33,14 +33,19 @@ def wanted():
 def test_labels_come_in_the_chunks_of_the_data():
     stored = da.from_array(X, chunks=((500, 0, 300, 400), 40))
     model = IhSC(4, random_state=0).fit(stored)
+
     assert model.labels_.chunks == ((500, 0, 300, 400),)
     assert_array_equal(model.labels_.compute(), wanted().labels_)
-    found = model.predict(stored)
-    assert isinstance(found, da.Array)
-    assert found.dtype == np.int32
-    assert_array_equal(found.compute(), wanted().predict(X))
+
+    labels_found = model.predict(stored)
+
+    assert isinstance(labels_found, da.Array)
+    assert labels_found.dtype == np.int32
+    assert_array_equal(labels_found.compute(), wanted().predict(X))
+
     # Columns in chunks become whole rows.
     model.fit(da.from_array(X, chunks=(300, 10)))
+
     assert_array_equal(model.labels_.compute(), wanted().labels_)
 
 
@@ -48,6 +53,7 @@ def test_data_frame():
     dd = pytest.importorskip("dask.dataframe")
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(40)])
     model = IhSC(4, random_state=0).fit(dd.from_pandas(frame, npartitions=3))
+
     assert_array_equal(model.labels_, wanted().labels_)
 
 
@@ -57,6 +63,7 @@ def test_some_columns_of_a_parquet_file(tmp_path):
     frame.to_parquet(tmp_path / "x.parquet", row_group_size=100)
     stored = dd.read_parquet(tmp_path / "x.parquet", split_row_groups=True)
     model = IhSC(4, random_state=0).fit(stored[[f"f{j}" for j in range(40)]])
+
     assert_array_equal(model.labels_, wanted().labels_)
 
 
@@ -106,8 +113,11 @@ def test_tasks_get_their_part_only():
     rows = as_matrix(ones)
     with Watch():
         results = list(rows.map(_sizes, tall))
+
     assert results == [(1000, 1000)] * 100
+
     sizes, _ = graphs  # to split the tall array, and to work on its parts
+
     assert max(sizes.values()) < tall.nbytes / 50
     assert sum(sizes.values()) < 2 * tall.nbytes
     assert_array_equal(rows.adjoint(tall), np.full((10, 4), 100_000))
@@ -186,12 +196,13 @@ def test_a_worker_is_killed_in_each_step_and_little_comes_back(kill, monkeypatch
     A worker of three is lost in each, in the midst of work. Lines for each row stay in
     dask arrays, and nothing else computes them.
     """
-    begin, seen = Steps.step, []
+    begin = Steps.step
+    record = []
 
     @contextmanager
     def step_and_kill(self, step):
         timer = kill()
-        seen.append(step)
+        record.append(step)
         with begin(self, step) as say:
             yield say
         timer.join()
@@ -203,17 +214,20 @@ def test_a_worker_is_killed_in_each_step_and_little_comes_back(kill, monkeypatch
     for method in ("__array__", "__float__", "__int__", "__bool__", "__index__"):
         monkeypatch.setattr(da.Array, method, refuse)
     lazy = da.from_array(X, chunks=(300, 40)).map_blocks(slow, meta=X[:0])
-    found = fit(lazy.persist())
+    result = fit(lazy.persist())
     monkeypatch.undo()
     for name in ("labels_", "scales_", "sizes_", "noise_levels_", "memberships_"):
-        assert getattr(found, name).chunks[0] == (300,) * 4
-    assert isinstance(found.cluster_centers_, np.ndarray)
-    assert len(kill.killed) == len(seen) >= 6
-    wanted = fit(X)
-    assert found.n_clusters_ == wanted.n_clusters_ == 4
-    assert_array_equal(found.labels_.compute(), wanted.labels_)
-    assert_allclose(found.scales_.compute(), wanted.scales_, rtol=1e-6)
-    assert_array_equal(found.predict(lazy).compute(), wanted.predict(X))
+        assert getattr(result, name).chunks[0] == (300,) * 4
+
+    assert isinstance(result.cluster_centers_, np.ndarray)
+    assert len(kill.killed) == len(record) >= 6
+
+    expected = fit(X)
+
+    assert result.n_clusters_ == expected.n_clusters_ == 4
+    assert_array_equal(result.labels_.compute(), expected.labels_)
+    assert_allclose(result.scales_.compute(), expected.scales_, rtol=1e-6)
+    assert_array_equal(result.predict(lazy).compute(), expected.predict(X))
 
 
 def test_cluster_that_goes_away(cluster):
@@ -221,6 +235,7 @@ def test_cluster_that_goes_away(cluster):
     rows = as_matrix(da.from_array(X, chunks=(300, 40)).persist())
     list(rows.map(_sizes, np.zeros(1200)))
     client.close()
+
     with pytest.raises(RuntimeError, match=r"dask lost X or its.*cluster was closed"):
         IhSC(4).fit(rows)
 
@@ -232,21 +247,25 @@ def test_large_data_leave_little_with_the_client(monkeypatch):
 
     def block(number):
         rng = np.random.default_rng(int(number[0, 0]))
-        own = centers[rng.integers(3, size=10_000)] * rng.uniform(1, 5, (10_000, 1))
-        return (own + rng.standard_normal(own.shape)).astype(np.float32)
+        own_rows = centers[rng.integers(3, size=10_000)] * rng.uniform(
+            1, 5, (10_000, 1)
+        )
+        return (own_rows + rng.standard_normal(own_rows.shape)).astype(np.float32)
 
     numbers = da.arange(8, chunks=1)[:, None]
     data = numbers.map_blocks(block, chunks=((10_000,) * 8, 100), dtype=np.float32)
     data = data.persist()
-    compute, sizes = dask_blocks.compute, []
+    compute = dask_blocks.compute
+    sizes = []
 
     def measured(*collections):
-        found = compute(*collections)
-        sizes.append(len(cloudpickle.dumps(found)))
-        return found
+        result = compute(*collections)
+        sizes.append(len(cloudpickle.dumps(result)))
+        return result
 
     monkeypatch.setattr(dask_blocks, "compute", measured)
     model = IhSC(3, random_state=0).fit(data)
+
     assert model.embedding_.chunks[0] == (10_000,) * 8
     assert max(sizes) < 4 * len(data) + 1_000
     # To count clusters takes 2,000 rows.
@@ -259,18 +278,22 @@ def test_a_lazy_error_names_the_rows_of_its_chunk():
     model = IhSC(3, random_state=0).fit(X)
     X[202, 3] = np.nan
     labels = model.predict(da.from_array(X, chunks=(100, 20)))
+
     with pytest.raises(ValueError, match="rows 200 to 299: Input X contains NaN at"):
         labels.compute()
 
 
 @pytest.mark.parametrize("chunks", [(1, 1, 1), (3, 0), (0, 2, 1)])
 def test_one_row_that_counts(chunks):
-    few = da.from_array(X[:3], chunks=(3, 40)).rechunk((chunks, 40))
+    sample = da.from_array(X[:3], chunks=(3, 40)).rechunk((chunks, 40))
     weights = [1e-50, 1.0, 0.0]
-    model, usual = IhSC(1), IhSC(1).fit(X[:3], sample_weight=weights)
-    assert_allclose(model.fit(few, sample_weight=weights).scales_, usual.scales_)
+    model = IhSC(1)
+    is_usual = IhSC(1).fit(X[:3], sample_weight=weights)
+
+    assert_allclose(model.fit(sample, sample_weight=weights).scales_, is_usual.scales_)
+
     with pytest.raises(ValueError, match="n_clusters=2 is more than n_samples=1"):
-        IhSC(2).fit(few[1:2].rechunk(((0, 1), 40)))
+        IhSC(2).fit(sample[1:2].rechunk(((0, 1), 40)))
 
 
 def test_an_error_of_a_block_says_that_it_is_one():
@@ -278,8 +301,10 @@ def test_an_error_of_a_block_says_that_it_is_one():
         raise KeyError("my own")
 
     X = da.ones((40, 5), chunks=(10, 5)).map_blocks(fail, meta=np.empty((0, 0)))
+
     with pytest.raises(KeyError, match="my own") as raised:
         IhSC(2).fit(X)
+
     assert "while it computed the blocks of X" in raised.value.__notes__[0]
 
 
@@ -289,6 +314,7 @@ def test_rows_are_taken_beside_chunks_without_any():
     weights = np.array([0.0, 0.6, 0.3, 0.0])
     model = IhSC("auto", random_state=0)
     lazy = da.from_array(rows, chunks=(1, 1))
+
     assert_array_equal(
         model.fit(lazy, sample_weight=weights).labels_.compute(),
         model.fit(rows, sample_weight=weights).labels_,

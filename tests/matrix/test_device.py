@@ -52,14 +52,15 @@ def label_type(X):
 def test_zero_rows(to_device):
     X = sample()
     X[[0, 7, 599]] = 0
-    wanted, model = (IhSC(4, random_state=0) for _ in range(2))
-    for one, data in ((wanted, X), (model, to_device(X))):
+    expected, model = (IhSC(4, random_state=0) for _ in range(2))
+    for item, data in ((expected, X), (model, to_device(X))):
         with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
-            one.fit(data)
+            item.fit(data)
     for name in ("labels_", "embedding_", "scales_", "cluster_centers_"):
-        found = to_host(getattr(model, name))
-        assert_allclose(found, getattr(wanted, name), 1e-9, 1e-5)
-        assert name == "cluster_centers_" or not found[[0, 7, 599]].any()
+        result = to_host(getattr(model, name))
+        assert_allclose(result, getattr(expected, name), 1e-9, 1e-5)
+        assert name == "cluster_centers_" or not result[[0, 7, 599]].any()
+
     with pytest.raises(ValueError, match="All 9 rows of X are zero"):
         diagnose(to_device(np.zeros((9, 2))), np.zeros(9))
 
@@ -82,42 +83,50 @@ def test_not_a_matrix_of_numbers(to_device, X, message):
 
 def test_torch_keeps_no_gradients_and_takes_half_precision():
     A = torch_cpu(sample(200, 30))
-    wanted = IhSC(4, random_state=0).fit(A)
+    expected = IhSC(4, random_state=0).fit(A)
     got = IhSC(4, random_state=0).fit(A.clone().requires_grad_())
+
     assert not got.scales_.requires_grad
     assert not got.transform(A.clone().requires_grad_()).requires_grad
+
     half = IhSC(4, random_state=0).fit(A.half())
+
     assert to_host(half.scales_).dtype == np.float32
+
     transposed = IhSC(4, random_state=0).fit(A.T.contiguous().T)
     for model in (got, half, transposed):
-        assert_array_equal(to_host(model.labels_), to_host(wanted.labels_))
+        assert_array_equal(to_host(model.labels_), to_host(expected.labels_))
 
 
 def test_rows_and_models_of_different_libraries(to_device):
     X = sample()
     A = to_device(X)
-    here, there = (IhSC(4, random_state=0).fit(data) for data in (X, A))
+    host_model, device_model = (IhSC(4, random_state=0).fit(data) for data in (X, A))
     for name in ("cluster_centers_", "eigenvalues_"):
-        same_kind(getattr(there, name), A, X.dtype)
-    assert isinstance(there.predict(X), np.ndarray)
-    assert_array_equal(there.predict(X), here.predict(X))
-    assert misclassification_rate(here.labels_, there.labels_) == 0
-    same_kind(here.predict(A), A, label_type(A))
-    assert_array_equal(to_host(here.predict(A)), here.predict(X))
+        same_kind(getattr(device_model, name), A, X.dtype)
+
+    assert isinstance(device_model.predict(X), np.ndarray)
+    assert_array_equal(device_model.predict(X), host_model.predict(X))
+    assert misclassification_rate(host_model.labels_, device_model.labels_) == 0
+
+    same_kind(host_model.predict(A), A, label_type(A))
+
+    assert_array_equal(to_host(host_model.predict(A)), host_model.predict(X))
 
 
 def test_parameters_of_labels_from_anywhere(to_device):
     X, labels = make_ihgmm(300, 40, 3, random_state=0)
     labels[:3] = [3, 4, 4]  # one row, two rows
     X[10] = 0
-    A, names = to_device(X), np.array(list("abcde"))
-    for given, n_clusters in [(names[labels], None), (to_device(labels), 6)]:
-        got = estimate_parameters(A, given, n_clusters)
-        wanted = estimate_parameters(X, to_host(given), n_clusters)
-        assert_array_equal(got.classes, wanted.classes)
+    A = to_device(X)
+    names = np.array(list("abcde"))
+    for argument, n_clusters in [(names[labels], None), (to_device(labels), 6)]:
+        got = estimate_parameters(A, argument, n_clusters)
+        expected = estimate_parameters(X, to_host(argument), n_clusters)
+        assert_array_equal(got.classes, expected.classes)
         for name in ("centers", "scales", "scale_errors", "center_errors"):
             same_kind(getattr(got, name), A, X.dtype)
-            figures = getattr(wanted, name)
+            figures = getattr(expected, name)
             assert_allclose(to_host(getattr(got, name)), figures, 1e-9, 1e-9)
         same_kind(got.scale_intervals(), A, X.dtype)
 
@@ -142,8 +151,11 @@ def test_distances_on_a_device(to_device, model):
     X[3] = 0
     A = to_device(X)
     same_kind(model.transform(A), A, X.dtype)
+
     assert_allclose(to_host(model.transform(A)), model.transform(X), 1e-6, 1e-6)
+
     same_kind(model.predict(A), A, label_type(A))
+
     assert_array_equal(to_host(model.predict(A)), model.predict(X))
     assert model.score(A) == pytest.approx(model.score(X))
 
@@ -164,29 +176,37 @@ def test_distances_on_a_device(to_device, model):
 )
 def test_the_data_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""
-    A, seen = strict(sample(4_000, 120)), []
+    A = strict(sample(4_000, 120))
+    record = []
     real = type(A).to_device
 
     def spy(a, device, **options):
         if a.ndim != 2 or a.shape[0] != a.shape[1]:  # those are eigenproblems
-            seen.append(a.size)
+            record.append(a.size)
         return real(a, device, **options)
 
     monkeypatch.setattr(type(A), "to_device", spy)
     work(A)
-    assert 0 < max(seen) <= 16 * 4_000
+
+    assert 0 < max(record) <= 16 * 4_000
 
 
 @pytest.mark.parametrize("options", [{}, {"whiten": "learned"}, {"outliers": "auto"}])
 def test_dask_of_blocks_on_a_device(options):
-    da, there = pytest.importorskip("dask.array"), pytest.importorskip("cupy")
+    da = pytest.importorskip("dask.array")
+    remote = pytest.importorskip("cupy")
     X, _ = make_ihgmm(400, 30, 3, random_state=0)
-    blocks = da.from_array(there.asarray(X), chunks=(100, 30), asarray=False)
+    blocks = da.from_array(remote.asarray(X), chunks=(100, 30), asarray=False)
     model, host = (IhSC(3, **options).fit(data) for data in (blocks, X))
-    assert isinstance(model.labels_.compute(), there.ndarray)
+
+    assert isinstance(model.labels_.compute(), remote.ndarray)
     assert_array_equal(to_host(model.labels_), host.labels_)
     assert_array_equal(to_host(model.predict(blocks)), host.labels_)
+
     error = diagnose(X, host).expected_error
+
     assert diagnose(blocks, model).expected_error == pytest.approx(error, abs=1e-3)
+
     tied = IhGMM(3, noise="tied", random_state=0)
+
     assert_array_equal(to_host(tied.fit(blocks).labels_), tied.fit(X).labels_)

@@ -36,9 +36,12 @@ def test_row_groups_are_decoded_once(tmp_path, decoded, group, batches):
     X = np.random.default_rng(0).standard_normal((20_000, 3))
     data = table_of(tmp_path / "x.parquet", group, **dict(zip("abc", X.T, strict=True)))
     rows = opened(open_parquet(data, batch_bytes=480_000 // batches), 2**16)
+
     assert len(rows.row_blocks) > 5
     assert_allclose(rows.sqnorms, (X**2).sum(axis=1))
+
     chosen = np.random.default_rng(1).choice(20_000, 50)
+
     assert_array_equal(rows.take(chosen).toarray(), X[chosen])
     assert decoded == [batches]
     assert rows.passes == 1
@@ -50,8 +53,10 @@ def test_a_folder_of_parquet_files_and_some_columns(tmp_path):
     for i in range(2):
         table_of(tmp_path / "x" / f"{i}.parquet", ok=[True, False], **columns)
     X = open_data(tmp_path / "x", columns=["a", "a.b", "ok"])
+
     assert X.names == ["a", "a.b", "ok"]
     assert_array_equal(X.toarray(), [[1, 3, 1], [2, np.nan, 0]] * 2)
+
     with pytest.raises(ValueError, match=r"name\. Name .* in 'ok', 'a', 'a.b'"):
         open_data(tmp_path / "x")
     with pytest.raises(ValueError, match=r"x cannot be read as parquet: .* c "):
@@ -66,9 +71,12 @@ def test_the_temporary_file_goes_with_the_matrix(tmp_path):
     gc.collect()  # files of others may still be open
     before = len(list(open_files.iterdir()))
     rows = open_parquet(data)
+
     assert len(list(open_files.iterdir())) == before + 1
+
     del rows
     gc.collect()
+
     assert len(list(open_files.iterdir())) == before
 
 
@@ -104,14 +112,15 @@ def test_anndata(layout, tmp_path):
     adata.write_h5ad(path)
     before = path.read_bytes()
     parts = {"X": X[:, :20], "layers/twice": 2 * X[:, :20], "raw/X": X}
-    for part, wanted in parts.items():
+    for part, expected in parts.items():
         rows = opened(open_data(path, part=part), 2**12)
         assert rows.sparse == (layout is not np.asarray)
-        assert rows.names == [f"gene {j}" for j in range(wanted.shape[1])]
-        assert_array_equal(rows.toarray(), wanted)
+        assert rows.names == [f"gene {j}" for j in range(expected.shape[1])]
+        assert_array_equal(rows.toarray(), expected)
         chosen = np.array([399, 5, 6, 123])
-        assert_array_equal(rows.take(chosen).toarray(), wanted[chosen])
+        assert_array_equal(rows.take(chosen).toarray(), expected[chosen])
     labels = IhSC(4, random_state=0).fit(opened(open_data(path))).labels_
+
     assert_array_equal(labels, IhSC(4, random_state=0).fit(adata.X).labels_)
     assert path.read_bytes() == before
 
@@ -173,6 +182,7 @@ def test_damaged_anndata(harm, error, message, tmp_path):
     adata.write_h5ad(tmp_path / "x.h5ad")
     with needed("h5py").File(tmp_path / "x.h5ad", "r+") as file:
         harm(file)
+
     with pytest.raises(error, match=message):
         IhSC(4).fit(open_data(tmp_path / "x.h5ad"))
 
@@ -192,6 +202,7 @@ def test_what_cannot_be_opened(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             open_data(tmp_path / name)
+
     with pytest.raises(FileNotFoundError, match="no such file"):
         open_data(tmp_path / "none.csv")
 

@@ -10,7 +10,8 @@ from ihgmm.matrix import Dense, Sparse, as_matrix
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((103, 6))
-W, V = RNG.standard_normal((6, 4)), RNG.standard_normal((103, 4))
+W = RNG.standard_normal((6, 4))
+V = RNG.standard_normal((103, 4))
 
 
 def in_one_and_two_threads(work, compare=assert_array_equal):
@@ -40,8 +41,11 @@ def test_large_sparse_products(container):
     A = X * (RNG.random(X.shape) < 0.3)
     A[20:60] = 0  # whole blocks without entries
     S = Parallel(container(A))
+
     assert_allclose(in_one_and_two_threads(lambda: S @ W), A @ W, atol=1e-12)
+
     adjoint = in_one_and_two_threads(lambda: S.adjoint(V))
+
     assert_allclose(adjoint, A.T @ V, atol=1e-12)
     assert_allclose(S.sqnorms, (A**2).sum(axis=1))
     assert Sparse(container((3, 4))).max_abs() == 0
@@ -49,12 +53,14 @@ def test_large_sparse_products(container):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_large_dense_products(order):
-    X, V, scale = RNG.random((20_003, 6)), RNG.random((20_003, 4)), RNG.random(20_003)
+    X = RNG.random((20_003, 6))
+    V = RNG.random((20_003, 4))
+    scale = RNG.random(20_003)
     D = Large(np.array(X, order=order))
     # Whole columns go to BLAS as they are, which sums in an order of its own.
     compare = assert_array_equal if order == "C" else assert_allclose
     S = X * scale[:, None]
-    for work, wanted in (
+    for work, expected in (
         (lambda: D @ W, X @ W),
         (lambda: D @ W[:, 0], X @ W[:, 0]),
         (lambda: D.adjoint(V), X.T @ V),
@@ -62,7 +68,7 @@ def test_large_dense_products(order):
         (lambda: D.gram_product(W), X.T @ (X @ W)),
         (lambda: D.gram_product(W, scale), S.T @ (S @ W)),
     ):
-        assert_allclose(in_one_and_two_threads(work, compare), wanted, atol=1e-12)
+        assert_allclose(in_one_and_two_threads(work, compare), expected, atol=1e-12)
 
 
 def test_norms_of_float32_are_summed_in_float64():
@@ -73,6 +79,7 @@ def test_norms_of_float32_are_summed_in_float64():
     for kind in (np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array):
         assert_allclose(as_matrix(kind(A)).sqnorms, exact, rtol=1e-5)
     narrow = np.einsum("ij,ij->i", A, A)  # what float32 makes of it
+
     assert np.abs(narrow / exact - 1).max() > 1e-4
 
 
@@ -81,6 +88,7 @@ def test_nothing_is_copied():
         assert as_matrix(A).array is A
     A = sp.csr_array(X)
     B = as_matrix(A).array
+
     assert (B.data is A.data, B.indices is A.indices) == (True, True)
 
 

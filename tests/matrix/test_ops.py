@@ -50,15 +50,17 @@ def test_the_largest_entry_of_each_column_becomes_positive(put, ops, dtype, n):
     U = np.random.default_rng(0).standard_normal((n, 5)).astype(dtype)
     peak = np.abs(U).argmax(axis=0)
     signs = np.sign(U[peak, range(5)])
+
     assert_array_equal(to_host(ops.fix_signs(put(U))), U * signs)
 
 
 @pytest.mark.parametrize(("n", "count"), [(10, 3), (10, 10), (1000, 5), (1023, 64)])
 def test_the_largest_values(put, ops, n, count):
     values = np.random.default_rng(0).permutation(n).astype(float)
-    found = ops.largest(put(values), count)
-    assert isinstance(found, np.ndarray)
-    assert_array_equal(np.sort(values[found]), np.arange(n - count, n))
+    result = ops.largest(put(values), count)
+
+    assert isinstance(result, np.ndarray)
+    assert_array_equal(np.sort(values[result]), np.arange(n - count, n))
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0])
@@ -67,20 +69,29 @@ def test_order_is_exact(put, ops, scale):
     rng = np.random.default_rng(0)
     values = np.round(np.exp(scale * rng.standard_normal(20_000)), 3)
     at = np.array([0, 19_999, 7])
+
     assert_array_equal(ops.in_order(put(values), at), np.sort(values)[at])
 
 
 def test_some_rows(put, ops):
     A = np.random.default_rng(0).standard_normal((30, 4))
-    at, mask = np.array([7, 3, 29, 3]), A[:, 0] > 0.5
+    at = np.array([7, 3, 29, 3])
+    mask = A[:, 0] > 0.5
+
     assert_array_equal(to_host(ops.take_rows(put(A), at)), A[at])
     assert_array_equal(to_host(ops.take_rows(put(A), slice(None))), A)
-    some = ops.rows_where(put(A), put(mask))
-    assert_array_equal(to_host(some), A[mask])
-    back = to_host(ops.place(some, put(mask), put(-A)))
+
+    subset = ops.rows_where(put(A), put(mask))
+
+    assert_array_equal(to_host(subset), A[mask])
+
+    back = to_host(ops.place(subset, put(mask), put(-A)))
+
     assert_array_equal(back, np.where(mask[:, None], A, -A))
+
     where = np.array([False, True, True, False, True, False])
     back = to_host(ops.place(put([5, 6, 7]), put(where)))
+
     assert_array_equal(back, [0, 5, 6, 0, 7, 0])
 
 
@@ -90,12 +101,16 @@ def test_unit_rows(put, ops, dtype, scale):
     U[0] = 0
     U[1] *= dtype(scale)
     before = U.copy()
-    found = to_host(ops.unit_rows(put(U)))
-    assert found.dtype == dtype
+    result = to_host(ops.unit_rows(put(U)))
+
+    assert result.dtype == dtype
     assert_array_equal(U, before)
-    assert_array_equal(found[0], 0)
+    assert_array_equal(result[0], 0)
+
     norms = np.linalg.norm(U.astype(np.float64), axis=1, keepdims=True)
-    assert_allclose(found[1:], U[1:] / norms[1:], rtol=1e-5)
+
+    assert_allclose(result[1:], U[1:] / norms[1:], rtol=1e-5)
+
     extreme = np.array([[3e300, 4e300], [3e-300, -4e-300], [0.0, 0.0]])
     close(ops.unit_rows(put(extreme)), [[0.6, 0.8], [0.6, -0.8], [0, 0]])
 
@@ -121,4 +136,5 @@ def test_rows_are_drawn_once_each_from_all_stretches(n, size):
         assert len(rows) == min(n, size)
         assert (np.diff(rows) > 0).all()
         counts[rows] += 1
+
     assert (counts > 50).all()

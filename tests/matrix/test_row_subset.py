@@ -51,5 +51,7 @@ def test_rows_are_left_out_of_all_rows_and_of_some(kind, tmp_path):
     of_some = RowSubset.where(X, IS_MEMBER).without(is_left_out)
 
     assert_array_equal(of_all.positions(), np.flatnonzero(~IS_LEFT_OUT))
-    both = np.flatnonzero(IS_MEMBER & ~IS_LEFT_OUT)
-    assert_array_equal(of_some.positions(), both)
+
+    pair = np.flatnonzero(IS_MEMBER & ~IS_LEFT_OUT)
+
+    assert_array_equal(of_some.positions(), pair)

@@ -43,13 +43,17 @@ def sample(n=1_000, p=80, k=4, seed=0, dtype=np.float64):
 def test_estimators(to_device, make, dtype):
     X, labels = sample(dtype=dtype)
     A = to_device(X)
-    found, wanted = make().fit(A), make().fit(sp.csr_array(X))
-    assert_array_equal(to_host(found.labels_), wanted.labels_)
-    assert misclassification_rate(labels, wanted.labels_) < 0.02
+    fitted = make().fit(A)
+    expected = make().fit(sp.csr_array(X))
+
+    assert_array_equal(to_host(fitted.labels_), expected.labels_)
+    assert misclassification_rate(labels, expected.labels_) < 0.02
+
     home = as_matrix(A).values
-    assert type(found.labels_) is type(home)
-    assert found.labels_.device == home.device
-    assert_array_equal(to_host(found.predict(A)), wanted.predict(sp.csr_array(X)))
+
+    assert type(fitted.labels_) is type(home)
+    assert fitted.labels_.device == home.device
+    assert_array_equal(to_host(fitted.predict(A)), expected.predict(sp.csr_array(X)))
 
 
 def layouts():
@@ -58,7 +62,8 @@ def layouts():
     A = torch.asarray(X)
     coo = A.to_sparse_coo()
     # Entries in any order, and one of them in two parts.
-    indices, values = coo.indices().flip(1), coo.values().flip(0)
+    indices = coo.indices().flip(1)
+    values = coo.values().flip(0)
     indices = torch.cat([indices, indices[:, :1]], 1)
     values = torch.cat([values, -values[:1]])
     values[0] *= 2
@@ -80,32 +85,42 @@ def layouts():
 )
 def test_layouts_of_torch(layout):
     X, tensors = layouts()
-    given = tensors[layout]
-    before = given.layout
-    assert_allclose(as_matrix(given).toarray(), X, rtol=1e-15)
-    found, wanted = (IhSC(4, random_state=0).fit(Y) for Y in (given, sp.csr_array(X)))
-    assert_array_equal(to_host(found.labels_), wanted.labels_)
-    assert not found.scales_.requires_grad
-    assert given.layout == before
+    argument = tensors[layout]
+    before = argument.layout
+
+    assert_allclose(as_matrix(argument).toarray(), X, rtol=1e-15)
+
+    fitted, expected = (
+        IhSC(4, random_state=0).fit(Y) for Y in (argument, sp.csr_array(X))
+    )
+
+    assert_array_equal(to_host(fitted.labels_), expected.labels_)
+    assert not fitted.scales_.requires_grad
+    assert argument.layout == before
 
 
 @pytest.mark.parametrize("convert", ["tocsc", "tocoo"])
 def test_layouts_of_cupy(convert):
     X, _ = sample(200, 40)
-    given = getattr(cupy_csr(X), convert)()
-    A = as_matrix(given)
+    argument = getattr(cupy_csr(X), convert)()
+    A = as_matrix(argument)
+
     assert_array_equal(A.toarray(), X)
     assert_allclose(to_host(A.adjoint(X)), X.T @ X, rtol=1e-9)
+
     eye = needed("cupyx.scipy.sparse").eye(3)
+
     assert_array_equal(as_matrix(eye).toarray(), np.eye(3))
 
 
 def test_cupy_entries_in_any_order():
-    cupy, sparse = needed("cupy"), needed("cupyx.scipy.sparse")
+    cupy = needed("cupy")
+    sparse = needed("cupyx.scipy.sparse")
     parts = cupy.ones(4), cupy.asarray([2, 0, 1, 1]), cupy.asarray([0, 2, 4])
-    given = sparse.csr_matrix(parts, shape=(2, 3))
-    assert_array_equal(as_matrix(given).toarray(), [[1, 0, 1], [0, 2, 0]])
-    assert_array_equal(to_host(given.indices), [2, 0, 1, 1])  # the user's own
+    argument = sparse.csr_matrix(parts, shape=(2, 3))
+
+    assert_array_equal(as_matrix(argument).toarray(), [[1, 0, 1], [0, 2, 0]])
+    assert_array_equal(to_host(argument.indices), [2, 0, 1, 1])  # the user's own
 
 
 @pytest.mark.parametrize(
@@ -114,11 +129,12 @@ def test_cupy_entries_in_any_order():
 def test_types(name, wanted):
     kind = getattr(needed("torch"), name)
     X = np.random.default_rng(0).random((30, 9)) < 0.5
-    given = torch_csr(X.astype(np.float64)).to(kind)
-    A = as_matrix(given)
+    argument = torch_csr(X.astype(np.float64)).to(kind)
+    A = as_matrix(argument)
+
     assert A.dtype == wanted
     assert_array_equal(A.toarray(), X)
-    assert given.dtype == kind
+    assert argument.dtype == kind
 
 
 def test_data_without_an_entry(to_device):
@@ -142,15 +158,22 @@ def test_tensors_that_are_no_matrix():
     torch = needed("torch")
     A = torch.asarray(sample(10, 4)[0])
     csr = torch_csr(A.numpy())
+
     assert "Complex data not supported" in message(csr.to(torch.complex64))
+
     text = message(quiet(torch.stack([A, A]).to_sparse_csr))
+
     assert "Expected 2D array, got 3D array instead: X has shape (2, 10, 4)" in text
+
     rows = A.to_sparse(1)
+
     assert "layout torch.sparse_coo, which has no rows of" in message(rows, TypeError)
+
     nested = quiet(
         lambda: torch.nested.nested_tensor([A[0], A[1, :2]], layout=torch.jagged)
     )
     text = message(nested, TypeError)
+
     assert "layout torch.jagged" in text
     assert "give a dense one or one of layout torch.sparse_csr" in text
 
@@ -164,12 +187,12 @@ def test_entries_that_are_in_no_column():
             *places, torch.ones(3), (3, 4), check_invariants=False
         )
 
-    for indptr, indices, said in (
+    for indptr, indices, messages in (
         ([0, 1, 2, 3], [0, 4, 1], "have 3 entries, in columns 0 to 4; check how"),
         ([0, 1, 2, 3], [0, -1, 1], "have 3 entries, in columns -1 to 1; check how"),
         ([0, 1, 2, 2], [0, 3, 1], "3 entries, but its rows have 2 entries"),
     ):
-        assert said in message(tensor(indptr, indices))
+        assert messages in message(tensor(indptr, indices))
 
 
 @pytest.mark.parametrize(
@@ -184,13 +207,15 @@ def test_the_entries_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""
     torch = needed("torch")
     X, labels = sample(8_000, 120)
-    A, seen = as_matrix(torch_csr(X)), []
+    A = as_matrix(torch_csr(X))
+    record = []
     real = torch.Tensor.cpu
 
     def spy(tensor, *given):
-        seen.append(tensor.numel())
+        record.append(tensor.numel())
         return real(tensor, *given)
 
     monkeypatch.setattr(torch.Tensor, "cpu", spy)
     work(A, labels)
-    assert 0 < max(seen) <= 16 * 8_000 < A.n_entries
+
+    assert 0 < max(record) <= 16 * 8_000 < A.n_entries

@@ -40,6 +40,7 @@ def test_passes(kind, tmp_path):
     X, _ = make_ihgmm(20_000, 100, 5, **options)
     rows = opened(kind(X, tmp_path), 2**20)
     labels = IhSC(5, random_state=0).fit(rows).labels_
+
     assert 3 <= rows.passes <= 6
     assert_array_equal(labels, IhSC(5, random_state=0).fit(X).labels_)
 
@@ -47,6 +48,7 @@ def test_passes(kind, tmp_path):
 def test_cells_that_a_file_holds_twice_count_once():
     X = sp.csr_array(([3.0, 4.0, 1.0], [1, 1, 0], [0, 2, 3]), shape=(2, 2))
     stored = Stored(lambda a, b: X[a:b], X.shape, X.dtype, n_entries=3, sparse=True)
+
     assert_array_equal(stored.sqnorms, [49, 1])
     assert X.nnz == 3
 
@@ -54,11 +56,11 @@ def test_cells_that_a_file_holds_twice_count_once():
 def break_after(rows, passes, harm):
     """Do some harm to what is stored once so many passes were made."""
     mapped = rows.map
-    left = iter(range(passes - 1, -1, -1))
+    residual = iter(range(passes - 1, -1, -1))
 
     def map_then_harm(*arguments):
         yield from mapped(*arguments)
-        if next(left, None) == 0:
+        if next(residual, None) == 0:
             harm()
 
     vars(rows)["map"] = map_then_harm  # a matrix does not let itself be changed
@@ -71,6 +73,7 @@ def test_memory_map_cut_short_while_it_is_read(tmp_path):
     work = rows.map(lambda block: block.max_abs())
     next(work)
     os.truncate(tmp_path / "x.npy", 1000)
+
     with pytest.raises(OSError, match=r"x.npy came in shape .* had 500 rows.*Leave"):
         list(work)
 
@@ -102,6 +105,7 @@ def test_changes_that_do_no_harm(kind, change, tmp_path):
     stored = kind(X, tmp_path)
     (path,) = tmp_path.iterdir()
     rows = break_after(opened(stored), 1, lambda: change(stored, path))
+
     assert_array_equal(labels_of(rows), labels_of(X))
 
 
@@ -114,6 +118,7 @@ def test_files_that_are_overwritten(kind, tmp_path):
         stored = needed("h5py").File(path)["X"]
     later = path.stat().st_mtime + 1  # clocks of files are coarse
     rows = break_after(opened(stored), 1, lambda: os.utime(path, (later, later)))
+
     with pytest.raises(OSError, match=r"file of the .* was written to after"):
         labels_of(rows)
 
@@ -121,18 +126,23 @@ def test_files_that_are_overwritten(kind, tmp_path):
 def test_views_and_copies_of_memory_maps(tmp_path):
     X = sample(1000)
     stored = memory_map(X, tmp_path)
+
     assert_array_equal(opened(stored[301:900]).toarray(), X[301:900])
     assert recognize(stored.copy()) is None
     assert recognize(stored[:, :7]) is None
+
     changed = np.load(tmp_path / "x.npy", mmap_mode="c")
     changed[500] = 1.0
     rows = opened(changed)
     list(rows.map(lambda block: block.sqnorms))
-    found = rows.take(slice(500, 502)).toarray()
-    assert_array_equal(found, np.stack([np.ones(40), X[501]]))
+    result = rows.take(slice(500, 502)).toarray()
+
+    assert_array_equal(result, np.stack([np.ones(40), X[501]]))
     assert_array_equal(changed[500], 1.0)
+
     os.replace(tmp_path / "x.npy", tmp_path / "old.npy")
     memory_map(np.ones((3, 40)), tmp_path)  # another file of this name
+
     assert recognize(stored) is None
 
 
@@ -157,6 +167,7 @@ def test_hdf5_cut_short(kind, mode, passes, tmp_path):
 def test_hdf5_file_that_is_closed(tmp_path):
     stored = hdf5(sample(), tmp_path)
     rows = break_after(opened(stored), 1, stored.file.close)
+
     with pytest.raises(OSError, match=r"array /X in .*could not be read.*stays op"):
         labels_of(rows)
     with pytest.raises(ValueError, match="HDF5 file that is closed; open the file"):
@@ -228,6 +239,7 @@ def test_not_a_matrix_of_numbers(stored, error, message, tmp_path):
 def test_parquet_of_other_things_than_numbers(tmp_path):
     message = r"not numbers: name\. Name those .*open_data.*Numbers are in 'x'"
     path = tmp_path / "x.parquet"
+
     with pytest.raises(ValueError, match=message):
         IhSC(2).fit(table_of(path, x=[1.0, 2.0], name=["a", "b"]))
     with pytest.raises(ValueError, match="contains NaN at row 2, column 'x'"):
@@ -239,23 +251,27 @@ def test_data_sets_that_are_not_parquet(tmp_path):
     dataset = needed("pyarrow.dataset").dataset
     (tmp_path / "x.csv").write_text("x,y\n1,2\n")
     (tmp_path / "empty").mkdir()
-    for given in (
+    for argument in (
         dataset(pa.table({"x": [1.0, 2.0]})),
         dataset(tmp_path / "x.csv", format="csv"),
         dataset(tmp_path / "empty"),
     ):
         with pytest.raises(TypeError, match="not in Parquet files; check its path, or"):
-            IhSC(2).fit(given)
+            IhSC(2).fit(argument)
 
 
 def test_columns_of_parquet_have_names(tmp_path):
     X = sample()
     model = IhSC(4, random_state=0).fit(parquet(X, tmp_path))
+
     assert list(model.feature_names_in_) == [f"f{j}" for j in range(40)]
+
     columns = {f"f{j}": X[:, j] for j in reversed(range(40))}
-    others = table_of(tmp_path / "x.parquet", **columns)
+    other_items = table_of(tmp_path / "x.parquet", **columns)
+
     with pytest.raises(ValueError, match="feature 0 is 'f39' and was 'f0'"):
-        model.predict(others)
+        model.predict(other_items)
+
     assert not hasattr(model.fit(X), "feature_names_in_")
 
 
@@ -264,6 +280,7 @@ def test_files_of_parquet_that_differ(tmp_path):
     files = needed("pyarrow.parquet")
     table = files.read_table(tmp_path / "x" / "1.parquet").drop_columns(["f7"])
     files.write_table(table, tmp_path / "x" / "1.parquet")
+
     with pytest.raises(ValueError, match=r"files differ: column 'f7' of .*1.parquet"):
         IhSC(4).fit(stored)
 
@@ -272,7 +289,10 @@ def test_files_and_tables(tmp_path):
     X = sample(60)[:, :3]
     path = tmp_path / "x.parquet"
     table_of(path, **dict(zip("abc", X.T, strict=True)))
+
     with pytest.raises(TypeError, match=r"X is of type \w+, .* of a file ihgmm.open_d"):
         IhSC(4).fit(path)
+
     table = needed("pyarrow.parquet").read_table(path)
+
     assert_array_equal(as_matrix(table).toarray(), X)

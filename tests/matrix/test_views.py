@@ -12,14 +12,18 @@ from ihgmm.matrix import Scaled, Shifted, Stretched, as_matrix, filled, to_host
 from ihgmm.numerics.sign_flips import flip_signs
 
 KINDS = [kind for family in FAMILIES for kind in family[:2]]
-N, P, UNIT = 60, 8, 2.0**40
+N = 60
+P = 8
+UNIT = 2.0**40
 RNG = np.random.default_rng(0)
 ENTRIES = RNG.integers(1, 9, (N, P)).astype(float)
 HIDDEN = RNG.random((N, P)) < 0.1
 WEIGHTS = RNG.integers(1, 4, N).astype(float)
-ROWS, COLUMNS = 2.0 ** RNG.integers(-3, 4, N), 2.0 ** RNG.integers(-3, 4, P)
+ROWS = 2.0 ** RNG.integers(-3, 4, N)
+COLUMNS = 2.0 ** RNG.integers(-3, 4, P)
 SOME = np.flatnonzero(RNG.random(N) < 0.7)
-B, FACTORS = np.eye(P)[:, [1, 4]], np.array([4.0, 0.5])
+B = np.eye(P)[:, [1, 4]]
+FACTORS = np.array([4.0, 0.5])
 
 
 def constant(value):
@@ -41,8 +45,10 @@ class Oracle:
     """Dense rows in the units of the data, and what belongs to them."""
 
     def __init__(self, complete, incomplete, redrawn, weights):
-        self.complete, self.incomplete = complete, incomplete
-        self.redrawn, self.weights = redrawn, weights / weights.mean()
+        self.complete = complete
+        self.incomplete = incomplete
+        self.redrawn = redrawn
+        self.weights = weights / weights.mean()
 
     def mapped(self, change):
         gaps = None if self.incomplete is None else change(self.incomplete)
@@ -50,15 +56,16 @@ class Oracle:
 
 
 def scaled(X, known):
-    rows, columns = ROWS[: X.shape[0]], COLUMNS
+    rows = ROWS[: X.shape[0]]
+    columns = COLUMNS
     view = Scaled(X, X.to_device(rows), columns)
     return view, known.mapped(lambda D: D * rows[:, None] * columns)
 
 
 def chosen(X, known):
     rows = SOME[X.shape[0] > SOME]
-    other = known.mapped(lambda D: D[rows])
-    parts = other.complete, other.incomplete, other.redrawn
+    second = known.mapped(lambda D: D[rows])
+    parts = second.complete, second.incomplete, second.redrawn
     return X.keep_rows(rows), Oracle(*parts, known.weights[rows])
 
 
@@ -68,9 +75,9 @@ def shifted(X, known):
 
 def stretched(X, known):
     change = np.eye(P) + B @ np.diag(FACTORS - 1) @ B.T
-    other = known.mapped(lambda D: D @ change)
-    other.incomplete = None  # cells of a row mix
-    return Stretched(X, B, FACTORS), other
+    second = known.mapped(lambda D: D @ change)
+    second.incomplete = None  # cells of a row mix
+    return Stretched(X, B, FACTORS), second
 
 
 def rescaled(X, known):
@@ -85,16 +92,20 @@ def held(kind, folder):
     gaps = np.where(HIDDEN, np.nan, ENTRIES) * 2.0**3
     X = opened(kind(gaps, folder)).weighted(WEIGHTS).rescaled(1 / UNIT)
     X = filled(X, constant(7 * 2.0**3 / X.unit), draw)
-    known = [np.where(HIDDEN, value, ENTRIES) * 2.0**3 for value in (7, 10)]
-    return X, Oracle(known[0], gaps, known[1], WEIGHTS)
+    known_labels = [np.where(HIDDEN, value, ENTRIES) * 2.0**3 for value in (7, 10)]
+    return X, Oracle(known_labels[0], gaps, known_labels[1], WEIGHTS)
 
 
 def check(X, known):
     in_units = {"rtol": 1e-12}
+
     assert X.shape == known.complete.shape
-    D, square = known.complete, X.unit**2
-    W, V = np.arange(1.0, P + 1)[:, None], np.arange(1.0, len(D) + 1)[:, None]
-    for found, wanted in (
+
+    D = known.complete
+    square = X.unit**2
+    W = np.arange(1.0, P + 1)[:, None]
+    V = np.arange(1.0, len(D) + 1)[:, None]
+    for result, expected in (
         (X.toarray() * X.unit, D),
         (X.weights, known.weights),
         (to_host(X.sqnorms) * square, (D**2).sum(axis=1)),
@@ -107,31 +118,42 @@ def check(X, known):
         (X.max_abs() * X.unit, np.abs(D).max()),
         (X.to_memory().toarray() * X.unit, D),
     ):
-        assert_allclose(to_host(found), wanted, **in_units)
+        assert_allclose(to_host(result), expected, **in_units)
+
     assert_allclose(X.most_negative() * X.unit, min(D.min(), 0), atol=1e-9)
+
     if known.incomplete is None:
         assert X.incomplete is None
     else:
         gaps = X.incomplete
         assert_allclose(gaps.toarray() * gaps.unit, known.incomplete, **in_units)
-        lost = X.incomplete.missing().column_sqnorms()
-        assert_array_equal(lost, np.isnan(known.incomplete).sum(axis=0))
+        n_missing = X.incomplete.missing().column_sqnorms()
+        assert_array_equal(n_missing, np.isnan(known.incomplete).sum(axis=0))
     drawn = X.gaps.redraw(3, None)
+
     assert_allclose(drawn.toarray() * drawn.unit, known.redrawn, **in_units)
+
     rows = np.array([1, 4, 9])
     drawn = X.gaps.redraw(3, rows)
+
     assert_allclose(drawn.toarray() * drawn.unit, known.redrawn[rows], **in_units)
+
     # Rows that are taken, and blocks that work gets, are in the same unit.
-    taken = X.take(rows)
-    assert_allclose(taken.toarray() * taken.unit, known.complete[rows], **in_units)
+    selected = X.take(rows)
+
+    assert_allclose(
+        selected.toarray() * selected.unit, known.complete[rows], **in_units
+    )
+
     blocks = [(block.toarray(), block.unit) for block in X.map(lambda block: block)]
     for entries, unit in blocks:
         assert unit == X.unit
         assert np.isfinite(entries).all()
-    few = taken.to_memory()  # as they are counted
-    flipped = flip_signs(few, np.random.default_rng(0))
+    sample = selected.to_memory()  # as they are counted
+    flipped = flip_signs(sample, np.random.default_rng(0))
+
     assert flipped.unit == X.unit
-    assert_allclose(np.abs(flipped.toarray()), np.abs(taken.toarray()))
+    assert_allclose(np.abs(flipped.toarray()), np.abs(selected.toarray()))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -141,16 +163,20 @@ def check(X, known):
     ids=lambda view: getattr(view, "__name__", "-"),
 )
 def test_views_of_every_kind(kind, inner, outer, tmp_path):
-    X, known = held(kind, tmp_path)
+    X, known_labels = held(kind, tmp_path)
     for view in filter(None, (inner, outer)):
-        X, known = view(X, known)
-    check(X, known)
+        X, known_labels = view(X, known_labels)
+    check(X, known_labels)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_matrices_do_not_change(kind, tmp_path):
-    X, known = held(kind, tmp_path)
-    for matrix in (X, X.take(slice(0, 3)), *(view(X, known)[0] for view in VIEWS)):
+    X, known_labels = held(kind, tmp_path)
+    for matrix in (
+        X,
+        X.take(slice(0, 3)),
+        *(view(X, known_labels)[0] for view in VIEWS),
+    ):
         with pytest.raises(AttributeError, match="unit cannot be set"):
             matrix.unit = 2.0
         with pytest.raises(AttributeError, match="A matrix does not change"):
@@ -171,14 +197,17 @@ def test_matrices_do_not_change(kind, tmp_path):
 )
 def test_centers_keep_their_unit_when_a_row_is_tiny_and_another_does_not_count(fit):
     X, labels = make_ihgmm(120, 30, 3, scale_ratio=2, random_state=0)
-    X, weights = X.astype(np.float32), np.ones(120)
+    X = X.astype(np.float32)
+    weights = np.ones(120)
     weights[7] = 0.0
-    plain = fit(X, weights, labels)
+    baseline = fit(X, weights, labels)
     X[11] *= np.float32(1e-22)
     tiny = fit(X, weights, labels)
-    name = "centers" if hasattr(plain, "centers") else "cluster_centers_"
-    sizes = [np.linalg.norm(getattr(model, name)) for model in (plain, tiny)]
+    name = "centers" if hasattr(baseline, "centers") else "cluster_centers_"
+    sizes = [np.linalg.norm(getattr(model, name)) for model in (baseline, tiny)]
+
     assert sizes[1] == pytest.approx(sizes[0], rel=0.1)
-    if hasattr(plain, "noise_levels_"):
-        levels = [np.nanmedian(model.noise_levels_) for model in (plain, tiny)]
+
+    if hasattr(baseline, "noise_levels_"):
+        levels = [np.nanmedian(model.noise_levels_) for model in (baseline, tiny)]
         assert levels[1] == pytest.approx(levels[0], rel=0.1)

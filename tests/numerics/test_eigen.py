@@ -23,14 +23,19 @@ def oracle(matrix, k, order="algebraic"):
 def assert_pairs(pairs, matrix, k, order="algebraic", tol=1e-10):
     values, vectors = oracle(matrix, k, order)
     scale = np.abs(values).max()
+
     assert pairs.values.shape == (k,)
     assert_allclose(pairs.values, values, atol=tol * scale)
     assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(k), atol=tol)
     # Each vector up to sign: these data have simple leading eigenvalues.
     assert_allclose(np.abs(np.sum(pairs.vectors * vectors, axis=0)), 1, atol=tol)
+
     residual = matrix @ pairs.vectors - pairs.vectors * pairs.values
+
     assert np.linalg.norm(residual, axis=0).max() <= tol * scale
+
     peaks = np.abs(pairs.vectors).argmax(axis=0)
+
     assert (pairs.vectors[peaks, range(k)] > 0).all()
 
 
@@ -38,16 +43,18 @@ def assert_pairs(pairs, matrix, k, order="algebraic", tol=1e-10):
 def test_operator_is_the_matrix(kind, weighted):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((25, 6)) * np.r_[np.ones(23), 60, 0][:, None]
-    data, wanted = as_matrix(kind(X)), X @ X.T
+    data = as_matrix(kind(X))
+    expected = X @ X.T
     if weighted:  # a weight is a row times its root
         weights = np.append(0.0, rng.gamma(2.0, size=24))
         data = data.weighted(weights)
-        wanted *= np.sqrt(np.outer(weights, weights)) / weights.mean()
-    np.fill_diagonal(wanted, 0)
+        expected *= np.sqrt(np.outer(weights, weights)) / weights.mean()
+    np.fill_diagonal(expected, 0)
     G = GramOperator.of(data)
-    assert_allclose(G @ np.eye(25), wanted, atol=1e-11)
-    assert_allclose(G @ np.ones(25), wanted.sum(axis=1), atol=1e-10)
-    assert_allclose(G.toarray(), wanted, atol=1e-11)
+
+    assert_allclose(G @ np.eye(25), expected, atol=1e-11)
+    assert_allclose(G @ np.ones(25), expected.sum(axis=1), atol=1e-10)
+    assert_allclose(G.toarray(), expected, atol=1e-11)
     assert_array_equal(np.diag(G.toarray()), 0)  # exactly
 
 
@@ -67,6 +74,7 @@ def X(request):
 def test_agrees_with_dense_oracle(X, dense, storage, order):
     G = GramOperator.of(storage(X))
     pairs = leading_eigenpairs(G, 4, order=order, dense=dense, tol=1e-11)
+
     assert_pairs(pairs, G.toarray(), 4, order)
     assert (pairs.n_iter == 0) == dense
 
@@ -81,8 +89,11 @@ def test_all_columns_always_returned(n, p, k, dense):
     X = np.random.default_rng(1).standard_normal((n, p))
     G = GramOperator.of(X)
     pairs = leading_eigenpairs(G, k, dense=dense, tol=1e-9)
+
     assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(k), atol=1e-8)
+
     values, _ = oracle(G.toarray(), k)
+
     assert_allclose(pairs.values, values, atol=1e-7 * (np.abs(values).max() or 1))
 
 
@@ -104,8 +115,10 @@ def rows_of(route):
 def directions(A, route, **options):
     """Return directions; how they were found shows in the number of products."""
     pairs = leading_directions(A, 3, tol=1e-11, **options)
+
     assert bool(pairs.n_iter) == (route in ITERATED)
     assert pairs.vectors.dtype == pairs.values.dtype == np.float64
+
     return pairs
 
 
@@ -116,7 +129,9 @@ def test_directions_are_right_singular_vectors(route, weighted):
     A = as_matrix(X)
     if weighted:
         roots = np.sqrt(np.random.default_rng(0).gamma(2.0, size=len(X)))
-        A, X = Scaled(A, rows=roots), X * roots[:, None]
+        A = Scaled(A, rows=roots)
+        X = X * roots[:, None]
+
     assert_pairs(directions(A, route), X.T @ X, 3)
 
 
@@ -124,6 +139,7 @@ def test_directions_are_right_singular_vectors(route, weighted):
 def test_directions_of_float32_lose_nothing_that_it_holds(route):
     X = rows_of(route).astype(np.float32)
     exact = X.astype(np.float64)
+
     assert_pairs(directions(as_matrix(X), route), exact.T @ exact, 3, tol=1e-5)
 
 
@@ -132,20 +148,23 @@ def test_directions_beyond_are_as_accurate_as_their_weight():
     X, _ = make_ihgmm(1500, 500, 6, random_state=0)
     pairs = leading_directions(as_matrix(X), 3, 5, tol=1e-3)
     values, vectors = oracle(X.T @ X, 8)
+
     assert_allclose(pairs.values[:6], values[:6], rtol=1e-2)
+
     lead = vectors[:, :6]
     missing = pairs.vectors[:, :6] - lead @ (lead.T @ pairs.vectors[:, :6])
+
     assert np.linalg.norm(missing, axis=0).max() < 0.1
 
 
 @pytest.mark.parametrize("route", SHAPES)
 def test_every_kind_of_array_gives_the_same_directions(route, tmp_path):
     X = rows_of(route)  # the way to them goes by the shape alone
-    wanted = leading_directions(as_matrix(X), 3, 4, tol=1e-2)
+    expected = leading_directions(as_matrix(X), 3, 4, tol=1e-2)
     holds = [lambda X, folder: sp.csr_array(X), memory_map, dask_dense, torch_cpu]
     for hold in holds:
         A = opened(hold(X, tmp_path), n_bytes=2**20)
         pairs = leading_directions(A, 3, 4, tol=1e-2)
-        assert_allclose(pairs.values, wanted.values, rtol=1e-8)
+        assert_allclose(pairs.values, expected.values, rtol=1e-8)
         # Eigenvalues of noise are close to each other, and turn more easily.
-        assert_allclose(pairs.vectors, wanted.vectors, atol=1e-7)
+        assert_allclose(pairs.vectors, expected.vectors, atol=1e-7)

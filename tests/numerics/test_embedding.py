@@ -12,7 +12,9 @@ from ihgmm.matrix import as_matrix
 from ihgmm.numerics.embedding import SPACES, Embedding
 from ihgmm.numerics.spectral import spectral_clustering
 
-K, ZERO = 3, 9  # directions, and the row that is zero
+# directions, and the row that is zero
+K = 3
+ZERO = 9
 # Whether rows have unit length, and whether their Gram matrix has a zero diagonal
 SETTINGS = {"unit": (True, False), "full": (False, False), "zero": (False, True)}
 every = pytest.mark.parametrize("setting", SETTINGS)
@@ -39,7 +41,8 @@ def embed(X, setting, count=K, **options):
     if hollow:
         np.fill_diagonal(gram, 0)
     values, vectors = np.linalg.eigh(gram)
-    values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
+    values = values[::-1][:count]
+    vectors = vectors[:, ::-1][:, :count]
     weights = np.ones(count)
     embedding = Embedding(
         directions=A.T @ vectors,
@@ -57,6 +60,7 @@ def embed(X, setting, count=K, **options):
 def test_coordinates_of_the_rows_are_the_eigenvectors(X, setting, storage):
     embedding, _, vectors = embed(X, setting, K + 4)
     coordinates = embedding.coordinates(as_matrix(storage(X)))
+
     assert_allclose(coordinates, vectors, atol=1e-10)
     assert_array_equal(coordinates[ZERO], 0)
 
@@ -64,16 +68,17 @@ def test_coordinates_of_the_rows_are_the_eigenvectors(X, setting, storage):
 @every
 def test_new_rows_solve_the_same_equation(X, setting):
     embedding, values, _ = embed(X, setting)
-    new, _ = make_ihgmm(30, 25, K, separation_constant=0.3, random_state=1)
-    new[3] = 0
-    new[5] *= 100
-    coordinates = embedding.coordinates(as_matrix(new))
+    new_rows, _ = make_ihgmm(30, 25, K, separation_constant=0.3, random_state=1)
+    new_rows[3] = 0
+    new_rows[5] *= 100
+    coordinates = embedding.coordinates(as_matrix(new_rows))
     unit, hollow = SETTINGS[setting]
-    rows = units(new) if unit else new
-    left = rows @ embedding.directions
+    rows = units(new_rows) if unit else new_rows
+    residual = rows @ embedding.directions
     if hollow:
-        left = left - (rows**2).sum(axis=1, keepdims=True) * coordinates
-    assert_allclose(left, coordinates * values, atol=1e-9 * np.abs(left).max())
+        residual = residual - (rows**2).sum(axis=1, keepdims=True) * coordinates
+
+    assert_allclose(residual, coordinates * values, atol=1e-9 * np.abs(residual).max())
     assert_array_equal(coordinates[3], 0)
 
 
@@ -81,11 +86,14 @@ def test_new_rows_solve_the_same_equation(X, setting):
 @pytest.mark.parametrize("power", [-40, 13])
 def test_another_unit(X, setting, power):
     embedding, _, vectors = embed(X, setting)
-    other = as_matrix(X).rescaled(2.0**power)  # the same data, in another unit
-    assert other.unit == 2.0**-power
-    assert_allclose(embedding.coordinates(other), vectors, atol=1e-10)
-    again, _, vectors = embed(other.toarray(), setting, unit=other.unit)
-    assert_allclose(again.coordinates(as_matrix(X)), vectors, atol=1e-10)
+    second = as_matrix(X).rescaled(2.0**power)  # the same data, in another unit
+
+    assert second.unit == 2.0**-power
+    assert_allclose(embedding.coordinates(second), vectors, atol=1e-10)
+
+    repeated, _, vectors = embed(second.toarray(), setting, unit=second.unit)
+
+    assert_allclose(repeated.coordinates(as_matrix(X)), vectors, atol=1e-10)
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -94,11 +102,12 @@ def test_rows_are_weighted_coordinates(X, space, unit_norm):
     embedding, values, vectors = embed(X, "unit", 5, unit_norm=unit_norm)
     weights = np.array([1.0, 1.0, 1.0, 0.5, 0.25])
     rows = replace(embedding, weights=weights).in_space(space)(as_matrix(X))
-    wanted = vectors * weights
-    wanted[ZERO] = 0  # but for rounding it is
+    expected = vectors * weights
+    expected[ZERO] = 0  # but for rounding it is
     if space == "projected":
-        wanted = wanted * np.sqrt(values)
-    assert_allclose(rows, units(wanted) if unit_norm else wanted, atol=1e-10)
+        expected = expected * np.sqrt(values)
+
+    assert_allclose(rows, units(expected) if unit_norm else expected, atol=1e-10)
     assert_array_equal(rows[ZERO], 0)
 
 
@@ -109,10 +118,10 @@ def test_a_space_is_entered_once(X, space):
     rows = embedding.in_space(space)(data)
 
     for before in SPACES:
-        again = embedding.in_space(before).in_space(space)
-        assert again.space == space
-        assert_array_equal(again(data), rows)
-        assert_array_equal(again.in_space(space)(data), rows)
+        repeated = embedding.in_space(before).in_space(space)
+        assert repeated.space == space
+        assert_array_equal(repeated(data), rows)
+        assert_array_equal(repeated.in_space(space)(data), rows)
 
 
 def test_directions_without_data_are_left_out():

@@ -23,20 +23,26 @@ def some_filler(rng, p=7, rank=3, spread=0.7):
 
 def conditional_mean(filler, row):
     """Fill a row by the formula for a Gaussian vector, given a part and its scale."""
-    seen = ~np.isnan(row)
-    size = np.sqrt(np.mean((row / filler.sizes)[seen] ** 2))
-    B, scales = filler.loadings, size * MULTIPLES
-    whole = B @ B.T + np.diag(filler.noise_levels**2)
-    total, fills, weights = B @ filler.mean, [], []
-    gain = whole[np.ix_(~seen, seen)] @ np.linalg.inv(whole[np.ix_(seen, seen)])
+    record = ~np.isnan(row)
+    size = np.sqrt(np.mean((row / filler.sizes)[record] ** 2))
+    B = filler.loadings
+    scales = size * MULTIPLES
+    complete = B @ B.T + np.diag(filler.noise_levels**2)
+    total = B @ filler.mean
+    fills = []
+    weights = []
+    gain = complete[np.ix_(~record, record)] @ np.linalg.inv(
+        complete[np.ix_(record, record)]
+    )
     for scale in scales:
-        mean, covariance = scale * total, scale**2 * whole[np.ix_(seen, seen)]
-        density = multivariate_normal(mean[seen], covariance).logpdf(row[seen])
+        mean = scale * total
+        covariance = scale**2 * complete[np.ix_(record, record)]
+        density = multivariate_normal(mean[record], covariance).logpdf(row[record])
         weights.append(density + norm.logpdf(np.log(scale), 0, filler.spread))
-        fills.append(mean[~seen] + gain @ (row - mean)[seen])
+        fills.append(mean[~record] + gain @ (row - mean)[record])
     weights = np.exp(np.array(weights) - max(weights))
     out = row.copy()
-    out[~seen] = weights @ fills / weights.sum()
+    out[~record] = weights @ fills / weights.sum()
     return out
 
 
@@ -49,20 +55,28 @@ def test_cells_get_their_conditional_means(dtype, spread):
     X[rng.random(X.shape) < 0.4] = np.nan
     X[3] = np.nan
     before = X.copy()
-    found = filler(as_matrix(X))
+    result = filler(as_matrix(X))
+
     assert_array_equal(X, before)
-    assert found.dtype == dtype
-    assert_array_equal(found.array[3], 0)
-    wanted = [conditional_mean(filler, row.astype(float)) for row in np.delete(X, 3, 0)]
+    assert result.dtype == dtype
+    assert_array_equal(result.array[3], 0)
+
+    expected = [
+        conditional_mean(filler, row.astype(float)) for row in np.delete(X, 3, 0)
+    ]
     tolerance = 1e-4 if dtype == "float32" else 1e-10
-    assert_allclose(np.delete(found.array, 3, 0), wanted, tolerance, tolerance)
-    known = ~np.isnan(X)
-    assert_array_equal(found.array[known], X[known])
+
+    assert_allclose(np.delete(result.array, 3, 0), expected, tolerance, tolerance)
+
+    known_labels = ~np.isnan(X)
+
+    assert_array_equal(result.array[known_labels], X[known_labels])
 
 
 def test_complete_data_stay_as_they_are():
     rng = np.random.default_rng(1)
     X = as_matrix(rng.standard_normal((20, 7)))
+
     assert some_filler(rng)(X) is X
 
 
@@ -71,9 +85,13 @@ def test_draws_have_the_means_that_cells_are_filled_by():
     filler = some_filler(rng)
     row = np.where(np.arange(7) < 3, np.nan, rng.standard_normal(7))
     X = as_matrix(np.tile(row, (20_000, 1)))
-    draws, means = filler.draw(X, 0).array, filler(X).array[0]
+    draws = filler.draw(X, 0).array
+    means = filler(X).array[0]
+
     assert_array_equal(draws[:, 3:], X.array[:, 3:])
+
     error = draws[:, :3].std(axis=0) / np.sqrt(len(draws))
+
     assert (error > 0.001).all()
     assert (np.abs(draws[:, :3].mean(axis=0) - means[:3]) < 4 * error).all()
     assert_array_equal(filler.draw(X, 0).array, draws)
@@ -82,7 +100,8 @@ def test_draws_have_the_means_that_cells_are_filled_by():
 def proportional(rng, n=400, p=8):
     """Rows of two patterns, at scales of 1 to 1,000, with noise in proportion."""
     patterns = rng.dirichlet(np.ones(p), 2)
-    kinds, scales = rng.integers(2, size=n), 10 ** rng.uniform(0, 3, n)
+    kinds = rng.integers(2, size=n)
+    scales = 10 ** rng.uniform(0, 3, n)
     X = scales[:, None] * rng.gamma(40 * patterns[kinds]) / 40
     return X, scales
 
@@ -91,16 +110,20 @@ def proportional(rng, n=400, p=8):
 def test_small_rows_are_filled_as_well_as_large_ones(seed):
     rng = np.random.default_rng([3, seed])
     X, scales = proportional(rng)
-    gaps, rows = X.copy(), np.arange(len(X))
+    gaps = X.copy()
+    rows = np.arange(len(X))
     hidden = rng.integers(X.shape[1], size=len(X))
     gaps[rows, hidden] = np.nan
     fill = learn_filler(as_matrix(gaps))
+
     assert 1.5 < fill.spread < 2.5  # the deviation of logarithms is 2
-    wrong = (fill(as_matrix(gaps)).array - X)[rows, hidden] / scales
-    small, large = (np.sqrt(np.mean(wrong[few] ** 2)) for few in (
+
+    is_wrong = (fill(as_matrix(gaps)).array - X)[rows, hidden] / scales
+    small_type, large_data = (np.sqrt(np.mean(is_wrong[sample] ** 2)) for sample in (
         scales < 10, scales > 100
     ))  # fmt: skip
-    assert small < 1.3 * large
+
+    assert small_type < 1.3 * large_data
 
 
 def test_scales_that_do_not_differ_are_told():
@@ -108,6 +131,7 @@ def test_scales_that_do_not_differ_are_told():
     X = rng.standard_normal((400, 3)) @ rng.standard_normal((3, 12)) + 5
     X += 0.3 * rng.standard_normal(X.shape)
     X[rng.random(X.shape) < 0.2] = np.nan
+
     assert learn_filler(as_matrix(X)).spread < 0.15
 
 
@@ -117,11 +141,14 @@ def test_what_is_filled_in_is_near_what_was_there(seed):
     rng = np.random.default_rng(seed)
     hidden = rng.random(X.shape) < 0.3
     gaps = np.where(hidden, np.nan, X)
-    found = learn_filler(as_matrix(gaps))
-    assert 3 <= found.loadings.shape[1] <= 8
-    filled = found(as_matrix(gaps)).array
+    result = learn_filler(as_matrix(gaps))
+
+    assert 3 <= result.loadings.shape[1] <= 8
+
+    filled = result(as_matrix(gaps)).array
     error = np.square(filled - X)[hidden].mean()
     means = np.square(np.nanmean(gaps, axis=0) - X)[hidden].mean()
+
     # Noise levels are between 0.5 and 1.5: the mean square of noise is 13/12.
     assert error < 1.35 * 13 / 12
     assert error < 0.5 * means
@@ -131,7 +158,9 @@ def test_rows_are_drawn_from_large_data():
     X, _ = make_ihgmm(3_000, 12, 3, random_state=0)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     data = as_matrix(X)
-    few = learn_filler(data, max_rows=500)
-    filled, whole = few(data).array, learn_filler(data, max_rows=3_000)(data).array
-    away = np.linalg.norm(filled - whole) / np.linalg.norm(whole)
+    sample = learn_filler(data, max_rows=500)
+    filled = sample(data).array
+    complete = learn_filler(data, max_rows=3_000)(data).array
+    away = np.linalg.norm(filled - complete) / np.linalg.norm(complete)
+
     assert away < 0.1

@@ -24,10 +24,13 @@ def test_leading_pairs_of_a_matrix(order, width):
     matrix, Q = symmetric(values)
     pairs = block_krylov(matrix.dot, block(400, width), 3, order=order, tol=1e-10)
     lead = [0, 1, 2] if order == "magnitude" else [0, 2, 3]
+
     assert_allclose(pairs.values, values[lead], rtol=1e-11)
     assert_allclose(np.abs(np.sum(pairs.vectors * Q[:, lead], axis=0)), 1, atol=1e-12)
     assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(3), atol=1e-11)
+
     dense = leading_pairs(matrix, 3, order)
+
     assert_allclose(dense[0], values[lead], rtol=1e-11)
     assert_allclose(np.abs(np.sum(dense[1] * Q[:, lead], axis=0)), 1, atol=1e-12)
 
@@ -40,16 +43,20 @@ def test_tolerance_bounds_the_angle():
         sine = np.linalg.norm(pairs.vectors - Q[:, :3] @ (Q[:, :3].T @ pairs.vectors))
         assert sine <= tol
         products.append(pairs.n_iter)
+
     assert products == sorted(set(products))
 
 
 def test_an_invariant_subspace_ends_the_search():
     matrix = np.diag(np.r_[np.full(4, 120.0), np.zeros(96)])
     pairs = block_krylov(lambda V: matrix @ V, block(100, 8), 4, tol=1e-9)
+
     assert_allclose(pairs.values, 120, rtol=1e-12)
     assert_allclose(np.linalg.svd(pairs.vectors[:4])[1], 1, atol=1e-12)
     assert pairs.n_iter <= 2
+
     zero = block_krylov(lambda V: 0 * V, block(100, 8), 4)
+
     assert_array_equal(zero.values, 0)
     assert_allclose(zero.vectors.T @ zero.vectors, np.eye(4), atol=1e-12)
 
@@ -58,7 +65,10 @@ def test_cap_warns_with_the_residual():
     noise = np.random.default_rng(0).standard_normal((400, 300))
     product = (noise @ noise.T).dot
     options = {"tol": 1e-8, "max_products": 2}
+
     with pytest.warns(ConvergenceWarning, match=r"2 products: residual \d\.\de-0\d"):
         pairs = block_krylov(product, block(400, 8), 3, **options)
+
     assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(3), atol=1e-11)
+
     block_krylov(product, block(400, 8), 3, quiet=True, **options)

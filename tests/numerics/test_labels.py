@@ -27,10 +27,13 @@ def test_the_nearest_centre_is_a_linear_rule(dtype):
     rows = rng.standard_normal((5_000, 4)).astype(dtype)
     centers = rng.standard_normal((7, 4))
     rule = LinearRule.nearest(centers)
+
     assert_array_equal(rule(HOST, rows), pairwise_distances_argmin(rows, centers))
     assert rule.scores(HOST, rows).dtype == dtype
+
     squares = ((rows[:, None] - centers) ** 2).sum(axis=2)
     shift = (rows.astype(float) ** 2).sum(axis=1, keepdims=True) / 2
+
     assert_allclose(rule.scores(HOST, rows), shift - squares / 2, atol=1e-4)
 
 
@@ -56,8 +59,8 @@ def test_rows_count_by_their_weights():
         counts = np.random.default_rng(seed + 100).integers(0, 3, 400)
         weighted = learn_rule([rows], 4, weights=counts.astype(float))
         repeated = learn_rule([np.repeat(rows, counts, axis=0)], 4)
-        one, other = (learnt.rule(HOST, rows) for learnt in (weighted, repeated))
-        assert misclassification_rate(one, other) <= 0.01  # pivots and BIC count rows
+        item, second = (learnt.rule(HOST, rows) for learnt in (weighted, repeated))
+        assert misclassification_rate(item, second) <= 0.01  # pivots and BIC count rows
 
 
 @pytest.mark.parametrize("common", [0.0, 0.7])
@@ -69,16 +72,18 @@ def test_many_clusters_at_right_angles_or_not(k, n, common):
     rows = rng.uniform(0.5, 3, (len(labels), 1)) * corners[labels]
     rows += 0.1 * rng.standard_normal(rows.shape)
     oracle = misclassification_rate(labels, (rows @ corners.T).argmax(axis=1))
-    left, values, _ = np.linalg.svd(rows, full_matrices=False)
-    spaces = [HOST.unit_rows(left), HOST.unit_rows(left * values)]
+    left_vectors, values, _ = np.linalg.svd(rows, full_matrices=False)
+    spaces = [HOST.unit_rows(left_vectors), HOST.unit_rows(left_vectors * values)]
     learnt = learn_rule(spaces, k)
     rate = misclassification_rate(labels, learnt.rule(HOST, spaces[learnt.space]))
+
     assert rate < oracle + 0.003
 
 
 def test_lines_gain_where_rows_point_either_way():
     rows, _ = noisy_simplex(300, 4, 0.1, 0)
     flips = np.random.default_rng(1).choice([-1.0, 1.0], (300, 1))
+
     assert gain_of_lines(rows * flips, 4) > np.log(2)
     assert gain_of_lines(rows, 4) == -np.inf
     assert gain_of_lines(rows[:8] * flips[:8], 2) == -np.inf  # few rows say nothing
@@ -92,6 +97,7 @@ def test_neighbours_find_clusters_of_any_shape():
     # The graph is that of a sample.
     rows, labels = make_circles(4_000, noise=0.04, factor=0.4, random_state=0)
     rule = learn_rule([rows], 2, "neighbors").rule
+
     assert len(rule.rows) == 2_000
     assert not learn_rule([rows], 1, "neighbors").rule(HOST, rows).any()
     assert exact_recovery(labels, rule(HOST, rows))

@@ -46,14 +46,16 @@ def test_spherical_lloyd_ends_where_no_row_would_move(signed):
     for seed in range(5):
         rows, labels = corners(seed, noise=0.3)
         weights = np.random.default_rng(seed + 100).gamma(2.0, size=400)
-        seen = flipped(rows, seed) if signed else rows
-        members = spherical_lloyd(seen, seen[:4], weights, signed=signed)
+        record = flipped(rows, seed) if signed else rows
+        members = spherical_lloyd(record, record[:4], weights, signed=signed)
         assert misclassification_rate(labels, np.abs(members).argmax(axis=1)) < 0.05
         # A row is nearest to the centre that the rows of its cluster point to.
-        products = seen @ HOST.unit_rows((members * weights[:, None]).T @ seen).T
-        own = np.abs(products).argmax(1) if signed else products.argmax(1)
-        ends = np.sign(products[np.arange(400), own]) if signed else np.ones(400)
-        assert np.mean((np.eye(4)[own] * ends[:, None] != members).any(axis=1)) < 0.01
+        products = record @ HOST.unit_rows((members * weights[:, None]).T @ record).T
+        own_rows = np.abs(products).argmax(1) if signed else products.argmax(1)
+        ends = np.sign(products[np.arange(400), own_rows]) if signed else np.ones(400)
+        assert (
+            np.mean((np.eye(4)[own_rows] * ends[:, None] != members).any(axis=1)) < 0.01
+        )
 
 
 def ellipses(n, seed, gap=5.0):
@@ -85,10 +87,10 @@ def naive(rows, members, weights, pull, n_iter, signed=False):
         else:
             shares = counts.sum(axis=1)
             means = counts @ rows / shares[:, None]
-        within = np.einsum("i,ij,ik->jk", weights, rows, rows)
-        within -= np.einsum("k,kj,kl->jl", shares, means, means)
-        sphere = np.trace(within) / m * np.eye(m)
-        covariance = (1 - pull) * within + pull * sphere + flattest * np.eye(m)
+        is_within = np.einsum("i,ij,ik->jk", weights, rows, rows)
+        is_within -= np.einsum("k,kj,kl->jl", shares, means, means)
+        sphere = np.trace(is_within) / m * np.eye(m)
+        covariance = (1 - pull) * is_within + pull * sphere + flattest * np.eye(m)
         densities = [multivariate_normal(mean, covariance).pdf(rows) for mean in means]
         densities = shares[:, None] * np.array(densities)
         members = densities / densities.sum(axis=0)
@@ -112,15 +114,17 @@ def test_clusters_are_those_of_expectation_maximisation(pull, weighted, signed):
         if signed:
             rows -= 20 * rows.mean(axis=0)
             flips = rng.choice([-1.0, 1.0], 200)
-            rows, start = rows * flips[:, None], start * flips
+            rows = rows * flips[:, None]
+            start = start * flips
         options = {"shrinkages": [pull], "signed": signed, "max_iter": 3}
         fit = tied_clusters(rows, [start], weights, **options)
-        wanted = naive(rows, start, weights, pull, fit.n_iter, signed)
-        means, covariance, shares, worth = wanted
+        expected = naive(rows, start, weights, pull, fit.n_iter, signed)
+        means, covariance, shares, worth = expected
         solved = np.linalg.solve(covariance, means.T)
         intercepts = np.log(shares) - np.sum(means.T * solved, axis=0) / 2
         if signed:  # a cluster has both ends
-            solved, intercepts = solved[:, :3], intercepts[:3] + np.log(2)
+            solved = solved[:, :3]
+            intercepts = intercepts[:3] + np.log(2)
         assert_allclose(fit.coefficients, solved, rtol=1e-7, atol=1e-9)
         assert_allclose(fit.intercepts, intercepts, rtol=1e-7)
         assert_allclose(fit.bic_gain, worth, rtol=1e-7)

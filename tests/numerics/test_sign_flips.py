@@ -17,10 +17,11 @@ def some_vectors(n, count=3):
 def test_residual_is_orthogonal_to_the_directions():
     X, _ = make_ihgmm(60, 25, 3, random_state=0)
     vectors = some_vectors(60)
-    found = residual(as_matrix(X), vectors).toarray()
+    result = residual(as_matrix(X), vectors).toarray()
     V = np.linalg.svd(X.T @ vectors, full_matrices=False)[0]
-    taken = np.square(V).sum(axis=1)
-    assert_allclose(found, (X - X @ V @ V.T) / np.sqrt(1 - taken), atol=1e-10)
+    chosen = np.square(V).sum(axis=1)
+
+    assert_allclose(result, (X - X @ V @ V.T) / np.sqrt(1 - chosen), atol=1e-10)
 
 
 def test_sparse_residual_keeps_the_energy_of_features():
@@ -29,24 +30,29 @@ def test_sparse_residual_keeps_the_energy_of_features():
     S = as_matrix(sp.csr_array(X))
     sparse = residual(S, vectors, most_gain=np.inf).toarray()
     full = residual(as_matrix(X), vectors).toarray()
+
     assert np.count_nonzero(sparse) == np.count_nonzero(X)
     assert_allclose(np.square(sparse).sum(axis=0), np.square(full).sum(axis=0))
+
     bounded = residual(S, vectors, most_gain=0.01).toarray()
+
     assert (np.square(bounded).sum(axis=0) <= np.square(sparse).sum(axis=0)).all()
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, sp.csc_array])
 def test_null_eigenvalue_is_that_of_the_dense_flipped_matrix(storage):
     X, _ = make_ihgmm(70, 30, 3, random_state=1)
-    left = residual(as_matrix(storage(X)), some_vectors(70))
-    whole = left.toarray()
+    left_part = residual(as_matrix(storage(X)), some_vectors(70))
+    complete = left_part.toarray()
     for seed in range(2):
-        F = flip_signs(left, np.random.default_rng(seed)).toarray()  # the first drawn
-        assert_allclose(np.abs(F), np.abs(whole))  # only signs differ
-        assert 0.4 < (F * whole < 0).sum() / np.count_nonzero(whole) < 0.6
+        F = flip_signs(
+            left_part, np.random.default_rng(seed)
+        ).toarray()  # the first drawn
+        assert_allclose(np.abs(F), np.abs(complete))  # only signs differ
+        assert 0.4 < (F * complete < 0).sum() / np.count_nonzero(complete) < 0.6
         H = F @ F.T
         np.fill_diagonal(H, 0)
         rng = np.random.default_rng(seed)
-        found = null_eigenvalues(left, 3, rng, 70, accuracy=1e-9)
-        assert found[0] == pytest.approx(np.linalg.eigvalsh(H)[-1], rel=1e-6)
-        assert len(set(found)) == 3
+        result = null_eigenvalues(left_part, 3, rng, 70, accuracy=1e-9)
+        assert result[0] == pytest.approx(np.linalg.eigvalsh(H)[-1], rel=1e-6)
+        assert len(set(result)) == 3

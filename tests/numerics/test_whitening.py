@@ -21,15 +21,15 @@ def counts(seed, size, n=300, p=200, k=4, spread=0.7):
     labels = np.arange(n) % k
     scales = size * rng.lognormal(-(spread**2) / 2, spread, n)
     X = rng.poisson(scales[:, None] * profiles[labels]).astype(float)
-    live = X.any(axis=1)
-    return X[live], labels[live], scales[live], profiles
+    is_nonzero = X.any(axis=1)
+    return X[is_nonzero], labels[is_nonzero], scales[is_nonzero], profiles
 
 
 def bursts(seed, dispersion, n=300, p=300, k=4, size=1000):
     """Counts of variance m + dispersion * m**2, as those of genes in cells."""
     rng = np.random.default_rng(seed)
-    own = rng.standard_normal((k, p)) * (rng.random((k, p)) < 0.2)
-    profiles = rng.lognormal(0, 1.5, p) * np.exp(0.7 * own)
+    own_rows = rng.standard_normal((k, p)) * (rng.random((k, p)) < 0.2)
+    profiles = rng.lognormal(0, 1.5, p) * np.exp(0.7 * own_rows)
     labels = np.arange(n) % k
     means = profiles[labels] / profiles.sum(axis=1)[labels, None]
     means *= size * rng.lognormal(0, 0.5, (n, 1))
@@ -47,13 +47,17 @@ def test_mean_variances_of_counts_are_one(seed):
     white = whitener(X)(as_matrix(X))
     factors = white.row_scale[:, None] * white.columns
     # The variance of a count is its mean, of which the count is an estimate.
-    estimated, true = factors**2 * X, factors**2 * scales[:, None] * profiles[labels]
+    estimated = factors**2 * X
+    truth = factors**2 * scales[:, None] * profiles[labels]
+
     np.testing.assert_allclose(estimated.mean(axis=1), 1)
-    rare = X.mean(axis=0) < X.shape[1] ** -0.5
-    np.testing.assert_allclose(estimated.mean(axis=0)[~rare], 1, atol=0.2)
-    assert (estimated.mean(axis=0)[rare] < 1.2).all()
+
+    rare_rows = X.mean(axis=0) < X.shape[1] ** -0.5
+
+    np.testing.assert_allclose(estimated.mean(axis=0)[~rare_rows], 1, atol=0.2)
+    assert (estimated.mean(axis=0)[rare_rows] < 1.2).all()
     # Rows of few counts have the larger factors where chance has left them fewer.
-    assert abs(true.mean() - 1) < 0.25
+    assert abs(truth.mean() - 1) < 0.25
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -61,12 +65,19 @@ def test_mean_variances_of_counts_are_one(seed):
 def test_counts_that_come_in_bursts(seed):
     """Common columns would rule if their variance were their mean."""
     X, labels = bursts(seed, dispersion=1.0)
+
     assert Biwhitener("counts").fit(counts(seed, 60)[0]).dispersion_ < 0.02
     assert 0.4 < Biwhitener("counts").fit(X).dispersion_ < 1.2
+
     model = IhSC(4, whiten="counts", random_state=0).fit(X)
     logs = np.log1p(X / X.sum(axis=1, keepdims=True) * np.median(X.sum(axis=1)))
-    plain = misclassification_rate(labels, IhSC(4, random_state=0).fit_predict(logs))
-    assert misclassification_rate(labels, model.labels_) < min(0.15, plain + 0.02)
+    plain_labels = misclassification_rate(
+        labels, IhSC(4, random_state=0).fit_predict(logs)
+    )
+
+    assert misclassification_rate(labels, model.labels_) < min(
+        0.15, plain_labels + 0.02
+    )
 
 
 @pytest.mark.parametrize("shape", [(400, 60, 4), (300, 30, 3), (500, 12, 4)], ids=str)
@@ -93,12 +104,14 @@ def test_no_row_of_few_is_taken_for_quiet(shape):
 @pytest.mark.parametrize("seed", range(3))
 def test_learned_factors_are_those_of_the_noise(seed):
     rng = np.random.default_rng(seed)
-    rows, columns = rng.lognormal(0, 0.7, 400), rng.lognormal(0, 0.7, 100)
+    rows = rng.lognormal(0, 0.7, 400)
+    columns = rng.lognormal(0, 0.7, 100)
     signal = 3 * rng.standard_normal((400, 4)) @ rng.standard_normal((4, 100))
     noise = rng.standard_normal((400, 100)) * rows[:, None] * columns
     X = signal * columns + noise
     white = whitener(X, "learned")(as_matrix(X))
     logs = np.log(white.row_scale * rows), np.log(white.columns * columns)
+
     # Of noise that differs by factors, a fifth is left; 0.7 was there.
     assert logs[0].std() < 0.2
     assert logs[1].std() < 0.2
@@ -109,10 +122,13 @@ def test_a_row_is_whitened_by_itself(noise):
     X = counts(0, 60)[0]
     change = whitener(X, noise)
     white = change(as_matrix(X)).toarray()
-    few = change(as_matrix(X[5:9])).toarray()
-    np.testing.assert_allclose(few, white[5:9])
+    sample = change(as_matrix(X[5:9])).toarray()
+
+    np.testing.assert_allclose(sample, white[5:9])
+
     # A multiple of a row has a multiple of its noise, if that is not of counts.
     twice = change(as_matrix(4 * X)).toarray()
+
     np.testing.assert_allclose(twice, white * (2 if noise == "counts" else 1))
 
 
@@ -125,25 +141,33 @@ def test_every_kind_of_array(hold, noise, tmp_path):
     X = counts(1, 60)[0]
     expected = Biwhitener(noise, random_state=0).fit(X)
     kind = opened(hold(X, tmp_path))
-    found = learn_whitener(kind, noise, np.random.default_rng(0))
-    np.testing.assert_allclose(found.columns, expected.column_factors_, rtol=1e-6)
-    white = found(kind)
+    result = learn_whitener(kind, noise, np.random.default_rng(0))
+
+    np.testing.assert_allclose(result.columns, expected.column_factors_, rtol=1e-6)
+
+    white = result(kind)
+
     np.testing.assert_allclose(white.toarray(), expected.transform(X), rtol=1e-6)
+
     sqnorms = np.square(expected.transform(X)).sum(axis=1)
+
     np.testing.assert_allclose(to_host(white.sqnorms), sqnorms, rtol=1e-6)
 
 
 def test_kinds_stay_what_they_are():
     X = counts(0, 60)[0]
-    plain = Biwhitener("counts").fit(X)
-    sparse = plain.transform(sp.csr_array(X))
+    baseline = Biwhitener("counts").fit(X)
+    sparse = baseline.transform(sp.csr_array(X))
+
     assert sp.issparse(sparse)
-    np.testing.assert_allclose(sparse.toarray(), plain.transform(X))
-    assert plain.transform(X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(sparse.toarray(), baseline.transform(X))
+    assert baseline.transform(X.astype(np.float32)).dtype == np.float32
+
     da = pytest.importorskip("dask.array")
-    lazy = plain.transform(da.from_array(X, chunks=(100, 200)))
+    lazy = baseline.transform(da.from_array(X, chunks=(100, 200)))
+
     assert isinstance(lazy, da.Array)
-    np.testing.assert_allclose(lazy.compute(), plain.transform(X))
+    np.testing.assert_allclose(lazy.compute(), baseline.transform(X))
 
 
 @pytest.mark.parametrize("hold", [np.asarray, sp.csr_array])
@@ -153,6 +177,7 @@ def test_a_column_of_next_to_nothing_does_no_harm(hold, tiny):
     X = np.c_[X, np.zeros(200)].astype(np.float32)
     X[:3, 40] = tiny  # 1e-42 is below the smallest normal number
     model = IhSC(3, whiten="learned", random_state=0).fit(hold(X))
+
     assert model.preparation_[0].columns[40] == 0
     assert misclassification_rate(labels, model.labels_) == 0
 
@@ -160,11 +185,13 @@ def test_a_column_of_next_to_nothing_does_no_harm(hold, tiny):
 def test_negative_counts_are_refused():
     with pytest.raises(ValueError, match=r"entry -2; counts are not negative.*learned"):
         Biwhitener("counts").fit([[1.0, 0.0], [-2.0, 3.0]])
+
     X = counts(0, 60)[0]
     model = IhSC(4, whiten="counts", random_state=0).fit(X)
     for ask in (model.predict, Biwhitener("counts").fit(X).transform):
         with pytest.raises(ValueError, match="entry -1; counts are not negative"):
             ask(X - 1)
+
     with pytest.raises(ValueError, match="noise='poisson'"):
         Biwhitener("poisson").fit(np.eye(3))
 
@@ -173,19 +200,22 @@ def test_negative_counts_are_refused():
 def test_results_are_in_the_units_of_the_data(whiten):
     X, labels, scales, profiles = counts(2, 300)
     model = IhSC(4, whiten=whiten, random_state=0).fit(X)
+
     assert misclassification_rate(labels, model.labels_) < 0.01
     np.testing.assert_array_equal(model.predict(X), model.labels_)
+
     for k in range(4):
         mine = model.labels_ == k
-        true = labels[mine][0]
+        truth = labels[mine][0]
         np.testing.assert_allclose(model.scales_[mine].mean(), 1)
         total = model.cluster_centers_[k].sum()
         assert abs(total / scales[mine].mean() - 1) < 0.1
         relative = model.cluster_centers_[k] / total
-        assert np.abs(relative - profiles[true]).max() < 0.02
+        assert np.abs(relative - profiles[truth]).max() < 0.02
         assert np.corrcoef(model.scales_[mine], scales[mine])[0, 1] > 0.95
     # Of Poisson counts, the mean variance of a row is its mean.
     expected = np.sqrt(scales / X.shape[1])
+
     assert 0.8 < np.median(model.noise_levels_ / expected) < 1.25
     assert abs(model.score(X) - IhSC(4, whiten="counts").fit(X).score(X)) < 0.1
 
@@ -229,7 +259,8 @@ def prepared():
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("name", prepared())
 def test_what_is_no_longer_counts_is_named(name, kind):
-    X, model = kind(prepared()[name]), IhSC(4, whiten="counts")
+    X = kind(prepared()[name])
+    model = IhSC(4, whiten="counts")
     in_batches = partial(model.fit, batch=np.arange(X.shape[0]) % 2)
     for fit in (Biwhitener("counts").fit, model.fit, in_batches):
         with pytest.warns(PreparationWarning, match="'counts' expects whole .* give"):
@@ -244,18 +275,23 @@ def test_logarithms_show_by_themselves(total, dtype):
     scaled = X if total is None else X / depths * np.median(depths)
     scaled = 1e4 * X / depths if total == 1e4 else scaled
     logs = np.log1p(scaled).astype(dtype)
-    for some in (logs, logs[:, np.argsort(-X.var(axis=0))[:60]]):
-        data = as_matrix(sp.csr_array(some))
+    for subset in (logs, logs[:, np.argsort(-X.var(axis=0))[:60]]):
+        data = as_matrix(sp.csr_array(subset))
         assert preparation_of_counts(data, False) == "logged"
 
 
 def test_other_fractions_are_no_logarithms():
-    X, rng = bursts(0, 0.3)[0], np.random.default_rng(0)
+    X = bursts(0, 0.3)[0]
+    rng = np.random.default_rng(0)
     thin = counts(0, 60)[0]
-    others = [*prepared().values()][1:]  # shares and tf-idf
-    others += [X / X.sum(axis=1, keepdims=True), X, thin, thin / 7, np.sqrt(thin)]
-    others += [rng.gamma(0.5, size=X.shape) * (X > 0), np.log2(1 + thin), 100 * X + 0.5]
-    for data in others:
+    other_items = [*prepared().values()][1:]  # shares and tf-idf
+    other_items += [X / X.sum(axis=1, keepdims=True), X, thin, thin / 7, np.sqrt(thin)]
+    other_items += [
+        rng.gamma(0.5, size=X.shape) * (X > 0),
+        np.log2(1 + thin),
+        100 * X + 0.5,
+    ]
+    for data in other_items:
         assert preparation_of_counts(as_matrix(data), False) is None
 
 
@@ -268,8 +304,12 @@ def test_counts_are_whitened_without_a_word():
     gaps[3, :5] = np.nan
     IhSC(4, whiten="counts", missing="fit", random_state=0).fit(gaps)
     model = IhSC(4, whiten="auto", missing="fit", random_state=0).fit(gaps)
+
     assert model.preparation_[1].noise == "counts"
+
     with pytest.warns(UserWarning, match="X looks like counts"):
         IhSC(4, missing="fit", random_state=0).fit(gaps)
+
     logs = np.log1p(X)
+
     assert Biwhitener("auto").fit(logs).noise_ == "learned"

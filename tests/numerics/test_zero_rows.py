@@ -12,7 +12,8 @@ from ihgmm.numerics.recipe import PSC
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.numerics.zero_rows import ZERO_ROW_LABEL, label_zero_rows, nonzero_rows
 
-K, ZERO_ROWS = 3, [0, 7, 59]
+K = 3
+ZERO_ROWS = [0, 7, 59]
 
 
 @pytest.fixture
@@ -26,6 +27,7 @@ def sample():
 
 def test_nonzero_rows_are_the_others(sample):
     X, _ = sample
+
     assert_array_equal(
         nonzero_rows(X).positions(), np.setdiff1d(np.arange(60), ZERO_ROWS)
     )
@@ -39,8 +41,11 @@ def test_they_are_in_the_largest_cluster(sample, signed):
 
     assert_array_equal(fit.labels[ZERO_ROWS], 0)
     assert_array_equal(fit.placement(X), fit.labels)
+
     sizes = np.bincount(np.delete(fit.labels, ZERO_ROWS))
+
     assert sizes.argmax() == 0
+
     if signed:
         assert_array_equal(fit.signs[ZERO_ROWS], 1)
 
@@ -52,23 +57,28 @@ def test_they_are_in_cluster_0_where_known_labels_give_the_numbers(sample, known
 
     assert_array_equal(fit.labels[ZERO_ROWS], 0)
     assert_array_equal(fit.placement(X), fit.labels)
+
     sizes = np.bincount(np.delete(fit.labels, ZERO_ROWS))
+
     assert sizes.argmin() == 0
 
 
 def test_they_have_no_cosine(sample):
     X, _ = sample
     directions = -HOST.unit_rows(X.toarray()[[1, 2, 3]])
+
     assert_array_equal(CosinePlacement(directions)(X)[ZERO_ROWS], 0)
 
 
 def test_where_the_origin_is_a_point_they_are_placed_as_other_rows(sample):
     X, _ = sample
     fit = spectral_clustering(X, K, PSC)
-    embedding, order = fit.placement.embedding, np.array([1, 2, 0])
+    embedding = fit.placement.embedding
+    order = np.array([1, 2, 0])
     placement = Placement(embedding, fit.placement.rule.in_order(order))
 
     expected = np.argsort(order)[fit.labels]
+
     assert_array_equal(placement(X), expected)
     assert len(set(fit.labels[ZERO_ROWS])) == 1
     assert placement(X)[ZERO_ROWS[0]] != fit.labels[ZERO_ROWS[0]]

@@ -31,25 +31,32 @@ def run(path, reps, study=SMALL, **options):
 
 
 def test_results_do_not_depend_on_order_or_resumption(tmp_path):
-    seen, drawn = [], []
+    record = []
+    drawn = []
 
     def counting(**options):
         drawn.append(options)
         return make_ihgmm(**options)
 
-    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
-    whole = run(one, 3, progress=lambda *done: seen.append(done))
-    assert seen == [(i, 12) for i in range(13)]
-    assert len(whole) == 12 * len(SMALL.methods)
+    item = tmp_path / "one.csv"
+    two = tmp_path / "two.csv"
+    complete = run(item, 3, progress=lambda *done: record.append(done))
+
+    assert record == [(i, 12) for i in range(13)]
+    assert len(complete) == 12 * len(SMALL.methods)
+
     panel = replace(PANEL, sampler=counting)
     study = simulation_study("small", "", [panel], SMALL.methods)
     run(two, 1, study)
     run(two, 2, study, settings=study.choose("/40/"))
+
     assert len(drawn) == 6
+
     for _ in range(2):  # finished runs are not run again
-        assert run(two, 3, study) == whole
+        assert run(two, 3, study) == complete
         assert len(drawn) == 12
-    assert sorted(one.read_text()) == sorted(two.read_text())
+
+    assert sorted(item.read_text()) == sorted(two.read_text())
 
 
 @pytest.mark.skipif(os.name == "nt", reason="two handles of a process share a lock")
@@ -62,6 +69,7 @@ def test_one_run_at_a_time_writes_to_a_table(tmp_path):
         assert run(tmp_path / "more.csv", 1)  # other tables are not concerned
 
     first = run(path, 1, progress=run_again)
+
     assert len(run(path, 2)) == 2 * len(first)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["more.csv", "runs.csv"]
 
@@ -69,10 +77,11 @@ def test_one_run_at_a_time_writes_to_a_table(tmp_path):
 @pytest.mark.parametrize("cut", [1, 20, 60])
 def test_unfinished_ends_are_run_again(tmp_path, cut):
     path = tmp_path / "runs.csv"
-    whole = run(path, 2)
+    complete = run(path, 2)
     text = path.read_text()
     path.write_text(text[:-cut])
-    assert run(path, 2) == whole
+
+    assert run(path, 2) == complete
     assert set(path.read_text().splitlines()) == set(text.splitlines())
 
 
@@ -80,8 +89,10 @@ def test_unfinished_ends_are_run_again(tmp_path, cut):
 def test_foreign_files_are_left_alone(tmp_path, text):
     path = tmp_path / "runs.csv"
     path.write_text(text)
+
     with pytest.raises(ValueError, match=r"not a table of runs: its first line is"):
         run(path, 1)
+
     assert path.read_text() == text
 
 
@@ -106,29 +117,39 @@ def started(command, path, lines):
 
 @pytest.mark.skipif(os.name == "nt", reason="groups of processes are of POSIX")
 def test_what_processes_have_done_survives_interrupts_and_kills(tmp_path):
-    study, folder = STUDIES["exp1"], tmp_path / "folder"
-    whole, path = tmp_path / "whole.csv", folder / "exp1-runs.csv"
+    study = STUDIES["exp1"]
+    folder = tmp_path / "folder"
+    complete = tmp_path / "whole.csv"
+    path = folder / "exp1-runs.csv"
     settings = study.choose("n=p/100")
-    results = run(whole, REPEATS, study, settings=settings)
-    asked = ("reproduce", "exp1", "--repeats", str(REPEATS), "--only", "n=p/100")
-    two_jobs = [COMMAND, *asked, "--jobs", "2", "-o", str(folder)]
+    results = run(complete, REPEATS, study, settings=settings)
+    arguments = ("reproduce", "exp1", "--repeats", str(REPEATS), "--only", "n=p/100")
+    two_jobs = [COMMAND, *arguments, "--jobs", "2", "-o", str(folder)]
 
     stopped = started(two_jobs, path, 12)
     os.killpg(stopped.pid, signal.SIGINT)  # as a terminal does, workers too
     _, errors = stopped.communicate(timeout=60)
+
     assert stopped.returncode == 130
+
     *slow, last = errors.splitlines()  # a slow machine names the step that takes long
+
     assert len(slow) <= 1
     assert last.startswith("stopped: what is finished is kept in")
     assert list(folder.iterdir()) == [path]
+
     first = len(read_results(path, study.methods))
+
     assert first >= 12
 
     killed = started(two_jobs, path, first + 12)
     killed.kill()
     killed.communicate(timeout=60)  # returns when its workers have ended too
+
     assert first < len(read_results(path, study.methods)) < len(results)
 
     assert run(path, REPEATS, study, settings=settings) == results
-    lines = [set(file.read_text().splitlines()) for file in (path, whole)]
+
+    lines = [set(file.read_text().splitlines()) for file in (path, complete)]
+
     assert lines[0] == lines[1]

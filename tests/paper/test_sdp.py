@@ -32,7 +32,7 @@ def cost(X, labels):
 
 def test_exact_means_optimal():
     rng = np.random.default_rng(0)
-    seen = set()
+    record = set()
     for _ in range(6):
         X = rng.standard_normal((7, 2)) + 3 * rng.integers(0, 2, (7, 1))
         codes = (np.array(c) for c in product(range(2), repeat=7))
@@ -40,11 +40,12 @@ def test_exact_means_optimal():
         model = SDPKMeans(2, random_state=0).fit(X)
         bound = (X**2).sum() - model.objective_
         assert bound <= best + 1e-3
-        seen.add(model.exact_)
+        record.add(model.exact_)
         if model.exact_:
             assert cost(X, model.labels_) == pytest.approx(best)
             assert bound == pytest.approx(best, abs=1e-2)
-    assert True in seen
+
+    assert True in record
 
 
 def interior_point(A, n_clusters):
@@ -68,9 +69,13 @@ def test_agrees_with_an_interior_point_solver(gram, separation):
         np.fill_diagonal(A, 0)
     Z, value = interior_point(A, 3)
     model = SDPKMeans(3, gram=gram, tol=1e-7, random_state=0).fit(X)
+
     assert_allclose(model.solution_, Z, atol=2e-3)
+
     expected = value + 3 * (gram == "cosine")
+
     assert model.objective_ == pytest.approx(expected, rel=1e-4)
+
     if gram == "full":  # the mean plays no part
         moved = SDPKMeans(3, tol=1e-7, random_state=0).fit(X + 5)
         assert_allclose(moved.solution_, Z, atol=2e-3)
@@ -79,13 +84,15 @@ def test_agrees_with_an_interior_point_solver(gram, separation):
 
 def test_cosine_is_about_unit_rows(sample):
     factors = 10.0 ** np.random.default_rng(0).uniform(-3, 3, 30)
-    X, unit = sample.X * factors[:, None], normalize(sample.X)
+    X = sample.X * factors[:, None]
+    unit = normalize(sample.X)
     model = SDPKMeans(3, gram="cosine", random_state=0).fit(X)
-    plain = SDPKMeans(3, random_state=0).fit(unit)
-    assert_array_equal(model.labels_, plain.labels_)
-    assert_allclose(model.solution_, plain.solution_, atol=TOL)
-    assert_allclose(model.cluster_centers_, plain.cluster_centers_, atol=1e-12)
-    assert_allclose(model.transform(X), plain.transform(unit), atol=1e-7)
+    baseline = SDPKMeans(3, random_state=0).fit(unit)
+
+    assert_array_equal(model.labels_, baseline.labels_)
+    assert_allclose(model.solution_, baseline.solution_, atol=TOL)
+    assert_allclose(model.cluster_centers_, baseline.cluster_centers_, atol=1e-12)
+    assert_allclose(model.transform(X), baseline.transform(unit), atol=1e-7)
     assert_array_equal(model.predict(X), model.labels_)
     assert_array_equal(model.predict(csr_array(X)), model.labels_)
     assert model.score(X) == pytest.approx(-cost(unit, model.labels_))
@@ -95,20 +102,28 @@ def test_cosine_is_about_unit_rows(sample):
 
 def test_cosine_leaves_zero_rows_out(sample):
     X = np.insert(sample.X, [0, 10, 30], 0.0, axis=0)
-    live = X.any(axis=1)
+    is_nonzero = X.any(axis=1)
+
     with pytest.warns(DataConversionWarning, match="3 of 33 rows are zero") as caught:
         model = SDPKMeans(3, gram="cosine", random_state=0).fit(X)
+
     assert len(caught) == 1
-    alone = SDPKMeans(3, gram="cosine", random_state=0).fit(sample.X)
-    assert_array_equal(model.labels_[live], alone.labels_)
-    assert_array_equal(model.labels_[~live], 0)
+
+    fit_without = SDPKMeans(3, gram="cosine", random_state=0).fit(sample.X)
+
+    assert_array_equal(model.labels_[is_nonzero], fit_without.labels_)
+    assert_array_equal(model.labels_[~is_nonzero], 0)
     assert_array_equal(model.predict(X), model.labels_)
-    assert_allclose(model.cluster_centers_, alone.cluster_centers_)
-    assert not model.embedding_[~live].any()
-    assert not model.solution_[~live].any()
-    assert_allclose(model.solution_[np.ix_(live, live)], alone.solution_)
-    assert_array_equal(model.transform(X)[~live], 1)
+    assert_allclose(model.cluster_centers_, fit_without.cluster_centers_)
+    assert not model.embedding_[~is_nonzero].any()
+    assert not model.solution_[~is_nonzero].any()
+    assert_allclose(
+        model.solution_[np.ix_(is_nonzero, is_nonzero)], fit_without.solution_
+    )
+    assert_array_equal(model.transform(X)[~is_nonzero], 1)
+
     message = "n_clusters=3 is more than the 2 rows of X that are not zero"
+
     with pytest.raises(ValueError, match=message), pytest.warns(DataConversionWarning):
         SDPKMeans(3, gram="cosine").fit(np.vstack([np.eye(2), np.zeros((3, 2))]))
 
@@ -117,14 +132,19 @@ def test_attributes():
     options = {"balance": 0.4, "scale_ratio": 1.0, "random_state": 2}
     X, labels = make_ihgmm(30, 10, 3, **options)
     model = SDPKMeans(3, random_state=0).fit(X)
+
     assert exact_recovery(labels, model.labels_)
     assert_array_equal(np.bincount(model.labels_), [13, 13, 4])  # numbered by size
-    same = labels[:, None] == labels
+
+    is_same = labels[:, None] == labels
     for Z in (model.solution_, model.embedding_ @ model.embedding_.T):
-        assert_allclose(Z, same / same.sum(axis=1), atol=1e-3)
+        assert_allclose(Z, is_same / is_same.sum(axis=1), atol=1e-3)
     means = np.array([X[model.labels_ == k].mean(axis=0) for k in range(3)])
+
     assert_allclose(model.cluster_centers_, means, atol=1e-10)
+
     distances = np.linalg.norm(X[:, None] - means, axis=2)
+
     assert_allclose(model.transform(X), distances, rtol=1e-6)
     assert model.score(X) == pytest.approx(-cost(X, model.labels_))
     assert (model.exact_, model.status_) == (True, "optimal")
@@ -136,15 +156,21 @@ def test_limits_of_rows_and_iterations(sample, monkeypatch):
         r"n_samples=30 is more than max_samples=29: the relaxation has 30\^2 "
         "variables. Use IhSC, .* or raise max_samples"
     )
+
     with pytest.raises(ValueError, match=message):
         SDPKMeans(2, max_samples=29).fit(sample.X)
     with pytest.warns(ConvergenceWarning, match="after max_iter=20 iterat") as caught:
         model = SDPKMeans(3, max_iter=20, random_state=0).fit(sample.X)
+
     assert [warning.filename for warning in caught] == [__file__]
     assert (model.status_, model.n_iter_) == ("optimal_inaccurate", 20)
+
     message = "SCS found no solution .status 'unb.*max_iter=2"
+
     with pytest.raises(RuntimeError, match=message):
         SDPKMeans(3, max_iter=2).fit(sample.X)
+
     monkeypatch.setitem(sys.modules, "cvxpy", None)
+
     with pytest.raises(ImportError, match="pip install cvxpy"):
         SDPKMeans(3).fit(sample.X)

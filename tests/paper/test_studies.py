@@ -19,43 +19,55 @@ def arguments(study, name):
 
 def test_grids_are_the_papers():
     first, second, third, fourth = EXPERIMENTS
+
     assert [len(study.settings) for study in EXPERIMENTS] == [30, 42, 40, 20]
     assert arguments(first, "n_clusters") == [4]
+
     square = [s.options for s in first.settings if s.panel == "n=p"]
+
     assert all(o["n_samples"] == o["n_features"] for o in square)
     assert sorted({o["n_samples"] for o in square}) == [100, 200, 300, 400, 500]
+
     sizes = {(s.options["n_samples"], s.options["n_features"]) for s in second.settings}
+
     assert sizes == {(5000, 1000), (1000, 1000), (1000, 5000)}
     assert arguments(second, "n_clusters") == [2, 3, 4, 5, 6, 7, 8]
     assert arguments(third, "scale_ratio") == list(range(5, 101, 5))
     assert_allclose(arguments(fourth, "balance"), np.arange(1, 11) / 10)
+
     for study, value in ((third, 16.2408), (fourth, 20.4217)):
         options = study.settings[0].options
         size = [options[f"n_{name}"] for name in ("samples", "features", "clusters")]
         assert default_separation(*size) == pytest.approx(value, abs=5e-5)
     for study in EXPERIMENTS:
         assert {"IhSC", "PSC", "k-means"} <= set(study.methods)
+
     assert "IhSC, magnitude" in fourth.methods
 
 
 def test_every_setting_can_be_sampled_and_has_a_name_of_its_own():
     settings = [s for study in STUDIES.values() for s in study.settings]
+
     assert len({s.key for s in settings}) == len(settings) == 132 + 2 * 10 * 33
+
     for s in settings:
-        small = {**s.options, "n_samples": 30, "n_features": 20, "noise": s.noise}
-        sample = s.sampler(**small, random_state=0, return_params=True)
-        constant = small.get("separation_constant", 3.0)
+        small_type = {**s.options, "n_samples": 30, "n_features": 20, "noise": s.noise}
+        sample = s.sampler(**small_type, random_state=0, return_params=True)
+        constant = small_type.get("separation_constant", 3.0)
         expected = default_separation(30, 20, len(sample.centers), constant)
         assert sample.separation == pytest.approx(expected)
 
 
 def test_a_choice_of_settings_and_their_seeds():
     study = STUDIES["exp2"]
+
     assert len(study.choose()) == 42
     assert {s.panel for s in study.choose("n=p")} == {"n=p"}
     assert {s.panel for s in study.choose(quick=True)} == {"n=p"}
     assert study.choose("moon") == []
+
     first = EXPERIMENTS[0].settings[0]
+
     assert first.key == "exp1/n>>p/500/gaussian"
     assert (first.draw(0)[1], first.draw(1)[1] == 902423127) == (902423127, False)
 
@@ -65,14 +77,19 @@ def test_correlated_centres(cosine):
     options = {"cosine": cosine, "separation_constant": 0.7, "random_state": 3}
     sample = correlated_sample(40, 30, 5, **options, return_params=True)
     units = sample.centers / np.linalg.norm(sample.centers, axis=1, keepdims=True)
-    others = ~np.eye(5, dtype=bool)
-    assert_allclose((units @ units.T)[others], cosine, atol=1e-12)
+    other_items = ~np.eye(5, dtype=bool)
+
+    assert_allclose((units @ units.T)[other_items], cosine, atol=1e-12)
+
     differences = sample.centers[:, None] - sample.centers
-    distances = np.linalg.norm(differences, axis=2)[others]
+    distances = np.linalg.norm(differences, axis=2)[other_items]
+
     assert_allclose(distances, default_separation(40, 30, 5, 0.7))
     assert_array_equal(correlated_sample(40, 30, 5, **options)[0], sample.X)
+
     with pytest.raises(ValueError, match=r"at least 0 and at most 0\.99"):
         correlated_sample(40, 30, 3, cosine=cosine + 1, separation_constant=1.0)
+
     for n, d, named in ((0, 30, "n_samples=0"), (40, 3, "n_features=3")):
         with pytest.raises(ValueError, match=named):
             correlated_sample(n, d, 3, cosine=cosine, separation_constant=1.0)
@@ -83,6 +100,7 @@ def test_summary():
     results = [Run(key, rep, "IhSC", 10, e) for rep, e in enumerate([0, 0, 5, 1])]
     results += [Run("exp4/beta/9/gaussian", 0, "IhSC", 10, 3)]  # of another version
     expected = Summary("exp4", "beta", 0.2, "gaussian", "IhSC", 4, 0.15, 0.5)
+
     assert summarize(STUDIES["exp4"], results) == [expected]
 
 
@@ -95,24 +113,28 @@ def test_the_limit_is_where_the_centre_oracle_gets_half_of_the_samples_right():
         panel = panels[name]
         k = panel.fixed["n_clusters"]
         # Few features: the directions of the centres are all that counts.
-        few = {**panel.fixed, "n_features": 20, "noise": "gaussian"}
+        small_sample = {**panel.fixed, "n_features": 20, "noise": "gaussian"}
         ratio = ihsc_threshold(200, 500, k) / ihsc_threshold(200, 20, k)
-        few["separation_constant"] = threshold_constants(panel)[LIMIT] * ratio
+        small_sample["separation_constant"] = threshold_constants(panel)[LIMIT] * ratio
         exact = 0
         for seed in range(100):
-            sample = panel.sampler(**few, random_state=seed, return_params=True)
+            sample = panel.sampler(
+                **small_sample, random_state=seed, return_params=True
+            )
             exact += bool((center_oracle(sample) == sample.labels).all())
         assert 35 <= exact <= 68, name  # 50 give or take three standard errors
     # Clusters that share the rows otherwise, or the centres, change nothing.
-    same = ("beta=0.1", "cosine=0.6", "K=4")
-    values = [threshold_constants(panels[name])[LIMIT] for name in same]
+    is_same = ("beta=0.1", "cosine=0.6", "K=4")
+    values = [threshold_constants(panels[name])[LIMIT] for name in is_same]
+
     assert_allclose(values, values[0], rtol=0.02)
 
 
 def naive_label_oracle(sample, i):
     """Place row i with nothing but the other rows and their labels."""
-    others = np.arange(len(sample.X)) != i
-    X, labels = sample.X[others], sample.labels[others]
+    other_items = np.arange(len(sample.X)) != i
+    X = sample.X[other_items]
+    labels = sample.labels[other_items]
     norms = np.linalg.norm(X, axis=1)
     weights = 1 / norms
     for _ in range(5):
@@ -131,7 +153,10 @@ def naive_label_oracle(sample, i):
 def test_label_oracle_is_the_naive_one(seed):
     options = {"scale_ratio": 3.0, "separation_constant": 0.3, "random_state": seed}
     sample = make_ihgmm(50, 60, 3, **options, return_params=True)
-    found = label_oracle(sample)
-    assert (found != sample.labels).any()  # or the test would show nothing
-    naive = [naive_label_oracle(sample, i) for i in range(len(found))]
-    np.testing.assert_array_equal(found, naive)
+    result = label_oracle(sample)
+
+    assert (result != sample.labels).any()  # or the test would show nothing
+
+    naive = [naive_label_oracle(sample, i) for i in range(len(result))]
+
+    np.testing.assert_array_equal(result, naive)

@@ -34,11 +34,17 @@ def counted(path, names, methods):
 
 def test_phase_command(tmp_path):
     study = ("phase", "--quick", "--only", "phase/K=2/0.8", "--jobs", 1)
+
     assert "label oracle" in good("reproduce", *study, "-o", tmp_path)
+
     names = ("K.png", "K.pdf", "summary.csv", "runs.csv")
+
     assert {p.name for p in tmp_path.iterdir()} == {f"phase-{name}" for name in names}
+
     results = read_results(tmp_path / "phase-runs.csv", PHASE.methods)
+
     assert len(results) == 2 * len(PHASE.methods)
+
     with open(tmp_path / "phase-summary.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     for row, s in zip(rows, summarize(PHASE, results), strict=True):
@@ -68,6 +74,7 @@ def test_table_formats():
         Cell("wine", "IhSC", 178, (9,), 9),
         Cell("wine", "spherical k-means", 178, (13,), None),
     ]
+
     assert to_markdown(cells).splitlines() == [
         "| data | n | IhSC | paper | spherical k-means |",
         "|---|---:|---:|---:|---:|",
@@ -90,17 +97,23 @@ def test_table_agrees_with_the_paper(tmp_path):
         cell = table[name, "IhSC"]
         away = abs(median(cell.counts) - PAPER_COUNTS[name]["IhSC"])
         assert away <= 0.01 * cell.n_samples
+
     assert (str(table["seeds", "PSC"]), str(table["seeds", "k-means"])) == ("16", "17")
 
 
 def test_table_command(tmp_path):
     table = ("reproduce", "table", "--only", "iris", "--jobs", 1, "-o", tmp_path)
     row = r"\| iris \| 150 \| 10 \| 7 \| 7 \| \d+ \| 16 \| 16 \| 16 \| 16 \|"
+
     assert re.search(row, good(*table, "--repeats", 1))
+
     names = sorted(path.name for path in tmp_path.iterdir())
+
     assert names == ["table-runs.csv", "table.md", "table.tex"]
+
     # Counts that are there are not made again.
     runs = tmp_path / "table-runs.csv"
     runs.write_text(runs.read_text().replace("0,IhSC,150,10", "0,IhSC,150,70"))
     cell = document(*table, "--repeats", 2)["studies"]["table"]["cells"][0]
+
     assert (cell["method"], cell["counts"], cell["paper"]) == ("IhSC", [70, 10], 7)

@@ -46,30 +46,42 @@ def at_most(low, high, slack=1e-5):
 
 
 def test_simple_definitions():
-    labels, scales = [0] * 6 + [1] * 2 + [2], np.arange(1, 10)
+    labels = [0] * 6 + [1] * 2 + [2]
+    scales = np.arange(1, 10)
     simple = TrueModel(labels, scales, [[3.0, -4.0], [0.0, 0.0], [0.0, 1.0]])
+
     assert simple.balance == pytest.approx(1 / 3)
     assert (simple.size_ratio, simple.scale_ratio) == (6, 9)
     assert simple.condition_number == np.inf
     assert simple.entry_constants == (4, 0)
-    one = TrueModel([0, 0, 0], [1.0, 2.0, 3.0], [[5.0, 0.0]])
-    assert (one.separation, one.condition_number) == (np.inf, 1)
-    assert one.theorem_conditions["separation_floor"] == np.inf
-    assert one.explicit_error_bound["noise"] == 0
+
+    item = TrueModel([0, 0, 0], [1.0, 2.0, 3.0], [[5.0, 0.0]])
+
+    assert (item.separation, item.condition_number) == (np.inf, 1)
+    assert item.theorem_conditions["separation_floor"] == np.inf
+    assert item.explicit_error_bound["noise"] == 0
+
     with pytest.raises(ValueError, match="at least 2"):
         assert TrueModel([0], [1.0], [[1.0]]).log_size
 
 
 def test_spectrum_and_incoherence_are_those_of_the_signal(model):
     P = model.signal
-    (n, p), k = P.shape, model.n_clusters
+    (n, p) = P.shape
+    k = model.n_clusters
     U, expected, V = np.linalg.svd(P, full_matrices=False)
     values = model.singular_values
+
     assert_allclose(values, expected[:k], rtol=1e-7, atol=1e-12 * expected[0])
     assert model.signal_condition_number == pytest.approx(values[0] / values[-1])
+
     mu = model.incoherence
+
     assert mu["entries"] == pytest.approx(p * n * (P**2).max() / (P**2).sum())
-    samples, features = (U[:, :k] ** 2).sum(1), (V[:k] ** 2).sum(0)
+
+    samples = (U[:, :k] ** 2).sum(1)
+    features = (V[:k] ** 2).sum(0)
+
     assert mu["samples"] == pytest.approx(n / k * samples.max(), rel=1e-5)
     assert mu["features"] == pytest.approx(p / k * features.max(), rel=1e-5)
     assert min(mu.values()) >= 1 - 1e-9
@@ -87,20 +99,28 @@ def test_sub_gaussian_norm(noise):
     else:
         density, end = densities[noise]
         moment = 2 * quad(lambda x: np.exp(x**2 / t**2) * density(x), 0, end)[0]
+
     assert moment == pytest.approx(2, rel=1e-6)
     assert theory.sub_gaussian_norm(3.0, noise) == pytest.approx(3 * t)
 
 
 def test_ideal_embedding(model):
-    (U, normalized, H), one = model.ideal_embedding, np.eye(model.n_clusters)
-    assert_allclose(H @ H.T, one, atol=1e-10)
-    assert_allclose(U.T @ U, one, atol=1e-10)
+    (U, normalized, H) = model.ideal_embedding
+    item = np.eye(model.n_clusters)
+
+    assert_allclose(H @ H.T, item, atol=1e-10)
+    assert_allclose(U.T @ U, item, atol=1e-10)
     assert_array_equal(normalized, H[model.labels])
+
     norms = model.scales / np.sqrt(model.weighted_sizes[model.labels])
+
     assert_allclose(U, norms[:, None] * normalized, atol=1e-12)
+
     at_most(model.row_norm_bound, norms.min())
     # U holds singular vectors: it diagonalises the Gram matrix.
-    inner, values = U.T @ model.signal, model.singular_values
+    inner = U.T @ model.signal
+    values = model.singular_values
+
     assert_allclose(inner @ inner.T, np.diag(values**2), atol=1e-9 * values[0] ** 2)
 
 
@@ -108,10 +128,12 @@ def test_ideal_embedding(model):
 def test_dependent_centers(second):
     centers = [[1.0, 2.0], [second, 2 * second]]
     model = TrueModel([0, 0, 1, 1], [1.0, 2.0, 1.0, 3.0], centers)
+
     assert model.singular_values[1] == pytest.approx(0, abs=1e-12)
     assert model.signal_condition_number == np.inf
     assert model.signal_condition_number_bound == np.inf
     assert model.singular_value_bound == 0
+
     for name in ("ideal_embedding", "incoherence", "subspace_constant"):
         with pytest.raises(ValueError, match="2 rows but rank 1"):
             getattr(model, name)
@@ -121,32 +143,46 @@ def test_lemmas_2_to_4(model):
     bounds = model.incoherence_bounds
     for name, mu in model.incoherence.items():
         at_most(mu, bounds[name])
+
     # The smallest constant of Assumption 2 is mu_2 itself.
     assert bounds["features"] == pytest.approx(model.incoherence["features"], rel=1e-5)
+
     at_most(np.sqrt(2) * model.singular_value_bound, model.singular_values[-1])
     at_most(model.signal_condition_number, model.signal_condition_number_bound)
     # Assumption 1 forces the separation.
-    c, root = model.entry_constants[1], np.sqrt(2 * model.n_features)
+    c = model.entry_constants[1]
+    root = np.sqrt(2 * model.n_features)
     at_most(root * c / model.condition_number, model.separation)
 
 
 def tilde_error(q):
     """The terms of E_gen with a tilde, as the proof writes them."""
-    n, p, k, log = q.n_samples, q.n_features, q.n_clusters, q.log_size
-    tau, beta, delta, eta = q.size_ratio, q.balance, q.separation, q.noise_bound
-    low, high, largest = q.scales.min(), q.scales.max(), q.sizes.max()
-    common = q.condition_number**4 * np.sqrt(max(q.incoherence.values()))
+    n = q.n_samples
+    p = q.n_features
+    k = q.n_clusters
+    log = q.log_size
+    tau = q.size_ratio
+    beta = q.balance
+    delta = q.separation
+    eta = q.noise_bound
+    lower = q.scales.min()
+    upper = q.scales.max()
+    largest = q.sizes.max()
+    shared = q.condition_number**4 * np.sqrt(max(q.incoherence.values()))
     diagonal = tau**2 * q.scale_ratio**7 / beta * np.sqrt(k**3 * largest / n**3)
-    squared = 4 * tau * eta**2 * high**3 / (low**5 * beta * delta**2)
+    squared = 4 * tau * eta**2 * upper**3 / (lower**5 * beta * delta**2)
     squared *= log * np.sqrt(k**3 * p * largest) / n
-    first = 2 * high**4 * eta * tau**1.5 / (low**5 * np.sqrt(beta) * delta)
+    first = 2 * upper**4 * eta * tau**1.5 / (lower**5 * np.sqrt(beta) * delta)
     first *= k * np.sqrt(largest * log / n)
-    return common * diagonal, common * squared, common * first
+    return shared * diagonal, shared * squared, shared * first
 
 
 def test_errors_follow_from_conditions(model):
-    explicit, mu = model.explicit_error_bound, max(model.incoherence.values())
+    explicit = model.explicit_error_bound
+    mu = max(model.incoherence.values())
+
     assert_allclose(list(explicit.values()), tilde_error(model))
+
     factor = model.scale_ratio * model.signal_condition_number**2
     factor *= np.sqrt(model.n_clusters * model.sizes.max() * mu / model.n_samples)
     for name, term in model.error_bound.items():
@@ -154,19 +190,25 @@ def test_errors_follow_from_conditions(model):
 
 
 def test_theorem_conditions_imply_those_of_the_proof(model):
-    proof, ratio = model.perturbation_conditions, model.theorem_conditions
+    proof = model.perturbation_conditions
+    ratio = model.theorem_conditions
     at_most(np.sqrt(ratio["product"]), proof["product"], slack=1e-4)
     at_most(ratio["features"], proof["features"], slack=1e-4)
     at_most(ratio["separation_aspect"] / 2, proof["signal_aspect"], slack=1e-4)
     at_most(ratio["separation_floor"] / 2, proof["signal_floor"], slack=1e-4)
-    k, needed = model.n_clusters, model.signal_condition_number**4
+    k = model.n_clusters
+    needed = model.signal_condition_number**4
     needed *= model.incoherence["samples"] * k
+
     assert proof["clusters"] == pytest.approx(model.n_samples / needed)
+
     # The model with sizes and separation that meet the theorem exactly. The proof's
     # requirement on n, with its 1 / beta, follows from n_max >= n / K.
     aspect = model.separation / ratio["separation_aspect"]
     floor = model.separation / ratio["separation_floor"]
-    R, tau, kappa = model.scale_ratio, model.size_ratio, model.condition_number
+    R = model.scale_ratio
+    tau = model.size_ratio
+    kappa = model.condition_number
     base = kappa * model.noise_bound / model.scales.min()
     base *= np.sqrt(k * model.log_size / model.balance)
     root = (model.n_features / model.n_samples) ** 0.25
@@ -211,6 +253,7 @@ def test_within_the_radius_kmeans_is_right(labels, tau):
         steps = rng.standard_normal((6, 3))
         steps *= radius / np.linalg.norm(steps, axis=1, keepdims=True)
         assert_array_equal(kmeans_optimum(np.eye(3)[labels] + steps), first)
+
     assert_array_equal(kmeans_optimum(rotated(labels, [1, -1] * 3, radius)), first)
 
 
@@ -221,8 +264,8 @@ def test_the_papers_radius_is_not_enough_and_a_right_one_shrinks_with_tau():
         rows = rotated(labels, np.r_[np.tile([1, -1], tau // 2), 0, 0], distance)
         gaps = np.linalg.norm(rows[:, None] - np.eye(3), axis=2)
         assert_array_equal(gaps.argmin(axis=1), labels)  # each closest to its own
-        wrong = np.r_[np.tile([0, 1], tau // 2), 2, 2]
-        assert kmeans_cost(rows, wrong) < kmeans_cost(rows, labels)
+        is_wrong = np.r_[np.tile([0, 1], tau // 2), 2, 2]
+        assert kmeans_cost(rows, is_wrong) < kmeans_cost(rows, labels)
         assert theory.kmeans_radius(tau) < distance < np.sqrt(2) / 2
     assert theory.kmeans_radius(1e6) < 1e-3
 
@@ -231,36 +274,57 @@ def test_the_corollary_is_the_theorem_in_the_ideal_case():
     labels = np.repeat(np.arange(4), 16)
     centers = hadamard(64)[:4].astype(float)
     model = TrueModel(labels, np.ones(64), centers)
+
     assert max(model.incoherence.values()) == pytest.approx(1)
+
     full = model.theorem_conditions
     simple = theory.corollary_conditions(64, 64, 4, model.separation)
+
     assert full["product"] == pytest.approx(simple["product"])
     assert full["features"] == pytest.approx(simple["features"])
     assert full["samples"] == pytest.approx(simple["samples"] ** (2 / 3))
+
     smaller = min(full["separation_aspect"], full["separation_floor"])
+
     assert smaller == pytest.approx(simple["separation"])
+
     clusters = model.perturbation_conditions["clusters"]
+
     assert clusters == pytest.approx(simple["samples"])
 
 
 def test_thresholds_as_printed():
-    n, p, k = 400, 900, 3
-    table, log = theory.thresholds(n, p, k), np.log(400)
+    n = 400
+    p = 900
+    k = 3
+    table = theory.thresholds(n, p, k)
+    log = np.log(400)
+
     assert table["Löffler et al. 2021"] == pytest.approx(k**10.5 * 1.5)
     assert table["Zhang and Zhou 2024"] == pytest.approx(k * 1.5)
+
     chen = np.sqrt(1 + np.sqrt(1 + k * p / (n * log))) * np.sqrt(log)
+
     assert table["Chen and Yang 2021"] == pytest.approx(chen)
     assert table["IhSC"] == pytest.approx(np.sqrt(1.5 * k * np.log(p)))
     assert np.isnan(table["Ndaoud 2022"])
+
     two = theory.thresholds(n, p, 2)
+
     assert two["Ndaoud 2022"] == two["Chen and Yang 2021"]
     assert theory.thresholds(10**6, 2, 2)["Zhang and Zhou 2024"] == np.sqrt(np.log(1e6))
+
     # The text's psi is the whole threshold for many features.
-    n, p, k = 10**3, 10**12, 2
+    n = 10**3
+    p = 10**12
+    k = 2
     psi = (k * p * np.log(n) / n) ** 0.25
+
     assert theory.thresholds(n, p, k)["Chen and Yang 2021"] == pytest.approx(psi, 1e-3)
+
     # Where K p < n log d the older threshold is smaller.
     older = theory.thresholds(5000, 1000, 8)
+
     assert older["Zhang and Zhou 2024"] < older["IhSC"]
 
 
@@ -270,9 +334,12 @@ def test_cluster_limits_follow_from_the_corollary(n, p):
     limit = theory.cluster_limits(n, p)["IhSC"]
     log = np.log(max(n, p))
     ratios = (n / limit, p / (limit * log**2), np.sqrt(n * p) / (limit * log**2))
+
     assert min(ratios) == pytest.approx(1)
+
     # The paper's first experiment has too few features for the condition.
     ratios = theory.corollary_conditions(2500, 200, 4, default_separation(2500, 200, 4))
+
     assert ratios["features"] < 1
     assert ratios["separation"] == pytest.approx(3)
     # The table's own growth of K breaks the condition on p, or that on n * p.
@@ -286,9 +353,9 @@ def pairwise_errors(labels, scales, centers, levels):
     for z, omega, sigma in zip(labels, scales, levels, strict=True):
         for k in set(range(len(centers))) - {z}:
             # The difference of the two cosines, times the norm of the row.
-            own, other = (centers[j] / np.linalg.norm(centers[j]) for j in (z, k))
-            mean = omega * centers[z] @ (own - other)
-            total += norm.cdf(0, mean, sigma * np.linalg.norm(own - other))
+            own_rows, second = (centers[j] / np.linalg.norm(centers[j]) for j in (z, k))
+            mean = omega * centers[z] @ (own_rows - second)
+            total += norm.cdf(0, mean, sigma * np.linalg.norm(own_rows - second))
     return total
 
 
@@ -298,36 +365,49 @@ def test_oracle_errors_by_hand_and_the_limit_with_even_odds(seed):
     levels = np.random.default_rng(0).uniform(0.5, 2, len(labels)) * centers.std()
     expected = pairwise_errors(labels, scales, centers, levels)
     errors = theory.oracle_errors(*model, levels)
+
     assert errors == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
     n = len(labels)
     doubled = theory.oracle_errors(*model, levels, n_samples=2 * n)
+
     assert doubled == pytest.approx(2 * errors)
+
     # How scales and lengths of centres share the size of a row is not identified.
     factors = np.arange(1.0, len(centers) + 1)
-    other = labels, scales / factors[labels], centers * factors[:, None]
-    assert theory.oracle_errors(*other, levels) == pytest.approx(errors)
+    second = labels, scales / factors[labels], centers * factors[:, None]
+
+    assert theory.oracle_errors(*second, levels) == pytest.approx(errors)
+
     limit = theory.exact_recovery_limit(*model, levels)
     if n * (len(centers) - 1) / 2 <= np.log(2):
         assert limit == 0
         return
     at_limit = centers * limit / TrueModel(*model).separation
     errors = theory.oracle_errors(labels, scales, at_limit, levels)
+
     assert errors == pytest.approx(np.log(2), rel=1e-6)
+
     scaled = theory.exact_recovery_limit(labels, scales, centers * 7, levels)
+
     assert scaled == pytest.approx(limit)
 
 
 def test_limits_at_the_ends():
-    labels, scales = [0, 0, 1], [1.0, 2.0, 3.0]
+    labels = [0, 0, 1]
+    scales = [1.0, 2.0, 3.0]
     parallel = [[1.0, 2.0], [3.0, 6.0]]
+
     assert theory.exact_recovery_limit(labels, scales, parallel) == np.inf
     assert theory.oracle_errors(labels, scales, parallel) == pytest.approx(1.5)
     assert theory.exact_recovery_limit(labels, scales, np.eye(2), 0.0) == 0
     assert theory.oracle_errors([0, 0], [1.0, 2.0], [[1.0, 0.0]]) == 0
     assert theory.exact_recovery_limit([0, 0], [1.0, 2.0], [[1.0, 0.0]]) == 0
+
     # A row without noise has no part in it.
     quiet = theory.exact_recovery_limit(labels, scales, np.eye(2), [1.0, 0.0, 1.0])
     expected = theory.exact_recovery_limit([0, 1], [1.0, 3.0], np.eye(2))
+
     assert quiet == pytest.approx(expected)
 
 

@@ -68,6 +68,7 @@ def test_same_as_the_naive_method(n, p):
         assert_allclose(model.transform(X), distances, rtol=1e-6)
         assert_array_equal(distances.argmin(axis=1), model.predict(X))
         assert model.score(X) == pytest.approx(-(distances.min(axis=1) ** 2).sum())
+
     assert compared
 
 
@@ -90,12 +91,15 @@ def test_alternating_signs_warn_and_the_better_state_is_returned():
         assert abs(signs @ path[-1]) == 40 or abs(signs @ path[-2]) == 40
         best = max(s @ G @ s for s in path[-2:])
         assert signs @ G @ signs == pytest.approx(best)
+
     assert cycles >= 3
 
 
 def test_cap_on_iterations_warns():
     X, _ = opposite(100, 100, 0.3, 1)
+
     assert TwoComponentLloyd().fit(X).n_iter_ > 2
+
     with pytest.warns(ConvergenceWarning, match="after max_iter=1 iterations"):
         assert TwoComponentLloyd(max_iter=1).fit(X).n_iter_ == 1
 
@@ -104,28 +108,39 @@ def test_cap_on_iterations_warns():
 def test_zero_rows(storage):
     X, labels = opposite(100, 20, 3.0, 0)
     X[[3, 50]] = 0
-    rest = np.delete(np.arange(100), [3, 50])
+    remaining = np.delete(np.arange(100), [3, 50])
+
     with pytest.warns(UserWarning, match="2 of 100 rows are zero"):
         model = TwoComponentLloyd().fit(storage(X))
+
     assert_array_equal(model.labels_[[3, 50]], 0)
     assert_array_equal(model.predict(storage(X))[[3, 50]], 0)
-    without = TwoComponentLloyd().fit(storage(X[rest]))
-    assert exact_recovery(labels[rest], without.labels_)
-    assert_array_equal(model.labels_[rest], without.labels_)
+
+    without = TwoComponentLloyd().fit(storage(X[remaining]))
+
+    assert exact_recovery(labels[remaining], without.labels_)
+    assert_array_equal(model.labels_[remaining], without.labels_)
     assert_allclose(model.cluster_centers_, without.cluster_centers_, atol=1e-12)
+
     with pytest.raises(ValueError, match="All 5 rows of X are zero"):
         TwoComponentLloyd().fit(storage(np.zeros((5, 3))))
 
 
 def test_rows_on_one_side_warn():
     X = 10 + np.random.default_rng(0).standard_normal((30, 4))
+
     with pytest.warns(ClusterCountWarning, match=r"All 30 rows .* Subtract the mean"):
         model = TwoComponentLloyd().fit(X)
+
     assert_array_equal(model.labels_, 0)
     assert_allclose(model.cluster_centers_[0], X.mean(axis=0))
+
     with pytest.warns(ClusterCountWarning, match="All 4 rows"):  # at right angles
         assert TwoComponentLloyd().fit(np.eye(4)).n_iter_ == 1
+
     assert_array_equal(TwoComponentLloyd().fit([[1.0, 2.0]]).labels_, [0])
+
     model = TwoComponentLloyd().fit([[1.0, 2.0], [-1.0, -2.0]])
+
     assert_array_equal(model.labels_, [0, 1])
     assert_allclose(model.cluster_centers_, [[1, 2], [-1, -2]])

@@ -79,15 +79,20 @@ PICTURES = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_draws_on_the_axes_given_and_changes_no_array(name, data, model):
-    X, before = data[0].copy(), deepcopy(vars(model))
+    X = data[0].copy()
+    before = deepcopy(vars(model))
     figure, ax = plt.subplots()
+
     assert PICTURES[name](model, X, ax) is ax
     assert ax.get_title()
     assert plt.get_fignums() == [figure.number]
-    other = PICTURES[name](model, X, None)
-    assert other.figure is not figure
+
+    second = PICTURES[name](model, X, None)
+
+    assert second.figure is not figure
     assert len(plt.get_fignums()) == 2
     assert_array_equal(X, data[0])
+
     for key in ("labels_", "embedding_", "scales_", "noise_levels_", "eigenvalues_"):
         assert_array_equal(getattr(model, key), before[key])
 
@@ -98,9 +103,9 @@ def texts(artists):
 
 def tick_labels(axis):
     """The labels that are drawn: those of ticks within the limits."""
-    low, high = sorted(axis.get_view_interval())
+    lower, upper = sorted(axis.get_view_interval())
     places = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=True)
-    return [label for place, label in places if low <= place <= high]
+    return [label for place, label in places if lower <= place <= upper]
 
 
 def check_texts(figure, ax):
@@ -110,8 +115,8 @@ def check_texts(figure, ax):
     words = [ax.xaxis.label, ax.yaxis.label, ax.title, *ax.texts]
     for axis in (ax.xaxis, ax.yaxis):
         labels = tick_labels(axis)
-        for one, two in pairwise(label.get_window_extent() for label in labels):
-            assert not one.padded(-1).overlaps(two.padded(-1))
+        for item, two in pairwise(label.get_window_extent() for label in labels):
+            assert not item.padded(-1).overlaps(two.padded(-1))
         words += labels
     for text in words:
         box = text.get_window_extent()
@@ -132,8 +137,11 @@ def test_ticks_are_thinned_on_small_axes(name):
     figure, ax = plt.subplots(figsize=(4, 3), layout="constrained")
     PICTURES[name](made_up(400, 50), None, ax)
     check_texts(figure, ax)
+
     assert 5 <= len(ax.get_xticks()) < 50
+
     names = texts(ax.get_xticklabels())
+
     assert names == [str(place) for place in ax.get_xticks()] or name == "confusion"
 
 
@@ -151,7 +159,8 @@ def test_colors_are_those_for_what_is_behind(axes, figure, expected):
     _, ax = plt.subplots(facecolor=figure)
     ax.set_facecolor(axes)
     plot_embedding(made_up(40, 3), ax=ax)
-    drawn = [to_hex(one.get_facecolor()[0]) for one in ax.collections]
+    drawn = [to_hex(item.get_facecolor()[0]) for item in ax.collections]
+
     assert drawn == list(expected[:3])
 
 
@@ -170,6 +179,7 @@ def test_scree_marks_noise_and_the_gap(data, model):
         assert_array_equal(ax.lines[-1].get_xdata(), 4.5)
         assert ax.get_title() == "4 eigenvalues above noise"
     ax = plot_scree(model)
+
     # The mark of a legend would pass for a fifth eigenvalue.
     assert ax.get_legend() is None
     assert_allclose(ax.lines[0].get_ydata(), model.eigenvalues_)
@@ -189,69 +199,94 @@ def test_tree_has_a_bracket_for_each_merger(counted):
     tree = counted.tree
     drawn = brackets(plot_tree(tree))
     heights = [line.get_ydata()[1] for line in drawn]
+
     # From the leaves to the root, and none below the one before.
     assert_allclose(heights, np.maximum.accumulate(tree.costs[::-1]))
+
     places = set(range(tree.n_leaves))  # of stems that nothing stands on
     for line in drawn:
-        x, y = line.get_xdata(), line.get_ydata()
+        x = line.get_xdata()
+        y = line.get_ydata()
         assert x[0] == x[1] < x[2] == x[3]
         assert y[1] == y[2] >= max(y[0], y[3])
         assert {x[0], x[3]} <= places
         places = places - {x[0], x[3]} | {(x[0] + x[3]) / 2}
+
     assert len(places) == 1
 
 
 def test_tree_marks_its_levels(counted):
     tree = counted.tree
     ax = plot_tree(tree)
+
     assert ax.get_title() == "the tree is stable at 3 and 9 clusters"
     assert plot_tree(counted).get_title().startswith("9 clusters (confidence ")
+
     marks = [line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == "--"]
+
     assert texts(ax.texts) == ["3 clusters", "9 clusters"]
     assert [text.get_position()[1] for text in ax.texts] == marks
+
     heights = np.array([line.get_ydata()[1] for line in brackets(ax)])
+
     # A line at k clusters is crossed by k stems.
     assert [(heights > mark).sum() for mark in marks] == [3 - 1, 9 - 1]
+
     # Clusters of the last level are named, and coloured inside.
     sizes = np.bincount(tree.labels(9))
     names = texts(ax.get_xticklabels())
+
     assert names == [f"{c}\n{sizes[c]}" for c in range(9)]
     assert all(float(name) > 0 for name in texts(ax.get_yticklabels()))  # no powers
+
     colors = np.array([to_hex(line.get_color()) for line in brackets(ax)])
-    above, inside = colors[heights > marks[1]], colors[heights < marks[1]]
-    assert len({*above}) == 1
-    assert above[0] not in inside
+    is_above = colors[heights > marks[1]]
+    is_inside = colors[heights < marks[1]]
+
+    assert len({*is_above}) == 1
+    assert is_above[0] not in is_inside
 
 
 def test_tree_on_given_axes_and_beside_eigenvalues(counted):
     ax = counted.plot()
+
     assert len(brackets(ax)) == counted.tree.n_leaves - 1
     assert "sign-flipped copies" in legend(ax.figure.axes[1])
-    _, given = plt.subplots()
-    assert counted.plot(ax=given) is given
-    assert given.figure.axes == [given]
+
+    _, argument = plt.subplots()
+
+    assert counted.plot(ax=argument) is argument
+    assert argument.figure.axes == [argument]
 
 
 def test_tree_without_levels():
     noise = np.random.default_rng(0).normal(size=(80, 40))
     tree = cluster_tree(noise, random_state=0)
     ax = plot_tree(tree)
+
     assert ax.get_title() == "the tree is not stable at any number of clusters"
     assert len(brackets(ax)) == tree.n_leaves - 1
     assert not ax.texts
     assert texts(ax.get_xticklabels()) == ["0\n80"]
+
     # A model's clusters have the numbers that they have elsewhere.
     model = IhSC(5, random_state=0).fit(make_ihgmm(200, 40, 5, random_state=0)[0])
     names = plot_tree(cluster_tree(model, random_state=0)).get_xticklabels()
     sizes = np.bincount(model.labels_)
+
     assert {text.get_text() for text in names} == {f"{c}\n{sizes[c]}" for c in range(5)}
+
     # Of one leaf there is nothing to draw, and that is no error.
-    one = cluster_tree(IhSC(1, random_state=0).fit(noise), random_state=0)
-    assert not brackets(plot_tree(one))
-    few = select_n_clusters(noise[:8], random_state=0)
-    assert not brackets(few.plot())  # the eigenvalues instead
+    item = cluster_tree(IhSC(1, random_state=0).fit(noise), random_state=0)
+
+    assert not brackets(plot_tree(item))
+
+    sample = select_n_clusters(noise[:8], random_state=0)
+
+    assert not brackets(sample.plot())  # the eigenvalues instead
+
     with pytest.raises(ValueError, match="This count has no tree"):
-        plot_tree(few)
+        plot_tree(sample)
 
 
 def points(ax):
@@ -262,12 +297,18 @@ def test_the_view_sends_each_cluster_to_a_corner():
     fake = made_up(200, 5)
     fake.embedding_ = np.eye(5)[fake.labels_]
     ax = plot_embedding(fake)
-    corners = np.array([one[0] for one in points(ax)])
+    corners = np.array([item[0] for item in points(ax)])
+
     assert_allclose(np.linalg.norm(corners, axis=1), 1)
-    apart = np.linalg.norm(corners[:, None] - corners, axis=2)[~np.eye(5, dtype=bool)]
-    assert_allclose(apart.min(), 2 * np.sin(np.pi / 5))
+
+    separation = np.linalg.norm(corners[:, None] - corners, axis=2)[
+        ~np.eye(5, dtype=bool)
+    ]
+
+    assert_allclose(separation.min(), 2 * np.sin(np.pi / 5))
     assert ax.get_aspect() == 1.0
     assert texts(ax.texts) == list("01234")
+
     # The number of a cluster is in its direction.
     for text, corner in zip(ax.texts, corners, strict=True):
         place = np.array(text.get_position())
@@ -277,13 +318,13 @@ def test_the_view_sends_each_cluster_to_a_corner():
 def test_the_view_is_linear_and_puts_like_clusters_side_by_side():
     fake = made_up(600, 6)
     rows = np.eye(6)[fake.labels_]
-    for one, two in [(0, 3), (3, 1), (1, 4)]:  # rows between these
-        rows[np.flatnonzero(fake.labels_ == one)[:20], two] = 1
+    for item, two in [(0, 3), (3, 1), (1, 4)]:  # rows between these
+        rows[np.flatnonzero(fake.labels_ == item)[:20], two] = 1
     fake.embedding_ = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     ax = plot_embedding(fake)
     angle = [np.arctan2(*t.get_position()) % (2 * np.pi) for t in ax.texts]
-    for one, two in [(0, 3), (3, 1), (1, 4)]:
-        turn = abs(angle[one] - angle[two])
+    for item, two in [(0, 3), (3, 1), (1, 4)]:
+        turn = abs(angle[item] - angle[two])
         assert_allclose(min(turn, 2 * np.pi - turn), np.pi / 3)
 
 
@@ -293,6 +334,7 @@ def test_two_clusters_leave_no_axis_empty():
     fake.embedding_ = np.column_stack([fake.embedding_, noise])
     rows = points(plot_embedding(fake))
     spread = np.vstack(rows).std(axis=0)
+
     assert spread.min() > 0.2 * spread.max()
     assert np.linalg.norm(rows[0].mean(axis=0) - rows[1].mean(axis=0)) > 1
 
@@ -300,10 +342,10 @@ def test_two_clusters_leave_no_axis_empty():
 def test_many_rows_are_thinned_and_the_axes_say_so():
     for fake in (made_up(50_000, 3), made_up(50_000, 2)):
         ax = plot_embedding(fake)
-        shown = sum(len(one) for one in points(ax))
-        assert 19_990 < shown < 20_010
+        displayed = sum(len(item) for item in points(ax))
+        assert 19_990 < displayed < 20_010
         assert ax.get_title().startswith("50,000 rows in ")
-        assert f"{shown:,} of 50,000 rows shown" in ax.get_xlabel()
+        assert f"{displayed:,} of 50,000 rows shown" in ax.get_xlabel()
         assert all(c.get_rasterized() for c in ax.collections)
 
 
@@ -316,21 +358,30 @@ def test_what_cannot_be_drawn_of_an_embedding(data):
 
 def test_scales_are_violins_or_points_on_a_log_axis(model):
     ax = plot_scales(model)
+
     assert ax.get_yscale() == "log"
-    own = [model.scales_[model.labels_ == k] for k in range(4)]
-    for violin, scales in zip(ax.collections, own, strict=True):
+
+    own_rows = [model.scales_[model.labels_ == k] for k in range(4)]
+    for violin, scales in zip(ax.collections, own_rows, strict=True):
         y = violin.get_paths()[0].vertices[:, 1]
         assert_allclose([y.min(), y.max()], [scales.min(), scales.max()])
     medians = [line.get_ydata()[0] for line in ax.lines if len(line.get_ydata()) == 1]
-    assert_allclose(medians, [np.median(scales) for scales in own])
+
+    assert_allclose(medians, [np.median(scales) for scales in own_rows])
+
     fake = made_up(100, 3)
     fake.labels_ = np.r_[np.zeros(93, int), np.full(6, 1), 2]
     fake.scales_[:2] = 0
     ax = plot_scales(fake)
+
     assert len(ax.collections) == 1  # of few rows there are points
-    shown = [line for line in ax.lines if line.get_linestyle() == "None"]
-    assert [len(line.get_ydata()) for line in shown] == [1, 6, 1]
+
+    displayed = [line for line in ax.lines if line.get_linestyle() == "None"]
+
+    assert [len(line.get_ydata()) for line in displayed] == [1, 6, 1]
+
     marks = "cluster; bar: middle half, dot: median"
+
     assert ax.get_xlabel() == f"{marks}\nrows of scale 0, not shown: 2"
 
 
@@ -339,45 +390,67 @@ def test_top_features_show_contrasts_of_named_features(data, model):
     top = ihgmm.top_features(data[0], model, names=names)
     ax = plot_top_features(top, n_features=9)
     cells = ax.images[0].get_array()
+
     assert cells.shape == (9, 4)
+
     labels = texts(ax.get_yticklabels())
-    shown = [int(label.split()[-1]) for label in labels]
+    displayed = [int(label.split()[-1]) for label in labels]
+
     assert all("…" in label for label in labels)
-    assert_allclose(cells, top.contrasts[:, shown].T)
+    assert_allclose(cells, top.contrasts[:, displayed].T)
     # Each cluster's best feature is there, in the order of the clusters.
-    assert set(top.scores.argmax(axis=1)) <= set(shown)
+    assert set(top.scores.argmax(axis=1)) <= set(displayed)
+
     owner = np.abs(cells).argmax(axis=1)
+
     assert_array_equal(owner, np.sort(owner))
     assert "noise levels" in ax.figure.axes[1].get_ylabel()
+
     with pytest.raises(TypeError, match=r"not a IhSC; write plot_top_features\(top_"):
         plot_top_features(model)
 
 
 def test_confusion_is_matched_and_framed():
-    true = np.repeat(["ant", "bee", "cat"], [5, 4, 3])
+    truth = np.repeat(["ant", "bee", "cat"], [5, 4, 3])
     pred = np.array([7, 7, 7, 7, 9, 3, 3, 3, 7, 5, 5, 3])
-    ax = plot_confusion(true, pred)
+    ax = plot_confusion(truth, pred)
+
     # Four clusters stand for the class of most of their rows: 7 and 9 for ant.
     assert texts(ax.get_xticklabels()) == ["7", "9", "3", "5"]
     assert texts(ax.get_yticklabels()) == ["ant", "bee", "cat"]
+
     table = np.array([[4, 1, 0, 0], [1, 0, 3, 0], [0, 0, 1, 2]])
+
     assert_allclose(ax.images[0].get_array(), table / [[5], [4], [3]])
+
     cells = {t.get_position(): t.get_text() for t in ax.texts}
+
     assert cells == {(j, i): str(table[i, j] or "") for i in range(3) for j in range(4)}
+
     frames = [(j - 0.5, i - 0.5) for j, i in enumerate([0, 0, 1, 2])]
+
     assert [p.get_xy() for p in ax.patches] == frames
-    rand = adjusted_rand_score(true, pred)
+
+    rand = adjusted_rand_score(truth, pred)
     title = "16.7% of rows not of their cluster's main class, "
+
     assert " ".join(ax.get_title().split()) == f"{title}adjusted Rand index {rand:.2f}"
+
     ax.figure.draw_without_rendering()
+
     assert ax.title.get_window_extent().width < ax.get_window_extent().width
-    ax = plot_confusion(true, np.where(pred == 9, 7, pred))  # as many as classes
+
+    ax = plot_confusion(truth, np.where(pred == 9, 7, pred))  # as many as classes
+
     assert texts(ax.get_xticklabels()) == ["7", "3", "5"]
     assert ax.get_title() == "16.7% of rows misplaced"
     assert "framed" in ax.get_xlabel()
+
     ax = plot_confusion([3, 4, 4, 5], [0, 1, 1, 1])  # with fewer clusters than labels
+
     assert texts(ax.get_xticklabels()) == ["0", "1"]
     assert len(ax.patches) == 2
+
     with pytest.raises(ValueError, match="labels_true has 2 entries and labels_pred"):
         plot_confusion([0, 1], [0])
 
@@ -390,28 +463,35 @@ def profiles(ax):
 def test_confidence_is_that_of_the_diagnosis(data, model):
     diagnosis = diagnose(data[0], model.labels_)
     ax = plot_confidence(data[0], model)
-    for k, shown in enumerate(profiles(ax)):
-        assert_allclose(shown, -np.sort(-diagnosis.certainty[model.labels_ == k]))
-    below = percent(diagnosis.uncertain_share)
-    assert ax.get_title() == f"{below} of rows are less than 90% certain"
+    for k, displayed in enumerate(profiles(ax)):
+        assert_allclose(displayed, -np.sort(-diagnosis.certainty[model.labels_ == k]))
+    is_below = percent(diagnosis.uncertain_share)
+
+    assert ax.get_title() == f"{is_below} of rows are less than 90% certain"
     assert plot_confidence(data[0], model.labels_).get_title() == ax.get_title()
+
     # This model has memberships of its own.
     fit = ihgmm.IhGMM(4, random_state=0).fit(data[0])
-    shown = profiles(plot_confidence(fit))[0]
-    assert_allclose(shown, -np.sort(-fit.memberships_[fit.labels_ == 0, 0]))
+    displayed = profiles(plot_confidence(fit))[0]
+
+    assert_allclose(displayed, -np.sort(-fit.memberships_[fit.labels_ == 0, 0]))
 
 
 def test_a_model_that_lacks_what_is_drawn(data):
-    other = ihgmm.SphericalKMeans(4, random_state=0).fit(data[0])
+    other_model = ihgmm.SphericalKMeans(4, random_state=0).fit(data[0])
     for draw in (plot_confidence, plot_embedding):
-        wanted = rf"and SphericalKMeans has none; .*: {draw.__name__}\(X, model\)"
-        with pytest.raises(TypeError, match=wanted):
-            draw(other)
-    ax = plot_embedding(sp.csr_array(data[0]), other)
-    assert [len(one) for one in points(ax)] == np.bincount(other.labels_).tolist()
+        expected = rf"and SphericalKMeans has none; .*: {draw.__name__}\(X, model\)"
+        with pytest.raises(TypeError, match=expected):
+            draw(other_model)
+    ax = plot_embedding(sp.csr_array(data[0]), other_model)
+
+    assert [len(item) for item in points(ax)] == np.bincount(
+        other_model.labels_
+    ).tolist()
+
     for draw, name in ((plot_scales, "scales_"), (plot_scree, "eigenvalues_")):
         with pytest.raises(TypeError, match=f"needs {name}, and SphericalKMeans has"):
-            draw(other)
+            draw(other_model)
     for draw in (plot_scales, plot_scree, plot_embedding):
         with pytest.raises(ValueError, match="This IhSC is not fitted yet; call fit"):
             draw(IhSC(3))
@@ -421,15 +501,20 @@ def test_outliers_are_grey_and_in_no_cluster(data):
     X = data[0].copy()
     X[:5] = 1000 * np.random.default_rng(0).standard_normal((5, X.shape[1]))
     model = IhSC(4, outliers="auto", random_state=0).fit(X)
+
     assert (model.labels_ < 0).sum() == 5
+
     ax = plot_embedding(model)
+
     assert legend(ax) == ["outlier"]
-    assert sum(len(one.get_offsets()) for one in ax.collections) == len(X)
+    assert sum(len(item.get_offsets()) for item in ax.collections) == len(X)
     assert to_hex(ax.collections[-1].get_edgecolor()[0]) == NEUTRAL
     assert plot_scales(model).has_data()
     assert len(profiles(plot_confidence(X, model))) == 4
+
     ax = plot_confusion(np.maximum(model.labels_, 0), model.labels_)
     names = texts(tick_labels(ax.xaxis))
+
     assert names == ["0", "1", "2", "3", "outlier"]
 
 
@@ -445,6 +530,7 @@ def test_what_is_no_model_and_no_labels_is_named(data, model):
             refused = rf"{name} cannot be used .*\({len(X)}, "
             with pytest.raises(ValueError, match=refused):
                 draw(*swapped)
+
     with pytest.raises(TypeError, match="and Diagnosis has none; give a fitted"):
         plot_scales(diagnosis)
     with pytest.raises(TypeError, match=r"labels_true .*of type IhSC.; give one"):

@@ -47,13 +47,13 @@ def tables(page):
     def parts(tag, text):
         return re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)
 
-    found = re.findall('<table class="(.*?)">(.*?)</table>', page, re.DOTALL)
+    result = re.findall('<table class="(.*?)">(.*?)</table>', page, re.DOTALL)
     return {
         name: [
             [unescape(re.sub("<[^>]*>", "", cell)) for cell in parts("t[hd]", row)]
             for row in parts("tr", body)
         ]
-        for name, body in found
+        for name, body in result
     }
 
 
@@ -88,26 +88,40 @@ def page(model):
 
 
 def test_figures_are_those_of_the_model(page, X, model):
-    shown, own = tables(page), [model.labels_ == k for k in range(3)]
-    clusters = shown["clusters"][1:]
+    displayed = tables(page)
+    own_rows = [model.labels_ == k for k in range(3)]
+    clusters = displayed["clusters"][1:]
+
     assert [row[0] for row in clusters] == ["0", "1", "2"]
-    assert [row[2] for row in clusters] == [str(mine.sum()) for mine in own]
-    medians = [f"{np.median(model.sizes_[mine]):.3g}" for mine in own]
+    assert [row[2] for row in clusters] == [str(mine.sum()) for mine in own_rows]
+
+    medians = [f"{np.median(model.sizes_[mine]):.3g}" for mine in own_rows]
+
     assert [row[5] for row in clusters] == medians
-    medians = [f"{np.median(model.scales_[mine]):.2f}" for mine in own]
+
+    medians = [f"{np.median(model.scales_[mine]):.2f}" for mine in own_rows]
+
     assert [row[6] for row in clusters] == medians
+
     # Columns are in the order of the clusters that they are matched to.
-    order = [int(np.bincount(LABELS[mine]).argmax()) for mine in own]
-    assert shown["known"][0][1:] == [str(c) for c in order]
-    counts = [[str((LABELS[mine] == c).sum() or "·") for c in order] for mine in own]
-    assert [row[1:] for row in shown["known"][1:]] == counts
+    order = [int(np.bincount(LABELS[mine]).argmax()) for mine in own_rows]
+
+    assert displayed["known"][0][1:] == [str(c) for c in order]
+
+    counts = [
+        [str((LABELS[mine] == c).sum() or "·") for c in order] for mine in own_rows
+    ]
+
+    assert [row[1:] for row in displayed["known"][1:]] == counts
     assert f"{diagnose(X, model.labels_).verdict.capitalize()}." in page
     assert "IhSC sorted 150 rows of 30 features into 3 clusters." in page
     assert "Clusters are numbered from 0, the largest first." in page
     assert "0 of 150 rows differ (0%)" in page
     # How the labels were found stands there by the recipe.
     assert "brings rows to unit length and takes their leading singular" in page
+
     paper = written(IhSC.paper(3, random_state=0).fit(X), X)
+
     assert "eigenvectors of the inner products of rows, leaving out each row" in paper
 
 
@@ -119,22 +133,23 @@ def test_means_are_in_the_units_of_the_data(X, model, offset):
     lengths = np.linalg.norm(means, axis=1)
     for k, card in enumerate(page.split('<article class="card">')[1:]):
         head, *lines = tables(card)["features"]
-        others = "Others" if offset else "Others, same size"
-        assert head == ["Feature", "Mean", others, "Contrast"]
+        other_items = "Others" if offset else "Others, same size"
+        assert head == ["Feature", "Mean", other_items, "Contrast"]
         assert len(lines) == 8
         if offset:
             expected = original[model.labels_ != k].mean(axis=0)
         else:  # the others at the size of this cluster
             stretched = means * (lengths[k] / lengths)[:, None]
             expected = stretched[model.labels_[model.labels_ != k]].mean(axis=0)
-        for name, mean, others, contrast in lines:
+        for name, mean, other_items, contrast in lines:
             j = int(name)
-            shown = [float(cell.replace(",", "")) for cell in (mean, others)]
-            assert shown == pytest.approx(
+            displayed = [float(cell.replace(",", "")) for cell in (mean, other_items)]
+            assert displayed == pytest.approx(
                 [means[k, j] + offset, expected[j]], rel=0.006
             )
-            above = means[k, j] + offset > expected[j]
-            assert contrast.split()[-1][0] == ("+" if above else MINUS)
+            is_above = means[k, j] + offset > expected[j]
+            assert contrast.split()[-1][0] == ("+" if is_above else MINUS)
+
     # The words follow the figures.
     assert ("clusters, if their rows were as large" in page) == (offset == 0)
 
@@ -145,10 +160,13 @@ def test_sure_rows_are_relied_on_where_there_are_some(noise, any_sure):
     rng = np.random.default_rng(0)
     X = np.zeros((200, 6))
     # One kind stands apart, and two clusters share rows that change gradually.
-    X[:60, 0], X[60:, 1], X[60:, 2] = 3, 3, rng.uniform(0, 1, 140)
+    X[:60, 0] = 3
+    X[60:, 1] = 3
+    X[60:, 2] = rng.uniform(0, 1, 140)
     X += noise * rng.normal(size=X.shape)
     page = write_report(X, IhSC(3, random_state=0).fit(X)).html
     shares = [row[4] for row in tables(page)["clusters"][1:]]
+
     assert any(share != "0%" for share in shares) == any_sure
     assert "The clusters run into each other." in page
     assert ("Rely on the sure rows only" in page) == any_sure
@@ -158,9 +176,10 @@ def test_sure_rows_are_relied_on_where_there_are_some(noise, any_sure):
 @pytest.mark.filterwarnings("ignore::ihgmm.UnstableLabelsWarning")
 def test_uncertain_rows_of_separated_clusters_are_explained():
     X, _ = make_ihgmm(120, 60, 2, separation_constant=0.15, random_state=0)
-    found = diagnose(X, model := IhSC(2, random_state=0).fit(X))
-    assert found.verdict.name == "SEPARATED"
-    assert found.uncertain_share > 0.5
+    diagnosis = diagnose(X, model := IhSC(2, random_state=0).fit(X))
+
+    assert diagnosis.verdict.name == "SEPARATED"
+    assert diagnosis.uncertain_share > 0.5
     assert "Most labels are less than 90% certain, however clear" in written(model, X)
 
 
@@ -168,11 +187,14 @@ def test_clusters_of_given_labels():
     X, _ = make_ihgmm(120, 20, 8, random_state=0)
     model = IhSC(random_state=0).fit(X, known_labels=np.minimum(np.arange(120) // 9, 7))
     page = written(model, X)
+
     assert "IhSC(n_clusters=8, random_state=0)" in page
     assert "Clusters are numbered from 0.</p>" in page
     assert "The labels are those given: the fit chose none." in page
-    shown = f"without these labels, find {diagnose(X, model).stability:.1%} of them"
-    assert shown in page
+
+    displayed = f"without these labels, find {diagnose(X, model).stability:.1%} of them"
+
+    assert displayed in page
 
 
 def test_few_of_many_columns_are_named():
@@ -188,42 +210,58 @@ def test_few_of_many_columns_are_named():
 def test_names_of_clusters(X, model):
     evil = "<script>alert(1)</script>"
     page = written(model, X, names={0: evil, 2: " b "}, labels_true=LABELS)
+
     assert "<script>alert" not in page
-    shown = tables(page)
-    assert [row[1] for row in shown["clusters"][1:]] == [evil, "", "b"]
-    assert [row[0] for row in shown["known"][1:]] == [f"0 {evil}", "1 ", "2 b"]
+
+    displayed = tables(page)
+
+    assert [row[1] for row in displayed["clusters"][1:]] == [evil, "", "b"]
+    assert [row[0] for row in displayed["known"][1:]] == [f"0 {evil}", "1 ", "2 b"]
+
     for names in ({0: evil, 2: " b "}, [evil, "", "b"]):
         assert payload(written(model, X, names=names))["names"] == [evil, "", "b"]
     # A browser knows the page again, and no other one.
     options = ({}, {"title": "Other"}, {"ids": range(150)})
-    one, same, other = (payload(written(model, X, **each))["key"] for each in options)
-    assert one == same != other
+    first, is_same, second = (
+        payload(written(model, X, **item))["key"] for item in options
+    )
+
+    assert first == is_same != second
 
 
 def test_the_page_says_what_made_it(X, model):
-    source, command = "cells & <b>.csv", "ihgmm report -k '3'"
+    source = "cells & <b>.csv"
+    command = "ihgmm report -k '3'"
     page = written(model, X, source=source, command=command, title="mlb_players")
+
     assert '<h1 dir="auto">mlb_<wbr>players</h1>' in page
+
     foot = page[page.index("How this page was made") :]
+
     assert "<dd>1 August 2026, 16:00 UTC</dd>" in foot
     assert f"<bdi>{escape(source)}</bdi>" in foot
     assert command in unescape(foot)
     assert "<code>IhSC(n_clusters=3, random_state=0)</code>" in foot
     assert "3 clusters · 1 August 2026</p>" in page
-    plain = written(model, X)
-    assert "<dt>Command</dt>" not in plain
-    assert "<h3>The data</h3>" not in plain
+
+    baseline = written(model, X)
+
+    assert "<dt>Command</dt>" not in baseline
+    assert "<h3>The data</h3>" not in baseline
 
 
 def test_a_page_in_a_file_and_for_notebooks(X, model, tmp_path):
     before = X.copy()
     page = model.report(X, title='"quoted" & <i>')
     file = model.report(X, str(tmp_path / "r.html"), title='"quoted" & <i>')
+
     assert file == tmp_path / "r.html"
     assert file.read_text(encoding="utf-8") == page.html
     np.testing.assert_array_equal(X, before)
+
     iframe = '<iframe srcdoc="([^"]*)" ([^<>]*)></iframe>'
     frame = re.fullmatch(iframe, page._repr_html_())
+
     assert unescape(frame[1]) == page.html
     # The page has no rights of the notebook around it.
     assert 'sandbox="allow-scripts allow-downloads allow-modals"' in frame[2]
@@ -233,21 +271,33 @@ def test_a_page_in_a_file_and_for_notebooks(X, model, tmp_path):
 
 def test_known_labels_stand_under_their_clusters(X, model):
     # Eleven classes, three of which are a cluster; numbers are read as numbers.
-    known = np.where(np.arange(150) % 10 == 0, np.arange(150) % 80 + 3, model.labels_)
-    page = written(model, X, labels_true=known)
+    known_labels = np.where(
+        np.arange(150) % 10 == 0, np.arange(150) % 80 + 3, model.labels_
+    )
+    page = written(model, X, labels_true=known_labels)
     head, *lines = tables(page)["known"]
+
     assert head[1:] == ["0", "1", "2", *(str(c) for c in range(3, 83, 10))]
+
     counts = np.zeros((3, 11), dtype=int)
-    np.add.at(counts, (model.labels_, np.searchsorted(np.unique(known), known)), 1)
+    np.add.at(
+        counts,
+        (model.labels_, np.searchsorted(np.unique(known_labels), known_labels)),
+        1,
+    )
     expected = [[str(n or "·") for n in row] for row in counts]
+
     assert [line[1:] for line in lines] == expected
+
     # The sentence agrees with the table: a cluster stands for its largest class.
     n_wrong = 150 - counts.max(axis=1).sum()
+
     assert f"{n_wrong} of 150 rows ({n_wrong / 150:.1%}) are not of the largest" in page
+
     # The last of very many columns counts all other classes, unless it is one.
     for n_classes, last in ((75, "16 others"), (60, "59")):
-        known = np.minimum(np.arange(150) // 2, n_classes - 1)
-        head, *lines = tables(written(model, X, labels_true=known))["known many"]
+        known_labels = np.minimum(np.arange(150) // 2, n_classes - 1)
+        head, *lines = tables(written(model, X, labels_true=known_labels))["known many"]
         assert len(head) == 61
         assert last in head
         sums = [sum(int(cell.replace("·", "0")) for cell in line[1:]) for line in lines]
@@ -255,14 +305,19 @@ def test_known_labels_stand_under_their_clusters(X, model):
 
 
 def test_rows_without_a_known_label_are_counted_and_not_compared(X, model):
-    known = LABELS.astype(object)
-    known[:4] = None, np.nan, "", pd.NA
-    page = written(model, X, labels_true=known)
+    known_labels = LABELS.astype(object)
+    known_labels[:4] = None, np.nan, "", pd.NA
+    page = written(model, X, labels_true=known_labels)
+
     assert "4 rows without a known label are not compared." in page
     assert "of 146 rows differ" in page
+
     cells = [cell for line in tables(page)["known"][1:] for cell in line[1:]]
+
     assert sum(int(cell.replace("·", "0")) for cell in cells) == 146
+
     data = payload(page)
+
     assert data["classes"] == ["", "0", "1", "2"]
     np.testing.assert_array_equal(data["known"][4:], LABELS[4:] + 1)
     assert "known labels</h2>" not in written(model, X, labels_true=[None] * 150)
@@ -272,56 +327,78 @@ def test_classes_are_sorted_as_people_read_them(X, model):
     names = ["-2", "1.5", "9", "10", "1e3", "9" * 5000, "a", "k 9", "k 010", "k 10b"]
     shuffled = np.array(names, dtype=object)[np.arange(150) * 7 % 10]
     data = payload(written(model, X, labels_true=shuffled))
+
     assert data["classes"] == names
     np.testing.assert_array_equal(data["known"], np.arange(150) * 7 % 10)
 
 
 def test_embedded_rows_are_those_of_the_model(page, X, model):
     data = payload(page)
+
     np.testing.assert_array_equal(data["cluster"], model.labels_)
     np.testing.assert_array_equal(data["scale"], model.scales_.astype(np.float32))
+
     sizes = data["scale"] * np.array(data["lengths"])[data["cluster"]]
+
     np.testing.assert_allclose(sizes, model.sizes_, rtol=1e-6)
+
     certainty = diagnose(X, model.labels_).certainty
+
     np.testing.assert_allclose(data["certainty"] / 65535, certainty, atol=1e-5)
-    known = np.array(data["classes"])[data["known"]]
-    np.testing.assert_array_equal(known, LABELS.astype(str))
+
+    known_labels = np.array(data["classes"])[data["known"]]
+
+    np.testing.assert_array_equal(known_labels, LABELS.astype(str))
+
     # On the map every row is nearest to the middle of its own cluster.
     places = np.column_stack([data["x"] * data["aspect"], data["y"]]) / 65535
     middles = np.array([places[model.labels_ == k].mean(axis=0) for k in range(3)])
-    far = np.linalg.norm(places[:, None] - middles, axis=2)
-    assert (far.argmin(axis=1) == model.labels_).mean() > 0.98
+    distant = np.linalg.norm(places[:, None] - middles, axis=2)
+
+    assert (distant.argmin(axis=1) == model.labels_).mean() > 0.98
 
 
 def test_the_index_of_a_frame_names_the_rows(X, model):
     names = [f"cell {i}" for i in range(150)]
     frame = pd.DataFrame(X, index=names)
     data = payload(written(model, frame))
+
     assert (data["ids"], data["idName"]) == (names, "id")
+
     # What is given goes first.
     data = payload(written(model, frame, ids=range(150), id_name="n"))
+
     assert (data["ids"][7], data["idName"]) == ("7", "n")
+
     # One that counts the rows says nothing; the rows that a selection left do.
     data = payload(written(model, pd.DataFrame(X)))
+
     assert ("ids" in data, data["idName"]) == (False, "position")
+
     # A name stands for one column of the file only.
-    left = pd.DataFrame(X, index=pd.RangeIndex(9, 159, name="scale"))
-    data = payload(written(model, left))
+    residual = pd.DataFrame(X, index=pd.RangeIndex(9, 159, name="scale"))
+    data = payload(written(model, residual))
+
     assert (data["ids"][:2], data["idName"]) == (["9", "10"], "id_scale")
+
     levels = pd.MultiIndex.from_tuples([("a", i) for i in range(150)])
     data = payload(written(model, pd.DataFrame(X, index=levels)))
+
     assert data["ids"][3] == "a, 3"
 
 
 def test_policy_allows_own_script_and_style_only(page):
     policy = re.search(r'Security-Policy" content="([^"]*)"', page)[1]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+
     assert rules.pop("default-src") == "'none'"
     assert rules.pop("base-uri") == rules.pop("form-action") == "'none'"
+
     for tag in ("script", "style"):
         (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert rules.pop(f"{tag}-src") == f"'sha256-{digest}'"
+
     assert not rules
     assert not re.search(r"(?:src|href)=\"(?!#)", page)
     assert not re.search(r"@import|url\(|\son\w+=\"|innerHTML|style=\"", page)
@@ -332,16 +409,22 @@ def test_names_stay_data(X, model):
     evil = "</script><script>alert(1)</script><!--&\u2028\u2029'\"{{script}}"
     ids = [evil, "\ud800", "\x00", "", None, *range(145)]
     names = [evil, *(f"<g{j}>" for j in range(1, 30))]
+
     with pytest.warns(PreparationWarning, match="Rows of X are .* times as large"):
         page = written(model, X, ids=ids, feature_names=names, title=evil)
+
     assert "Column <bdi>&#39;&lt;g4&gt;&#39;</bdi> holds" in page
     assert "<script>alert" not in page
     assert page.count("</script>") == 2
     assert "&lt;/script&gt;" in page
+
     data = payload(page)
+
     assert data["ids"][:5] == [evil, "\ud800", "\x00", "", ""]
     assert data["ids"][5:] == [str(i) for i in range(145)]
+
     text = inline_json([evil])
+
     assert not set("<>&\u2028\u2029") & set(text)
     assert json.loads(text) == [evil]
 
@@ -352,6 +435,7 @@ def test_a_pipeline_of_a_file_has_a_report(X, tmp_path):
     stored = open_data(tmp_path / "x.parquet")
     model = make_pipeline(ColumnScaler("scale"), IhSC(3)).fit(stored)
     page = str(write_report(stored, model).html)
+
     assert "f29" in page
     assert page.count('<article class="card">') == 3
 
@@ -359,11 +443,13 @@ def test_a_pipeline_of_a_file_has_a_report(X, tmp_path):
 def test_a_report_reads_the_data_as_often_as_its_parts(X, model, tmp_path):
     np.save(tmp_path / "X.npy", X)
     stored = np.load(tmp_path / "X.npy", mmap_mode="r")
-    one, two = as_matrix(stored), as_matrix(stored)
-    model.report(one, tmp_path / "r.html")
+    item = as_matrix(stored)
+    two = as_matrix(stored)
+    model.report(item, tmp_path / "r.html")
     diagnose(two, model)
+
     # Once more for the means of features, and once for typical rows.
-    assert one.passes == two.passes + 2 > 2
+    assert item.passes == two.passes + 2 > 2
 
 
 @pytest.mark.parametrize(
@@ -382,6 +468,7 @@ def test_a_report_reads_the_data_as_often_as_its_parts(X, model, tmp_path):
 )
 def test_models(model, has_tree, X):
     page = written(model.fit(X), X)
+
     assert f"{type(model).__name__} sorted 150 rows" in page
     assert ("edge of noise" in page) == (getattr(model, "n_clusters", 2) == "auto")
     assert bool(tree_section(page)) == has_tree
@@ -392,22 +479,28 @@ def test_models(model, has_tree, X):
 
 
 def test_kinds_of_data(X, model):
-    plain = payload(written(model, X))
+    baseline = payload(written(model, X))
     sparse = payload(written(model, sp.csr_array(X)))
-    np.testing.assert_allclose(plain["certainty"], sparse["certainty"], atol=1)
+
+    np.testing.assert_allclose(baseline["certainty"], sparse["certainty"], atol=1)
+
     device = xp.asarray(X)
-    there = IhSC(3, random_state=0).fit(device)
-    moved = payload(written(there, device))
-    np.testing.assert_array_equal(moved["cluster"], plain["cluster"])
+    device_model = IhSC(3, random_state=0).fit(device)
+    moved = payload(written(device_model, device))
+
+    np.testing.assert_array_equal(moved["cluster"], baseline["cluster"])
+
     frame = pd.DataFrame(X.astype(np.float32), columns=[f"g{j}" for j in range(30)])
     named = IhSC(3, random_state=0).fit(frame)
     page = written(named, frame)
+
     assert re.search(r'<th scope="row"><bdi title="g\d+">', page)
 
 
 def test_needs_jinja_and_says_so_before_any_work(X, model, monkeypatch, tmp_path):
     _templates.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
+
     with pytest.raises(ImportError, match="pip install jinja2"):
         model.report(X, tmp_path / "r.html")
 
@@ -416,24 +509,32 @@ def test_very_many_rows_are_thinned():
     rng = np.random.default_rng(0)
     labels = rng.choice(3, size=300_000, p=[0.7, 0.29995, 0.00005])
     sizes = np.bincount(labels)
-    kept = kept_rows(Clusters(labels, list("abc")), None)
-    assert len(kept) <= 100_020
-    assert (np.diff(kept) > 0).all()
-    shown = np.bincount(labels[kept])
-    assert shown[2] == min(sizes[2], 20)
-    np.testing.assert_allclose(shown[:2] / sizes[:2], 1 / 3, atol=1e-3)
-    few = Clusters(labels[:2000], list("abc"))
-    assert len(kept_rows(few, None)) == 2000
-    assert 1000 <= len(kept_rows(few, None, most_rows=1000)) <= 1020
-    long = kept_rows(few, ["x" * 10_000] * 2000)
-    assert 400 < len(long) < 500
+    remaining_rows = kept_rows(Clusters(labels, list("abc")), None)
+
+    assert len(remaining_rows) <= 100_020
+    assert (np.diff(remaining_rows) > 0).all()
+
+    displayed = np.bincount(labels[remaining_rows])
+
+    assert displayed[2] == min(sizes[2], 20)
+    np.testing.assert_allclose(displayed[:2] / sizes[:2], 1 / 3, atol=1e-3)
+
+    sample = Clusters(labels[:2000], list("abc"))
+
+    assert len(kept_rows(sample, None)) == 2000
+    assert 1000 <= len(kept_rows(sample, None, most_rows=1000)) <= 1020
+
+    long_text = kept_rows(sample, ["x" * 10_000] * 2000)
+
+    assert 400 < len(long_text) < 500
 
 
 def test_thinned_page_says_so(X, model):
     page = written(model, X, ids=["é" * 50_000] * 150)
-    kept = len(payload(page)["cluster"])
-    assert kept < 150
-    assert page.count(f"hold {kept} of 150 rows, drawn at random") == 2
+    remaining_rows = len(payload(page)["cluster"])
+
+    assert remaining_rows < 150
+    assert page.count(f"hold {remaining_rows} of 150 rows, drawn at random") == 2
     assert len(page.encode()) < 8e6
     assert sum(int(row[2]) for row in tables(page)["clusters"][1:]) == 150
 
@@ -463,9 +564,12 @@ def test_bad_input_is_named_and_leaves_the_old_file(X, model, tmp_path):
     ):
         with pytest.raises(error, match=re.escape(words)):
             write_report(**{"X": X, "model": model, "path": file} | options)
+
     assert [f.name for f in tmp_path.iterdir()] == ["r.html"]
     assert file.read_text() == "old"
+
     (tmp_path / "d.html").mkdir()
+
     with pytest.raises(ValueError, match=r"d\.html is a folder; give a file name"):
         write_report(X, model, tmp_path / "d.html")
 
@@ -473,13 +577,17 @@ def test_bad_input_is_named_and_leaves_the_old_file(X, model, tmp_path):
 @pytest.mark.filterwarnings("ignore:n_clusters='auto' chose")
 def test_a_doubtful_number_is_in_the_verdict(page):
     assert "doubtful" not in page
+
     rng = np.random.default_rng(2)
     patterns = rng.dirichlet(np.full(7, 0.5), 5)
     X = patterns[rng.integers(0, 5, 150)] * rng.lognormal(0, 0.8, (150, 1))
     X *= rng.lognormal(0, 0.5, X.shape)
     model = IhSC("auto", random_state=0).fit(X)
+
     assert model.selection_.is_doubtful
+
     verdict = '<p class="verdict fair">The number of clusters is doubtful: '
+
     assert verdict in written(model, X)
 
 
@@ -492,22 +600,30 @@ def test_the_tree_of_clusters_is_shown():
     X, *_ = nested(0)
     model = IhSC(9, random_state=0).fit(X)
     tree = cluster_tree(model, random_state=0)
-    shown = tree_section(written(model, X))
-    assert "Clusters that belong together" in shown
-    assert "Within this fit, 3 clusters stand out: halves" in shown
-    tops = [float(top) for top in re.findall(r'd="M[^"]*V([\d.]+)H', shown)]
+    displayed = tree_section(written(model, X))
+
+    assert "Clusters that belong together" in displayed
+    assert "Within this fit, 3 clusters stand out: halves" in displayed
+
+    tops = [float(top) for top in re.findall(r'd="M[^"]*V([\d.]+)H', displayed)]
+
     assert len(tops) == tree.n_leaves - 1 == 8
     assert tops == sorted(tops, reverse=True)  # from the leaves up
-    (mark,) = re.findall(r'<line class="gap" .*?y1="([\d.]+)"', shown)
+
+    (mark,) = re.findall(r'<line class="gap" .*?y1="([\d.]+)"', displayed)
+
     assert sum(top < float(mark) for top in tops) == 3 - 1
-    assert ">3 clusters</text>" in shown
-    leaves = re.findall(r'text-anchor="middle">(\d+)<', shown)
+    assert ">3 clusters</text>" in displayed
+
+    leaves = re.findall(r'text-anchor="middle">(\d+)<', displayed)
+
     assert sorted(map(int, leaves)) == [*range(9)]
     assert [int(leaf) for leaf in leaves] == tree.drawn()[0].tolist()
 
 
 def test_vectors_are_described_by_the_words_of_their_texts(X, model):
-    rng, kinds = np.random.default_rng(0), [["boat", "sail"], ["oven", "pan"], ["law"]]
+    rng = np.random.default_rng(0)
+    kinds = [["boat", "sail"], ["oven", "pan"], ["law"]]
     texts = [" ".join([*rng.choice(kinds[k], 9), "and"]) for k in model.labels_]
     counter = CountVectorizer()
     words = counter.fit_transform(texts)
@@ -515,8 +631,11 @@ def test_vectors_are_described_by_the_words_of_their_texts(X, model):
     top = top_features(words, model.labels_, names=names)
     page = written(model, X, texts=texts, described_by=top)
     cards = [tables(card)["features"] for card in page.split('class="card"')[1:]]
-    for card, own in zip(cards, kinds, strict=True):
-        assert {*own} <= {line[0] for line in card} <= {"Feature", "and", *own}
+    for card, own_rows in zip(cards, kinds, strict=True):
+        assert (
+            {*own_rows} <= {line[0] for line in card} <= {"Feature", "and", *own_rows}
+        )
+
     assert "150 rows of 30 features" in page
 
 
@@ -526,10 +645,15 @@ def test_outliers_are_left_out_and_counted(tmp_path):
     model = IhSC(3, outliers="auto", random_state=0).fit(X)
     path = model.report(X, tmp_path / "page.html", labels_true=kinds)
     page = path.read_text(encoding="utf-8")
+
     assert "Left out 4 rows (2.0%) that fit no cluster (label -1)." in page
     # Others keep their positions.
     assert "Rows go by their position in the data, counted from 0." in page
-    inside = np.flatnonzero(model.labels_ >= 0)
-    np.testing.assert_array_equal(payload(page)["numbers"], inside)
+
+    is_inside = np.flatnonzero(model.labels_ >= 0)
+
+    np.testing.assert_array_equal(payload(page)["numbers"], is_inside)
+
     typical = re.findall("Typical rows: <bdi>(.*?)</bdi>", page)
+
     assert typical == [str(rows[0]) for rows in typical_rows(X, model)]

@@ -47,11 +47,11 @@ HOSTILE = [
 @pytest.fixture(scope="module")
 def browser():
     with sync_playwright() as driver:
-        found = driver.chromium.launch(
+        result = driver.chromium.launch(
             executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"]
         )
-        yield found
-        found.close()
+        yield result
+        result.close()
 
 
 X, LABELS = make_ihgmm(160, 30, 3, separation_constant=0.8, random_state=0)
@@ -67,8 +67,8 @@ def report(model, tmp_path_factory):
     ids = [*HOSTILE, *(f"row {i}" for i in range(len(HOSTILE), 160))]
     file = tmp_path_factory.mktemp("report") / "report.html"
     names = [*HOSTILE, *(f"gene {j}" for j in range(14))]
-    known = np.array(["kind 0", "=kind 1", "<b>kind 2"])[LABELS]
-    options = {"ids": ids, "feature_names": names, "labels_true": known}
+    known_labels = np.array(["kind 0", "=kind 1", "<b>kind 2"])[LABELS]
+    options = {"ids": ids, "feature_names": names, "labels_true": known_labels}
     write_report(X, model, file, title=HOSTILE[0], **options)
     return file, ids
 
@@ -80,7 +80,8 @@ def open_page(browser):
 
     def start(file, **options):
         options = {"viewport": {"width": 1280, "height": 900}, **options}
-        page, trouble = browser.new_context(**options).new_page(), []
+        page = browser.new_context(**options).new_page()
+        trouble = []
         page.on("console", lambda message: trouble.append(message.text))
         page.on("pageerror", lambda error: trouble.append(str(error)))
         page.on("dialog", lambda dialog: trouble.append(dialog.message))
@@ -149,40 +150,58 @@ def ink(page, k):
 
 def test_point_at_a_row(page, report):
     page.locator("#stage").scroll_into_view_if_needed()
-    data, box = embedded(page), page.locator("#stage").bounding_box()
+    data = embedded(page)
+    box = page.locator("#stage").bounding_box()
     shape = np.clip(data["aspect"], 1, 1.45)  # which the map fills
+
     assert box["width"] / box["height"] == pytest.approx(shape, rel=0.01)
+
     # A row far from all others, so that no other one is nearer to the pointer.
-    x, y = data["x"] * data["aspect"], data["y"]
-    far = np.hypot(x[:, None] - x, y[:, None] - y) + 1e9 * np.eye(len(x))
-    row = int(far.min(axis=1).argmax())
+    x = data["x"] * data["aspect"]
+    y = data["y"]
+    distant = np.hypot(x[:, None] - x, y[:, None] - y) + 1e9 * np.eye(len(x))
+    row = int(distant.min(axis=1).argmax())
+
     assert page.locator("#tip").is_hidden()
+
     page.mouse.move(*place_of(page, data, row))
     words = page.locator("#tip").inner_text().split("\n")
     name = report[1][row]
+
     assert page.locator("#tip b").text_content() == name
     assert f"Cluster {int(data['cluster'][row])}" in words
     assert any(re.fullmatch(r"Scale \d+\.\d+", word) for word in words)
     assert any(re.fullmatch(r"Size [\d.]+k?", word) for word in words)
     assert any(re.fullmatch(r"Certainty [<> ]*\d+\.\d%", word) for word in words)
+
     page.mouse.move(2, 2)
+
     assert page.locator("#tip").is_hidden()
 
 
 def test_single_out_a_cluster(page, model):
     sizes = np.bincount(model.labels_)
+
     assert all(ink(page, k) > 50 for k in range(3))
+
     keys = page.locator("#legend button")
+
     assert keys.count() == 3
+
     keys.nth(1).click()
+
     assert keys.nth(1).get_attribute("aria-pressed") == "true"
     assert [ink(page, k) > 0 for k in range(3)] == [False, True, False]
     assert page.locator("#count").inner_text() == f"{sizes[1]} of 160 rows"
     assert set(cells(page, 1)) == {"1"}
     assert page.locator("#filter").input_value() == "1"
+
     page.locator("#filter").select_option("2")
+
     assert keys.nth(2).get_attribute("aria-pressed") == "true"
+
     page.locator("#all").click()
+
     assert page.locator("#count").inner_text() == "160 rows"
     assert all(ink(page, k) > 50 for k in range(3))
 
@@ -191,39 +210,56 @@ def test_keyboard(page):
     page.locator("#stage").focus()
     page.keyboard.press("ArrowRight")
     first = page.locator("#reading").inner_text()
+
     assert re.search(r", Cluster \d, Scale [\d.]+, Size [\d.]+k?, Certainty ", first)
+
     page.keyboard.press("ArrowRight")
     second = page.locator("#reading").inner_text()
+
     assert second != first
+
     page.keyboard.press("Enter")
     cluster = int(re.search(r"Cluster (\d)", second)[1])
     rows = (embedded(page)["cluster"] == cluster).sum()
+
     assert page.locator("#count").inner_text() == f"{rows} of 160 rows"
+
     page.keyboard.press("Escape")
+
     assert page.locator("#count").inner_text() == "160 rows"
+
     page.keyboard.press("+")
+
     assert page.locator("#whole").is_enabled()
+
     page.keyboard.press("0")
+
     assert page.locator("#whole").is_disabled()
+
     # Every control is reached with the tab key, and shows it.
     page.locator("body").click(position={"x": 1, "y": 1})
-    seen = set()
+    record = set()
     at = "((e) => [e.tagName, e.id, getComputedStyle(e).outlineStyle])"
     for _ in range(60):
         page.keyboard.press("Tab")
         tag, name, outline = page.evaluate(f"{at}(document.activeElement)")
         if tag == "BODY":  # once around
             break
-        seen.add(name)
+        record.add(name)
         assert outline == "solid", (tag, name)
-    assert {"theme", "stage", "closer", "search", "filter", "save", "next"} <= seen
+
+    assert {"theme", "stage", "closer", "search", "filter", "save", "next"} <= record
 
 
 def test_search_sort_and_turn_pages(page, model):
     search(page, "ROW 15", "10 of 160 rows")
+
     assert cells(page, 0) == [f"row {i}" for i in range(150, 160)]
+
     search(page, "nothing like this", "0 of 160 rows")
+
     assert cells(page, 0) == ["No row matches."]
+
     search(page, "", "160 rows")
     heads = page.locator("#heads th")
     for column, figures, sort in (
@@ -236,22 +272,29 @@ def test_search_sort_and_turn_pages(page, model):
         first = np.argsort(figures, kind="stable")[:25]
         assert cells(page, 1) == [str(k) for k in model.labels_[first]]
     page.locator("#last").click()
+
     assert len(cells(page, 0)) == 160 - 6 * 25
     assert page.locator("#page").inner_text() == "Page 7 of 7"
     assert page.locator("#next").is_disabled()
+
     page.locator("#first").click()
     heads.nth(0).locator("button").click()
     names = [name for name in cells(page, 0) if name.startswith("row")]
+
     assert names == sorted(names, key=lambda name: int(name[4:]))
 
 
 def saved(page, button="#save", name="labels.csv"):
     with page.expect_download() as download:
         page.locator(button).press("Enter")
+
     assert download.value.suggested_filename == name
+
     content = download.value.path().read_bytes()
+
     # Excel takes a file without the mark for one in the code of the country.
     assert content.startswith(codecs.BOM_UTF8)
+
     return content.decode("utf-8-sig")
 
 
@@ -265,11 +308,16 @@ def test_download(page, report, model):
     for name, values in expected.items():
         column = np.float64(saved_column(page, name))
         np.testing.assert_allclose(column, values, rtol=1e-5)
-    for shown, given in zip(saved_column(page, "id"), report[1], strict=True):
-        formula = given.lstrip("'").startswith(tuple("=+-@\t\r\n")) and given != "-2"
-        assert shown == ("'" + given if formula else given)
+    for displayed, argument in zip(saved_column(page, "id"), report[1], strict=True):
+        formula = (
+            argument.lstrip("'").startswith(tuple("=+-@\t\r\n")) and argument != "-2"
+        )
+        assert displayed == ("'" + argument if formula else argument)
+
     assert {*saved_column(page, "known")} == {"kind 0", "'=kind 1", "<b>kind 2"}
+
     page.locator("#exact").check()
+
     assert saved_column(page, "id") == report[1]
 
 
@@ -277,28 +325,39 @@ SHOWN = ("#save-shown", "labels-shown.csv")
 
 
 def test_download_of_the_rows_that_are_shown(page, report, model):
-    every, shown = page.locator("#save"), page.locator("#save-shown")
-    assert every.inner_text() == "Download all 160 rows (CSV)"
-    assert shown.is_hidden()
+    combinations = page.locator("#save")
+    displayed = page.locator("#save-shown")
+
+    assert combinations.inner_text() == "Download all 160 rows (CSV)"
+    assert displayed.is_hidden()
+
     page.locator("#filter").select_option("1")
     mine = np.flatnonzero(model.labels_ == 1)
-    assert shown.inner_text() == f"Download the {len(mine)} rows shown (CSV)"
+
+    assert displayed.inner_text() == f"Download the {len(mine)} rows shown (CSV)"
+
     page.locator("#exact").check()
+
     assert saved_column(page, "id", *SHOWN) == [report[1][i] for i in mine]
     assert len(saved_column(page, "id")) == 160
+
     # Search narrows it further, and the file is sorted as the table is.
-    found = [i for i in mine if report[1][i].startswith("row 1")]
-    search(page, "row 1", f"{len(found)} of 160 rows")
+    result = [i for i in mine if report[1][i].startswith("row 1")]
+    search(page, "row 1", f"{len(result)} of 160 rows")
     page.locator("#heads button").nth(2).click()
-    order = sorted(found, key=lambda i: model.scales_[i])
+    order = sorted(result, key=lambda i: model.scales_[i])
+
     assert saved_column(page, "id", *SHOWN) == [report[1][i] for i in order]
+
     search(page, "nothing like this", "0 of 160 rows")
-    assert shown.is_hidden()
+
+    assert displayed.is_hidden()
 
 
 def test_names_are_kept_and_saved(open_page, report):
     page = open_page(report[0])
-    fields, kept = page.locator(".naming input"), page.locator("#names-kept")
+    fields = page.locator(".naming input")
+    remaining_rows = page.locator("#names-kept")
 
     def name_clusters(first, last):
         for k, name in ((0, first), (2, last)):
@@ -306,37 +365,53 @@ def test_names_are_kept_and_saved(open_page, report):
             fields.nth(k).press("Tab")
 
     assert page.locator("#save-page").is_hidden()
+
     name_clusters("  <b>B cells ", "=T cells")
+
     assert fields.nth(0).input_value() == "<b>B cells"
-    assert "This browser keeps the names" in kept.inner_text()
+    assert "This browser keeps the names" in remaining_rows.inner_text()
     assert "<b>B cells" in page.locator("#legend button").nth(0).inner_text()
+
     heads = page.locator(".card h3 .called").all_text_contents()
+
     assert heads == ["<b>B cells", "", "=T cells"]
+
     options = page.locator("#filter option").all_text_contents()
+
     assert options == ["all", "0 <b>B cells", "1", "2 =T cells"]
+
     names = {"0": "<b>B cells", "1": "", "2": "'=T cells"}
     clusters = saved_column(page, "cluster")
+
     assert saved_column(page, "name") == [names[k] for k in clusters]
+
     # The same browser knows them again; a saved page has them anywhere.
     page.reload()
+
     assert fields.nth(0).input_value() == "<b>B cells"
+
     with page.expect_download() as download:
         page.locator("#save-page").press("Enter")
     file = report[0].with_name("named.html")
     download.value.save_as(file)
     policies = [
-        re.search("Security-Policy.*", one.read_text(encoding="utf-8"))[0]
-        for one in (report[0], file)
+        re.search("Security-Policy.*", item.read_text(encoding="utf-8"))[0]
+        for item in (report[0], file)
     ]
+
     assert policies[0] == policies[1]
-    other = open_page(file)
-    assert other.locator(".naming input").nth(2).input_value() == "=T cells"
-    assert other.locator("#save-page").is_hidden()
-    assert cells(other, 0)[:20] == cells(page, 0)[:20]
+
+    second = open_page(file)
+
+    assert second.locator(".naming input").nth(2).input_value() == "=T cells"
+    assert second.locator("#save-page").is_hidden()
+    assert cells(second, 0)[:20] == cells(page, 0)[:20]
+
     # Taken back, nothing is left of them.
     name_clusters("", "")
     page.reload()
-    assert kept.is_hidden()
+
+    assert remaining_rows.is_hidden()
     assert "name" not in saved(page).splitlines()[0]
 
 
@@ -355,30 +430,35 @@ def test_copy_the_table_of_clusters(page, model, allowed):
     expect(page.locator("#copy")).to_have_text("Copied")
     text = page.evaluate("window.copied")
     head, *lines = (line.split("\t") for line in text.splitlines())
+
     assert head[:4] == ["Cluster", "Name", "Rows", "Share"]
     assert [line[1] for line in lines] == ["", "'=1+1", ""]
     assert [int(line[2]) for line in lines] == list(np.bincount(model.labels_))
     assert {len(line) for line in lines} == {len(head)}
+
     # Numbers have all their digits, not those that are shown.
     sizes = [np.median(model.sizes_[model.labels_ == k]) for k in range(3)]
-    found = [float(line[head.index("Median size")]) for line in lines]
-    np.testing.assert_allclose(found, sizes, rtol=1e-5)
+    result = [float(line[head.index("Median size")]) for line in lines]
+
+    np.testing.assert_allclose(result, sizes, rtol=1e-5)
     assert page.locator("textarea").count() == 0
 
 
 def test_paper_is_filled_and_cuts_no_line_and_no_name(open_page, tmp_path):
-    long = "Customers who order large amounts of everything before holidays"
+    long_text = "Customers who order large amounts of everything before holidays"
     rows = np.where(np.arange(X.size).reshape(X.shape) % 97 == 5, np.nan, X)
     model = IhSC(3, missing="fit", random_state=0).fit(rows)
-    options = {"names": ["short", long, long], "labels_true": LABELS}
+    options = {"names": ["short", long_text, long_text], "labels_true": LABELS}
     file = write_report(rows, model, tmp_path / "r.html", **options)
     paper = {"width": 688, "height": 1000}  # of A4 between its margins
     page = open_page(file, viewport=paper)
     # Rows with cells that were filled in are marked, and the page says why.
     marks = page.locator("#cells .gaps").all_text_contents()
+
     assert marks == [f"{n} filled" for n in np.isnan(rows).sum(axis=1)[:25] if n]
     assert page.locator("#gaps").is_visible()
     assert ",certainty,filled,known\r\n" in saved(page)
+
     page.emulate_media(media="print")
     for selector, name, value in (
         ("#stage", "outlineStyle", "none"),
@@ -388,13 +468,17 @@ def test_paper_is_filled_and_cuts_no_line_and_no_name(open_page, tmp_path):
         styles = f"(all) => all.map((e) => getComputedStyle(e).{name})"
         assert {*page.locator(selector).evaluate_all(styles)} == {value}
     widths = "(all) => all.map((e) => e.getBoundingClientRect().width)"
-    wide = page.locator("section > p, .scree, .known").evaluate_all(widths)
-    assert min(width for width in wide if width) > 680
+    wide_data = page.locator("section > p, .scree, .known").evaluate_all(widths)
+
+    assert min(width for width in wide_data if width) > 680
     # Two cards are side by side.
     assert min(page.locator(".card").evaluate_all(widths)) > 330
     assert page.evaluate("document.documentElement.scrollWidth") <= 688
+
     names = page.locator("#legend button").all()
-    assert [long in name.inner_text() for name in names] == [False, True, True]
+
+    assert [long_text in name.inner_text() for name in names] == [False, True, True]
+
     for name in [*names, *page.locator(".features thead th").all()]:
         assert name.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
 
@@ -402,10 +486,15 @@ def test_paper_is_filled_and_cuts_no_line_and_no_name(open_page, tmp_path):
 def test_hostile_names_are_text_and_certainty_is_a_share(page, report, model):
     certainty = diagnose(X, model.labels_).certainty
     # No probability is none or all, however near to it.
-    inside = np.clip(certainty[:25], 1e-9, 1 - 1e-9)
-    assert cells(page, 4) == [percent(share) for share in inside]
-    shown = [name if len(name) <= 300 else name[:299] + "…" for name in report[1][:25]]
-    assert cells(page, 0) == shown
+    is_inside = np.clip(certainty[:25], 1e-9, 1 - 1e-9)
+
+    assert cells(page, 4) == [percent(share) for share in is_inside]
+
+    displayed = [
+        name if len(name) <= 300 else name[:299] + "…" for name in report[1][:25]
+    ]
+
+    assert cells(page, 0) == displayed
     # A narrow screen may begin a new line after an underscore.
     assert page.locator("#cells wbr").count() >= 25
     assert page.locator("h1").text_content() == HOSTILE[0]
@@ -417,10 +506,10 @@ def test_hostile_names_are_text_and_certainty_is_a_share(page, report, model):
 
 def violations(page, rules=None):
     """Return what keeps people from using the page, by all rules or some."""
-    found = Axe().run(page, options={"runOnly": rules} if rules else None)
+    result = Axe().run(page, options={"runOnly": rules} if rules else None)
     return [
         (v["id"], [n["html"][:120] for n in v["nodes"][:3]])
-        for v in found.response["violations"]
+        for v in result.response["violations"]
         if v["impact"] in ("serious", "critical")
     ]
 
@@ -432,11 +521,14 @@ def test_themes_can_be_read_by_all(open_page, report):
     ground = "getComputedStyle(document.body).backgroundColor"
     page.locator("#legend button").first.click()
     page.locator("summary").first.click()
+
     assert page.locator("#save-shown").is_visible()
     assert page.evaluate(ground) == "rgb(255, 255, 255)"
     assert ink(page, 0) > 50
     assert violations(page) == []
+
     page.get_by_role("button", name="Dark theme").click()
+
     assert page.evaluate(ground) == "rgb(22, 25, 31)"
     assert ink(page, 0) > 50
     assert violations(page, rules=["color-contrast"]) == []
@@ -446,20 +538,29 @@ def test_narrow_screen_and_calm_motion_and_print(open_page, report):
     page = open_page(
         report[0], viewport={"width": 390, "height": 800}, reduced_motion="reduce"
     )
+
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
     smooth = "getComputedStyle(document.documentElement).scrollBehavior"
+
     assert page.evaluate(smooth) == "auto"
+
     cut = """(selector) => [...document.querySelectorAll(selector)].filter((e) =>
         e.getBoundingClientRect().right > 390 || e.scrollWidth > e.clientWidth + 1
     ).map((e) => e.textContent)"""
+
     assert page.evaluate(cut, "#heads th, #cells td.number") == []
     assert page.evaluate(cut, ".card, .card tr, .card .number") == []
     assert page.evaluate(cut, "header nav ul, .clusters, .clusters th") == []
+
     page.emulate_media(color_scheme="dark", media="print")
+
     assert page.locator("header nav").is_hidden()
     assert page.locator("#rows").is_hidden()
     assert page.locator("#points").is_visible()
+
     ground = "getComputedStyle(document.body).backgroundColor"
+
     assert page.evaluate(ground) == "rgb(255, 255, 255)"
     assert page.pdf().startswith(b"%PDF")
 
@@ -467,7 +568,9 @@ def test_narrow_screen_and_calm_motion_and_print(open_page, report):
 def test_without_script(browser, report):
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(report[0].as_uri())
+
     assert page.get_by_text("need JavaScript").is_visible()
     assert page.locator("#plot").is_hidden()
     assert page.locator("table.clusters").is_visible()
+
     page.context.close()

@@ -25,7 +25,8 @@ from ihgmm.report import write_report
 
 def noisy(centers, sizes, seed=0, noise=0.1):
     """Return rows around multiples of centres, and their labels."""
-    rng, labels = np.random.default_rng(seed), np.repeat(np.arange(len(sizes)), sizes)
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
     scales = rng.uniform(0.5, 1.5, (len(labels), 1))
     X = scales * np.asarray(centers, float)[labels]
     return X + noise * rng.standard_normal(X.shape), labels
@@ -39,39 +40,49 @@ def test_contrasts_by_their_definition(missing, shifted):
     X[:, 0] += rng.normal(0, 3, len(X))  # a loud feature
     X[rng.random(X.shape) < missing] = np.nan
     model = IhSC(4, missing="fit", random_state=0).fit(X)
-    labels, scales = model.labels_, model.scales_
+    labels = model.labels_
+    scales = model.scales_
     top = top_features(X, model, n_features=5, original=X + 9 if shifted else None)
     two = top_features(X, model, n_features=2, original=X + 9 if shifted else None)
     means = np.array([np.nanmean(X[labels == k], axis=0) for k in range(4)])
+
     assert_allclose(top.means, means + 9 * shifted)
-    left = np.empty_like(X)
+
+    residual = np.empty_like(X)
     for k in range(4):
-        own, along = X[labels == k], scales[labels == k, None]
-        along = np.where(np.isnan(own), np.nan, 1 if shifted else along)
-        pattern = np.nansum(along * own, axis=0) / np.nansum(along**2, axis=0)
-        left[labels == k] = own - along * pattern
-    noise = np.sqrt(np.nanmean(left**2, axis=0))
+        own_rows = X[labels == k]
+        directions = scales[labels == k, None]
+        directions = np.where(np.isnan(own_rows), np.nan, 1 if shifted else directions)
+        pattern = np.nansum(directions * own_rows, axis=0) / np.nansum(
+            directions**2, axis=0
+        )
+        residual[labels == k] = own_rows - directions * pattern
+    noise = np.sqrt(np.nanmean(residual**2, axis=0))
     lengths = 1 if shifted else np.linalg.norm(means, axis=1, keepdims=True)
-    unit, lengths = means / lengths, lengths * np.ones(4)[:, None]
+    unit = means / lengths
+    lengths = lengths * np.ones(4)[:, None]
     for k in range(4):
-        alike = np.where(np.isnan(X), np.nan, unit[labels])[labels != k]
-        others = lengths[k] * np.nanmean(alike, axis=0)  # by their cells
-        assert_allclose(top.others[k], others + 9 * shifted)
-        contrast = (means[k] - others) / noise
+        equal_levels = np.where(np.isnan(X), np.nan, unit[labels])[labels != k]
+        other_items = lengths[k] * np.nanmean(equal_levels, axis=0)  # by their cells
+        assert_allclose(top.others[k], other_items + 9 * shifted)
+        contrast = (means[k] - other_items) / noise
         assert_allclose(top.contrasts[k], contrast)
-        own = np.sign(contrast) * (np.abs(contrast) - 2 * top.errors[k])
-        assert_array_equal(top.more[k], np.argsort(-own)[:5])
-        assert_array_equal(top.less[k], np.argsort(own)[:5])
+        own_rows = np.sign(contrast) * (np.abs(contrast) - 2 * top.errors[k])
+        assert_array_equal(top.more[k], np.argsort(-own_rows)[:5])
+        assert_array_equal(top.less[k], np.argsort(own_rows)[:5])
         order = np.argsort(-top.scores[k])
         quarter = abs(contrast[order[0]]) / 4
-        clear = [j for j in order if top.p_values[k, j] * 30 < 0.05]
-        clear = [j for j in clear if abs(contrast[j]) > min(quarter, 0.5)]
-        ahead = [j for j in clear if contrast[j] > quarter][:3]
-        chosen = [*ahead, *(j for j in clear if j not in ahead)][:5]
+        is_clear = [j for j in order if top.p_values[k, j] * 30 < 0.05]
+        is_clear = [j for j in is_clear if abs(contrast[j]) > min(quarter, 0.5)]
+        ahead = [j for j in is_clear if contrast[j] > quarter][:3]
+        chosen = [*ahead, *(j for j in is_clear if j not in ahead)][:5]
         chosen = sorted(chosen, key=lambda j: -abs(contrast[j]))
-        above, below = ([j for j in chosen if s * contrast[j] > 0] for s in (1, -1))
-        assert top.features[k].tolist() == above + below
-        assert clear[0] in two.features[k]  # also if it is of less
+        is_above, is_below = (
+            [j for j in chosen if s * contrast[j] > 0] for s in (1, -1)
+        )
+        assert top.features[k].tolist() == is_above + is_below
+        assert is_clear[0] in two.features[k]  # also if it is of less
+
     assert 0 not in np.concatenate(top.features)
 
 
@@ -79,6 +90,7 @@ def test_others_are_made_as_large_and_count_by_their_rows():
     # All rows of a cluster are equal: there is no noise.
     X = np.repeat([[2.0, 0.0, 0.0], [0.0, 30.0, 0.0], [0.0, 0.0, 1.0]], [10, 90, 1], 0)
     top = top_features(X, np.repeat(["b", "c", "a"], [10, 90, 1]))
+
     assert top.clusters.tolist() == ["a", "b", "c"]
     assert top.sizes.tolist() == [1, 10, 90]
     assert_allclose(top.contrasts[0], [-0.1, -0.9, 1])
@@ -94,8 +106,11 @@ def test_shifted_columns_are_ranked_by_the_means_that_are_shown():
     centers = np.array([[30, 0, 1], [-5, -5, 1], [-5, 5, 1], [2.5, -2.5, 1]])
     X, labels = noisy(centers, [20] * 4)
     top = top_features(X, labels, original=X + 100)
+
     assert not top.same_size
+
     ratios = (top.means - top.others) / top.contrasts  # noise levels of columns
+
     assert_allclose(ratios, np.tile(ratios[0], (4, 1)))
     assert 2 not in np.concatenate(top.features)
     assert (np.abs(top_features(X, labels).contrasts[:, 2]) > 1).any()
@@ -105,6 +120,7 @@ def test_a_column_without_noise_among_others():
     X, labels = noisy(2 * np.eye(3) + 1, [20, 20, 20])
     X = np.column_stack([X, 1000.0 * (labels == 1), np.zeros(60)])
     top = top_features(X, labels)
+
     assert np.isfinite(top.contrasts).all()
     assert top.more[1][0] == 3
     assert top.p_values[1, 3] == 0
@@ -117,27 +133,37 @@ def test_clusters_without_rows_single_clusters_and_outliers():
     model.labels_ = np.where(labels == 2, -1, labels)
     model.scales_ = np.where(labels == 2, np.nan, model.scales_)
     top = top_features(X, model)
+
     assert top.sizes.tolist() == [20, 20, 0]
     assert not top.contrasts[2].any()
     assert [len(lines) for lines in (top.more[2], top.less[2])] == [0, 0]
-    inside = top_features(X[:40], labels[:40])
-    assert_allclose(top.means[:2], inside.means)
+
+    is_inside = top_features(X[:40], labels[:40])
+
+    assert_allclose(top.means[:2], is_inside.means)
     assert typical_rows(X, model)[2].tolist() == []
     assert "2 (0 rows): nothing that could not be chance" in str(top)
-    one = top_features(X, np.zeros(60, int), n_features=2)
-    assert np.isnan(one.others).all()
-    assert one.features[0].tolist() == [*np.argsort(-one.scores[0])[:2]]
+
+    item = top_features(X, np.zeros(60, int), n_features=2)
+
+    assert np.isnan(item.others).all()
+    assert item.features[0].tolist() == [*np.argsort(-item.scores[0])[:2]]
 
 
 def test_nothing_is_said_of_what_was_not_observed():
     X, labels = noisy(2 * np.eye(3, 6) + 1, [20, 20, 20])
-    X[labels == 1, 3], X[labels != 2, 4] = np.nan, np.nan
+    X[labels == 1, 3] = np.nan
+    X[labels != 2, 4] = np.nan
     top = top_features(X, IhSC(3, missing="fit", random_state=0).fit(X))
     order = np.argsort([*map(int, np.nanargmax(top.means[:, :3], axis=1))])
-    no_mean, no_others = np.isnan(top.means[order]), np.isnan(top.others[order])
+    no_mean = np.isnan(top.means[order])
+    no_others = np.isnan(top.others[order])
+
     assert_array_equal(np.argwhere(no_mean), [[0, 4], [1, 3], [1, 4]])
     assert_array_equal(np.argwhere(no_others), [[2, 4]])
+
     silent = no_mean | no_others
+
     assert_array_equal(top.contrasts[order] == 0, silent)
     assert not (top.is_clear[order] & silent).any()
 
@@ -146,23 +172,27 @@ def test_nothing_is_said_of_what_was_not_observed():
 def test_errors_of_contrasts(counts):
     # Clusters of one pattern, of 150, 100 and 50 rows: every contrast is 0.
     rng = np.random.default_rng(0)
-    labels, beyond = np.repeat([0, 1, 2], [150, 100, 50]), []
+    labels = np.repeat([0, 1, 2], [150, 100, 50])
+    excess = []
     for _ in range(20):
         means = rng.lognormal(0, 0.4, (300, 1)) * (3 + rng.gamma(2, 3, 40))
         X = rng.poisson(means) if counts else rng.normal(means, 3)
         top = top_features(X.astype(float), labels)
-        beyond.append(np.abs(top.contrasts) > 2 * top.errors)
-        assert_array_equal(beyond[-1], top.p_values < 0.0455)
-    assert 0.02 < np.mean(beyond) < 0.08
+        excess.append(np.abs(top.contrasts) > 2 * top.errors)
+        assert_array_equal(excess[-1], top.p_values < 0.0455)
+
+    assert 0.02 < np.mean(excess) < 0.08
 
 
 @pytest.mark.parametrize("missing", [0, 0.3])
 def test_errors_are_those_of_rows_drawn_anew(missing):
     X, _ = make_ihgmm(200, 10, 2, scale_ratio=10, random_state=0)
-    rng, drawn = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    drawn = []
     X[rng.random(X.shape) < missing] = np.nan
     model = IhSC(2, missing="fit", random_state=0).fit(X)
-    top, labels = top_features(X, model), model.labels_
+    top = top_features(X, model)
+    labels = model.labels_
     for _ in range(300):
         rows = [
             rng.choice(np.flatnonzero(labels == k), sum(labels == k)) for k in (0, 1)
@@ -172,6 +202,7 @@ def test_errors_are_those_of_rows_drawn_anew(missing):
         drawn.append(means - lengths * (means / lengths)[::-1])
     of_means = top.means - top.others
     noise = of_means / top.contrasts
+
     assert_allclose(np.std(drawn, axis=0) / noise, top.errors, rtol=0.2)
 
 
@@ -179,10 +210,12 @@ def test_errors_are_those_of_rows_drawn_anew(missing):
 def test_all_kinds_of_arrays_say_the_same(kind, tmp_path):
     X, _ = make_ihgmm(120, 12, 3, random_state=0)
     model = IhSC(3, random_state=0).fit(X)
-    top, own = top_features(X, model), top_features(kind(X, tmp_path), model)
-    assert own.names == top.names
-    assert_allclose(own.contrasts, top.contrasts)
-    assert_allclose(own.errors, top.errors)
+    top = top_features(X, model)
+    own_rows = top_features(kind(X, tmp_path), model)
+
+    assert own_rows.names == top.names
+    assert_allclose(own_rows.contrasts, top.contrasts)
+    assert_allclose(own_rows.errors, top.errors)
 
 
 def test_names_and_frames():
@@ -191,12 +224,17 @@ def test_names_and_frames():
     model = IhSC(3, random_state=0).fit(frame)
     for top in (top_features(frame, model), top_features(X, model)):
         assert top.names == ["ink", "oil", "tea"]
+
     assert top_features(X, labels).names == ["x0", "x1", "x2"]
+
     top = top_features(X, labels, names=["A", "B", "C"])
     lines = top.to_frame()
+
     assert [*lines] == ["cluster", "feature", "mean", "others", "contrast", "error"]
     assert lines["cluster"].value_counts().to_dict() == {0: 3, 1: 3, 2: 3}
+
     first = lines.groupby("cluster").first()
+
     assert first["feature"].tolist() == ["A", "B", "C"]
     assert_allclose(first["contrast"], np.diag(top.contrasts))
     assert_allclose(first["mean"] > first["others"], True)
@@ -204,18 +242,22 @@ def test_names_and_frames():
 
 
 def test_rare_words_are_told_by_where_they_are():
-    rng, topics = np.random.default_rng(0), np.repeat(range(6), 60)
+    rng = np.random.default_rng(0)
+    topics = np.repeat(range(6), 60)
     chance = np.where(np.arange(90) // 15 == topics[:, None], 0.15, 0.01)
     chance[topics == 5, 75:] = 0.08  # which may be chance
     words = (rng.random(chance.shape) < chance).astype(float)
-    common = (topics != 0) | (rng.random(360) < 0.1)
-    top = top_features(sp.csr_array(np.column_stack([words, common])), topics)
+    shared = (topics != 0) | (rng.random(360) < 0.1)
+    top = top_features(sp.csr_array(np.column_stack([words, shared])), topics)
     lines = " ".join(str(top).split()).split("rows): ")[1:]
     for topic, line in enumerate(lines):
-        own = {f"x{j}" for j in range(15 * topic, 15 * topic + 15)}
-        assert len(own & {*re.findall(r"x\d+", line)}) >= 2
+        own_rows = {f"x{j}" for j in range(15 * topic, 15 * topic + 15)}
+        assert len(own_rows & {*re.findall(r"x\d+", line)}) >= 2
+
     assert "perhaps more" in lines[5]
+
     lacks = [re.findall("less ([^;]*?)(?: .*)?$", line) for line in lines]
+
     assert lacks == [["x90"], [], [], [], [], []]
     assert min(map(len, top.less)) == 10
 
@@ -233,9 +275,10 @@ def test_rare_words_are_told_by_where_they_are():
 )
 def test_bad_input(change, message):
     X, _ = noisy(2 * np.eye(3) + 1, [20, 20, 20])
-    given = {"X": X, "model": IhSC(3, random_state=0).fit(X)} | change
+    fitted = {"X": X, "model": IhSC(3, random_state=0).fit(X)} | change
+
     with pytest.raises(ValueError, match=message):
-        top_features(**given)
+        top_features(**fitted)
 
 
 def typical_by_definition(X, fit, n_rows):
@@ -245,11 +288,11 @@ def typical_by_definition(X, fit, n_rows):
     for k, center in enumerate(fit.cluster_centers_):
         rows = [i for i in np.flatnonzero(fit.labels_ == k) if X[i].any()]
         sizes = np.abs(fit.scales_ * lengths[k])
-        low, high = np.quantile(sizes[rows], [0.25, 0.75])
+        lower, upper = np.quantile(sizes[rows], [0.25, 0.75])
         cosines = {
             i: np.abs(X[i] @ center) / np.linalg.norm(X[i])
             for i in rows
-            if low <= sizes[i] <= high
+            if lower <= sizes[i] <= upper
         }
         typical.append(sorted(cosines, key=cosines.get)[: -n_rows - 1 : -1])
     return typical
@@ -262,8 +305,8 @@ def test_typical_rows_follow_the_definition(signed):
         if signed:
             X = X * np.random.default_rng(seed).choice([-1, 1], (90, 1))
         fit = IhSC(3, signed=signed, random_state=0).fit(X)
-        found = typical_rows(X, fit, n_rows=4)
-        assert [rows.tolist() for rows in found] == typical_by_definition(X, fit, 4)
+        result = typical_rows(X, fit, n_rows=4)
+        assert [rows.tolist() for rows in result] == typical_by_definition(X, fit, 4)
 
 
 def test_a_pipeline_stands_for_its_last_step():
@@ -271,21 +314,31 @@ def test_a_pipeline_stands_for_its_last_step():
     texts += ["oven " * i + "salt pan" for i in range(1, 9)]
     model = make_pipeline(CountVectorizer(), TfidfTransformer(norm=None), IhSC(2))
     model.fit(texts)
-    X, last = model[:-1].transform(texts), model[-1]
+    X = model[:-1].transform(texts)
+    last = model[-1]
     top = top_features(texts, model)
     counts = model[0].transform(texts).toarray()
+
     assert_allclose(top.means[0], counts[last.labels_ == 0].mean(axis=0))  # no weights
+
     words = [{top.names[j] for j in columns} for columns in top.more]
+
     assert sorted(map(sorted, words)) == [
         ["oars", "sail", "wave"],
         ["oven", "pan", "salt"],
     ]
+
     rows = typical_rows(texts, model)
+
     assert [*map(list, rows)] == [*map(list, typical_rows(X, last))]
     assert diagnose(texts, model).verdict == diagnose(X, last).verdict
+
     title = plot_confidence(texts, model).get_title()
+
     assert title == plot_confidence(X, last).get_title()
+
     page = write_report(texts, model).html
+
     assert f"{texts[rows[0][0]]}</q>" in page
     assert "Pipeline(" in page
 
@@ -295,8 +348,11 @@ def test_means_of_a_pipeline_are_in_the_units_of_the_data():
     frame = pd.DataFrame(1000 + X * [1, 10, 100, 1, 1], columns=list("abcde"))
     model = make_pipeline(ColumnScaler(), IhSC(2)).fit(frame)
     top = top_features(frame, model)
+
     assert top.names == list("abcde")
+
     means = frame.groupby(model[-1].labels_).mean()
+
     assert_allclose(top.means, means)
 
 
@@ -307,26 +363,32 @@ def test_data_in_other_units_than_those_of_the_fit_are_told(whiten):
     X = rng.poisson(patterns * rng.uniform(0.5, 1.5, (150, 1))).astype(float)
     model = IhSC(3, whiten=whiten, random_state=0).fit(X)
     with warnings.catch_warnings(action="error"):
-        for same in (X, X.astype(np.float32), sp.csr_array(X)):
-            top_features(same, model)
-            diagnose(same, model)
-    for other in (np.log1p(X), 10 * X):
+        for is_same in (X, X.astype(np.float32), sp.csr_array(X)):
+            top_features(is_same, model)
+            diagnose(is_same, model)
+    for second in (np.log1p(X), 10 * X):
         with pytest.warns(PreparationWarning, match=r"^Rows of X are .* such as one"):
-            top_features(other, model)
+            top_features(second, model)
 
 
 def test_wild_cells_have_no_part_in_what_sets_apart():
     X, _ = noisy(5 * np.eye(3, 30) + 1, [40, 40, 40])
     X[[3, 50, 90], [4, 0, 7]] = 400.0
     model = make_pipeline(ColumnScaler("scale"), IhSC(3, outliers="cells"))
-    top, last = top_features(X, model.fit(X)), model[-1]
+    top = top_features(X, model.fit(X))
+    last = model[-1]
+
     assert {(3, 4), (50, 0), (90, 7)} <= {*map(tuple, last.outlier_cells_.tolist())}
-    known = X.copy()
-    known[tuple(last.outlier_cells_.T)] = np.nan
-    means = [np.nanmean(known[last.labels_ == k], axis=0) for k in range(3)]
+
+    known_labels = X.copy()
+    known_labels[tuple(last.outlier_cells_.T)] = np.nan
+    means = [np.nanmean(known_labels[last.labels_ == k], axis=0) for k in range(3)]
+
     assert_allclose(top.means, means)
     assert top.same_size
+
     noise = (top.means - top.others) / top.contrasts
+
     assert_allclose(noise, noise[[0, 0, 0]])
 
 
@@ -334,8 +396,10 @@ def test_typical_rows_are_complete_and_many():
     X, labels = noisy(2 * np.eye(3) + 1, [20, 20, 4])
     X[:18, 1] = np.nan
     rows = typical_rows(X, IhSC(3, missing="fit", random_state=0).fit(X))
+
     assert not np.isnan(X[np.concatenate(rows)]).any()
     assert sorted(map(len, rows)) == [0, 1, 3]  # of fewer than five none is typical
+
     with pytest.raises(ValueError, match="n_rows=0 is out of range"):
         typical_rows(X[20:], labels[20:], n_rows=0)
 
@@ -344,6 +408,7 @@ def test_others_are_the_observed_cells_of_other_rows():
     X, _ = noisy(2 * np.eye(3) + 1, [20, 20, 20])
     X[:15, 1] = np.nan
     top = top_features(X, IhSC(3, missing="fit").fit(X), original=X + 100)
-    own = IhSC(3, missing="fit").fit(X).labels_
-    expected = [np.nanmean(X[own != k] + 100, axis=0) for k in range(3)]
+    own_rows = IhSC(3, missing="fit").fit(X).labels_
+    expected = [np.nanmean(X[own_rows != k] + 100, axis=0) for k in range(3)]
+
     assert_allclose(top.others, expected)

@@ -35,15 +35,18 @@ def test_no_bias_in_any_regime(n, p, recipe):
         )  # fmt: skip
         scales, _ = normalized(sample.labels, sample.scales, sample.centers)
         if recipe is None:
-            found = estimate_parameters(sample.X, sample.labels)
-            omega, sigma = found.scales, found.noise_levels
+            result = estimate_parameters(sample.X, sample.labels)
+            omega = result.scales
+            sigma = result.noise_levels
         else:
             model = IhSC(3, recipe=recipe, random_state=seed).fit(sample.X)
-            omega, sigma = model.scales_, model.noise_levels_
+            omega = model.scales_
+            sigma = model.noise_levels_
         length = np.linalg.norm(sample.centers, axis=1).mean() * 3
         level = np.mean(sigma / sample.noise_levels)
         errors.append([np.std(omega - scales) * length, level])
     scatter, level = np.mean(errors, axis=0)
+
     assert scatter < 1.8  # a scale is known up to noise over the length of its centre
     assert level == pytest.approx(1, abs=0.03)
 
@@ -51,16 +54,19 @@ def test_no_bias_in_any_regime(n, p, recipe):
 def test_scales_have_mean_one():
     X, labels = make_ihgmm(40, 10, 3, random_state=0)
     labels[0] = 3  # a row alone
-    found = estimate_parameters(X, np.array(["b", "t", "x", "z"])[labels])
+    result = estimate_parameters(X, np.array(["b", "t", "x", "z"])[labels])
     for k in range(4):
-        assert found.scales[labels == k].mean() == pytest.approx(1)
-    assert (found.scales[0], found.noise_levels[0]) == (1, 0)
-    assert_allclose(found.centers[3], X[0])
-    assert np.isfinite(found.noise_levels).all()
-    assert list(found.classes) == ["b", "t", "x", "z"]
-    more = estimate_parameters(X, labels, 6)  # 4 and 5 are empty
-    assert_allclose(more.centers, np.vstack([found.centers, np.zeros((2, 10))]))
-    assert np.isinf(more.center_errors[4:]).all()
+        assert result.scales[labels == k].mean() == pytest.approx(1)
+
+    assert (result.scales[0], result.noise_levels[0]) == (1, 0)
+    assert_allclose(result.centers[3], X[0])
+    assert np.isfinite(result.noise_levels).all()
+    assert list(result.classes) == ["b", "t", "x", "z"]
+
+    larger = estimate_parameters(X, labels, 6)  # 4 and 5 are empty
+
+    assert_allclose(larger.centers, np.vstack([result.centers, np.zeros((2, 10))]))
+    assert np.isinf(larger.center_errors[4:]).all()
 
 
 def hollow_fit(X, weights, steps=1_000):
@@ -81,9 +87,9 @@ def test_scales_solve_the_equations_of_the_hollow_gram(n, p):
         rng = np.random.default_rng(seed)
         omega = rng.uniform(1, 5, n)
         X = np.outer(omega, rng.normal(size=p)) + 0.3 * rng.normal(size=(n, p))
-        found = estimate_parameters(X, np.zeros(n))
-        assert_allclose(found.scales, hollow_fit(X, np.ones(n)), rtol=1e-6)
-        assert_allclose(found.centers[0], X.mean(axis=0))
+        result = estimate_parameters(X, np.zeros(n))
+        assert_allclose(result.scales, hollow_fit(X, np.ones(n)), rtol=1e-6)
+        assert_allclose(result.centers[0], X.mean(axis=0))
 
 
 @pytest.mark.parametrize(("n", "p"), [(3, 200), (12, 200)])
@@ -94,16 +100,18 @@ def test_errors_are_the_spread_over_draws(n, p):
     sigma = rng.permutation(np.linspace(0.5, 1.5, n))
     theta = rng.normal(size=p)
     theta *= 12 * (p / n) ** 0.25 / np.linalg.norm(theta)
-    errors, stated = [], []
+    errors = []
+    stated = []
     for _ in range(20):
         # Twenty draws at a time, each a cluster of its own.
         noise = sigma[:, None] * rng.normal(size=(20, n, p))
         X = (np.outer(omega, theta) + noise).reshape(20 * n, p)
-        found = estimate_parameters(X, np.repeat(np.arange(20), n))
-        errors.append(found.scales.reshape(20, n) - omega)
-        stated.append(found.scale_errors.reshape(20, n))
+        result = estimate_parameters(X, np.repeat(np.arange(20), n))
+        errors.append(result.scales.reshape(20, n) - omega)
+        stated.append(result.scale_errors.reshape(20, n))
     spread = np.sqrt(np.mean(np.concatenate(errors) ** 2, axis=0))
     ratio = np.sqrt(np.mean(np.concatenate(stated) ** 2, axis=0)) / spread
+
     # The spread over 400 draws is itself known to 1/sqrt(800), or 3.5%.
     assert_allclose(ratio, 1, atol=4 * 0.035)
     assert np.abs(np.mean(errors, axis=(0, 1)) / spread).max() < 0.2
@@ -115,7 +123,9 @@ def test_errors_are_the_spread_over_draws(n, p):
      ((180, 400, 3), "common")],
 )  # fmt: skip
 def test_intervals_hold_the_truth(shape, structure):
-    held, smallest, entries = [], [], []
+    stored = []
+    smallest = []
+    entries = []
     cases = product([1.0, 3.0, 20.0], [0.2, 1.0], [1.0, 3.0])
     for seed, (ratio, balance, constant) in enumerate(cases):
         sample = make_ihgmm(
@@ -124,12 +134,13 @@ def test_intervals_hold_the_truth(shape, structure):
             noise_structure=structure, random_state=seed, return_params=True,
         )  # fmt: skip
         scales, centers = normalized(sample.labels, sample.scales, sample.centers)
-        found = estimate_parameters(sample.X, sample.labels)
-        right = inside(found.scale_intervals(), scales)
-        held.append(right.mean())
-        smallest.append(right[sample.labels == shape[2] - 1].mean())
-        entries.append(inside(found.center_intervals(), centers).mean())
-    assert 0.93 < np.mean(held) < 0.97
+        result = estimate_parameters(sample.X, sample.labels)
+        is_right = inside(result.scale_intervals(), scales)
+        stored.append(is_right.mean())
+        smallest.append(is_right[sample.labels == shape[2] - 1].mean())
+        entries.append(inside(result.center_intervals(), centers).mean())
+
+    assert 0.93 < np.mean(stored) < 0.97
     assert 0.91 < np.mean(smallest) < 0.99  # a few hundred rows in all
     assert 0.93 < np.mean(entries) < 0.97
 
@@ -143,7 +154,8 @@ def autoregressive(noise, r=0.5):
 def drawn(kind, seed, n=240, p=100, k=3):
     """A sample, its labels, scales and centres, and the noisiest tenth of columns."""
     rng = np.random.default_rng(seed)
-    labels, scales = np.arange(n) % k, rng.lognormal(0, 0.5, n)
+    labels = np.arange(n) % k
+    scales = rng.lognormal(0, 0.5, n)
     centers = 6 * np.linalg.qr(rng.standard_normal((p, k)))[0].T
     deviations = 10 ** rng.uniform(-0.5, 0.5, p) if kind == "columns" else np.ones(p)
     if kind in ("counts", "gamma"):
@@ -163,36 +175,41 @@ def drawn(kind, seed, n=240, p=100, k=3):
 def test_intervals_hold_the_truth_whatever_the_noise(kind):
     # By the noise level of the rows alone, scales were held in 75% (counts) and 59%
     # (gamma) of cases, centres in the noisiest tenth of columns in 57 to 74%.
-    held, entries = [], []
+    stored = []
+    entries = []
     for seed in range(15):
         X, labels, scales, centers, noisiest = drawn(kind, seed)
         scales, centers = normalized(labels, scales, centers)
-        found = estimate_parameters(X, labels)
-        held.append(inside(found.scale_intervals(), scales).mean())
-        right = inside(found.center_intervals(), centers)
-        entries.append(np.take_along_axis(right, noisiest, axis=1).mean())
-    assert 0.92 < np.mean(held) < 0.97
+        result = estimate_parameters(X, labels)
+        stored.append(inside(result.scale_intervals(), scales).mean())
+        is_right = inside(result.center_intervals(), centers)
+        entries.append(np.take_along_axis(is_right, noisiest, axis=1).mean())
+
+    assert 0.92 < np.mean(stored) < 0.97
     assert 0.89 < np.mean(entries) < 0.98  # gamma: .91; the error is .01
 
 
 def test_centres_of_rows_with_forty_counts():
     # Version 0.3 held .90 of such entries.
-    held = []
+    stored = []
     for seed in range(8):
-        rng, labels = np.random.default_rng(seed), np.arange(600) % 3
+        rng = np.random.default_rng(seed)
+        labels = np.arange(600) % 3
         profiles = rng.gamma(2, size=(3, 60))
         profiles *= 40 / profiles.sum(axis=1, keepdims=True)
         means = rng.uniform(0.5, 1.5, (600, 1)) * profiles[labels]
-        found = estimate_parameters(rng.poisson(means), labels)
+        result = estimate_parameters(rng.poisson(means), labels)
         centers = [means[labels == j].mean(axis=0) for j in range(3)]
-        held.append(inside(found.center_intervals(), np.array(centers)))
-    assert 0.93 < np.mean(held) < 0.97
+        stored.append(inside(result.center_intervals(), np.array(centers)))
+
+    assert 0.93 < np.mean(stored) < 0.97
 
 
 def coloured(kind, seed, n=400, p=150, k=4):
     """A sample whose noise is shared by columns, its labels and true centres."""
     rng = np.random.default_rng(seed)
-    labels, scales = np.arange(n) % k, rng.lognormal(0, 0.4, n)
+    labels = np.arange(n) % k
+    scales = rng.lognormal(0, 0.4, n)
     centers = rng.standard_normal((k, p))
     centers *= 8 / np.linalg.norm(centers, axis=1, keepdims=True)
     noise = rng.standard_normal((n, p))
@@ -214,8 +231,9 @@ def test_correlated_noise_does_not_turn_centers(kind):
     entries = []
     for seed in range(20):
         X, labels, centers = coloured(kind, seed)
-        found = estimate_parameters(X, labels)
-        entries.append(inside(found.center_intervals(), centers).mean())
+        result = estimate_parameters(X, labels)
+        entries.append(inside(result.center_intervals(), centers).mean())
+
     assert 0.93 < np.mean(entries) < 0.97
 
 
@@ -228,71 +246,90 @@ def test_weights_favour_quiet_rows():
         omega = rng.uniform(0.5, 1.5, 100)
         omega /= omega.mean()
         X = np.outer(omega, theta) + sigma[:, None] * rng.normal(size=(100, 800))
-        found = estimate_parameters(X, np.zeros(100))
-        plain = X.T @ omega / (omega @ omega)
+        result = estimate_parameters(X, np.zeros(100))
+        baseline = X.T @ omega / (omega @ omega)
         # Along the centre, all of whose entries are equal, the error is another one.
-        error, stated = np.std(found.centers[0] - theta), found.center_errors
+        error = np.std(result.centers[0] - theta)
+        stated = result.center_errors
         assert error == pytest.approx(np.sqrt(np.mean(stated**2)), rel=0.15)
-        gain.append(np.std(plain - theta) / error)
+        gain.append(np.std(baseline - theta) / error)
+
     assert np.mean(gain) > 5
 
 
 def test_level_widens_intervals():
     X, labels = make_ihgmm(60, 40, 2, scale_ratio=2, random_state=0)
-    found = estimate_parameters(X, labels)
-    assert (found.center_freedom < 29).all()
-    freedom = t.ppf(0.995, found.center_freedom)[:, None]
+    result = estimate_parameters(X, labels)
+
+    assert (result.center_freedom < 29).all()
+
+    freedom = t.ppf(0.995, result.center_freedom)[:, None]
     for intervals, values, reach in [
-        (found.scale_intervals, found.scales, t.ppf(0.995, 39) * found.scale_errors),
-        (found.center_intervals, found.centers, freedom * found.center_errors),
+        (result.scale_intervals, result.scales, t.ppf(0.995, 39) * result.scale_errors),
+        (result.center_intervals, result.centers, freedom * result.center_errors),
     ]:
-        narrow, wide = intervals(0.5), intervals(0.99)
+        narrow = intervals(0.5)
+        wide_data = intervals(0.99)
         assert narrow.shape == (*values.shape, 2)
-        assert ((wide[..., 0] < narrow[..., 0]) & (narrow[..., 1] < wide[..., 1])).all()
-        assert_allclose(wide[..., 1], values + reach)
+        assert (
+            (wide_data[..., 0] < narrow[..., 0]) & (narrow[..., 1] < wide_data[..., 1])
+        ).all()
+        assert_allclose(wide_data[..., 1], values + reach)
         for level in (0, 1, 95, -0.5, np.nan):
             with pytest.raises(ValueError, match=f"level={level}"):
                 intervals(level)
-    assert (found.scale_intervals(1 - 1e-12) >= 0).all()
+
+    assert (result.scale_intervals(1 - 1e-12) >= 0).all()
 
 
 def test_clusters_without_enough_rows_have_infinite_errors():
     X, labels = make_ihgmm(40, 10, 2, random_state=0)
-    labels[0], labels[1:3] = 2, 3  # a row alone, and a pair
-    found = estimate_parameters(X, labels)
-    assert found.scale_errors[0] == 0
-    assert_allclose(found.scale_intervals()[0], 1)
-    assert np.isinf(found.scale_errors[1:3]).all()
-    assert_allclose(found.scale_intervals()[1:3], [[0, np.inf]] * 2)
+    # a row alone, and a pair
+    labels[0] = 2
+    labels[1:3] = 3
+    result = estimate_parameters(X, labels)
+
+    assert result.scale_errors[0] == 0
+    assert_allclose(result.scale_intervals()[0], 1)
+    assert np.isinf(result.scale_errors[1:3]).all()
+    assert_allclose(result.scale_intervals()[1:3], [[0, np.inf]] * 2)
+
     norms = np.linalg.norm(X[1:3], axis=1)
-    assert_allclose(found.scales[1:3], norms / norms.mean())
-    assert np.isfinite(found.scale_errors[3:]).all()
-    alone = np.arange(4)[:, None] == np.full(10, 2)
-    assert_array_equal(np.isinf(found.center_errors), alone)
-    assert np.isinf(found.center_intervals()[2]).all()
+
+    assert_allclose(result.scales[1:3], norms / norms.mean())
+    assert np.isfinite(result.scale_errors[3:]).all()
+
+    separate = np.arange(4)[:, None] == np.full(10, 2)
+
+    assert_array_equal(np.isinf(result.center_errors), separate)
+    assert np.isinf(result.center_intervals()[2]).all()
 
 
 def test_exact_data_has_no_error():
     X = np.outer([1.0, 3.0, 1.0, 2.0, 3.0, 4.0, 0.0], [1.0, 2.0, 2.0])
-    found = estimate_parameters(X, [0, 0, 1, 1, 1, 1, 1])
-    assert_allclose(found.scales, [0.5, 1.5, 0.5, 1, 1.5, 2, 0], rtol=1e-12)
-    assert (found.noise_levels == 0).all()
-    assert (found.scale_errors == 0).all()
-    assert_allclose(found.center_errors, 0, atol=1e-14)
+    result = estimate_parameters(X, [0, 0, 1, 1, 1, 1, 1])
+
+    assert_allclose(result.scales, [0.5, 1.5, 0.5, 1, 1.5, 2, 0], rtol=1e-12)
+    assert (result.noise_levels == 0).all()
+    assert (result.scale_errors == 0).all()
+    assert_allclose(result.center_errors, 0, atol=1e-14)
 
 
 def test_zero_rows_and_rows_without_a_pattern():
     X, labels = make_ihgmm(60, 20, 2, random_state=0)
     X[:2] = 0
-    found = estimate_parameters(X, labels)
-    assert (found.scales[:2] == 0).all()
-    assert (found.scale_errors[:2] == 0).all()
-    assert np.isfinite(found.scale_errors).all()
+    result = estimate_parameters(X, labels)
+
+    assert (result.scales[:2] == 0).all()
+    assert (result.scale_errors[:2] == 0).all()
+    assert np.isfinite(result.scale_errors).all()
+
     # Orthogonal rows, and none at all: nothing to compare a row with.
     for Y in (np.eye(5), np.zeros((5, 3)), np.ones((5, 1)) + np.eye(5)[:, :1]):
         assert np.isinf(estimate_parameters(Y, np.zeros(5)).scale_errors).all()
     # Rows 1 and 2 resemble row 0 and contradict each other.
     Y = np.array([[3.0, 0, 0], [1, 2, 0], [1, -2, 0]])
+
     assert np.isinf(estimate_parameters(Y, np.zeros(3)).scale_errors).all()
 
 
@@ -307,6 +344,6 @@ def test_zero_rows_and_rows_without_a_pattern():
     ],
 )
 def test_bad_input(change, message):
-    given = {"X": np.ones((6, 3)), "labels": [0, 1, 0, 1, 0, 1], **change}
+    argument = {"X": np.ones((6, 3)), "labels": [0, 1, 0, 1, 0, 1], **change}
     with pytest.raises((ValueError, TypeError), match=message):
-        estimate_parameters(**given)
+        estimate_parameters(**argument)

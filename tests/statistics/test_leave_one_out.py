@@ -27,8 +27,8 @@ def naive(X, weights):
     """Form every centre without the row, one after the other."""
     cosines = np.empty(weights.shape)
     for i in range(len(X)):
-        rest = np.arange(len(X)) != i
-        centers = weights[rest].T @ X[rest]
+        remaining = np.arange(len(X)) != i
+        centers = weights[remaining].T @ X[remaining]
         length = np.linalg.norm(centers, axis=1) * np.linalg.norm(X[i])
         cosines[i] = centers @ X[i] / length
     return cosines
@@ -37,13 +37,16 @@ def naive(X, weights):
 def test_leave_one_out_agrees_with_leaving_out(kind):
     X, _ = make_ihgmm(40, 30, 3, separation=4.0, random_state=0)
     weights = np.random.default_rng(0).random((40, 3))
-    seen, directions = leave_one_out(as_matrix(kind(X)), weights)
-    assert_allclose(seen.cosines, naive(X, weights), atol=1e-10)
+    record, directions = leave_one_out(as_matrix(kind(X)), weights)
+
+    assert_allclose(record.cosines, naive(X, weights), atol=1e-10)
     assert_allclose(directions.sums, X.T @ weights, atol=1e-10)
-    rest = np.arange(40) != 7
-    centers = weights[rest].T @ X[rest]
-    assert_allclose(seen.center_sqnorms[7], (centers**2).sum(axis=1))
-    assert_allclose(seen.loads[7], (weights[rest] ** 2).sum(axis=0))
+
+    remaining = np.arange(40) != 7
+    centers = weights[remaining].T @ X[remaining]
+
+    assert_allclose(record.center_sqnorms[7], (centers**2).sum(axis=1))
+    assert_allclose(record.loads[7], (weights[remaining] ** 2).sum(axis=0))
 
 
 def test_accuracy_is_the_squared_cosine_with_the_true_centre():
@@ -56,28 +59,32 @@ def test_accuracy_is_the_squared_cosine_with_the_true_centre():
         weights = indicators(as_matrix(s.X), s.labels, 2) * s.scales[:, None]
         X = as_matrix(s.X)
         _, directions = leave_one_out(X, weights)
-        seen = project_rows(X, X.sqnorms, directions)
+        record = project_rows(X, X.sqnorms, directions)
         cosines = np.einsum("jk,kj->k", directions.sums, s.centers)
         cosines /= np.sqrt(directions.sqnorms) * np.linalg.norm(s.centers, axis=1)
-        errors.append(seen.accuracy(np.ones(2))[0] - cosines**2)
+        errors.append(record.accuracy(np.ones(2))[0] - cosines**2)
+
     assert abs(np.mean(errors)) < 0.01
 
 
 def test_likelihood_with_known_noise_integrates_the_length():
     # Two features, the centre along the first: the density is integrated numerically.
-    x, sigma = np.array([1.3, 0.4]), 0.7
-    cosine, one = np.array([[x[0] / np.linalg.norm(x)]]), np.ones((1, 1))
+    x = np.array([1.3, 0.4])
+    sigma = 0.7
+    cosine = np.array([[x[0] / np.linalg.norm(x)]])
+    item = np.ones((1, 1))
     # The centre is exact, and of length one.
-    seen = Projections(
+    record = Projections(
         cosines=cosine,
-        center_sqnorms=one,
-        loads=0 * one,
+        center_sqnorms=item,
+        loads=0 * item,
         sqnorms=np.array([x @ x]),
         n_features=2,
     )
-    value = joint_log_likelihood(seen, np.array([0.5]), np.array([sigma**2]))[0, 0]
+    value = joint_log_likelihood(record, np.array([0.5]), np.array([sigma**2]))[0, 0]
     lengths = np.linspace(0, 20, 20_001)
     density = norm.pdf(x[0], lengths, sigma) * norm.pdf(x[1], 0, sigma)
+
     assert_allclose(value, np.log(0.5 * trapezoid(density, lengths)), atol=1e-6)
 
 
@@ -101,11 +108,12 @@ def test_near_the_threshold_labels_are_close_to_the_oracle(shape, balance, const
         data = as_matrix(sample.X)
         mixture = fit_mixture(data, indicators(data, refined.labels, k), tol=1e-3)
         soft = mixture.memberships.argmax(axis=1)
-        found = (start, refined.labels, soft, label_oracle(sample))
-        rates.append([misclassification_rate(sample.labels, z) for z in found])
+        result = (start, refined.labels, soft, label_oracle(sample))
+        rates.append([misclassification_rate(sample.labels, z) for z in result])
     rates = np.array(rates)
     before, after, soft, oracle = rates.mean(axis=0)
     error = np.std(rates[:, 1] - rates[:, 0]) / np.sqrt(6)
+
     assert after <= 1.15 * oracle + 0.005
     assert after <= before + 2 * error
     assert soft <= after + 0.002
@@ -115,13 +123,18 @@ def test_near_the_threshold_labels_are_close_to_the_oracle(shape, balance, const
 def test_right_labels_stay_and_wrong_ones_change(dtype):
     X, labels = make_ihgmm(60, 40, 2, separation=4.0, random_state=0)
     refined = refine_labels(X, labels, 2)
+
     assert_array_equal(refined.labels, labels)
     assert refined.converged
+
     start = labels.astype(dtype)
     start[:5] = 1 - start[:5]
+
     assert_array_equal(refine_labels(X, start, 2).labels, labels)
-    one = refine_labels(X, np.zeros(60, dtype), 1)
-    assert (one.labels.max(), one.n_iter, one.converged) == (0, 0, True)
+
+    item = refine_labels(X, np.zeros(60, dtype), 1)
+
+    assert (item.labels.max(), item.n_iter, item.converged) == (0, 0, True)
 
 
 def test_no_cluster_is_emptied():
@@ -139,15 +152,18 @@ def test_cap():
     X = np.random.default_rng(0).standard_normal((200, 50))
     start = np.arange(200) % 5
     refined = refine_labels(X, start, 5, max_iter=3)
+
     assert not refined.converged
     assert refined.n_iter == 3
-    said = []
+
+    messages = []
     data = as_matrix(X)
     members = indicators(data, start, 5)
-    mixture = fit_mixture(data, members, max_iter=3, say=said.append)
+    mixture = fit_mixture(data, members, max_iter=3, say=messages.append)
+
     assert mixture.change > 1e-4
-    assert mixture.n_iter == len(said) == 3
-    assert said[0].startswith("round 1, memberships moved by 0.")
+    assert mixture.n_iter == len(messages) == 3
+    assert messages[0].startswith("round 1, memberships moved by 0.")
 
 
 @pytest.mark.parametrize("noise", ["individual", "class", "common"])
@@ -157,10 +173,13 @@ def test_a_settled_mixture_is_what_its_memberships_make(noise):
     data = as_matrix(X)
     start = indicators(data, labels, 3)
     fitted = fit_mixture(data, start, noise=noise, tol=1e-8)
-    found = fitted.memberships
-    judged = fit_mixture(data, found, noise=noise, settling=3, max_iter=1)
-    assert_allclose(judged.memberships, found, atol=1e-3)
+    result = fitted.memberships
+    judged = fit_mixture(data, result, noise=noise, settling=3, max_iter=1)
+
+    assert_allclose(judged.memberships, result, atol=1e-3)
     assert judged.log_likelihood == pytest.approx(fitted.log_likelihood, rel=1e-3)
-    other = fitted.in_order(np.array([2, 0, 1]), HOST)
-    assert_array_equal(other.memberships[:, 0], fitted.memberships[:, 2])
-    assert_array_equal(other.center_sums.sums[:, 0], fitted.center_sums.sums[:, 2])
+
+    second = fitted.in_order(np.array([2, 0, 1]), HOST)
+
+    assert_array_equal(second.memberships[:, 0], fitted.memberships[:, 2])
+    assert_array_equal(second.center_sums.sums[:, 0], fitted.center_sums.sums[:, 2])

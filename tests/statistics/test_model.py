@@ -10,17 +10,22 @@ from ihgmm.statistics.model import default_separation
 @pytest.mark.parametrize("noise", ["gaussian", "rademacher", "uniform"])
 def test_recipe(n, p, k, noise):
     sample = make_ihgmm(n, p, k, noise=noise, random_state=0, return_params=True)
+
     assert sample.X.shape == (n, p)
     assert sample.separation == pytest.approx(default_separation(n, p, k))
+
     inner = sample.centers @ sample.centers.T
+
     assert_allclose(inner, np.eye(k) * sample.separation**2 / 2, atol=1e-9)
     assert ((sample.scales >= 1) & (sample.scales <= 20)).all()
     assert ((sample.noise_levels >= 0.5) & (sample.noise_levels <= 1.5)).all()
+
     residual = (sample.X - sample.signal) / sample.noise_levels[:, None]
     if noise == "rademacher":
         assert_allclose(np.abs(residual), 1, atol=1e-10)
     if noise == "uniform":
         assert np.abs(residual).max() <= np.sqrt(3) + 1e-9
+
     assert repr(sample).startswith(f"IhGMMSample(n_samples={n}, n_features={p}")
 
 
@@ -28,6 +33,7 @@ def test_recipe(n, p, k, noise):
 def test_noise_has_mean_zero_and_its_level(noise):
     sample = make_ihgmm(200, 1000, 2, noise=noise, random_state=1, return_params=True)
     residual = (sample.X - sample.signal) / sample.noise_levels[:, None]
+
     assert residual.mean() == pytest.approx(0, abs=5 / np.sqrt(residual.size))
     assert residual.var() == pytest.approx(1, abs=10 / np.sqrt(residual.size))
     assert_allclose((residual**2).mean(axis=1), 1, atol=0.25)
@@ -46,8 +52,10 @@ def test_noise_has_mean_zero_and_its_level(noise):
 )
 def test_cluster_sizes(n, k, balance, sizes):
     _, labels = make_ihgmm(n, 10, k, balance=balance, random_state=0)
+
     assert sorted(np.bincount(labels)) == sizes
     assert len(set(labels)) == k
+
     if n > k > 1:
         assert (np.diff(labels) < 0).any()  # shuffled
 
@@ -61,12 +69,18 @@ def test_noise_structures():
     assert len(set(levels()[0])) == 60
     assert set(levels(noise_levels=0.7)[0]) == {0.7}
     assert len(set(levels(noise_structure="common")[0])) == 1
+
     sigma, labels = levels(noise_structure="class", noise_levels=[1.0, 2.0, 3.0])
+
     assert_array_equal(sigma, labels + 1)
+
     sigma, labels = levels(noise_structure="class")
+
     assert len(set(zip(sigma, labels, strict=True))) == 3
-    given = np.linspace(0, 2, 60)
-    assert_array_equal(levels(noise_levels=given)[0], given)
+
+    argument = np.linspace(0, 2, 60)
+
+    assert_array_equal(levels(noise_levels=argument)[0], argument)
 
 
 def test_given_centers_and_scales():
@@ -76,6 +90,7 @@ def test_given_centers_and_scales():
         10, centers=centers, scales=scales, noise_levels=0.0, random_state=0,
         return_params=True,
     )  # fmt: skip
+
     assert_array_equal(sample.X, scales[:, None] * centers[sample.labels])
     assert sample.separation == 5
     assert_array_equal(sample.scales, scales)
@@ -83,16 +98,23 @@ def test_given_centers_and_scales():
 
 def test_seeds_and_dtype():
     a, b, c = (make_ihgmm(30, 8, 2, random_state=s)[0] for s in (0, 0, 1))
+
     assert_array_equal(a, b)
     assert (a != c).any()
+
     state = np.random.RandomState(0)
-    one, two = (make_ihgmm(30, 8, 2, random_state=state)[0] for _ in range(2))
-    assert (one != two).any()
+    item, two = (make_ihgmm(30, 8, 2, random_state=state)[0] for _ in range(2))
+
+    assert (item != two).any()
+
     rng = np.random.default_rng(5)
     single = make_ihgmm(30, 8, 2, random_state=rng, dtype=np.float32)[0]
+
     assert single.dtype == "float32"
+
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     make_ihgmm(10, 4, 2)
+
     assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 

@@ -28,14 +28,15 @@ def sample(seed, n=300, p=100, k=4, noise=None):
 
 def planted(seed, share, times):
     """Return rows, some of them in random directions, and which ones."""
-    X, rng = sample(seed), np.random.default_rng([seed, 1])
+    X = sample(seed)
+    rng = np.random.default_rng([seed, 1])
     rows = rng.choice(len(X), round(share * len(X)), replace=False)
     away = rng.standard_normal((len(rows), X.shape[1]))
     away /= np.linalg.norm(away, axis=1, keepdims=True)
     X[rows] = times * np.median(np.linalg.norm(X, axis=1)) * away
-    strange = np.zeros(len(X), dtype=bool)
-    strange[rows] = True
-    return X, strange
+    is_odd = np.zeros(len(X), dtype=bool)
+    is_odd[rows] = True
+    return X, is_odd
 
 
 @pytest.fixture(scope="module")
@@ -50,29 +51,34 @@ def model(data):
 
 @pytest.mark.parametrize(("share", "times"), [(0.01, 3), (0.05, 1000), (0.2, 3)])
 def test_long_rows_are_found(share, times):
-    wrong, total = 0, 0
+    is_wrong = 0
+    total = 0
     for seed in range(3):
-        X, strange = planted(seed, share, times)
-        found = IhSC(4, outliers="auto", random_state=0).fit(X).labels_ < 0
-        assert found[strange].all()
-        wrong, total = wrong + found[~strange].sum(), total + strange.sum()
-    assert wrong <= 0.01 * total
+        X, is_odd = planted(seed, share, times)
+        labels_found = IhSC(4, outliers="auto", random_state=0).fit(X).labels_ < 0
+        assert labels_found[is_odd].all()
+        is_wrong = is_wrong + labels_found[~is_odd].sum()
+        total = total + is_odd.sum()
+
+    assert is_wrong <= 0.01 * total
 
 
 def test_rows_in_no_direction_are_found():
     counts = np.zeros(3)
     for seed in range(6):
-        X, strange = planted(seed, 0.2, 1)
-        found = IhSC(4, outliers="auto", random_state=0).fit(X).labels_ < 0
-        counts += (found & strange).sum(), found.sum(), strange.sum()
-    both, found, strange = counts
-    assert both / strange > 0.85
-    assert both / found > 0.85
+        X, is_odd = planted(seed, 0.2, 1)
+        result = IhSC(4, outliers="auto", random_state=0).fit(X).labels_ < 0
+        counts += (result & is_odd).sum(), result.sum(), is_odd.sum()
+    pair, result, is_odd = counts
+
+    assert pair / is_odd > 0.85
+    assert pair / result > 0.85
 
 
 def clump(seed, width):
     """Return rows, 45 of them huge and around one direction, and which ones."""
-    X, rng = sample(seed), np.random.default_rng([seed, 2])
+    X = sample(seed)
+    rng = np.random.default_rng([seed, 2])
     direction = rng.standard_normal(100) / 10
     X[:45] = 150 * (direction + width / 10 * rng.standard_normal((45, 100)))
     return X, np.arange(300) < 45
@@ -82,16 +88,17 @@ def clump(seed, width):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("width", [0.1, 1.0])
 def test_a_clump_of_huge_rows_is_found_or_takes_a_cluster_and_is_doubted(width, seed):
-    X, strange = clump(seed, width)
+    X, is_odd = clump(seed, width)
     model = IhSC(4, outliers="auto", random_state=0).fit(X)
-    found = model.labels_ < 0
-    if found.any():
-        assert_array_equal(found, strange)
+    labels_found = model.labels_ < 0
+    if labels_found.any():
+        assert_array_equal(labels_found, is_odd)
     else:  # it takes the place of a cluster
-        said = diagnose(X, model).verdict
-        assert said in (Verdict.OVERLAPPING, Verdict.NO_SEPARATION)
+        messages = diagnose(X, model).verdict
+        assert messages in (Verdict.OVERLAPPING, Verdict.NO_SEPARATION)
     labels = IhSC(5, outliers="auto", random_state=0).fit_predict(X)
-    assert np.mean((labels == labels[0]) != strange) < 0.02
+
+    assert np.mean((labels == labels[0]) != is_odd) < 0.02
 
 
 @pytest.mark.parametrize("times", [3, 5, 20])
@@ -131,6 +138,7 @@ def test_few_rows_are_flagged_without_outliers(noise):
         X = sample(seed, noise=noise)
         labels = IhSC(4, outliers="auto", random_state=0).fit(X).labels_
         shares.append((labels < 0).mean())
+
     assert np.mean(shares) < 0.01
 
 
@@ -142,50 +150,58 @@ def test_rows_of_one_norm_are_not_flagged():
 
 
 def test_outliers_have_no_part_in_the_fit(data, model):
-    X, strange = data
-    other = IhSC(4, random_state=0).fit(X[~strange])
-    assert_array_equal(model.labels_[~strange], other.labels_)
-    assert_allclose(model.cluster_centers_, other.cluster_centers_)
-    assert_allclose(model.eigenvalues_, other.eigenvalues_)
-    assert_allclose(model.scales_[~strange], other.scales_)
+    X, is_odd = data
+    other_model = IhSC(4, random_state=0).fit(X[~is_odd])
+
+    assert_array_equal(model.labels_[~is_odd], other_model.labels_)
+    assert_allclose(model.cluster_centers_, other_model.cluster_centers_)
+    assert_allclose(model.eigenvalues_, other_model.eigenvalues_)
+    assert_allclose(model.scales_[~is_odd], other_model.scales_)
+
     for values in (model.scales_, model.sizes_, model.noise_levels_):
-        assert_array_equal(np.isnan(values), strange)
+        assert_array_equal(np.isnan(values), is_odd)
 
 
 def test_where_there_are_none_nothing_changes():
     X = sample(0)
-    plain = IhSC(4, random_state=0).fit(X)
-    asked = IhSC(4, outliers="auto", random_state=0).fit(X)
-    assert not hasattr(plain, "outlier_scores_")
-    assert_array_equal(plain.labels_, asked.labels_)
-    assert_array_equal(plain.scales_, asked.scales_)
+    baseline = IhSC(4, random_state=0).fit(X)
+    arguments = IhSC(4, outliers="auto", random_state=0).fit(X)
+
+    assert not hasattr(baseline, "outlier_scores_")
+    assert_array_equal(baseline.labels_, arguments.labels_)
+    assert_array_equal(baseline.scales_, arguments.scales_)
 
 
 @pytest.mark.parametrize("options", [{}, {"recipe": Recipe(space="projected")}])
 def test_predict_says_what_the_fit_said(data, options):
-    X, strange = data
+    X, is_odd = data
     model = IhSC(4, outliers="auto", random_state=0, **options).fit(X)
+
     assert_array_equal(model.predict(X), model.labels_)
-    assert_array_equal(model.outlier_scores_ > model.outlier_threshold_, strange)
-    new = np.vstack([X[~strange][:5], 100 * np.eye(5, X.shape[1])])
-    assert_array_equal(model.predict(new) < 0, np.arange(10) >= 5)
+    assert_array_equal(model.outlier_scores_ > model.outlier_threshold_, is_odd)
+
+    new_rows = np.vstack([X[~is_odd][:5], 100 * np.eye(5, X.shape[1])])
+
+    assert_array_equal(model.predict(new_rows) < 0, np.arange(10) >= 5)
 
 
 def test_a_share_flags_the_strangest_rows(data):
-    X, strange = data
+    X, is_odd = data
     model = IhSC(4, outliers=0.1, random_state=0).fit(X)
     flagged = model.labels_ < 0
+
     assert flagged.sum() == 30
-    assert flagged[strange].all()
+    assert flagged[is_odd].all()
     assert model.outlier_scores_[flagged].min() > model.outlier_scores_[~flagged].max()
     assert_array_equal(model.predict(X), model.labels_)
 
 
 def test_the_number_of_clusters_is_that_of_other_rows(data):
-    X, strange = data
+    X, is_odd = data
     model = IhSC("auto", outliers="auto", random_state=0).fit(X)
+
     assert model.n_clusters_ == 4
-    assert_array_equal(model.labels_ < 0, strange)
+    assert_array_equal(model.labels_ < 0, is_odd)
 
 
 def test_a_sample_of_rows_teaches_the_rule():
@@ -193,42 +209,57 @@ def test_a_sample_of_rows_teaches_the_rule():
     options = {"rng": np.random.default_rng(0)}
     rule = find_outliers(X, 8, "auto", **options)
     drawn = find_outliers(X, 8, "auto", max_rows=400, **options)
+
     assert drawn.lines.embedding.directions is not rule.lines.embedding.directions
     assert_array_equal(drawn(X), rule(X))
+
     share = find_outliers(X, 8, 0.1, max_rows=400, **options)
+
     assert share(X).sum() == 60
 
 
 @pytest.mark.parametrize("noise", ["individual", "class", "common"])
 def test_mixtures(data, noise):
-    X, strange = data
+    X, is_odd = data
     model = IhGMM(4, noise=noise, outliers="auto", random_state=0).fit(X)
-    other = IhGMM(4, noise=noise, random_state=0).fit(X[~strange])
-    assert_array_equal(model.labels_ < 0, strange)
+    other_model = IhGMM(4, noise=noise, random_state=0).fit(X[~is_odd])
+
+    assert_array_equal(model.labels_ < 0, is_odd)
+
     totals = model.memberships_.sum(axis=1)
-    assert_allclose(totals, ~strange, atol=1e-12)
-    assert_allclose(model.predict_proba(X).sum(axis=1), ~strange, atol=1e-12)
+
+    assert_allclose(totals, ~is_odd, atol=1e-12)
+    assert_allclose(model.predict_proba(X).sum(axis=1), ~is_odd, atol=1e-12)
+
     for criterion in ("score", "bic", "icl"):
-        expected = getattr(other, criterion)(X[~strange])
+        expected = getattr(other_model, criterion)(X[~is_odd])
         assert getattr(model, criterion)(X) == pytest.approx(expected)
-    assert model.log_likelihood_ == pytest.approx(other.log_likelihood_)
+
+    assert model.log_likelihood_ == pytest.approx(other_model.log_likelihood_)
 
 
 def test_statistics_leave_outliers_out(data, model):
-    X, strange = data
-    labels, inside = model.labels_, model.labels_[~strange]
-    found, other = diagnose(X, labels), diagnose(X[~strange], inside)
-    assert found.n_outliers == 15
-    assert found.expected_error == other.expected_error
-    assert_array_equal(np.isnan(found.certainty), strange)
-    assert "outliers" in str(found)
-    assert "outliers" not in str(other)
+    X, is_odd = data
+    labels = model.labels_
+    is_inside = model.labels_[~is_odd]
+    diagnosis = diagnose(X, labels)
+    second = diagnose(X[~is_odd], is_inside)
+
+    assert diagnosis.n_outliers == 15
+    assert diagnosis.expected_error == second.expected_error
+    assert_array_equal(np.isnan(diagnosis.certainty), is_odd)
+    assert "outliers" in str(diagnosis)
+    assert "outliers" not in str(second)
+
     estimates = estimate_parameters(X, labels)
-    expected = estimate_parameters(X[~strange], inside)
+    expected = estimate_parameters(X[~is_odd], is_inside)
+
     assert_allclose(estimates.centers, expected.centers)
-    assert_array_equal(np.isnan(estimates.scales), strange)
-    alone = scale_heterogeneity_test(X[~strange], inside)
-    assert scale_heterogeneity_test(X, labels).p_value == alone.p_value
+    assert_array_equal(np.isnan(estimates.scales), is_odd)
+
+    separate = scale_heterogeneity_test(X[~is_odd], is_inside)
+
+    assert scale_heterogeneity_test(X, labels).p_value == separate.p_value
 
 
 @pytest.mark.parametrize("value", [0, -0.1, 0.7, np.nan, "all"])

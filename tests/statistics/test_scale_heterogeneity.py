@@ -19,14 +19,15 @@ from ihgmm.statistics.shared_covariance import shared_covariance
 )
 def test_level(n, p, k, options):
     # Rows of small clusters, more features than rows, no signal to speak of.
-    found = []
+    result = []
     for seed in range(100):
         sample = make_ihgmm(n, p, k, scale_ratio=1.0, random_state=seed, **options)
-        found.append(scale_heterogeneity_test(*sample))
-    each = np.concatenate([test.p_values for test in found])
-    assert 0.01 < np.mean(each < 0.05) < 0.1
+        result.append(scale_heterogeneity_test(*sample))
+    item = np.concatenate([test.p_values for test in result])
+
+    assert 0.01 < np.mean(item < 0.05) < 0.1
     # Most where a few loud rows decide.
-    assert np.mean([test.p_value < 0.05 for test in found]) < 0.17
+    assert np.mean([test.p_value < 0.05 for test in result]) < 0.17
 
 
 def correlated(seed, r, spread=0.0, common=None, n=160, p=60, k=4):
@@ -35,7 +36,8 @@ def correlated(seed, r, spread=0.0, common=None, n=160, p=60, k=4):
     Centres are orthogonal, or positive with something ``common``.
     """
     rng = np.random.default_rng(seed)
-    labels, noise = np.arange(n) % k, rng.standard_normal((n, p))
+    labels = np.arange(n) % k
+    noise = rng.standard_normal((n, p))
     for j in range(1, p):
         noise[:, j] = r * noise[:, j - 1] + np.sqrt(1 - r**2) * noise[:, j]
     centers = 6 * np.linalg.qr(rng.standard_normal((p, k)))[0].T
@@ -69,14 +71,16 @@ def skewed(seed, n, p, size=None):
 def test_odd_noise_is_not_taken_for_scales(draw, given, draws, most):
     # Without other clusters 21% and 98% of the correlated ones are rejected. The second
     # is the worst for the test: of 300 rows in 100 columns it rejects 5%.
-    found = [scale_heterogeneity_test(*draw(seed, *given)) for seed in range(draws)]
-    assert np.mean([test.p_value < 0.05 for test in found]) < most
-    assert np.mean([test.statistic for test in found]) < (0.5 if most < 0.2 else 1.2)
+    result = [scale_heterogeneity_test(*draw(seed, *given)) for seed in range(draws)]
+
+    assert np.mean([test.p_value < 0.05 for test in result]) < most
+    assert np.mean([test.statistic for test in result]) < (0.5 if most < 0.2 else 1.2)
 
 
 @pytest.mark.parametrize("r", [0.0, 0.5])
 def test_scales_are_found_beside_correlated_noise(r):
     tests = [scale_heterogeneity_test(*correlated(s, r, 0.15)) for s in range(30)]
+
     assert np.mean([test.p_value < 0.05 for test in tests]) > 0.8
     assert np.median([test.spread for test in tests]) == pytest.approx(0.15, abs=0.03)
 
@@ -84,18 +88,20 @@ def test_scales_are_found_beside_correlated_noise(r):
 @pytest.mark.parametrize(("common", "power"), [(0, 0.7), (1, 0)])
 def test_correlated_noise_is_no_scale_though_centres_are_alike(common, power):
     # Cosines are .76 and .97: the more alike, the less anything can tell.
-    found = [
+    result = [
         scale_heterogeneity_test(*correlated(seed, 0.9, spread, common)).p_value < 0.05
         for seed in range(25)
         for spread in (0.0, 0.12)
     ]
-    assert np.mean(found[::2]) < 0.15
-    assert np.mean(found[1::2]) >= power
+
+    assert np.mean(result[::2]) < 0.15
+    assert np.mean(result[1::2]) >= power
 
 
 def positive(seed, noise, spread, n=300, p=100, k=4):
     """Positive centres with cosines of about .85; noise in blocks, or AR(.9)."""
-    rng, place = np.random.default_rng(seed), np.arange(p)
+    rng = np.random.default_rng(seed)
+    place = np.arange(p)
     centers = 0.5 * rng.gamma(2, size=p) + rng.gamma(0.5, size=(k, p))
     centers *= 30 / np.linalg.norm(centers, axis=1, keepdims=True)
     block = place * 10 // p
@@ -110,7 +116,8 @@ def positive(seed, noise, spread, n=300, p=100, k=4):
 
 @pytest.mark.parametrize("noise", ["blocks", "ar"])
 def test_positive_centres_and_correlated_noise(noise):
-    rejected, held = [], []
+    rejected = []
+    stored = []
     for seed in range(40):
         for spread in (0.0, 0.12):
             X, labels, scales = positive(seed, noise, spread)
@@ -119,21 +126,23 @@ def test_positive_centres_and_correlated_noise(noise):
                 continue
             lower, upper = estimate_parameters(X, labels).scale_intervals().T
             scales = scales / (np.bincount(labels, scales) / 75)[labels]
-            held.append(np.mean((lower < scales) & (scales < upper)))
+            stored.append(np.mean((lower < scales) & (scales < upper)))
+
     assert np.mean(rejected[::2]) <= 0.1
     assert np.mean(rejected[1::2]) > 0.9
-    assert 0.9 < np.mean(held) < 0.97
+    assert 0.9 < np.mean(stored) < 0.97
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.5, 8.0])
 def test_intervals_of_the_spread_hold_the_truth(ratio):
-    true = (ratio - 1) / np.sqrt(12) / ((ratio + 1) / 2)
-    held = []
+    truth = (ratio - 1) / np.sqrt(12) / ((ratio + 1) / 2)
+    stored = []
     for seed in range(60):
         X, labels = make_ihgmm(200, 50, 3, scale_ratio=ratio, random_state=seed)
-        low, high = scale_heterogeneity_test(X, labels).spread_interval
-        held.append(low <= true <= high)
-    assert np.mean(held) > 0.84
+        lower, upper = scale_heterogeneity_test(X, labels).spread_interval
+        stored.append(lower <= truth <= upper)
+
+    assert np.mean(stored) > 0.84
 
 
 @pytest.mark.parametrize(
@@ -147,6 +156,7 @@ def test_intervals_of_the_spread_hold_the_truth(ratio):
 )
 def test_nothing_to_judge_by(X):
     test = scale_heterogeneity_test(X, np.zeros(8, dtype=int))
+
     assert np.isnan([test.p_value, *test.p_values]).all()
     assert str(test).splitlines()[-1].startswith("no recommendation: no cluster")
 
@@ -157,15 +167,22 @@ def test_small_clusters_are_left_out():
     labels[:6] = [7, 7, 7, 8, 8, 9]
     X[:6] *= 1000
     test = scale_heterogeneity_test(X, labels)
+
     assert_array_equal(test.clusters, [0, 1, 7, 8, 9])
+
     for values in (test.p_values, test.spreads):
         assert_array_equal(np.isnan(values), [False, False, True, True, True])
     X[:6] = 0
-    same = scale_heterogeneity_test(X, labels)
-    assert (same.p_value, same.spread) == (test.p_value, test.spread)
-    one = scale_heterogeneity_test(X, np.zeros(60))
-    assert "entries of the noise are independent" in str(one).splitlines()[-1]
+    is_same = scale_heterogeneity_test(X, labels)
+
+    assert (is_same.p_value, is_same.spread) == (test.p_value, test.spread)
+
+    item = scale_heterogeneity_test(X, np.zeros(60))
+
+    assert "entries of the noise are independent" in str(item).splitlines()[-1]
+
     lines = str(test).splitlines()
+
     assert lines[3].split() == ["7", "3", "-", "-"]
     assert lines[6].startswith("all")
 
@@ -187,8 +204,10 @@ def test_small_clusters_are_left_out():
     ],
 )  # fmt: skip
 def test_recommendation(p_value, spread, most, recommendation):
-    one, rows = np.array([p_value]), np.array([9])
-    test = ScaleTest(p_value, 1.0, spread, (0.0, most), rows, rows, one, one)
+    item = np.array([p_value])
+    rows = np.array([9])
+    test = ScaleTest(p_value, 1.0, spread, (0.0, most), rows, rows, item, item)
+
     assert recommendation in str(test).splitlines()
 
 

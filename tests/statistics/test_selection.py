@@ -39,7 +39,9 @@ def plane(degrees):
 def test_number_of_clusters(n, p, k, options):
     X, _ = make_ihgmm(n, p, k, random_state=k, **options)
     count = select_n_clusters(X, random_state=k)
+
     assert (count.n_clusters, count.rank) == (k, k)
+
     if k > 1:
         assert k in count.levels
         assert count.confidence is Confidence.HIGH
@@ -66,8 +68,11 @@ def test_a_strong_cluster_does_not_hide_a_weak_one():
     E[150:] += 5 * rng.uniform(1, 3, (50, 1)) * v
     flipped = GramOperator.of(E * rng.choice([-1, 1], E.shape)).toarray()
     second = np.linalg.eigvalsh(GramOperator.of(E).toarray())[-2]
+
     assert second < np.linalg.eigvalsh(flipped)[-1]
+
     count = select_n_clusters(E, random_state=0)
+
     assert (count.rank, count.n_clusters) == (2, 2)
 
 
@@ -77,13 +82,18 @@ def test_noisy_rows_do_not_hide_a_cluster():
         random_state=0,
     )  # fmt: skip
     _, rank, *_ = count_above_noise(GramOperator.of(X), 10, np.random.default_rng(0))
+
     assert rank < 3
+
     count = select_n_clusters(X, random_state=0)
+
     assert count.rank == 3
     assert 3 in count.plausible
     assert (count.eigenvalues > count.edge).sum() == 3
-    other = select_n_clusters(1e200 * X, random_state=0)
-    assert_allclose(other.edge, count.edge)  # cosines have no units
+
+    second = select_n_clusters(1e200 * X, random_state=0)
+
+    assert_allclose(second.edge, count.edge)  # cosines have no units
 
 
 @pytest.mark.parametrize(
@@ -101,15 +111,17 @@ def test_noisy_rows_do_not_hide_a_cluster():
 def test_clusters_can_be_more_than_directions(centers, count):
     options = {"scale_ratio": 4, "noise_levels": 0.06, "random_state": 0}
     X, _ = make_ihgmm(200, centers=centers, **options)
-    found = select_n_clusters(X, random_state=0)
-    assert found.n_clusters == count
-    assert found.rank <= min(count, centers.shape[1])
+    clusters_counted = select_n_clusters(X, random_state=0)
+
+    assert clusters_counted.n_clusters == count
+    assert clusters_counted.rank <= min(count, centers.shape[1])
 
 
 def test_some_of_many_rows_are_enough():
     X, _ = make_ihgmm(2000, 40, 5, scale_ratio=3, random_state=0)
     for storage in (np.asarray, sp.csc_array):
-        data, rng = as_matrix(storage(X)), np.random.default_rng(0)
+        data = as_matrix(storage(X))
+        rng = np.random.default_rng(0)
         count = count_clusters(data, rng, max_rows=400)
         assert (count.n_clusters, count.n_rows) == (5, 400)
         assert count.tree.labels(5).shape == (2000,)
@@ -120,6 +132,7 @@ def test_odd_data():
         return select_n_clusters(X, random_state=0).n_clusters
 
     rng = np.random.default_rng(0)
+
     assert count(np.full((40, 6), 3.0)) == 1
     assert count(np.outer(np.arange(1, 31), rng.standard_normal(20))) == 1
     assert count(np.zeros((20, 5))) == 0
@@ -127,8 +140,10 @@ def test_odd_data():
     assert count(rng.standard_normal((5, 50))) == 0
     assert count(rng.uniform(1, 2, (50, 1))) == 1
     assert count(make_ihgmm(5, 50, 1, random_state=0)[0]) == 1
+
     X, _ = make_ihgmm(90, 30, 3, random_state=0)
     with_zeros = select_n_clusters(np.vstack([X, np.zeros((20, 30))]), random_state=0)
+
     assert with_zeros.n_clusters == 3
     assert with_zeros.tree.labels(3).shape == (110,)
 
@@ -152,6 +167,7 @@ def test_bad_options(options, error, message):
 def test_the_largest_number_looked_for_is_said(n_features, most):
     X, _ = make_ihgmm(200, n_features, 4, scale_ratio=3, random_state=1)
     count = select_n_clusters(X, max_clusters=most, random_state=0)
+
     assert (count.n_clusters, count.is_capped) == (most, True)
     assert max(count.plausible) <= most
     assert f"stopped at max_clusters={most}; there may be more" in str(count)
@@ -160,8 +176,10 @@ def test_the_largest_number_looked_for_is_said(n_features, most):
 def test_an_estimator_says_that_it_stopped_counting():
     X, _ = make_ihgmm(400, 120, 52, scale_ratio=2, random_state=0)
     message = r"at most 50 clusters .* select_n_clusters\(X, max_clusters=500\)"
+
     with pytest.warns(ClusterCountWarning, match=message):
         model = IhSC("auto", random_state=0).fit(X)
+
     assert model.n_clusters_ == 50
 
 
@@ -171,13 +189,16 @@ def test_one_cloud_in_few_features_may_be_one_cluster(p):
     noise = rng.standard_normal((400, p))
     correlated = noise + 3 * rng.standard_normal((400, 1))  # opposite rows, no gap
     cloud = noise + 5 * rng.standard_normal(p)
-    one = rng.lognormal(0, 0.4, (400, 1)) * 4 * np.ones(p) + noise
-    clouds = (noise, correlated, cloud, one)
+    item = rng.lognormal(0, 0.4, (400, 1)) * 4 * np.ones(p) + noise
+    clouds = (noise, correlated, cloud, item)
     counts = [select_n_clusters(X, random_state=0) for X in clouds]
-    whole = [count for count in counts if count.may_be_one]
-    assert len(whole) >= 3  # about one in twenty is cut
-    assert all(count.levels == () and count.is_doubtful for count in whole)
+    complete = [count for count in counts if count.may_be_one]
+
+    assert len(complete) >= 3  # about one in twenty is cut
+    assert all(count.levels == () and count.is_doubtful for count in complete)
+
     opposite = np.repeat([[4.0], [-4.0]], 200, axis=0) * np.ones(p) + noise
+
     assert select_n_clusters(opposite, random_state=0).n_clusters == 2
 
 
@@ -208,11 +229,16 @@ def test_one_population_of_skewed_entries_is_one_cluster(seed):
     rng = np.random.default_rng(seed)
     typical = rng.standard_normal(100)
     sizes = np.exp(rng.standard_normal((300, 100)) * rng.uniform(0.3, 1.2, 100))
+
     assert select_n_clusters(sizes * np.exp(typical), random_state=0).n_clusters <= 1
+
     means = 3 * rng.gamma(0.5, size=100) * rng.lognormal(0, 0.6, (300, 1))
     counts = rng.poisson(means * rng.gamma(2, 0.5, (300, 100)))  # over-dispersed
+
     assert select_n_clusters(counts, random_state=0).n_clusters <= 1
+
     E = rng.exponential(size=(200, 50)) - 1
+
     assert select_n_clusters(E, random_state=0).n_clusters <= 1
 
 
@@ -228,9 +254,12 @@ def test_clusters_are_counted_in_correlated_noise():
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_one_cluster_is_never_silent():
     X, _ = make_ihgmm(90, 30, 1, random_state=0)
+
     with pytest.warns(ClusterCountWarning, match="All rows are put in one cluster"):
         assert IhSC("auto", random_state=0).fit(X).n_clusters_ == 1
+
     E = ihgmm_rows(np.zeros((1, 50)), 0, n=200, correlation=0.8)
+
     with pytest.warns(ClusterCountWarning, match="There may be no clusters at all"):
         IhSC("auto", random_state=0).fit(E)
 
@@ -239,23 +268,31 @@ def test_no_clusters_stay_plausible_beside_a_weak_best_guess():
     basis = np.linalg.qr(np.random.default_rng(0).standard_normal((100, 4)))[0]
     X = ihgmm_rows(2.6 * basis.T, 0, n=300, spread=0.3)
     count = select_n_clusters(X, random_state=0)
+
     assert count.n_clusters == 4
     assert count.may_be_one
     assert count.is_doubtful
     assert count.plausible[-1] == 1
     assert len(count.plausible) == len(set(count.plausible)) == 5
     assert "There may be no clusters at all" in str(count)
-    clear = select_n_clusters(make_ihgmm(90, 30, 3, random_state=0)[0], random_state=0)
-    assert not clear.may_be_one
+
+    is_clear = select_n_clusters(
+        make_ihgmm(90, 30, 3, random_state=0)[0], random_state=0
+    )
+
+    assert not is_clear.may_be_one
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_a_doubtful_number_is_said_to_be():
     X = load_digits().data[:200]
+
     with pytest.warns(ClusterCountWarning, match="which is doubtful") as caught:
         model = IhSC("auto", random_state=0).fit(X)
+
     (text,) = [str(w.message) for w in caught if "doubtful" in str(w.message)]
     for number in model.selection_.plausible:
         assert str(number) in text
+
     assert "give n_clusters" in text
     assert model.selection_.is_doubtful

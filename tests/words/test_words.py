@@ -39,78 +39,101 @@ def test_notebooks_show_what_is_printed(sample):
     X, labels = sample
     results = diagnose(X, labels), ihgmm.scale_heterogeneity_test(X, labels)
     for result in (*results, select_n_clusters(X, random_state=0)):
-        shown = result._repr_html_()
-        assert "<img" not in shown
-        assert shown == f"<pre>{escape(str(result))}</pre>"
+        displayed = result._repr_html_()
+        assert "<img" not in displayed
+        assert displayed == f"<pre>{escape(str(result))}</pre>"
 
 
 def test_figures_are_those_of_the_results(sample):
     X, labels = sample
-    found = diagnose(X, labels)
-    lines = str(found).splitlines()
+    diagnosis = diagnose(X, labels)
+    lines = str(diagnosis).splitlines()
+
     assert lines[0] == "Well separated."
     assert lines[1].split()[:4] == ["data", "120", "x", "30"]
-    printed = " ".join(str(found).split())
-    assert all(str(caution) in printed for caution in found.cautions)
+
+    printed = " ".join(str(diagnosis).split())
+
+    assert all(str(caution) in printed for caution in diagnosis.cautions)
+
     test = ihgmm.scale_heterogeneity_test(X, labels)
     rows = str(test).splitlines()[1:4]
+
     assert [row.split("  ")[0] for row in rows] == [EVIL, "b", "all"]
+
     sizes = [int(row.removeprefix(EVIL).split()[-3]) for row in rows[:2]]
+
     assert sizes == list(test.sizes)
 
 
 def test_a_tree(sample):
     tree = cluster_tree(nested(0)[0], random_state=0)
     rows = [*split_rows(tree, tree.splits)]
+
     assert [row[0] for row in rows] == [split.n_clusters for split in tree.splits]
     assert [row[0] for row in rows if row[-1] == "yes"] == list(tree.levels) == [3, 9]
+
     flat = cluster_tree(np.random.default_rng(0).normal(size=(80, 40)), random_state=0)
+
     assert str(flat) == "The tree is not stable at any number of clusters."
+
     two = cluster_tree(IhSC(2, random_state=0).fit(sample[0]), random_state=0)
+
     assert str(two).startswith("Within this fit, no smaller number stands out.")
 
 
 def test_a_number_of_clusters_in_few_words():
     def said(k, *others, confidence=Confidence.LOW, tree=None, rank=1, most=50):
-        count = replace(known, n_clusters=k, plausible=(k, *others), rank=rank)
+        count = replace(known_labels, n_clusters=k, plausible=(k, *others), rank=rank)
         return replace(count, confidence=confidence, tree=tree, max_clusters=most)
 
-    known = select_n_clusters(nested(0)[0], random_state=0)
-    tree = known.tree
-    assert count_headline(known) == "9 clusters"
+    known_labels = select_n_clusters(nested(0)[0], random_state=0)
+    tree = known_labels.tree
+
+    assert count_headline(known_labels) == "9 clusters"
     assert count_headline(said(0)) == "no structure"
     assert str(said(0, rank=0)).startswith("No structure: no eigenvalue stands out")
     assert count_headline(said(3, 4, 2)) == "perhaps 3 clusters, or 4 or 2"
     assert "there are too few rows to look for groups" in str(said(1))
-    one = said(1, confidence=Confidence.HIGH, tree=tree)
-    assert "do not agree on any groups" in str(one)
+
+    item = said(1, confidence=Confidence.HIGH, tree=tree)
+
+    assert "do not agree on any groups" in str(item)
+
     text = str(said(1, 4, 2, tree=tree))
+
     assert "do not agree on any number of groups" in text
     assert "If there are clusters, their number is most likely 4 or 2." in text
+
     # Nothing else is plausible where a tree has but one branch.
-    alone = replace(tree, splits=(), levels=())
-    assert str(said(1, tree=alone)).startswith("Probably one cluster")
-    assert "nested: the tree is stable at 3 and 9 clusters." in str(known)
-    some = replace(said(7, 3, tree=tree, rank=7), levels=(3,))
+    separate = replace(tree, splits=(), levels=())
+
+    assert str(said(1, tree=separate)).startswith("Probably one cluster")
+    assert "nested: the tree is stable at 3 and 9 clusters." in str(known_labels)
+
+    subset = replace(said(7, 3, tree=tree, rank=7), levels=(3,))
     guess = "The tree is stable at 3 clusters. 7 is the best guess, since"
-    assert f"{guess} as many eigenvalues stand out from noise." in str(some)
-    some = replace(some, rank=1)
-    assert f"{guess} rise + 1.5 x drop is largest there, of numbers with" in str(some)
-    assert " 7 is the best guess, since rise" in str(replace(some, levels=()))
-    assert "from noise (edge" in str(some)
-    assert str(some).endswith("and there can be more clusters than that.")
+
+    assert f"{guess} as many eigenvalues stand out from noise." in str(subset)
+
+    subset = replace(subset, rank=1)
+
+    assert f"{guess} rise + 1.5 x drop is largest there, of numbers with" in str(subset)
+    assert " 7 is the best guess, since rise" in str(replace(subset, levels=()))
+    assert "from noise (edge" in str(subset)
+    assert str(subset).endswith("and there can be more clusters than that.")
     assert "stopped at max_clusters=3" in str(said(3, tree=tree, most=3))
 
 
 def in_a_fresh_process(code, *arguments):
     """Run code in a process that has imported nothing; return what it prints."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
         text=True,
         check=True,
     )
-    return done.stdout
+    return process.stdout
 
 
 def test_a_pickled_result_finds_its_words_in_a_fresh_process(sample, tmp_path):
@@ -155,9 +178,12 @@ def subclasses(kind):
 def test_every_result_has_sentences_of_its_own():
     results = subclasses(Result) - {Result}
     no_sentences = describe.dispatch(object)
+
     assert {ClusterCount, OtherClusters, ZeroRows} <= results
+
     for result in results:
         assert describe.dispatch(result) is not no_sentences, result
+
     with pytest.raises(TypeError, match="There are no sentences for a dict"):
         describe({})
 
@@ -171,8 +197,11 @@ def test_every_caution_has_a_sentence_and_no_other_kind_has_one():
         RulingColumn(column=2, share=0.9),
         ZeroRows(n_rows=3, n_unobserved=1),
     ]
+
     assert [type(caution) for caution in cautions] == [*get_args(Caution)]
+
     texts = [caution_text(caution) for caution in cautions]
+
     assert texts == [
         "Fits to halves of the rows agree with each other on 90% of the rows, but with "
         "these labels on 40% only: the data show other clusters. Are rows and labels "

@@ -346,3 +346,38 @@ def test_the_oldest_versions_are_tried_that_we_say_we_support():
         if not name.startswith("hatch"):
             assert floor == floors[name.replace("matplotlib-base", "matplotlib")], name
     assert f'python_min: "{project["requires-python"].strip(">=")}"' in recipe
+
+
+def defined_names(source):
+    """Return all names that a source defines, imports or takes as an argument."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).split(".")[-1])
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.attr)
+    return names
+
+
+def test_what_the_page_on_extending_names_is_there():
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    code = "\n".join(re.findall(r"^(?:>>>|\.\.\.) (.*)$", text, flags=re.MULTILINE))
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    names = set().union(*(defined_names(path.read_text("utf-8")) for path in sources))
+    names |= set(re.findall(r"\w+", code))
+
+    for token in re.findall(r"`([^`\n]+)`", prose):
+        if re.fullmatch(r"[\w/.]+(\.py|/)", token):
+            homes = [ROOT, ROOT / "src" / "ihgmm", ROOT / "src" / "ihgmm" / "matrix"]
+            assert any((home / token).exists() for home in homes), token
+        elif match := re.match(r"(?:\w+\.)*(\w+)", token):
+            name = match[1]
+            modules = {path.stem for path in sources}
+            assert name in names | modules or " " in token, token

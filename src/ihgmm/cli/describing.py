@@ -8,7 +8,7 @@ import numpy as np
 from ihgmm import IhSC
 from ihgmm.cli.tables.names import quote
 from ihgmm.cli.tables.table import Table
-from ihgmm.estimators.given import as_without_batches
+from ihgmm.estimators.batch_factors import as_without_batches
 from ihgmm.matrix import row_lengths, to_host
 from ihgmm.numerics.placement import Placement
 from ihgmm.numerics.whitening import Whitener

@@ -69,7 +69,9 @@ class Biwhitener(Scaler):
     [2.4, 0.1]
     """
 
-    _checks: ClassVar = {"noise": partial(check_choice, choices=("auto", *NOISE_KINDS))}
+    _parameter_checks: ClassVar = {
+        "noise": partial(check_choice, choices=("auto", *NOISE_KINDS))
+    }
 
     def __init__(
         self, noise: NoiseKind | Literal["auto"] = "auto", *, random_state: Any = None
@@ -87,11 +89,13 @@ class Biwhitener(Scaler):
         data = check_matrix(X, self)
         noise = noise_to_whiten(data, self.noise) or "learned"
         whitener = learn_whitener(data, noise, generator(self.random_state))
-        self.whitener_, self.noise_ = whitener, whitener.noise
+
+        self.whitener_ = whitener
+        self.noise_ = whitener.noise
         self.column_factors_ = whitener.columns
         self.dispersion_ = whitener.dispersion
         return self
 
-    def _changed(self, X: Any) -> Any:
+    def _change_rows(self, X: Any) -> Any:
         white = self.whitener_(check_matrix(X, self, reset=False))
         return white.take(slice(0, white.shape[0])).array

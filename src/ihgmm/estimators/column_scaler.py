@@ -1,5 +1,8 @@
 """Columns in different units, made comparable as a step before clustering."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -72,7 +75,7 @@ class ColumnScaler(Scaler):
     {'alcohol': 'centred and divided', 'malic_acid': 'divided'}
     """
 
-    _checks: ClassVar = {"method": partial(check_choice, choices=METHODS)}
+    _parameter_checks: ClassVar = {"method": partial(check_choice, choices=METHODS)}
 
     def __init__(
         self, method: Literal["auto", "none", "scale", "standardize"] = "auto"
@@ -98,120 +101,173 @@ class ColumnScaler(Scaler):
                 "'standardize' subtracts column means, which fills sparse data up; "
                 "take 'scale', or give a dense array."
             )
-        means, deviations = self._read(data)
+
+        means, deviations = self._learn_moments(data)
         # Nothing can be divided by a number whose inverse is beyond all numbers.
         deviations = np.where(deviations < np.finfo(data.dtype).tiny, 0.0, deviations)
-        is_centred = self._choose(data, means, deviations)
-        is_divided = deviations > 0
-        if is_centred is None:
-            is_divided = is_centred = np.zeros(len(means), dtype=bool)
+
+        decision = self._decide(data, means, deviations)
+        is_divided = (deviations > 0) & decision.is_scaled
         self.scale_ = np.where(is_divided, deviations, 1.0)
-        self.center_ = np.where(is_divided & is_centred, means, 0.0)
+        self.center_ = np.where(is_divided & decision.is_centred, means, 0.0)
+
         words = np.where(self.center_ != 0, "centred and divided", "divided")
         self.decisions_ = tuple(np.where(is_divided, words, "left alone").tolist())
+
+        self.reason_ = decision.reason
         return self
 
-    def _read(self, data: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    def _learn_moments(self, data: Matrix) -> tuple[np.ndarray, np.ndarray]:
         """Learn the range of each column; return means and standard deviations.
 
         A deviation is 0 where a column is constant or has no number.
         """
         moments = StandardScaler(with_mean=not data.sparse)
-        is_whole = not (data.streamed or data.distributed)
-        ends = []
-        for block in [_entries(data)] if is_whole else data.map(_entries):
-            low, high = column_ranges(block)
-            bad = (np.isinf(low) | np.isinf(high)) & (low <= high)  # else it is empty
-            if bad.any():
+        is_in_one_block = not (data.streamed or data.distributed)
+
+        ranges = []  # of each block: smallest and largest numbers
+        for block in [_entries(data)] if is_in_one_block else data.map(_entries):
+            lowest, highest = column_ranges(block)
+            is_empty = lowest > highest
+
+            is_infinite = (np.isinf(lowest) | np.isinf(highest)) & ~is_empty
+            if is_infinite.any():
+                column = _column_name(data, is_infinite.argmax())
                 raise ValueError(
-                    f"Input X contains infinity in column {_name(data, bad.argmax())}; "
+                    f"Input X contains infinity in column {column}; "
                     "give numbers, and NaN for those that are not known."
                 )
-            ends.append((low, high))
+
+            ranges.append((lowest, highest))
             with np.errstate(over="ignore", invalid="ignore"):
                 moments.partial_fit(block)
-        low, high = np.min(ends, axis=0)[0], np.max(ends, axis=0)[1]
-        is_empty = low > high
-        self.data_min_ = np.where(is_empty, np.nan, low)
-        self.data_max_ = np.where(is_empty, np.nan, high)
+
+        lowest = np.min([lowest for lowest, _ in ranges], axis=0)
+        highest = np.max([highest for _, highest in ranges], axis=0)
+        is_empty = lowest > highest
+        self.data_min_ = np.where(is_empty, np.nan, lowest)
+        self.data_max_ = np.where(is_empty, np.nan, highest)
+
         deviations = np.where(is_empty, 0.0, np.sqrt(moments.var_))
-        finite = np.isfinite(deviations)
-        if not finite.all():
+        is_finite = np.isfinite(deviations)
+        if not is_finite.all():
+            column = _column_name(data, is_finite.argmin())
             raise ValueError(
-                f"The squares of column {_name(data, finite.argmin())} of X overflow; "
+                f"The squares of column {column} of X overflow; "
                 "divide it by a large number."
             )
+
         # scikit-learn gives 1 where rounding is all that varies.
         deviations[moments.scale_ != deviations] = 0
         return np.nan_to_num(moments.mean_), deviations
 
-    def _choose(
+    def _decide(
         self, data: Matrix, means: np.ndarray, deviations: np.ndarray
-    ) -> np.ndarray | None:
-        """Say why, and return which columns are centred; None if all are left alone."""
-        is_centred = np.full(len(means), self.method == "standardize")
+    ) -> _Decision:
+        """Decide what is done to the columns, and say why."""
+        no_column = np.zeros(len(means), dtype=bool)
         if self.method != "auto":
-            self.reason_ = f"The method is {self.method!r}, for all columns."
-            return None if self.method == "none" else is_centred
-        if suited_noise(data, surely=True) == "counts":
-            self.reason_ = (
-                "The columns look like counts, whose noise grows with the mean."
+            return _Decision(
+                reason=f"The method is {self.method!r}, for all columns.",
+                is_scaled=self.method != "none",
+                is_centred=~no_column if self.method == "standardize" else no_column,
             )
-            return is_centred
+
+        if suited_noise(data, surely=True) == "counts":
+            return _Decision(
+                reason="The columns look like counts, whose noise grows with the mean.",
+                is_scaled=True,
+                is_centred=no_column,
+            )
+
         # True and false and shares have no unit, and say nothing about those of others.
         is_share = (self.data_min_ == 0) & (self.data_max_ == 1)
+        exception = ", those that reach from 0 to 1 aside" if is_share.any() else ""
         measured = np.flatnonzero(~is_share & (deviations > 0))
-        aside = ", those that reach from 0 to 1 aside" * bool(is_share.any())
+
         if not (len(measured) and decides_alone(deviations[measured]).any()):
-            self.reason_ = (
+            reason = (
                 f"No column varies more than {Columns.DECIDES_ALONE:g} times as much "
-                f"as half of the columns{aside}."
+                f"as half of the columns{exception}."
             )
-            # Columns without a mean of 0 weigh by their root mean squares.
-            weights = np.hypot(means, deviations)
-            for j in measured[weights[measured].argsort()[:1]]:
-                ratio = weights[j] / lower_median(weights[measured])
-                if ratio * Columns.DECIDES_ALONE < 1:
-                    small = f"has {ratio:.2g} times the root mean square of most others"
-                    self.reason_ += f" Column {_name(data, j)} {small}{aside}."
-            return None
+            reason += _note_on_smallest(data, measured, means, deviations, exception)
+            return _Decision(reason=reason, is_scaled=False, is_centred=no_column)
+
         widest = measured[deviations[measured].argmax()]
         ratio = deviations[widest] / lower_median(deviations[measured])
-        self.reason_ = (
-            f"Column {_name(data, widest)} varies at least {int(ratio):,} times as "
-            f"much as half of the columns{aside}."
+        reason = (
+            f"Column {_column_name(data, widest)} varies at least {int(ratio):,} times "
+            f"as much as half of the columns{exception}."
         )
+
+        is_centred = no_column
         if not data.sparse:
             is_centred = (np.abs(means) > Columns.OFFSET * deviations) & ~is_share
             # Many columns are mostly of one kind, such as genes: a few stay as others.
-            if len(means) >= Columns.WIDE and is_centred.mean() < Columns.FEW_OFFSETS:
-                is_centred[:] = False
-        return is_centred
+            is_wide = len(means) >= Columns.WIDE
+            if is_wide and is_centred.mean() < Columns.FEW_OFFSETS:
+                is_centred = no_column
+
+        return _Decision(reason=reason, is_scaled=True, is_centred=is_centred)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return rows in the units of the data again."""
         check_is_fitted(self)
         data = open_matrix(X)
         _check_n_features(self, data, reset=False)
-        return data.map_rows(partial(self._changed, back=True), data.dtype, whole=True)
+        return data.map_rows(self._restore_rows, data.dtype, whole=True)
 
-    def _changed(self, X: Any, back: bool = False) -> Any:
-        """Return rows in memory or on their device, scaled or as they were before."""
-        data = open_matrix(X)
-        rows: Any = data.take(slice(0, data.shape[0]))
-        xp = rows.ops.xp
-        if rows.n_entries and rows.ops.number(xp.any(xp.isinf(rows.values))):
-            raise ValueError("X has infinite cells; replace them by numbers, or NaN.")
+    def _change_rows(self, X: Any) -> Any:
+        rows = _rows_at_hand(X)
         if not self.center_.any():
-            factors = rows.cast(self.scale_ if back else 1 / self.scale_)
-            return rows.multiplied(None, factors, rows.metadata).array
-        if data.sparse:
-            raise ValueError(
-                "X is sparse, and columns are centred, which fills sparse data up; fit "
-                "with method='scale', or give a dense array."
-            )
-        center, scale = rows.cast(self.center_), rows.cast(self.scale_)
-        return rows.array * scale + center if back else (rows.array - center) / scale
+            return _multiplied_columns(rows, 1 / self.scale_)
+
+        _check_dense(rows)
+        center = rows.cast(self.center_)
+        return (rows.array - center) / rows.cast(self.scale_)
+
+    def _restore_rows(self, X: Any) -> Any:
+        """Return rows in memory or on their device as they were before."""
+        rows = _rows_at_hand(X)
+        if not self.center_.any():
+            return _multiplied_columns(rows, self.scale_)
+
+        _check_dense(rows)
+        return rows.array * rows.cast(self.scale_) + rows.cast(self.center_)
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """What is done to the columns."""
+
+    reason: str
+    is_scaled: bool  # whether columns that vary are divided
+    is_centred: np.ndarray  # (n_features,): whether the mean is subtracted before
+
+
+def _note_on_smallest(
+    data: Matrix,
+    measured: np.ndarray,
+    means: np.ndarray,
+    deviations: np.ndarray,
+    exception: str,
+) -> str:
+    """Name the column that hardly counts beside most others, if there is one."""
+    if not len(measured):
+        return ""
+
+    # Columns without a mean of 0 weigh by their root mean squares.
+    weights = np.hypot(means, deviations)
+    smallest = measured[weights[measured].argsort()[0]]
+
+    ratio = weights[smallest] / lower_median(weights[measured])
+    if ratio * Columns.DECIDES_ALONE >= 1:
+        return ""
+
+    return (
+        f" Column {_column_name(data, smallest)} has {ratio:.2g} times the root mean "
+        f"square of most others{exception}."
+    )
 
 
 def column_ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -220,10 +276,10 @@ def column_ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:
     A column without a number has infinity and minus infinity.
     """
     if hasattr(X, "nnz"):
-        low, high = (bound(axis=0).toarray().ravel() for bound in (X.nanmin, X.nanmax))
-        return low, high
-    low = np.fmin.reduce(X, axis=0, initial=np.inf)
-    return low, np.fmax.reduce(X, axis=0, initial=-np.inf)
+        return X.nanmin(axis=0).toarray().ravel(), X.nanmax(axis=0).toarray().ravel()
+    lowest = np.fmin.reduce(X, axis=0, initial=np.inf)
+    highest = np.fmax.reduce(X, axis=0, initial=-np.inf)
+    return lowest, highest
 
 
 def _entries(block: Matrix) -> Any:
@@ -232,5 +288,30 @@ def _entries(block: Matrix) -> Any:
     return array if block.on_host else to_host(array)
 
 
-def _name(data: Matrix, column: Any) -> str:
+def _rows_at_hand(X: Any) -> Any:
+    """Return rows in memory or on their device, none of whose cells are infinite."""
+    data = open_matrix(X)
+    rows: Any = data.take(slice(0, data.shape[0]))
+    xp = rows.ops.xp
+    if rows.n_entries and rows.ops.number(xp.any(xp.isinf(rows.values))):
+        raise ValueError("X has infinite cells; replace them by numbers, or NaN.")
+    return rows
+
+
+def _multiplied_columns(rows: Any, factors: np.ndarray) -> Any:
+    """Return the array of rows with each column multiplied; sparse ones stay so."""
+    return rows.multiplied(None, rows.cast(factors), rows.metadata).array
+
+
+def _check_dense(rows: Matrix) -> None:
+    """Raise for sparse rows, of which nothing can be subtracted."""
+    if rows.sparse:
+        raise ValueError(
+            "X is sparse, and columns are centred, which fills sparse data up; fit "
+            "with method='scale', or give a dense array."
+        )
+
+
+def _column_name(data: Matrix, column: Any) -> str:
+    """Return the name of a column, or its position if columns have none."""
     return str(column) if data.names is None else repr(data.names[column])

@@ -1,5 +1,7 @@
 """IhGMM: the mixture model fitted by likelihood."""
 
+from __future__ import annotations
+
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,25 +12,33 @@ from sklearn.utils.validation import check_is_fitted
 from ihgmm import _checks as checks
 from ihgmm._parameters import check_count, generator, option, usual_errors
 from ihgmm._progress import Steps
-from ihgmm._warnings import warn
-from ihgmm.estimators.base import Clusterer, FitRows, atomic, mark, number_by_size
+from ihgmm._warnings import UnstableLabelsWarning, warn
+from ihgmm.estimators.base import atomic
+from ihgmm.estimators.clusterer import FitRows, number_by_size, replace_outliers
+from ihgmm.estimators.pattern_clusterer import PatternClusterer
 from ihgmm.matrix import HOST, Matrix, Tall, ops_of, row_lengths, to_host
+from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.spectral import spectral_clustering
+from ihgmm.numerics.spectral import SpectralFit, spectral_clustering
 from ihgmm.numerics.whitening import noise_to_whiten
+from ihgmm.numerics.zero_rows import label_zero_rows
 from ihgmm.policy import Doubt, Rounds, Small
 from ihgmm.statistics import noise_structures as noises
 from ihgmm.statistics.covariance import Covariance
-from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
+from ihgmm.statistics.estimation import (
+    estimates_of_labels,
+    fit_to_centers,
+)
 from ihgmm.statistics.mixture_fit import MixtureFit, fit_mixture
 from ihgmm.statistics.model import NoiseStructure
+from ihgmm.statistics.parameters import Estimates
 from ihgmm.statistics.projections import CenterSums, project_rows
 from ihgmm.statistics.refits import label_doubt
 from ihgmm.statistics.row_likelihood import joint_log_likelihood, temperature
 
 
-class IhGMM(DensityMixin, Clusterer):
+class IhGMM(DensityMixin, PatternClusterer):
     """Mixture of patterns at individual scales, fitted by likelihood.
 
     IhGMM stands beside :class:`~ihgmm.IhSC` as ``GaussianMixture`` beside ``KMeans``:
@@ -135,27 +145,24 @@ class IhGMM(DensityMixin, Clusterer):
     @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data and weights, as :meth:`ihgmm.IhSC.fit` does."""
-        rng, steps = generator(self.random_state), Steps(self.verbose)
-        # Check the data, and fill in what is missing.
+        recipe = Recipe.of(self.recipe)
+        rng = generator(self.random_state)
+        steps = Steps(self.verbose)
+
+        # Read the data; count the clusters; leave out rows that fit none.
         with steps.step("check") as say:
-            rows = self._read(X, sample_weight, say)
+            rows = self._read_rows(X, sample_weight, say)
             self._warn_of_units(rows.counted)
             noise_to_whiten(rows.counted, None, "Biwhitener, or IhSC with {},")
 
-        # Count the clusters, and leave out rows that fit none.
-        rows, k = self._choose(rows, rng, steps)
+        rows, k = self._count_and_leave_out(rows, rng, steps)
         data = rows.counted
 
         # Spectral clusters start the rounds.
-        recipe, seed = Recipe.of(self.recipe), int(rng.integers(2**31))
+        seed = int(rng.integers(2**31))
         start = spectral_clustering(data, k, recipe, seed=seed, steps=steps)
-        self.noise_ = "individual" if self.noise == "auto" else self.noise
-        if self.noise == "auto":
-            with steps.step("noise") as say:
-                evidence = noises.compare_noises(data, start.labels, k, rng)
-                self.noise_evidence_ = evidence
-                self.noise_ = min(evidence, key=evidence.__getitem__)
-                say(self.noise_)
+        self.noise_ = self._choose_noise(data, start.labels, k, rng, steps)
+
         with steps.step("rounds") as say:
             fit = noises.fit_noise(
                 data,
@@ -167,7 +174,37 @@ class IhGMM(DensityMixin, Clusterer):
                 tol=self.tol,
                 say=say,
             )
-        change = fit.mixture.change
+        self._warn_unless_converged(fit.mixture.change)
+
+        # Estimate centres, scales and noise levels; place the rows left out.
+        with steps.step("centers"):
+            self.n_clusters_ = k
+            self._set_mixture(data, fit.mixture, fit.covariance)
+            self._place_all(rows)
+            self._judge_labels(rows, start, recipe)
+        return self
+
+    def _choose_noise(
+        self,
+        data: Matrix,
+        labels: Tall,
+        k: int,
+        rng: np.random.Generator,
+        steps: Steps,
+    ) -> noises.Structure:
+        """Return the kind of noise, given or found by comparing all kinds."""
+        if self.noise != "auto":
+            return self.noise
+
+        with steps.step("noise") as say:
+            evidence = noises.compare_noises(data, labels, k, rng)
+            self.noise_evidence_ = evidence
+            noise = min(evidence, key=evidence.__getitem__)
+            say(noise)
+        return noise
+
+    def _warn_unless_converged(self, change: float) -> None:
+        """Warn if memberships still changed when the rounds ended."""
         if change > self.tol:
             warn(
                 f"Memberships still changed by {change:.1e} per row after "
@@ -176,131 +213,166 @@ class IhGMM(DensityMixin, Clusterer):
                 ConvergenceWarning,
             )
 
-        # Estimate centres, scales and noise levels; place the rows left out.
-        with steps.step("centers"):
-            self.n_clusters_ = k
-            self._store_mixture(data, fit.mixture, fit.covariance)
-            self._place_rows(rows)
-            labels = self.labels_
-            if rows.counts is not None:
-                labels = data.ops.rows_where(labels, rows.counts)
-            empty = checks.warn_empty_clusters(data, labels, k)
-            if k > 1 and not empty and recipe.labels == "tied" and recipe.unit_norm:
-                _, doubt = label_doubt(start.sample, start.placement.linear_rule, k)
-                given = option("noise", self.noise_)
-                advice = f"Noise may not be as {given} says; compare the labels of IhSC"
-                if doubt > Doubt.LEAST:
-                    checks.warn_unstable_labels(self.missing)
-                else:
-                    self._warn_of_moves(start, labels, k, doubt, advice)
-        return self
-
-    @property
-    def _rounds(self) -> NoiseStructure:
-        """The noise of rows that are whitened if need be."""
-        return "common" if self.noise_ == "tied" else self.noise_
-
-    def _covariance(self) -> Covariance:
-        """Return the covariance of the noise, up to its level, as it was fitted."""
-        if self.noise_ != "tied":
-            return Covariance.none(self.n_features_in_)
-        level = float(to_host(self.noise_levels_)[0])
-        deviations = to_host(self.component_levels_).astype(np.float64) / level
-        B = to_host(self.noise_components_).astype(np.float64).T
-        return Covariance(B, deviations)
-
-    def _store_mixture(
+    def _set_mixture(
         self, data: Matrix, fit: MixtureFit, covariance: Covariance
     ) -> None:
-        """Set the attributes that the rows of the fit give."""
-        k, ops = self.n_clusters_, data.ops
+        """Set the attributes that the rows of the fit give, clusters by size."""
+        ops = data.ops
+        k = self.n_clusters_
         likeliest = ops.persist(ops.xp.argmax(fit.memberships, axis=1))
         labels, order = number_by_size(data, likeliest, k)
         mixture = fit.in_order(order, ops)
+
         self.labels_ = ops.as_labels(labels)
+        self.weights_ = data.to_device(mixture.mixing_weights)
+        self.converged_ = mixture.change <= self.tol
+        self.n_iter_ = mixture.n_iter
+
         # Where columns share noise, a centre that is fitted to each column's observed
         # cells may be far off in directions of little noise.
         estimates = estimates_of_labels(
             data, self.labels_, np.arange(k), observed_only=self.noise_ != "tied"
         )
-        self.weights_ = data.to_device(mixture.mixing_weights)
         self.cluster_centers_ = estimates.centers
         self.scales_ = ops.persist(estimates.scales)
         self.scale_errors_ = ops.persist(estimates.scale_errors)
-        self.noise_levels_ = ops.persist(estimates.noise_levels)
-        errors = to_host(estimates.center_errors)
+
+        self._set_noise(data, estimates, mixture, covariance)
+        self._set_likelihood(data, mixture, covariance)
+
+    def _set_noise(
+        self,
+        data: Matrix,
+        estimates: Estimates,
+        mixture: MixtureFit,
+        covariance: Covariance,
+    ) -> None:
+        """Set levels and directions of the noise, and the errors of the centres."""
+        levels = data.ops.persist(estimates.noise_levels)  # of each row
+        errors = to_host(estimates.center_errors)  # (n_clusters, n_features)
         if mixture.noise_variances is not None:
-            levels = np.sqrt(mixture.noise_variances)
-            kept = levels if self.noise_ == "class" else levels[:1]
-            self.noise_levels_ = data.to_device(kept * data.unit)
+            cluster_levels = np.sqrt(mixture.noise_variances)
+            used = cluster_levels if self.noise_ == "class" else cluster_levels[:1]
+            levels = data.to_device(used * data.unit)
+
             # The rounds know the noise of a cluster also where it has a single row.
             sums = mixture.center_sums
-            relative = levels * np.sqrt(HOST.ratio(sums.loads, sums.sqnorms))
+            relative = cluster_levels * np.sqrt(HOST.ratio(sums.loads, sums.sqnorms))
             _, lengths = self._unit_centers()
-            alone = np.broadcast_to((relative * lengths)[:, None], errors.shape)
-            errors = np.where(np.isfinite(errors), errors, alone)
+            by_rounds = np.broadcast_to((relative * lengths)[:, None], errors.shape)
+            errors = np.where(np.isfinite(errors), errors, by_rounds)
+        self.noise_levels_ = levels
         self.center_errors_ = data.cast(errors)
+
         if self.noise_ == "tied":
+            # The loudest direction comes first.
+            deviations = covariance.deviations[::-1] * to_host(levels)
             self.noise_components_ = data.cast(covariance.directions.T[::-1])
-            deviations = covariance.deviations[::-1] * to_host(self.noise_levels_)
             self.component_levels_ = data.cast(deviations)
-        units = HOST.unit_rows(covariance.color(self._unit_centers()[0], -1))
-        white = covariance.whiten(data)
-        self.temperature_ = temperature(white, self.labels_, units)
-        odds = ops.xp.log(ops.clip(mixture.memberships, Small.TINY, None))
-        self.memberships_ = ops.persist(self._tempered(odds))
-        count = checks.count_rows(data, data.sqnorms)
-        value = mixture.log_likelihood - count * covariance.log_volume
-        self.log_likelihood_ = value - _log_unit(data, count)
-        self.converged_ = mixture.change <= self.tol
-        self.n_iter_ = mixture.n_iter
 
-    def _tempered(self, joint: Tall) -> Tall:
-        """Return memberships of log-likelihoods of rows and clusters."""
-        return ops_of(joint).softmax(joint / self.temperature_)
+    def _set_likelihood(
+        self,
+        data: Matrix,
+        mixture: MixtureFit,
+        covariance: Covariance,
+    ) -> None:
+        """Set the memberships, tempered, and the log-likelihood of rows of the fit."""
+        ops = data.ops
+        unit_centers, _ = self._unit_centers()
+        unit_centers = HOST.unit_rows(covariance.color(unit_centers, -1))
 
-    def _place_rows(self, rows: FitRows) -> None:
+        self.temperature_ = temperature(
+            covariance.whiten(data), self.labels_, unit_centers
+        )
+
+        log_memberships = ops.xp.log(ops.clip(mixture.memberships, Small.TINY, None))
+        self.memberships_ = ops.persist(self._tempered(log_memberships))
+
+        n_nonzero = checks.count_rows(data, data.sqnorms)
+        log_likelihood = mixture.log_likelihood - n_nonzero * covariance.log_volume
+        self.log_likelihood_ = log_likelihood - _log_unit(data, n_nonzero)
+
+    def _place_all(self, rows: FitRows) -> None:
         """Move rows to where :meth:`predict` places them; place those left out.
 
         The centres of all rows, which come from observed cells if some are missing, may
         place a row elsewhere than the centres of the other rows did.
         """
-        X, counts = rows.everything, rows.counts
-        ops, xp, joint = X.ops, X.ops.xp, self._joint(X)
-        labels, own = xp.argmax(joint, axis=1), self.labels_
+        X = rows.everything
+        subset = rows.subset
+        ops = X.ops
+        xp = ops.xp
+        joint = self._joint(X)
+        labels = label_zero_rows(X, xp.argmax(joint, axis=1))
+
+        has_moved = labels != subset.scatter(self.labels_, labels)
+        has_moved = has_moved & X.is_nonzero_row
+
+        # Estimates of rows that have no part in their centre.
         centers = to_host(self.cluster_centers_) / X.unit
         scales, levels = fit_to_centers(X, labels, centers)
         lengths = ops.take_lines(row_lengths(centers), labels)
-        placed = {
-            "labels_": labels,
-            "memberships_": self._tempered(joint),
-            "scales_": scales,
-            "scale_errors_": X.cast(ops.ratio(ops.widen(levels), lengths)),
-        }
+        scale_errors = X.cast(ops.ratio(ops.widen(levels), lengths))
+
+        def merged(
+            fitted: Tall, placed: Tall, of_outliers: float, uncounted: Any = None
+        ) -> Tall:
+            """Return what the fit gave, but for rows that were moved or left out."""
+            placed = ops.cast_like(placed, fitted)
+
+            values = subset.scatter(fitted, placed if uncounted is None else uncounted)
+            is_placed = has_moved if values.ndim == 1 else has_moved[:, None]
+            values = ops.persist(xp.where(is_placed, placed, values))
+            return replace_outliers(ops, values, rows.is_outlier, of_outliers)
+
+        unknown = xp.full_like(ops.cast_like(scale_errors, self.scale_errors_), np.nan)
+        self.labels_ = merged(self.labels_, labels, -1)
+        self.memberships_ = merged(self.memberships_, self._tempered(joint), 0.0)
+        self.scales_ = merged(self.scales_, scales, np.nan)
+        self.scale_errors_ = merged(self.scale_errors_, scale_errors, np.nan, unknown)
         if self.noise_ == "individual":
-            placed["noise_levels_"] = levels * X.unit
-        own = own if counts is None else ops.place(own, counts, labels)
-        moved = (labels != own) & (X.sqnorms > 0)
-        for name, values in placed.items():
-            own = getattr(self, name)
-            there = ops.cast_like(values, own)
-            if counts is not None:
-                unknown = name == "scale_errors_"
-                others = xp.full_like(there, np.nan) if unknown else there
-                own = ops.place(own, counts, others)
-            own = xp.where(moved if own.ndim == 1 else moved[:, None], there, own)
-            of_outliers = {"labels_": -1, "memberships_": 0.0}.get(name, np.nan)
-            setattr(self, name, mark(ops, ops.persist(own), rows.outliers, of_outliers))
+            levels = levels * X.unit
+            self.noise_levels_ = merged(self.noise_levels_, levels, np.nan)
+
+    def _judge_labels(self, rows: FitRows, start: SpectralFit, recipe: Recipe) -> None:
+        """Warn of empty clusters, unstable labels, and a likelihood that spoils them.
+
+        Spectral clusters that are stable should not change more than their own doubt
+        explains: else the noise is not as the model says.
+        """
+        k = self.n_clusters_
+
+        labels = rows.subset.select(self.labels_)
+        has_empty = checks.warn_empty_clusters(rows.counted, labels, k)
+        has_rule = recipe.labels == "tied" and recipe.unit_norm
+        if k == 1 or has_empty or not has_rule:
+            return
+
+        _, doubt = label_doubt(start.sample, start.placement.linear_rule, k)
+        if doubt > Doubt.LEAST:
+            checks.warn_unstable_labels(self.missing)
+            return
+
+        share_moved = misclassification_rate(to_host(start.labels), to_host(labels))
+        knows_doubt = len(start.sample) >= Doubt.ROWS_A_CLUSTER * k
+        if knows_doubt and share_moved > max(Doubt.MOVED, Doubt.BEYOND * doubt):
+            warn(
+                f"The likelihood moved {share_moved:.0%} of the rows away from "
+                "spectral clusters that were stable. Noise may not be as "
+                f"{option('noise', self.noise_)} says; compare the labels of IhSC, "
+                "which are often better then.",
+                UnstableLabelsWarning,
+            )
 
     @usual_errors()
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely cluster of each row; -1 for outliers."""
-        return self._labels(X)
+        return self._labels_of(X)
 
-    def _nearest(self, X: Any) -> Tall:
+    def _place_rows(self, X: Any) -> Tall:
         data = self._check_new(X)
-        labels = data.ops.xp.argmax(self._joint(data), axis=1)
-        return mark(data.ops, labels, self._is_outlier(data), -1)
+        labels = label_zero_rows(data, data.ops.xp.argmax(self._joint(data), axis=1))
+        return replace_outliers(data.ops, labels, self._is_outlier(data), -1)
 
     @usual_errors()
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -310,7 +382,11 @@ class IhGMM(DensityMixin, Clusterer):
         """
         data = self._check_new(X)
         memberships = self._tempered(self._joint(data))
-        return mark(data.ops, memberships, self._is_outlier(data), 0.0)
+        return replace_outliers(data.ops, memberships, self._is_outlier(data), 0.0)
+
+    def _tempered(self, joint: Tall) -> Tall:
+        """Return memberships of log-likelihoods of rows and clusters."""
+        return ops_of(joint).softmax(joint / self.temperature_)
 
     @usual_errors()
     def score_samples(self, X: Any) -> np.ndarray:
@@ -330,20 +406,28 @@ class IhGMM(DensityMixin, Clusterer):
         the number of clusters: compare numbers by :meth:`bic`.
         """
         data = self._check_new(X)
-        ops, values = data.ops, self._log_likelihoods(data)
-        weights = data.to_device(checks.check_weights(sample_weight, values.shape[0]))
-        weights = mark(ops, weights, self._is_outlier(data), 0.0)
+        ops = data.ops
+
+        log_likelihoods = self._log_likelihoods(data)
+        weights = checks.check_weights(sample_weight, data.shape[0])
+        weights = data.to_device(weights)
+        weights = replace_outliers(ops, weights, self._is_outlier(data), 0.0)
+
         total = ops.number(ops.xp.sum(weights))
         if not total:
             raise ValueError(
                 f"All {len(weights)} rows of X are outliers of this model. Outliers "
                 "do not count in the score; score_samples tells of each row."
             )
-        return ops.number(ops.xp.sum(values * weights)) / total
+
+        return ops.number(ops.xp.sum(log_likelihoods * weights)) / total
 
     def _log_likelihoods(self, data: Matrix) -> Tall:
+        """Return the log-likelihood of each row, in the units of X."""
         values = data.ops.logsumexp(self._joint(data)) - _log_unit(data)
-        return values - self._covariance().log_volume * data.ops.widen(data.sqnorms > 0)
+
+        is_nonzero = data.ops.widen(data.is_nonzero_row)
+        return values - self._covariance().log_volume * is_nonzero
 
     @usual_errors()
     def bic(self, X: Any) -> float:
@@ -354,7 +438,7 @@ class IhGMM(DensityMixin, Clusterer):
         It tells which structure the noise has; to choose the number of clusters, take
         :meth:`icl`.
         """
-        return self._criteria(X)[0]
+        return self._criterion(X)[0]
 
     @usual_errors()
     def aic(self, X: Any) -> float:
@@ -362,7 +446,7 @@ class IhGMM(DensityMixin, Clusterer):
 
         Its penalty is lighter, so that it takes even more clusters.
         """
-        return self._criteria(X, akaike=True)[0]
+        return self._criterion(X, akaike=True)[0]
 
     @usual_errors()
     def icl(self, X: Any) -> float:
@@ -372,10 +456,42 @@ class IhGMM(DensityMixin, Clusterer):
         unequal columns it counts too many clusters, unless ``noise="tied"``:
         :doc:`/inference` has the shares.
         """
-        bic, memberships = self._criteria(X)
+        bic, memberships = self._criterion(X)
         ops = ops_of(memberships)
         logs = ops.xp.log(ops.clip(memberships, Small.TINY, None))
         return bic - 2 * ops.number(ops.xp.sum(memberships * logs))
+
+    def _criterion(self, X: Any, akaike: bool = False) -> tuple[float, Tall]:
+        """Return a criterion of rows that are no outliers, and their memberships.
+
+        A round of the mixture judges each row by centres of the others.
+        """
+        data = self._check_new(X)
+        ops = data.ops
+
+        memberships = ops.softmax(self._joint(data))
+
+        is_outlier = self._is_outlier(data)
+        if is_outlier is not None:
+            rows = np.flatnonzero(~to_host(is_outlier))
+            if len(rows) == 0:
+                raise ValueError("All rows of X are outliers: give some that are not.")
+            memberships = ops.take_rows(memberships, rows)
+            data = data.keep_rows(rows)
+
+        covariance = self._covariance()
+        mixture = fit_mixture(
+            covariance.whiten(data),
+            memberships,
+            noise=self._noise_of_white_rows,
+            settling=Rounds.SETTLING,
+            max_iter=1,
+        )
+
+        fitted = noises.NoisyMixture(mixture=mixture, covariance=covariance)
+        criterion = noises.information(data, fitted, self.noise_, akaike)
+        n_nonzero = checks.count_rows(data, data.sqnorms)
+        return criterion + 2 * _log_unit(data, n_nonzero), mixture.memberships
 
     @usual_errors()
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -388,70 +504,118 @@ class IhGMM(DensityMixin, Clusterer):
         check_is_fitted(self)
         n = check_count("n_samples", n_samples)
         rng = generator(self.random_state)
-        own = to_host(self.labels_)
-        used = np.bincount(own[own >= 0], minlength=self.n_clusters_) > 0
-        shares = np.where(used, to_host(self.weights_), 0.0)
-        labels = rng.choice(self.n_clusters_, size=n, p=shares / shares.sum())
-        donors = np.empty(n, dtype=np.intp)
-        for k in np.unique(labels):
-            rows = labels == k
-            donors[rows] = rng.choice(np.flatnonzero(own == k), size=int(rows.sum()))
-        at = {"individual": donors, "class": labels, "common": np.zeros(n, np.intp)}
-        X = self._covariance().color(rng.standard_normal((n, self.n_features_in_)))
-        X *= to_host(self.noise_levels_)[at[self._rounds], None]
-        like, scales = self.cluster_centers_, to_host(self.scales_)
-        X += scales[donors, None] * to_host(like)[labels]
-        ops = ops_of(like)
-        return ops.cast_like(X, like), ops.to_device(labels, like)
+        labels, donors = self._draw_donors(n, rng)
 
-    def _criteria(self, X: Any, akaike: bool = False) -> tuple[float, Tall]:
-        """Return a criterion of rows, and their memberships."""
-        data = self._check_new(X)
-        ops, outliers = data.ops, self._is_outlier(data)
-        memberships = ops.softmax(self._joint(data))
-        if outliers is not None:
-            rows = np.flatnonzero(~to_host(outliers))
-            if len(rows) == 0:
-                raise ValueError("All rows of X are outliers: give some that are not.")
-            memberships, data = ops.take_rows(memberships, rows), data.keep_rows(rows)
-        covariance = self._covariance()
-        white = covariance.whiten(data)
-        mixture = fit_mixture(
-            white, memberships, noise=self._rounds, settling=Rounds.SETTLING, max_iter=1
-        )
-        live = checks.count_rows(data, data.sqnorms)
-        fit = noises.NoisyMixture(mixture=mixture, covariance=covariance)
-        value = noises.information(data, fit, self.noise_, akaike)
-        return value + 2 * _log_unit(data, live), mixture.memberships
+        centers = self.cluster_centers_
+        scales = to_host(self.scales_)[donors]
+        signal = scales[:, None] * to_host(centers)[labels]  # (n, n_features)
+
+        levels = to_host(self.noise_levels_)
+        if self.noise_ == "individual":
+            levels = levels[donors]
+        elif self.noise_ == "class":
+            levels = levels[labels]
+        noise = self._covariance().color(rng.standard_normal((n, self.n_features_in_)))
+        X = noise * levels[:, None] + signal
+
+        ops = ops_of(centers)
+
+        return ops.cast_like(X, centers), ops.to_device(labels, centers)
+
+    def _draw_donors(
+        self, n: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw clusters of new rows, and for each a row of the fit from its cluster."""
+        k = self.n_clusters_
+        fit_labels = to_host(self.labels_)
+        cluster_sizes = np.bincount(fit_labels[fit_labels >= 0], minlength=k)
+
+        shares = np.where(cluster_sizes > 0, to_host(self.weights_), 0.0)
+        labels = rng.choice(k, size=n, p=shares / shares.sum())
+
+        donors = np.empty(n, dtype=np.intp)
+        for cluster in np.unique(labels):
+            is_of_cluster = labels == cluster
+            members = np.flatnonzero(fit_labels == cluster)
+            donors[is_of_cluster] = rng.choice(members, size=int(is_of_cluster.sum()))
+        return labels, donors
+
+    @property
+    def _noise_of_white_rows(self) -> NoiseStructure:
+        """The kind of noise of rows that are whitened if need be."""
+        return "common" if self.noise_ == "tied" else self.noise_
+
+    def _covariance(self) -> Covariance:
+        """Return the covariance of the noise, up to its level, as it was fitted."""
+        if self.noise_ != "tied":
+            return Covariance.none(self.n_features_in_)
+
+        level = float(to_host(self.noise_levels_)[0])
+        components = to_host(self.noise_components_).astype(np.float64)
+        component_levels = to_host(self.component_levels_).astype(np.float64)
+        return Covariance(directions=components.T, deviations=component_levels / level)
 
     def _joint(self, data: Matrix) -> Tall:
-        """Return log-likelihoods of rows and clusters, in the units of checked data."""
+        """Return log-likelihoods of rows and clusters, in the units of checked data.
+
+        Entry (i, k) is the logarithm of the share of cluster k times the density of row
+        i in it.
+        """
         covariance = self._covariance()
-        units, lengths = self._unit_centers()
-        units = covariance.color(units, -1)
-        variances, loads = None, np.zeros(self.n_clusters_)
+        unit_centers, lengths = self._unit_centers()
+        variances = None
+        loads = np.zeros(self.n_clusters_)
         if self.noise_ != "individual":
-            levels = to_host(self.noise_levels_).astype(np.float64) / data.unit
-            levels = np.minimum(levels, 1e150)  # whose squares are numbers
-            variances = np.broadcast_to(levels**2, self.n_clusters_)
-            # The noise of an entry of a centre of length 1, on average, in units of a
-            # row's noise variance.
-            errors = to_host(self.center_errors_).astype(np.float64) / data.unit
-            # Squares of these are numbers.
-            least = np.sqrt(Small.TINY) * float(errors.max(initial=0.0))
-            known = np.maximum(lengths / data.unit, least)
-            squares = HOST.ratio(errors, known[:, None] + 0 * errors) ** 2
-            loads = squares.mean(axis=1) / covariance.mean_variance
-            most = np.minimum(levels**2, 1e150) * 1e150
-            loads = HOST.ratio(np.minimum(loads, most), levels**2 + 0 * loads)
-        directions = CenterSums(sums=units.T, loads=loads)
+            variances, loads = self._noise_of_clusters(data.unit, lengths, covariance)
+
+        center_sums = CenterSums(sums=covariance.color(unit_centers, -1).T, loads=loads)
+
         shares = to_host(self.weights_)
 
-        def work(block: Matrix) -> tuple[tuple[Tall], tuple[()]]:
-            projections = project_rows(block, block.sqnorms, directions)
-            return (joint_log_likelihood(projections, shares, variances),), ()
+        def log_likelihoods(block: Matrix) -> tuple[tuple[Tall], tuple[()]]:
+            projections = project_rows(block, block.sqnorms, center_sums)
+            joint = joint_log_likelihood(projections, shares, variances)
+            return (joint,), ()
 
-        return covariance.whiten(data).sweep(work)[0][0]
+        (joint,), _ = covariance.whiten(data).sweep(log_likelihoods)
+        return joint
+
+    def _noise_of_clusters(
+        self, unit: float, lengths: np.ndarray, covariance: Covariance
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the noise of clusters, with a level each or one for all.
+
+        Parameters
+        ----------
+        unit : float
+            That of the rows to judge.
+        lengths : ndarray of shape (n_clusters,)
+            Of the centres.
+        covariance : Covariance
+            Of the noise.
+
+        Returns
+        -------
+        variances : ndarray of shape (n_clusters,)
+            Of an entry of a row, in the unit of the rows.
+        loads : ndarray of shape (n_clusters,)
+            Variance of an entry of a centre brought to length 1, on average, in units
+            of a row's noise variance.
+        """
+        levels = to_host(self.noise_levels_).astype(np.float64) / unit
+        levels = np.minimum(levels, 1e150)  # whose squares are numbers
+        squares = levels**2
+        variances = np.broadcast_to(squares, self.n_clusters_)
+
+        errors = to_host(self.center_errors_).astype(np.float64) / unit
+        # Squares of the quotients are numbers, too.
+        least_length = np.sqrt(Small.TINY) * float(errors.max(initial=0.0))
+        lengths = np.maximum(lengths / unit, least_length)
+        relative_errors = HOST.ratio(errors, lengths[:, None] + 0 * errors)
+
+        loads = (relative_errors**2).mean(axis=1) / covariance.mean_variance
+        loads = np.minimum(loads, np.minimum(squares, 1e150) * 1e150)
+        return variances, HOST.ratio(loads, squares + 0 * loads)
 
     def _unit_centers(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the directions of the centres and their lengths, in float64."""

@@ -1,7 +1,10 @@
 """Individual-heterogeneity spectral clustering."""
 
-from dataclasses import fields, replace
-from functools import cached_property, partial
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -11,29 +14,34 @@ from ihgmm import _checks as checks
 from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, warn
-from ihgmm.estimators import given
-from ihgmm.estimators.base import (
-    Clusterer,
-    FitRows,
-    atomic,
-    cosines,
-    mark,
-)
-from ihgmm.matrix import HOST, Matrix, RowSubset, Scaled, Tall, to_host
-from ihgmm.numerics import incremental, whitening
-from ihgmm.numerics import spectral as sc
-from ihgmm.numerics.known_labels import KnownLabels
+from ihgmm.estimators.base import atomic
+from ihgmm.estimators.batch_factors import fit_batches, rows_without_batches
+from ihgmm.estimators.clusterer import FitRows, cosines, replace_outliers
+from ihgmm.estimators.doubt import judge_rule
+from ihgmm.estimators.known_classes import check_known, class_names, names_of_clusters
+from ihgmm.estimators.older_model import labels_of_older
+from ihgmm.estimators.pattern_clusterer import PatternClusterer
+from ihgmm.estimators.updates import check_can_grow, check_growing, warn_of_drift
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, ops_of, to_host
+from ihgmm.numerics import incremental
+from ihgmm.numerics.known_labels import NOTHING_KNOWN, KnownLabels
 from ihgmm.numerics.missing import Missing, learn_filler
 from ihgmm.numerics.placement import CosinePlacement, Placement
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.rules import LinearRule
+from ihgmm.numerics.spectral import SpectralFit, looks_signed, spectral_clustering
+from ihgmm.numerics.whitening import NoiseKind, learn_whitener, noise_to_whiten
 from ihgmm.policy import Doubt
-from ihgmm.statistics import estimation
-from ihgmm.statistics.calibration import expected_error, membership_temperature
-from ihgmm.statistics.refits import calmer_noise, label_doubt, most_judged
+from ihgmm.statistics.estimation import (
+    estimates_of_fit,
+    fit_to_centers,
+    for_all_rows,
+    in_data_units,
+)
+from ihgmm.statistics.parameters import Parameters
+from ihgmm.statistics.refits import calmer_noise, most_judged
 
 
-class IhSC(Clusterer):
+class IhSC(PatternClusterer):
     """Cluster rows that share a pattern but differ in scale.
 
     K-means and Gaussian mixtures split such rows by size, because rows of one pattern
@@ -121,7 +129,8 @@ class IhSC(Clusterer):
     Notes
     -----
     ``predict`` places rows as the fit did: for its own rows that gives ``labels_``.
-    Zero rows get label 0, the largest cluster.
+    Zero rows get label 0: that of the largest cluster, unless ``init`` or known labels
+    give the numbers. (Recipes without ``unit_norm`` place them as other rows.)
 
     References
     ----------
@@ -137,7 +146,11 @@ class IhSC(Clusterer):
     True
     """
 
-    _placing: ClassVar = (*Clusterer._placing, "placement_", "outlier_rule_")
+    _attributes_to_place: ClassVar = (
+        *PatternClusterer._attributes_to_place,
+        "placement_",
+        "outlier_rule_",
+    )
 
     def __init__(
         self,
@@ -145,7 +158,7 @@ class IhSC(Clusterer):
         *,
         recipe: Recipe | str = "default",
         signed: bool = False,
-        whiten: whitening.NoiseKind | Literal["auto"] | None = None,
+        whiten: NoiseKind | Literal["auto"] | None = None,
         outliers: float | Literal["auto", "cells"] | None = None,
         missing: Missing = "error",
         init: Any = None,
@@ -179,12 +192,13 @@ class IhSC(Clusterer):
         names = {field.name for field in fields(Recipe)} & set(options)
         changes = {name: options.pop(name) for name in names}
         recipe = Recipe.of("paper", **changes) if changes else "paper"
+
         return cls(n_clusters, recipe=recipe, **options)
 
     def __sklearn_clone__(self) -> Self:
-        other = super().__sklearn_clone__()
-        other.init = self.init  # a clone of it would have no clusters
-        return other
+        clone = super().__sklearn_clone__()
+        clone.init = self.init  # a clone of it would have no clusters
+        return clone
 
     @atomic
     def fit(
@@ -206,77 +220,235 @@ class IhSC(Clusterer):
         taken out, in the memory of the host, from data without entries below 0
         (:doc:`/batches`). ``y`` is ignored. Returns the fitted estimator itself.
         """
-        recipe, rng = Recipe.of(self.recipe), generator(self.random_state)
+        recipe = Recipe.of(self.recipe)
+        rng = generator(self.random_state)
         steps = Steps(self.verbose)
-        # Check the data, fill in what is missing, and whiten.
-        with steps.step("check") as say:
-            rows = self._read(X, sample_weight, say)
-            noise = whitening.noise_to_whiten(rows.counted, self.whiten)
-            if batch is not None:
-                self.batches_, rows = given.fit_batches(self, rows, batch, noise, rng)
-            if noise is not None:
-                whitener = whitening.learn_whitener(rows.counted, noise, rng)
-                rows = self._prepare(rows, whitener)
-            else:
-                self._warn_of_units(rows.counted)
 
-        # Count the clusters, and leave out rows that fit none.
-        rows, k = self._choose(rows, rng, steps)
-        data, k, of_all = rows.counted, *self._teach(X, rows, k, known_labels, batch)
-        taught = of_all if rows.counts is None else of_all.of_rows(to_host(rows.counts))
+        # Read the data; count the clusters; leave out rows that fit none.
+        with steps.step("check") as say:
+            rows = self._read_and_prepare(X, sample_weight, batch, rng, say)
+        rows, k = self._count_and_leave_out(rows, rng, steps)
+
+        # What is known beforehand of all rows, and of those that the fit learns from.
+        k, known_of_all = self._known_beforehand(X, rows, k, known_labels, batch)
+        known_of_counted = known_of_all
+        if not rows.subset.is_everything:
+            known_of_counted = known_of_all.of_rows(rows.subset.positions())
 
         # From the Gram matrix to eigenvectors, and from these to labels.
-        seed = int(rng.integers(2**31))
-        spectral = sc.spectral_clustering(
-            data,
+        spectral = spectral_clustering(
+            rows.counted,
             k,
             recipe,
             signed=self.signed,
-            seed=seed,
-            known_labels=taught,
+            seed=int(rng.integers(2**31)),
+            known_labels=known_of_counted,
             steps=steps,
         )
-        labels, self.temperature_ = taught.keep_classes(data, spectral.labels), 1.0
-        placement: Placement | CosinePlacement = spectral.placement
-        empty = checks.warn_empty_clusters(data, labels, k)
-        if not empty and taught.classes is None:  # known labels hold clusters in place
-            with steps.step("doubt"):
-                self._warn_of_doubt(data, spectral, labels, recipe, k)
+        labels = known_of_counted.keep_classes(rows.counted, spectral.labels)
 
-        # Estimate centres, scales and noise levels; place the rows left out.
+        # How far the labels are to be trusted; known ones hold clusters in place.
+        has_empty = checks.warn_empty_clusters(rows.counted, labels, k)
+        temperature: float | None = 1.0
+        if not has_empty and known_of_all.classes is None:
+            with steps.step("doubt"):
+                temperature = self._judge_labels(rows.counted, spectral, recipe, k)
+        if temperature is not None:
+            self.temperature_ = temperature
+
+        # Centres, scales and noise levels of all rows, counted or not.
         with steps.step("centers"):
-            fitted = estimation.estimates_of_fit(data, spectral, labels, k)
-        embedding, embedded = spectral.placement.embedding, spectral.rows
-        weights, ops, counts = data.weights, data.ops, rows.counts
-        data = rows.everything
-        if counts is not None:
-            labels = of_all.keep_classes(data, placement(data))
-            embedded = embedding(data)
-            subset = RowSubset(ops=ops, n_rows=data.shape[0], is_member=counts)
-            fitted = estimation.for_all_rows(
-                fitted, data, labels, subset, signed=self.signed
-            )
-            weights = counts if weights is None else ops.place(weights, counts)
-        if noise is not None:
-            white = cast(Scaled, data)
-            fitted = estimation.in_data_units(fitted, white, labels, weights)
+            clusters = self._estimate(rows, spectral, labels, k, known_of_all)
+            parameters = self._in_data_units(rows, clusters)
 
         self.n_clusters_ = k
-        labels = ops.as_labels(labels)
-        self.labels_ = ops.persist(mark(ops, labels, rows.outliers, -1))
-        in_units = recipe.unit_norm or spectral.space == "eigenvectors"
-        self.embedding_ = embedded if in_units else embedded * float(data.unit)
+        self._set_clusters(rows, spectral, clusters, parameters)
+        return self
+
+    def _read_and_prepare(
+        self,
+        X: Any,
+        sample_weight: Any,
+        batch: Any,
+        rng: np.random.Generator,
+        say: Callable[[str], None],
+    ) -> FitRows:
+        """Check the data, fill in what is missing, take out batches, and whiten."""
+        rows = self._read_rows(X, sample_weight, say)
+        noise = noise_to_whiten(rows.counted, self.whiten)
+        if batch is not None:
+            rows, self.batches_ = fit_batches(self, rows, batch, noise, rng)
+
+        if noise is None:
+            self._warn_of_units(rows.counted)
+            return rows
+        return self._prepare(rows, learn_whitener(rows.counted, noise, rng))
+
+    def _known_beforehand(
+        self, X: Any, rows: FitRows, k: int, known_labels: Any, batch: Any
+    ) -> tuple[int, KnownLabels]:
+        """Return the number of clusters, and what is known of rows beforehand."""
+        known_of_all = NOTHING_KNOWN
+        if known_labels is not None:
+            self._check_can_be_taught()
+            classes, codes = check_known(known_labels, rows.everything.shape[0])
+            if self.n_clusters == "auto":
+                k = max(k, len(classes))
+            self.classes_ = class_names(classes, k)
+            self.known_rows_ = np.flatnonzero(codes >= 0)
+            known_of_all = KnownLabels(classes=codes)
+
+        if self.init is not None:
+            older = labels_of_older(self.init, X, batch)
+            known_of_all = replace(
+                known_of_all, start=older.labels, start_weights=older.weights
+            )
+
+        return k, known_of_all
+
+    def _check_can_be_taught(self) -> None:
+        """Raise where labels are not those of Gaussian clusters."""
+        if self.signed or Recipe.of(self.recipe).labels != "tied":
+            raise ValueError(
+                "known_labels teach Gaussian clusters of positive scales, and "
+                "cannot be combined with signed, or a recipe of other labels than "
+                "'tied'; leave one of them out."
+            )
+
+    def _judge_labels(
+        self, data: Matrix, spectral: SpectralFit, recipe: Recipe, k: int
+    ) -> float | None:
+        """Warn of labels that other rows would change, and of misleading data.
+
+        Returns
+        -------
+        temperature : float, or None
+            By which to divide log-odds of clusters. None leaves it to whoever asks
+            for ``temperature_``: rows on a GPU would wait half a fit for the host.
+        """
+        if k < 2 or not recipe.unit_norm:
+            return 1.0
+
+        if data.ops.taken_ops is not HOST:
+            if not self._has_memberships():
+                return 1.0
+            self.judged_rows_ = spectral.sample[: most_judged(k)]
+            return None
+
+        temperature = 1.0
+        if recipe.labels == "tied":
+            rule = spectral.placement.linear_rule
+            judgement = judge_rule(spectral.sample, rule, k)
+            temperature = judgement.temperature
+            if judgement.doubt > Doubt.LEAST:
+                self._warn_of_doubt(data, spectral, judgement.doubt, k)
+
+        if not self.signed and looks_signed(data, spectral, k):
+            warn(
+                "Rows point both ways along the same lines, and clusters of lines fit "
+                "better than clusters of directions. If opposite rows are of one kind, "
+                f"use {option('signed', True)}.",
+                PreparationWarning,
+            )
+
+        return temperature
+
+    def _warn_of_doubt(
+        self, data: Matrix, spectral: SpectralFit, doubt: float, k: int
+    ) -> None:
+        """Warn of unstable labels, and name the whitening that would calm them."""
+        remedy = ""
+        if self.whiten is None and data.gaps is None:
+            noise = calmer_noise(data, spectral.placement, k, doubt, signed=self.signed)
+            if noise is not None:
+                remedy = (
+                    "Noise differs between columns: with "
+                    f"{option('whiten', noise)}, they would change far less."
+                )
+
+        checks.warn_unstable_labels(self.missing, remedy)
+
+    def _estimate(
+        self,
+        rows: FitRows,
+        spectral: SpectralFit,
+        labels: Tall,
+        k: int,
+        known: KnownLabels,
+    ) -> Clusters:
+        """Return the clusters of all rows, given the labels of those that count.
+
+        Rows that had no part in the fit are placed as new rows are, and keep labels
+        that are known.
+        """
+        parameters = estimates_of_fit(rows.counted, spectral, labels, k)
+        weights = rows.counted.weights
+        if rows.subset.is_everything:
+            return Clusters(
+                labels=labels,
+                embedded=spectral.rows,
+                weights=weights,
+                parameters=parameters,
+            )
+
+        data = rows.everything
+        labels = known.keep_classes(data, spectral.placement(data))
+        parameters = for_all_rows(
+            parameters, data, labels, rows.subset, signed=self.signed
+        )
+        return Clusters(
+            labels=labels,
+            embedded=spectral.placement.embedding(data),
+            weights=(
+                rows.subset.is_member
+                if weights is None
+                else rows.subset.scatter(weights)
+            ),
+            parameters=parameters,
+        )
+
+    def _in_data_units(self, rows: FitRows, clusters: Clusters) -> Parameters:
+        """Return parameters in the units of data that may have been whitened."""
+        if not self._is_whitened:
+            return clusters.parameters
+
+        white = cast(Scaled, rows.everything)
+        return in_data_units(
+            clusters.parameters, white, clusters.labels, clusters.weights
+        )
+
+    def _set_clusters(
+        self,
+        rows: FitRows,
+        spectral: SpectralFit,
+        clusters: Clusters,
+        parameters: Parameters,
+    ) -> None:
+        """Set the attributes that say how rows are placed, and where those of X are."""
+        data = rows.everything
+        ops = data.ops
+        recipe = Recipe.of(self.recipe)
+        embedding = spectral.placement.embedding
+
+        def set_aside(values: Tall, value: float) -> Tall:
+            """Return values of rows, with another one for outliers."""
+            return ops.persist(replace_outliers(ops, values, rows.is_outlier, value))
+
+        self.labels_ = set_aside(ops.as_labels(clusters.labels), -1)
+        self.embedding_ = clusters.embedded
+        if not recipe.unit_norm and spectral.space == "projected":
+            self.embedding_ = clusters.embedded * float(data.unit)
         self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
         self.space_ = spectral.space
-        self.cluster_centers_ = fitted.centers
-        if recipe.placement == "cosine":
-            placement = CosinePlacement(self._compared_centers(), self.signed)
-        self.placement_ = placement
-        self.scales_ = ops.persist(mark(ops, fitted.scales, rows.outliers, np.nan))
-        levels = mark(ops, fitted.noise_levels, rows.outliers, np.nan)
-        self.noise_levels_ = ops.persist(levels)
         self.n_iter_ = spectral.n_iter
-        return self
+
+        self.cluster_centers_ = parameters.centers
+        self.scales_ = set_aside(parameters.scales, np.nan)
+        self.noise_levels_ = set_aside(parameters.noise_levels, np.nan)
+
+        self.placement_: Placement | CosinePlacement = spectral.placement
+        if recipe.placement == "cosine":
+            self.placement_ = CosinePlacement(self._compared_centers(), self.signed)
 
     @usual_errors()
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -304,54 +476,76 @@ class IhSC(Clusterer):
         400
         """
         self._check_parameters()
-        given.check_can_grow(self)
-        first, steps = not hasattr(self, "placement_"), Steps(self.verbose)
+        check_can_grow(self)
+        steps = Steps(self.verbose)
+
+        is_first = not hasattr(self, "placement_")
         with steps.step("check") as say:
-            data = checks.check_matrix(X, self, reset=first, missing=self.missing)
-            say("{:,} rows, {:,} features".format(*data.shape))
-            weights = given.check_growing(data, sample_weight)
-            counted = data if weights.all() else data.keep_rows(np.flatnonzero(weights))
-            unobserved = checks.warn_missing(counted, data.names) if first else 0
-            if first and self.missing == "fit":
-                self.preparation_ = (learn_filler(counted),)
-            data, counted = self._prepared(data), self._prepared(counted)
-            live = checks.warn_zero_rows(counted, unobserved)
-        start_labels = None
-        if first:
-            rng, self.temperature_ = generator(self.random_state), 1.0
-            self.n_clusters_ = self._count_clusters(counted, live, rng, steps)
-            if self.init is not None:
-                start_labels, _ = given.old_labels(self.init, X)
+            update = self._read_update(X, sample_weight, is_first, say)
+
+        if is_first:
+            fit = self._first_fit(X, update, steps)
         else:
-            self.temperature_ = self.temperature_  # before the clusters move on
-        k = self.n_clusters_
-        with steps.step("grow"):
-            if first:
-                grown = incremental.first_fit(data, k, weights, start_labels)
-            else:
-                grown = incremental.update_fit(data, weights, self._earlier_fit())
-        given.warn_of_drift(grown, k)
-        centers, placement = grown.state.centers, grown.placement
-        self.labels_ = data.ops.as_labels(grown.labels)
-        self.__dict__.pop("known_rows_", None)  # of other rows
-        in_unit = centers / data.unit
-        self.scales_, levels = estimation.fit_to_centers(data, self.labels_, in_unit)
-        self.noise_levels_ = levels * data.dtype.type(data.unit)
-        self.embedding_ = grown.embedded
-        self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
-        self.cluster_centers_ = data.cast(centers)
-        self.placement_, self.space_ = placement, placement.embedding.space
-        rows = grown.embedded_sample
-        if rows is not None and k > 1 and not hasattr(self, "classes_"):
-            self._temper(rows, placement.linear_rule, k)
-        self.growth_, self.n_iter_ = grown.state, grown.n_iter
+            # It is that of the clusters as they are: asked now, before they move on.
+            self.temperature_ = self.temperature_
+            with steps.step("grow"):
+                earlier = self._earlier_fit()
+                fit = incremental.update_fit(update.data, update.weights, earlier)
+        warn_of_drift(fit, self.n_clusters_)
+        self._set_update(update.data, fit)
         return self
+
+    def _read_update(
+        self,
+        X: Any,
+        sample_weight: Any,
+        is_first: bool,
+        say: Callable[[str], None],
+    ) -> UpdateRows:
+        """Check the rows of an update, and fill in cells as the first call learns."""
+        data = checks.check_matrix(X, self, reset=is_first, missing=self.missing)
+        say("{:,} rows, {:,} features".format(*data.shape))
+
+        weights = check_growing(data, sample_weight)
+        counted = data if weights.all() else data.keep_rows(np.flatnonzero(weights))
+
+        n_unobserved = checks.warn_missing(counted, data.names) if is_first else 0
+        if is_first and self.missing == "fit":
+            self.preparation_ = (learn_filler(counted),)
+
+        data = self._prepared(data)
+        counted = self._prepared(counted)
+        return UpdateRows(
+            data=data,
+            weights=weights,
+            counted=counted,
+            n_nonzero=checks.warn_zero_rows(counted, n_unobserved),
+        )
+
+    def _first_fit(
+        self, X: Any, update: UpdateRows, steps: Steps
+    ) -> incremental.IncrementalFit:
+        """Count the clusters, and find them among the rows of the first call."""
+        self.temperature_ = 1.0
+        rng = generator(self.random_state)
+        self.n_clusters_ = self._count_clusters(
+            update.counted, update.n_nonzero, rng, steps
+        )
+
+        start_labels = None
+        if self.init is not None:
+            start_labels = labels_of_older(self.init, X).labels
+        with steps.step("grow"):
+            return incremental.first_fit(
+                update.data, self.n_clusters_, update.weights, start_labels
+            )
 
     def _earlier_fit(self) -> incremental.EarlierFit:
         """Return the model as it is before an update."""
         placement = cast(Placement, self.placement_)
         state = getattr(self, "growth_", None)
         if state is None:
+            no_rows = np.zeros(0, dtype=np.intp)
             state = incremental.state_of_fit(
                 placement.embedding,
                 labels=to_host(self.labels_),
@@ -359,19 +553,88 @@ class IhSC(Clusterer):
                 sizes=to_host(self.sizes_).astype(np.float64),
                 noise_levels=to_host(self.noise_levels_),
                 embedded=to_host(self.embedding_),
-                known_rows=getattr(self, "known_rows_", np.zeros(0, dtype=np.intp)),
+                known_rows=getattr(self, "known_rows_", no_rows),
             )
         return incremental.EarlierFit(state=state, placement=placement)
+
+    def _set_update(self, data: Matrix, fit: incremental.IncrementalFit) -> None:
+        """Set the attributes of a model that has gone on with rows."""
+        k = self.n_clusters_
+        centers = fit.state.centers
+
+        self.labels_ = data.ops.as_labels(fit.labels)
+        self.__dict__.pop("known_rows_", None)  # of other rows
+        self.scales_, levels = fit_to_centers(data, self.labels_, centers / data.unit)
+        self.noise_levels_ = levels * float(data.unit)
+
+        self.embedding_ = fit.embedded
+        self.cluster_centers_ = data.cast(centers)
+
+        placement = fit.placement
+        self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
+        self.placement_ = placement
+        self.space_ = placement.embedding.space
+
+        sample = fit.embedded_sample
+        if sample is not None and k > 1 and not hasattr(self, "classes_"):
+            judgement = judge_rule(sample, placement.linear_rule, k)
+            self.temperature_ = judgement.temperature
+
+        self.growth_ = fit.state
+        self.n_iter_ = fit.n_iter
 
     @property
     def n_samples_seen_(self) -> int:
         """Rows of all calls of partial_fit, of models that have grown."""
         return self.growth_.n_samples
 
+    @property
+    def temperature_(self) -> float:
+        """By which ``predict_proba`` divides log-odds.
+
+        A fit to rows on a GPU leaves it to the first who asks: it would have to wait
+        for the host, half as long as it takes itself.
+        """
+        fitted = self.__dict__
+        if "temperature_" not in fitted:
+            rule = cast(Placement, self.placement_).linear_rule
+            judgement = judge_rule(self.judged_rows_, rule, self.n_clusters_)
+            # Other threads may ask meanwhile: they never see an unfinished figure.
+            fitted["temperature_"] = judgement.temperature
+        return fitted["temperature_"]
+
+    @temperature_.setter
+    def temperature_(self, temperature: float) -> None:
+        self.__dict__["temperature_"] = temperature
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not self.signed:
+            return
+
+        recipe = Recipe.of(self.recipe)
+        setting = None
+        if recipe.labels != "tied":
+            setting = f"labels={recipe.labels!r}"
+        elif not recipe.unit_norm:
+            setting = "unit_norm=False"
+
+        if setting is not None:
+            raise ValueError(
+                f"{setting} expects positive scales and cannot be combined with "
+                f"{option('signed', True)}; leave one out."
+            )
+
     def _check_new(self, X: Any, batch: Any = None) -> Matrix:
         if batch is None and not hasattr(self, "batches_"):
             return super()._check_new(X)
-        return self._prepared(given.rows_without_batches(self, X, batch))
+        return self._prepared(rows_without_batches(self, X, batch))
+
+    def _place_rows(self, X: Any, batch: Any = None) -> Tall:
+        data = self._check_new(X, batch)
+
+        labels = self.placement_(data)
+        return replace_outliers(data.ops, labels, self._is_outlier(data), -1)
 
     @usual_errors()
     def without_batches(self, X: Any, batch: Any) -> Any:
@@ -380,93 +643,8 @@ class IhSC(Clusterer):
         They are a NumPy array, or sparse as X is. The model has to be fitted with
         batches; ``batch`` is as in :meth:`predict`.
         """
-        data = given.rows_without_batches(self, X, batch)
+        data = rows_without_batches(self, X, batch)
         return data.array * data.unit  # type: ignore[attr-defined]
-
-    def _teach(
-        self, X: Any, rows: FitRows, k: int, labels: Any, batch: Any
-    ) -> tuple[int, KnownLabels]:
-        """Return the number of clusters, and what is known of rows beforehand."""
-        taught = KnownLabels()
-        if labels is not None:
-            if self.signed or Recipe.of(self.recipe).labels != "tied":
-                raise ValueError(
-                    "known_labels teach Gaussian clusters of positive scales, and "
-                    "cannot be combined with signed, or a recipe of other "
-                    "labels than 'tied'; leave one of them out."
-                )
-            classes, known = given.check_known(labels, rows.everything.shape[0])
-            k = max(k, len(classes)) if self.n_clusters == "auto" else k
-            self.classes_ = given.class_names(classes, k)
-            taught = KnownLabels(classes=known)
-            self.known_rows_ = np.flatnonzero(known >= 0)
-        if self.init is not None:
-            start, nearness = given.old_labels(self.init, X, batch)
-            taught = replace(taught, start=start, start_weights=nearness)
-        return k, taught
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not self.signed:
-            return
-        recipe = Recipe.of(self.recipe)
-        one_way = [f"labels={recipe.labels!r}"] * (recipe.labels != "tied")
-        one_way += ["unit_norm=False"] * (not recipe.unit_norm)
-        if one_way:
-            raise ValueError(
-                f"{one_way[0]} expects positive scales and cannot be combined with "
-                f"{option('signed', True)}; leave one out."
-            )
-
-    def _warn_of_doubt(
-        self,
-        data: Matrix,
-        spectral: sc.SpectralFit,
-        labels: Tall,
-        recipe: Recipe,
-        k: int,
-    ) -> None:
-        """Warn of labels that other rows would change, and of misleading data."""
-        if k < 2 or not recipe.unit_norm:
-            return
-        if data.ops.taken_ops is not HOST:
-            # It would wait half a fit for the host, which is asked when need be.
-            del self.temperature_
-            self.judged_rows_ = spectral.sample[: most_judged(k)]
-            return
-        at, doubt = spectral.placement, 0.0
-        if recipe.labels == "tied":
-            doubt = self._temper(spectral.sample, at.linear_rule, k)
-        if doubt > Doubt.LEAST:
-            kind = None
-            if self.whiten is None and data.gaps is None:
-                kind = calmer_noise(data, at, k, doubt, signed=self.signed)
-            remedy = f"Noise differs between columns: with {option('whiten', kind)}, "
-            remedy += "they would change far less."
-            checks.warn_unstable_labels(self.missing, remedy if kind else "")
-        if not self.signed and sc.looks_signed(data, spectral, k):
-            warn(
-                "Rows point both ways along the same lines, and clusters of lines fit "
-                "better than clusters of directions. If opposite rows are of one kind, "
-                f"use {option('signed', True)}.",
-                PreparationWarning,
-            )
-
-    @cached_property
-    def temperature_(self) -> float:
-        """By which to divide log-odds; rows of a fit on a GPU are asked here, once."""
-        rows, rule = self.judged_rows_, cast(Placement, self.placement_).linear_rule
-        self._temper(rows, rule, self.n_clusters_)
-        return self.temperature_
-
-    def _temper(self, rows: np.ndarray, rule: LinearRule, k: int) -> float:
-        """Let memberships be as sure as labels; return the bound of their doubt."""
-        doubt, most = label_doubt(rows, rule, k)
-        rows, self.temperature_ = rows[: Doubt.ROWS], 1.0
-        if len(rows) >= Doubt.ROWS_A_CLUSTER * k:  # fewer do not know the doubt
-            error = expected_error(doubt * (1 - 1 / k), len(rows), k)
-            self.temperature_ = membership_temperature(rows, rule, error)
-        return most
 
     @usual_errors()
     def predict(self, X: Any, batch: Any = None) -> np.ndarray:
@@ -477,8 +655,9 @@ class IhSC(Clusterer):
         rows of a new batch, ten at least, get its factors from themselves.
         """
         if batch is None and not hasattr(self, "batches_"):
-            return self._named(super().predict(X))
-        return self._named(self._labels(X, batch))
+            return self._as_classes(super().predict(X))
+        labels = self._place_rows(X, batch)
+        return self._as_classes(ops_of(labels).as_labels(labels))
 
     @usual_errors()
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> np.ndarray:
@@ -486,16 +665,13 @@ class IhSC(Clusterer):
 
         Options are those of :meth:`fit`; ``y`` is ignored.
         """
-        return self._named(self.fit(X, **options).labels_)
+        return self._as_classes(self.fit(X, **options).labels_)
 
-    def _named(self, labels: Tall) -> Any:
+    def _as_classes(self, labels: Tall) -> Tall:
         """Return the classes that clusters stand for, if some were known."""
         if not hasattr(self, "classes_"):
             return labels
-        numbers, names = to_host(labels), self.classes_
-        if (numbers < 0).any():
-            names = np.append(names, -1 if names.dtype.kind in "iuf" else "outlier")
-        return names[numbers]
+        return names_of_clusters(to_host(labels), self.classes_)
 
     def _has_memberships(self) -> bool:
         recipe = Recipe.of(self.recipe)
@@ -512,10 +688,14 @@ class IhSC(Clusterer):
         ``labels="tied"`` and ``placement="embedding"`` have them.
         ``batch`` is as in :meth:`predict`.
         """
-        data, placement = self._check_new(X, batch), cast(Placement, self.placement_)
-        rule, rows = placement.linear_rule, placement.embedding(data)
-        shares = partial(rule.memberships, temperature=self.temperature_)
-        return data.ops.row_map(shares, rows, width=len(rule.intercepts))
+        data = self._check_new(X, batch)
+        placement = cast(Placement, self.placement_)
+        rule = placement.linear_rule
+
+        memberships = partial(rule.memberships, temperature=self.temperature_)
+        return data.ops.row_map(
+            memberships, placement.embedding(data), width=len(rule.intercepts)
+        )
 
     @usual_errors()
     def transform(self, X: Any, batch: Any = None) -> np.ndarray:
@@ -524,10 +704,6 @@ class IhSC(Clusterer):
         It is zero for zero rows and empty clusters. ``batch`` is as in :meth:`predict`.
         """
         return cosines(self._compared_centers(), self._check_new(X, batch))
-
-    def _nearest(self, X: Any, batch: Any = None) -> Any:
-        data = self._check_new(X, batch)
-        return mark(data.ops, self.placement_(data), self._is_outlier(data), -1)
 
     @usual_errors()
     def score(
@@ -541,15 +717,43 @@ class IhSC(Clusterer):
         ``GridSearchCV`` picks the most clusters: give it
         ``scoring=``:func:`ihgmm.metrics.stability_score`. ``batch`` is as in
         :meth:`predict`; ``y`` is ignored.
+
+        Notes
+        -----
+        It is the sum of ``w |x|^2 c^2`` over that of ``w |x|^2``, with w the weight of
+        row x and c its largest cosine with a centre, or 0 if that is negative.
         """
         data = self._check_new(X, batch)
-        ops, sqnorms = data.ops, data.sqnorms
-        near = ops.widen(cosines(self._compared_centers(), data))
-        near = ops.xp.abs(near) if self.signed else near
-        best = ops.clip(ops.xp.max(near, axis=1), 0.0, None)
+        ops = data.ops
+        similarities = ops.widen(cosines(self._compared_centers(), data))
+        if self.signed:
+            similarities = ops.xp.abs(similarities)
+        largest = ops.clip(ops.xp.max(similarities, axis=1), 0.0, None)
+
         weights = checks.check_weights(sample_weight, data.shape[0])
-        sqnorms = sqnorms * data.to_device(weights)
-        sqnorms = mark(ops, sqnorms, self._is_outlier(data), 0.0)
-        known = ops.number(ops.xp.sum(sqnorms * best**2))
-        total = ops.number(ops.xp.sum(sqnorms))
-        return known / total if total else 0.0
+        squares = data.sqnorms * data.to_device(weights)
+        squares = replace_outliers(ops, squares, self._is_outlier(data), 0.0)
+
+        explained = ops.number(ops.xp.sum(squares * largest**2))
+        total = ops.number(ops.xp.sum(squares))
+        return explained / total if total else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """The clusters of some rows: their labels, and what these say of the rows."""
+
+    labels: Tall  # (n,)
+    embedded: Tall  # (n, m): rows of the embedding
+    weights: Tall | None  # (n,); None: all alike
+    parameters: Parameters  # in the unit of data that may have been whitened
+
+
+@dataclass(frozen=True, eq=False)
+class UpdateRows:
+    """The rows of an update."""
+
+    data: Matrix  # all rows
+    weights: np.ndarray  # (n,)
+    counted: Matrix  # those with a weight
+    n_nonzero: int  # how many of these are not zero

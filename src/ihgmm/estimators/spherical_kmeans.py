@@ -8,10 +8,12 @@ import numpy as np
 from ihgmm import _checks as checks
 from ihgmm._parameters import check_number, generator, making_array, usual_errors
 from ihgmm._progress import Steps
-from ihgmm.estimators.base import CHECKS, Clusterer, atomic, cosines
+from ihgmm.estimators.base import PARAMETER_CHECKS, atomic
+from ihgmm.estimators.clusterer import Clusterer, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.placement import CosinePlacement
 from ihgmm.numerics.spherical import spherical_kmeans
+from ihgmm.numerics.zero_rows import label_zero_rows
 from ihgmm.policy import Labelling
 
 
@@ -63,7 +65,10 @@ class SphericalKMeans(Clusterer):
     array([0, 0, 0, 1, 1], dtype=int32)
     """
 
-    _checks: ClassVar = {**CHECKS, "tol": partial(check_number, least=0)}
+    _parameter_checks: ClassVar = {
+        **PARAMETER_CHECKS,
+        "tol": partial(check_number, least=0),
+    }
 
     _centers_are_directions = True  # with which rows of any size are compared
 
@@ -89,45 +94,73 @@ class SphericalKMeans(Clusterer):
     @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data and weights, as :meth:`ihgmm.IhSC.fit` does."""
-        k, steps = self.n_clusters, Steps(self.verbose)
+        k = self.n_clusters
+        steps = Steps(self.verbose)
         with steps.step("check") as say:
-            rows = self._read(X, sample_weight, say)
-        data, everything, ops = rows.counted, rows.everything, rows.counted.ops
+            rows = self._read_rows(X, sample_weight, say)
+        data = rows.counted
+        everything = rows.everything
+
         checks.check_row_count(data.shape[0], k)
-        starts = self.n_init
-        if starts == "auto":
-            few = data.n_entries <= Labelling.MANY_STARTS
-            starts = Labelling.STARTS if few else 1
-        given: Any = {"init": self._initial_centers(data), "n_init": starts}
-        given |= {"max_iter": self.max_iter, "tol": self.tol}
+
+        init = self._initial_centers(data)
         with steps.step("k-means") as say:
-            best = spherical_kmeans(data, k, rng=generator(self.random_state), **given)
-            say(f"{best.n_iter} iterations")
-        # Zero rows have no direction: they do not count in sizes. Clusters of one
-        # size stay as they were drawn, which does not depend on the order of the
-        # rows; rounding must not choose.
-        live, weights = data.sqnorms > 0, data.weights
-        groups = ops.groups(ops.persist(ops.rows_where(best.labels, live)), k)
-        sizes = groups.sizes.astype(np.float64)
-        if weights is not None:
-            sizes = groups.sums(ops.rows_where(weights, live))
-        order = np.argsort(-sizes.round(6), kind="stable")
-        centers = best.centers[order]
-        if rows.counts is None:
-            labels = ops.take_lines(np.argsort(order), best.labels)
+            fit = spherical_kmeans(
+                data,
+                k,
+                init=init,
+                n_init=self._number_of_starts(data),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                rng=generator(self.random_state),
+            )
+            say(f"{fit.n_iter} iterations")
+
+        # Clusters by size, and labels of all rows, counted or not.
+        order = _order_by_size(data, fit.labels, k)
+        centers = fit.centers[order]
+        if rows.subset.is_everything:
+            labels = data.ops.take_lines(np.argsort(order), fit.labels)
         else:
             labels = CosinePlacement(centers)(everything)
-        some = ops.xp.astype(everything.sqnorms > 0, labels.dtype)
-        self.labels_ = ops.persist(ops.as_labels(labels * some))
+
+        labels = everything.ops.as_labels(label_zero_rows(everything, labels))
+        self.labels_ = everything.ops.persist(labels)
         self.cluster_centers_ = data.cast(centers)
+
         # In the fit, weights are 1 on average.
-        total = float(checks.check_weights(sample_weight, everything.shape[0]).sum())
-        self.inertia_ = best.inertia * total / data.shape[0]
-        self.n_iter_ = best.n_iter
+        weights = checks.check_weights(sample_weight, everything.shape[0])
+        self.inertia_ = fit.inertia * float(weights.sum()) / data.shape[0]
+        self.n_iter_ = fit.n_iter
+
         checks.warn_empty_clusters(everything, self.labels_, k)
         return self
 
-    def _nearest(self, X: Any) -> Tall:
+    def _number_of_starts(self, X: Matrix) -> int:
+        """Return how often k-means starts; many times where the data are small."""
+        if self.n_init != "auto":
+            return self.n_init
+        return Labelling.STARTS if X.n_entries <= Labelling.MANY_STARTS else 1
+
+    def _initial_centers(self, X: Matrix) -> np.ndarray | None:
+        """Return the centres to start from, (n_clusters, n_features), if given."""
+        if isinstance(self.init, str) and self.init == "k-means++":
+            return None
+
+        shape = (self.n_clusters, X.shape[1])
+        with making_array("init", f"'k-means++' or {shape[0]} centres"):
+            centers = np.array(to_host(self.init), dtype=X.dtype)
+
+        are_finite = centers.shape == shape and np.isfinite(centers).all()
+        if not are_finite or not centers.any(axis=1).all():
+            raise ValueError(
+                f"init has shape {centers.shape}; give {shape[0]} finite centres of "
+                f"{shape[1]} features, none of them zero."
+            )
+
+        return centers
+
+    def _place_rows(self, X: Any) -> Tall:
         return CosinePlacement(to_host(self.cluster_centers_))(self._check_new(X))
 
     @usual_errors()
@@ -140,21 +173,26 @@ class SphericalKMeans(Clusterer):
         """
         data = self._check_new(X)
         ops = data.ops
-        near = cosines(to_host(self.cluster_centers_), data)
-        best = ops.widen(ops.xp.max(near, axis=1))
-        weights = data.to_device(checks.check_weights(sample_weight, data.shape[0]))
-        return -ops.number(ops.xp.sum(weights * (1.0 - best)))
 
-    def _initial_centers(self, X: Matrix) -> np.ndarray | None:
-        wanted = (self.n_clusters, X.shape[1])
-        if isinstance(self.init, str) and self.init == "k-means++":
-            return None
-        with making_array("init", f"'k-means++' or {wanted[0]} centres"):
-            centers = np.array(to_host(self.init), dtype=X.dtype)
-        finite = centers.shape == wanted and np.isfinite(centers).all()
-        if not finite or not centers.any(axis=1).all():
-            raise ValueError(
-                f"init has shape {centers.shape}; give {wanted[0]} finite centres of "
-                f"{wanted[1]} features, none of them zero."
-            )
-        return centers
+        similarities = cosines(to_host(self.cluster_centers_), data)
+        largest = ops.widen(ops.xp.max(similarities, axis=1))
+        weights = data.to_device(checks.check_weights(sample_weight, data.shape[0]))
+        return -ops.number(ops.xp.sum(weights * (1.0 - largest)))
+
+
+def _order_by_size(X: Matrix, labels: Tall, k: int) -> np.ndarray:
+    """Return clusters in the order of decreasing (weighted) size.
+
+    Zero rows have no direction, and do not count. Clusters of one size stay in the
+    order in which they were drawn, which does not depend on the order of the rows.
+    """
+    ops = X.ops
+    is_nonzero = X.is_nonzero_row
+    labels = ops.persist(ops.rows_where(labels, is_nonzero))
+    groups = ops.groups(labels, k)
+    sizes = groups.sizes.astype(np.float64)
+    if X.weights is not None:
+        sizes = groups.sums(ops.rows_where(X.weights, is_nonzero))
+
+    # Rounding must not choose between clusters of one size.
+    return np.argsort(-sizes.round(6), kind="stable")

@@ -13,7 +13,8 @@ from ihgmm._checks import check_matrix, check_row_count, warn_zero_rows
 from ihgmm._parameters import check_choice, generator
 from ihgmm._progress import Steps
 from ihgmm._warnings import ClusterCountWarning, ignored, warn
-from ihgmm.estimators.base import CHECKS, DistanceClusterer, atomic
+from ihgmm.estimators.base import PARAMETER_CHECKS, atomic
+from ihgmm.estimators.clusterer import DistanceClusterer
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 
 
@@ -85,8 +86,8 @@ class SDPKMeans(DistanceClusterer):
     (True, True)
     """
 
-    _checks: ClassVar = {
-        **CHECKS,
+    _parameter_checks: ClassVar = {
+        **PARAMETER_CHECKS,
         "gram": partial(check_choice, choices=("full", "cosine")),
     }
 

@@ -8,7 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._checks import check_matrix, warn_zero_rows
 from ihgmm._progress import Steps
 from ihgmm._warnings import ClusterCountWarning, warn
-from ihgmm.estimators.base import DistanceClusterer, atomic, number_by_size
+from ihgmm.estimators.base import atomic
+from ihgmm.estimators.clusterer import DistanceClusterer, number_by_size
 from ihgmm.matrix import HOST, Tall, to_host
 from ihgmm.numerics.eigen import GramOperator, leading_eigenpairs
 
@@ -101,7 +102,7 @@ class TwoComponentLloyd(DistanceClusterer):
         self.eigenvalues_ = X.restore_squares(np.array([float(leading.values[0])]))
         return self
 
-    def _nearest(self, X: Any) -> Tall:
+    def _place_rows(self, X: Any) -> Tall:
         center = HOST.unit_rows(to_host(self.cluster_centers_)[:1])
         return (self._check_new(X) @ center.T)[:, 0] < 0
 

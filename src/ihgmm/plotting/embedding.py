@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, complete_matrix
-from ihgmm.estimators.base import cosines
+from ihgmm.estimators.clusterer import cosines
 from ihgmm.matrix import to_host
 from ihgmm.plotting import _axes as draw
 from ihgmm.plotting._axes import Axes

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm import _checks as checks
 from ihgmm._warnings import ignored
-from ihgmm.estimators.base import cosines
+from ihgmm.estimators.clusterer import cosines
 from ihgmm.matrix import Matrix, row_lengths, to_host
 from ihgmm.matrix.kinds import NA_OF_R
 from ihgmm.metrics import ClassAgreement, class_agreement

@@ -83,11 +83,10 @@ def estimate_parameters(
     if outliers is not None:
         weights = checks.check_weights(sample_weight, data.shape[0])
         sample_weight = weights * ~to_host(outliers)
-    counted, is_counted = checks.counted_rows(data, sample_weight)
-    if is_counted is None:
+    counted, subset = checks.counted_rows(data, sample_weight)
+    if subset.is_everything:
         return estimates_of_labels(counted, codes, classes)
 
-    subset = RowSubset(ops=ops, n_rows=data.shape[0], is_member=is_counted)
     fitted = estimates_of_labels(counted, subset.select(codes), classes)
     fitted = for_all_rows(fitted, data, codes, subset)
     unknown = ops.xp.full_like(fitted.scales, np.nan)

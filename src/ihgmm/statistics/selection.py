@@ -172,7 +172,7 @@ def select_n_clusters(
     parameters.check_choice("whiten", whiten, ("auto", *whitening.NOISE_KINDS, None))
     rng = parameters.generator(random_state)
 
-    data, is_counted = counted_rows(check_matrix(X, missing=missing), sample_weight)
+    data, subset = counted_rows(check_matrix(X, missing=missing), sample_weight)
     if missing == "fit":
         data = learn_filler(data)(data)
     noise = whitening.noise_to_whiten(data, whiten)
@@ -180,11 +180,11 @@ def select_n_clusters(
         data = whitening.learn_whitener(data, noise, rng)(data)
 
     count = count_clusters(data, rng, max_clusters=max_clusters, signed=signed)
-    if is_counted is None or count.tree is None:
+    if subset.is_everything or count.tree is None:
         return count
 
-    leaves = np.full(is_counted.shape[0], -1)  # rows of weight 0 are in none
-    leaves[to_host(is_counted)] = count.tree.leaves
+    leaves = np.full(subset.n_rows, -1)  # rows of weight 0 are in none
+    leaves[subset.positions()] = count.tree.leaves
     return replace(count, tree=replace(count.tree, leaves=leaves))
 
 

@@ -19,6 +19,7 @@ def atomic_write(path: AnyPath, mode: Literal["wb", "w"] = "wb") -> Iterator[IO[
     of the body is taken for a failure to write this file.
     """
     target = regular_target(path)
+
     # In the same folder, because a file can only be renamed within one file system; 32
     # characters of the name stay under the 255 bytes that names may have.
     temporary = target.with_name(f".{target.name[:32]}.{secrets.token_hex(8)}.tmp")
@@ -26,28 +27,39 @@ def atomic_write(path: AnyPath, mode: Literal["wb", "w"] = "wb") -> Iterator[IO[
     # for the umask of a new one would mean to set it, for all threads.)
     permissions = 0o600 if target.exists() else 0o666
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    text = {} if mode == "wb" else {"encoding": "utf-8", "newline": ""}
+
+    is_text = mode == "w"
+    encoding = "utf-8" if is_text else None
+    newline = "" if is_text else None
+
     try:
         number = os.open(temporary, flags, permissions)
-        with os.fdopen(number, mode, **text) as file:  # type: ignore[call-overload]
+        with os.fdopen(number, mode, encoding=encoding, newline=newline) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+
         if target.exists():
-            old = target.stat()
-            if hasattr(os, "chown"):
-                with suppress(OSError):  # only some users may give files away
-                    os.chown(temporary, old.st_uid, old.st_gid)
-            temporary.chmod(stat.S_IMODE(old.st_mode))
+            _copy_owner_and_mode(target, temporary)
         os.replace(temporary, target)
     except OSError as error:
-        why = error.strerror or str(error)
+        reason = error.strerror or str(error)
         raise type(error)(
-            f"{path} could not be written ({why}); what was there before is unchanged."
+            f"{path} could not be written ({reason}); what was there before is "
+            "unchanged."
         ) from error
     finally:
         with suppress(OSError):  # there is none after success
             temporary.unlink()
+
+
+def _copy_owner_and_mode(source: Path, file: Path) -> None:
+    """Give a file the mode of another one and, where possible, its owner."""
+    status = source.stat()
+    if hasattr(os, "chown"):
+        with suppress(OSError):  # only some users may give files away
+            os.chown(file, status.st_uid, status.st_gid)
+    file.chmod(stat.S_IMODE(status.st_mode))
 
 
 def regular_target(path: AnyPath, suffixes: Collection[str] = ()) -> Path:
@@ -55,6 +67,7 @@ def regular_target(path: AnyPath, suffixes: Collection[str] = ()) -> Path:
     path = os.path.expanduser(check_path(path))
     if suffixes and Path(path).suffix.lower() not in suffixes:
         raise ValueError(f"{path}: give a name that ends in {' or '.join(suffixes)}.")
+
     # Where there is none, or it cannot be reached, writing will say why.
     if os.path.exists(path) and not os.path.isfile(path):
         name = "folder" if os.path.isdir(path) else "device, a FIFO or a socket"

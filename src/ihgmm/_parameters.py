@@ -29,39 +29,45 @@ def making_array(
 
 Words = Sequence[str | None]  # that may stand in the place of a number
 # What the command calls parameters and functions; None while Python is spoken.
-_shell: ContextVar[Mapping[str, str] | None] = ContextVar("shell", default=None)
+_shell_names: ContextVar[Mapping[str, str] | None] = ContextVar("shell", default=None)
 
 
 @contextmanager
 def spelled_for_shell(names: Mapping[str, str]) -> Iterator[None]:
     """Have messages name options and commands, in the place of what Python has."""
-    token = _shell.set(names)
+    token = _shell_names.set(names)
     try:
         yield
     finally:
-        _shell.reset(token)
+        _shell_names.reset(token)
 
 
 def option(name: str, *value: Any) -> str:
-    """Return ``name='value'``, or ``--name value`` for the reader of a command."""
-    names = _shell.get()
-    if names is None or name not in names:
+    """Return ``name='value'``, or ``--name value`` for the reader of a command.
+
+    Without a value, or where it is True, the command has the name alone.
+    """
+    shell_names = _shell_names.get()
+    if shell_names is None or name not in shell_names:
         return f"{name}={value[0]!r}" if value else name
+
     is_flag = not value or value[0] is True
-    return names[name] if is_flag else f"{names[name]} {value[0]}"
+    return shell_names[name] if is_flag else f"{shell_names[name]} {value[0]}"
 
 
 def call(name: str, **options: Any) -> str:
     """Return a call of a function of the data, or the command that does it."""
-    names, given = _shell.get(), [option(*item) for item in options.items()]
-    if names is None:
-        return f"{name}({', '.join(['X', *given])})"
-    return " ".join([names[name], *given])
+    shell_names = _shell_names.get()
+    arguments = [option(*item) for item in options.items()]
+
+    if shell_names is None:
+        return f"{name}({', '.join(['X', *arguments])})"
+    return " ".join([shell_names[name], *arguments])
 
 
 def check_count(name: str, value: Any, *, least: int = 1, words: Words = ()) -> Any:
     """Return ``value`` as an int, or one of some words, or say what it should be."""
-    number = check_number(name, value, least=least, words=words, kind=Integral)
+    number = check_number(name, value, least=least, words=words, is_whole=True)
     return number if isinstance(number, str | None) else int(value)
 
 
@@ -73,33 +79,61 @@ def check_number(
     most: float = np.inf,
     above: float = -np.inf,
     words: Words = (),
-    kind: Any = Real,
+    is_whole: bool = False,
 ) -> Any:
-    """Return ``value`` as a float in a range, or one of some words, or say what."""
+    """Return ``value`` as a float in a range, or one of some words, or say what.
+
+    Parameters
+    ----------
+    name, value
+        Of the parameter.
+    least, most, above : float
+        The ends of the range; a number has to be larger than ``above``.
+    words : sequence of str or None
+        What may stand in the place of a number.
+    is_whole : bool, default=False
+        Whether the number has to be whole.
+    """
     if isinstance(value, str | None) and value in words:
         return value
+
+    kind = Integral if is_whole else Real
     error: type[Exception] = ValueError
     if words and isinstance(value, str):
         fault = "is not known"
     elif isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
-        error, fault = TypeError, f"is a {type(value).__name__}"
+        error = TypeError
+        fault = f"is a {type(value).__name__}"
     elif least <= (number := float(value)) <= most and above < number < np.inf:
         return number
     else:
         fault = "is out of range"
+
+    remedy = f"give {_description(least, most, above, words, is_whole)}"
+    raise error(f"{option(name, value)} {fault}; {remedy}.")
+
+
+def _description(
+    least: float, most: float, above: float, words: Words, is_whole: bool
+) -> str:
+    """Return what a number has to be, and which words may stand in its place."""
     # None is not given on the command line.
-    known = [repr(w) for w in words if w is not None or _shell.get() is None]
-    listed = ", ".join(known) + " or " * bool(known)
-    listed += "a whole" if kind is Integral else "a"
-    size = f"above {above:g}" if above > -np.inf else f"at least {least:g}"
-    size += f" and at most {most:g}" if most < np.inf else ""
-    raise error(f"{option(name, value)} {fault}; give {listed} number {size}.")
+    in_shell = _shell_names.get() is not None
+    choices = [repr(w) for w in words if w is not None or not in_shell]
+
+    text = f"{', '.join(choices)} or " if choices else ""
+    text += "a whole number" if is_whole else "a number"
+    text += f" above {above:g}" if above > -np.inf else f" at least {least:g}"
+    if most < np.inf:
+        text += f" and at most {most:g}"
+
+    return text
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str | None]) -> None:
     """Raise unless ``value`` is one of the words allowed."""
     if not isinstance(value, str | None) or value not in choices:
-        words = ", ".join(repr(c) for c in choices if c is not None)
+        words = ", ".join(repr(choice) for choice in choices if choice is not None)
         raise ValueError(f"{option(name, value)} is not known; give one of {words}.")
 
 

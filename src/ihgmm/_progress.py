@@ -18,14 +18,16 @@ class Steps:
     @contextmanager
     def step(self, name: str) -> Iterator[Callable[[str], None]]:
         """Time a step; what was said last stays on its line."""
-        started, last = time.monotonic(), ""
+        start = time.monotonic()
+        last_words = ""
 
-        def say(words: str, least: int = 2) -> None:
-            nonlocal last
-            last = words
-            if self._level >= least:
-                line = f"{name:<12} {time.monotonic() - started:7.1f} s  {words}"
+        def say(words: str, least_level: int = 2) -> None:
+            nonlocal last_words
+            last_words = words
+            if self._level >= least_level:
+                seconds = time.monotonic() - start
+                line = f"{name:<12} {seconds:7.1f} s  {words}"
                 print(line.rstrip(), file=sys.stderr, flush=True)
 
         yield say
-        say(last, 1)
+        say(last_words, least_level=1)

@@ -21,6 +21,7 @@ _lock = Lock()
 # scikit-learn's checks and scores set filters of the process for a moment. Two at a
 # time, in threads, may leave one behind: whoever calls them holds this.
 sklearn_filters = RLock()
+# How many fits ignore warnings of a category that begin with a message.
 _ignored: dict[tuple[type[Warning], str], int] = {}
 
 
@@ -50,9 +51,12 @@ class PreparationWarning(UserWarning):
 
 def warn(message: str, category: type[Warning]) -> None:
     """Warn of something, at the first line outside this package and scikit-learn."""
-    level, frame = 1, sys._getframe()
+    level = 1
+    frame = sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INNER):
-        level, frame = level + 1, frame.f_back
+        level += 1
+        frame = frame.f_back
+
     warnings.warn(message, category, stacklevel=level)
 
 
@@ -64,11 +68,14 @@ def ignored(category: type[Warning], message: str = "") -> Iterator[None]:
     # A comment in the pattern tells our filter from one of the user's.
     message = f"(?#ihgmm){message}"
     pattern = re.compile(message, re.IGNORECASE)
-    entry, key = ("ignore", pattern, category, None, 0), (category, message)
+    entry = ("ignore", pattern, category, None, 0)
+    key = (category, message)
+
     with _lock:
         _ignored[key] = _ignored.get(key, 0) + 1
         if _ignored[key] == 1:
             warnings.filterwarnings("ignore", message, category)
+
     try:
         yield
     finally:

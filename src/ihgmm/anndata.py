@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.estimators.batch_factors import as_without_batches
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.numerics.whitening import preparation_of_counts
+from ihgmm.statistics.contrasts import TopFeatures
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 
 if TYPE_CHECKING:
@@ -21,11 +23,30 @@ if TYPE_CHECKING:
 
 __all__ = ["ihsc", "rank_genes_groups"]
 
-METHOD = "ihgmm.anndata.ihsc"  # a run knows the results of an earlier one by it
-# Where the results of a run go: clusters, figures of rows, embedding, centres, summary.
-PLACES = [("obs", "{}"), ("obs", "{}_scale"), ("obs", "{}_size")]
-PLACES += [("obs", "{}_confidence"), ("obs", "{}_outlier_score")]
-PLACES += [("obsm", "X_{}"), ("varm", "{}_centers"), ("uns", "{}")]
+# A run knows the results of an earlier one by it.
+METHOD = "ihgmm.anndata.ihsc"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a result of a run goes: a part of the AnnData object, and a name there."""
+
+    part: str
+    name: str
+
+
+def _places(key: str) -> dict[str, Place]:
+    """Return where the results of a run go, by what they are."""
+    return {
+        "clusters": Place(part="obs", name=key),
+        "scales": Place(part="obs", name=f"{key}_scale"),
+        "sizes": Place(part="obs", name=f"{key}_size"),
+        "certainty": Place(part="obs", name=f"{key}_confidence"),
+        "outlier_scores": Place(part="obs", name=f"{key}_outlier_score"),
+        "embedding": Place(part="obsm", name=f"X_{key}"),
+        "centers": Place(part="varm", name=f"{key}_centers"),
+        "summary": Place(part="uns", name=key),
+    }
 
 
 def ihsc(
@@ -98,51 +119,85 @@ def ihsc(
     'well separated'
     """
     _check_object(adata, copy)
-    import pandas as pd  # comes with anndata
-
     X = _matrix(adata, layer, use_rep)
-    if use_rep in (None, "X"):
+    has_variables = use_rep in (None, "X")
+    if has_variables:
         _warn_of_preparation(adata, X, layer, "ihsc", options.get("whiten"))
+
+    _check_places(adata, key_added, use_rep)
+
+    batch = None
+    if batch_key is not None:
+        column = _part(adata, "obs", "batch_key", batch_key)
+        batch = np.asarray(column.astype(object))
+
+    model = IhSC(n_clusters, random_state=random_state, **options).fit(X, batch=batch)
+    model, X = as_without_batches(model, X, batch)
+    diagnosis = diagnose(X, model)
+    source = {"layer": layer, "use_rep": use_rep, "batch_key": batch_key}
+    results = _results(model, diagnosis, source, has_variables=has_variables)
+
+    if copy:
+        adata = adata.copy()
+    for name, place in _places(key_added).items():
+        part = getattr(adata, place.part)
+        if results[name] is not None:
+            part[place.name] = results[name]
+        elif place.name in part:  # of an earlier run: it would pass for one of this
+            del part[place.name]
+
+    return adata if copy else None
+
+
+def _check_places(adata: AnnData, key_added: str, use_rep: str | None) -> None:
+    """Raise where results cannot go: what is there is of no earlier run."""
     if not isinstance(key_added, str) or not key_added or "/" in key_added:
         raise ValueError(
             f"key_added={key_added!r} cannot name results; give a word without a slash."
         )
-    places = [(home, name.format(key_added)) for home, name in PLACES]
+
     earlier = adata.uns.get(key_added)
-    ours = isinstance(earlier, Mapping) and earlier.get("method") == METHOD
-    for home, name in places:
-        is_taken = name in getattr(adata, home) and not ours
-        if is_taken or (home, name) == ("obsm", use_rep):
+    is_ours = isinstance(earlier, Mapping) and earlier.get("method") == METHOD
+    for place in _places(key_added).values():
+        is_taken = place.name in getattr(adata, place.part) and not is_ours
+        is_input = place.part == "obsm" and place.name == use_rep
+        if is_taken or is_input:
             raise ValueError(
-                f"key_added={key_added!r} would overwrite adata.{home}[{name!r}]; give "
-                "another key_added."
+                f"key_added={key_added!r} would overwrite "
+                f"adata.{place.part}[{place.name!r}]; give another key_added."
             )
-    batch: Any = None
-    if batch_key is not None:
-        batch = np.asarray(_part(adata, "obs", "batch_key", batch_key).astype(object))
-    model = IhSC(n_clusters, random_state=random_state, **options).fit(X, batch=batch)
-    model, X = as_without_batches(model, X, batch)
-    labels, centers = to_host(model.labels_), to_host(model.cluster_centers_)
-    diagnosis = diagnose(X, model)
-    taken = {"layer": layer, "use_rep": use_rep, "batch_key": batch_key}
-    summary = _summary(model, diagnosis, taken)
-    if copy:
-        adata = adata.copy()
-    clusters = pd.Categorical(labels).rename_categories(str)
-    by_variable = centers.T if use_rep in (None, "X") else None
-    if by_variable is None:
-        summary["centers"] = centers
-    figures = (model.scales_, model.sizes_, diagnosis.certainty)
+
+
+def _results(
+    model: IhSC,
+    diagnosis: Diagnosis,
+    source: dict[str, str | None],
+    *,
+    has_variables: bool,
+) -> dict[str, Any]:
+    """Return the results of a run on the host, by what they are; None: there is none.
+
+    Centres go to the variables, or with the summary where the data were others.
+    """
+    import pandas as pd  # comes with anndata
+
     scores = getattr(model, "outlier_scores_", None)
-    arrays = (*figures, scores, model.embedding_, by_variable)
-    hosted = (None if array is None else to_host(array) for array in arrays)
-    for (home, name), value in zip(places, (clusters, *hosted, summary), strict=True):
-        part = getattr(adata, home)
-        if value is not None:
-            part[name] = value
-        elif name in part:  # of an earlier run: it would pass for one of this
-            del part[name]
-    return adata if copy else None
+    centers = to_host(model.cluster_centers_)
+    summary = _summary(model, diagnosis, source)
+
+    if not has_variables:
+        summary["centers"] = centers
+
+    return {
+        "clusters": pd.Categorical(to_host(model.labels_)).rename_categories(str),
+        "scales": to_host(model.scales_),
+        "sizes": to_host(model.sizes_),
+        "certainty": to_host(diagnosis.certainty),
+        "outlier_scores": None if scores is None else to_host(scores),
+        "embedding": to_host(model.embedding_),
+        "centers": centers.T if has_variables else None,
+        "summary": summary,
+    }
 
 
 def rank_genes_groups(
@@ -203,65 +258,102 @@ def rank_genes_groups(
     """
     _check_object(adata, copy)
     column = _part(adata, "obs", "groupby", groupby).astype("category")
-    X, p = _matrix(adata, layer, None), adata.n_vars
+    X = _matrix(adata, layer, None)
     _warn_of_preparation(adata, X, layer, "rank_genes_groups")
-    kept = p if n_genes is None else min(check_count("n_genes", n_genes), p)
-    used = column.cat.remove_unused_categories().cat.categories
-    clusters = [name for name in used if str(name) != "-1"]
+    n_ranked = adata.n_vars
+    if n_genes is not None:
+        n_ranked = min(check_count("n_genes", n_genes), n_ranked)
+
+    names = column.cat.remove_unused_categories().cat.categories
+    clusters = [name for name in names if str(name) != "-1"]
     codes = column.cat.set_categories(clusters).cat.codes  # -1 for outliers and NaN
     top = top_features(X, codes.to_numpy(), names=adata.var_names)
-    scores = top.contrasts - 2 * top.errors  # as top_features ranks what is more
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :kept]
-    # A small number in both, as scanpy has it, so that no gene is without a figure.
-    means, others = (np.maximum(part, 0.0) + 1e-9 for part in (top.means, top.others))
-    genes = np.broadcast_to(adata.var_names.to_numpy(dtype=object), scores.shape)
-    figures = {
-        "names": (genes, "O"),
-        "scores": (scores, "f4"),
-        "logfoldchanges": (np.log2(means / others), "f4"),
-        "pvals": (top.p_values, "f8"),
-        "pvals_adj": (false_discovery_control(top.p_values, axis=1), "f8"),
+
+    # What scanpy looks for.
+    results = _ranked_genes(top, adata.var_names, clusters, n_ranked)
+    results["params"] = {
+        "groupby": groupby,
+        "layer": layer,
+        "reference": "rest",
+        "method": "ihgmm.top_features",
+        "use_raw": False,
+        "corr_method": "benjamini-hochberg",
     }
-    params: dict[str, Any] = {"groupby": groupby, "layer": layer, "reference": "rest"}
-    params |= {"method": "ihgmm.top_features", "use_raw": False}
-    params |= {"corr_method": "benjamini-hochberg"}  # what scanpy looks for
-    results: dict[str, Any] = {"params": params}
-    for name, (values, kind) in figures.items():
-        lines = np.take_along_axis(values, order, axis=1)
-        kinds = [(str(cluster), kind) for cluster in clusters]
-        results[name] = np.rec.fromarrays([*lines], dtype=kinds)
+
     if copy:
         adata = adata.copy()
     adata.uns[key_added] = results
     return adata if copy else None
 
 
-def _summary(model: IhSC, diagnosis: Diagnosis, source: dict[str, Any]) -> Any:
+def _ranked_genes(
+    top: TopFeatures, genes: Any, clusters: list[Any], n_ranked: int
+) -> dict[str, Any]:
+    """Return figures of the first genes of each cluster, in the layout of scanpy.
+
+    A figure is a record array with a field for each cluster. Genes rank as
+    ``top_features`` ranks what a cluster has more of: by contrast less two errors.
+    """
+    scores = top.contrasts - 2 * top.errors  # (n_clusters, n_genes)
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :n_ranked]
+    # A small number in both, as scanpy has it, so that no gene is without a figure.
+    means = np.maximum(top.means, 0.0) + 1e-9
+    means_of_others = np.maximum(top.others, 0.0) + 1e-9
+
+    names = np.broadcast_to(genes.to_numpy(dtype=object), scores.shape)
+    figures = {
+        "names": (names, "O"),
+        "scores": (scores, "f4"),
+        "logfoldchanges": (np.log2(means / means_of_others), "f4"),
+        "pvals": (top.p_values, "f8"),
+        "pvals_adj": (false_discovery_control(top.p_values, axis=1), "f8"),
+    }
+
+    results = {}
+    for name, (values, kind) in figures.items():
+        ranked = np.take_along_axis(values, order, axis=1)
+        fields = [(str(cluster), kind) for cluster in clusters]
+        results[name] = np.rec.fromarrays([*ranked], dtype=fields)
+    return results
+
+
+def _summary(
+    model: IhSC, diagnosis: Diagnosis, source: dict[str, str | None]
+) -> dict[str, Any]:
     """Return what files keep of a fit, beside its figures of rows and clusters."""
     params = {**model.get_params(), **source}
     params["recipe"] = str(params["recipe"])
     # A generator cannot be stored, and None says nothing.
     kinds = (str, bool, int, float, np.number)
+    params = {name: value for name, value in params.items() if isinstance(value, kinds)}
+
     summary: dict[str, Any] = {
         "method": METHOD,
         "version": __version__,
-        "params": {k: value for k, value in params.items() if isinstance(value, kinds)},
+        "params": params,
         "n_clusters": model.n_clusters_,
         "eigenvalues": to_host(model.eigenvalues_),
         "verdict": str(diagnosis.verdict),
         "error_range": np.array(diagnosis.error_range),
+        "stability": diagnosis.stability,
+        "doubt": diagnosis.doubt,
+        "expected_error": diagnosis.expected_error,
     }
-    for name in ("stability", "doubt", "expected_error"):
-        summary[name] = getattr(diagnosis, name)
+
     if model.outliers == "cells":
         summary["outlier_cells"] = model.outlier_cells_
+
     if model.n_clusters == "auto":
         count = model.selection_
-        found = {"rank": count.rank, "edge": count.edge, "summary": str(count)}
-        found["confidence"] = count.confidence.value
-        for name in ("plausible", "levels"):
-            found[name] = np.array(getattr(count, name), dtype=np.int64)
-        summary["selection"] = found
+        summary["selection"] = {
+            "rank": count.rank,
+            "edge": count.edge,
+            "summary": str(count),
+            "confidence": count.confidence.value,
+            "plausible": np.array(count.plausible, dtype=np.int64),
+            "levels": np.array(count.levels, dtype=np.int64),
+        }
+
     return summary
 
 
@@ -270,13 +362,16 @@ def _check_object(adata: Any, copy: bool) -> None:
     try:
         from anndata import AnnData
     except ImportError as error:
-        text = "ihgmm.anndata needs the package anndata: pip install anndata."
-        raise ImportError(text) from error
+        raise ImportError(
+            "ihgmm.anndata needs the package anndata: pip install anndata."
+        ) from error
+
     if not isinstance(adata, AnnData):
         raise TypeError(
             f"adata is a {type(adata).__name__}; give an AnnData object. For arrays "
             "use ihgmm.IhSC."
         )
+
     if adata.isbacked and (copy or adata.is_view):
         raise ValueError(
             f"adata is on disk, and {'copy=True' if copy else 'a view'} cannot hold "
@@ -289,31 +384,41 @@ def _warn_of_preparation(
 ) -> None:
     """Warn of a matrix in which cells of a type are no multiples of one pattern."""
     is_logged = layer is None and "log1p" in adata.uns
-    prepared = preparation_of_counts(as_matrix(X), is_logged)
-    words = {"centred": "was centred, as by sc.pp.scale"}
-    if whiten != "counts":  # else the whitening warns
-        words["logged"] = "holds logarithms, as of sc.pp.log1p"
-    if prepared in words:
-        name = "adata.X" if layer is None else f"adata.layers[{layer!r}]"
-        has_counts = layer != "counts" and "counts" in adata.layers
-        more = ", whiten='counts'" if caller == "ihsc" else ""
-        warn(
-            f"{name} {words[prepared]}: cells of a type are then no multiples of one "
-            f"pattern, which {caller} looks for. Give the counts: {caller}(adata, ..., "
-            f"layer={'counts' if has_counts else '...'!r}{more}).",
-            PreparationWarning,
-        )
+    preparation = preparation_of_counts(as_matrix(X), is_logged)
+
+    if preparation == "centred":
+        complaint = "was centred, as by sc.pp.scale"
+    elif preparation == "logged" and whiten != "counts":  # else the whitening warns
+        complaint = "holds logarithms, as of sc.pp.log1p"
+    else:
+        return
+
+    name = "adata.X" if layer is None else f"adata.layers[{layer!r}]"
+    has_counts = layer != "counts" and "counts" in adata.layers
+    arguments = f"layer={'counts' if has_counts else '...'!r}"
+    if caller == "ihsc":
+        arguments += ", whiten='counts'"
+
+    warn(
+        f"{name} {complaint}: cells of a type are then no multiples of one "
+        f"pattern, which {caller} looks for. Give the counts: {caller}(adata, ..., "
+        f"{arguments}).",
+        PreparationWarning,
+    )
 
 
 def _matrix(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:
+    """Return the matrix of an AnnData object that is asked for."""
     if layer is not None and use_rep is not None:
         raise ValueError(
             f"layer={layer!r} and use_rep={use_rep!r} name two matrices; give one."
         )
+
     if layer is not None:
         return _part(adata, "layers", "layer", layer)
     if use_rep not in (None, "X"):
         return _part(adata, "obsm", "use_rep", use_rep)
+
     if adata.X is None:
         raise ValueError("adata.X is None; give a layer, or a key of obsm as use_rep.")
     return adata.X
@@ -322,7 +427,10 @@ def _matrix(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:
 def _part(adata: AnnData, home: str, option: str, key: str | None) -> Any:
     """Return what an AnnData object has under a key that was given."""
     parts = getattr(adata, home)
+
     if key not in parts:
-        known = ", ".join(map(repr, parts)) or "nothing"
-        raise ValueError(f"{option}={key!r} is not in adata.{home}, which has {known}.")
+        listed = ", ".join(map(repr, parts)) or "nothing"
+        raise ValueError(
+            f"{option}={key!r} is not in adata.{home}, which has {listed}."
+        )
     return parts[key]

@@ -1,8 +1,9 @@
 """How far two clusterings are apart, after the best matching of their labels."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -14,8 +15,13 @@ from ihgmm._warnings import sklearn_filters
 from ihgmm.matrix import to_host
 from ihgmm.numerics.matching import best_matching, confusion
 
-__all__ = ["misclassification_loss", "misclassification_rate"]
-__all__ += ["exact_recovery", "match_labels", "stability_score"]
+__all__ = [
+    "exact_recovery",
+    "match_labels",
+    "misclassification_loss",
+    "misclassification_rate",
+    "stability_score",
+]
 
 
 def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:
@@ -35,8 +41,8 @@ def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:
     >>> misclassification_loss(["a", "a", "b", "b"], [1, 1, 0, 1])
     1
     """
-    m = _matched(labels_true, labels_pred)
-    return len(m.pred) - m.right
+    matching = _match(labels_true, labels_pred)
+    return len(matching.pred) - matching.n_right
 
 
 def misclassification_rate(labels_true: Any, labels_pred: Any) -> float:
@@ -87,19 +93,28 @@ def match_labels(old: Any, new: Any) -> np.ndarray:
     >>> match_labels(["a", "a", "b", "b"], [7, 7, 3, 3])
     array(['a', 'a', 'b', 'b'], dtype='<U1')
     """
-    m = _matched(old, new, ("old", "new"))
-    alone = np.flatnonzero(m.partners < 0)
-    places = m.partners.copy()
-    places[alone] = len(m.names) + np.arange(len(alone))
-    numbers = m.names.dtype.kind in "biuf"
-    if numbers:
-        others: Any = int(np.floor(m.names[-1])) + 1 + np.arange(len(alone))
-    else:
-        others = [f"unmatched {i}" for i in range(1, len(alone) + 1)]
-    known = np.concatenate([m.names, others]) if len(alone) else m.names
-    if (m.pred < 0).any():  # their code, -1, takes the last place
-        known = np.append(known, -1 if numbers else "outlier")
-    return known[np.append(places, len(known) - 1)[m.pred]]
+    matching = _match(old, new, argument_names=("old", "new"))
+    partners = matching.partners
+    without_partner = np.flatnonzero(partners < 0)
+    n_more = len(without_partner)
+
+    # The names of old labels, then those of new ones without a partner.
+    names = matching.names
+    are_numbers = names.dtype.kind in "biuf"
+    positions = partners.copy()  # of the name of each new label
+    positions[without_partner] = len(names) + np.arange(n_more)
+
+    if n_more and are_numbers:
+        first_number = int(np.floor(names[-1])) + 1
+        names = np.concatenate([names, first_number + np.arange(n_more)])
+    elif n_more:
+        texts = [f"unmatched {i}" for i in range(1, n_more + 1)]
+        names = np.concatenate([names, texts])
+
+    if (matching.pred < 0).any():  # the code of outliers, -1, is the last position
+        names = np.append(names, -1 if are_numbers else "outlier")
+        positions = np.append(positions, len(names) - 1)
+    return names[positions[matching.pred]]
 
 
 @dataclass(frozen=True)
@@ -118,17 +133,31 @@ def class_agreement(
     """Compare clusters with known classes, also where their numbers differ.
 
     As many clusters as classes are matched one to one. Otherwise a cluster stands for
-    the class that most of its rows have: parts of a class are not wrong; so
-    it is too with ``by_majority``, or matched one to one where that is False.
+    the class that most of its rows have, so that parts of a class are not wrong.
+    ``by_majority`` asks for the second way (True) or the first (False) whatever the
+    numbers are.
     """
-    m = _matched(labels_true, labels_pred)
+    matching = _match(labels_true, labels_pred)
+    counts = matching.counts
     if by_majority is None:
-        by_majority = m.counts.shape[0] != m.counts.shape[1]
-    right = m.n_outliers + int(m.counts.max(axis=0).sum()) if by_majority else m.right
-    wrong, n = len(m.pred) - right, len(m.pred)
+        n_classes, n_clusters = counts.shape
+        by_majority = n_classes != n_clusters
+
+    n_right = matching.n_right
+    if by_majority:
+        n_right = matching.n_outliers + int(counts.max(axis=0).sum())
+
+    n_rows = len(matching.pred)
+    misplaced = n_rows - n_right
     with sklearn_filters:
-        rand = float(adjusted_rand_score(m.true, m.pred))
-    return ClassAgreement(wrong, wrong / n, rand, by_majority)
+        rand_index = float(adjusted_rand_score(matching.true, matching.pred))
+
+    return ClassAgreement(
+        misplaced=misplaced,
+        rate=misplaced / n_rows,
+        adjusted_rand_index=rand_index,
+        by_majority=by_majority,
+    )
 
 
 @usual_errors()
@@ -169,43 +198,63 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     refitted = to_host(clone(model).fit_predict(X))
     if len(np.unique(predicted)) < 2 or len(np.unique(refitted)) < 2:
         return 0.0
+
     with sklearn_filters:
         return float(adjusted_rand_score(predicted, refitted))
 
 
-class _Matching(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Matching:
     """Two clusterings of the same rows, and which of their clusters match."""
 
-    names: np.ndarray  # of the true labels, sorted
-    true: np.ndarray  # the place of each label among those, -1 for outliers
-    pred: np.ndarray
-    counts: np.ndarray  # of rows by true and predicted cluster
-    partners: np.ndarray  # the true cluster of each predicted one, -1 for none
+    names: np.ndarray  # (n_true,): the true labels, sorted
+    true: np.ndarray  # (n_samples,): the position of each label there, -1 for outliers
+    pred: np.ndarray  # (n_samples,): the same of predicted labels
+    counts: np.ndarray  # (n_true, n_pred): rows by true and predicted cluster
+    partners: np.ndarray  # (n_pred,): the true cluster of each, -1 for none
     n_outliers: int  # rows that both take for outliers, which match each other alone
-    right: int  # rows whose labels match
+    n_right: int  # rows whose labels match
 
 
-def _matched(
-    first: Any, second: Any, arguments: Sequence[str] = ("labels_true", "labels_pred")
+def _match(
+    labels_true: Any,
+    labels_pred: Any,
+    argument_names: tuple[str, str] = ("labels_true", "labels_pred"),
 ) -> _Matching:
-    pair = [check_labels(*one) for one in zip(arguments, (first, second), strict=True)]
-    if len(pair[0]) != len(pair[1]):
+    """Match clusters one to one, such that as many rows as possible agree."""
+    true_name, pred_name = argument_names
+    labels_true = check_labels(true_name, labels_true)
+    labels_pred = check_labels(pred_name, labels_pred)
+    if len(labels_true) != len(labels_pred):
         raise ValueError(
-            f"{arguments[0]} has {len(pair[0])} entries and {arguments[1]} has "
-            f"{len(pair[1])}; give one label for each row in both."
+            f"{true_name} has {len(labels_true)} entries and {pred_name} has "
+            f"{len(labels_pred)}; give one label for each row in both."
         )
-    (names, true), (pred_names, pred) = map(_codes, pair)
-    counts = confusion(true, pred, (len(names), len(pred_names)))
-    n_outliers = int(np.count_nonzero((true < 0) & (pred < 0)))
+
+    true_classes, true_codes = _codes(labels_true)
+    pred_classes, pred_codes = _codes(labels_pred)
+    counts = confusion(true_codes, pred_codes, (len(true_classes), len(pred_classes)))
+
     partners = best_matching(counts)
-    columns = np.flatnonzero(partners >= 0)
-    right = int(counts[partners[columns], columns].sum()) + n_outliers
-    return _Matching(names, true, pred, counts, partners, n_outliers, right)
+    matched = np.flatnonzero(partners >= 0)
+    n_in_partners = int(counts[partners[matched], matched].sum())
+    n_outliers = int(np.count_nonzero((true_codes < 0) & (pred_codes < 0)))
+
+    return _Matching(
+        names=true_classes,
+        true=true_codes,
+        pred=pred_codes,
+        counts=counts,
+        partners=partners,
+        n_outliers=n_outliers,
+        n_right=n_in_partners + n_outliers,
+    )
 
 
 def _codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the names of clusters, sorted, and their places, -1 for outliers."""
-    inside = ~is_outlier(labels)
+    is_clustered = ~is_outlier(labels)
+
     codes = np.full(len(labels), -1)
-    names, codes[inside] = np.unique(labels[inside], return_inverse=True)
+    names, codes[is_clustered] = np.unique(labels[is_clustered], return_inverse=True)
     return names, codes

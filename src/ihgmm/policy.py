@@ -2,12 +2,12 @@
 
 A docstring names the command that checks a group. "By eye": a round number, taken after
 a look at ``benchmarks/designs.py``; ``python benchmarks/policy.py`` halves and doubles.
-Names that share a line have their meanings in the same order.
+A comment goes on from the name: "rows a cluster: ...".
 """
 
 
 class Small:
-    """What counts as nothing. Theory: rounding of float64, and room below overflow."""
+    """Numbers that are nothing beside others: rounding of float64, room to overflow."""
 
     ROUNDING = 1e-10  # share of a float64 sum that rounding may leave
     SINE = 1e-6  # squared sine below which two directions are one
@@ -31,16 +31,19 @@ class Solving:
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
     STEP = 4.0  # times what a step leaves of a residual, for what is not known of it
-    BASIS, BASIS_ENTRIES = 2**9, 2**23  # columns and entries of a basis of some blocks
-    BLOCKS = (4, 16)  # of it, at least and at most
+    BASIS = 2**9  # columns of a basis of some blocks, at most
+    BASIS_ENTRIES = 2**23  # entries of such a basis, at most
+    BLOCKS = (4, 16)  # of such a basis, at least and at most
     MOST_PRODUCTS = 100  # with a block, then the solver gives up: noise may need more
     READ_WHOLE = 2**24  # entries from which data are never read into memory whole
     LARGE = 10**7  # entries from which a product costs more than a sample of rows
     CONDITION = 1e-3  # of a block, below which it is made orthonormal once more
-    ROUNDING, DEPENDENT = 20, 100  # of the top eigenvalue, in eps: errors; dependence
+    ROUNDING = 20  # eps of the top eigenvalue that errors are
+    DEPENDENT = 100  # eps of the top eigenvalue below which columns are dependent
     DIGIT = 0.1  # where one digit is enough: of starts, and of pairs beyond clusters
     NO_DIRECTION = 1e-7  # of the largest singular value: rounding, and no direction
-    ROWS_A_FEATURE, ONE_ROW_IN = 64, 16  # of a sample of rows to start from, at most
+    ROWS_A_FEATURE = 64  # of a sample of rows to start from, at most
+    ONE_ROW_IN = 16  # rows at most is in such a sample
 
 
 class Leading:
@@ -55,7 +58,8 @@ class Leading:
     FAR = 4.0  # over the edge of noise that is alike in all directions
     ROWS_A_DIRECTION = 10  # at least, where noise has directions
     CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
-    NOISY, NOISE = 0.1, 0.5  # share of rows that drown: leave them out; too many
+    NOISY = 0.1  # share of rows that drown in noise from which they are left out
+    NOISE = 0.5  # share of such rows that is too large to leave them out
     SMALLEST_GAP = 1e-2  # of the last eigenvalue: noise turns smaller gaps anyway
     LEAST_LENGTH = 1e-5  # of data along a direction, over the largest: less is rounding
 
@@ -63,17 +67,22 @@ class Leading:
 class Labelling:
     """Rows to labels (``python benchmarks/clusters.py``). Round numbers."""
 
-    ROWS, TRIAL_ROWS = 2**14, 2**12  # to learn labels from, and to try starts, at most
+    ROWS = 2**14  # to learn labels from, at most
+    TRIAL_ROWS = 2**12  # to try starts on, at most
     ROWS_A_CLUSTER = 64  # or so many for each cluster, if that is more
-    MERGED_ROWS, FEW_MERGED = 2**11, 2**8  # to merge, at most; where starts agree
+    MERGED_ROWS = 2**11  # to merge, at most
+    FEW_MERGED = 2**8  # to merge where starts agree, at most
     MERGED_ROWS_A_CLUSTER = 4  # at least, there
-    GRAPH_ROWS, NEIGHBORS = 2_000, 10  # in a graph of neighbours, at most; of each row
-    STEP, STEPS = 1e-7, 300  # gain of a step of k-means over squared rows; steps
+    GRAPH_ROWS = 2_000  # in a graph of neighbours, at most
+    NEIGHBORS = 10  # of each row in such a graph
+    STEP = 1e-7  # gain over squared rows of a step of k-means, at least
+    STEPS = 300  # of k-means, at most
     WIDEST = 3  # clusters that may be split when another is given up
     KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts
     KMEANS_STARTS = (10, 50)  # at least and at most
     ROUGH = 100  # steps of tied clusters that compete
-    WORK, THREADS = 2**19, 2**24  # products in a step that pay on a device; on threads
+    WORK = 2**19  # products in a step that pay on a device
+    THREADS = 2**24  # products in a step that pay on several threads
     SAME_START = 0.99  # share of rows that two starts put together: they are one
     SAME_WORTH = 1e-6  # of log-likelihood a row: clusters as good as others
     AHEAD = 50  # last gains that clusters behind the best may still make
@@ -83,8 +92,9 @@ class Labelling:
     OPPOSITE = 0.9  # cosine of opposite rows over that of near ones, for lines
     LINE_GAIN = 0.4  # of lines over directions, a row, unless the mean is near 0
     NEAR_ZERO = 2.0  # standard errors
-    LINE_ROWS, LINE_ANCHORS = 2**9, 16  # asked for lines; compared with, a cluster
-    LINE_ROWS_A_CLUSTER = 16  # of these, at least: fewer often look like lines
+    LINE_ROWS = 2**9  # that are asked whether clusters are lines
+    LINE_ANCHORS = 16  # rows of a cluster that they are compared with
+    LINE_ROWS_A_CLUSTER = 16  # that are asked, at least: fewer often look like lines
     STARTS = 10  # of spherical k-means: one alone is up to 7% above the best inertia
     SEED_ROWS = 2**13  # among which these are looked for, at most
     SAME_END = 1.00001  # ratio of inertias that differ by rounding
@@ -104,19 +114,24 @@ class Growing:
     DIRECTIONS = 64  # that are remembered, at least, or all features
     TOLERANCE = 0.1  # angle of the directions of some new rows
     MORE = 0.1  # new rows over those that clusters were learnt from: learn again
-    STEPS, MOVED = 30, 0.01  # of clusters that move on; share that moves: start anew
+    STEPS = 30  # of clusters that move on, at most
+    MOVED = 0.01  # share of rows that still moves: start anew
     SETTLED = 0.05  # share that changes when clusters are looked for again, at most
     RARE = 0.01  # share of earlier rows that are as far from their cluster as far ones
-    NOVEL, LEAST_NOVEL = 0.05, 5  # share and number of far rows: a new cluster
-    EMPTIED, EXPECTED = 0.1, 50.0  # of expected rows come, of so many: it has emptied
+    NOVEL = 0.05  # share of far rows that shows a new cluster
+    LEAST_NOVEL = 5  # far rows that show a new cluster, at least
+    EMPTIED = 0.1  # share of the expected rows that comes: the cluster has emptied
+    EXPECTED = 50.0  # rows, at least, before a cluster counts as emptied
     LEAST_UNIT = 1e-140  # of numbers whose squares are summed up; 1 over it is the most
 
 
 class Batching:
     """Factors of batches (``python benchmarks/batches.py``). By eye."""
 
-    ROUNDS, SETTLED = 5, 0.002  # of turns, at most, until so few labels change
-    ROWS, NEW_ROWS = 2, 10  # of a cluster in a batch; of a new batch: fewer say nothing
+    ROUNDS = 5  # of factors and labels in turn, at most
+    SETTLED = 0.002  # share of labels that changes: they have settled
+    ROWS = 2  # of a cluster in a batch; fewer say nothing
+    NEW_ROWS = 10  # of a new batch; fewer say nothing
     FLOOR = 0.1  # of the usual size of a column: smaller factors would blow up noise
     CLEAR = 2.0  # standard errors; with 3, two of five sets lose .16 and .09
 
@@ -130,26 +145,34 @@ class Filling:
 
     RANKS = (1, 2, 3, 5, 8, 12, 20, 30)  # that are tried
     RANK_COST = 2**22  # rank squared times columns: 20,000 of these stop at rank 12
-    ROWS, ENTRIES, LEAST_ROWS = 2_000, 2**21, 200  # to learn from, at most; at least
+    ROWS = 2_000  # to learn from, at most
+    ENTRIES = 2**21  # to learn from, at most
+    LEAST_ROWS = 200  # to learn from, if there are
     ASKED = 0.1  # share of observed cells that choose the rank
     CLIP = 1.5  # medians from which rows count no more there
     LEAST_COLUMN = 0.3  # over the typical one: smaller columns count less
-    FIRST_SPREAD, LEAST_SPREAD = 0.2, 0.05  # of log scales: to start; as good as equal
+    FIRST_SPREAD = 0.2  # of log scales, to start from
+    LEAST_SPREAD = 0.05  # of log scales; less is as good as equal
     CHOOSING = 2**16  # entries that choose the rank and whether scales differ
     SCALE_RANK = 5  # at most, in which it shows whether they do
-    GUESSES, ROUNDS, LAST_ROUNDS = 6, 4, 4  # in each rank; for scales; at the end
+    GUESSES = 6  # rounds in each rank
+    ROUNDS = 4  # rounds that decide whether scales differ
+    LAST_ROUNDS = 4  # rounds at the end
     PRIOR_CELLS = 5.0  # that say the usual share of a column is noise
     LEAST_NOISE = 1e-6  # over the variance of a column
     EVEN = 0.1  # noise of a column over that of all, in units of columns, at least
-    LARGEST, STEPS = 10, 25  # scale over the size of observed cells; steps between
+    LARGEST = 10  # scale over the size of observed cells that is tried
+    STEPS = 25  # between the scales that are tried
 
 
 class WildCells:
     """Cells that fit no row (``python benchmarks/outliers.py``). Round numbers."""
 
     ROWS = 1_000  # to learn from, at most
-    CLIP, ROUGH_CLIP = 2.5, 1.5  # distances where cells count less; in regressions
-    ROUNDS, RANK = 3, 10  # of medians and of robust fits; of the first, rough look
+    CLIP = 2.5  # distance from which cells count less
+    ROUGH_CLIP = 1.5  # distance from which cells count less in regressions
+    ROUNDS = 3  # of medians and of robust fits
+    RANK = 10  # of the first, rough look
     LEAST_NOISE = 1e-2  # of a row or a column, over its size, in that look
     LEAST_LEVEL = 0.3  # of noise by medians, over that of cells not far off
     UPPER = 0.9  # quantile up to which no cell is wild
@@ -173,17 +196,24 @@ class Whitening:
     LARGEST_LEVERAGE = 0.9  # of a column in a fit: of more nothing is known
     LARGEST_PART = 0.25  # of a direction that one row may have
     LEAST_NOISE = 1e-3  # share of a row or column that a fit leaves, at least
-    COUNT_RANK, RANK = 128, 64  # features or rows: a quarter, or half, is the rank
-    ENTRIES, COUNTS = 2**22, 2**20  # to learn columns, and the dispersion, from
-    ZEROS, MOST_ZEROS = 0.12, 0.9  # share that is many; more are tf-idf, if no counts
+    COUNT_RANK = 128  # features or rows of counts, at most: a quarter is the rank
+    RANK = 64  # features or rows of other data, at most: half of them is the rank
+    ENTRIES = 2**22  # to learn columns from, at most
+    COUNTS = 2**20  # entries to learn the dispersion from, at most
+    ZEROS = 0.12  # share of entries that is many
+    MOST_ZEROS = 0.9  # share of entries from which data that are no counts are tf-idf
     COLUMNS = 16  # from which the noise of columns is learnt well enough
     TAIL = 8.0  # share of a row that one in a hundred entries has, over the median
     UNEQUAL = 1.25  # mean square of column means over the squared mean, of counts
     CENTRED = 0.1  # standard errors: means that are nearer to 0 were subtracted
-    MEAN, DEVIATION, STANDARD = 0.1, 0.2, 0.8  # from 0 and 1, of columns: z-scores
+    MEAN = 0.1  # of a column of z-scores, from 0, at most
+    DEVIATION = 0.2  # of a column of z-scores, from 1, at most
+    STANDARD = 0.8  # share of such columns: data are z-scores
     LEAST_ROWS = 500  # to learn from, if there are
-    ROUNDS, ANGLE = 3, 3e-3  # of fits that learn columns; error of their directions
-    GLANCE, LOOK = 2**10, 2**16  # entries that may show one below 0; what data are
+    ROUNDS = 3  # of fits that learn columns
+    ANGLE = 3e-3  # error of the directions of these fits
+    GLANCE = 2**10  # entries that may show one below 0
+    LOOK = 2**16  # entries that show what data are
     LARGEST_LOG = 50  # of a count; larger ratios of counts are rounded, too
     OFF_WHOLE = 0.02  # by which a ratio of counts is off a whole number, at most
 
@@ -195,17 +225,20 @@ class Doubt:
     quarter of their labels wrong, and 3 fewer than a tenth.
     """
 
-    ROWS, ROWS_A_CLUSTER = 1_000, 20  # to halve, at most, or so many for each cluster
+    ROWS = 1_000  # to halve, at most
+    ROWS_A_CLUSTER = 20  # or so many for each cluster, if that is more
     LEAST = 0.2  # probability of other labels, over that of a guess
     # A likelihood that moved more rows of spectral clusters than doubt explains: of 481
     # fits of IhGMM to designs and real sets 39 did; errors rose in 35 and fell in 3.
-    MOVED, BEYOND = 0.1, 1.5  # share of rows, and share over the doubt
+    MOVED = 0.1  # share of rows, at least
+    BEYOND = 1.5  # share of rows over the doubt, at least
     # Whitening is advised where it takes doubt away. On 119 preparations it did so on
     # 4, and errors fell on all (``python benchmarks/counts.py`` has the designs).
     CALMER = 0.5  # of the doubt that it leaves, at most
     UNEQUAL = 5.0  # variances of columns within clusters, nine tenths over a tenth
     ZEROS = 0.1  # share of entries; with more, it spoilt pictures
-    ENTRIES, LEAST_ROWS = 2**22, 100  # of the rows that are tried
+    ENTRIES = 2**22  # of the rows that are tried, at most
+    LEAST_ROWS = 100  # that are tried, if there are
 
 
 class Weighting:
@@ -231,12 +264,16 @@ class Rounds:
 class TiedNoise:
     """One covariance of noise (``python benchmarks/inference.py``). By eye."""
 
-    ROWS_A_DIRECTION, DIRECTIONS = 10, 50  # rows for each, at least; with own noise
+    ROWS_A_DIRECTION = 10  # for each direction with a level of its own, at least
+    DIRECTIONS = 50  # with a level of their own, at most
     MARGIN = 1.05  # over the edge of noise: theory, two deviations with 300 rows
-    TRIAL_ROWS, TRIAL_ROUNDS = 2**11, 10  # on which kinds of noise compete, at most
+    TRIAL_ROWS = 2**11  # on which kinds of noise compete, at most
+    TRIAL_ROUNDS = 10  # in which kinds of noise compete, at most
     COVARIANCES = 5  # times that labels may change the covariance
-    SPARE, POWERS = 8, 6  # directions beyond those wanted, and products that find all
-    ROUNDS, CHANGE = 100, 1e-4  # for the covariance, until it changes by less
+    SPARE = 8  # directions beyond those wanted
+    POWERS = 6  # products that find all of these
+    ROUNDS = 100  # for the covariance, at most
+    CHANGE = 1e-4  # of the covariance; with less it has settled
     RIDGE = 1e-6  # least variance of a direction, in noise levels
     RATIO = 1e30  # noise beside a variance so much larger counts as none
 
@@ -245,13 +282,15 @@ class Scales:
     """Errors and the test of scales (``python benchmarks/inference.py``). By eye."""
 
     LEVEL = 0.05  # p-values below it mean that scales differ
-    SLIGHT_SPREAD, WEAK_SPREAD = 0.05, 0.75  # less does not matter; more: no advice
+    SLIGHT_SPREAD = 0.05  # spread of scales below which it does not matter
+    WEAK_SPREAD = 0.75  # spread of scales above which no advice is given
     LARGEST_SHARE = 0.9  # of an entry in its row, of a row in its centre, at most
     ROWS = 2**17  # that show how noise is correlated: variances to half a percent
     UNLIKE = 1.5  # spread of a cluster, over that of all, that is told beside it
     FOLDS = 20  # without each of which the test looks again
     CORRELATED = 10  # rows for which it counts that noise is not: with fewer, it is
-    PAIRED_ROWS, PAIRED_ENTRIES = 256, 2**22  # whose pairs show correlation
+    PAIRED_ROWS = 256  # whose pairs show correlation, at most
+    PAIRED_ENTRIES = 2**22  # whose pairs show correlation, at most
 
 
 class Contrasts:
@@ -269,13 +308,16 @@ class Outliers:
 
     ROUNDS = 6  # of fits without the outliers of the last one, at most
     ALONE = 0.02  # rows of clusters as strange, expected in all: less is an outlier
-    TIMES, LAST_TIMES = 3, 1.5  # as many as clusters have: outliers, down to so many
+    TIMES = 3  # times as many strange rows as clusters have: outliers begin there
+    LAST_TIMES = 1.5  # times as many: outliers go on down to there
     STRANGEST = 0.03  # share of the rows of clusters among which these are looked for
     CHANCE = 1e-3  # probability of so many by chance, at most
     JUMP = 8  # step of the noise, in mean excesses, that ordinary rows never make
     SHORT = 4  # rows as short as one in so many may be outliers at the start
-    QUANTILES, SMOOTHING = 40, 4  # of a distribution; part of noise that smooths it
-    RANGES, ROWS_A_RANGE = 8, 16  # of lengths, at most, and rows of each, at least
+    QUANTILES = 40  # of a distribution
+    SMOOTHING = 4  # part of noise that smooths a distribution: one in so many
+    RANGES = 8  # of lengths, at most
+    ROWS_A_RANGE = 16  # of lengths, at least
     PRIOR_ROWS = 5  # rows of all clusters that count with those of one
     LEAST_NOISE = 1e-4  # share of the squared length of a row that is noise, at least
     LEAST_LENGTH = 1e-3  # of the median row of a cluster, beside the largest noise
@@ -287,7 +329,8 @@ class Refitting:
     By eye, but for the belief: with 1 and 1/4 expected errors rank sets no better.
     """
 
-    ROWS, SPLITS = 2_000, 3  # to draw, at most; times that they are halved
+    ROWS = 2_000  # to draw, at most
+    SPLITS = 3  # times that rows are halved
     ROWS_A_CLUSTER = 10  # with fewer, four fifths of the rows are fitted
     BELIEF = 0.5  # share of log-likelihoods that is believed
     SHORTEST = 0.1  # of the usual length: shorter rows are noise, all alike
@@ -307,7 +350,8 @@ class Counting:
     ROUGH = 4  # times as many for one quick flip
     PRIOR_FLIPS = 4  # flips that the Tracy-Widom law counts for
     ROUNDING = 20  # eps of the largest eigenvalue that the edge is at least
-    SMALL_ENTRIES, MIDDLE_ENTRIES = 2**20, 2**23  # of X; with more it is large
+    SMALL_ENTRIES = 2**20  # of X up to which it is small
+    MIDDLE_ENTRIES = 2**23  # of X; with more it is large
     FLIPS = (8, 3, 2)  # of small, middle and large data: they vary less there
     FLIP_STEPS = (60, 8, 5)  # of small data, of other, and for a first look at it
     FLIP_ACCURACY = 0.02  # of the top eigenvalue of a flip
@@ -318,18 +362,23 @@ class Counting:
     LEAVES = (2, 3)  # for each direction that stands out, and more
     LEAST_LEAVES = (6, 16)  # of many features and of few
     ROWS_A_LEAF = 5  # at least
-    HALVINGS, MANY_ROWS = (6, 2), 1_000  # two trees each; of many rows halves vary less
+    HALVINGS = (6, 2)  # of few and of many rows, two trees each
+    MANY_ROWS = 1_000  # whose halves vary less
     AGREEMENT = 0.5  # of halves on a level
     LEVEL = 1.4  # sum of rise, drop and agreement of a level
     # The answer
     DROP_WEIGHT = 1.5  # of the drop, beside the rise; from 1 to 3 little changes
-    MANY_PRICE, AGREEMENT_WORTH = 0.5, 0.35  # support: of e times as many; of agreement
-    AT_RANK, AT_RANK_DROP = 0.35, 0.1  # support and drop at the rank: the model's
+    MANY_PRICE = 0.5  # support that e times as many clusters lose
+    AGREEMENT_WORTH = 0.35  # support that agreement adds
+    AT_RANK = 0.35  # support at the rank, which is the number under the model
+    AT_RANK_DROP = 0.1  # drop at the rank
     GAP = 1.0  # standard errors, below which there may be one cluster
     # One is the answer below these, where one direction alone stands out.
-    LEAST_GAP, AGREEMENT_OF_ONE = 0.25, 0.8  # of the best number
+    LEAST_GAP = 0.25  # of the best number
+    AGREEMENT_OF_ONE = 0.8  # on the best number
     LEAST_AGREEMENT = 0.2  # on any number; then it is sure
-    HIGH, LOW = 1.6, 0.9  # support to rely on; below which four of five were wrong
+    HIGH = 1.6  # support to rely on
+    LOW = 0.9  # support below which four of five numbers were wrong
     PLAUSIBLE = 5  # numbers to name, if it is not high
     MOVED = 0.1  # share of rows that a fit places elsewhere: it is worth a word
 
@@ -343,14 +392,17 @@ class Trust:
     """
 
     CERTAIN = 0.9  # probability from which a label counts as certain
-    WELL_SEPARATED, SEPARATED = 0.01, 0.18  # expected errors below which they are
+    WELL_SEPARATED = 0.01  # expected error below which clusters are well separated
+    SEPARATED = 0.18  # expected error below which clusters are separated
     CHANCE = 0.5  # instability, over the error of a guess, that is no separation
     LEAST_ROWS = 3  # of a cluster; with fewer, halves cannot judge it
     LEAST_JUDGED = 10  # rows beside given ones; of fewer nothing is known
-    SLOPE, SHIFT = 2.0, 2.75  # log-odds of errors with those of doubts, over chance
+    SLOPE = 2.0  # of the log-odds of errors with those of doubts, over chance
+    SHIFT = 2.75  # of the log-odds of errors where those of doubts are 0
     UNKNOWN = 1e30  # temperature of memberships that say nothing
     MOST = 0.8  # error over that of chance where nothing is stable
-    LEAST, LARGEST = (1.15, -0.9), (1.3, 3.2)  # the same at both ends: 4 of 5 sets
+    LEAST = (1.15, -0.9)  # slope and shift of the lower end of a range of errors
+    LARGEST = (1.3, 3.2)  # of its upper end: the range holds four of five sets
     ROWS = 0.5  # of the log-odds of a row with its lead
     MEAN_ROWS = 10_000  # rows that settle the mean certainty, about
 
@@ -361,7 +413,8 @@ class Cautions:
     Of shares in one column from .5 to .95, .8 lowered the mean error most.
     """
 
-    AGREE, MORE = 0.9, 0.3  # share where halves agree; by which more than with labels
+    AGREE = 0.9  # share of rows on which halves agree, at least
+    MORE = 0.3  # by which halves agree more with each other than with labels
     ENTRIES = 2**22  # of rows in which columns are compared, at most
     RULING = 0.8  # share of the variance in one column (benchmarks/tables.py)
     HUGE = 5  # rows so many times as long as the median show no column
@@ -377,4 +430,5 @@ class Columns:
 
     DECIDES_ALONE = 3.0  # times the lower median deviation: a column decides alone
     OFFSET = 3.0  # deviations from zero to the mean of a column whose zero is no origin
-    WIDE, FEW_OFFSETS = 100, 0.1  # columns of one kind; share of offsets to ignore
+    WIDE = 100  # columns from which most are of one kind
+    FEW_OFFSETS = 0.1  # share of columns with an offset that is ignored among these

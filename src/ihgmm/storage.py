@@ -49,24 +49,63 @@ from ihgmm.statistics.tree import ClusterTree, Split
 
 __all__ = ["StorageError", "load_model", "save_model"]
 
-ESTIMATORS: list[Any] = [IhSC, IhGMM, SphericalKMeans]
-VECTORIZERS: list[Any] = [texts.CountVectorizer, texts.TfidfVectorizer]
-SCALERS: list[Any] = [ColumnScaler, texts.TfidfTransformer, Biwhitener]
-STEPS = ESTIMATORS + VECTORIZERS + SCALERS
+ESTIMATORS = (IhSC, IhGMM, SphericalKMeans)
+VECTORIZERS = (texts.CountVectorizer, texts.TfidfVectorizer)
+SCALERS = (ColumnScaler, texts.TfidfTransformer, Biwhitener)
+STEPS = (*ESTIMATORS, *VECTORIZERS, *SCALERS)
+
 # What models hold beside numbers, texts and arrays; fields are written by name.
-VALUES: list[Any] = [CellFiller, ClusterCount, ClusterTree, Confidence, CosinePlacement]
-VALUES += [Embedding, Filler, LinearRule, NeighborRule, OutlierRule, Placement]
-VALUES += [Batches, ClusterSums, DirectionMemory, DriftRecord, IncrementalState]
-VALUES += [Recipe, RowSample, Split, Whitener]
-VALUES += [ClusterLines, OrdinaryRows]
-CLASSES = {kind.__name__: kind for kind in STEPS + VALUES}
+VALUES = (
+    Batches,
+    CellFiller,
+    ClusterCount,
+    ClusterLines,
+    ClusterSums,
+    ClusterTree,
+    Confidence,
+    CosinePlacement,
+    DirectionMemory,
+    DriftRecord,
+    Embedding,
+    Filler,
+    IncrementalState,
+    LinearRule,
+    NeighborRule,
+    OrdinaryRows,
+    OutlierRule,
+    Placement,
+    Recipe,
+    RowSample,
+    Split,
+    Whitener,
+)
+CLASSES: dict[str, Any] = {kind.__name__: kind for kind in (*STEPS, *VALUES)}
+
 # Arrays with a line for each row of the fit, and all those that may not be finite:
 # outliers have NaN, and errors of a single row, or squares of huge ones, are infinite.
-LINES = ("embedding_", "memberships_", "scales_", "scale_errors_", "outlier_scores_")
-UNBOUNDED = ["data_min_", "data_max_", "noise_levels_", "center_errors_", *LINES[2:]]
-UNBOUNDED += ["eigenvalues_"]
-HEADER, FORMAT = "header.json", "ihgmm-model"
+ROW_ATTRIBUTES = (
+    "embedding_",
+    "memberships_",
+    "scales_",
+    "scale_errors_",
+    "outlier_scores_",
+)
+UNBOUNDED = (
+    "data_min_",
+    "data_max_",
+    "noise_levels_",
+    "center_errors_",
+    "scales_",
+    "scale_errors_",
+    "outlier_scores_",
+    "eigenvalues_",
+)
+
+HEADER = "header.json"
+FORMAT = "ihgmm-model"
 FORMAT_VERSION = 7  # another one where other versions of ihgmm could not read it
+
+Arrays = dict[str, np.ndarray]
 
 
 class StorageError(ValueError):
@@ -86,13 +125,19 @@ class SavedModel:
     empty_is_zero: bool = False  # missing cells of the data were taken for 0
 
     def __post_init__(self) -> None:
-        for name, value in [*vars(self).items()][1:]:
-            kind: Any = bool if name == "empty_is_zero" else str | None
-            text = f"{name} is {value!r}; give a text or None, True or False."
-            _require(isinstance(value, kind), text)
-        has_words = hasattr(steps_of(self.model)[0][1], "feature_names_in_")
-        text = "text_column is given, and the features have no names, which are words."
-        _require(self.text_column is None or has_words, text)
+        for field in fields(self)[1:]:
+            value = getattr(self, field.name)
+            kinds = bool if field.name == "empty_is_zero" else str | None
+            _require(
+                isinstance(value, kinds),
+                f"{field.name} is {value!r}; give a text or None, True or False.",
+            )
+
+        _, first_step = steps_of(self.model)[0]
+        _require(
+            self.text_column is None or hasattr(first_step, "feature_names_in_"),
+            "text_column is given, and the features have no names, which are words.",
+        )
 
 
 @usual_errors()
@@ -147,16 +192,33 @@ def save_model(
         "come CountVectorizer or TfidfVectorizer, then ColumnScaler, which can do what "
         "StandardScaler does, TfidfTransformer or Biwhitener; keep others yourself.",
     )
+
     check_is_fitted(steps[-1], msg="This %(name)s is not fitted: fit before saving.")
-    arrays: dict[str, np.ndarray] = {}
-    places = [*(f"step{i}." for i in range(len(steps) - 1)), ""]
-    nodes = [*map(_encode, steps, places, [arrays] * len(steps))]
+
+    # The arrays of the last step have the names of its attributes.
+    prefixes = [*(f"step{i}." for i in range(len(steps) - 1)), ""]
+    arrays: Arrays = {}
+    nodes = [
+        _encode(step, prefix, arrays)
+        for step, prefix in zip(steps, prefixes, strict=True)
+    ]
+
     if feature_names is not None:
-        text = "feature_names is given, and the model takes texts; leave it out."
-        _require(type(steps[0]) not in VECTORIZERS, text)
+        _require(
+            type(steps[0]) not in VECTORIZERS,
+            "feature_names is given, and the model takes texts; leave it out.",
+        )
         nodes[0][kinds[0]]["feature_names_in_"] = {"O": [*map(str, feature_names)]}
-    header = {"format": FORMAT, "version": FORMAT_VERSION, "ihgmm": version("ihgmm")}
-    header |= {"names": names, "model": nodes, **about}
+
+    header = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "ihgmm": version("ihgmm"),
+        "names": names,
+        "model": nodes,
+        **about,
+    }
+
     _decode_model(dict(header), arrays)  # what could not be read is not written
     with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
         # ZipInfo has no time of its own: the same model gives the same bytes.
@@ -181,17 +243,19 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     saved = load_saved(path)
     if saved.text_column is None:
         return saved.model
+
     # Words are counted as the command did, and counts have no names.
-    (_, first), *others = steps_of(saved.model)
-    words = vars(first).pop("feature_names_in_").tolist()
+    (_, first_step), *named_steps = steps_of(saved.model)
+    words = vars(first_step).pop("feature_names_in_").tolist()
     counter = texts.CountVectorizer(vocabulary=words, dtype=float).fit([""])
-    return make_pipeline(counter, first, *(step for _, step in others))
+    return make_pipeline(counter, first_step, *(step for _, step in named_steps))
 
 
 @usual_errors()
 def load_saved(path: str | os.PathLike[str]) -> SavedModel:
     """Read a model, and what the fit was told of the data."""
     place = regular_target(path)
+
     with place.open("rb") as file:
         try:
             return _decode_model(*_unpack(file, place.stat().st_size))
@@ -205,6 +269,7 @@ def load_saved(path: str | os.PathLike[str]) -> SavedModel:
 
 
 def _require(condition: bool, message: str) -> None:
+    """Raise a :class:`StorageError` unless a condition holds."""
     if not condition:
         raise StorageError(message)
 
@@ -215,18 +280,26 @@ def steps_of(model: Any) -> list[tuple[str, Any]]:
 
 
 def _is_known(steps: Sequence[Any]) -> bool:
-    *scalers, last = map(type, steps)
-    rest = scalers[1:] if scalers and scalers[0] in VECTORIZERS else scalers
-    return last in ESTIMATORS and all(kind in SCALERS for kind in rest)
+    """Tell whether steps are those of a model that a file can hold."""
+    *kinds_before, last = map(type, steps)
+    if kinds_before and kinds_before[0] in VECTORIZERS:
+        kinds_before = kinds_before[1:]
+
+    return last in ESTIMATORS and all(kind in SCALERS for kind in kinds_before)
 
 
-def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
-    """Return a value as JSON; its arrays are put apart under names that begin so."""
-    value = value.item() if isinstance(value, np.generic) else value
+def _encode(value: Any, name: str, arrays: Arrays) -> Any:
+    """Return a value as JSON; its arrays are put apart under names that begin so.
+
+    An object is written as ``{class: {part: value}}``, and an array as its name there.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
         return [_encode(part, f"{name}.{i}", arrays) for i, part in enumerate(value)]
+
     kind = type(value).__name__
     if isinstance(value, Enum):
         return {kind: value.value}
@@ -234,45 +307,66 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"words": sorted(value, key=lambda word: value[word])}
     if isinstance(value, type):  # of numbers
         return {"dtype": np.dtype(value).name}
+
     if is_dataclass(value):
         parts = {field.name: getattr(value, field.name) for field in fields(value)}
-        name = f"{name}."
+        prefix = f"{name}."
     elif type(value) in STEPS:
-        parts = value.get_params(deep=False)
-        for key, part in parts.items():
-            _require(
-                not callable(part) or isinstance(part, type),
-                f"A {kind} with {key} cannot be saved: a file holds no functions. "
-                "Apply it to the texts yourself, before fit and predict.",
-            )
-        if isinstance(parts.get("random_state"), Generator | RandomState):
-            parts["random_state"] = None
-        if "init" in parts:
-            parts["init"] = None  # its numbers are those of the model by now
-        parts |= {key: part for key, part in vars(value).items() if _is_fitted(key)}
+        parts = _parts_of_estimator(value)
+        prefix = name
     else:
-        array = to_host(value)
-        if array.dtype.kind in "OU" and array.ndim == 1:  # names
-            return {array.dtype.kind: [*map(str, array)]}
-        _require(array.dtype.kind in "fiub", f"{name}={value!r} cannot be saved.")
-        arrays[name] = array
-        return {"array": name}
-    return {kind: {key: _encode(parts[key], name + key, arrays) for key in parts}}
+        return _encode_array(value, name, arrays)
+    return {
+        kind: {key: _encode(part, prefix + key, arrays) for key, part in parts.items()}
+    }
+
+
+def _parts_of_estimator(estimator: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator and what it has learnt."""
+    parts = estimator.get_params(deep=False)
+    for key, part in parts.items():
+        _require(
+            not callable(part) or isinstance(part, type),
+            f"A {type(estimator).__name__} with {key} cannot be saved: a file holds no "
+            "functions. Apply it to the texts yourself, before fit and predict.",
+        )
+
+    if isinstance(parts.get("random_state"), Generator | RandomState):
+        parts["random_state"] = None
+    if "init" in parts:
+        parts["init"] = None  # its numbers are those of the model by now
+
+    fitted = {key: part for key, part in vars(estimator).items() if _is_fitted(key)}
+    return parts | fitted
 
 
 def _is_fitted(name: str) -> bool:
+    """Tell whether an attribute was learnt in a fit."""
     return name[-1] == "_" or name == "_tfidf"  # with the weights of a TfidfVectorizer
 
 
-def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _encode_array(value: Any, name: str, arrays: Arrays) -> dict[str, Any]:
+    """Return an array as JSON: names as they are, numbers apart under a name."""
+    array = to_host(value)
+    if array.dtype.kind in "OU" and array.ndim == 1:  # names
+        return {array.dtype.kind: [*map(str, array)]}
+    _require(array.dtype.kind in "fiub", f"{name}={value!r} cannot be saved.")
+
+    arrays[name] = array
+    return {"array": name}
+
+
+def _decode(node: Any, arrays: Arrays) -> Any:
     """Return the value that JSON stands for, of classes that are known."""
     if isinstance(node, list):
         return tuple(_decode(part, arrays) for part in node)
     if not isinstance(node, dict):
         return node
+
     ((kind, content),) = node.items()
     if kind == "array":
         return arrays[content]
+
     if kind in ("O", "U"):
         return np.array([*map(str, content)], dtype=kind)
     if kind == "words":
@@ -281,96 +375,148 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
         number = np.dtype(str(content))
         _require(number.kind in "fiub", f"it has cells of type {number}.")
         return number.type
+
     _require(kind in CLASSES, f"it holds a {kind!r}, which no model has.")
-    make: Any = CLASSES[kind]
+    make = CLASSES[kind]
     if issubclass(make, Enum):
         return make(content)
+
     parts = {key: _decode(part, arrays) for key, part in content.items()}
-    if make in VALUES:
-        return make(**parts)
-    fitted = {key: parts.pop(key) for key in [*parts] if _is_fitted(key)}
-    for key in {"stop_words", "vocabulary"} & {*parts}:  # they have to be lists
-        if isinstance(parts[key], tuple):
-            parts[key] = [*parts[key]]
+    return make(**parts) if make in VALUES else _fitted_estimator(make, parts)
+
+
+def _fitted_estimator(make: Any, parts: dict[str, Any]) -> Any:
+    """Return an estimator of a class, with its parameters and what it has learnt."""
+    fitted = {key: part for key, part in parts.items() if _is_fitted(key)}
+    parameters = {key: part for key, part in parts.items() if key not in fitted}
+
+    for key in ("stop_words", "vocabulary"):  # they have to be lists
+        if isinstance(parameters.get(key), tuple):
+            parameters[key] = [*parameters[key]]
+
     if "feature_names_in_" in fitted:
-        different, p = len({*fitted["feature_names_in_"]}), fitted["n_features_in_"]
-        text = f"feature_names has {different} different names; the model has {p} "
-        fits = len(fitted["feature_names_in_"]) == different == p
-        _require(fits, text + "features: give one for each.")
-    estimator = make(**parts)
+        names = fitted["feature_names_in_"]
+        n_different = len({*names})
+        p = fitted["n_features_in_"]
+        _require(
+            len(names) == n_different == p,
+            f"feature_names has {n_different} different names; the model has {p} "
+            "features: give one for each.",
+        )
+
+    estimator = make(**parameters)
     vars(estimator).update(fitted)
     return estimator
 
 
-def _decode_model(header: Any, arrays: dict[str, np.ndarray]) -> SavedModel:
+def _decode_model(header: Any, arrays: Arrays) -> SavedModel:
     """Return the model of a header and arrays that make sense together."""
-    keys = ("format", "version", "ihgmm", "names", "model")
-    form, number, writer, names, nodes = (header.pop(key, None) for key in keys)
-    _require(form == FORMAT, "this is no model of ihgmm.")
+    _require(header.pop("format", None) == FORMAT, "this is no model of ihgmm.")
+    number = header.pop("version", None)
+    writer = header.pop("ihgmm", None)
     _require(
         number == FORMAT_VERSION,
         f"this is a model of format {number!r}, written by ihgmm {writer!r}; ihgmm "
         f"{version('ihgmm')} reads format {FORMAT_VERSION}. Use the version that "
         "wrote it, or fit again.",
     )
+    names = header.pop("names", None)
+    nodes = header.pop("model", None)
+
     for name, array in arrays.items():
-        free = name.split(".")[-1] in UNBOUNDED or name.startswith("selection_")
-        _require(free or bool(np.isfinite(array).all()), f"{name} is not finite.")
-    *scalers, model = steps = [_decode(node, arrays) for node in nodes]
+        is_unbounded = name.split(".")[-1] in UNBOUNDED
+        is_unbounded = is_unbounded or name.startswith("selection_")
+        is_finite = is_unbounded or bool(np.isfinite(array).all())
+        _require(is_finite, f"{name} is not finite.")
+
+    steps = [_decode(node, arrays) for node in nodes]
     _require(_is_known(steps), f"its steps are {steps}, which make no model.")
-    _check_fitted(scalers, model)
+    *scalers, model = steps
+    model._check_parameters()
+    _check_shapes(model)
+    _check_answers(scalers, model)
+
     for step in steps[1:]:  # which get arrays, without names, from the step before
         vars(step).pop("feature_names_in_", None)
-    named = [*zip(map(str, names), steps, strict=True)]
-    return SavedModel(Pipeline(named) if scalers else model, **header)
+
+    named_steps = [*zip(map(str, names), steps, strict=True)]
+    return SavedModel(Pipeline(named_steps) if scalers else model, **header)
 
 
-def _check_fitted(scalers: list[Any], model: Any) -> None:
-    """Raise unless the parts of a model fit together and place some rows."""
-    model._check_parameters()
-    labels, centers = model.labels_, model.cluster_centers_
+def _check_shapes(model: Any) -> None:
+    """Raise unless the attributes of a model fit together."""
+    labels = model.labels_
+    centers = model.cluster_centers_
     k = len(centers)
+
+    faults = []
+    if getattr(model, "n_clusters_", k) != k:
+        faults.append("n_clusters_")
+    for name in ROW_ATTRIBUTES:
+        if len(getattr(model, name, labels)) != len(labels):
+            faults.append(name)
+    if labels.dtype.kind != "i" or not np.isin(labels, range(-1, k)).all():
+        faults.append("labels_")
+
+    # Predictions need errors of centres, where rows have no noise level of their own.
     errors = getattr(model, "center_errors_", centers)
-    needed = getattr(model, "noise_", "individual") != "individual"  # in predictions
-    fits: dict[str, Any] = {"n_clusters_": getattr(model, "n_clusters_", k) == k}
-    fits |= {name: len(getattr(model, name, labels)) == len(labels) for name in LINES}
-    fits["labels_"] = labels.dtype.kind == "i" and np.isin(labels, range(-1, k)).all()
-    known = errors.shape == centers.shape and np.isfinite(errors).all()
-    fits["center_errors_"] = known or not needed
-    wrong = ", ".join(name for name in fits if not fits[name])
-    _require(not wrong, f"{wrong} and its {k} centres do not fit together.")
-    rows = np.maximum(centers, 0) / 2  # one for each cluster, no count below 0
-    methods = ("predict", "transform", "predict_proba", "score_samples")
-    given: Any = [""]
+    are_needed = getattr(model, "noise_", "individual") != "individual"
+    are_usable = errors.shape == centers.shape and np.isfinite(errors).all()
+    if are_needed and not are_usable:
+        faults.append("center_errors_")
+
+    _require(
+        not faults, f"{', '.join(faults)} and its {k} centres do not fit together."
+    )
+
+
+def _check_answers(scalers: list[Any], model: Any) -> None:
+    """Raise unless a model places some rows, and answers by finite numbers."""
+    rows = np.maximum(model.cluster_centers_, 0) / 2  # one a cluster, no count below 0
+    batch = {"batch": model.batches_.names[0]} if hasattr(model, "batches_") else {}
+
+    cells: Any = [""]  # of one row, for the first scaler
     if scalers and type(scalers[0]) not in VECTORIZERS:
-        given = np.zeros((1, scalers[0].n_features_in_))
-    known = {"batch": model.batches_.names[0]} if hasattr(model, "batches_") else {}
+        cells = np.zeros((1, scalers[0].n_features_in_))
+
+    answers = []
     try:
         with ignored(Warning), warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)  # what NumPy warns of
             for scaler in scalers:
-                given = scaler.transform(given)
-            answers = [csr_array(given).toarray()] if scalers else []
-            asked = (getattr(model, m) for m in methods if hasattr(model, m))
-            answers += [method(rows, **known) for method in asked]
+                cells = scaler.transform(cells)
+            if scalers:
+                answers.append(csr_array(cells).toarray())
+            for name in ("predict", "transform", "predict_proba", "score_samples"):
+                if hasattr(model, name):
+                    answers.append(getattr(model, name)(rows, **batch))
             repr(model)
     except Exception as error:
         raise StorageError(f"its parts do not fit together ({error}).") from error
-    numbers = (answer for answer in answers if answer.dtype.kind in "fiub")
-    finite = all(np.isfinite(answer).all() for answer in numbers)
-    _require(finite, "what it says of a row is not finite.")
+
+    for answer in answers:
+        is_number = answer.dtype.kind in "fiub"
+        is_finite = not is_number or bool(np.isfinite(answer).all())
+        _require(is_finite, "what it says of a row is not finite.")
 
 
-def _unpack(file: IO[bytes], size: int) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return the header and the arrays of a file."""
+def _unpack(file: IO[bytes], size: int) -> tuple[Any, Arrays]:
+    """Return the header and the arrays of a file of so many bytes."""
     with zipfile.ZipFile(file) as archive:
-        claimed = sum(member.file_size for member in archive.infolist())
-        _require(claimed <= size, f"it claims to hold more than its {size:,} bytes.")
-        raw = {name: archive.read(name) for name in archive.namelist()}
-    header, arrays = json.loads(raw.pop(HEADER)), {}
-    for name, content in raw.items():
+        claimed_size = sum(member.file_size for member in archive.infolist())
+        _require(
+            claimed_size <= size, f"it claims to hold more than its {size:,} bytes."
+        )
+        contents = {name: archive.read(name) for name in archive.namelist()}
+
+    header = json.loads(contents.pop(HEADER))
+    arrays = {}
+    for name, content in contents.items():
         array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-        kind = array.dtype
-        _require(kind.kind in "fiub", f"it holds {kind} entries; models hold numbers.")
+        _require(
+            array.dtype.kind in "fiub",
+            f"it holds {array.dtype} entries; models hold numbers.",
+        )
         arrays[name.removesuffix(".npy")] = array
+
     return header, arrays

@@ -24,8 +24,7 @@ def sample():
     is_kept = np.ones(180, dtype=bool)
     is_kept[np.flatnonzero(kinds == 0)[:40]] = False
     is_kept[np.flatnonzero(kinds == 1)[:20]] = False
-    X = X[is_kept]
-    kinds = kinds[is_kept]
+    X, kinds = X[is_kept], kinds[is_kept]
     X[ZERO_ROWS] = 0
     return X, kinds
 
@@ -49,14 +48,11 @@ RECIPES = {
 
 def assert_zero_rows_are_labelled(model, is_known=False):
     labels = model.labels_
-
     assert_array_equal(labels[ZERO_ROWS], ZERO_ROW_LABEL)
     # Known labels stay those of their rows, whatever new rows would get.
     assert ((model.predict(X) == labels) | is_known).all()
     assert_array_equal(model.predict(X[ZERO_ROWS]), ZERO_ROW_LABEL)
-
     beside_another = np.vstack([np.zeros((1, 20)), X[1:2]])
-
     assert model.predict(beside_another)[0] == ZERO_ROW_LABEL
 
 
@@ -73,7 +69,6 @@ def test_ihsc(recipe, weights, outliers):
 def test_ihsc_where_known_labels_give_the_numbers(weights, outliers):
     model = IhSC(3, outliers=outliers)
     model.fit(X, sample_weight=weights, known_labels=KNOWN)
-
     assert np.bincount(model.labels_[KNOWN >= 0]).argmax() == 2
     assert_zero_rows_are_labelled(model, KNOWN >= 0)
 
@@ -84,7 +79,6 @@ def test_ihsc_where_an_older_model_gives_the_numbers(recipe):
     model = IhSC(3, recipe=recipe, init=older, random_state=0).fit(X)
     if recipe == "default":
         assert np.bincount(model.labels_).argmax() == 2
-
     assert_zero_rows_are_labelled(model)
 
 
@@ -100,7 +94,6 @@ def test_ihgmm_where_the_largest_cluster_has_not_the_largest_share():
     X = make_ihgmm(300, 60, 4, balance=0.2, separation_constant=0.2, random_state=1)[0]
     X[7] = 0
     model = IhGMM(4, random_state=0).fit(X)
-
     assert model.weights_.argmax() != ZERO_ROW_LABEL
     assert model.labels_[7] == ZERO_ROW_LABEL
     assert_array_equal(model.predict(X), model.labels_)
@@ -119,6 +112,5 @@ def test_the_origin_is_a_point_like_others_where_rows_keep_their_length():
     rows = np.vstack([20 + rng.normal(size=(40, 5)), 3 + rng.normal(size=(20, 5))])
     rows[50] = 0
     model = IhSC(2, recipe="psc", random_state=0).fit(rows)
-
     assert_array_equal(model.labels_, np.repeat([0, 1], [40, 20]))
     assert_array_equal(model.predict(rows), model.labels_)

@@ -72,12 +72,15 @@ def atomic(
     @wraps(fit)
     def fit_copy(self: E, /, *args: Options.args, **options: Options.kwargs) -> E:
         self._check_parameters()
+
         draft = copy(self)
         draft.__dict__ = {
             name: value for name, value in vars(self).items() if name[-1] != "_"
         }
+
         with usual_errors():
             fit(draft, *args, **options)
+
         self.__dict__ = draft.__dict__
         return self
 

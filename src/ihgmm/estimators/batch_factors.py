@@ -47,6 +47,7 @@ def fit_batches(
 
     counted_names = names[rows.subset.positions()]
     batch_names, codes = np.unique(counted_names, return_inverse=True)
+
     # The only batch of each cluster that is in one batch alone; else -1.
     batches, only_batch = learn_batches(
         rows.counted,
@@ -54,6 +55,7 @@ def fit_batches(
         tuple(map(str, batch_names)),
         _clustering(model, noise, rng),
     )
+
     if len(batch_names) > 1:
         _warn_of_clusters_in_one_batch(only_batch, batch_names)
 
@@ -69,9 +71,10 @@ def fit_batches(
 def _check_can_have_batches(model: IhSC, rows: FitRows) -> None:
     """Raise if cells are to be filled in, or if some are negative."""
     if model.missing != "error" or model.outliers == "cells":
-        which = f"{option('missing', 'fit')} and {option('outliers', 'cells')}"
+        options = f"{option('missing', 'fit')} and {option('outliers', 'cells')}"
         remedy = f"leave them out, and {option('drop or fill in incomplete rows')}"
-        raise ValueError(f"batch cannot be combined with {which}: {remedy}.")
+        raise ValueError(f"batch cannot be combined with {options}: {remedy}.")
+
     if rows.everything.most_negative() < 0:
         raise ValueError(_why_negative(rows.everything))
 
@@ -81,7 +84,9 @@ def _why_negative(X: Matrix) -> str:
     array = cast(Any, X.to_memory()).array
     lowest, _ = column_ranges(array)
     negative_columns = np.flatnonzero(lowest < 0)
+
     values = array[:, negative_columns]
+
     if abs(values.sum()) < 1e-4 * abs(values).sum():  # columns are centred
         remedy = "divide without centring, " + option("ColumnScaler('scale')")
     else:
@@ -123,6 +128,7 @@ def _warn_of_clusters_in_one_batch(
         for cluster, batch in enumerate(only_batch)
         if batch >= 0
     ]
+
     if listed:
         warn(
             f"Some clusters are in one batch alone: {', '.join(listed)}. Nothing tells "
@@ -153,6 +159,7 @@ def rows_without_batches(model: IhSC, X: Any, batch: Any) -> Matrix:
             "batch is given, and the model was fitted without batches; fit it with "
             "batch=..., or leave batch out."
         )
+
     data = checks.check_matrix(X, model, reset=False)
     batches = model.batches_
     if batch is None:
@@ -166,10 +173,12 @@ def rows_without_batches(model: IhSC, X: Any, batch: Any) -> Matrix:
     names = checks.check_labels("batch", batch, data.shape[0]).astype(str)
     codes = batches.codes(names)
     factors = batches.factors
+
     for name in np.unique(names[codes < 0]):
         new_rows = np.flatnonzero(names == name)
         codes[new_rows] = len(factors)
         factors = np.vstack([factors, _factors_of_new(model, data, name, new_rows)])
+
     return without_factors(data, factors, codes)
 
 

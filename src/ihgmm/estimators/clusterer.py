@@ -83,11 +83,13 @@ class Clusterer(
         """Return the cluster of each row, new or old; of dask arrays when asked for."""
         check_is_fitted(self)
         data = checks.open_matrix(X, self, reset=False)
+
         # A model without what the fit knows of its own rows: it may have to travel.
         light = sk.clone(self)
         for name, value in vars(self).items():
             if name in self._attributes_to_place:
                 setattr(light, name, value)
+
         return data.map_rows(light._labels_of, np.int32)
 
     def _labels_of(self, X: Any) -> Tall:
@@ -135,6 +137,7 @@ class Clusterer(
         everything = checks.check_matrix(X, self, missing=self.missing)
         say("{:,} rows, {:,} features".format(*everything.shape))
         counted, subset = checks.counted_rows(everything, sample_weight)
+
         return FitRows(
             everything=everything,
             counted=counted,
@@ -167,6 +170,7 @@ class DistanceClusterer(Clusterer):
         ops = data.ops
         distances = ops.widen(ops.xp.min(self._distances(data), axis=1))
         weights = data.to_device(checks.check_weights(sample_weight, data.shape[0]))
+
         with np.errstate(over="ignore"):
             return -ops.number(ops.xp.sum(weights * distances * distances))
 
@@ -185,8 +189,10 @@ class DistanceClusterer(Clusterer):
         ops = X.ops
         centers = centers / X.unit
         products = X @ centers.T
+
         center_sqnorms = (centers.astype(np.float64) ** 2).sum(axis=1)
         sqnorms = X.sqnorms[:, None] + ops.to_device(center_sqnorms, products)
+
         squares = sqnorms - 2 * ops.widen(products)
         distances = ops.xp.sqrt(ops.clip(squares, 0.0, None)) * float(X.unit)
         return ops.cast_like(distances, products)
@@ -210,9 +216,11 @@ def number_by_size(X: Matrix, labels: Tall, k: int) -> tuple[Tall, np.ndarray]:
     order : ndarray of shape (n_clusters,)
         The old number of each cluster.
     """
-    ops, is_nonzero = X.ops, X.is_nonzero_row
+    ops = X.ops
+    is_nonzero = X.is_nonzero_row
     weights = None if X.weights is None else ops.rows_where(X.weights, is_nonzero)
     order = ops.order_by_size(ops.rows_where(labels, is_nonzero), k, weights)
+
     labels = ops.take_lines(np.argsort(order), labels)
     return ops.persist(label_zero_rows(X, labels)), order
 
@@ -226,6 +234,7 @@ def replace_outliers(
     """
     if is_outlier is None:
         return values
+
     is_outlier = ops.to_device(is_outlier, values)
     if values.ndim == 2:
         is_outlier = is_outlier[:, None]

@@ -101,6 +101,7 @@ class ColumnScaler(Scaler):
                 "'standardize' subtracts column means, which fills sparse data up; "
                 "take 'scale', or give a dense array."
             )
+
         means, deviations = self._learn_moments(data)
         # Nothing can be divided by a number whose inverse is beyond all numbers.
         deviations = np.where(deviations < np.finfo(data.dtype).tiny, 0.0, deviations)
@@ -109,8 +110,10 @@ class ColumnScaler(Scaler):
         is_divided = (deviations > 0) & decision.is_scaled
         self.scale_ = np.where(is_divided, deviations, 1.0)
         self.center_ = np.where(is_divided & decision.is_centred, means, 0.0)
+
         words = np.where(self.center_ != 0, "centred and divided", "divided")
         self.decisions_ = tuple(np.where(is_divided, words, "left alone").tolist())
+
         self.reason_ = decision.reason
         return self
 
@@ -121,10 +124,12 @@ class ColumnScaler(Scaler):
         """
         moments = StandardScaler(with_mean=not data.sparse)
         is_in_one_block = not (data.streamed or data.distributed)
+
         ranges = []  # of each block: smallest and largest numbers
         for block in [_entries(data)] if is_in_one_block else data.map(_entries):
             lowest, highest = column_ranges(block)
             is_empty = lowest > highest
+
             is_infinite = (np.isinf(lowest) | np.isinf(highest)) & ~is_empty
             if is_infinite.any():
                 column = _column_name(data, is_infinite.argmax())
@@ -132,6 +137,7 @@ class ColumnScaler(Scaler):
                     f"Input X contains infinity in column {column}; "
                     "give numbers, and NaN for those that are not known."
                 )
+
             ranges.append((lowest, highest))
             with np.errstate(over="ignore", invalid="ignore"):
                 moments.partial_fit(block)
@@ -150,6 +156,7 @@ class ColumnScaler(Scaler):
                 f"The squares of column {column} of X overflow; "
                 "divide it by a large number."
             )
+
         # scikit-learn gives 1 where rounding is all that varies.
         deviations[moments.scale_ != deviations] = 0
         return np.nan_to_num(moments.mean_), deviations
@@ -165,6 +172,7 @@ class ColumnScaler(Scaler):
                 is_scaled=self.method != "none",
                 is_centred=~no_column if self.method == "standardize" else no_column,
             )
+
         if suited_noise(data, surely=True) == "counts":
             return _Decision(
                 reason="The columns look like counts, whose noise grows with the mean.",
@@ -176,6 +184,7 @@ class ColumnScaler(Scaler):
         is_share = (self.data_min_ == 0) & (self.data_max_ == 1)
         exception = ", those that reach from 0 to 1 aside" if is_share.any() else ""
         measured = np.flatnonzero(~is_share & (deviations > 0))
+
         if not (len(measured) and decides_alone(deviations[measured]).any()):
             reason = (
                 f"No column varies more than {Columns.DECIDES_ALONE:g} times as much "
@@ -190,6 +199,7 @@ class ColumnScaler(Scaler):
             f"Column {_column_name(data, widest)} varies at least {int(ratio):,} times "
             f"as much as half of the columns{exception}."
         )
+
         is_centred = no_column
         if not data.sparse:
             is_centred = (np.abs(means) > Columns.OFFSET * deviations) & ~is_share
@@ -197,6 +207,7 @@ class ColumnScaler(Scaler):
             is_wide = len(means) >= Columns.WIDE
             if is_wide and is_centred.mean() < Columns.FEW_OFFSETS:
                 is_centred = no_column
+
         return _Decision(reason=reason, is_scaled=True, is_centred=is_centred)
 
     def inverse_transform(self, X: Any) -> Any:
@@ -244,12 +255,15 @@ def _note_on_smallest(
     """Name the column that hardly counts beside most others, if there is one."""
     if not len(measured):
         return ""
+
     # Columns without a mean of 0 weigh by their root mean squares.
     weights = np.hypot(means, deviations)
     smallest = measured[weights[measured].argsort()[0]]
+
     ratio = weights[smallest] / lower_median(weights[measured])
     if ratio * Columns.DECIDES_ALONE >= 1:
         return ""
+
     return (
         f" Column {_column_name(data, smallest)} has {ratio:.2g} times the root mean "
         f"square of most others{exception}."

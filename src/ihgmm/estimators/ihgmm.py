@@ -26,7 +26,10 @@ from ihgmm.numerics.zero_rows import label_zero_rows
 from ihgmm.policy import Doubt, Rounds, Small
 from ihgmm.statistics import noise_structures as noises
 from ihgmm.statistics.covariance import Covariance
-from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
+from ihgmm.statistics.estimation import (
+    estimates_of_labels,
+    fit_to_centers,
+)
 from ihgmm.statistics.mixture_fit import MixtureFit, fit_mixture
 from ihgmm.statistics.model import NoiseStructure
 from ihgmm.statistics.parameters import Estimates
@@ -151,6 +154,7 @@ class IhGMM(DensityMixin, PatternClusterer):
             rows = self._read_rows(X, sample_weight, say)
             self._warn_of_units(rows.counted)
             noise_to_whiten(rows.counted, None, "Biwhitener, or IhSC with {},")
+
         rows, k = self._count_and_leave_out(rows, rng, steps)
         data = rows.counted
 
@@ -158,6 +162,7 @@ class IhGMM(DensityMixin, PatternClusterer):
         seed = int(rng.integers(2**31))
         start = spectral_clustering(data, k, recipe, seed=seed, steps=steps)
         self.noise_ = self._choose_noise(data, start.labels, k, rng, steps)
+
         with steps.step("rounds") as say:
             fit = noises.fit_noise(
                 data,
@@ -190,6 +195,7 @@ class IhGMM(DensityMixin, PatternClusterer):
         """Return the kind of noise, given or found by comparing all kinds."""
         if self.noise != "auto":
             return self.noise
+
         with steps.step("noise") as say:
             evidence = noises.compare_noises(data, labels, k, rng)
             self.noise_evidence_ = evidence
@@ -211,10 +217,12 @@ class IhGMM(DensityMixin, PatternClusterer):
         self, data: Matrix, fit: MixtureFit, covariance: Covariance
     ) -> None:
         """Set the attributes that the rows of the fit give, clusters by size."""
-        ops, k = data.ops, self.n_clusters_
+        ops = data.ops
+        k = self.n_clusters_
         likeliest = ops.persist(ops.xp.argmax(fit.memberships, axis=1))
         labels, order = number_by_size(data, likeliest, k)
         mixture = fit.in_order(order, ops)
+
         self.labels_ = ops.as_labels(labels)
         self.weights_ = data.to_device(mixture.mixing_weights)
         self.converged_ = mixture.change <= self.tol
@@ -228,6 +236,7 @@ class IhGMM(DensityMixin, PatternClusterer):
         self.cluster_centers_ = estimates.centers
         self.scales_ = ops.persist(estimates.scales)
         self.scale_errors_ = ops.persist(estimates.scale_errors)
+
         self._set_noise(data, estimates, mixture, covariance)
         self._set_likelihood(data, mixture, covariance)
 
@@ -271,9 +280,11 @@ class IhGMM(DensityMixin, PatternClusterer):
         ops = data.ops
         unit_centers, _ = self._unit_centers()
         unit_centers = HOST.unit_rows(covariance.color(unit_centers, -1))
+
         self.temperature_ = temperature(
             covariance.whiten(data), self.labels_, unit_centers
         )
+
         log_memberships = ops.xp.log(ops.clip(mixture.memberships, Small.TINY, None))
         self.memberships_ = ops.persist(self._tempered(log_memberships))
 
@@ -287,10 +298,13 @@ class IhGMM(DensityMixin, PatternClusterer):
         The centres of all rows, which come from observed cells if some are missing, may
         place a row elsewhere than the centres of the other rows did.
         """
-        X, subset = rows.everything, rows.subset
-        ops, xp = X.ops, X.ops.xp
+        X = rows.everything
+        subset = rows.subset
+        ops = X.ops
+        xp = ops.xp
         joint = self._joint(X)
         labels = label_zero_rows(X, xp.argmax(joint, axis=1))
+
         has_moved = labels != subset.scatter(self.labels_, labels)
         has_moved = has_moved & X.is_nonzero_row
 
@@ -305,6 +319,7 @@ class IhGMM(DensityMixin, PatternClusterer):
         ) -> Tall:
             """Return what the fit gave, but for rows that were moved or left out."""
             placed = ops.cast_like(placed, fitted)
+
             values = subset.scatter(fitted, placed if uncounted is None else uncounted)
             is_placed = has_moved if values.ndim == 1 else has_moved[:, None]
             values = ops.persist(xp.where(is_placed, placed, values))
@@ -326,6 +341,7 @@ class IhGMM(DensityMixin, PatternClusterer):
         explains: else the noise is not as the model says.
         """
         k = self.n_clusters_
+
         labels = rows.subset.select(self.labels_)
         has_empty = checks.warn_empty_clusters(rows.counted, labels, k)
         has_rule = recipe.labels == "tied" and recipe.unit_norm
@@ -336,6 +352,7 @@ class IhGMM(DensityMixin, PatternClusterer):
         if doubt > Doubt.LEAST:
             checks.warn_unstable_labels(self.missing)
             return
+
         share_moved = misclassification_rate(to_host(start.labels), to_host(labels))
         knows_doubt = len(start.sample) >= Doubt.ROWS_A_CLUSTER * k
         if knows_doubt and share_moved > max(Doubt.MOVED, Doubt.BEYOND * doubt):
@@ -390,21 +407,25 @@ class IhGMM(DensityMixin, PatternClusterer):
         """
         data = self._check_new(X)
         ops = data.ops
+
         log_likelihoods = self._log_likelihoods(data)
         weights = checks.check_weights(sample_weight, data.shape[0])
         weights = data.to_device(weights)
         weights = replace_outliers(ops, weights, self._is_outlier(data), 0.0)
+
         total = ops.number(ops.xp.sum(weights))
         if not total:
             raise ValueError(
                 f"All {len(weights)} rows of X are outliers of this model. Outliers "
                 "do not count in the score; score_samples tells of each row."
             )
+
         return ops.number(ops.xp.sum(log_likelihoods * weights)) / total
 
     def _log_likelihoods(self, data: Matrix) -> Tall:
         """Return the log-likelihood of each row, in the units of X."""
         values = data.ops.logsumexp(self._joint(data)) - _log_unit(data)
+
         is_nonzero = data.ops.widen(data.is_nonzero_row)
         return values - self._covariance().log_volume * is_nonzero
 
@@ -447,7 +468,9 @@ class IhGMM(DensityMixin, PatternClusterer):
         """
         data = self._check_new(X)
         ops = data.ops
+
         memberships = ops.softmax(self._joint(data))
+
         is_outlier = self._is_outlier(data)
         if is_outlier is not None:
             rows = np.flatnonzero(~to_host(is_outlier))
@@ -464,6 +487,7 @@ class IhGMM(DensityMixin, PatternClusterer):
             settling=Rounds.SETTLING,
             max_iter=1,
         )
+
         fitted = noises.NoisyMixture(mixture=mixture, covariance=covariance)
         criterion = noises.information(data, fitted, self.noise_, akaike)
         n_nonzero = checks.count_rows(data, data.sqnorms)
@@ -495,6 +519,7 @@ class IhGMM(DensityMixin, PatternClusterer):
         X = noise * levels[:, None] + signal
 
         ops = ops_of(centers)
+
         return ops.cast_like(X, centers), ops.to_device(labels, centers)
 
     def _draw_donors(
@@ -504,6 +529,7 @@ class IhGMM(DensityMixin, PatternClusterer):
         k = self.n_clusters_
         fit_labels = to_host(self.labels_)
         cluster_sizes = np.bincount(fit_labels[fit_labels >= 0], minlength=k)
+
         shares = np.where(cluster_sizes > 0, to_host(self.weights_), 0.0)
         labels = rng.choice(k, size=n, p=shares / shares.sum())
 
@@ -523,6 +549,7 @@ class IhGMM(DensityMixin, PatternClusterer):
         """Return the covariance of the noise, up to its level, as it was fitted."""
         if self.noise_ != "tied":
             return Covariance.none(self.n_features_in_)
+
         level = float(to_host(self.noise_levels_)[0])
         components = to_host(self.noise_components_).astype(np.float64)
         component_levels = to_host(self.component_levels_).astype(np.float64)
@@ -542,6 +569,7 @@ class IhGMM(DensityMixin, PatternClusterer):
             variances, loads = self._noise_of_clusters(data.unit, lengths, covariance)
 
         center_sums = CenterSums(sums=covariance.color(unit_centers, -1).T, loads=loads)
+
         shares = to_host(self.weights_)
 
         def log_likelihoods(block: Matrix) -> tuple[tuple[Tall], tuple[()]]:
@@ -584,6 +612,7 @@ class IhGMM(DensityMixin, PatternClusterer):
         least_length = np.sqrt(Small.TINY) * float(errors.max(initial=0.0))
         lengths = np.maximum(lengths / unit, least_length)
         relative_errors = HOST.ratio(errors, lengths[:, None] + 0 * errors)
+
         loads = (relative_errors**2).mean(axis=1) / covariance.mean_variance
         loads = np.minimum(loads, np.minimum(squares, 1e150) * 1e150)
         return variances, HOST.ratio(loads, squares + 0 * loads)

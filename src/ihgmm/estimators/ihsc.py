@@ -23,13 +23,7 @@ from ihgmm.estimators.older_model import labels_of_older
 from ihgmm.estimators.pattern_clusterer import PatternClusterer
 from ihgmm.estimators.updates import check_can_grow, check_growing, warn_of_drift
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, ops_of, to_host
-from ihgmm.numerics.incremental import (
-    EarlierFit,
-    IncrementalFit,
-    first_fit,
-    state_of_fit,
-    update_fit,
-)
+from ihgmm.numerics import incremental
 from ihgmm.numerics.known_labels import NOTHING_KNOWN, KnownLabels
 from ihgmm.numerics.missing import Missing, learn_filler
 from ihgmm.numerics.placement import CosinePlacement, Placement
@@ -198,12 +192,13 @@ class IhSC(PatternClusterer):
         names = {field.name for field in fields(Recipe)} & set(options)
         changes = {name: options.pop(name) for name in names}
         recipe = Recipe.of("paper", **changes) if changes else "paper"
+
         return cls(n_clusters, recipe=recipe, **options)
 
     def __sklearn_clone__(self) -> Self:
-        other = super().__sklearn_clone__()
-        other.init = self.init  # a clone of it would have no clusters
-        return other
+        clone = super().__sklearn_clone__()
+        clone.init = self.init  # a clone of it would have no clusters
+        return clone
 
     @atomic
     def fit(
@@ -235,10 +230,10 @@ class IhSC(PatternClusterer):
         rows, k = self._count_and_leave_out(rows, rng, steps)
 
         # What is known beforehand of all rows, and of those that the fit learns from.
-        k, known = self._known_beforehand(X, rows, k, known_labels, batch)
-        known_of_counted = known
+        k, known_of_all = self._known_beforehand(X, rows, k, known_labels, batch)
+        known_of_counted = known_of_all
         if not rows.subset.is_everything:
-            known_of_counted = known.of_rows(rows.subset.positions())
+            known_of_counted = known_of_all.of_rows(rows.subset.positions())
 
         # From the Gram matrix to eigenvectors, and from these to labels.
         spectral = spectral_clustering(
@@ -255,7 +250,7 @@ class IhSC(PatternClusterer):
         # How far the labels are to be trusted; known ones hold clusters in place.
         has_empty = checks.warn_empty_clusters(rows.counted, labels, k)
         temperature: float | None = 1.0
-        if not has_empty and known.classes is None:
+        if not has_empty and known_of_all.classes is None:
             with steps.step("doubt"):
                 temperature = self._judge_labels(rows.counted, spectral, recipe, k)
         if temperature is not None:
@@ -263,9 +258,7 @@ class IhSC(PatternClusterer):
 
         # Centres, scales and noise levels of all rows, counted or not.
         with steps.step("centers"):
-            clusters = self._estimate(rows, spectral, labels, k)
-            if not rows.subset.is_everything:
-                clusters = self._place_uncounted(rows, spectral, clusters, known)
+            clusters = self._estimate(rows, spectral, labels, k, known_of_all)
             parameters = self._in_data_units(rows, clusters)
 
         self.n_clusters_ = k
@@ -285,6 +278,7 @@ class IhSC(PatternClusterer):
         noise = noise_to_whiten(rows.counted, self.whiten)
         if batch is not None:
             rows, self.batches_ = fit_batches(self, rows, batch, noise, rng)
+
         if noise is None:
             self._warn_of_units(rows.counted)
             return rows
@@ -294,7 +288,7 @@ class IhSC(PatternClusterer):
         self, X: Any, rows: FitRows, k: int, known_labels: Any, batch: Any
     ) -> tuple[int, KnownLabels]:
         """Return the number of clusters, and what is known of rows beforehand."""
-        known = NOTHING_KNOWN
+        known_of_all = NOTHING_KNOWN
         if known_labels is not None:
             self._check_can_be_taught()
             classes, codes = check_known(known_labels, rows.everything.shape[0])
@@ -302,12 +296,15 @@ class IhSC(PatternClusterer):
                 k = max(k, len(classes))
             self.classes_ = class_names(classes, k)
             self.known_rows_ = np.flatnonzero(codes >= 0)
-            known = KnownLabels(classes=codes)
+            known_of_all = KnownLabels(classes=codes)
 
         if self.init is not None:
             older = labels_of_older(self.init, X, batch)
-            known = replace(known, start=older.labels, start_weights=older.weights)
-        return k, known
+            known_of_all = replace(
+                known_of_all, start=older.labels, start_weights=older.weights
+            )
+
+        return k, known_of_all
 
     def _check_can_be_taught(self) -> None:
         """Raise where labels are not those of Gaussian clusters."""
@@ -331,7 +328,7 @@ class IhSC(PatternClusterer):
         """
         if k < 2 or not recipe.unit_norm:
             return 1.0
-        is_tied = recipe.labels == "tied"
+
         if data.ops.taken_ops is not HOST:
             if not self._has_memberships():
                 return 1.0
@@ -339,12 +336,13 @@ class IhSC(PatternClusterer):
             return None
 
         temperature = 1.0
-        if is_tied:
+        if recipe.labels == "tied":
             rule = spectral.placement.linear_rule
             judgement = judge_rule(spectral.sample, rule, k)
             temperature = judgement.temperature
             if judgement.doubt > Doubt.LEAST:
                 self._warn_of_doubt(data, spectral, judgement.doubt, k)
+
         if not self.signed and looks_signed(data, spectral, k):
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
@@ -352,6 +350,7 @@ class IhSC(PatternClusterer):
                 f"use {option('signed', True)}.",
                 PreparationWarning,
             )
+
         return temperature
 
     def _warn_of_doubt(
@@ -366,52 +365,53 @@ class IhSC(PatternClusterer):
                     "Noise differs between columns: with "
                     f"{option('whiten', noise)}, they would change far less."
                 )
+
         checks.warn_unstable_labels(self.missing, remedy)
 
     def _estimate(
-        self, rows: FitRows, spectral: SpectralFit, labels: Tall, k: int
-    ) -> Clusters:
-        """Return the clusters of the rows that the fit has learnt from."""
-        return Clusters(
-            labels=labels,
-            embedded=spectral.rows,
-            weights=rows.counted.weights,
-            parameters=estimates_of_fit(rows.counted, spectral, labels, k),
-        )
-
-    def _place_uncounted(
         self,
         rows: FitRows,
         spectral: SpectralFit,
-        clusters: Clusters,
+        labels: Tall,
+        k: int,
         known: KnownLabels,
     ) -> Clusters:
-        """Return the clusters of all rows, of which some had no part in the fit.
+        """Return the clusters of all rows, given the labels of those that count.
 
-        These are placed as new rows are, and keep labels that are known.
+        Rows that had no part in the fit are placed as new rows are, and keep labels
+        that are known.
         """
-        data, subset = rows.everything, rows.subset
+        parameters = estimates_of_fit(rows.counted, spectral, labels, k)
+        weights = rows.counted.weights
+        if rows.subset.is_everything:
+            return Clusters(
+                labels=labels,
+                embedded=spectral.rows,
+                weights=weights,
+                parameters=parameters,
+            )
+
+        data = rows.everything
         labels = known.keep_classes(data, spectral.placement(data))
-        weights = subset.is_member
-        if clusters.weights is not None:
-            weights = subset.scatter(clusters.weights)
+        parameters = for_all_rows(
+            parameters, data, labels, rows.subset, signed=self.signed
+        )
         return Clusters(
             labels=labels,
             embedded=spectral.placement.embedding(data),
-            weights=weights,
-            parameters=for_all_rows(
-                clusters.parameters,
-                data,
-                labels,
-                subset,
-                signed=self.signed,
+            weights=(
+                rows.subset.is_member
+                if weights is None
+                else rows.subset.scatter(weights)
             ),
+            parameters=parameters,
         )
 
     def _in_data_units(self, rows: FitRows, clusters: Clusters) -> Parameters:
         """Return parameters in the units of data that may have been whitened."""
         if not self._is_whitened:
             return clusters.parameters
+
         white = cast(Scaled, rows.everything)
         return in_data_units(
             clusters.parameters, white, clusters.labels, clusters.weights
@@ -478,33 +478,19 @@ class IhSC(PatternClusterer):
         self._check_parameters()
         check_can_grow(self)
         steps = Steps(self.verbose)
+
         is_first = not hasattr(self, "placement_")
         with steps.step("check") as say:
             update = self._read_update(X, sample_weight, is_first, say)
 
-        # The first call counts clusters; later ones go on from what there is.
-        older_labels = None
-        earlier = None
         if is_first:
-            self.temperature_ = 1.0
-            rng = generator(self.random_state)
-            self.n_clusters_ = self._count_clusters(
-                update.counted, update.n_nonzero, rng, steps
-            )
-            if self.init is not None:
-                older_labels = labels_of_older(self.init, X).labels
+            fit = self._first_fit(X, update, steps)
         else:
-            earlier = self._earlier_fit()
             # It is that of the clusters as they are: asked now, before they move on.
             self.temperature_ = self.temperature_
-
-        with steps.step("grow"):
-            if earlier is None:
-                fit = first_fit(
-                    update.data, self.n_clusters_, update.weights, older_labels
-                )
-            else:
-                fit = update_fit(update.data, update.weights, earlier)
+            with steps.step("grow"):
+                earlier = self._earlier_fit()
+                fit = incremental.update_fit(update.data, update.weights, earlier)
         warn_of_drift(fit, self.n_clusters_)
         self._set_update(update.data, fit)
         return self
@@ -519,8 +505,10 @@ class IhSC(PatternClusterer):
         """Check the rows of an update, and fill in cells as the first call learns."""
         data = checks.check_matrix(X, self, reset=is_first, missing=self.missing)
         say("{:,} rows, {:,} features".format(*data.shape))
+
         weights = check_growing(data, sample_weight)
         counted = data if weights.all() else data.keep_rows(np.flatnonzero(weights))
+
         n_unobserved = checks.warn_missing(counted, data.names) if is_first else 0
         if is_first and self.missing == "fit":
             self.preparation_ = (learn_filler(counted),)
@@ -534,19 +522,38 @@ class IhSC(PatternClusterer):
             n_nonzero=checks.warn_zero_rows(counted, n_unobserved),
         )
 
-    def _earlier_fit(self) -> EarlierFit:
+    def _first_fit(
+        self, X: Any, update: UpdateRows, steps: Steps
+    ) -> incremental.IncrementalFit:
+        """Count the clusters, and find them among the rows of the first call."""
+        self.temperature_ = 1.0
+        rng = generator(self.random_state)
+        self.n_clusters_ = self._count_clusters(
+            update.counted, update.n_nonzero, rng, steps
+        )
+
+        start_labels = None
+        if self.init is not None:
+            start_labels = labels_of_older(self.init, X).labels
+        with steps.step("grow"):
+            return incremental.first_fit(
+                update.data, self.n_clusters_, update.weights, start_labels
+            )
+
+    def _earlier_fit(self) -> incremental.EarlierFit:
         """Return the model as it is before an update."""
         placement = cast(Placement, self.placement_)
         state = getattr(self, "growth_", None)
         if state is None:
-            state = state_of_fit(
+            no_rows = np.zeros(0, dtype=np.intp)
+            state = incremental.state_of_fit(
                 placement.embedding,
                 labels=to_host(self.labels_),
                 centers=to_host(self.cluster_centers_).astype(np.float64),
                 sizes=to_host(self.sizes_).astype(np.float64),
                 noise_levels=to_host(self.noise_levels_),
                 embedded=to_host(self.embedding_),
-                known_rows=getattr(self, "known_rows_", np.zeros(0, dtype=np.intp)),
+                known_rows=getattr(self, "known_rows_", no_rows),
             )
         return EarlierFit(state=state, placement=placement)
 
@@ -569,6 +576,32 @@ class IhSC(PatternClusterer):
         if sample is not None and k > 1 and not hasattr(self, "classes_"):
             judgement = judge_rule(sample, placement.linear_rule, k)
             self.temperature_ = judgement.temperature
+        self.growth_ = fit.state
+        self.n_iter_ = fit.n_iter
+
+    def _set_update(self, data: Matrix, fit: incremental.IncrementalFit) -> None:
+        """Set the attributes of a model that has gone on with rows."""
+        k = self.n_clusters_
+        centers = fit.state.centers
+
+        self.labels_ = data.ops.as_labels(fit.labels)
+        self.__dict__.pop("known_rows_", None)  # of other rows
+        self.scales_, levels = fit_to_centers(data, self.labels_, centers / data.unit)
+        self.noise_levels_ = levels * float(data.unit)
+
+        self.embedding_ = fit.embedded
+        self.cluster_centers_ = data.cast(centers)
+
+        placement = fit.placement
+        self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
+        self.placement_ = placement
+        self.space_ = placement.embedding.space
+
+        sample = fit.embedded_sample
+        if sample is not None and k > 1 and not hasattr(self, "classes_"):
+            judgement = judge_rule(sample, placement.linear_rule, k)
+            self.temperature_ = judgement.temperature
+
         self.growth_ = fit.state
         self.n_iter_ = fit.n_iter
 
@@ -607,6 +640,7 @@ class IhSC(PatternClusterer):
             setting = f"labels={recipe.labels!r}"
         elif not recipe.unit_norm:
             setting = "unit_norm=False"
+
         if setting is not None:
             raise ValueError(
                 f"{setting} expects positive scales and cannot be combined with "
@@ -620,6 +654,7 @@ class IhSC(PatternClusterer):
 
     def _place_rows(self, X: Any, batch: Any = None) -> Tall:
         data = self._check_new(X, batch)
+
         labels = self.placement_(data)
         return replace_outliers(data.ops, labels, self._is_outlier(data), -1)
 
@@ -678,6 +713,7 @@ class IhSC(PatternClusterer):
         data = self._check_new(X, batch)
         placement = cast(Placement, self.placement_)
         rule = placement.linear_rule
+
         memberships = partial(rule.memberships, temperature=self.temperature_)
         return data.ops.row_map(
             memberships, placement.embedding(data), width=len(rule.intercepts)
@@ -719,6 +755,7 @@ class IhSC(PatternClusterer):
         weights = checks.check_weights(sample_weight, data.shape[0])
         squares = data.sqnorms * data.to_device(weights)
         squares = replace_outliers(ops, squares, self._is_outlier(data), 0.0)
+
         explained = ops.number(ops.xp.sum(squares * largest**2))
         total = ops.number(ops.xp.sum(squares))
         return explained / total if total else 0.0

@@ -26,6 +26,7 @@ def check_known(known_labels: Any, n_samples: int) -> tuple[np.ndarray, np.ndarr
         )
 
     labels = checks.check_labels("known_labels", labels[~is_unknown])
+
     if labels.dtype.kind == "O":
         labels = np.array(labels.tolist())
     if labels.dtype.kind == "f" and (labels == np.round(labels)).all():
@@ -52,11 +53,14 @@ def class_names(classes: np.ndarray, n_clusters: int) -> np.ndarray:
             f"known_labels has {len(classes)} classes and n_clusters={n_clusters}; ask "
             f"for {len(classes)} clusters at least."
         )
+
     if n_new == 0:
         return classes
+
     if classes.dtype.kind in "iuf":
         first_number = int(np.floor(classes[-1])) + 1
         return np.append(classes, first_number + np.arange(n_new))
+
     return np.append(classes, [f"new {i}" for i in range(1, n_new + 1)])
 
 

@@ -29,6 +29,7 @@ def labels_of_older(model: Any, X: Any, batch: Any = None) -> OlderLabels:
             f"init={model!r} is no model of this package; give a fitted one, whose "
             "clusters should keep their numbers, or None."
         )
+
     check_is_fitted(
         model,
         msg="init is a %(name)s that is not fitted; give a fitted model, or None.",
@@ -38,7 +39,9 @@ def labels_of_older(model: Any, X: Any, batch: Any = None) -> OlderLabels:
     labels = to_host(model._place_rows(X, **options)).astype(np.int64)
     if not hasattr(model, "placement_"):
         return OlderLabels(labels=labels, weights=None)
+
     cosines = to_host(model.transform(X, **options)).astype(np.float64)
     cosines_with_own = cosines[np.arange(len(labels)), labels]
+
     explained = np.clip(cosines_with_own, 0.0, 0.995) ** 2
     return OlderLabels(labels=labels, weights=explained / (1 - explained))

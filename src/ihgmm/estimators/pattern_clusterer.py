@@ -44,6 +44,7 @@ class PatternClusterer(Clusterer):
         """Scale times the length of the centre, of models that have ``scales_``."""
         scales = self.scales_
         ops = ops_of(scales)
+
         # The scales of outliers, whose label is -1, are NaN.
         labels = ops.clip(ops.to_device(self.labels_, scales), 0, None)
         with np.errstate(over="ignore", under="ignore"):
@@ -56,12 +57,14 @@ class PatternClusterer(Clusterer):
         """Check the data, find the rows that count, and fill in cells."""
         everything = checks.check_matrix(X, self, missing=self.missing)
         say("{:,} rows, {:,} features".format(*everything.shape))
+
         counted, subset = checks.counted_rows(everything, sample_weight)
         n_unobserved = checks.warn_missing(counted, everything.names)
 
         rows = FitRows(
             everything=everything, counted=counted, subset=subset, n_nonzero=0
         )
+
         if self.outliers == "cells":
             rows = self._prepare(rows, learn_cell_filler(counted))
             already_missing = everything if self.missing == "fit" else None
@@ -81,6 +84,7 @@ class PatternClusterer(Clusterer):
         everything = counted
         if not rows.subset.is_everything:
             everything = change(rows.everything)
+
         return replace(rows, everything=everything, counted=counted)
 
     def _warn_of_units(self, data: Matrix) -> None:
@@ -90,9 +94,9 @@ class PatternClusterer(Clusterer):
             return
 
         warn(
-            f"Column {ruling.column!r} holds about {ruling.share:.0%} of the "
-            "variance of ordinary rows, and clusters depend on its unit. If columns "
-            f"are in different units, {option('ColumnScaler')} makes them comparable.",
+            f"Column {ruling.column!r} holds about {ruling.share:.0%} of the variance "
+            "of ordinary rows, and clusters depend on its unit. If columns are in "
+            f"different units, {option('ColumnScaler')} makes them comparable.",
             PreparationWarning,
         )
 
@@ -101,6 +105,7 @@ class PatternClusterer(Clusterer):
     ) -> tuple[FitRows, int]:
         """Count the clusters, and leave out rows that fit none, if asked to."""
         k = self._count_clusters(rows.counted, rows.n_nonzero, rng, steps)
+
         checks.warn_few_weighty_rows(rows.counted, k)
         if self.outliers is None or self.outliers == "cells":
             return rows, k
@@ -124,6 +129,7 @@ class PatternClusterer(Clusterer):
                 )
                 k = max(self.selection_.n_clusters, 1)
                 say(f"{k} cluster{'s' * (k != 1)}")
+
         checks.check_row_count(data.shape[0], k, n_nonzero)
         return int(k)
 
@@ -146,6 +152,7 @@ class PatternClusterer(Clusterer):
         rows = replace(rows, is_outlier=is_outlier)
         if is_kept.all():
             return rows
+
         counted = rows.counted.keep_rows(np.flatnonzero(is_kept))
         return replace(
             rows,

@@ -98,7 +98,9 @@ class SphericalKMeans(Clusterer):
         steps = Steps(self.verbose)
         with steps.step("check") as say:
             rows = self._read_rows(X, sample_weight, say)
-        data, everything = rows.counted, rows.everything
+        data = rows.counted
+        everything = rows.everything
+
         checks.check_row_count(data.shape[0], k)
 
         init = self._initial_centers(data)
@@ -121,6 +123,7 @@ class SphericalKMeans(Clusterer):
             labels = data.ops.take_lines(np.argsort(order), fit.labels)
         else:
             labels = CosinePlacement(centers)(everything)
+
         labels = everything.ops.as_labels(label_zero_rows(everything, labels))
         self.labels_ = everything.ops.persist(labels)
         self.cluster_centers_ = data.cast(centers)
@@ -129,6 +132,7 @@ class SphericalKMeans(Clusterer):
         weights = checks.check_weights(sample_weight, everything.shape[0])
         self.inertia_ = fit.inertia * float(weights.sum()) / data.shape[0]
         self.n_iter_ = fit.n_iter
+
         checks.warn_empty_clusters(everything, self.labels_, k)
         return self
 
@@ -146,12 +150,14 @@ class SphericalKMeans(Clusterer):
         shape = (self.n_clusters, X.shape[1])
         with making_array("init", f"'k-means++' or {shape[0]} centres"):
             centers = np.array(to_host(self.init), dtype=X.dtype)
+
         are_finite = centers.shape == shape and np.isfinite(centers).all()
         if not are_finite or not centers.any(axis=1).all():
             raise ValueError(
                 f"init has shape {centers.shape}; give {shape[0]} finite centres of "
                 f"{shape[1]} features, none of them zero."
             )
+
         return centers
 
     def _place_rows(self, X: Any) -> Tall:
@@ -167,6 +173,7 @@ class SphericalKMeans(Clusterer):
         """
         data = self._check_new(X)
         ops = data.ops
+
         similarities = cosines(to_host(self.cluster_centers_), data)
         largest = ops.widen(ops.xp.max(similarities, axis=1))
         weights = data.to_device(checks.check_weights(sample_weight, data.shape[0]))

@@ -23,6 +23,7 @@ def check_can_grow(model: IhSC) -> None:
     recipe = Recipe.of(model.recipe)
     has_linear_rule = recipe.labels == "tied" and recipe.placement == "embedding"
     can_grow = has_linear_rule and recipe.rows == "unit" and recipe.unit_norm
+
     obstacles = {
         "batch": hasattr(model, "batches_"),
         option("signed", model.signed): bool(model.signed),
@@ -30,6 +31,7 @@ def check_can_grow(model: IhSC) -> None:
         option("outliers", model.outliers): model.outliers is not None,
         f"{recipe!r}, in the place of the default": not can_grow,
     }
+
     for obstacle, is_there in obstacles.items():
         if is_there:
             raise ValueError(
@@ -47,18 +49,21 @@ def check_growing(X: Matrix, sample_weight: Any) -> np.ndarray:
         )
 
     weights = checks.check_weights(sample_weight, X.shape[0])
+
     is_extreme = (weights > 0) & ((weights < 1e-9) | (weights > 1e9))
     if is_extreme.any():
         raise ValueError(
             f"sample_weight has {weights[is_extreme][0]:.3g}. Weights of all calls of "
             "partial_fit are added up: give 0, or numbers from 1e-9 to 1e9."
         )
+
     return weights
 
 
 def warn_of_drift(fit: IncrementalFit, n_clusters: int) -> None:
     """Say that clusters have emptied or appeared; a model says each once."""
     promise = "clusters that are still there keep their numbers."
+
     if fit.emptied:
         n_others = max(n_clusters - len(fit.emptied), 1)
         warn(
@@ -68,6 +73,7 @@ def warn_of_drift(fit: IncrementalFit, n_clusters: int) -> None:
             f"IhSC({n_others}, init=model).fit(X): {promise}",
             DriftWarning,
         )
+
     if fit.novel_share:
         warn(
             f"{fit.novel_share:.0%} of the new rows are far from all clusters: one may "

@@ -172,8 +172,7 @@ def select_n_clusters(
     parameters.check_choice("whiten", whiten, ("auto", *whitening.NOISE_KINDS, None))
     rng = parameters.generator(random_state)
 
-    X = check_matrix(X, missing=missing)
-    data, subset = counted_rows(X, sample_weight)
+    data, subset = counted_rows(check_matrix(X, missing=missing), sample_weight)
     if missing == "fit":
         data = learn_filler(data)(data)
     noise = whitening.noise_to_whiten(data, whiten)

@@ -18,20 +18,20 @@ from ihgmm.numerics.eigen import GramOperator, leading_eigenpairs
 from ihgmm.numerics.krylov import EigenPairs
 from ihgmm.policy import Counting
 
-InMemory = Dense | Sparse
+RowsInMemory = Dense | Sparse
 
 # Standard deviation of the law of Tracy and Widom for real matrices.
 TRACY_WIDOM_DEVIATION = 1.268
 
 
-def residual(A: Matrix, vectors: np.ndarray, *, most_gain: float = 3.0) -> InMemory:
+def residual(A: Matrix, vectors: np.ndarray, *, most_gain: float = 3.0) -> RowsInMemory:
     """Return the rows of a matrix less their part along ``A.T @ vectors``.
 
     A gain gives back what these directions took of the noise in a feature. Sparse rows
     keep their stored entries only, and features get up to ``most_gain`` times their
     energy for the others, which are fitted too.
     """
-    rows = cast(InMemory, A.take(slice(0, A.shape[0])))
+    rows = cast(RowsInMemory, A.take(slice(0, A.shape[0])))
     if vectors.shape[1] == 0:
         return rows
 
@@ -67,7 +67,7 @@ def _lost_energy(
     return HOST.ratio(lost_squares, residual_squares)
 
 
-def flip_signs(A: InMemory, rng: np.random.Generator) -> InMemory:
+def flip_signs(A: RowsInMemory, rng: np.random.Generator) -> RowsInMemory:
     """Return a copy of a matrix in memory whose entries have random signs."""
     n_rows, n_features = A.shape
     seed = int(rng.integers(2**62))
@@ -81,7 +81,7 @@ def flip_signs(A: InMemory, rng: np.random.Generator) -> InMemory:
 
 
 def null_eigenvalues(
-    A: InMemory,
+    A: RowsInMemory,
     n_flips: int,
     rng: np.random.Generator,
     n_steps: int,

@@ -235,16 +235,14 @@ def _compare_with_others(
     errors = np.zeros_like(contrasts)
 
     if scatter is not None:
-        # Each cluster has the length of others; these have patterns of their own.
-        error_squares = _relative_squares(
-            scatter, patterns_of_others * lengths, lengths
-        )
-        of_others = _relative_squares(
-            scatter, np.zeros_like(centers) if units.are_shifted else centers, lengths
-        )
-        errors = np.sqrt(error_squares + _mean_of_others(of_others, counts, power=2))
+        # The length of a cluster is given to others; these have patterns of their own.
+        squares = _relative_squares(scatter, patterns_of_others * lengths, lengths)
+        own_patterns = np.zeros_like(centers) if units.are_shifted else centers
+        own_squares = _relative_squares(scatter, own_patterns, lengths)
+        squares = squares + _mean_of_others(own_squares, counts, power=2)
+
         contrasts = contrasts * lengths / scatter.noise_levels
-        errors = errors * lengths / scatter.noise_levels
+        errors = np.sqrt(squares) * lengths / scatter.noise_levels
 
     means_of_others = _means_of_others_in_units(units, lengths)
     return _Comparison(

@@ -171,6 +171,11 @@ class _MeansInUnits:
     offsets: np.ndarray  # (n_features,): what columns have where prepared ones are 0
     are_shifted: bool  # columns were moved, so that multiples of rows mean nothing
 
+    @property
+    def have_others(self) -> np.ndarray:
+        """Whether a cell of another cluster was observed, (n_clusters, n_features)."""
+        return self.counts.sum(axis=0) > self.counts
+
 
 def _means_in_units(
     fit: DescribedFit, prepared: FeatureMeans, model: Any, original: Any
@@ -216,52 +221,50 @@ def _compare_with_others(
 
     Readers cannot follow multiples of columns that were shifted.
     """
-    scatter = prepared.scatter
     centers = np.nan_to_num(prepared.means)
-    lengths = row_lengths(centers)[:, None]  # (n_clusters, 1)
     if units.are_shifted:
-        as_they_are = replace(fit, scales=np.ones(len(fit.labels)))
-        scatter = feature_means(as_they_are).scatter
+        unscaled_fit = replace(fit, scales=np.ones(len(fit.labels)))
+        scatter = feature_means(unscaled_fit).scatter
         lengths = np.ones((len(centers), 1))
+    else:
+        scatter = prepared.scatter
+        lengths = row_lengths(centers)[:, None]  # (n_clusters, 1)
 
     patterns = HOST.ratio(centers, lengths)
     counts = centers.any(axis=1)[:, None] * prepared.counts
     patterns_of_others = _mean_of_others(patterns, counts)
 
-    has_others = units.counts.sum(axis=0) > units.counts
-    is_only_cluster = (fit.sizes.sum() == fit.sizes)[:, None]
-    is_comparable = (counts > 0) & (has_others | is_only_cluster)
+    is_alone = fit.sizes == fit.sizes.sum()
+    is_comparable = (counts > 0) & (units.have_others | is_alone[:, None])
     contrasts = np.where(is_comparable, patterns - patterns_of_others, 0.0)
     errors = np.zeros_like(contrasts)
 
     if scatter is not None:
-        # Each cluster has the length of others; these have patterns of their own.
-        error_squares = _relative_squares(
-            scatter, patterns_of_others * lengths, lengths
-        )
-        of_others = _relative_squares(
-            scatter, np.zeros_like(centers) if units.are_shifted else centers, lengths
-        )
-        errors = np.sqrt(error_squares + _mean_of_others(of_others, counts, power=2))
+        own_patterns = np.zeros_like(centers) if units.are_shifted else centers
+        # The length of a cluster is given to others; these have patterns of their own.
+        squares = _relative_squares(scatter, patterns_of_others * lengths, lengths)
+        own_squares = _relative_squares(scatter, own_patterns, lengths)
+        squares += _mean_of_others(own_squares, counts, power=2)
         contrasts = contrasts * lengths / scatter.noise_levels
-        errors = errors * lengths / scatter.noise_levels
+        errors = np.sqrt(squares) * lengths / scatter.noise_levels
 
-    means_of_others = _means_of_others_in_units(units, lengths)
     return _Comparison(
         contrasts=contrasts,
         errors=errors,
-        others=np.where(has_others, means_of_others, np.nan),
+        others=_means_of_others_in_units(units, lengths),
         has_noise=scatter is not None,
     )
 
 
 def _means_of_others_in_units(units: _MeansInUnits, lengths: np.ndarray) -> np.ndarray:
-    """Return what other rows have on average, at the length of each cluster."""
+    """Return means of other rows at the length of each cluster; NaN without others."""
     if units.are_shifted:
-        return _mean_of_others(units.means, units.counts)
-    known_lengths = np.where(np.isfinite(units.means), lengths, 0.0)
-    patterns = HOST.ratio(units.means - units.offsets, known_lengths)
-    return _mean_of_others(patterns, units.counts) * lengths
+        means = _mean_of_others(units.means, units.counts)
+    else:
+        known_lengths = np.where(np.isfinite(units.means), lengths, 0.0)
+        patterns = HOST.ratio(units.means - units.offsets, known_lengths)
+        means = _mean_of_others(patterns, units.counts) * lengths
+    return np.where(units.have_others, means, np.nan)
 
 
 def _mean_of_others(

@@ -555,29 +555,7 @@ class IhSC(PatternClusterer):
                 embedded=to_host(self.embedding_),
                 known_rows=getattr(self, "known_rows_", no_rows),
             )
-        return EarlierFit(state=state, placement=placement)
-
-    def _set_update(self, data: Matrix, fit: IncrementalFit) -> None:
-        """Set the attributes of a model that has gone on with rows."""
-        k = self.n_clusters_
-        centers = fit.state.centers
-        self.labels_ = data.ops.as_labels(fit.labels)
-        self.__dict__.pop("known_rows_", None)  # of other rows
-        self.scales_, levels = fit_to_centers(data, self.labels_, centers / data.unit)
-        self.noise_levels_ = levels * data.dtype.type(data.unit)
-        self.embedding_ = fit.embedded
-        self.cluster_centers_ = data.cast(centers)
-
-        placement = fit.placement
-        self.eigenvalues_ = data.to_device(placement.embedding.eigenvalues)
-        self.placement_ = placement
-        self.space_ = placement.embedding.space
-        sample = fit.embedded_sample
-        if sample is not None and k > 1 and not hasattr(self, "classes_"):
-            judgement = judge_rule(sample, placement.linear_rule, k)
-            self.temperature_ = judgement.temperature
-        self.growth_ = fit.state
-        self.n_iter_ = fit.n_iter
+        return incremental.EarlierFit(state=state, placement=placement)
 
     def _set_update(self, data: Matrix, fit: incremental.IncrementalFit) -> None:
         """Set the attributes of a model that has gone on with rows."""

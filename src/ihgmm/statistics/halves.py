@@ -194,7 +194,7 @@ def _residuals(
 
 
 def _along_other_halves(split: Split, coordinates: np.ndarray) -> np.ndarray:
-    """Return of coordinates along all 2 k means those along the halves unlike a row's.
+    """Return coordinates along the halves unlike a row's.
 
     They are of shape (n_samples, n_clusters).
     """

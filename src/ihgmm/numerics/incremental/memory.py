@@ -93,7 +93,7 @@ def find_directions(rows: WeightedRows, n_leading: int, width: int) -> Direction
     """Return directions of rows at unit length, which count by their weights.
 
     ``n_leading`` of them are found to the tolerance of updates, and others, up to
-    ``width`` in all, as far as they come along.
+    ``width`` in all, are as exact as these leave them.
     """
     X = rows.X
     xp = X.ops.xp

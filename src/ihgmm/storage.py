@@ -475,18 +475,18 @@ def _check_answers(scalers: list[Any], model: Any) -> None:
     rows = np.maximum(model.cluster_centers_, 0) / 2  # one a cluster, no count below 0
     batch = {"batch": model.batches_.names[0]} if hasattr(model, "batches_") else {}
 
-    cells: Any = [""]  # of one row, for the first scaler
+    row: np.ndarray | list[str] = [""]  # for the first scaler, a text or numbers
     if scalers and type(scalers[0]) not in VECTORIZERS:
-        cells = np.zeros((1, scalers[0].n_features_in_))
+        row = np.zeros((1, scalers[0].n_features_in_))
 
     answers = []
     try:
         with ignored(Warning), warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)  # what NumPy warns of
             for scaler in scalers:
-                cells = scaler.transform(cells)
+                row = scaler.transform(row)
             if scalers:
-                answers.append(csr_array(cells).toarray())
+                answers.append(csr_array(row).toarray())
             for name in ("predict", "transform", "predict_proba", "score_samples"):
                 if hasattr(model, name):
                     answers.append(getattr(model, name)(rows, **batch))

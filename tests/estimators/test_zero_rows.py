@@ -82,6 +82,12 @@ def test_ihsc_where_an_older_model_gives_the_numbers(recipe):
     assert_zero_rows_are_labelled(model)
 
 
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weights"])
+def test_ihsc_that_goes_on_with_rows(weights):
+    model = IhSC(3).partial_fit(X, sample_weight=weights)
+    assert_zero_rows_are_labelled(model.partial_fit(X, sample_weight=weights))
+
+
 @pytest.mark.parametrize("outliers", [None, "auto", 0.05])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weights"])
 @pytest.mark.parametrize("noise", ["individual", "class", "common", "tied"])

@@ -64,10 +64,10 @@ def _check_finite(X: Matrix, estimator: Any) -> None:
 
     name = column if X.names is None else repr(X.names[column])
     who = "ihgmm" if estimator is None else type(estimator).__name__
-    what = "NaN" if np.isnan(value) else "infinity"
+    kind = "NaN" if np.isnan(value) else "infinity"
 
     raise ValueError(
-        f"Input X contains {what} at row {row}, column {name} (counted from 0; NaN, "
+        f"Input X contains {kind} at row {row}, column {name} (counted from 0; NaN, "
         f"masked or infinite entries in all: {count}). {who} does not accept them: "
         "drop those rows, or fill them in (for NaN, IhSC and IhGMM do with "
         f"{option('missing', 'fit')})."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy, deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -81,7 +81,7 @@ def _check_can_have_batches(model: IhSC, rows: FitRows) -> None:
 
 def _why_negative(X: Matrix) -> str:
     """Say that columns are below zero, where a batch allows none, and what works."""
-    array = cast(Any, X.to_memory()).array
+    array = X.to_memory().array
     lowest, _ = column_ranges(array)
     negative_columns = np.flatnonzero(lowest < 0)
 

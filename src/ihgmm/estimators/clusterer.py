@@ -16,7 +16,7 @@ from ihgmm.estimators.base import Checked
 from ihgmm.matrix import HOST, Matrix, Ops, RowSubset, Tall, ops_of, to_host
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.whitening import Whitener
-from ihgmm.numerics.zero_rows import label_zero_rows
+from ihgmm.numerics.zero_rows import label_zero_rows, nonzero_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,9 +217,9 @@ def number_by_size(X: Matrix, labels: Tall, k: int) -> tuple[Tall, np.ndarray]:
         The old number of each cluster.
     """
     ops = X.ops
-    is_nonzero = X.is_nonzero_row
-    weights = None if X.weights is None else ops.rows_where(X.weights, is_nonzero)
-    order = ops.order_by_size(ops.rows_where(labels, is_nonzero), k, weights)
+    nonzero = nonzero_rows(X)
+    weights = None if X.weights is None else nonzero.select(X.weights)
+    order = ops.order_by_size(nonzero.select(labels), k, weights)
 
     labels = ops.take_lines(np.argsort(order), labels)
     return ops.persist(label_zero_rows(X, labels)), order

@@ -15,6 +15,7 @@ from ihgmm._checks import open_matrix
 from ihgmm._parameters import check_choice
 from ihgmm.estimators.base import Scaler, atomic
 from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix.materialized import Materialized
 from ihgmm.numerics.whitening import suited_noise
 from ihgmm.policy import Columns
 from ihgmm.statistics.cautions import decides_alone, lower_median
@@ -288,17 +289,17 @@ def _entries(block: Matrix) -> Any:
     return array if block.on_host else to_host(array)
 
 
-def _rows_at_hand(X: Any) -> Any:
+def _rows_at_hand(X: Any) -> Materialized:
     """Return rows in memory or on their device, none of whose cells are infinite."""
     data = open_matrix(X)
-    rows: Any = data.take(slice(0, data.shape[0]))
+    rows = data.take(slice(0, data.shape[0]))
     xp = rows.ops.xp
     if rows.n_entries and rows.ops.number(xp.any(xp.isinf(rows.values))):
         raise ValueError("X has infinite cells; replace them by numbers, or NaN.")
     return rows
 
 
-def _multiplied_columns(rows: Any, factors: np.ndarray) -> Any:
+def _multiplied_columns(rows: Materialized, factors: np.ndarray) -> Any:
     """Return the array of rows with each column multiplied; sparse ones stay so."""
     return rows.multiplied(None, rows.cast(factors), rows.metadata).array
 

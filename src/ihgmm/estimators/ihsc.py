@@ -383,6 +383,7 @@ class IhSC(PatternClusterer):
         """
         parameters = estimates_of_fit(rows.counted, spectral, labels, k)
         weights = rows.counted.weights
+
         if rows.subset.is_everything:
             return Clusters(
                 labels=labels,
@@ -527,6 +528,7 @@ class IhSC(PatternClusterer):
     ) -> incremental.IncrementalFit:
         """Count the clusters, and find them among the rows of the first call."""
         self.temperature_ = 1.0
+
         rng = generator(self.random_state)
         self.n_clusters_ = self._count_clusters(
             update.counted, update.n_nonzero, rng, steps
@@ -546,6 +548,7 @@ class IhSC(PatternClusterer):
         state = getattr(self, "growth_", None)
         if state is None:
             no_rows = np.zeros(0, dtype=np.intp)
+
             state = incremental.state_of_fit(
                 placement.embedding,
                 labels=to_host(self.labels_),
@@ -555,6 +558,7 @@ class IhSC(PatternClusterer):
                 embedded=to_host(self.embedding_),
                 known_rows=getattr(self, "known_rows_", no_rows),
             )
+
         return incremental.EarlierFit(state=state, placement=placement)
 
     def _set_update(self, data: Matrix, fit: incremental.IncrementalFit) -> None:
@@ -644,7 +648,7 @@ class IhSC(PatternClusterer):
         batches; ``batch`` is as in :meth:`predict`.
         """
         data = rows_without_batches(self, X, batch)
-        return data.array * data.unit  # type: ignore[attr-defined]
+        return data.to_memory().array * data.unit
 
     @usual_errors()
     def predict(self, X: Any, batch: Any = None) -> np.ndarray:

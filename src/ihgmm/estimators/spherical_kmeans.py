@@ -13,7 +13,7 @@ from ihgmm.estimators.clusterer import Clusterer, cosines
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.placement import CosinePlacement
 from ihgmm.numerics.spherical import spherical_kmeans
-from ihgmm.numerics.zero_rows import label_zero_rows
+from ihgmm.numerics.zero_rows import label_zero_rows, nonzero_rows
 from ihgmm.policy import Labelling
 
 
@@ -187,12 +187,11 @@ def _order_by_size(X: Matrix, labels: Tall, k: int) -> np.ndarray:
     order in which they were drawn, which does not depend on the order of the rows.
     """
     ops = X.ops
-    is_nonzero = X.is_nonzero_row
-    labels = ops.persist(ops.rows_where(labels, is_nonzero))
-    groups = ops.groups(labels, k)
+    nonzero = nonzero_rows(X)
+    groups = ops.groups(ops.persist(nonzero.select(labels)), k)
     sizes = groups.sizes.astype(np.float64)
     if X.weights is not None:
-        sizes = groups.sums(ops.rows_where(X.weights, is_nonzero))
+        sizes = groups.sums(nonzero.select(X.weights))
 
     # Rounding must not choose between clusters of one size.
     return np.argsort(-sizes.round(6), kind="stable")

@@ -19,11 +19,11 @@ def overlapping():
 
 def test_a_fit_on_a_device_is_as_sure_as_one_on_the_host():
     X = overlapping()
-    host = IhSC(3).fit(X)
-    device = IhSC(3).fit(strict(X))
+    host_model = IhSC(3).fit(X)
+    device_model = IhSC(3).fit(strict(X))
 
-    assert host.temperature_ > 1.5
-    assert device.temperature_ == pytest.approx(host.temperature_, rel=1e-6)
+    assert host_model.temperature_ > 1.5
+    assert device_model.temperature_ == pytest.approx(host_model.temperature_, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -42,21 +42,24 @@ def test_a_fit_without_memberships_has_a_temperature_on_a_device_too(recipe):
 def test_threads_that_ask_at_once_get_the_same_memberships(monkeypatch):
     X = overlapping()
     model = IhSC(3).fit(strict(X))
-    meanwhile = []
+    memberships_meanwhile = []
     learn = doubt.membership_temperature
 
-    def ask_from_another_thread(*given):
+    def ask():
+        memberships_meanwhile.append(model.predict_proba(strict(X)))
+
+    def ask_from_another_thread(*arguments):
         monkeypatch.setattr(doubt, "membership_temperature", learn)
-        work = Thread(target=lambda: meanwhile.append(model.predict_proba(strict(X))))
-        work.start()
-        work.join(60)
-        return learn(*given)
+        thread = Thread(target=ask)
+        thread.start()
+        thread.join(60)
+        return learn(*arguments)
 
     monkeypatch.setattr(doubt, "membership_temperature", ask_from_another_thread)
     memberships = to_host(model.predict_proba(strict(X)))
 
-    assert len(meanwhile) == 1
-    assert_array_equal(to_host(meanwhile[0]), memberships)
+    assert len(memberships_meanwhile) == 1
+    assert_array_equal(to_host(memberships_meanwhile[0]), memberships)
 
 
 def test_before_a_fit_there_is_none():

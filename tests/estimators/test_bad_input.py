@@ -28,7 +28,7 @@ from ihgmm import (
 from ihgmm.metrics import exact_recovery
 
 PSC = partial(IhSC, recipe="psc")
-each = pytest.mark.parametrize("Estimator", [IhSC, PSC, SphericalKMeans])
+for_each_estimator = pytest.mark.parametrize("Estimator", [IhSC, PSC, SphericalKMeans])
 ALL = [IhSC, IhGMM, SphericalKMeans, SDPKMeans, TwoComponentLloyd]
 GOOD = np.random.default_rng(0).standard_normal((20, 4))
 pytestmark = pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -40,7 +40,7 @@ def with_entry(value, storage=np.asarray):
     return storage(X)
 
 
-@each
+@for_each_estimator
 @pytest.mark.parametrize(
     ("storage", "value", "name"),
     [
@@ -58,10 +58,10 @@ def test_not_finite(Estimator, storage, value, name):
     with pytest.raises(ValueError, match=message):
         Estimator(2).fit(with_entry(value, storage))
 
-    fitted = Estimator(2).fit(GOOD)
+    model = Estimator(2).fit(GOOD)
 
     with pytest.raises(ValueError, match=message):
-        fitted.predict(with_entry(value, storage))
+        model.predict(with_entry(value, storage))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_not_a_matrix_of_numbers(X, error, message):
 
 
 @pytest.mark.parametrize(
-    ("cells", "said"),
+    ("cells", "message"),
     [
         ([[1, 2], [3]], r".*\[1, 2\].* in row 0"),
         ([3, {"a": 1}], "{'a': 1} in row 1"),
@@ -129,15 +129,16 @@ def test_not_a_matrix_of_numbers(X, error, message):
         ([pd.Interval(0, 1), pd.Interval(1, 2)], "Interval"),
     ],
 )
-def test_cells_that_are_no_numbers(cells, said):
+def test_cells_that_are_no_numbers(cells, message):
     columns = [pd.Series(cells, dtype=object), pd.Series(cells)]
     with suppress(ImportError, TypeError, ValueError):  # arrow has no such cells
         import pyarrow as pa
 
         columns.append(pd.Series(cells, dtype=pd.ArrowDtype(pa.array(cells).type)))
+
     for column in columns:
         frame = pd.DataFrame({"x": column, "y": [1, 2]})
-        with pytest.raises(ValueError, match=rf"not hold numbers: 'x' \({said}"):
+        with pytest.raises(ValueError, match=rf"not hold numbers: 'x' \({message}"):
             IhSC(2).fit(frame)
 
 
@@ -169,7 +170,7 @@ def test_annotated_data_are_named_at_once(Estimator):
         model.fit(anndata.AnnData(GOOD))
 
 
-@each
+@for_each_estimator
 def test_masked_cells_are_missing_cells(Estimator):
     X = np.ma.masked_greater(GOOD, 1.5)
     count = int(X.mask.sum())
@@ -182,7 +183,7 @@ def test_masked_cells_are_missing_cells(Estimator):
     assert_array_equal(baseline.labels_, Estimator(2, random_state=0).fit_predict(GOOD))
 
 
-@each
+@for_each_estimator
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -214,7 +215,7 @@ def test_all_rows_zero(Estimator, storage):
         Estimator(2).fit(storage(np.zeros((5, 3))))
 
 
-@each
+@for_each_estimator
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_constant_data(Estimator, storage):
     with pytest.warns(ClusterCountWarning, match="in 1 of n_clusters=3") as caught:
@@ -226,20 +227,20 @@ def test_constant_data(Estimator, storage):
     assert_array_equal(model.predict(np.full((2, 4), 2.5)), 0)
 
 
-@each
+@for_each_estimator
 def test_fewer_distinct_rows_than_clusters(Estimator):
-    kinds = np.array([[1.0, 0.0, 0.2], [0.0, 1.0, 0.0], [0.3, 0.0, 1.0]])
-    truth = np.arange(600) % 3
-    X = kinds[truth]
+    patterns = np.array([[1.0, 0.0, 0.2], [0.0, 1.0, 0.0], [0.3, 0.0, 1.0]])
+    labels = np.arange(600) % 3
+    X = patterns[labels]
 
     with pytest.warns(ClusterCountWarning, match="Rows are in 3 of n_clusters=5"):
         model = Estimator(5, random_state=0).fit(X)
 
-    assert exact_recovery(truth, model.labels_)
-    assert exact_recovery(truth, model.predict(X))
+    assert exact_recovery(labels, model.labels_)
+    assert exact_recovery(labels, model.predict(X))
 
 
-@each
+@for_each_estimator
 @pytest.mark.parametrize("dtype", [np.int64, np.bool_, np.float16])
 def test_other_numbers_are_converted(Estimator, dtype):
     rng = np.random.default_rng(0)
@@ -252,7 +253,7 @@ def test_other_numbers_are_converted(Estimator, dtype):
     assert model.cluster_centers_.dtype == np.float64
 
 
-@pytest.mark.parametrize("Estimator", [PSC, *(one for one in ALL if one is not IhGMM)])
+@pytest.mark.parametrize("Estimator", [PSC, *(E for E in ALL if E is not IhGMM)])
 @pytest.mark.parametrize(
     ("unit", "dtype"),
     [(1e200, np.float64), (1e-300, np.float64), (1e25, np.float32), (1e-25, "f4")],
@@ -265,13 +266,13 @@ def test_huge_and_tiny_values(Estimator, unit, dtype):
     if Estimator is TwoComponentLloyd:
         X = X - X.mean(axis=0)
         options = {}
-    scaled = X * X.dtype.type(unit)
-    before = scaled.copy()
-    baseline, model = (Estimator(**options).fit(Y) for Y in (X, scaled))
+    scaled_rows = X * X.dtype.type(unit)
+    rows_before = scaled_rows.copy()
+    baseline, model = (Estimator(**options).fit(Y) for Y in (X, scaled_rows))
 
-    assert_array_equal(scaled, before)
+    assert_array_equal(scaled_rows, rows_before)
     assert_array_equal(model.labels_, baseline.labels_)
-    assert_array_equal(model.predict(scaled), baseline.predict(X))
+    assert_array_equal(model.predict(scaled_rows), baseline.predict(X))
 
     factor = 1 if Estimator is SphericalKMeans else X.dtype.type(unit)
     centers = model.cluster_centers_ / factor
@@ -282,8 +283,8 @@ def test_huge_and_tiny_values(Estimator, unit, dtype):
         if hasattr(model, name):
             assert np.isfinite(getattr(model, name)).all(), name
 
-    assert np.isfinite(model.transform(scaled)).all()
-    assert not np.isnan(model.score(scaled))
+    assert np.isfinite(model.transform(scaled_rows)).all()
+    assert not np.isnan(model.score(scaled_rows))
 
 
 @pytest.mark.parametrize(
@@ -327,40 +328,44 @@ def test_a_fit_that_fails_leaves_what_was_there(Estimator):
     model = Estimator()
     if "n_clusters" in model.get_params():
         model.set_params(n_clusters=2)
-    bad = pd.DataFrame(with_entry(np.nan), columns=list("abcd"))
+    bad_frame = pd.DataFrame(with_entry(np.nan), columns=list("abcd"))
 
     with pytest.raises(ValueError, match="contains NaN"):
-        model.fit(bad)
+        model.fit(bad_frame)
 
     assert not hasattr(model, "n_features_in_")
 
-    ask = getattr(model, "predict", None) or model.transform
+    method = getattr(model, "predict", None) or model.transform
 
     with pytest.raises(NotFittedError):
-        ask(GOOD)
+        method(GOOD)
 
     model.fit(GOOD[:, :3])
-    before = dict(vars(model))
+    attributes_before = dict(vars(model))
 
     with pytest.raises(ValueError, match="contains NaN"):
-        model.fit(bad)
+        model.fit(bad_frame)
 
-    assert vars(model) == before
-    assert len(ask(GOOD[:, :3])) == len(GOOD)
+    assert vars(model) == attributes_before
+    assert len(method(GOOD[:, :3])) == len(GOOD)
 
 
 def test_the_na_of_r_among_whole_numbers():
     X = np.arange(60, dtype=np.int32).reshape(20, 3)
     X[4, 1] = np.iinfo(np.int32).min
+
     for data in (X, pd.DataFrame(X)):
         with pytest.raises(ValueError, match=r"-2147483648, which is how R stores NA"):
             IhSC(2, missing="fit").fit(data)
+
     labels = np.zeros(20, dtype=np.int32)
     labels[3] = np.iinfo(np.int32).min
+
     # Vectors of R arrive as lists.
-    for argument in (labels, labels.tolist()):
+    for vector in (labels, labels.tolist()):
         with pytest.raises(ValueError, match="labels contains -2147483648, which"):
-            estimate_parameters(X[:, [0, 2]].astype(float), argument)
+            estimate_parameters(X[:, [0, 2]].astype(float), vector)
+
     weights = [1] * 19 + [-(2**31)]
 
     with pytest.raises(ValueError, match="Negative values"):
@@ -371,10 +376,11 @@ def test_columns_of_a_frame_are_named():
     X = np.random.default_rng(0).normal(size=(60, 5))
     frame = pd.DataFrame(X, columns=list("abcde"))
     frame.loc[7, "b"] = np.inf
+
     for data, name in ((frame.to_numpy(), "1"), (frame, "'b'")):
-        for call in (IhSC(2).fit, select_n_clusters):
+        for function in (IhSC(2).fit, select_n_clusters):
             with pytest.raises(ValueError, match=f"infinity at row 7, column {name}"):
-                call(data)
+                function(data)
 
 
 def with_duplicates(storage, dtype):
@@ -382,22 +388,22 @@ def with_duplicates(storage, dtype):
     rng = np.random.default_rng(0)
     n = 60
     p = 12
-    row = np.concatenate([np.arange(n), rng.integers(0, n, 400)])
-    column = np.concatenate([np.arange(n) % p, rng.integers(0, p, 400)])
-    values = rng.integers(1, 9, len(row)).astype(dtype)
+    rows = np.concatenate([np.arange(n), rng.integers(0, n, 400)])
+    columns = np.concatenate([np.arange(n) % p, rng.integers(0, p, 400)])
+    values = rng.integers(1, 9, len(rows)).astype(dtype)
     if storage == "coo":
-        return sp.coo_array((values, (row, column)), shape=(n, p))
-    slow = row
-    quick = column
-    kind = sp.csr_array
+        return sp.coo_array((values, (rows, columns)), shape=(n, p))
+    major_indices = rows
+    minor_indices = columns
+    container = sp.csr_array
     if storage == "csc":
-        slow = column
-        quick = row
-        kind = sp.csc_array
-    order = np.argsort(slow, kind="stable")
-    sizes = np.bincount(slow)
+        major_indices = columns
+        minor_indices = rows
+        container = sp.csc_array
+    order = np.argsort(major_indices, kind="stable")
+    sizes = np.bincount(major_indices)
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    return kind((values[order], quick[order], starts), shape=(n, p))
+    return container((values[order], minor_indices[order], starts), shape=(n, p))
 
 
 TWICE = {
@@ -415,9 +421,9 @@ TWICE = {
 @pytest.mark.parametrize("name", TWICE)
 def test_cells_that_are_stored_twice_count_once_and_stay_so(name):
     expected = TWICE[name](sp.csr_array(with_duplicates("coo", float)))
-    kinds = [("csr", np.int32), ("csr", float), ("csc", float), ("coo", np.int32)]
-    for storage, dtype in kinds:
+    cases = [("csr", np.int32), ("csr", float), ("csc", float), ("coo", np.int32)]
+    for storage, dtype in cases:
         X = with_duplicates(storage, dtype)
-        before = pickle.dumps(X)  # with what it knows of itself
+        pickle_before = pickle.dumps(X)  # with what it knows of itself
         assert_allclose(TWICE[name](X), expected, err_msg=storage)
-        assert pickle.dumps(X) == before, storage
+        assert pickle.dumps(X) == pickle_before, storage

@@ -45,14 +45,13 @@ def test_factors_are_learnt_by_turns_with_labels(kind, seed):
     assert misclassification_rate(kinds, model.labels_) < 0.02
     np.testing.assert_array_equal(model.predict(X, batch=batch), model.labels_)
 
-    truth = np.log(factors)
-    result = np.log(model.batches_.factors)
-    truth = truth - truth.mean(
-        axis=0
-    )  # factors of all batches together are the centres'
-    result = result - result.mean(axis=0)
+    # Factors of all batches together are the centres'.
+    true_logs = np.log(factors)
+    true_logs -= true_logs.mean(axis=0)
+    logs = np.log(model.batches_.factors)
+    logs -= logs.mean(axis=0)
 
-    assert np.corrcoef(truth.ravel(), result.ravel())[0, 1] > 0.9
+    assert np.corrcoef(true_logs.ravel(), logs.ravel())[0, 1] > 0.9
 
 
 @pytest.mark.parametrize("kind", ["mixed", "unequal"])
@@ -85,35 +84,35 @@ def test_a_cluster_of_one_batch_is_left_alone():
 def test_sparse_rows_weights_and_float32():
     X, kinds, batch, _ = sample_of()
     X = np.where(np.quantile(X, 0.5) < X, X, 0)
-    dense = IhSC(4).fit(X, batch=batch)
-    sparse = IhSC(4).fit(sp.csc_array(X), batch=batch)
+    dense_model = IhSC(4).fit(X, batch=batch)
+    sparse_model = IhSC(4).fit(sp.csc_array(X), batch=batch)
 
-    np.testing.assert_array_equal(dense.labels_, sparse.labels_)
+    np.testing.assert_array_equal(dense_model.labels_, sparse_model.labels_)
 
-    rows = sparse.without_batches(sp.csr_array(1e120 * X), batch)
-    known_labels = dense.without_batches(1e120 * X, batch)
+    sparse_rows = sparse_model.without_batches(sp.csr_array(1e120 * X), batch)
+    dense_rows = dense_model.without_batches(1e120 * X, batch)
 
-    np.testing.assert_allclose(rows.toarray(), known_labels, rtol=1e-6)
+    np.testing.assert_allclose(sparse_rows.toarray(), dense_rows, rtol=1e-6)
 
-    factor = dense.batches_.factors[dense.batches_.codes(batch)]
+    row_factors = dense_model.batches_.factors[dense_model.batches_.codes(batch)]
 
-    np.testing.assert_allclose(known_labels * factor, 1e120 * X, rtol=1e-6)
+    np.testing.assert_allclose(dense_rows * row_factors, 1e120 * X, rtol=1e-6)
 
-    single = IhSC(4).fit(X.astype(np.float32), batch=batch)
+    float32_model = IhSC(4).fit(X.astype(np.float32), batch=batch)
 
-    assert single.cluster_centers_.dtype == np.float32
+    assert float32_model.cluster_centers_.dtype == np.float32
 
     weights = np.where(np.arange(900) < 100, 0, 1)
-    weighted = IhSC(4).fit(X, batch=batch, sample_weight=weights)
+    weighted_model = IhSC(4).fit(X, batch=batch, sample_weight=weights)
 
-    assert misclassification_rate(kinds, weighted.labels_) < 0.05
-    assert len(weighted.labels_) == 900
+    assert misclassification_rate(kinds, weighted_model.labels_) < 0.05
+    assert len(weighted_model.labels_) == 900
 
 
 def test_new_rows_of_old_and_new_batches(tmp_path):
     X, kinds, batch, _ = sample_of()
-    old_model = batch != "Turin"
-    model = IhSC(4).fit(X[old_model], batch=batch[old_model])
+    is_in_fit = batch != "Turin"
+    model = IhSC(4).fit(X[is_in_fit], batch=batch[is_in_fit])
     save_model(model, tmp_path / "model.npz")
     model = load_model(tmp_path / "model.npz")
     labels = model.predict(X, batch=batch)  # Turin is new
@@ -121,27 +120,28 @@ def test_new_rows_of_old_and_new_batches(tmp_path):
     assert misclassification_rate(kinds, labels) < 0.03
     assert adjusted_rand_score(labels, batch) < 0.05
 
-    shares = model.predict_proba(X[old_model][:5], batch="Bern")
+    memberships = model.predict_proba(X[is_in_fit][:5], batch="Bern")
 
-    np.testing.assert_allclose(shares.sum(axis=1), 1)
-    assert model.transform(X[old_model], batch=batch[old_model]).shape == (
-        old_model.sum(),
-        4,
-    )
-    assert 0 < model.score(X[old_model], batch=batch[old_model]) < 1
+    np.testing.assert_allclose(memberships.sum(axis=1), 1)
+
+    transformed = model.transform(X[is_in_fit], batch=batch[is_in_fit])
+
+    assert transformed.shape == (is_in_fit.sum(), 4)
+    assert 0 < model.score(X[is_in_fit], batch=batch[is_in_fit]) < 1
 
     with pytest.raises(ValueError, match="'Rome' was not in the fit and has 3 rows"):
         model.predict(X[:3], batch=["Rome"] * 3)
-    with pytest.raises(
-        ValueError, match=r"give that of each row, batch: .* or a new one"
-    ):
+
+    message = "give that of each row, batch: .* or a new one"
+
+    with pytest.raises(ValueError, match=message):
         model.predict(X)
     with pytest.raises(ValueError, match="cannot go on with batch"):
         model.partial_fit(X)
 
-    newer = IhSC(4, init=model).fit(X, batch=batch)
+    newer_model = IhSC(4, init=model).fit(X, batch=batch)
 
-    assert np.mean(newer.labels_ == labels) > 0.95
+    assert np.mean(newer_model.labels_ == labels) > 0.95
 
 
 def test_batches_with_known_labels_and_a_count():
@@ -151,9 +151,9 @@ def test_batches_with_known_labels_and_a_count():
 
     assert np.mean(model.predict(X, batch=batch) == kinds) > 0.97
 
-    counted = IhSC("auto", random_state=0).fit(X, batch=batch)
+    counted_model = IhSC("auto", random_state=0).fit(X, batch=batch)
 
-    assert counted.n_clusters_ == 4
+    assert counted_model.n_clusters_ == 4
 
 
 def test_batches_are_routed_as_metadata():

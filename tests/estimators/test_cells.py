@@ -19,12 +19,12 @@ def sample(seed=0, times=20.0, plus=0.0, share=0.02, n=300, p=100):
     labels = np.arange(n) % 3
     X = rng.lognormal(0, 0.5, (n, 1)) * rng.gamma(1.0, 3.0, (3, p))[labels]
     X += rng.standard_normal(X.shape)
-    wild = rng.random(X.shape) < share
-    return np.where(wild, times * X + plus * np.abs(X).mean(), X), wild, labels
+    is_wild = rng.random(X.shape) < share
+    return np.where(is_wild, times * X + plus * np.abs(X).mean(), X), is_wild, labels
 
 
-def errors(labels, found):
-    return misclassification_rate(labels, to_host(found))
+def errors(labels, labels_found):
+    return misclassification_rate(labels, to_host(labels_found))
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -32,7 +32,7 @@ def errors(labels, found):
 @pytest.mark.parametrize("changes", [{"times": 20.0}, {"times": 1.0, "plus": 30.0}])
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
 def test_labels_are_those_of_rows_without_wild_cells(Estimator, changes, seed):
-    X, wild, labels = sample(seed, **changes)
+    X, is_wild, labels = sample(seed, **changes)
     model = Estimator(3, outliers="cells", random_state=0).fit(X)
 
     assert errors(labels, model.labels_) <= 0.01
@@ -40,28 +40,29 @@ def test_labels_are_those_of_rows_without_wild_cells(Estimator, changes, seed):
     if Estimator is IhSC:
         baseline = IhSC(3, random_state=0).fit(X)
         assert errors(labels, model.labels_) < errors(labels, baseline.labels_)
+
     rows, columns = model.outlier_cells_.T
 
-    assert wild[rows, columns].mean() > 0.98
+    assert is_wild[rows, columns].mean() > 0.98
 
     # Of a wild cell that was next to zero, 20 times as much is not far off.
-    distant = wild & (np.abs(X) > 10 * np.median(np.abs(X)))
-    result = np.zeros_like(wild)
-    result[rows, columns] = True
+    is_distant = is_wild & (np.abs(X) > 10 * np.median(np.abs(X)))
+    is_found = np.zeros_like(is_wild)
+    is_found[rows, columns] = True
 
-    assert result[distant].mean() > 0.95
-    assert_array_equal(model.outlier_cells_, np.argwhere(result))
+    assert is_found[is_distant].mean() > 0.95
+    assert_array_equal(model.outlier_cells_, np.argwhere(is_found))
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_column_with_many_wild_cells(seed):
     X, _, labels = sample(seed, share=0.0)
-    rows = np.random.default_rng(seed).random(300) < 0.3
-    X[rows, 7] += 50 * np.abs(X).mean()
+    is_wild = np.random.default_rng(seed).random(300) < 0.3
+    X[is_wild, 7] += 50 * np.abs(X).mean()
     model = IhSC(3, outliers="cells", random_state=0).fit(X)
 
     assert errors(labels, model.labels_) <= 0.01
-    assert_array_equal(model.outlier_cells_[:, 0], np.flatnonzero(rows))
+    assert_array_equal(model.outlier_cells_[:, 0], np.flatnonzero(is_wild))
     assert (model.outlier_cells_[:, 1] == 7).all()
 
 
@@ -78,15 +79,16 @@ CLEAN = {
 @pytest.mark.filterwarnings("ignore:X looks like counts")
 @pytest.mark.parametrize("name", CLEAN)
 def test_few_cells_of_clean_data_are_wild(name):
-    change, maximum = CLEAN[name]
+    change, max_share = CLEAN[name]
     for seed in range(2):
         rng = np.random.default_rng(seed)
         centers = rng.gamma(1.0, 3.0, (3, 60))
         X = rng.lognormal(0, 0.5, (300, 1)) * centers[np.arange(300) % 3]
         X = change(rng, X)
         model = IhSC(3, outliers="cells", random_state=0).fit(X)
-        assert len(model.outlier_cells_) <= maximum * X.size
         baseline = IhSC(3, random_state=0).fit(X)
+
+        assert len(model.outlier_cells_) <= max_share * X.size
         assert errors(baseline.labels_, model.labels_) <= 0.01
         if len(model.outlier_cells_) == 0:
             assert_array_equal(model.scales_, baseline.scales_)
@@ -94,10 +96,11 @@ def test_few_cells_of_clean_data_are_wild(name):
 
 def test_what_a_small_kind_has_in_common_is_not_wild():
     X, labels = make_ihgmm(300, 100, 3, separation_constant=2.0, random_state=0)
-    small_sample = np.flatnonzero(labels == 2)[:15]
-    keep = np.sort(np.append(np.flatnonzero(labels != 2), small_sample))
-    X = X[keep]
-    labels = labels[keep]
+    small_cluster = np.flatnonzero(labels == 2)[:15]
+    large_clusters = np.flatnonzero(labels != 2)
+    rows_kept = np.sort(np.append(large_clusters, small_cluster))
+    X = X[rows_kept]
+    labels = labels[rows_kept]
     X[labels == 2, :5] += 30 * np.abs(X).mean()  # in five columns, 15 rows stand out
     model = IhSC(3, outliers="cells", random_state=0).fit(X)
 
@@ -107,7 +110,7 @@ def test_what_a_small_kind_has_in_common_is_not_wild():
 
 @cache
 def with_zeros():
-    """Return rows of which a third of the cells are zero, and what NumPy finds."""
+    """Return rows of which a third of the cells are zero, and a model of them."""
     X, _, _ = sample()
     X[np.random.default_rng(2).random(X.shape) < 0.3] = 0
     return X, IhSC(3, outliers="cells", random_state=0).fit(X)
@@ -118,31 +121,31 @@ def with_zeros():
 )
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_kinds_of_data(kind, dtype, tmp_path):
-    X, expected = with_zeros()
+    X, reference = with_zeros()
 
-    assert (X[tuple(expected.outlier_cells_.T)] != 0).all()
+    assert (X[tuple(reference.outlier_cells_.T)] != 0).all()
 
-    stored = kind(X.astype(dtype), tmp_path)
-    model = IhSC(3, outliers="cells", random_state=0).fit(stored)
+    data = kind(X.astype(dtype), tmp_path)
+    model = IhSC(3, outliers="cells", random_state=0).fit(data)
     cells = {tuple(cell) for cell in model.outlier_cells_}
-    second = {tuple(cell) for cell in expected.outlier_cells_}
+    expected_cells = {tuple(cell) for cell in reference.outlier_cells_}
 
-    assert len(cells ^ second) <= (0 if dtype == "float64" else 2)
+    assert len(cells ^ expected_cells) <= (0 if dtype == "float64" else 2)
     assert model.outlier_cells_.dtype.kind == "i"
-    assert_array_equal(to_host(model.labels_), expected.labels_)
-    assert_array_equal(to_host(model.predict(stored)), expected.labels_)
+    assert_array_equal(to_host(model.labels_), reference.labels_)
+    assert_array_equal(to_host(model.predict(data)), reference.labels_)
 
 
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
 def test_new_rows_and_models_from_files(Estimator, tmp_path):
-    X, wild, labels = sample(n=400)
+    X, is_wild, labels = sample(n=400)
     model = Estimator(3, outliers="cells", random_state=0).fit(X[:200])
 
     assert errors(labels[200:], model.predict(X[200:])) <= 0.01
 
-    clean = np.where(wild, X / 20, X)[200:]
+    clean_rows = np.where(is_wild, X / 20, X)[200:]
 
-    assert errors(model.predict(clean), model.predict(X[200:])) <= 0.01
+    assert errors(model.predict(clean_rows), model.predict(X[200:])) <= 0.01
 
     save_model(model, tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz")

@@ -92,24 +92,26 @@ def test_counts_are_divided_and_never_centred():
 def test_there_and_back_in_the_type_of_the_data(method, dtype):
     X = (people() / [1, 10, 1, 1]).astype(dtype)  # float16 holds no more than 65504
     scaler = ColumnScaler(method).fit(X)
-    wide_data = X.astype(float)
+    doubles = X.astype(float)
     transformed = scaler.transform(X)
 
     assert transformed.dtype == ("float32" if dtype == "float32" else "float64")
 
     tol = 1e-4 if dtype == "float32" else 1e-11
 
-    assert_allclose(scaler.inverse_transform(transformed), wide_data, rtol=tol)
+    assert_allclose(scaler.inverse_transform(transformed), doubles, rtol=tol)
 
-    expected = {
-        "none": wide_data,
-        "scale": wide_data / np.maximum(wide_data.std(axis=0), 1e-9),
-        "standardize": StandardScaler().fit_transform(wide_data),
+    expected_by_method = {
+        "none": doubles,
+        "scale": doubles / np.maximum(doubles.std(axis=0), 1e-9),
+        "standardize": StandardScaler().fit_transform(doubles),
     }
-    varying = wide_data.std(axis=0) > 0
-    expected = expected.get(method, transformed)[:, varying]
+    is_varying = doubles.std(axis=0) > 0
+    expected = expected_by_method.get(method, transformed)
 
-    assert_allclose(transformed[:, varying], expected, rtol=tol, atol=tol)
+    assert_allclose(
+        transformed[:, is_varying], expected[:, is_varying], rtol=tol, atol=tol
+    )
 
 
 @pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix, sp.coo_array])
@@ -133,8 +135,8 @@ def test_sparse_data_stay_sparse_and_are_not_centred(make):
 
 def test_missing_cells_stay_missing():
     X = people()
-    holes = np.random.default_rng(1).random(X.shape) < 0.1
-    X[holes] = np.nan
+    is_missing = np.random.default_rng(1).random(X.shape) < 0.1
+    X[is_missing] = np.nan
     X = np.column_stack([X, np.full(len(X), np.nan), np.full(len(X), 7.0)])
     scaler = ColumnScaler().fit(X)
 
@@ -147,9 +149,9 @@ def test_missing_cells_stay_missing():
     assert_array_equal(np.isnan(transformed), np.isnan(X))
     assert_array_equal(transformed[:, 5], 7)
 
-    stored = sp.csr_array(np.where(holes[:, :2], np.nan, X[:, :2]))
+    sparse_rows = sp.csr_array(np.where(is_missing[:, :2], np.nan, X[:, :2]))
 
-    assert_allclose(ColumnScaler().fit(stored).scale_, scaler.scale_[:2])
+    assert_allclose(ColumnScaler().fit(sparse_rows).scale_, scaler.scale_[:2])
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -157,18 +159,18 @@ def test_frames(library):
     if library == "polars":  # older versions know its names by a protocol that is gone
         pytest.importorskip("sklearn", minversion="1.7")
     X = pd.DataFrame(people(), columns=NAMES)
-    baseline = ColumnScaler().fit_transform(X.to_numpy())
+    expected = ColumnScaler().fit_transform(X.to_numpy())
     frame = pytest.importorskip(library).DataFrame(X.to_dict("list"))
     scaler = ColumnScaler().fit(frame)
 
-    assert_allclose(scaler.transform(frame), baseline, rtol=1e-10)
+    assert_allclose(scaler.transform(frame), expected, rtol=1e-10)
     assert_array_equal(scaler.get_feature_names_out(), NAMES)
 
-    out = scaler.set_output(transform=library).transform(frame)
+    output = scaler.set_output(transform=library).transform(frame)
 
-    assert [*out.columns] == NAMES
-    assert_allclose(out, baseline, rtol=1e-10)
-    assert_allclose(scaler.inverse_transform(out), X)
+    assert [*output.columns] == NAMES
+    assert_allclose(output, expected, rtol=1e-10)
+    assert_allclose(scaler.inverse_transform(output), X)
 
     with pytest.raises(ValueError, match="feature names"):
         scaler.transform(frame[NAMES[::-1]])
@@ -177,17 +179,17 @@ def test_frames(library):
 def test_data_in_blocks(tmp_path):
     da = pytest.importorskip("dask.array")
     X = people()
-    lazy = da.from_array(X, chunks=(64, 4))
-    scaler = ColumnScaler().fit(lazy)
-    fit_at_once = ColumnScaler().fit(X)
+    lazy_rows = da.from_array(X, chunks=(64, 4))
+    scaler = ColumnScaler().fit(lazy_rows)
+    scaler_at_once = ColumnScaler().fit(X)
 
-    assert scaler.decisions_ == fit_at_once.decisions_
+    assert scaler.decisions_ == scaler_at_once.decisions_
     assert "centred and divided" in scaler.decisions_
 
-    transformed = scaler.transform(lazy)
+    transformed = scaler.transform(lazy_rows)
 
     assert isinstance(transformed, da.Array)
-    assert_allclose(transformed.compute(), fit_at_once.transform(X), atol=1e-12)
+    assert_allclose(transformed.compute(), scaler_at_once.transform(X), atol=1e-12)
 
 
 def test_tensors_come_back_as_tensors():
@@ -223,10 +225,10 @@ def test_bad_calls():
         ColumnScaler().transform(people())
 
     scaler = ColumnScaler().fit(people())
-    for call in (scaler.transform, scaler.inverse_transform):
-        with pytest.raises(ValueError, match="X has 3 features, but ColumnScaler is"):
-            call(people()[:, :3])
 
+    for method in (scaler.transform, scaler.inverse_transform):
+        with pytest.raises(ValueError, match="X has 3 features, but ColumnScaler is"):
+            method(people()[:, :3])
     with pytest.raises(ValueError, match="X has infinite cells; replace them"):
         scaler.transform(np.full((2, 4), np.inf))
 

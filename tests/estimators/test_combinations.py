@@ -76,18 +76,22 @@ class Sample:
         profiles /= profiles.sum(axis=1, keepdims=True)
         self.kinds = rng.integers(3, size=n)
         sizes = rng.lognormal(5.0, 0.5, size=(n, 1))
-        self.whole = rng.poisson(profiles[self.kinds] * sizes).astype(float)
-        self.odd = np.arange(n) < (10 if case["outliers"] else 0)
-        self.whole[self.odd] = 20 * rng.permuted(self.whole[self.odd], axis=1)
+        self.complete_rows = rng.poisson(profiles[self.kinds] * sizes).astype(float)
+        self.is_outlier = np.arange(n) < (10 if case["outliers"] else 0)
+        self.complete_rows[self.is_outlier] = 20 * rng.permuted(
+            self.complete_rows[self.is_outlier], axis=1
+        )
         if case.get("signed"):
-            self.whole *= rng.choice([-1, 1], (n, 1))
-        hidden = rng.random((n, p)) < (0.3 if case["missing"] == "fit" else 0)
-        self.X = np.where(hidden, np.nan, self.whole).astype(case["dtype"])
+            self.complete_rows *= rng.choice([-1, 1], (n, 1))
+        is_hidden = rng.random((n, p)) < (0.3 if case["missing"] == "fit" else 0)
+        self.X = np.where(is_hidden, np.nan, self.complete_rows).astype(case["dtype"])
         self.weights = rng.uniform(0.5, 2, n) if case["weighted"] else None
         if case["weighted"]:
             self.weights[20:40] = 0
-        self.counted = (
-            ~self.odd if self.weights is None else ~self.odd & (self.weights > 0)
+        self.is_counted = (
+            ~self.is_outlier
+            if self.weights is None
+            else ~self.is_outlier & (self.weights > 0)
         )
 
 
@@ -104,50 +108,51 @@ def check_together(case, model, tmp_path, *, same=1.0):
     ``same`` is the least share of rows that ``predict`` labels as the fit did.
     """
     sample = Sample(case)
-    argument = case["kind"](sample.X, tmp_path)
-    model.fit(argument, sample_weight=sample.weights)
+    data = case["kind"](sample.X, tmp_path)
+    model.fit(data, sample_weight=sample.weights)
     names = ("labels_", "scales_", "noise_levels_", "cluster_centers_")
     labels, scales, levels, centers = (to_host(getattr(model, name)) for name in names)
 
+    is_usual = ~sample.is_outlier
+    rate = misclassification_rate(sample.kinds[is_usual], np.abs(labels[is_usual]))
+
     # Clusters are the kinds, and outliers are rows of none.
     assert model.n_clusters_ == 3
-
-    is_usual = ~sample.odd
-
-    assert (
-        misclassification_rate(sample.kinds[is_usual], np.abs(labels[is_usual])) < 0.03
-    )
+    assert rate < 0.03
     assert_array_equal(np.isnan(scales), labels < 0)
 
     if case["outliers"] is None:
         assert (labels >= 0).all()
     else:
-        assert (labels[sample.odd] < 0).all()
+        assert (labels[sample.is_outlier] < 0).all()
         assert (labels < 0).sum() <= 12
 
     # Rows are labelled again as they were, also by a model from a file.
-    labels_found = to_host(model.predict(argument))
+    labels_found = to_host(model.predict(data))
 
     assert (labels_found == labels).mean() >= same
 
     save_model(model, tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz")
 
-    assert_array_equal(to_host(loaded.predict(argument)), labels_found)
+    assert_array_equal(to_host(loaded.predict(data)), labels_found)
 
     # Parameters are in the units and the type of the data, from observed cells.
     assert centers.dtype == scales.dtype == case["dtype"]
 
-    rows = sample.counted & (labels >= 0)
-    turned = sample.whole * np.sign(scales)[:, None]
+    is_counted = sample.is_counted & (labels >= 0)
+    turned_rows = sample.complete_rows * np.sign(scales)[:, None]
     weights = np.ones(len(labels)) if sample.weights is None else sample.weights
     for k in range(3):
-        mine = rows & (labels == k)
-        mean = np.average(turned[mine], axis=0, weights=weights[mine])
+        is_member = is_counted & (labels == k)
+        member_weights = weights[is_member]
+        mean = np.average(turned_rows[is_member], axis=0, weights=member_weights)
+        mean_size = np.average(np.abs(scales[is_member]), weights=member_weights)
+
         assert np.linalg.norm(centers[k] - mean) < 0.1 * np.linalg.norm(mean)
-        sizes = np.average(np.abs(scales[mine]), weights=weights[mine])
-        assert sizes == pytest.approx(1, abs=1e-3)
-    return sample, argument, rows, levels, labels_found
+        assert mean_size == pytest.approx(1, abs=1e-3)
+
+    return sample, data, is_counted, levels, labels_found
 
 
 @pytest.mark.filterwarnings(
@@ -156,42 +161,44 @@ def check_together(case, model, tmp_path, *, same=1.0):
 @pytest.mark.parametrize("case", SPECTRAL, ids=case_name)
 def test_together(case, tmp_path):
     model = estimator(case)
-    sample, argument, rows, levels, labels = check_together(case, model, tmp_path)
-    centers = to_host(model.cluster_centers_)[labels]
-    residual = sample.whole - to_host(model.scales_)[:, None] * centers
-    truth = np.sqrt(np.mean(residual[rows] ** 2))
+    sample, data, is_counted, levels, labels = check_together(case, model, tmp_path)
+    row_centers = to_host(model.cluster_centers_)[labels]
+    residual = sample.complete_rows - to_host(model.scales_)[:, None] * row_centers
+    noise_level = np.sqrt(np.mean(residual[is_counted] ** 2))
 
     # Filled cells have no noise: with them, levels would be lower by a sixth. Columns
     # of counts that are learnt to be quiet raise levels by a tenth.
-    assert 0.9 < np.sqrt(np.mean(levels[rows] ** 2)) / truth < 1.2
+    assert 0.9 < np.sqrt(np.mean(levels[is_counted] ** 2)) / noise_level < 1.2
     # What is given stays as it was.
-    assert_array_equal(opened(argument).toarray(), sample.X)
+    assert_array_equal(opened(data).toarray(), sample.X)
 
     # The kind of array does not matter, nor do units and what rows of weight 0 hold.
     X = sample.X.astype(np.float64)
-    expected = estimator(case).fit(X, sample_weight=sample.weights)
+    reference = estimator(case).fit(X, sample_weight=sample.weights)
 
-    assert_array_equal(expected.labels_, labels)
+    assert_array_equal(reference.labels_, labels)
 
-    other_items = [(model, 1)]
+    models_and_units = [(model, 1)]
     if case["whiten"] in (None, "learned"):  # multiples of counts are no counts
-        other_items.append(
-            (estimator(case).fit(1000 * X, sample_weight=sample.weights), 1000)
-        )
+        model_in_thousandths = estimator(case)
+        model_in_thousandths.fit(1000 * X, sample_weight=sample.weights)
+        models_and_units.append((model_in_thousandths, 1000))
     if case["weighted"]:
         X[20:40] = 3 * X[20:40, ::-1]
-        other_items.append((estimator(case).fit(X, sample_weight=sample.weights), 1))
-    for second, unit in other_items:
-        result = to_host(second.cluster_centers_) / unit
-        maximum = 1e-3 * np.abs(expected.cluster_centers_).max()
-        assert_allclose(result, expected.cluster_centers_, rtol=0, atol=maximum)
+        weighted_model = estimator(case).fit(X, sample_weight=sample.weights)
+        models_and_units.append((weighted_model, 1))
+
+    for other_model, unit in models_and_units:
+        centers = to_host(other_model.cluster_centers_) / unit
+        tolerance = 1e-3 * np.abs(reference.cluster_centers_).max()
+        assert_allclose(centers, reference.cluster_centers_, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("case", MIXTURES, ids=case_name)
 def test_mixtures_together(case, tmp_path):
     options = {key: case[key] for key in ("noise", "n_clusters", "missing", "outliers")}
     model = IhGMM(**options, tol=0.1, random_state=0)  # rounds on dask are slow
-    _, argument, *_, labels = check_together(case, model, tmp_path, same=0.98)
-    sums = to_host(model.predict_proba(argument)).sum(axis=1)
+    _, data, *_, labels = check_together(case, model, tmp_path, same=0.98)
+    sums = to_host(model.predict_proba(data)).sum(axis=1)
 
     assert_allclose(sums, labels >= 0)

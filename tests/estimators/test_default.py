@@ -30,28 +30,28 @@ def designs(root):
 
 
 def errors(designs, name, build, seeds):
-    result = []
+    rates_and_spaces = []
     for seed in seeds:
         draw = designs[name](seed)
         model = build(len(draw.centers), random_state=seed).fit(draw.X)
         rate = misclassification_rate(draw.labels, model.labels_)
-        result.append((rate, model.space_))
-    return result
+        rates_and_spaces.append((rate, model.space_))
+    return rates_and_spaces
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("large90-20", 0.005), ("large90-12", 0.02), ("plane", 0.01)]
+    ("name", "limit"), [("large90-20", 0.005), ("large90-12", 0.02), ("plane", 0.01)]
 )
-def test_noise_does_not_drown_a_large_cluster_or_rays_in_a_plane(designs, name, most):
+def test_noise_does_not_drown_a_large_cluster_or_rays_in_a_plane(designs, name, limit):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of noise
-        result = errors(designs, name, IhSC, range(3))
-        paper = errors(designs, name, IhSC.paper, range(1))
+        results = errors(designs, name, IhSC, range(3))
+        paper_results = errors(designs, name, IhSC.paper, range(1))
 
-    assert max(rate for rate, _ in result) <= most
-    assert {space for _, space in result} == {"projected"}
+    assert max(rate for rate, _ in results) <= limit
+    assert {space for _, space in results} == {"projected"}
     # Eigenvectors alone, as in the paper, do not show these clusters.
-    assert min(rate for rate, _ in paper) > 0.3
+    assert min(rate for rate, _ in paper_results) > 0.3
 
 
 def test_similar_patterns_are_told_apart_in_eigenvectors(designs):
@@ -59,17 +59,18 @@ def test_similar_patterns_are_told_apart_in_eigenvectors(designs):
     for seed in range(6):
         draw = designs["similar"](seed)
         model = IhSC(4, random_state=seed).fit(draw.X)
-        assert model.space_ == "eigenvectors"
-        best = misclassification_rate(draw.labels, draw.best())
+        best_rate = misclassification_rate(draw.labels, draw.best())
         rate = misclassification_rate(draw.labels, model.labels_)
-        assert rate <= best + 0.02
+
+        assert model.space_ == "eigenvectors"
+        assert rate <= best_rate + 0.02
 
 
 # Labels are a function of the data: rows near borders would show what else they see
 
 # Directions are exact by features, iterated, exact in more rows than compete.
 SHAPES = [(300, 50, 4), (300, 500, 4), (3000, 60, 5), (6000, 30, 4)]
-unchanged = pytest.mark.filterwarnings("ignore:Labels may be unstable")
+ignore_unstable = pytest.mark.filterwarnings("ignore:Labels may be unstable")
 
 
 def border_cases(shape):
@@ -80,21 +81,21 @@ def border_cases(shape):
         yield X, labels, np.random.default_rng(seed + 100)
 
 
-@unchanged
+@ignore_unstable
 @pytest.mark.parametrize("shape", SHAPES)
 def test_lengths_of_rows_seed_and_order_change_no_label(shape):
     for X, labels, rng in border_cases(shape):
         factors = 10 ** rng.uniform(-6, 6, (len(X), 1))
         assert_array_equal(IhSC(shape[2]).fit_predict(X * factors), labels)
-        seeded = IhSC(shape[2], random_state=int(rng.integers(1000)))
-        assert_array_equal(seeded.fit_predict(X), labels)
+        seeded_model = IhSC(shape[2], random_state=int(rng.integers(1000)))
+        assert_array_equal(seeded_model.fit_predict(X), labels)
         rows, columns = map(rng.permutation, X.shape)
         for Y, expected in ((X[rows], labels[rows]), (X[:, columns], labels)):
             # Up to names, which clusters of one size may swap
             assert exact_recovery(expected, IhSC(shape[2]).fit_predict(Y))
 
 
-@unchanged
+@ignore_unstable
 def test_nor_does_it_where_the_spectrum_does_not_fall():
     # As of texts: many directions count, of which the last are known to one digit.
     rng = np.random.default_rng(0)
@@ -111,7 +112,7 @@ def test_nor_does_it_where_the_spectrum_does_not_fall():
         assert exact_recovery(expected, IhSC(12).fit_predict(Y))
 
 
-@pytest.mark.filterwarnings("ignore:Labels may be unstable")
+@ignore_unstable
 def test_rounding_does_not_choose_among_equals():
     for seed in range(8):  # whole numbers without clusters, with many ties
         rng = np.random.default_rng(seed)
@@ -124,23 +125,23 @@ def test_rounding_does_not_choose_among_equals():
             assert exact_recovery(expected, IhSC(5).fit_predict(Y))
 
 
-@pytest.mark.filterwarnings("ignore:Labels may be unstable")
+@ignore_unstable
 @pytest.mark.parametrize("k", [10, 12])
 def test_single_precision_finds_the_same_clusters_whatever_the_order(k):
     X = load_digits().data
     labels = IhSC(k).fit_predict(X)
     rows = np.random.default_rng(0).permutation(len(X))
-    single = IhSC(k).fit_predict(X[rows].astype(np.float32))
+    labels_found = IhSC(k).fit_predict(X[rows].astype(np.float32))
 
-    assert misclassification_rate(labels[rows], single) <= 2 / len(X)
+    assert misclassification_rate(labels[rows], labels_found) <= 2 / len(X)
 
 
-@unchanged
+@ignore_unstable
 @pytest.mark.parametrize("shape", SHAPES[1:])
 def test_every_kind_of_array_has_the_same_labels(shape, tmp_path_factory):
     for X, labels, _ in border_cases(shape):
-        for hold in (memory_map, csr, dask_dense, torch_cpu, strict):
-            data = hold(X, tmp_path_factory.mktemp("data"))
+        for convert in (memory_map, csr, dask_dense, torch_cpu, strict):
+            data = convert(X, tmp_path_factory.mktemp("data"))
             assert_array_equal(to_host(IhSC(shape[2]).fit(data).labels_), labels)
 
 
@@ -241,19 +242,20 @@ def test_the_settings_of_the_paper():
         "labels": "kmeans",
         "tol": 1e-4,
     }
-    expected = IhSC(5, recipe=Recipe(**settings), random_state=3)
+    explicit_model = IhSC(5, recipe=Recipe(**settings), random_state=3)
 
-    assert model.get_params() == expected.get_params()
+    assert model.get_params() == explicit_model.get_params()
     assert IhSC.paper().n_clusters == IhSC().n_clusters
 
     X, _ = make_ihgmm(200, 50, 5, random_state=0)
 
-    assert_array_equal(clone(model).fit(X).labels_, expected.fit(X).labels_)
+    assert_array_equal(clone(model).fit(X).labels_, explicit_model.fit(X).labels_)
 
 
 def test_a_recipe_shows_what_differs_from_the_default_and_reads_back():
     for recipe in (Recipe(), Recipe.of("paper"), Recipe.of("psc", tol=1e-3)):
         assert eval(repr(recipe)) == recipe
+
     assert repr(Recipe(diagonal="zero", tol=1e-2)) == "Recipe(diagonal='zero')"
 
 
@@ -265,6 +267,7 @@ def test_recipes_go_through_searches_clones_and_pickles():
     assert search.best_params_["recipe"] in recipes
 
     model = search.best_estimator_
+
     for copy in (clone(model), pickle.loads(pickle.dumps(model))):
         assert copy.get_params() == model.get_params()
 
@@ -279,5 +282,6 @@ def test_recipes_go_through_searches_clones_and_pickles():
 )
 def test_what_is_no_recipe_is_refused_by_fit(model, error, message):
     X, _ = make_ihgmm(60, 30, 3, random_state=0)
+
     with pytest.raises(error, match=message):
         model.fit(X)

@@ -28,16 +28,17 @@ def rows():
 @pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
 def test_estimators_do_as_usual_where_the_user_wants_errors(model, rows, tmp_path):
     answers = []
-    for how in ("raise", "warn"):
-        with np.errstate(all=how, under="raise" if how == "raise" else "ignore"):
-            before = np.geterr()
-            fitted = model.fit(rows)
-            arguments = [name for name in METHODS if hasattr(fitted, name)]
-            answers.append([getattr(fitted, name)(rows) for name in arguments])
-            if hasattr(fitted, "labels_"):
-                save_model(fitted, tmp_path / "model.npz")
+    for mode in ("raise", "warn"):
+        with np.errstate(all=mode, under="raise" if mode == "raise" else "ignore"):
+            settings_before = np.geterr()
+            model.fit(rows)
+            methods = [name for name in METHODS if hasattr(model, name)]
+            answers.append([getattr(model, name)(rows) for name in methods])
+            if hasattr(model, "labels_"):
+                save_model(model, tmp_path / "model.npz")
                 load_model(tmp_path / "model.npz").predict(rows)
-            assert np.geterr() == before
+            assert np.geterr() == settings_before
+
     for first, second in zip(*answers, strict=True):
         if isinstance(first, np.ndarray | float):
             np.testing.assert_array_equal(first, second)
@@ -45,7 +46,7 @@ def test_estimators_do_as_usual_where_the_user_wants_errors(model, rows, tmp_pat
 
 def test_functions_do_as_usual_where_the_user_wants_errors(rows):
     with np.errstate(all="raise"):
-        before = np.geterr()
+        settings_before = np.geterr()
         rows, labels = ihgmm.make_ihgmm(120, 12, 3, random_state=0)
         assert ihgmm.select_n_clusters(rows, random_state=0).n_clusters == 3
         assert ihgmm.cluster_tree(rows, random_state=0).levels == (3,)
@@ -53,4 +54,4 @@ def test_functions_do_as_usual_where_the_user_wants_errors(rows):
         ihgmm.estimate_parameters(rows, labels)
         ihgmm.scale_heterogeneity_test(rows, labels)
         metrics.stability_score(ihgmm.IhSC(3).fit(rows), rows)
-        assert np.geterr() == before
+        assert np.geterr() == settings_before

@@ -32,16 +32,15 @@ def grown(X, sizes, model=None):
 def test_batches_give_what_a_fit_gives(p, sizes):
     X, kinds = sample_of(p=p)
     model = grown(X, sizes)
-    fit_at_once = IhSC(4).fit(X)
-    rates = [
-        misclassification_rate(kinds, item.predict(X)) for item in (model, fit_at_once)
-    ]
+    model_at_once = IhSC(4).fit(X)
+    rate = misclassification_rate(kinds, model.predict(X))
+    rate_at_once = misclassification_rate(kinds, model_at_once.predict(X))
 
-    assert rates[0] <= rates[1] + 0.003
+    assert rate <= rate_at_once + 0.003
     assert model.n_samples_seen_ == 1200
 
-    order = np.argmax(fit_at_once.transform(model.cluster_centers_), axis=1)
-    centers = fit_at_once.cluster_centers_[order]
+    order = np.argmax(model_at_once.transform(model.cluster_centers_), axis=1)
+    centers = model_at_once.cluster_centers_[order]
     gap = np.linalg.norm(model.cluster_centers_ - centers) / np.linalg.norm(centers)
 
     assert gap < 0.06
@@ -53,10 +52,10 @@ def test_batches_give_what_a_fit_gives(p, sizes):
 def test_clusters_keep_their_numbers(seed):
     X, _ = sample_of(n=2000, seed=seed)
     model = IhSC(4).partial_fit(X[:400])
-    before = model.predict(X)
+    labels_before = model.predict(X)
     grown(X[400:], [200] * 8, model)
 
-    assert np.mean(model.predict(X) == before) > 0.98
+    assert np.mean(model.predict(X) == labels_before) > 0.98
 
 
 @pytest.mark.filterwarnings("ignore::ihgmm.DriftWarning")
@@ -76,17 +75,19 @@ def test_rows_may_come_sorted_by_cluster():
 def test_rows_of_an_earlier_call_are_no_rows_of_the_model(kind):
     X, _ = sample_of(n=600)
     model = grown(X, [200, 200, 200])
-    last = kind(X[400:])
-    earlier = kind(X[:200])
-    for rows in (last, last.astype(np.float32)):
+    last_rows = kind(X[400:])
+    earlier_rows = kind(X[:200])
+
+    for rows in (last_rows, last_rows.astype(np.float32)):
         assert top_features(rows, model).sizes.sum() == 200
         assert diagnose(rows, model).n_samples == 200
         assert "<html" in model.report(rows).html
+
     for ask in (top_features, diagnose, typical_rows, write_report):
         with pytest.raises(ValueError, match=r"not the rows of the last partial_fit"):
-            ask(earlier, model)
+            ask(earlier_rows, model)
 
-    assert top_features(earlier, model.predict(earlier)).sizes.sum() == 200
+    assert top_features(earlier_rows, model.predict(earlier_rows)).sizes.sum() == 200
 
 
 def test_kinds_of_arrays_may_change_between_calls():
@@ -100,36 +101,43 @@ def test_kinds_of_arrays_may_change_between_calls():
     assert isinstance(model.labels_, torch.Tensor)
     assert misclassification_rate(kinds, model.predict(X)) < 0.01
 
-    second = grown(X, [300] * 4)
+    dense_model = grown(X, [300] * 4)
 
-    assert np.mean(model.predict(X) == second.predict(X)) > 0.995
+    assert np.mean(model.predict(X) == dense_model.predict(X)) > 0.995
 
 
 def test_weights_count_like_repeated_rows():
     X, _ = sample_of(n=800)
     rng = np.random.default_rng(0)
     counts = rng.integers(1, 4, 800)
-    weighted = IhSC(4).partial_fit(X[:400], sample_weight=counts[:400])
-    weighted.partial_fit(X[400:], sample_weight=counts[400:])
+    weighted_model = IhSC(4).partial_fit(X[:400], sample_weight=counts[:400])
+    weighted_model.partial_fit(X[400:], sample_weight=counts[400:])
     rows = np.repeat(X, counts, axis=0)
-    repeated = grown(rows, [counts[:400].sum(), counts[400:].sum()])
-    item, second = (model.growth_.directions for model in (weighted, repeated))
+    repeated_model = grown(rows, [counts[:400].sum(), counts[400:].sum()])
+    weighted_directions = weighted_model.growth_.directions
+    repeated_directions = repeated_model.growth_.directions
 
-    assert_allclose(item.values, second.values)
-    assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, 0.02, 0.02)
+    assert_allclose(weighted_directions.values, repeated_directions.values)
+
+    weighted_centers = weighted_model.cluster_centers_
+    repeated_centers = repeated_model.cluster_centers_
+
+    assert_allclose(weighted_centers, repeated_centers, 0.02, 0.02)
+
+
+def shapes_of(sample):
+    return [array.shape for array in vars(sample).values() if np.ndim(array)]
 
 
 def test_memory_does_not_grow(monkeypatch):
     monkeypatch.setattr("ihgmm.policy.Labelling.ROWS", 256)
     X, kinds = sample_of(n=3000)
     model = IhSC(4).partial_fit(X[:600])
-    shapes = [
-        item.shape for item in vars(model.growth_.sample).values() if np.ndim(item)
-    ]
+    shapes = shapes_of(model.growth_.sample)
     grown(X[600:], [400] * 6, model)
     sample = model.growth_.sample
 
-    assert shapes == [item.shape for item in vars(sample).values() if np.ndim(item)]
+    assert shapes_of(sample) == shapes
     assert sample.weights.sum() == pytest.approx(3000, rel=0.2)
     assert misclassification_rate(kinds, model.predict(X)) < 0.02
 
@@ -137,45 +145,46 @@ def test_memory_does_not_grow(monkeypatch):
 def test_a_fitted_model_grows(tmp_path):
     X, kinds = sample_of()
     model = IhSC(4).fit(X[:600])
-    before = model.predict(X)
+    labels_before = model.predict(X)
     save_model(model, tmp_path / "model.npz")
     model = load_model(tmp_path / "model.npz")
     model.partial_fit(X[600:900]).partial_fit(X[900:])
 
     assert model.n_samples_seen_ == 1200
-    assert np.mean(model.predict(X) == before) > 0.98
+    assert np.mean(model.predict(X) == labels_before) > 0.98
     assert misclassification_rate(kinds, model.predict(X)) < 0.01
 
-    newer = IhSC(4, init=model).partial_fit(X[::-1][:600])
+    newer_model = IhSC(4, init=model).partial_fit(X[::-1][:600])
 
-    assert np.mean(newer.predict(X) == model.predict(X)) > 0.98
+    assert np.mean(newer_model.predict(X) == model.predict(X)) > 0.98
 
 
 def test_drift_is_said_once():
     X, kinds = sample_of(n=4000, k=5)
-    three = kinds < 3
-    last = kinds == 4
+    is_of_three = kinds < 3
+    is_of_last = kinds == 4
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = grown(X[~last][:1500], [500] * 3)
-    remaining = X[1500:]
-    labels = kinds[1500:]
+        model = grown(X[~is_of_last][:1500], [500] * 3)
+
+    remaining_rows = X[1500:]
+    remaining_kinds = kinds[1500:]
 
     with pytest.warns(DriftWarning, match=r"clusters \d\. .*IhSC\(3, init=model\)"):
-        model.partial_fit(remaining[labels < 3][:500])
+        model.partial_fit(remaining_rows[remaining_kinds < 3][:500])
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model.partial_fit(remaining[labels < 3][500:900])
+        model.partial_fit(remaining_rows[remaining_kinds < 3][500:900])
 
-    assert three.any()
+    assert is_of_three.any()
 
     with pytest.warns(DriftWarning, match=r"of the new rows are far .*IhSC\(5, init"):
-        model.partial_fit(X[last | three][:800])
+        model.partial_fit(X[is_of_last | is_of_three][:800])
 
-    five = IhSC(5, init=model).fit(X)
+    larger_model = IhSC(5, init=model).fit(X)
 
-    assert misclassification_rate(kinds, five.labels_) < 0.01
+    assert misclassification_rate(kinds, larger_model.labels_) < 0.01
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -194,7 +203,7 @@ def test_bad_batches_are_refused_and_leave_the_model():
         IhSC(4).partial_fit(X[:3])
 
     model = IhSC(4).partial_fit(X[:600])
-    before = model.predict(X)
+    labels_before = model.predict(X)
 
     with pytest.raises(ValueError, match="40 features"):
         model.partial_fit(X[:, :30])
@@ -205,7 +214,7 @@ def test_bad_batches_are_refused_and_leave_the_model():
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(np.full((3, 40), np.nan))
 
-    assert_array_equal(model.predict(X), before)
+    assert_array_equal(model.predict(X), labels_before)
     assert model.n_samples_seen_ == 600
     assert model.fit(X).labels_.shape == (1200,)
     assert not hasattr(model, "n_samples_seen_")  # a fit begins anew
@@ -237,9 +246,9 @@ def test_a_saved_model_goes_on_and_fills_cells_in_as_the_first_call_learnt(tmp_p
     assert_array_equal(loaded.cluster_centers_, model.cluster_centers_)
     assert misclassification_rate(kinds, model.predict(X)) < 0.01
 
-    fitted = IhSC(4, missing="fit").fit(X[:400]).partial_fit(X[400:])
+    fitted_model = IhSC(4, missing="fit").fit(X[:400]).partial_fit(X[400:])
 
-    assert misclassification_rate(kinds, fitted.predict(X)) < 0.01
+    assert misclassification_rate(kinds, fitted_model.predict(X)) < 0.01
 
 
 def test_the_number_of_clusters_is_counted_once():
@@ -259,17 +268,16 @@ def test_directions_of_all_features_add_up_exactly():
         values, vectors = np.linalg.eigh(rows.T @ rows)
         return DirectionMemory(vectors[:, ::-1], values[::-1], values.sum())
 
-    pair = directions(A).merged(directions(B), 6)
+    merged = directions(A).merged(directions(B), 6)
     expected = directions(np.vstack([A, B]))
 
-    assert_allclose(pair.values, expected.values)
-    assert_allclose(np.abs(np.sum(pair.vectors * expected.vectors, axis=0)), 1)
+    assert_allclose(merged.values, expected.values)
+    assert_allclose(np.abs(np.sum(merged.vectors * expected.vectors, axis=0)), 1)
 
-    sample = directions(A).merged(directions(B), 4)
+    truncated = directions(A).merged(directions(B), 4)
+    total = truncated.values.sum() + 2 * truncated.remaining_eigenvalue
 
-    assert sample.remaining_eigenvalue * 2 + sample.values.sum() == pytest.approx(
-        expected.total
-    )
+    assert total == pytest.approx(expected.total)
 
 
 def test_a_sample_by_priority_is_right_on_average():
@@ -279,21 +287,23 @@ def test_a_sample_by_priority_is_right_on_average():
     totals = []
     for _ in range(50):
         priorities = weights / rng.random(2000)
-        parts = [
+        samples = [
             RowSample(
-                rows=values[at, None],
-                lengths=weights[at],
-                row_weights=weights[at],
-                priorities=priorities[at],
-                labels=at * 0,
-                is_known=at < 0,
+                rows=values[indices, None],
+                lengths=weights[indices],
+                row_weights=weights[indices],
+                priorities=priorities[indices],
+                labels=indices * 0,
+                is_known=indices < 0,
             )
-            for at in np.split(np.arange(2000), 10)
+            for indices in np.split(np.arange(2000), 10)
         ]
-        joined = parts[0]
-        for part in parts[1:]:
-            joined = joined.joined(part, 200)
-        assert len(joined.weights) == 200
-        totals.append(joined.weights @ joined.rows[:, 0])
+
+        joined_sample = samples[0]
+        for sample in samples[1:]:
+            joined_sample = joined_sample.joined(sample, 200)
+
+        assert len(joined_sample.weights) == 200
+        totals.append(joined_sample.weights @ joined_sample.rows[:, 0])
 
     assert np.mean(totals) == pytest.approx(weights @ values, rel=0.02)

@@ -36,42 +36,36 @@ def test_attributes(model, sample):
 
 
 def test_parameters_are_near_the_truth():
-    s = make_ihgmm(600, 100, 3, random_state=1, return_params=True)
-    model_found = IhGMM(3, random_state=0).fit(s.X)
+    draw = make_ihgmm(600, 100, 3, random_state=1, return_params=True)
+    model = IhGMM(3, random_state=0).fit(draw.X)
 
-    assert exact_recovery(s.labels, model_found.labels_)
+    assert exact_recovery(draw.labels, model.labels_)
 
-    mean = np.bincount(s.labels, s.scales) / np.bincount(s.labels)
+    mean_scales = np.bincount(draw.labels, draw.scales) / np.bincount(draw.labels)
 
-    assert_allclose(model_found.scales_, s.scales / mean[s.labels], atol=0.05)
-    assert_allclose(model_found.noise_levels_, s.noise_levels, rtol=0.35)
+    assert_allclose(model.scales_, draw.scales / mean_scales[draw.labels], atol=0.05)
+    assert_allclose(model.noise_levels_, draw.noise_levels, rtol=0.35)
 
-    truth = s.scales[:, None] * s.centers[s.labels]
-    fitted = (
-        model_found.scales_[:, None] * model_found.cluster_centers_[model_found.labels_]
-    )
+    signal = draw.scales[:, None] * draw.centers[draw.labels]
+    estimate = model.scales_[:, None] * model.cluster_centers_[model.labels_]
 
-    assert np.linalg.norm(truth - fitted) < 0.05 * np.linalg.norm(truth)
+    assert np.linalg.norm(signal - estimate) < 0.05 * np.linalg.norm(signal)
 
 
 def test_predict_and_proba(model, sample):
-    new_rows = make_ihgmm(
-        400, centers=sample.centers, random_state=9, return_params=True
-    )
-    proba = model.predict_proba(new_rows.X)
+    rows, labels = make_ihgmm(400, centers=sample.centers, random_state=9)
+    proba = model.predict_proba(rows)
 
     assert_allclose(proba.sum(axis=1), 1)
-    assert_array_equal(proba.argmax(axis=1), model.predict(new_rows.X))
-    assert misclassification_rate(new_rows.labels, model.predict(new_rows.X)) < 0.03
-    assert_allclose(model.predict_proba(new_rows.X * 7), proba, atol=1e-9)  # any scale
-    assert model.score(new_rows.X) == pytest.approx(
-        model.score_samples(new_rows.X).mean()
-    )
+    assert_array_equal(proba.argmax(axis=1), model.predict(rows))
+    assert misclassification_rate(labels, model.predict(rows)) < 0.03
+    assert_allclose(model.predict_proba(rows * 7), proba, atol=1e-9)  # any scale
+    assert model.score(rows) == pytest.approx(model.score_samples(rows).mean())
 
     strangers = np.random.default_rng(0).standard_normal((400, 150))
-    strangers *= np.linalg.norm(new_rows.X, axis=1).mean() / np.sqrt(150)
+    strangers *= np.linalg.norm(rows, axis=1).mean() / np.sqrt(150)
 
-    assert model.score(strangers) < model.score(new_rows.X)
+    assert model.score(strangers) < model.score(rows)
 
 
 @pytest.mark.parametrize("noise", STRUCTURES)
@@ -79,37 +73,39 @@ def test_memberships_are_calibrated(noise):
     certainty = []
     is_right = []
     for seed in range(12):
-        s = make_ihgmm(
+        draw = make_ihgmm(
             200, (50, 800)[seed % 2], 3, separation_constant=0.12, balance=0.4,
             noise_levels=(0.9, 1.1), noise_structure=noise, random_state=seed,
             return_params=True,
         )  # fmt: skip
-        fitted = IhGMM(3, noise=noise, random_state=0, tol=1e-2).fit(s.X)
-        certainty.append(fitted.memberships_.max(axis=1))
-        is_right.append(match_labels(s.labels, fitted.labels_) == s.labels)
+        model = IhGMM(3, noise=noise, random_state=0, tol=1e-2).fit(draw.X)
+        certainty.append(model.memberships_.max(axis=1))
+        is_right.append(match_labels(draw.labels, model.labels_) == draw.labels)
     certainty = np.concatenate(certainty)
     is_right = np.concatenate(is_right)
 
     assert 0.03 < 1 - is_right.mean() < 0.3  # the task is hard enough to tell
 
     for lower, upper in [(0.34, 0.6), (0.6, 0.8), (0.8, 0.95), (0.95, 1.01)]:
-        rows = (certainty >= lower) & (certainty < upper)
-        error = 3 * np.sqrt(0.25 / rows.sum())
-        assert is_right[rows].mean() == pytest.approx(
-            certainty[rows].mean(), abs=0.07 + error
+        is_within = (certainty >= lower) & (certainty < upper)
+        margin = 3 * np.sqrt(0.25 / is_within.sum())
+        mean_certainty = certainty[is_within].mean()
+
+        assert is_right[is_within].mean() == pytest.approx(
+            mean_certainty, abs=0.07 + margin
         )
 
 
 @pytest.mark.parametrize("shape", [(200, 50, 2), (200, 1000, 3)])
 def test_bic_finds_the_noise_structure(shape):
     is_right = []
-    for seed, truth in product(range(2), STRUCTURES):
+    for seed, structure in product(range(2), STRUCTURES):
         noise = ("gaussian", "rademacher")[seed]
-        options = {"noise": noise, "noise_structure": truth, "random_state": seed}
+        options = {"noise": noise, "noise_structure": structure, "random_state": seed}
         X, _ = make_ihgmm(*shape, scale_ratio=5, **options)
         models = (IhGMM(shape[2], noise=s, random_state=0).fit(X) for s in STRUCTURES)
-        values = [model.bic(X) for model in models]
-        is_right.append(STRUCTURES[np.argmin(values)] == truth)
+        criteria = [model.bic(X) for model in models]
+        is_right.append(STRUCTURES[np.argmin(criteria)] == structure)
 
     assert sum(is_right) >= 5
 
@@ -138,21 +134,21 @@ def test_bic_finds_the_number_of_clusters():
     ("unit", "noise"), zip([1e-160, 1e-30, 1e160], STRUCTURES, strict=True)
 )
 def test_units(sample, unit, noise):
-    item = IhGMM(3, noise=noise, random_state=0).fit(sample.X)
-    other_model = IhGMM(3, noise=noise, random_state=0).fit(sample.X * unit)
+    model = IhGMM(3, noise=noise, random_state=0).fit(sample.X)
+    scaled_model = IhGMM(3, noise=noise, random_state=0).fit(sample.X * unit)
 
-    assert_array_equal(item.labels_, other_model.labels_)
-    assert_allclose(item.memberships_, other_model.memberships_, atol=1e-6)
-    assert_allclose(other_model.noise_levels_ / unit, item.noise_levels_, rtol=1e-6)
+    assert_array_equal(model.labels_, scaled_model.labels_)
+    assert_allclose(model.memberships_, scaled_model.memberships_, atol=1e-6)
+    assert_allclose(scaled_model.noise_levels_ / unit, model.noise_levels_, rtol=1e-6)
 
-    proba = other_model.predict_proba(sample.X * unit)
+    proba = scaled_model.predict_proba(sample.X * unit)
 
-    assert_allclose(proba, item.predict_proba(sample.X), atol=1e-6)
+    assert_allclose(proba, model.predict_proba(sample.X), atol=1e-6)
 
     shift = 300 * 149 * np.log(unit)
-    got = other_model.log_likelihood_ + shift
+    log_likelihood = scaled_model.log_likelihood_ + shift
 
-    assert got == pytest.approx(item.log_likelihood_, abs=1e-6 * abs(shift))
+    assert log_likelihood == pytest.approx(model.log_likelihood_, abs=1e-6 * abs(shift))
 
 
 @pytest.mark.parametrize("noise", STRUCTURES)
@@ -175,14 +171,15 @@ def test_exact_data_and_few_features():
         model = IhGMM(2, noise=noise, random_state=0).fit(X)
         assert exact_recovery(np.arange(20) // 10, model.labels_)
         assert np.isfinite(model.log_likelihood_)
-    item = IhGMM(1, random_state=0).fit(np.arange(1.0, 11)[:, None])
 
-    assert np.isfinite(item.predict_proba([[3.0], [-2.0]])).all()
+    line_model = IhGMM(1, random_state=0).fit(np.arange(1.0, 11)[:, None])
+
+    assert np.isfinite(line_model.predict_proba([[3.0], [-2.0]])).all()
 
 
 @pytest.mark.parametrize("outliers", [None, "auto"])
 def test_zero_rows(outliers):
-    X, _labels = make_ihgmm(60, 20, 2, random_state=0)
+    X, _ = make_ihgmm(60, 20, 2, random_state=0)
     X[4] = 0
 
     with pytest.warns(UserWarning, match="1 of 60 rows are zero") as caught:
@@ -210,14 +207,14 @@ def test_a_likelihood_that_spoils_stable_clusters_says_so():
     # splits the largest cluster.
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        z = np.repeat(range(5), [268, 89, 30, 10, 3])
+        labels = np.repeat(range(5), [268, 89, 30, 10, 3])
         centers = 6 * np.linalg.qr(rng.standard_normal((100, 5)))[0].T
-        X = rng.lognormal(0, 0.5, (400, 1)) * centers[z]
+        X = rng.lognormal(0, 0.5, (400, 1)) * centers[labels]
         X += rng.standard_normal((400, 100))
         with pytest.warns(UnstableLabelsWarning, match="away from spectral clusters"):
             labels_found = IhGMM(5).fit_predict(X)
-        assert misclassification_rate(z, IhSC(5).fit_predict(X)) < 0.1
-        assert misclassification_rate(z, labels_found) > 0.2
+        assert misclassification_rate(labels, IhSC(5).fit_predict(X)) < 0.1
+        assert misclassification_rate(labels, labels_found) > 0.2
 
 
 @pytest.mark.parametrize("noise", STRUCTURES)
@@ -251,35 +248,35 @@ def test_how_clusters_were_counted_is_kept_until_the_next_fit(Estimator):
 def test_predictions_follow_the_public_attributes(noise):
     X, _ = make_ihgmm(200, 60, 3, separation_constant=0.4, random_state=0)
     model = IhGMM(3, noise=noise, random_state=0).fit(X)
-    expected = model.predict_proba(X)
+    memberships = model.predict_proba(X)
 
-    assert (expected.argmax(axis=1) == model.labels_).mean() > 0.98
+    assert (memberships.argmax(axis=1) == model.labels_).mean() > 0.98
 
-    turn = [1, 2, 0]
+    order = [1, 2, 0]
     names = ["cluster_centers_", "center_errors_", "weights_"]
     for name in names + ["noise_levels_"] * (noise == "class"):
-        setattr(model, name, getattr(model, name)[turn])
+        setattr(model, name, getattr(model, name)[order])
 
-    assert_allclose(model.predict_proba(X), expected[:, turn], atol=1e-12)
-    assert_array_equal(model.predict(X), expected[:, turn].argmax(axis=1))
+    assert_allclose(model.predict_proba(X), memberships[:, order], atol=1e-12)
+    assert_array_equal(model.predict(X), memberships[:, order].argmax(axis=1))
 
     model.cluster_centers_ = -model.cluster_centers_
 
-    assert (model.predict(X) != expected[:, turn].argmax(axis=1)).mean() > 0.5
+    assert (model.predict(X) != memberships[:, order].argmax(axis=1)).mean() > 0.5
 
 
 def test_errors_of_the_centres():
     # Standard errors: the entries of the centres found miss by about as much.
     for seed, noise in product(range(4), STRUCTURES):
         options = {"noise_structure": noise, "random_state": seed}
-        s = make_ihgmm(300, 400, 3, scale_ratio=3, return_params=True, **options)
-        model = IhGMM(3, noise=noise, random_state=0).fit(s.X)
+        draw = make_ihgmm(300, 400, 3, scale_ratio=3, return_params=True, **options)
+        model = IhGMM(3, noise=noise, random_state=0).fit(draw.X)
         for k in range(3):
-            truth = s.labels[model.labels_ == k][0]
-            mean = s.scales[s.labels == truth].mean()
-            missed = model.cluster_centers_[k] - mean * s.centers[truth]
-            error = np.sqrt(np.mean(model.center_errors_[k] ** 2))
-            assert error == pytest.approx(missed.std(), rel=0.2)
+            label = draw.labels[model.labels_ == k][0]
+            mean_scale = draw.scales[draw.labels == label].mean()
+            deviations = model.cluster_centers_[k] - mean_scale * draw.centers[label]
+            standard_error = np.sqrt(np.mean(model.center_errors_[k] ** 2))
+            assert standard_error == pytest.approx(deviations.std(), rel=0.2)
 
 
 @pytest.mark.parametrize("noise", STRUCTURES)

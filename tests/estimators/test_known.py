@@ -25,11 +25,11 @@ def sample():
     return make_ihgmm(300, 60, 4, separation_constant=0.35, random_state=0)
 
 
-def some(labels, per_class, rng, unknown=-1):
+def partial_labels(labels, per_class, rng, unknown=-1):
     """Return labels of so many rows of each class, and ``unknown`` for all others."""
     known_labels = np.full(len(labels), unknown, dtype=object)
-    for item in np.unique(labels):
-        rows = rng.permutation(np.flatnonzero(labels == item))[:per_class]
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == label))[:per_class]
         known_labels[rows] = labels[rows]
     return known_labels
 
@@ -38,63 +38,63 @@ def some(labels, per_class, rng, unknown=-1):
 def test_texts_teach_and_come_back(sample, unknown):
     X, kinds = sample
     names = NAMES[kinds]
-    known_labels = some(names, 3, np.random.default_rng(0), unknown)
+    known_labels = partial_labels(names, 3, np.random.default_rng(0), unknown)
     model = IhSC(4).fit(X, known_labels=known_labels)
 
     np.testing.assert_array_equal(model.classes_, np.sort(NAMES))
     assert np.mean(model.predict(X) == names) > 0.97
     assert model.labels_.dtype.kind == "i"
 
-    taught = np.isin(known_labels.astype(str), NAMES)
-    labels_kept = model.fit_predict(X, known_labels=pd.Series(known_labels))
+    is_taught = np.isin(known_labels.astype(str), NAMES)
+    labels = model.fit_predict(X, known_labels=pd.Series(known_labels))
 
-    np.testing.assert_array_equal(labels_kept[taught], known_labels[taught])
+    np.testing.assert_array_equal(labels[is_taught], known_labels[is_taught])
 
 
 def test_numbers_teach_whatever_their_order(sample):
     X, kinds = sample
-    known_labels = some(kinds * 10, 3, np.random.default_rng(1)).astype(int)
+    known_labels = partial_labels(kinds * 10, 3, np.random.default_rng(1)).astype(int)
     model = IhSC(4).fit(X, known_labels=known_labels)
 
     np.testing.assert_array_equal(model.classes_, [0, 10, 20, 30])
     assert np.mean(model.predict(X) == kinds * 10) > 0.97
 
-    with_nan = np.where(known_labels < 0, np.nan, known_labels)
-    refit = IhSC(4).fit(X, known_labels=with_nan)
+    labels_with_nan = np.where(known_labels < 0, np.nan, known_labels)
+    model_of_nan = IhSC(4).fit(X, known_labels=labels_with_nan)
 
-    np.testing.assert_array_equal(refit.classes_, model.classes_)
-    np.testing.assert_array_equal(refit.labels_, model.labels_)
+    np.testing.assert_array_equal(model_of_nan.classes_, model.classes_)
+    np.testing.assert_array_equal(model_of_nan.labels_, model.labels_)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_some_labels_may_be_wrong(sample, seed):
     X, kinds = sample
     rng = np.random.default_rng(seed)
-    known_labels = some(kinds, 10, rng).astype(int)
-    is_wrong = rng.permutation(np.flatnonzero(known_labels >= 0))[:4]
-    known_labels[is_wrong] = (known_labels[is_wrong] + 1) % 4
+    known_labels = partial_labels(kinds, 10, rng).astype(int)
+    wrong_rows = rng.permutation(np.flatnonzero(known_labels >= 0))[:4]
+    known_labels[wrong_rows] = (known_labels[wrong_rows] + 1) % 4
     labels = IhSC(4).fit(X, known_labels=known_labels).predict(X)
-    unknown = known_labels < 0
+    is_unknown = known_labels < 0
 
-    assert np.mean(labels[unknown] == kinds[unknown]) > 0.97
+    assert np.mean(labels[is_unknown] == kinds[is_unknown]) > 0.97
 
 
 def test_known_rows_help_where_clusters_are_no_classes():
     X, kinds = load_wine(return_X_y=True)
     X = X / X.std(axis=0)
-    middle = (kinds == 1).astype(int)  # the other class is two clusters
+    classes = (kinds == 1).astype(int)  # the other class is two clusters
 
-    assert misclassification_rate(middle, IhSC(2).fit(X).labels_) > 0.4
+    assert misclassification_rate(classes, IhSC(2).fit(X).labels_) > 0.4
 
-    known_labels = some(middle, 15, np.random.default_rng(0)).astype(int)
+    known_labels = partial_labels(classes, 15, np.random.default_rng(0)).astype(int)
     labels = IhSC(2).fit(X, known_labels=known_labels).predict(X)
 
-    assert np.mean((labels != middle)[known_labels < 0]) < 0.2
+    assert np.mean((labels != classes)[known_labels < 0]) < 0.2
 
 
 def test_other_clusters_may_appear(sample):
     X, kinds = sample
-    known_labels = some(NAMES[kinds], 5, np.random.default_rng(0), None)
+    known_labels = partial_labels(NAMES[kinds], 5, np.random.default_rng(0), None)
     known_labels[kinds >= 2] = None
     model = IhSC(4).fit(X, known_labels=known_labels)
 
@@ -105,9 +105,9 @@ def test_other_clusters_may_appear(sample):
 
     assert sizes[2] >= sizes[3] > 0
 
-    numbers = np.where(kinds < 2, kinds, -1)
+    known_numbers = np.where(kinds < 2, kinds, -1)
 
-    assert IhSC(4).fit(X, known_labels=numbers).classes_.tolist() == [0, 1, 2, 3]
+    assert IhSC(4).fit(X, known_labels=known_numbers).classes_.tolist() == [0, 1, 2, 3]
     assert IhSC("auto").fit(X, known_labels=kinds).n_clusters_ >= 4
 
 
@@ -125,23 +125,23 @@ def test_y_teaches_nothing_and_leaks_into_no_search(sample):
 
 def test_classes_are_routed_as_metadata(sample):
     X, kinds = sample
-    known_labels = some(NAMES[kinds], 3, np.random.default_rng(0))
+    known_labels = partial_labels(NAMES[kinds], 3, np.random.default_rng(0))
     with config_context(enable_metadata_routing=True):
         model = IhSC(4).set_fit_request(known_labels=True)
         pipeline = make_pipeline(FunctionTransformer(), model)
         labels = pipeline.fit_predict(X, known_labels=known_labels)
         search = GridSearchCV(model, {"n_clusters": [4]}, cv=KFold(2))
-        labels_found = search.fit(X, known_labels=known_labels).predict(X)
+        labels_of_search = search.fit(X, known_labels=known_labels).predict(X)
 
     assert np.mean(labels == NAMES[kinds]) > 0.97
-    assert np.mean(labels_found == NAMES[kinds]) > 0.97
+    assert np.mean(labels_of_search == NAMES[kinds]) > 0.97
 
 
 @pytest.mark.parametrize("kind", ["string", "category", "Int64", "polars"])
 def test_columns_of_frames_teach(sample, kind):
     X, kinds = sample
     classes = kinds if kind == "Int64" else NAMES[kinds]
-    known_labels = some(classes, 3, np.random.default_rng(0), None)
+    known_labels = partial_labels(classes, 3, np.random.default_rng(0), None)
     if kind == "polars":
         pl = pytest.importorskip("polars")
         X = pl.DataFrame(X)
@@ -157,7 +157,7 @@ def test_weights_outliers_and_classes_go_together(sample):
     X, kinds = sample
     X = np.vstack([X, 1e3 * np.random.default_rng(0).standard_normal((3, 60))])
     known_labels = np.append(
-        some(NAMES[kinds], 5, np.random.default_rng(0), None), [None] * 3
+        partial_labels(NAMES[kinds], 5, np.random.default_rng(0), None), [None] * 3
     )
     weights = np.ones(303)
     weights[:20] = 0
@@ -181,21 +181,21 @@ def test_a_taught_model_is_saved(sample, tmp_path):
 
 
 def test_classes_and_scales_stay_when_rows_follow(tmp_path):
-    X, sick = load_diabetes(return_X_y=True, scaled=False)
+    X, progression = load_diabetes(return_X_y=True, scaled=False)
     order = np.random.default_rng(0).permutation(442)
     limits = [100, 180]
     X = (X / X.std(axis=0))[order]
-    kinds = np.digitize(sick, limits)[order]
+    kinds = np.digitize(progression, limits)[order]
     model = IhSC(3).fit(X[:330], known_labels=kinds[:330])
-    before = model.predict(X)
+    labels_before = model.predict(X)
     lengths = np.linalg.norm(model.cluster_centers_, axis=1)
     save_model(model, tmp_path / "model.npz")
     model.partial_fit(X[330:])
     loaded = load_model(tmp_path / "model.npz").partial_fit(X[330:])
 
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    assert np.mean(model.predict(X) == before) > 0.95
-    assert np.mean(model.predict(X) == kinds) > np.mean(before == kinds) - 0.01
+    assert np.mean(model.predict(X) == labels_before) > 0.95
+    assert np.mean(model.predict(X) == kinds) > np.mean(labels_before == kinds) - 0.01
 
     gains = np.linalg.norm(model.cluster_centers_, axis=1) / lengths
 
@@ -203,7 +203,7 @@ def test_classes_and_scales_stay_when_rows_follow(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("known", "message"),
+    ("known_labels", "message"),
     [
         ([0, 1], "2 entries and X has 300 rows"),
         (np.full(300, -1), "no known label"),
@@ -211,9 +211,9 @@ def test_classes_and_scales_stay_when_rows_follow(tmp_path):
         ([0] + ["a"] + [None] * 298, "'str' and 'int'.*; give every row"),
     ],
 )
-def test_bad_labels_are_refused(sample, known, message):
+def test_bad_labels_are_refused(sample, known_labels, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        IhSC(4).fit(sample[0], known_labels=known)
+        IhSC(4).fit(sample[0], known_labels=known_labels)
 
 
 @pytest.mark.parametrize(
@@ -227,19 +227,19 @@ def test_options_that_cannot_be_taught_say_so(sample, options):
 def test_clusters_keep_the_numbers_of_an_older_model(sample):
     X, kinds = sample
     old_model = IhSC(4).fit(X)
-    small_sample = np.sort(np.r_[np.flatnonzero(kinds != kinds[0]), :20])  # other sizes
-    new_model = IhSC(4, init=old_model).fit(X[small_sample])
+    rows = np.sort(np.r_[np.flatnonzero(kinds != kinds[0]), :20])  # other sizes
+    new_model = IhSC(4, init=old_model).fit(X[rows])
 
-    assert np.mean(new_model.labels_ == old_model.labels_[small_sample]) > 0.97
+    assert np.mean(new_model.labels_ == old_model.labels_[rows]) > 0.97
 
     larger_model = IhSC(5, init=old_model).fit(X)
 
     assert np.mean(larger_model.labels_ == old_model.labels_) > 0.75
 
-    fewer = IhSC(3, init=old_model).fit(X)
-    counts = confusion(old_model.labels_, fewer.labels_, (4, 3))[:3]
+    smaller_model = IhSC(3, init=old_model).fit(X)
+    confusions = confusion(old_model.labels_, smaller_model.labels_, (4, 3))[:3]
 
-    assert counts.trace() >= np.sort(counts.max(axis=1))[1:].sum()
+    assert confusions.trace() >= np.sort(confusions.max(axis=1))[1:].sum()
     assert clone(new_model).init is old_model
 
 
@@ -254,33 +254,35 @@ def test_init_has_to_be_a_fitted_model_of_such_rows(sample):
 
 def test_memberships_give_the_labels(sample):
     model = IhSC(4).fit(sample[0])
-    shares = model.predict_proba(sample[0])
+    memberships = model.predict_proba(sample[0])
 
-    np.testing.assert_allclose(shares.sum(axis=1), 1)
-    np.testing.assert_array_equal(shares.argmax(axis=1), model.labels_)
+    np.testing.assert_allclose(memberships.sum(axis=1), 1)
+    np.testing.assert_array_equal(memberships.argmax(axis=1), model.labels_)
 
     lines = sample[0] * np.random.default_rng(0).choice([-1, 1], (300, 1))
-    signed = IhSC(4, signed=True).fit(lines)
-    shares = signed.predict_proba(lines)
+    signed_model = IhSC(4, signed=True).fit(lines)
+    memberships = signed_model.predict_proba(lines)
 
-    assert np.mean(shares.argmax(axis=1) == signed.labels_) > 0.99
+    assert np.mean(memberships.argmax(axis=1) == signed_model.labels_) > 0.99
     assert not hasattr(IhSC.paper(4), "predict_proba")
 
 
 def test_memberships_are_as_sure_as_labels_are_right():
     """Of rows that the fit has not seen; with log-odds as they are, .98 for .88."""
     certainty = []
-    raw = []
-    is_right = []
+    raw_certainty = []
+    accuracy = []
     for seed in range(6):
         X, labels = make_ihgmm(600, 100, 4, separation_constant=0.1, random_state=seed)
         model = IhSC(4).fit(X[:400])
-        shares = model.predict_proba(X[400:])
-        error = misclassification_rate(labels[400:], shares.argmax(axis=1))
-        certainty = [*certainty, shares.max(axis=1).mean()]
-        is_right = [*is_right, 1 - error]
-        model.temperature_ = 1.0
-        raw += [model.predict_proba(X[400:]).max(axis=1).mean()]
+        memberships = model.predict_proba(X[400:])
+        error = misclassification_rate(labels[400:], memberships.argmax(axis=1))
+        certainty.append(memberships.max(axis=1).mean())
+        accuracy.append(1 - error)
 
-    assert abs(np.mean(certainty) - np.mean(is_right)) < 0.08
-    assert np.mean(raw) - np.mean(is_right) > 0.08
+        model.temperature_ = 1.0
+        raw_memberships = model.predict_proba(X[400:])
+        raw_certainty.append(raw_memberships.max(axis=1).mean())
+
+    assert abs(np.mean(certainty) - np.mean(accuracy)) < 0.08
+    assert np.mean(raw_certainty) - np.mean(accuracy) > 0.08

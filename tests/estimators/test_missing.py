@@ -28,8 +28,8 @@ def sample(seed=0, share=0.3, **options):
     """Return complete data, the same with missing cells, and labels."""
     options = {"separation_constant": 0.8, "scale_ratio": 5.0, **options}
     X, labels = make_ihgmm(300, 60, 3, random_state=seed, **options)
-    hidden = np.random.default_rng(seed).random(X.shape) < share
-    return X, np.where(hidden, np.nan, X), labels
+    is_hidden = np.random.default_rng(seed).random(X.shape) < share
+    return X, np.where(is_hidden, np.nan, X), labels
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
@@ -37,11 +37,11 @@ def sample(seed=0, share=0.3, **options):
 def test_clusters_are_found_nearly_as_in_complete_data(Estimator, seed):
     ratio, constant = (1.0, 3.0) if Estimator is PSC else (5.0, 0.8)
     X, gaps, labels = sample(seed, scale_ratio=ratio, separation_constant=constant)
-    complete = Estimator(3, random_state=0).fit(X)
+    complete_model = Estimator(3, random_state=0).fit(X)
     model = Estimator(3, missing="fit", random_state=0).fit(gaps)
-    is_wrong = misclassification_rate(labels, model.labels_)
+    error = misclassification_rate(labels, model.labels_)
 
-    assert is_wrong <= misclassification_rate(labels, complete.labels_) + 0.03
+    assert error <= misclassification_rate(labels, complete_model.labels_) + 0.03
 
     if Estimator is not IhGMM:  # which judges old rows by all others
         assert_array_equal(model.predict(gaps), model.labels_)
@@ -52,40 +52,40 @@ def test_clusters_are_found_nearly_as_in_complete_data(Estimator, seed):
 @pytest.mark.parametrize("seed", range(2))
 def test_errors_grow_with_what_is_missing(seed):
     X, gaps, _ = sample(seed, share=0.4, separation_constant=3.0)
-    complete = IhGMM(3, random_state=0).fit(X)
+    complete_model = IhGMM(3, random_state=0).fit(X)
     model = IhGMM(3, missing="fit", random_state=0).fit(gaps)
 
-    assert_array_equal(model.labels_, complete.labels_)
+    assert_array_equal(model.labels_, complete_model.labels_)
 
-    growth = np.median(model.scale_errors_ / complete.scale_errors_)
+    growth = np.median(model.scale_errors_ / complete_model.scale_errors_)
 
     assert growth == pytest.approx(1 / np.sqrt(0.6), rel=0.1)
 
-    growth = np.median(model.center_errors_ / complete.center_errors_)
+    growth = np.median(model.center_errors_ / complete_model.center_errors_)
 
     assert growth == pytest.approx(1 / np.sqrt(0.6), rel=0.1)
 
     # Scales are as far from those of complete data as errors say, and no nearer.
-    away = (model.scales_ - complete.scales_) / model.scale_errors_
+    deviations = (model.scales_ - complete_model.scales_) / model.scale_errors_
 
-    assert 0.3 < np.sqrt(np.mean(away**2)) < 1.2
+    assert 0.3 < np.sqrt(np.mean(deviations**2)) < 1.2
 
 
 def test_every_way_to_say_missing():
     X, gaps, _ = sample()
-    hidden = np.isnan(gaps)
-    expected = IhSC(3, missing="fit", random_state=0).fit(gaps).labels_
+    is_hidden = np.isnan(gaps)
+    labels = IhSC(3, missing="fit", random_state=0).fit(gaps).labels_
     frame = pd.DataFrame(gaps).astype("Float64")
 
     assert frame.isna().to_numpy().any()
 
-    ways = [np.ma.masked_array(X, hidden), frame, sp.csr_array(gaps)]
-    for way in ways:
-        model = IhSC(3, missing="fit", random_state=0).fit(way)
-        assert_array_equal(model.labels_, expected)
-        assert_array_equal(model.predict(way), expected)
+    forms = [np.ma.masked_array(X, is_hidden), frame, sp.csr_array(gaps)]
+    for data in forms:
+        model = IhSC(3, missing="fit", random_state=0).fit(data)
+        assert_array_equal(model.labels_, labels)
+        assert_array_equal(model.predict(data), labels)
         with pytest.raises(ValueError, match=r"contains NaN.*missing='fit'"):
-            IhSC(3).fit(way)
+            IhSC(3).fit(data)
 
 
 def test_zeros_of_sparse_data_are_zeros():
@@ -128,12 +128,12 @@ def test_rows_and_columns_without_a_cell():
     gaps[[5, 8]] = np.nan
     gaps[:, [1, 4]] = np.nan
     model = IhSC(3, missing="fit", random_state=0)
-    rows = "2 of 300 rows have no observed cell"
-    columns = "2 of 60 columns of X have no observed cell: 1, 4. They are filled"
+    about_rows = "2 of 300 rows have no observed cell"
+    about_columns = "2 of 60 columns of X have no observed cell: 1, 4. They are filled"
 
     with (
-        pytest.warns(DataConversionWarning, match=rows),
-        pytest.warns(DataConversionWarning, match=columns),
+        pytest.warns(DataConversionWarning, match=about_rows),
+        pytest.warns(DataConversionWarning, match=about_columns),
     ):
         model.fit(gaps)
 
@@ -141,9 +141,10 @@ def test_rows_and_columns_without_a_cell():
     assert_array_equal(model.scales_[[5, 8]], 0)
     assert_array_equal(model.cluster_centers_[:, [1, 4]], 0)
 
-    remaining = np.delete(np.arange(300), [5, 8])
+    observed_rows = np.delete(np.arange(300), [5, 8])
+    labels_found = model.labels_[observed_rows]
 
-    assert misclassification_rate(labels[remaining], model.labels_[remaining]) == 0
+    assert misclassification_rate(labels[observed_rows], labels_found) == 0
 
     with (
         pytest.raises(ValueError, match="All 300 rows of X are zero"),
@@ -166,9 +167,9 @@ def test_a_model_fills_what_is_judged_by_its_labels():
     _, gaps, _ = sample()
     model = IhSC(3, missing="fit", random_state=0).fit(gaps)
     diagnosis = diagnose(gaps, model)
-    argument = diagnose(gaps, model.labels_, missing="fit")
+    expected = diagnose(gaps, model.labels_, missing="fit")
 
-    assert_array_equal(diagnosis.certainty, argument.certainty)
+    assert_array_equal(diagnosis.certainty, expected.certainty)
 
     scales = estimate_parameters(gaps, model).scales
 
@@ -178,51 +179,52 @@ def test_a_model_fills_what_is_judged_by_its_labels():
 def customers(seed, n=400):
     """Shares of six goods, times totals of all sizes; 4% of cells are missing."""
     rng = np.random.default_rng(seed)
-    kinds = np.array(
+    patterns = np.array(
         [[50, 4, 18, 14, 6, 8], [5, 48, 12, 8, 15, 12], [12, 8, 55, 5, 14, 6]]
     )
     labels = rng.integers(3, size=n)
-    X = rng.lognormal(5, 1.1, n)[:, None] * rng.gamma(0.4 * kinds[labels])
-    hidden = rng.random(X.shape) < 0.04
-    return np.where(hidden, np.nan, X), labels, hidden.any(axis=1)
+    X = rng.lognormal(5, 1.1, n)[:, None] * rng.gamma(0.4 * patterns[labels])
+    is_hidden = rng.random(X.shape) < 0.04
+    return np.where(is_hidden, np.nan, X), labels, is_hidden.any(axis=1)
 
 
 def test_the_label_of_a_row_with_gaps_hardly_depends_on_its_size():
-    changed = 0
-    total = 0
+    n_changed = 0
+    n_rows = 0
     for seed in range(3):
-        X, _, gaps = customers(seed)
+        X, _, is_incomplete = customers(seed)
         model = IhSC(3, missing="fit", random_state=0).fit(X)
         for factor in (0.1, 10.0):
-            changed += (model.predict(factor * X) != model.labels_)[gaps].sum()
-            total += gaps.sum()
+            is_changed = model.predict(factor * X) != model.labels_
+            n_changed += is_changed[is_incomplete].sum()
+            n_rows += is_incomplete.sum()
 
-    assert changed <= 0.05 * total
+    assert n_changed <= 0.05 * n_rows
 
 
 def test_rows_with_gaps_are_less_sure():
-    messages = np.zeros(2)
-    truth = np.zeros(2)
+    expected_errors = np.zeros(2)
+    errors = np.zeros(2)
     for seed in range(4):
-        X, labels, gaps = customers(seed)
+        X, labels, is_incomplete = customers(seed)
         model = IhSC(3, missing="fit", random_state=0).fit(X)
         certainty = diagnose(X, model.labels_, missing="fit").certainty
         names = {k: np.bincount(labels[model.labels_ == k]).argmax() for k in range(3)}
         is_wrong = np.array([names[k] for k in model.labels_]) != labels
-        for i, rows in enumerate((gaps, ~gaps)):
-            messages[i] += (1 - certainty[rows]).mean() / 4
-            truth[i] += is_wrong[rows].mean() / 4
+        for i, rows in enumerate((is_incomplete, ~is_incomplete)):
+            expected_errors[i] += (1 - certainty[rows]).mean() / 4
+            errors[i] += is_wrong[rows].mean() / 4
 
-    assert messages[0] > 2 * messages[1]
-    assert truth[0] / 2 < messages[0] < 2 * truth[0] + 0.02
+    assert expected_errors[0] > 2 * expected_errors[1]
+    assert errors[0] / 2 < expected_errors[0] < 2 * errors[0] + 0.02
 
 
 @pytest.mark.parametrize("noise", ["individual", "class", "common", "tied"])
 def test_a_mixture_places_its_rows_as_it_did(noise):
     X = load_iris().data
-    gaps = np.random.default_rng(0).random(X.shape) < 0.2
+    is_missing = np.random.default_rng(0).random(X.shape) < 0.2
     for options, data in (
-        ({"missing": "fit"}, np.where(gaps, np.nan, X)),
+        ({"missing": "fit"}, np.where(is_missing, np.nan, X)),
         ({"outliers": "cells"}, X),
         ({}, X),
     ):
@@ -238,5 +240,5 @@ def test_the_order_of_rows_changes_no_label():
     X[rng.random(X.shape) < 0.2] = np.nan
     labels = IhSC(3, missing="fit").fit_predict(X)
     for order in (np.arange(178)[::-1], rng.permutation(178)):
-        predicted = IhSC(3, missing="fit").fit_predict(X[order])
-        assert misclassification_rate(labels[order], predicted) == 0
+        labels_found = IhSC(3, missing="fit").fit_predict(X[order])
+        assert misclassification_rate(labels[order], labels_found) == 0

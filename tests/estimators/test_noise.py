@@ -38,10 +38,10 @@ def test_the_kind_of_noise_is_found(kind):
         assert model.noise_ == kind, f"seed {seed}"
         assert set(model.noise_evidence_) == set(KINDS)
         assert min(model.noise_evidence_.values()) == model.noise_evidence_[kind] == 0
-        known_fit = IhGMM(4, noise=kind, random_state=0).fit(X)
-        assert known_fit.noise_ == kind
-        assert not hasattr(known_fit, "noise_evidence_")
-        assert_array_equal(model.labels_, known_fit.labels_)
+        model_of_kind = IhGMM(4, noise=kind, random_state=0).fit(X)
+        assert model_of_kind.noise_ == kind
+        assert not hasattr(model_of_kind, "noise_evidence_")
+        assert_array_equal(model.labels_, model_of_kind.labels_)
         assert misclassification_rate(labels, model.labels_) < 0.05
 
 
@@ -74,8 +74,8 @@ def test_directions_of_noise_are_used_where_they_stand_as_high_as_clusters():
         model = IhSC(4, random_state=0).fit(X)
         assert model.embedding_.shape[1] > 10  # 2K + 2
         assert misclassification_rate(labels, model.labels_) < 0.05, f"seed {seed}"
-        equal_levels = make_ihgmm(400, 150, 4, random_state=seed)[0]
-        assert IhSC(4, random_state=0).fit(equal_levels).embedding_.shape[1] == 4
+        isotropic_rows = make_ihgmm(400, 150, 4, random_state=seed)[0]
+        assert IhSC(4, random_state=0).fit(isotropic_rows).embedding_.shape[1] == 4
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -88,8 +88,8 @@ def test_noise_between_the_centres_tempers_memberships(noise):
         rng = np.random.default_rng(seed)
         labels = np.arange(300) % 4
         blocks = np.eye(10).repeat(10, axis=1)
-        turn = np.linalg.qr(rng.standard_normal((10, 4)))[0].T
-        X = 1.26 * rng.lognormal(0, 0.5, (300, 1)) * (turn @ blocks)[labels]
+        directions = np.linalg.qr(rng.standard_normal((10, 4)))[0].T
+        X = 1.26 * rng.lognormal(0, 0.5, (300, 1)) * (directions @ blocks)[labels]
         X += np.sqrt(0.9) * rng.standard_normal(X.shape)
         X += np.sqrt(0.3) * rng.standard_normal((300, 10)) @ blocks
         model = IhGMM(4, noise=noise, random_state=0).fit(X)
@@ -97,16 +97,21 @@ def test_noise_between_the_centres_tempers_memberships(noise):
         assert_allclose(model.predict_proba(X).sum(axis=1), 1)
         certainty.append(model.memberships_.max(axis=1))
         is_right.append(match_labels(labels, model.labels_) == labels)
-        is_same = make_ihgmm(300, 60, 3, noise_structure=noise, random_state=seed)[0]
-        assert IhGMM(3, noise=noise, random_state=0).fit(is_same).temperature_ < 1.1
+
+        options = {"noise_structure": noise, "random_state": seed}
+        isotropic_rows = make_ihgmm(300, 60, 3, **options)[0]
+        model = IhGMM(3, noise=noise, random_state=0).fit(isotropic_rows)
+
+        assert model.temperature_ < 1.1
+
     certainty = np.concatenate(certainty)
     is_right = np.concatenate(is_right)
-    is_clear = certainty > 0.9
+    is_sure = certainty > 0.9
 
     assert 0.1 < 1 - is_right.mean() < 0.3
-    assert is_clear.mean() > 0.3
-    assert is_right[is_clear].mean() == pytest.approx(
-        certainty[is_clear].mean(), abs=0.02
+    assert is_sure.mean() > 0.3
+    assert is_right[is_sure].mean() == pytest.approx(
+        certainty[is_sure].mean(), abs=0.02
     )
 
 
@@ -165,10 +170,10 @@ def test_probabilities_and_densities(model, drawn):
     assert model.score(new_rows) == pytest.approx(model.score_samples(new_rows).mean())
 
     # A tied covariance describes such rows better than one level does.
-    common_fit = IhGMM(3, noise="common", random_state=0).fit(drawn[0])
+    common_model = IhGMM(3, noise="common", random_state=0).fit(drawn[0])
 
-    assert model.score(new_rows) > common_fit.score(new_rows) + 5
-    assert model.bic(drawn[0]) < common_fit.bic(drawn[0])
+    assert model.score(new_rows) > common_model.score(new_rows) + 5
+    assert model.bic(drawn[0]) < common_model.bic(drawn[0])
     assert model.icl(drawn[0]) >= model.bic(drawn[0])
 
     m, p = model.noise_components_.shape
@@ -184,22 +189,22 @@ def test_memberships_with_correlated_noise():
     certainty = []
     is_right = []
     errors = []
-    spoilt = []
+    losses = []
     for seed in range(2):
         X, labels, *_ = correlated(seed, 0.95, p=100, length=5)
-        fitted = IhGMM(3, noise="tied", random_state=0).fit(X)
-        certainty.append(fitted.memberships_.max(axis=1))
-        is_right.append(match_labels(labels, fitted.labels_) == labels)
+        model = IhGMM(3, noise="tied", random_state=0).fit(X)
+        certainty.append(model.memberships_.max(axis=1))
+        is_right.append(match_labels(labels, model.labels_) == labels)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            common_fit = IhGMM(3, noise="common", random_state=0).fit(X)
-        errors.append(misclassification_rate(labels, common_fit.labels_))
+            common_model = IhGMM(3, noise="common", random_state=0).fit(X)
+        errors.append(misclassification_rate(labels, common_model.labels_))
         if any("likelihood moved" in str(warning.message) for warning in caught):
             spectral = misclassification_rate(labels, IhSC(3).fit_predict(X))
-            spoilt.append(errors[-1] - spectral)
+            losses.append(errors[-1] - spectral)
 
-    assert spoilt
-    assert min(spoilt) > 0.1
+    assert losses
+    assert min(losses) > 0.1
 
     certainty = np.concatenate(certainty)
     is_right = np.concatenate(is_right)
@@ -211,42 +216,47 @@ def test_memberships_with_correlated_noise():
 
 def test_rows_that_count_more_or_less(drawn):
     X, labels, *_ = drawn
-    counts = np.where(np.arange(300) % 5, 1.0, 0.0)
-    subset = counts > 0
-    all_rows = IhGMM(3, noise="tied", random_state=0).fit(X, sample_weight=counts)
-    small_fit = IhGMM(3, noise="tied", random_state=0).fit(X[subset])
+    weights = np.where(np.arange(300) % 5, 1.0, 0.0)
+    is_counted = weights > 0
+    weighted_model = IhGMM(3, noise="tied", random_state=0)
+    weighted_model.fit(X, sample_weight=weights)
+    subset_model = IhGMM(3, noise="tied", random_state=0).fit(X[is_counted])
 
-    assert_array_equal(all_rows.labels_[subset], small_fit.labels_)
-    assert_allclose(all_rows.component_levels_, small_fit.component_levels_)
-    assert np.mean(match_labels(labels, all_rows.labels_) != labels) < 0.02
+    assert_array_equal(weighted_model.labels_[is_counted], subset_model.labels_)
+    assert_allclose(weighted_model.component_levels_, subset_model.component_levels_)
+    assert np.mean(match_labels(labels, weighted_model.labels_) != labels) < 0.02
 
 
-def whole(found):
+def full_matrix(covariance):
     """The covariance as a matrix, in units of the level."""
-    B = found.directions
-    squares = found.deviations**2 - 1
+    B = covariance.directions
+    squares = covariance.deviations**2 - 1
     return np.eye(len(B)) + B @ np.diag(squares) @ B.T
+
+
+def variances_along(directions, covariance):
+    return np.einsum("kp,pq,kq->k", directions, full_matrix(covariance), directions)
 
 
 def test_a_covariance_and_its_maps():
     rng = np.random.default_rng(0)
     B = np.linalg.qr(rng.standard_normal((6, 2)))[0]
-    result = Covariance(B, np.array([3.0, 0.5]))
-    S = whole(result)
+    covariance = Covariance(B, np.array([3.0, 0.5]))
+    S = full_matrix(covariance)
     rows = rng.standard_normal((5, 6))
 
-    assert_allclose(result.color(result.color(rows), -1), rows)
-    assert_allclose(result.color(result.color(np.eye(6))), S, atol=1e-12)
-    assert_allclose(to_host(result.whiten(as_matrix(rows)) @ np.eye(6)),
-                    result.color(rows, -1))  # fmt: skip
-    assert result.mean_variance == pytest.approx(np.trace(S) / 6)
-    assert result.log_volume == pytest.approx(np.linalg.slogdet(S)[1] / 2)
-    assert result.n_parameters == 6 * 2 - 1
+    assert_allclose(covariance.color(covariance.color(rows), -1), rows)
+    assert_allclose(covariance.color(covariance.color(np.eye(6))), S, atol=1e-12)
+    assert_allclose(to_host(covariance.whiten(as_matrix(rows)) @ np.eye(6)),
+                    covariance.color(rows, -1))  # fmt: skip
+    assert covariance.mean_variance == pytest.approx(np.trace(S) / 6)
+    assert covariance.log_volume == pytest.approx(np.linalg.slogdet(S)[1] / 2)
+    assert covariance.n_parameters == 6 * 2 - 1
 
-    none = Covariance.none(6)
+    isotropic = Covariance.none(6)
 
-    assert (none.log_volume, none.n_parameters) == (0.0, 0)
-    assert none.whiten(data := as_matrix(rows)) is data
+    assert (isotropic.log_volume, isotropic.n_parameters) == (0.0, 0)
+    assert isotropic.whiten(data := as_matrix(rows)) is data
 
 
 def test_leading_directions_of_the_noise_are_found():
@@ -255,17 +265,20 @@ def test_leading_directions_of_the_noise_are_found():
         rng = np.random.default_rng(seed)
         labels = np.arange(600) % 3
         B = np.linalg.qr(rng.standard_normal((40, 2)))[0]
-        truth = Covariance(B, np.array([6.0, 4.0]))
-        noise = truth.color(rng.standard_normal((600, 40)))
-        units = np.linalg.qr(rng.standard_normal((40, 3)))[0].T
-        X = as_matrix(rng.lognormal(0, 0.5, (600, 1)) * 8 * units[labels] + noise)
-        result = leading_covariance(X, labels, 3, rng=np.random.default_rng(0))
-        assert len(result.deviations) == 5  # the span of the centres and two
-        assert_allclose(result.directions.T @ result.directions, np.eye(5), atol=1e-9)
-        assert result.deviations[::-1][:2] == pytest.approx([6, 4], rel=0.12)
+        true_covariance = Covariance(B, np.array([6.0, 4.0]))
+        noise = true_covariance.color(rng.standard_normal((600, 40)))
+        directions_of_centers = np.linalg.qr(rng.standard_normal((40, 3)))[0].T
+        scales = rng.lognormal(0, 0.5, (600, 1))
+        X = as_matrix(scales * 8 * directions_of_centers[labels] + noise)
+        covariance = leading_covariance(X, labels, 3, rng=np.random.default_rng(0))
+        B = covariance.directions
+
+        assert len(covariance.deviations) == 5  # the span of the centres and two
+        assert_allclose(B.T @ B, np.eye(5), atol=1e-9)
+        assert covariance.deviations[::-1][:2] == pytest.approx([6, 4], rel=0.12)
+
         # Along the centres too, where a row's own scale hides its noise.
-        directions, expected = (
-            np.einsum("kp,pq,kq->k", units, whole(item), units)
-            for item in (result, truth)
-        )
-        assert_allclose(directions, expected, rtol=0.3)
+        variances = variances_along(directions_of_centers, covariance)
+        true_variances = variances_along(directions_of_centers, true_covariance)
+
+        assert_allclose(variances, true_variances, rtol=0.3)

@@ -60,10 +60,10 @@ def test_rows_of_the_fit_keep_their_labels(case, tmp_path):
 
     # A model from a file has kept all that it takes.
     save_model(model, tmp_path / "model")
-    repeated = load_model(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
 
-    assert_array_equal(repeated.predict(rows), model.labels_)
-    assert_array_equal(repeated.predict(new_rows), model.predict(new_rows))
+    assert_array_equal(loaded.predict(rows), model.labels_)
+    assert_array_equal(loaded.predict(new_rows), model.predict(new_rows))
 
 
 def test_a_row_alone_may_have_another_unit_than_the_fit():
@@ -72,14 +72,15 @@ def test_a_row_alone_may_have_another_unit_than_the_fit():
     X, _ = make_ihgmm(150, 30, 4, random_state=0)
     X *= np.logspace(-35, 35, 150)[:, None]
     model = IhSC(4).fit(X)
+
     for i in (0, 75, 149):
         assert_array_equal(model.predict(X[[i]]), model.labels_[[i]])
 
 
 @pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
 def test_rows_of_few_kinds_keep_their_labels(build):
-    kinds = np.array([[1.0, 0.0, 0.2], [-1.0, 0.0, -0.2], [0.3, 0.0, 1.0]])
-    X = kinds[np.repeat([0, 1, 2], [5, 9, 7])]
+    patterns = np.array([[1.0, 0.0, 0.2], [-1.0, 0.0, -0.2], [0.3, 0.0, 1.0]])
+    X = patterns[np.repeat([0, 1, 2], [5, 9, 7])]
 
     with pytest.warns(UserWarning, match="Rows are in 3 of n_clusters=5"):
         model = build(5, random_state=0).fit(X)
@@ -88,9 +89,9 @@ def test_rows_of_few_kinds_keep_their_labels(build):
     assert_array_equal(model.predict(X), model.labels_)
 
     # No new row goes to an empty cluster.
-    rows = np.random.default_rng(0).standard_normal((200, 3))
+    new_rows = np.random.default_rng(0).standard_normal((200, 3))
 
-    assert_array_equal(np.unique(model.predict(rows)), [0, 1, 2])
+    assert_array_equal(np.unique(model.predict(new_rows)), [0, 1, 2])
 
 
 def test_the_cosine_rule_is_an_option():
@@ -130,5 +131,6 @@ def test_rows_of_the_model_and_new_ones_are_placed_without_error(case):
 
 def test_more_clusters_than_rows_that_are_not_zero():
     X = np.vstack([np.eye(3), np.zeros((2, 3))])
+
     with pytest.raises(ValueError, match="=4 is more than the 3 rows of X that"):
         IhSC(4).fit(X)

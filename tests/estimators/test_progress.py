@@ -20,7 +20,7 @@ def sample():
 @pytest.mark.parametrize("estimator", STEPS, ids=lambda e: e.__name__)
 def test_a_line_for_each_step(estimator, capsys):
     model = estimator("auto", random_state=0, **FULL[estimator])
-    quiet = clone(model).fit(sample())
+    quiet_model = clone(model).fit(sample())
 
     assert capsys.readouterr().err == ""
 
@@ -31,21 +31,21 @@ def test_a_line_for_each_step(estimator, capsys):
     assert all(line.split()[2] == "s" for line in lines)
     assert "200 rows, 60 features" in lines[0]
     assert "3 clusters" in lines[1]
-    assert_array_equal(model.labels_, quiet.labels_)
+    assert_array_equal(model.labels_, quiet_model.labels_)
 
 
 def test_the_second_level_tells_each_round(capsys):
-    def lines(level):
+    def steps_of(level):
         IhGMM(3, tol=1e-9, random_state=0, verbose=level).fit(sample())
         return [line.split()[0] for line in capsys.readouterr().err.splitlines()]
 
-    once = lines(1)
-    rounds = lines(2)
+    steps = steps_of(1)
+    steps_and_rounds = steps_of(2)
 
-    assert once == ["check", "eigenvectors", "labels", "rounds", "centers"]
-    assert lines(0) == []
-    assert rounds.count("rounds") > 2
-    assert list(dict.fromkeys(rounds)) == once
+    assert steps == ["check", "eigenvectors", "labels", "rounds", "centers"]
+    assert steps_of(0) == []
+    assert steps_and_rounds.count("rounds") > 2
+    assert list(dict.fromkeys(steps_and_rounds)) == steps
 
 
 def test_a_model_that_grows_tells_too(capsys):

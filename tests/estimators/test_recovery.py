@@ -13,7 +13,9 @@ from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import exact_recovery, misclassification_rate
 
 NOISES = ["gaussian", "rademacher"]
-both = pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
+for_each_build = pytest.mark.parametrize(
+    "build", [IhSC, IhSC.paper], ids=["default", "paper"]
+)
 SETTINGS = {
     "n >> p": {"n_samples": 1000, "n_features": 200},
     "n = p": {"n_samples": 300, "n_features": 300},
@@ -29,7 +31,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
-@both
+@for_each_build
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_ihsc_is_exact_in_every_draw(setting, build):
     options = {"n_clusters": 4, **SETTINGS[setting]}
@@ -45,21 +47,21 @@ def test_ihsc_is_exact_in_every_draw(setting, build):
 
 def test_extreme_imbalance():
     # Six rows in the smallest cluster: the order of eigenvalues matters.
-    exact = {"algebraic": 0, "magnitude": 0}
+    n_exact = {"algebraic": 0, "magnitude": 0}
     for seed in range(12):
         options = {"balance": 0.1, "noise": NOISES[seed % 2], "random_state": seed}
         X, labels = make_ihgmm(200, 1000, 3, **options)
-        for order in exact:
+        for order in n_exact:
             labels_found = IhSC.paper(3, order=order, random_state=0).fit_predict(X)
-            exact[order] += exact_recovery(labels, labels_found)
+            n_exact[order] += exact_recovery(labels, labels_found)
         labels_found = IhSC(3, random_state=0).fit_predict(X)
         assert exact_recovery(labels, labels_found), f"seed {seed}"
 
-    assert exact["algebraic"] >= 10
-    assert exact["algebraic"] > exact["magnitude"]
+    assert n_exact["algebraic"] >= 10
+    assert n_exact["algebraic"] > n_exact["magnitude"]
 
 
-@both
+@for_each_build
 def test_one_huge_row_does_not_hide_a_cluster(build):
     for seed in range(4):
         X, labels = make_ihgmm(200, 500, 3, random_state=seed)
@@ -96,12 +98,12 @@ def test_fewer_features_than_clusters():
     for seed in range(3):
         options = {"noise_levels": 0.05, "random_state": seed}
         X, labels = make_ihgmm(600, centers=directions, **options)
-        default = IhSC(6).fit(X)
-        assert misclassification_rate(labels, default.labels_) < 0.02
-        assert default.embedding_.shape[1] == 3
-        model = IhSC.paper(6, random_state=seed).fit(X)
-        assert misclassification_rate(labels, model.labels_) < 0.02
-        assert (model.eigenvalues_[3:] < 0).all()
+        default_model = IhSC(6).fit(X)
+        assert misclassification_rate(labels, default_model.labels_) < 0.02
+        assert default_model.embedding_.shape[1] == 3
+        paper_model = IhSC.paper(6, random_state=seed).fit(X)
+        assert misclassification_rate(labels, paper_model.labels_) < 0.02
+        assert (paper_model.eigenvalues_[3:] < 0).all()
 
 
 @pytest.mark.parametrize("labels", ["tied", "kmeans"])
@@ -114,11 +116,12 @@ def test_rays_in_two_columns_in_any_order_of_rows(angles, noise, labels):
     for seed in range(3):
         model = IhSC(len(angles), recipe=Recipe(labels=labels), random_state=seed)
         rng = np.random.default_rng(seed)
-        z = np.arange(300) % len(angles)
-        turn = angles[z] + noise * rng.standard_normal(300)
-        X = (rng.lognormal(0, 1, 300) * np.array([np.cos(turn), np.sin(turn)])).T
-        for order in (np.arange(300), np.argsort(turn), rng.permutation(300)):
-            assert exact_recovery(z[order], model.fit_predict(X[order]))
+        kinds = np.arange(300) % len(angles)
+        row_angles = angles[kinds] + noise * rng.standard_normal(300)
+        rays = np.array([np.cos(row_angles), np.sin(row_angles)])
+        X = (rng.lognormal(0, 1, 300) * rays).T
+        for order in (np.arange(300), np.argsort(row_angles), rng.permutation(300)):
+            assert exact_recovery(kinds[order], model.fit_predict(X[order]))
 
 
 @pytest.mark.parametrize(("k", "p", "ratio"), [(20, 500, 20), (100, 1_000, 1)])
@@ -131,10 +134,10 @@ def test_many_clusters_where_many_rows_are_mostly_noise(k, p, ratio):
     kinds[:k] = np.arange(k)
     X = rng.uniform(1, 20, (20_000, 1)) * patterns[kinds]
     X = (X + rng.standard_normal(X.shape)).astype(np.float32)
-    oracle = misclassification_rate(kinds, np.argmax(X @ patterns.T, axis=1))
+    oracle_rate = misclassification_rate(kinds, np.argmax(X @ patterns.T, axis=1))
     model = IhSC(k).fit(X)
 
-    assert misclassification_rate(kinds, model.labels_) < oracle + 0.003
+    assert misclassification_rate(kinds, model.labels_) < oracle_rate + 0.003
 
 
 def test_a_hundred_clusters_of_few_rows():
@@ -145,11 +148,11 @@ def test_a_hundred_clusters_of_few_rows():
         patterns = np.linalg.qr(rng.standard_normal((200, 100)))[0].T
         X = 12 * rng.lognormal(0, 0.5, (4_000, 1)) * patterns[kinds]
         X += rng.standard_normal(X.shape)
-        oracle = misclassification_rate(kinds, np.argmax(X @ patterns.T, axis=1))
+        oracle_rate = misclassification_rate(kinds, np.argmax(X @ patterns.T, axis=1))
         labels_found = IhSC(100).fit_predict(X)
-        assert misclassification_rate(kinds, labels_found) < oracle + 0.005, (
-            f"seed {seed}"
-        )
+        rate = misclassification_rate(kinds, labels_found)
+
+        assert rate < oracle_rate + 0.005, f"seed {seed}"
 
 
 @pytest.mark.parametrize(("n", "p", "k"), [(3_000, 30, 40), (4_000, 25, 60)])
@@ -163,11 +166,11 @@ def test_more_clusters_than_features_are_nearly_all_found(n, p, k):
         labels = rng.permutation(np.arange(n) % k)
         X = 2 * rng.uniform(1, 20, (n, 1)) * patterns[labels]
         X += rng.standard_normal((n, p))
-        oracle = misclassification_rate(labels, np.argmax(X @ patterns.T, axis=1))
+        oracle_rate = misclassification_rate(labels, np.argmax(X @ patterns.T, axis=1))
         labels_found = IhSC(k, random_state=seed).fit_predict(X)
-        assert misclassification_rate(labels, labels_found) < oracle + 0.04, (
-            f"seed {seed}"
-        )
+        rate = misclassification_rate(labels, labels_found)
+
+        assert rate < oracle_rate + 0.04, f"seed {seed}"
 
 
 PAPER = [
@@ -205,6 +208,6 @@ def test_scales_from_a_millionth_to_a_million(n, p, k, dtype):
         assert exact_recovery(labels, model.labels_)
         # In each cluster the scales found are in proportion to the true ones.
         for j in range(k):
-            mine = model.labels_ == j
-            ratio = model.scales_[mine] / scales[mine]
-            assert_allclose(ratio, np.median(ratio), rtol=0.5)
+            is_member = model.labels_ == j
+            ratios = model.scales_[is_member] / scales[is_member]
+            assert_allclose(ratios, np.median(ratios), rtol=0.5)

@@ -19,14 +19,14 @@ def lines(seed, n=240, p=60, k=4, length=6.0, noise=1.0):
     return X, labels, scales
 
 
-def fitted(X, k=4, **options):
+def signed_fit(X, k=4, **options):
     return IhSC(k, signed=True, random_state=0, **options).fit(X)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_opposite_rows_are_of_one_kind(seed):
     X, labels, _ = lines(seed)
-    model = fitted(X)
+    model = signed_fit(X)
 
     assert misclassification_rate(labels, model.labels_) < 0.06
     np.testing.assert_array_equal(model.predict(X), model.labels_)
@@ -36,16 +36,20 @@ def test_opposite_rows_are_of_one_kind(seed):
 
 def test_scales_have_both_signs():
     X, _, scales = lines(0, noise=0.1)
-    model = fitted(X)
-    for k in range(4):
-        mine = model.labels_ == k
-        np.testing.assert_allclose(np.abs(model.scales_[mine]).mean(), 1)
-        assert (model.scales_[mine] > 0).mean() >= 0.5  # the centre is the majority's
-        agreement = np.corrcoef(model.scales_[mine], scales[mine])[0, 1]
-        assert abs(agreement) > 0.999
-    fit = model.scales_[:, None] * model.cluster_centers_[model.labels_]
+    model = signed_fit(X)
 
-    assert np.abs(fit - X).mean() < 0.15
+    for k in range(4):
+        is_member = model.labels_ == k
+        member_scales = model.scales_[is_member]
+        correlation = np.corrcoef(member_scales, scales[is_member])[0, 1]
+
+        np.testing.assert_allclose(np.abs(member_scales).mean(), 1)
+        assert (member_scales > 0).mean() >= 0.5  # the centre is the majority's
+        assert abs(correlation) > 0.999
+
+    signal = model.scales_[:, None] * model.cluster_centers_[model.labels_]
+
+    assert np.abs(signal - X).mean() < 0.15
     assert model.score(X) > 0.95
 
 
@@ -68,7 +72,7 @@ def test_clusters_are_counted_by_their_directions():
 )
 def test_bad_use(options, message):
     with pytest.raises(ValueError, match=message):
-        fitted(lines(0)[0], 2, **options)
+        signed_fit(lines(0)[0], 2, **options)
 
 
 def test_lines_of_many_clusters_are_found():
@@ -92,36 +96,35 @@ def with_hint(X, k):
 @pytest.mark.parametrize(("seed", "k"), [(0, 2), (1, 4), (2, 8)])
 def test_hint_where_signs_are_random(seed, k):
     X, labels, _ = lines(seed, k=k)
-    baseline, hinted = with_hint(X, k)
+    unsigned_model, is_hinted = with_hint(X, k)
 
-    assert hinted
+    assert is_hinted
 
-    labels_found = fitted(X, k).labels_
-    baseline = baseline.labels_
+    unsigned_rate = misclassification_rate(labels, unsigned_model.labels_)
+    rate = misclassification_rate(labels, signed_fit(X, k).labels_)
 
-    assert misclassification_rate(labels, labels_found) < misclassification_rate(
-        labels, baseline
-    )
+    assert rate < unsigned_rate
 
 
 def test_a_signed_fit_is_judged_on_one_side():
     X, *_ = lines(0, p=100)
-    model = fitted(X)
-    turned = X * np.sign(model.scales_)[:, None]
-    for labels_found in (diagnose(X, model), diagnose(turned, model.labels_)):
-        assert labels_found.expected_error < 0.1
+    model = signed_fit(X)
+    turned_rows = X * np.sign(model.scales_)[:, None]
+
+    for diagnosis in (diagnose(X, model), diagnose(turned_rows, model.labels_)):
+        assert diagnosis.expected_error < 0.1
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_hint_where_few_rows_are_flipped(seed):
     rng = np.random.default_rng(seed)
     centers = 6 * np.linalg.qr(rng.standard_normal((100, 4)))[0].T
-    flips = np.where(rng.random(300) < 0.15, -1, 1)
+    signs = np.where(rng.random(300) < 0.15, -1, 1)
     scales = np.exp(0.5 * rng.standard_normal(300))
     X = scales[:, None] * centers[rng.integers(0, 4, 300)]
     noise = rng.standard_normal(X.shape)
 
-    assert with_hint(flips[:, None] * X + noise, 4)[1]
+    assert with_hint(signs[:, None] * X + noise, 4)[1]
     assert not with_hint(X + noise, 4)[1]
 
 

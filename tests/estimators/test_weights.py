@@ -34,9 +34,10 @@ def X():
 
 @pytest.mark.parametrize("model", ESTIMATORS, ids=names)
 def test_equal_weights_change_nothing(model, X):
-    baseline = model.fit(X)
-    labels = baseline.labels_.copy()
-    centers = baseline.cluster_centers_.copy()
+    model.fit(X)
+    labels = model.labels_.copy()
+    centers = model.cluster_centers_.copy()
+
     for weight in (1.0, 1e-300, 7.5):
         model.fit(X, sample_weight=np.full(len(X), weight))
         assert np.array_equal(model.labels_, labels)
@@ -46,13 +47,14 @@ def test_equal_weights_change_nothing(model, X):
 @pytest.mark.parametrize("model", ESTIMATORS, ids=names)
 def test_weight_zero_is_to_leave_out(model, X):
     weights = np.r_[np.ones(90), np.zeros(30)]
-    distant = X.copy()
-    distant[90:] = 1e3 * distant[90:, ::-1]
-    fit_without = model.fit(X[:90])
-    labels = fit_without.labels_.copy()
-    centers = fit_without.cluster_centers_.copy()
-    new_labels = fit_without.predict(distant)
-    model.fit(distant, sample_weight=weights)
+    distant_rows = X.copy()
+    distant_rows[90:] = 1e3 * distant_rows[90:, ::-1]
+    model.fit(X[:90])
+    labels = model.labels_.copy()
+    centers = model.cluster_centers_.copy()
+    new_labels = model.predict(distant_rows)
+
+    model.fit(distant_rows, sample_weight=weights)
 
     assert np.array_equal(model.labels_[:90], labels)
     assert np.array_equal(model.cluster_centers_, centers)
@@ -67,27 +69,29 @@ def test_weight_zero_is_to_leave_out(model, X):
 
 def test_whole_weights_are_repeated_rows_with_a_full_diagonal(X):
     weights = np.random.default_rng(0).integers(1, 4, size=len(X))
-    repeated = np.repeat(X, weights, axis=0)
+    repeated_rows = np.repeat(X, weights, axis=0)
     model = IhSC.paper(3, diagonal="full", random_state=0)
-    fitted = model.fit(X, sample_weight=weights)
-    embedding = fitted.embedding_.copy()
-    values = fitted.eigenvalues_.copy()
-    labels = fitted.labels_.copy()
-    model.fit(repeated)
+    model.fit(X, sample_weight=weights)
+    embedding = model.embedding_.copy()
+    eigenvalues = model.eigenvalues_.copy()
+    labels = model.labels_.copy()
+
+    model.fit(repeated_rows)
 
     # Weights are brought to a mean of 1.
-    assert np.allclose(values * weights.mean(), model.eigenvalues_, rtol=1e-3)
+    assert np.allclose(eigenvalues * weights.mean(), model.eigenvalues_, rtol=1e-3)
 
-    inner = np.repeat(embedding, weights, axis=0) @ model.embedding_.T
+    products = np.repeat(embedding, weights, axis=0) @ model.embedding_.T
 
-    assert np.allclose(np.diag(inner), 1, atol=1e-3)
+    assert np.allclose(np.diag(products), 1, atol=1e-3)
     assert np.array_equal(model.labels_, np.repeat(labels, weights))
 
     psc = IhSC(3, recipe="psc", random_state=0)
-    first = psc.fit(X, sample_weight=weights).cluster_centers_.copy()
-    second = psc.fit(repeated).cluster_centers_
+    weighted_centers = psc.fit(X, sample_weight=weights).cluster_centers_.copy()
+    repeated_centers = psc.fit(repeated_rows).cluster_centers_
+    tolerance = 1e-2 * np.abs(weighted_centers).max()
 
-    assert np.allclose(first, second, atol=1e-2 * np.abs(first).max())
+    assert np.allclose(weighted_centers, repeated_centers, atol=tolerance)
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -97,11 +101,12 @@ def test_errors_fall_where_good_rows_count_more():
         options = {"separation_constant": 0.7, "random_state": seed}
         X, labels = make_ihgmm(200, 60, 3, scale_ratio=1, **options)
         rng = np.random.default_rng(seed)
-        loud = rng.random(200) < 0.5
-        X = X + loud[:, None] * 3 * rng.standard_normal(X.shape)
-        for weights in (None, np.where(loud, 0.05, 1.0)):
+        is_loud = rng.random(200) < 0.5
+        X = X + is_loud[:, None] * 3 * rng.standard_normal(X.shape)
+        for weights in (None, np.where(is_loud, 0.05, 1.0)):
             labels_found = IhSC(3, random_state=0).fit(X, sample_weight=weights).labels_
-            errors.append(misclassification_rate(labels[~loud], labels_found[~loud]))
+            rate = misclassification_rate(labels[~is_loud], labels_found[~is_loud])
+            errors.append(rate)
 
     assert np.mean(errors[1::2]) < np.mean(errors[::2]) - 0.05
 
@@ -113,9 +118,10 @@ def test_counts_follow_weights():
 
     assert select_n_clusters(X, random_state=0).n_clusters == 4
 
-    for subset in (weights, np.maximum(weights, 1e-6)):
-        count = select_n_clusters(X, sample_weight=subset, random_state=0)
-        assert count.n_clusters == 3
+    for row_weights in (weights, np.maximum(weights, 1e-6)):
+        selection = select_n_clusters(X, sample_weight=row_weights, random_state=0)
+        assert selection.n_clusters == 3
+
     model = IhSC("auto", random_state=0).fit(X, sample_weight=weights)
 
     assert model.n_clusters_ == 3
@@ -125,6 +131,7 @@ def test_counts_follow_weights():
 def test_weights_that_leave_few_rows_warn_once(model):
     X, _ = make_ihgmm(500, 30, 4, random_state=0)
     weights = np.exp(3 * np.random.default_rng(0).standard_normal(500))
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.set_params(random_state=0).fit(X, sample_weight=weights)

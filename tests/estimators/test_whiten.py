@@ -29,10 +29,10 @@ def test_labels_of_whitened_counts_are_judged_on_whitened_rows(seed):
     X = rng.poisson(depths * rates[kinds]).astype(float)
     X = X[:, X.any(axis=0)]
     model = IhSC(4, whiten="counts", random_state=0).fit(X)
-    expected = diagnose(X, model).expected_error
-    truth = misclassification_rate(kinds, model.labels_)
+    expected_error = diagnose(X, model).expected_error
+    error = misclassification_rate(kinds, model.labels_)
 
-    assert abs(expected - truth) < 0.01  # raw counts say 3 to 5% more
+    assert abs(expected_error - error) < 0.01  # raw counts say 3 to 5% more
 
 
 def with_zeros(seed, noise="gamma", share=0.5, p=150):
@@ -52,12 +52,12 @@ def with_zeros(seed, noise="gamma", share=0.5, p=150):
     return X * (rng.random((n, p)) >= share), labels
 
 
-def taken(model):
+def whitenings(model):
     return [change.noise for change in model.preparation_ if hasattr(change, "noise")]
 
 
 @pytest.mark.parametrize(
-    ("noise", "share", "way", "most"),
+    ("noise", "share", "whitening", "max_rate"),
     [
         ("gamma", 0.3, "learned", 0.02),
         ("gamma", 0.5, "learned", 0.08),
@@ -65,33 +65,35 @@ def taken(model):
         ("counts", 0.5, "counts", 0.03),
     ],
 )
-def test_cells_that_are_zero_whatever_their_kind(noise, share, way, most):
+def test_cells_that_are_zero_whatever_their_kind(noise, share, whitening, max_rate):
     for seed in range(3):
         X, labels = with_zeros(seed, noise, share)
         model = IhSC(4, whiten="auto", random_state=0).fit(X)
-        assert taken(model) == [way]
-        assert misclassification_rate(labels, model.labels_) <= most
+        assert whitenings(model) == [whitening]
+        assert misclassification_rate(labels, model.labels_) <= max_rate
         np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
 def test_the_hint_is_right_in_four_of_five_cases():
-    n_better = n_worse = 0
+    n_better = 0
+    n_worse = 0
     for seed in range(4):
         for noise in ("gamma", "counts"):
             X, labels = with_zeros(seed, noise)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                baseline = IhSC(4, random_state=0).fit(X)
+                raw_model = IhSC(4, random_state=0).fit(X)
                 select_n_clusters(X, max_clusters=5, random_state=0)
-            way = "learned" if noise == "gamma" else "counts"
+            whitening = "learned" if noise == "gamma" else "counts"
             messages = [str(warning.message) for warning in caught]
-            assert sum(f"whiten='{way}' makes" in warning for warning in messages) == 2
-            white = IhSC(4, whiten=way, random_state=0).fit(X)
-            errors = [
-                misclassification_rate(labels, m.labels_) for m in (baseline, white)
-            ]
-            n_better += errors[1] < errors[0]
-            n_worse += errors[1] > errors[0]
+
+            assert sum(f"whiten='{whitening}' makes" in text for text in messages) == 2
+
+            white_model = IhSC(4, whiten=whitening, random_state=0).fit(X)
+            raw_rate = misclassification_rate(labels, raw_model.labels_)
+            white_rate = misclassification_rate(labels, white_model.labels_)
+            n_better += white_rate < raw_rate
+            n_worse += white_rate > raw_rate
 
     assert n_better >= 4 * max(n_worse, 1)
 
@@ -102,26 +104,28 @@ def test_a_mixture_names_the_whitening_that_helps(noise, share):
     X, labels = with_zeros(0, noise, share)
 
     with pytest.warns(UserWarning, match=r"Biwhitener, or .* whiten='\w+', makes"):
-        plain_labels = IhGMM(4, random_state=0).fit_predict(X)
+        raw_labels = IhGMM(4, random_state=0).fit_predict(X)
 
-    white = IhGMM(4, random_state=0).fit_predict(Biwhitener().fit_transform(X))
+    white_labels = IhGMM(4, random_state=0).fit_predict(Biwhitener().fit_transform(X))
 
-    assert misclassification_rate(labels, plain_labels) > 0.3
-    assert misclassification_rate(labels, white) < 0.03
+    assert misclassification_rate(labels, raw_labels) > 0.3
+    assert misclassification_rate(labels, white_labels) < 0.03
 
 
 @pytest.mark.parametrize("options", [{}, {"signed": True}, {"outliers": "auto"}])
 def test_noise_that_is_alike_stays_as_it_is(options):
     for seed in range(2):
         X, _ = make_ihgmm(200, 40, 3, random_state=seed)
-        baseline, auto = (
+        raw_model, auto_model = (
             IhSC(3, whiten=whiten, random_state=0, **options).fit(X)
             for whiten in (None, "auto")
         )
-        assert auto.preparation_ == ()
+        assert auto_model.preparation_ == ()
         for name in ("labels_", "cluster_centers_", "scales_", "noise_levels_"):
-            np.testing.assert_array_equal(getattr(auto, name), getattr(baseline, name))
-        np.testing.assert_array_equal(auto.predict(X), auto.labels_)
+            np.testing.assert_array_equal(
+                getattr(auto_model, name), getattr(raw_model, name)
+            )
+        np.testing.assert_array_equal(auto_model.predict(X), auto_model.labels_)
 
 
 def test_missing_cells_are_no_zeros():
@@ -129,7 +133,7 @@ def test_missing_cells_are_no_zeros():
     X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
     model = IhSC(4, whiten="auto", missing="fit", random_state=0).fit(X)
 
-    assert taken(model) == []
+    assert whitenings(model) == []
 
 
 @pytest.mark.parametrize(
@@ -150,13 +154,13 @@ def test_zeros_in_data_of_any_kind(change, tmp_path):
     for options in ({}, {"signed": True}, {"outliers": 0.02}):
         model = IhSC(4, whiten="auto", missing="fit", random_state=0, **options)
         model.fit(X, sample_weight=weights)
-        assert taken(model) == ["learned"]
-        is_clear = model.labels_ >= 0
-        error = misclassification_rate(labels[is_clear], model.labels_[is_clear])
+        assert whitenings(model) == ["learned"]
+        is_inlier = model.labels_ >= 0
+        error = misclassification_rate(labels[is_inlier], model.labels_[is_inlier])
         assert error < 0.08
         save_model(model, tmp_path / "model.npz")
-        repeated = load_model(tmp_path / "model.npz")
-        np.testing.assert_array_equal(repeated.predict(X), model.labels_)
+        loaded = load_model(tmp_path / "model.npz")
+        np.testing.assert_array_equal(loaded.predict(X), model.labels_)
 
 
 @pytest.mark.parametrize("size", [50, 300])
@@ -195,23 +199,25 @@ def test_an_unstable_fit_names_the_whitening_that_helps(seed, grows):
     X, kinds = unequal(seed, grows)
 
     with pytest.warns(UnstableLabelsWarning, match="whiten='learned'"):
-        plain_labels = IhSC(4).fit_predict(X)
+        raw_labels = IhSC(4).fit_predict(X)
 
-    white = IhSC(4, whiten="learned").fit_predict(X)
+    white_labels = IhSC(4, whiten="learned").fit_predict(X)
 
-    assert misclassification_rate(kinds, white) < 0.1
-    assert misclassification_rate(kinds, plain_labels) > 0.4
+    assert misclassification_rate(kinds, white_labels) < 0.1
+    assert misclassification_rate(kinds, raw_labels) > 0.4
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_clusters_that_overlap_are_not_told_to_whiten(seed):
     X = np.random.default_rng(seed).standard_normal((300, 50)) + 1.0
+
     with pytest.warns(UnstableLabelsWarning, match="ask for another number"):
         IhSC(4).fit(X)
 
 
 def test_the_hint_at_counts_is_right_more_often_than_wrong():
-    n_better = n_worse = 0
+    n_better = 0
+    n_worse = 0
     for seed in range(3):
         for size in (20, 40, 80):
             rng = np.random.default_rng([seed, size])
@@ -221,17 +227,20 @@ def test_the_hint_at_counts_is_right_more_often_than_wrong():
             kinds = np.arange(200) % k
             depths = rng.lognormal(-0.25, 0.7, (200, 1))
             X = rng.poisson(depths * profiles[kinds])
-            X, kinds = X[X.any(axis=1)], kinds[X.any(axis=1)]
+            is_kept = X.any(axis=1)
+            X = X[is_kept]
+            kinds = kinds[is_kept]
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")  # of noise that is too large, too
-                labels = [IhSC(k, whiten=w).fit_predict(X) for w in (None, "counts")]
-            assert any(
-                "looks like counts" in str(warning.message) for warning in caught
-            )
-            baseline, white = (
-                misclassification_rate(kinds, result) for result in labels
-            )
-            n_better += white < baseline
-            n_worse += white > baseline
+                raw_labels = IhSC(k).fit_predict(X)
+                white_labels = IhSC(k, whiten="counts").fit_predict(X)
+            messages = [str(warning.message) for warning in caught]
+
+            assert any("looks like counts" in text for text in messages)
+
+            raw_rate = misclassification_rate(kinds, raw_labels)
+            white_rate = misclassification_rate(kinds, white_labels)
+            n_better += white_rate < raw_rate
+            n_worse += white_rate > raw_rate
 
     assert n_better > 2 * n_worse

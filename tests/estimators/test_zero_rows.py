@@ -75,8 +75,8 @@ def test_ihsc_where_known_labels_give_the_numbers(weights, outliers):
 
 @pytest.mark.parametrize("recipe", ["default", "paper"])
 def test_ihsc_where_an_older_model_gives_the_numbers(recipe):
-    older = IhSC(3).fit(X, known_labels=KNOWN)
-    model = IhSC(3, recipe=recipe, init=older, random_state=0).fit(X)
+    older_model = IhSC(3).fit(X, known_labels=KNOWN)
+    model = IhSC(3, recipe=recipe, init=older_model, random_state=0).fit(X)
     if recipe == "default":
         assert np.bincount(model.labels_).argmax() == 2
     assert_zero_rows_are_labelled(model)

@@ -56,8 +56,7 @@ def predict(
     loaded = read_for_model(model, data, reading, screen)
     estimator, table = without_batches(loaded.estimator, loaded.table)
     # Numbers of clusters, where predict has names of classes.
-    label_rows = getattr(estimator, "_nearest", estimator.predict)
-    labels = to_host(label_rows(table.X))
+    labels = to_host(estimator._place_rows(table.X))
 
     complete = complete_matrix(table.X, estimator, of_fit=False)
     figures = _figures(estimator, table.X, complete, labels)

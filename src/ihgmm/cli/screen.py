@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, is_dataclass
 from threading import Timer
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -96,8 +96,8 @@ class Screen:
         """Print a table; ``columns`` has the format of numbers below each heading."""
         grid = Grid(box=None, pad_edge=False, header_style="bold")
         for place, name in enumerate(columns):
-            justify = "right" if place else "left"
-            grid.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+            justify: Literal["left", "right"] = "right" if place else "left"
+            grid.add_column(name, justify=justify, no_wrap=True)
 
         for row in rows:
             cells = zip(row, columns.values(), strict=False)

@@ -170,9 +170,8 @@ def test_predict_finds_columns_by_name(sample):
     table[:7].to_csv("few.csv", index=False)
     np.save("few.npy", X[:7])
     X_standardized = StandardScaler().fit_transform(X)
-    expected = (
-        IhSC(3, random_state=0).fit(X_standardized).predict(X_standardized).tolist()
-    )
+    model = IhSC(3, random_state=0).fit(X_standardized)
+    expected = model.predict(X_standardized).tolist()
     for name, n in (("new.parquet", 120), ("few.csv", 7), ("few.npy", 7)):
         text = good("predict", "model.npz", name, "-o", "out.csv")
         assert f"{n} rows labelled by model.npz (IhSC)" in text
@@ -455,10 +454,8 @@ def test_a_doubtful_number_comes_with_the_command_that_shows_why(folder):
     options = ("--drop-columns", "f1", "--drop-columns", "f2", "--prepare", "none")
     text = invoke("fit", "a b.csv", "-k", "auto", *options, "--whiten", "auto").stdout
     command = text.partition("evidence for each number: ihgmm ")[2].splitlines()[0]
-    expected_options = (
-        "--drop-columns f1 --drop-columns f2 --prepare none --whiten auto"
-    )
+    flags = "--drop-columns f1 --drop-columns f2 --prepare none --whiten auto"
 
-    assert command == f"choose-k 'a b.csv' {expected_options}"
+    assert command == f"choose-k 'a b.csv' {flags}"
 
     good(*shlex.split(command))

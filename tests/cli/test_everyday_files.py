@@ -76,10 +76,8 @@ def with_missing_cells(path):
     table = table.astype(object)
     words = np.resize(["", "NA", "-", "?"], table.shape)
     table.where(~is_missing, words).to_csv(path, index=False)
-    return kinds, [
-        f"Filled in {is_missing.sum()} missing cells (",
-        "Divided 5 columns by",
-    ]
+    n_missing = is_missing.sum()
+    return kinds, [f"Filled in {n_missing} missing cells (", "Divided 5 columns by"]
 
 
 def as_anndata(path):
@@ -177,12 +175,13 @@ def test_what_pipes_cannot_do():
     for content in (b"", b"PK\x03\x04\x00\xff"):
         assert "Standard input is empty, or holds no text" in refusal(content)
 
-    assert "both write to standard output" in refusal(
-        b"a,b\n1,2\n", "-o", "-", "--json"
-    )
-    assert "error: Standard input cannot be read as csv: " in refusal(
-        b"a,b\n1\n2,3,4\n"
-    )
+    message = refusal(b"a,b\n1,2\n", "-o", "-", "--json")
+
+    assert "both write to standard output" in message
+
+    message = refusal(b"a,b\n1\n2,3,4\n")
+
+    assert "error: Standard input cannot be read as csv: " in message
 
     result = CliRunner().invoke(app, ["report", "iris", "-k", "3", "-o", "-"])
 
@@ -232,10 +231,8 @@ def test_a_table_of_texts_is_told_what_to_type():
 def test_folders_and_hdf5_are_for_python():
     Path("a.parquet").mkdir()
     Path("a.h5").touch()
-    for name, reason in (
-        ("a.parquet", "a folder"),
-        ("a.h5", "unknown format '.h5'"),
-    ):
+    reasons = {"a.parquet": "a folder", "a.h5": "unknown format '.h5'"}
+    for name, reason in reasons.items():
         message = fail("fit", name, "-k", "2")
         assert f"{name}: {reason}; give one of .csv, " in message
         assert "In Python, ihgmm.open_data reads HDF5, zarr, and folders" in message

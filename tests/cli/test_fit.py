@@ -57,9 +57,8 @@ def test_certainty_is_that_of_the_diagnosis(sample):
     np.testing.assert_allclose(certainties, diagnosis.certainty, rtol=1e-4)
 
     cluster_means = [cluster["certainty"] for cluster in summary["clusters"]]
-    expected_means = [
-        np.mean(diagnosis.certainty[model.labels_ == k]) for k in range(3)
-    ]
+    certainty = diagnosis.certainty
+    expected_means = [certainty[model.labels_ == k].mean() for k in range(3)]
 
     np.testing.assert_allclose(cluster_means, expected_means, rtol=1e-6)
     assert summary["verdict"] == diagnosis.verdict

@@ -59,22 +59,16 @@ def test_what_measures_nothing(name, values, reason):
 
 def test_numbers_that_rise_through_the_first_column_are_ids():
     frame = named(make_ihgmm(120, 6, 2)[0])
-    serial_numbers = np.cumsum([1, 3, 11] * 40)
-    frame.insert(0, "seqn", serial_numbers)
-    frame.assign(last=serial_numbers).to_csv(
-        "a.csv"
-    )  # after the numbers that pandas writes
+    numbers = np.cumsum([1, 3, 11] * 40)
+    frame.insert(0, "seqn", numbers)
+    frame["last"] = numbers
+    frame.to_csv("a.csv")  # after the numbers that pandas writes
     left_out = table_of("a.csv").left_out
 
     assert list(left_out) == ["Unnamed: 0", "seqn"]
     assert left_out["seqn"] == "rises from row to row, as ids do; --id-column takes it"
 
-    for values in (
-        serial_numbers[::-1],
-        serial_numbers[:99],
-        serial_numbers - 9,
-        serial_numbers * 1.1,
-    ):
+    for values in (numbers[::-1], numbers[:99], numbers - 9, numbers * 1.1):
         assert no_measurement("seqn", values, True) == ""
 
 

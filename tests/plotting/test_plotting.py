@@ -115,9 +115,8 @@ def check_texts(figure, ax):
     words = [ax.xaxis.label, ax.yaxis.label, ax.title, *ax.texts]
     for axis in (ax.xaxis, ax.yaxis):
         labels = tick_labels(axis)
-        for extent, next_extent in pairwise(
-            label.get_window_extent() for label in labels
-        ):
+        extents = [label.get_window_extent() for label in labels]
+        for extent, next_extent in pairwise(extents):
             assert not extent.padded(-1).overlaps(next_extent.padded(-1))
         words += labels
     for text in words:
@@ -444,9 +443,8 @@ def test_confusion_is_matched_and_framed():
 
     assert ax.title.get_window_extent().width < ax.get_window_extent().width
 
-    ax = plot_confusion(
-        labels_true, np.where(labels_pred == 9, 7, labels_pred)
-    )  # as many as classes
+    labels_merged = np.where(labels_pred == 9, 7, labels_pred)  # as many as classes
+    ax = plot_confusion(labels_true, labels_merged)
 
     assert texts(ax.get_xticklabels()) == ["7", "3", "5"]
     assert ax.get_title() == "16.7% of rows misplaced"
@@ -531,13 +529,11 @@ def test_what_is_no_model_and_no_labels_is_named(data, model):
     diagnosis = diagnose(X, model.labels_)
     remedy = r"\); give one label for each row, as in labels_ of a model"
     for draw in (plot_confidence, plot_embedding):
-        subject = (
-            f"{draw.__name__} takes a fitted model or its labels. What it was given"
-        )
-        with pytest.raises(TypeError, match=f"{subject} .*of type Diagnosis{remedy}"):
+        rule = f"{draw.__name__} takes a fitted model or its labels. What it was given"
+        with pytest.raises(TypeError, match=f"{rule} .*of type Diagnosis{remedy}"):
             draw(diagnosis)
         for arguments in ((X,), (model, X)):
-            message = rf"{subject} cannot be used .*\({len(X)}, "
+            message = rf"{rule} cannot be used .*\({len(X)}, "
             with pytest.raises(ValueError, match=message):
                 draw(*arguments)
 

@@ -212,20 +212,14 @@ def test_names_of_clusters(X, model):
     assert "<script>alert" not in page
 
     page_tables = tables(page)
+    names = [hostile_name, "", "b"]
+    headings = [f"0 {hostile_name}", "1 ", "2 b"]
 
-    assert [row[1] for row in page_tables["clusters"][1:]] == [hostile_name, "", "b"]
-    assert [row[0] for row in page_tables["known"][1:]] == [
-        f"0 {hostile_name}",
-        "1 ",
-        "2 b",
-    ]
+    assert [row[1] for row in page_tables["clusters"][1:]] == names
+    assert [row[0] for row in page_tables["known"][1:]] == headings
 
-    for names in ({0: hostile_name, 2: " b "}, [hostile_name, "", "b"]):
-        assert payload(written(model, X, names=names))["names"] == [
-            hostile_name,
-            "",
-            "b",
-        ]
+    for option in ({0: hostile_name, 2: " b "}, names):
+        assert payload(written(model, X, names=option))["names"] == names
 
     # A browser knows the page again, and no other one.
     key = payload(written(model, X))["key"]
@@ -481,18 +475,16 @@ def test_models(model, has_tree, X):
 
 
 def test_kinds_of_data(X, model):
-    dense_rows = payload(written(model, X))
+    rows = payload(written(model, X))
     sparse_rows = payload(written(model, sp.csr_array(X)))
 
-    np.testing.assert_allclose(
-        dense_rows["certainty"], sparse_rows["certainty"], atol=1
-    )
+    np.testing.assert_allclose(rows["certainty"], sparse_rows["certainty"], atol=1)
 
     device = xp.asarray(X)
     device_model = IhSC(3, random_state=0).fit(device)
     device_rows = payload(written(device_model, device))
 
-    np.testing.assert_array_equal(device_rows["cluster"], dense_rows["cluster"])
+    np.testing.assert_array_equal(device_rows["cluster"], rows["cluster"])
 
     frame = pd.DataFrame(X.astype(np.float32), columns=[f"g{j}" for j in range(30)])
     frame_model = IhSC(3, random_state=0).fit(frame)

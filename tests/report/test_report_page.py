@@ -210,10 +210,9 @@ def test_keyboard(page):
     page.locator("#stage").focus()
     page.keyboard.press("ArrowRight")
     first_reading = page.locator("#reading").inner_text()
+    figures = r", Cluster \d, Scale [\d.]+, Size [\d.]+k?, Certainty "
 
-    assert re.search(
-        r", Cluster \d, Scale [\d.]+, Size [\d.]+k?, Certainty ", first_reading
-    )
+    assert re.search(figures, first_reading)
 
     page.keyboard.press("ArrowRight")
     second_reading = page.locator("#reading").inner_text()
@@ -250,15 +249,9 @@ def test_keyboard(page):
         focused_ids.add(name)
         assert outline == "solid", (tag, name)
 
-    assert {
-        "theme",
-        "stage",
-        "closer",
-        "search",
-        "filter",
-        "save",
-        "next",
-    } <= focused_ids
+    controls = {"theme", "stage", "closer", "search", "filter", "save", "next"}
+
+    assert controls <= focused_ids
 
 
 def test_search_sort_and_turn_pages(page, model):

@@ -73,9 +73,8 @@ def test_a_tree(sample):
     assert [row[0] for row in rows] == [split.n_clusters for split in tree.splits]
     assert [row[0] for row in rows if row[-1] == "yes"] == list(tree.levels) == [3, 9]
 
-    flat_tree = cluster_tree(
-        np.random.default_rng(0).normal(size=(80, 40)), random_state=0
-    )
+    noise = np.random.default_rng(0).normal(size=(80, 40))
+    flat_tree = cluster_tree(noise, random_state=0)
 
     assert str(flat_tree) == "The tree is not stable at any number of clusters."
 
@@ -119,13 +118,12 @@ def test_a_number_of_clusters_in_few_words():
     assert f"{sentence} as many eigenvalues stand out from noise." in str(best_guess)
 
     best_guess = replace(best_guess, rank=1)
+    text = str(best_guess)
 
-    assert f"{sentence} rise + 1.5 x drop is largest there, of numbers with" in str(
-        best_guess
-    )
+    assert f"{sentence} rise + 1.5 x drop is largest there, of numbers with" in text
     assert " 7 is the best guess, since rise" in str(replace(best_guess, levels=()))
-    assert "from noise (edge" in str(best_guess)
-    assert str(best_guess).endswith("and there can be more clusters than that.")
+    assert "from noise (edge" in text
+    assert text.endswith("and there can be more clusters than that.")
     assert "stopped at max_clusters=3" in str(count_of(3, tree=tree, most=3))
 
 
